@@ -1,0 +1,25 @@
+"""Differentially private causal graph discovery: a search, an oracle and a budget."""
+
+from dpcgd.datasets import Dataset, read_csv
+from dpcgd.graphs import CPDAG
+from dpcgd.networks import NETWORKS, Network, from_bif, load
+from dpcgd.privacy import Budget, BudgetSpent
+from dpcgd.search import Knowledge, Release
+from dpcgd.sieve import laplace_pc, pc, priv_pc
+
+__all__ = [
+    "CPDAG",
+    "NETWORKS",
+    "Budget",
+    "BudgetSpent",
+    "Dataset",
+    "Knowledge",
+    "Network",
+    "Release",
+    "from_bif",
+    "laplace_pc",
+    "load",
+    "pc",
+    "priv_pc",
+    "read_csv",
+]

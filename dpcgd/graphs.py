@@ -1,0 +1,250 @@
+"""Completed partially directed acyclic graphs: what a search can know, and how it is scored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+
+__all__ = ["CPDAG", "meek"]
+
+
+def meek(arcs: np.ndarray) -> np.ndarray:
+    """Orient every edge that the directed ones force (Meek 1995, rules 1 to 4).
+
+    Parameters
+    ----------
+    arcs : boolean array, shape (d, d)
+        a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
+
+    Returns
+    -------
+    boolean array, shape (d, d)
+        A new array.
+
+    Examples
+    --------
+    The chain a -> b - c without an edge a - c continues as b -> c (rule 1).
+
+    >>> arcs = np.zeros((3, 3), bool)
+    >>> arcs[0, 1] = arcs[1, 2] = arcs[2, 1] = True
+    >>> meek(arcs).astype(int).tolist()
+    [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    """
+    arcs = arcs.copy()
+    while forced := _forced(arcs):
+        for a, b in forced:
+            arcs[b, a] = False
+    return arcs
+
+
+def _forced(arcs) -> list[tuple[int, int]]:
+    """Undirected edges a - b that one of the rules turns into a -> b; both ways is neither."""
+    directed, undirected = arcs & ~arcs.T, arcs & arcs.T
+    adjacent = arcs | arcs.T
+    found = {
+        (a, b)
+        for a, b in np.argwhere(undirected).tolist()
+        if _is_forced(a, b, directed, undirected, adjacent)
+    }
+    return sorted((a, b) for a, b in found if (b, a) not in found)
+
+
+def _is_forced(a, b, directed, undirected, adjacent) -> bool:
+    into_b = directed[:, b]
+    if (directed[:, a] & ~adjacent[:, b]).any():
+        return True
+    if (directed[a] & into_b).any():
+        return True
+    ends = np.flatnonzero(undirected[a] & into_b)
+    if any(not adjacent[c, e] for c, e in combinations(ends, 2)):
+        return True
+    return any(
+        not adjacent[c, b] and (directed[c] & into_b & adjacent[a]).any()
+        for c in np.flatnonzero(undirected[a])
+        if c != b
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CPDAG:
+    """A graph with directed and undirected edges over named variables.
+
+    Parameters
+    ----------
+    variables : sequence of str
+    arcs : boolean array, shape (d, d)
+        a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
+
+    Raises
+    ------
+    ValueError
+        If the array does not fit the variables or joins one to itself.
+
+    Notes
+    -----
+    A search on finite data may return a graph that no DAG has as its completed form; it is kept as
+    it is.
+
+    Examples
+    --------
+    >>> truth = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
+    >>> print(CPDAG.from_dag(truth))
+    a -> c
+    c -> d
+    b -> c
+    """
+
+    variables: Sequence[str]
+    arcs: np.ndarray
+
+    def __post_init__(self):
+        variables, arcs = tuple(self.variables), np.array(self.arcs, bool)
+        if arcs.shape != (len(variables),) * 2 or len(set(variables)) < len(variables):
+            raise ValueError(f"{len(variables)} distinct variables need a square array of arcs")
+        if arcs.diagonal().any():
+            raise ValueError("a variable is joined to itself; take the loop out")
+        arcs.flags.writeable = False
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "arcs", arcs)
+
+    @classmethod
+    def from_dag(cls, dag: nx.DiGraph) -> "CPDAG":
+        """The completed form of a DAG: directed where all its Markov-equivalent DAGs agree."""
+        if not nx.is_directed_acyclic_graph(dag):
+            raise ValueError("the graph has a cycle; only an acyclic one has a completed form")
+        variables = tuple(dag)
+        true = nx.to_numpy_array(dag, nodelist=variables, weight=None) > 0
+        adjacent = true | true.T
+        arcs = adjacent.copy()
+        for c in range(len(variables)):
+            for a, b in combinations(np.flatnonzero(true[:, c]), 2):
+                if not adjacent[a, b]:
+                    arcs[c, a] = arcs[c, b] = False
+        return cls(variables, meek(arcs))
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph) -> "CPDAG":
+        """Read a graph in which an undirected edge is a pair of opposite arcs."""
+        arcs = nx.to_numpy_array(graph, nodelist=list(graph), weight=None) > 0
+        return cls(tuple(graph), arcs)
+
+    @classmethod
+    def from_amat(cls, amat: np.ndarray, variables: Sequence[str], convention: str) -> "CPDAG":
+        """Read an adjacency matrix written by another package; see :meth:`to_amat`."""
+        amat = np.asarray(amat)
+        if convention == "pcalg":
+            return cls(variables, amat.T != 0)
+        if convention == "causal-learn":
+            return cls(variables, amat == -1)
+        raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
+
+    def to_networkx(self) -> nx.DiGraph:
+        """A DiGraph; an undirected edge is both arcs, and each arc says ``directed`` or not."""
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.variables)
+        for a, b in np.argwhere(self.arcs):
+            directed = not self.arcs[b, a]
+            graph.add_edge(self.variables[a], self.variables[b], directed=directed)
+        return graph
+
+    def to_amat(self, convention: str) -> np.ndarray:
+        """An adjacency matrix in another package's convention.
+
+        Parameters
+        ----------
+        convention : {"pcalg", "causal-learn"}
+            For a -> b, pcalg has ``amat[a, b] = 0`` and ``amat[b, a] = 1``; causal-learn has
+            ``G[b, a] = 1`` and ``G[a, b] = -1``. Undirected: 1 and 1, or -1 and -1.
+        """
+        if convention == "pcalg":
+            return self.arcs.T.astype(int)
+        if convention == "causal-learn":
+            return (self.arcs.T & ~self.arcs).astype(int) - self.arcs
+        raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
+
+    def to_dot(self) -> str:
+        """Graphviz source."""
+        quoted = ['"' + name.replace('"', '\\"') + '"' for name in self.variables]
+        lines = [f"  {name};" for name in quoted]
+        for a, b in self._edges():
+            tail = " [dir=none];" if self.arcs[b, a] else ";"
+            lines.append(f"  {quoted[a]} -> {quoted[b]}{tail}")
+        return "\n".join(["digraph {", *lines, "}"])
+
+    def _edges(self):
+        """Each edge once: as it points, or in column order."""
+        return [(a, b) for a, b in np.argwhere(self.arcs) if a < b or not self.arcs[b, a]]
+
+    def __str__(self):
+        sign = {True: "--", False: "->"}
+        edges = [
+            f"{self.variables[a]} {sign[bool(self.arcs[b, a])]} {self.variables[b]}"
+            for a, b in self._edges()
+        ]
+        return "\n".join(edges) or "(no edge)"
+
+    def __eq__(self, other):
+        if not isinstance(other, CPDAG):
+            return NotImplemented
+        if set(self.variables) != set(other.variables):
+            return False
+        return bool((self.arcs == other._arranged(self.variables)).all())
+
+    __hash__ = None
+
+    @property
+    def skeleton(self) -> frozenset[frozenset[str]]:
+        """The joined pairs, without direction."""
+        return frozenset(
+            frozenset((self.variables[a], self.variables[b])) for a, b in self._edges()
+        )
+
+    @property
+    def arrows(self) -> frozenset[tuple[str, str]]:
+        """The directed edges, as (from, to)."""
+        found = np.argwhere(self.arcs & ~self.arcs.T)
+        return frozenset((self.variables[a], self.variables[b]) for a, b in found)
+
+    def skeleton_f1(self, truth: "CPDAG | nx.DiGraph") -> float:
+        """F1 score of the joined pairs, direction ignored.
+
+        Parameters
+        ----------
+        truth : CPDAG or networkx.DiGraph
+            Over the same variables; a DAG stands for its completed form.
+        """
+        return _f1(self.skeleton, self._comparable(truth).skeleton)
+
+    def arrowhead_f1(self, truth: "CPDAG | nx.DiGraph") -> float:
+        """F1 score of the directed edges; undirected ones count on neither side."""
+        return _f1(self.arrows, self._comparable(truth).arrows)
+
+    def shd(self, truth: "CPDAG | nx.DiGraph") -> int:
+        """Structural Hamming distance: pairs that differ, by presence or by direction."""
+        differ = self.arcs != self._comparable(truth)._arranged(self.variables)
+        return int(np.triu(differ | differ.T).sum())
+
+    def _comparable(self, truth) -> "CPDAG":
+        if isinstance(truth, nx.DiGraph):
+            acyclic = nx.is_directed_acyclic_graph(truth)
+            truth = CPDAG.from_dag(truth) if acyclic else CPDAG.from_networkx(truth)
+        if not isinstance(truth, CPDAG):
+            raise TypeError(
+                f"compare with a CPDAG or a networkx.DiGraph, not {type(truth).__name__}"
+            )
+        if set(truth.variables) != set(self.variables):
+            odd = sorted(set(truth.variables) ^ set(self.variables))
+            raise ValueError(f"only one of the two graphs has {', '.join(odd)}; name both alike")
+        return truth
+
+    def _arranged(self, variables) -> np.ndarray:
+        at = [self.variables.index(name) for name in variables]
+        return self.arcs[np.ix_(at, at)]
+
+
+def _f1(found: frozenset, true: frozenset) -> float:
+    if not found and not true:
+        return 1.0
+    return 2 * len(found & true) / (len(found) + len(true))

@@ -1,0 +1,250 @@
+"""Mechanisms: each pays first, then looks at the data, then answers with noise."""
+
+import math
+import secrets
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from dpcgd.privacy import Filter, GaussianEvent, Odometer, PureEvent
+
+__all__ = [
+    "AboveThreshold",
+    "Noise",
+    "SecureNoise",
+    "SeededNoise",
+    "amplified",
+    "before_amplification",
+    "gaussian",
+    "laplace",
+    "noise_source",
+]
+
+Query = Callable[[], float]
+"""A look at the data, not yet taken."""
+
+Account = Filter | Odometer
+
+
+class Noise(Protocol):
+    """Where randomness comes from."""
+
+    def laplace(self, value: float, scale: float) -> float:
+        """`value` plus Laplace noise."""
+
+    def gaussian(self, value: float, scale: float) -> float:
+        """`value` plus Gaussian noise of this deviation."""
+
+    def choose(self, n: int, m: int) -> np.ndarray:
+        """m distinct numbers below n, uniformly."""
+
+
+class SeededNoise:
+    """Reproducible noise, for experiments.
+
+    Double-precision noise can be traced back through its low bits (Mironov 2012), and whoever knows
+    the seed knows the noise: use :class:`SecureNoise` for a real release.
+    """
+
+    def __init__(self, rng: np.random.Generator):
+        self._rng = rng
+
+    def laplace(self, value: float, scale: float) -> float:
+        """`value` plus Laplace noise."""
+        return value + self._rng.laplace(scale=scale)
+
+    def gaussian(self, value: float, scale: float) -> float:
+        """`value` plus Gaussian noise of this deviation."""
+        return value + self._rng.normal(scale=scale)
+
+    def choose(self, n: int, m: int) -> np.ndarray:
+        """m distinct numbers below n, uniformly."""
+        return self._rng.choice(n, m, replace=False, shuffle=False)
+
+
+class SecureNoise:
+    """Floating-point-safe noise from OpenDP and the operating system's randomness; has no seed.
+
+    Raises
+    ------
+    ImportError
+        If OpenDP is not installed.
+    """
+
+    def __init__(self):
+        try:
+            import opendp.prelude as dp
+        except ImportError:
+            raise ImportError(
+                "secure noise needs OpenDP; install it with: pip install 'dpcgd[secure]'"
+            ) from None
+        dp.enable_features("contrib")
+        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        self._laplace = lru_cache(lambda scale: dp.m.make_laplace(*space, scale=scale))
+        self._gaussian = lru_cache(lambda scale: dp.m.make_gaussian(*space, scale=scale))
+
+    def laplace(self, value: float, scale: float) -> float:
+        """`value` plus Laplace noise."""
+        return self._laplace(scale)(float(value))
+
+    def gaussian(self, value: float, scale: float) -> float:
+        """`value` plus Gaussian noise of this deviation."""
+        return self._gaussian(scale)(float(value))
+
+    def choose(self, n: int, m: int) -> np.ndarray:
+        """m distinct numbers below n, uniformly."""
+        return np.array(secrets.SystemRandom().sample(range(n), m))
+
+
+def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:
+    """Seeded noise for experiments or secure noise for a release; the caller has to say which.
+
+    Raises
+    ------
+    ValueError
+        If neither or both are asked for, or `rng` is not a Generator.
+    """
+    if secure:
+        if rng is not None:
+            raise ValueError("secure noise has no seed; leave out rng when secure=True")
+        return SecureNoise()
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            "say where the noise comes from: rng=np.random.default_rng(seed) for an experiment, "
+            "secure=True for a real release"
+        )
+    return SeededNoise(rng)
+
+
+def laplace(
+    query: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
+) -> float:
+    """Answer a numeric query with Laplace noise of scale sensitivity / epsilon.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the query is evaluated, if the account cannot pay.
+
+    Privacy
+    -------
+    (epsilon, 0) for neighbours between which the query moves by at most `sensitivity`. Chapter 04.
+
+    Examples
+    --------
+    >>> from dpcgd.privacy import Budget
+    >>> account = Filter(Budget(1.0, 1e-6))
+    >>> rng = np.random.default_rng(0)
+    >>> answer = laplace(lambda: 10.0, sensitivity=1, epsilon=0.2, account=account,
+    ...                  noise=SeededNoise(rng))
+    >>> round(answer, 2), round(account.remaining, 4)
+    (11.6, 0.0044)
+    """
+    account.spend(PureEvent("Laplace", epsilon))
+    return noise.laplace(query(), sensitivity / epsilon)
+
+
+def gaussian(
+    query: Query, *, sensitivity: float, noise_multiplier: float, account: Account, noise: Noise
+) -> float:
+    """Answer a numeric query with Gaussian noise of deviation noise_multiplier * sensitivity.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the query is evaluated, if the account cannot pay.
+
+    Privacy
+    -------
+    1 / (2 noise_multiplier^2)-zCDP (Bun and Steinke 2016).
+    """
+    account.spend(GaussianEvent("Gaussian", noise_multiplier))
+    return noise.gaussian(query(), noise_multiplier * sensitivity)
+
+
+class AboveThreshold:
+    """Tells of each query in turn whether it is above a threshold, until the first that is.
+
+    Parameters
+    ----------
+    threshold : float
+        Public.
+    sensitivity : float
+        Of every query that will be asked.
+    epsilon : float
+        Paid on construction for the whole sequence, however long.
+    rate : float, optional
+        m / n if the queries look at a fresh uniform sub-sample of m of the n records: the noise
+        then shrinks to that of `before_amplification(epsilon, rate)`.
+    account, noise
+        Who pays and where randomness comes from.
+
+    Raises
+    ------
+    BudgetSpent
+        On construction, if the account cannot pay.
+
+    Privacy
+    -------
+    (epsilon, 0): threshold noise 2 sensitivity / epsilon, query noise twice that, and no answer
+    after the first positive one (Dwork and Roth 2014, theorem 3.23; Balle et al. 2018 for the
+    sub-sample). Chapter 04.
+    """
+
+    def __init__(
+        self,
+        threshold: float,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        account: Account,
+        noise: Noise,
+        rate: float = 1.0,
+    ):
+        account.spend(PureEvent("above threshold", epsilon))
+        self._scale = 2 * sensitivity / before_amplification(epsilon, rate)
+        self._noise = noise
+        self._threshold = noise.laplace(threshold, self._scale)
+        self._fired = False
+
+    def above(self, query: Query) -> bool:
+        """Is the query above the threshold?
+
+        Raises
+        ------
+        RuntimeError
+            If an earlier query was: one more answer would not be covered.
+        """
+        if self._fired:
+            raise RuntimeError("this above-threshold has fired; pay for a new one")
+        self._fired = self._noise.laplace(query(), 2 * self._scale) >= self._threshold
+        return self._fired
+
+
+def amplified(epsilon: float, rate: float) -> float:
+    """Epsilon on all records of a mechanism that is epsilon-private on a uniform sub-sample.
+
+    Notes
+    -----
+    ln(1 + rate (e^epsilon - 1)) for sampling without replacement and replace-one neighbours (Balle,
+    Barthe and Gaboardi 2018, theorem 9).
+
+    Examples
+    --------
+    >>> round(amplified(1.0, 0.1), 4)
+    0.1586
+    """
+    return math.log1p(rate * math.expm1(epsilon))
+
+
+def before_amplification(epsilon: float, rate: float) -> float:
+    """Inverse of :func:`amplified`: what may be spent on the sub-sample.
+
+    Examples
+    --------
+    >>> round(before_amplification(amplified(1.0, 0.1), 0.1), 12)
+    1.0
+    """
+    return math.log1p(math.expm1(epsilon) / rate)

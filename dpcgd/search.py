@@ -1,0 +1,221 @@
+"""One PC search. It asks an oracle and knows nothing of privacy."""
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import networkx as nx
+import numpy as np
+
+from dpcgd.graphs import CPDAG, meek
+from dpcgd.privacy import BudgetSpent, Ledger
+
+__all__ = ["Found", "Knowledge", "Oracle", "Release", "search"]
+
+
+class Oracle(Protocol):
+    """Answers the one question a search asks."""
+
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Are variables x and y independent given these? May raise BudgetSpent."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known before looking at the data.
+
+    Parameters
+    ----------
+    forbidden : iterable of (cause, effect)
+        Arcs that cannot be. A pair forbidden both ways is never tested.
+    required : iterable of (cause, effect)
+        Arcs that must be. They are never tested either.
+
+    Examples
+    --------
+    >>> Knowledge(required=[("smoke", "lung")], forbidden=[("lung", "asia")]).required
+    (('smoke', 'lung'),)
+    """
+
+    forbidden: Iterable[tuple[str, str]] = ()
+    required: Iterable[tuple[str, str]] = ()
+
+    def __post_init__(self):
+        for name in ("forbidden", "required"):
+            object.__setattr__(self, name, tuple((a, b) for a, b in getattr(self, name)))
+        both = set(self.forbidden) & set(self.required)
+        if both:
+            a, b = sorted(both)[0]
+            raise ValueError(f"{a} -> {b} is both forbidden and required; drop one of the two")
+        if self.required and not nx.is_directed_acyclic_graph(nx.DiGraph(self.required)):
+            raise ValueError("the required arcs form a cycle; take one of them out")
+
+    def arrays(self, variables: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """(forbidden, required) as boolean arrays over these variables."""
+        at = {name: i for i, name in enumerate(variables)}
+        arrays = np.zeros((2, len(variables), len(variables)), bool)
+        for array, arcs in zip(arrays, (self.forbidden, self.required), strict=True):
+            for name in (name for arc in arcs for name in arc):
+                if name not in at:
+                    near = difflib.get_close_matches(str(name), variables, n=1) or list(variables)
+                    raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
+            for a, b in arcs:
+                array[at[a], at[b]] = True
+        forbidden, required = arrays
+        return forbidden | required.T, required
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search returns.
+
+    Attributes
+    ----------
+    graph : CPDAG
+    separating_sets : dict
+        For each pair of variables that the oracle separated, the set that did it.
+    tests : int
+        How often the oracle was asked.
+    stopped_early : bool
+        True if the oracle could no longer pay; the edges not yet removed were kept.
+    """
+
+    graph: CPDAG
+    separating_sets: dict[frozenset[str], tuple[str, ...]]
+    tests: int
+    stopped_early: bool
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a run lets out. With a proved guarantee, all but `seconds` came through a mechanism.
+
+    Attributes
+    ----------
+    graph : CPDAG
+    ledger : Ledger
+        What ran and what it cost; ``ledger.spent`` is (epsilon, delta).
+    guarantee : str
+        "proved", "claimed, not proved", or "none".
+    separating_sets : dict
+        For each removed pair the set that separated it.
+    tests : int
+        Tests asked for.
+    stopped_early : bool
+        True if the budget ended before the search did.
+    seconds : float or None
+        Wall time. It depends on the data and no mechanism covers it, so a secure run has none.
+    """
+
+    graph: CPDAG
+    ledger: Ledger
+    guarantee: str
+    separating_sets: dict[frozenset[str], tuple[str, ...]]
+    tests: int
+    stopped_early: bool
+    seconds: float | None
+
+
+def search(
+    oracle: Oracle,
+    variables: Sequence[str],
+    *,
+    max_order: int = 3,
+    knowledge: Knowledge | None = None,
+) -> Found:
+    """The PC algorithm in its order-independent form (PC-stable).
+
+    Parameters
+    ----------
+    oracle : Oracle
+    variables : sequence of str
+        Their names; the oracle is asked by position.
+    max_order : int
+        Largest conditioning set.
+    knowledge : Knowledge, optional
+
+    Returns
+    -------
+    Found
+
+    Raises
+    ------
+    ValueError
+        If `max_order` is negative or the knowledge names unknown variables.
+
+    Privacy
+    -------
+    A function of the oracle's answers and of public facts only: orientation is post-processing.
+
+    Notes
+    -----
+    Colombo and Maathuis (2014) for the skeleton, Meek (1995) for the rules. Two colliders that
+    demand opposite arrowheads on one edge leave it undirected, so their order does not matter.
+
+    Examples
+    --------
+    >>> class Collider:
+    ...     def separates(self, x, y, given):
+    ...         return {x, y} == {0, 1} and 2 not in given
+    >>> print(search(Collider(), ["rain", "sprinkler", "wet"]).graph)
+    rain -> wet
+    sprinkler -> wet
+    """
+    if max_order < 0:
+        raise ValueError(f"max_order must be 0 or more, not {max_order}")
+    forbidden, required = (knowledge or Knowledge()).arrays(variables)
+    adjacent, separated, tests, stopped_early = _skeleton(oracle, forbidden, required, max_order)
+    arcs = _orient(adjacent, separated, forbidden, required)
+    names = {
+        frozenset((variables[x], variables[y])): tuple(variables[s] for s in given)
+        for (x, y), given in separated.items()
+    }
+    return Found(CPDAG(variables, arcs), names, tests, stopped_early)
+
+
+def _skeleton(oracle, forbidden, required, max_order):
+    """Remove every edge that some set of neighbours separates, smallest sets first."""
+    adjacent = ~(forbidden & forbidden.T)
+    np.fill_diagonal(adjacent, False)
+    open_to_test = np.triu(adjacent & ~required & ~required.T)
+    separated, tests = {}, 0
+    for order in range(max_order + 1):
+        neighbours = [np.flatnonzero(row).tolist() for row in adjacent]
+        if max(map(len, neighbours)) <= order:
+            break
+        for x, y in np.argwhere(adjacent & open_to_test).tolist():
+            for given in _conditioning_sets(x, y, neighbours, order):
+                tests += 1
+                try:
+                    independent = oracle.separates(x, y, given)
+                except BudgetSpent:
+                    return adjacent, separated, tests - 1, True
+                if independent:
+                    adjacent[x, y] = adjacent[y, x] = False
+                    separated[x, y] = given
+                    break
+    return adjacent, separated, tests, False
+
+
+def _conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
+    """Sets of this size among the neighbours of x, then those only among the neighbours of y."""
+    of_x = [v for v in neighbours[x] if v != y]
+    of_y = [v for v in neighbours[y] if v != x]
+    yield from combinations(of_x, order)
+    for given in combinations(of_y, order):
+        if not set(given) <= set(of_x):
+            yield given
+
+
+def _orient(adjacent, separated, forbidden, required) -> np.ndarray:
+    """Colliders first, then all that knowledge and Meek's rules force."""
+    arcs = adjacent & ~forbidden
+    arrowheads = np.zeros_like(arcs)
+    for (x, y), given in separated.items():
+        for c in np.flatnonzero(adjacent[x] & adjacent[y]):
+            if c not in given and arcs[x, c] and arcs[y, c]:
+                arrowheads[x, c] = arrowheads[y, c] = True
+    settled = arrowheads & ~arrowheads.T
+    return meek(arcs & ~settled.T)
