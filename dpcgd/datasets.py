@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -84,6 +84,9 @@ class Dataset:
         """Number of variables."""
         return len(self.levels)
 
+    def __reduce__(self):
+        return Dataset, (self.codes, dict(self.levels), self.truth, self.name)
+
     def __repr__(self):
         known = "no truth" if self.truth is None else f"{self.truth.number_of_edges()} true edges"
         return f"Dataset({self.name!r}, n={self.n:,}, d={self.d}, {known})"
@@ -103,11 +106,20 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]
         )
     if len(levels) < 2:
         raise ValueError(f"a causal graph needs at least two variables, this has {len(levels)}")
-    return MappingProxyType({str(name): _check_variable(name, of) for name, of in levels.items()})
+    names = [str(name) for name in levels]
+    _check_once(names, "the levels name variable {!r} twice; name each variable once")
+    checked = map(_check_variable, names, levels.values())
+    return MappingProxyType(dict(zip(names, checked, strict=True)))
+
+
+def _check_once(names, problem):
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(problem.format(name))
 
 
 def _check_variable(name, levels) -> tuple[str, ...]:
-    if isinstance(levels, str) or not isinstance(levels, Iterable):
+    if isinstance(levels, (str, Set)) or not isinstance(levels, Iterable):
         raise ValueError(f"variable {name!r}: give its levels as a list, not {levels!r}")
     levels = tuple(str(level) for level in levels)
     if not levels:
@@ -189,11 +201,13 @@ def read_csv(path, schema, *, ignore: Iterable[str] = (), name: str | None = Non
     import pandas as pd  # heavy, and only needed here
 
     levels = check_levels(_read_schema(schema))
-    columns = _check_header(path, levels, set(ignore))
     try:
+        _check_header(path, levels, set(ignore))
         frame = pd.read_csv(
-            path, dtype=str, keep_default_na=False, usecols=columns, encoding="utf-8-sig"
+            path, dtype=str, keep_default_na=False, usecols=list(levels), encoding="utf-8-sig"
         )
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except pd.errors.ParserError as error:
         raise ValueError(f"{path}: {error}; give every row as many values as the header") from None
     if frame.empty:
@@ -206,17 +220,22 @@ def _read_schema(schema):
     if isinstance(schema, Mapping):
         return schema
     with open(schema, encoding="utf-8") as file:
-        return json.load(file)
+        return json.load(file, object_pairs_hook=_named_once)
 
 
-def _check_header(path, levels, ignore) -> list[str]:
+def _named_once(pairs):
+    _check_once([name for name, _ in pairs], "the schema names variable {!r} twice; name it once")
+    return dict(pairs)
+
+
+def _check_header(path, levels, ignore):
     with open(path, encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file), [])
+        rows = csv.reader(file)
+        header = next(rows, [])
+        ragged = next((row for row in rows if row and len(row) != len(header)), None)
     if not header:
         raise ValueError(f"{path} is empty; give a header and at least one record")
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise ValueError(f"{path} names column {twice[0]!r} twice; rename one of the two")
+    _check_once(header, f"{path} names column {{!r}} twice; rename one of the two")
     unknown = [name for name in header if name not in levels and name not in ignore]
     if unknown:
         raise ValueError(
@@ -229,19 +248,23 @@ def _check_header(path, levels, ignore) -> list[str]:
             f"{path} has no column {absent[0]!r}, which the schema lists; "
             "add the column or take it out of the schema"
         )
-    return list(levels)
+    if ragged is not None:
+        raise ValueError(
+            f"{path}: a row has {len(ragged)} values for {len(header)} columns; "
+            "give every row as many values as the header"
+        )
 
 
 def _encode(path, column, levels) -> np.ndarray:
     import pandas as pd  # heavy, and only needed here
 
-    codes = pd.Categorical(column, categories=list(levels)).codes
+    codes = pd.Index(levels).get_indexer(column)
     if codes.min() >= 0:
-        return codes.astype(np.int64)
+        return codes
     row = int(np.argmin(codes))
     value = column.iloc[row]
     where = f"{path}, record {row + 1}, column {column.name!r}"
-    if pd.isna(value) or value == "":
+    if value == "":
         raise ValueError(
             f"{where}: the value is missing; drop or impute such records first, or list '' as a "
             "level if 'not known' is an answer"

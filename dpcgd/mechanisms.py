@@ -181,6 +181,11 @@ class AboveThreshold:
     account, noise
         Who pays and where randomness comes from.
 
+    Attributes
+    ----------
+    scale : float
+        Noise scale of the threshold; that of each query is twice as large.
+
     Raises
     ------
     BudgetSpent
@@ -204,9 +209,9 @@ class AboveThreshold:
         rate: float = 1.0,
     ):
         account.spend(PureEvent("above threshold", epsilon))
-        self._scale = 2 * sensitivity / before_amplification(epsilon, rate)
+        self.scale = 2 * sensitivity / before_amplification(epsilon, rate)
         self._noise = noise
-        self._threshold = noise.laplace(threshold, self._scale)
+        self._threshold = noise.laplace(threshold, self.scale)
         self._fired = False
 
     def above(self, query: Query) -> bool:
@@ -219,7 +224,7 @@ class AboveThreshold:
         """
         if self._fired:
             raise RuntimeError("this above-threshold has fired; pay for a new one")
-        self._fired = self._noise.laplace(query(), 2 * self._scale) >= self._threshold
+        self._fired = self._noise.laplace(query(), 2 * self.scale) >= self._threshold
         return self._fired
 
 

@@ -150,14 +150,16 @@ def from_bif(path) -> Network:
 class _BifReader:
     """A cursor over the tokens of one BIF file."""
 
-    COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-    TOKEN = re.compile(r'"[^"]*"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+')
+    TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|("[^"]*"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+)', re.DOTALL)
 
     def __init__(self, path):
         self.path = os.fspath(path)
-        with open(path, encoding="utf-8") as file:
-            self.tokens = self.TOKEN.findall(self.COMMENT.sub(" ", file.read()))
         self.at = 0
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            self.fail("it is not UTF-8 text")
+        self.tokens = [token for token in self.TOKEN.findall(text) if token]  # no comments
 
     def fail(self, problem):
         raise ValueError(f"{self.path}: {problem}; download or export the file again")
@@ -198,6 +200,8 @@ class _BifReader:
                 levels[name] = of
             elif block == "probability":
                 child, of, table = self.probability(levels)
+                if child in tables:
+                    self.fail(f"variable {child!r} has two blocks of probabilities")
                 parents[child], tables[child] = of, table
             else:
                 self.fail(f"no block is called {block!r}")
@@ -242,18 +246,21 @@ class _BifReader:
             if name not in levels:
                 self.fail(f"the probabilities of {child!r} mention {name!r}, which is not declared")
         shape = tuple(len(levels[name]) for name in (*parents, child))
-        table = np.full(shape, np.nan)
+        table, default = np.full(shape, np.nan), np.nan
         self.next("{")
         while (word := self.next()) != "}":
             if word == "table":
                 table = self.flat_table(child, shape)
             elif word == "default":
-                table[np.isnan(table).any(axis=-1)] = self.numbers(child, shape[-1])
+                default = self.numbers(child, shape[-1])
             elif word == "(":
-                given = self.until(")")
-                table[self.position(child, parents, given, levels)] = self.numbers(child, shape[-1])
+                row = self.position(child, parents, self.until(")"), levels)
+                if not np.isnan(table[row]).any():
+                    self.fail(f"a parent configuration of {child!r} has two rows")
+                table[row] = self.numbers(child, shape[-1])
             else:
                 self.until(";")
+        table = np.where(np.isnan(table), default, table)
         return child, tuple(parents), self.normalised(child, table)
 
     def position(self, child, parents, given, levels):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 __all__ = [
     "Budget",
@@ -191,31 +191,32 @@ class Ledger:
         How the total was reached.
     """
 
+    COLUMNS: ClassVar = ("mechanism", "times", "each", "rho in all")
+
     events: tuple[PureEvent | GaussianEvent, ...]
     spent: Spent
     budget: Budget | None
     accountant: str
 
     def to_frame(self):
-        """The ledger as a pandas table, one row for each kind of event."""
+        """The ledger as a pandas table, one row for each kind of mechanism."""
         import pandas as pd  # heavy, and only needed here
 
-        rows = [
-            {
-                "mechanism": event.mechanism,
-                "times": times,
-                "each": _price(event),
-                "rho in all": times * zcdp_rho(event),
-            }
-            for event, times in Counter(self.events).items()
+        return pd.DataFrame(self._rows(), columns=self.COLUMNS)
+
+    def _rows(self):
+        """(mechanism, times, price range, rho in all) of each kind of mechanism, in order."""
+        kinds = {}
+        for event in self.events:
+            kinds.setdefault((event.mechanism, type(event)), []).append(event)
+        return [
+            (name, len(events), _prices(events), math.fsum(map(zcdp_rho, events)))
+            for (name, _), events in kinds.items()
         ]
-        return pd.DataFrame(rows, columns=["mechanism", "times", "each", "rho in all"])
 
     def __str__(self):
-        lines = [f"{'mechanism':<24}{'times':>6}  {'each':<24}{'rho in all':>12}"]
-        for event, times in Counter(self.events).items():
-            rho = times * zcdp_rho(event)
-            lines.append(f"{event.mechanism:<24}{times:>6}  {_price(event):<24}{rho:>12.6f}")
+        lines = ["{:<18}{:>6}  {:<34}{:>11}".format(*self.COLUMNS)]
+        lines += ["{:<18}{:>6}  {:<34}{:>11.6f}".format(*row) for row in self._rows()]
         allowed = f" of {self.budget.epsilon:g}" if self.budget else ""
         lines.append(
             f"spent epsilon = {self.spent.epsilon:.4g}{allowed} at delta = {self.spent.delta:g} "
@@ -224,10 +225,13 @@ class Ledger:
         return "\n".join(lines)
 
 
-def _price(event) -> str:
-    if isinstance(event, PureEvent):
-        return f"epsilon = {event.epsilon:.4g}"
-    return f"noise multiplier = {event.noise_multiplier:.4g}"
+def _prices(events) -> str:
+    """What each of these events cost, as the parameter they were run with."""
+    pure = isinstance(events[0], PureEvent)
+    name = "epsilon" if pure else "noise multiplier"
+    values = [event.epsilon if pure else event.noise_multiplier for event in events]
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return f"{name} = {low}" if low == high else f"{name} = {low} to {high}"
 
 
 class Filter:
@@ -254,8 +258,8 @@ class Filter:
     ...
     dpcgd.privacy.BudgetSpent: Laplace with epsilon = 0.2 would exceed epsilon = 1, delta = 1e-06
     >>> print(account.ledger)
-    mechanism                times  each                      rho in all
-    Laplace                      1  epsilon = 0.2               0.020000
+    mechanism          times  each                               rho in all
+    Laplace                1  epsilon = 0.2                        0.020000
     spent epsilon = 0.8999 of 1 at delta = 1e-06 (zCDP filter, replace one record)
     """
 
@@ -264,12 +268,12 @@ class Filter:
         self.neighbours = neighbours
         self.rho = rho_of_budget(budget)
         self._events = []
-        self._costs = []
+        self._spent = 0.0
 
     @property
     def remaining(self) -> float:
         """The rho that is left."""
-        return self.rho - math.fsum(self._costs)
+        return self.rho - self._spent
 
     def spend(self, event: PureEvent | GaussianEvent):
         """Pay for an event that is about to run.
@@ -289,20 +293,21 @@ class Filter:
         cost = zcdp_rho(event)
         if not 0 < cost < math.inf:
             raise ValueError(f"{event.mechanism} must cost more than nothing and less than all")
-        if math.fsum([*self._costs, cost]) > self.rho:
+        total = math.nextafter(self._spent + cost, math.inf)  # rounding never in our favour
+        if total > self.rho:
             raise BudgetSpent(
-                f"{event.mechanism} with {_price(event)} would exceed "
+                f"{event.mechanism} with {_prices([event])} would exceed "
                 f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
             )
         self._events.append(event)
-        self._costs.append(cost)
+        self._spent = total
 
     @property
     def ledger(self) -> Ledger:
         """What has been spent so far."""
         spent = Spent(0.0, 0.0)
         if self._events:
-            epsilon = epsilon_of_rho(math.fsum(self._costs), self.budget.delta)
+            epsilon = epsilon_of_rho(self._spent, self.budget.delta)
             spent = Spent(epsilon, self.budget.delta)
         accountant = f"zCDP filter, {self.neighbours.value}"
         return Ledger(tuple(self._events), spent, self.budget, accountant)

@@ -106,8 +106,8 @@ class SieveOracle:
         From the number of pairs separated so far to the epsilons of the next round. It may use what
         has been released and what is left, never the data.
     margin : float
-        The threshold is the statistic's critical value plus this many noise scales of the
-        examination.
+        A threshold is the statistic's critical value plus this many noise scales: of the sieve's
+        own threshold, or of the examination.
     tweak : float
         How much easier the sieve is to pass, in units of the statistic.
     rate : float
@@ -157,12 +157,13 @@ class SieveOracle:
         self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))
 
     def _passes_sieve(self, tested) -> bool:
-        sample = self._sample
-        return self._sieve.above(lambda: self._below(sample, tested, self.tweak))
+        sample, margin = self._sample, self.margin * self._sieve.scale
+        return self._sieve.above(lambda: self._below(sample, tested, margin, self.tweak))
 
     def _passes_examination(self, tested) -> bool:
+        margin = self.margin / self._round.examination
         noisy = laplace(
-            lambda: self._below(self.tables, tested, 0.0),
+            lambda: self._below(self.tables, tested, margin),
             sensitivity=1.0,
             epsilon=self._round.examination,
             account=self.account,
@@ -170,11 +171,11 @@ class SieveOracle:
         )
         return noisy >= 0
 
-    def _below(self, tables, tested, tweak) -> float:
+    def _below(self, tables, tested, margin, tweak=0.0) -> float:
         """How far the statistic is below the threshold, in units of its sensitivity."""
         sensitivity = self.statistic.sensitivity(tables.n, tables.shape(tested))
         distance = self.statistic.critical + tweak - self.statistic.value(tables.counts(tested))
-        return distance / sensitivity + self.margin / self._round.examination
+        return distance / sensitivity + margin
 
 
 def share_of_the_rest(account: Filter, pairs: int) -> Callable[[int], Round]:
@@ -302,7 +303,7 @@ def laplace_pc(
     oracle = LaplaceOracle(
         Tables(data),
         statistic or KendallZ(),
-        epsilon=math.sqrt(2 * account.rho / tests),
+        epsilon=math.sqrt(2 * account.rho / tests) * (1 - 1e-9),  # room for rounding
         margin=margin,
         account=account,
         noise=noise,
@@ -340,7 +341,7 @@ def priv_pc(
     statistic : Statistic, optional
         ``KendallZ()`` unless given.
     margin : float
-        Noise scales of the examination between the statistic's critical value and the threshold.
+        Noise scales between the statistic's critical value and the thresholds.
     rate : float
         Fraction of the records that a sieve looks at.
     max_order, knowledge

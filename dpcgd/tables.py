@@ -87,7 +87,7 @@ class Tables:
         before = np.concatenate(([0], np.cumsum(taken)))
         weights = np.diff(before[np.concatenate(([0], np.cumsum(self._weights, dtype=np.int64)))])
         smaller.n = len(chosen)
-        smaller._weights = weights.astype(np.min_scalar_type(weights.max()))
+        smaller._weights = _shrunk(weights)
         smaller._planes = _pack_weights(smaller._weights)
         return smaller
 
@@ -103,12 +103,19 @@ def _collapsed(codes, levels, chunk=1 << 16):
     """The distinct rows and how often each occurs, through the index of each record's cell."""
     cells = np.zeros(_cells(levels), np.int64)
     for start in range(0, len(codes), chunk):
-        columns = tuple(codes[start : start + chunk].T.astype(np.intp))
-        index = np.ravel_multi_index(columns, tuple(levels))
+        index = np.zeros(len(codes[start : start + chunk]), np.int64)
+        for column, k in zip(codes[start : start + chunk].T, levels, strict=True):
+            index = index * k + column
         cells += np.bincount(index, minlength=len(cells))
     present = np.flatnonzero(cells)
-    rows = np.stack(np.unravel_index(present, tuple(levels)), axis=1)
-    return rows, cells[present]
+    rows, rest = np.empty((len(present), len(levels)), codes.dtype, order="F"), present
+    for v in reversed(range(len(levels))):
+        rest, rows[:, v] = np.divmod(rest, levels[v])
+    return rows, _shrunk(cells[present])
+
+
+def _shrunk(weights) -> np.ndarray:
+    return weights.astype(np.min_scalar_type(weights.max()))
 
 
 def _pack(bits) -> np.ndarray:

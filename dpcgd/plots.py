@@ -1,0 +1,388 @@
+"""Pictures for the chapters. Only notebooks import this: it needs matplotlib, an extra.
+
+Every function returns a closed matplotlib Figure: a notebook shows it where the text wants it.
+Colours are Okabe and Ito's, which colour-blind readers can tell apart, and no figure relies on
+colour alone.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from dpcgd.graphs import CPDAG
+
+__all__ = [
+    "closest_tests",
+    "draw_graph",
+    "layered_positions",
+    "leaky_fraction",
+    "null_distributions",
+]
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8C8C8C"
+SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
+"""Colour, line style and marker of the first, second, ... series of a figure."""
+
+EDGES = {
+    "same": dict(color=BLACK, linewidth=1.3, linestyle="-"),
+    "extra": dict(color=VERMILLION, linewidth=3.2, linestyle="-"),
+    "turned": dict(color=BLUE, linewidth=2.2, linestyle=(0, (4, 1, 1, 1))),
+    "missing": dict(color=GREY, linewidth=1.3, linestyle=(0, (3, 3))),
+}
+STYLE = {
+    "font.size": 10,
+    "figure.dpi": 140,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+}
+ROW, HEIGHT = 0.82, 0.32
+"""Inches between two layers of a drawn graph, and the height of a node."""
+
+
+def draw_graph(
+    graphs: "nx.DiGraph | CPDAG | Mapping[str, nx.DiGraph | CPDAG]",
+    *,
+    reference: "nx.DiGraph | CPDAG | None" = None,
+    positions: Mapping[str, tuple[float, float]] | None = None,
+) -> plt.Figure:
+    """Draw causal graphs side by side, each variable at the same place, causes above effects.
+
+    Parameters
+    ----------
+    graphs : networkx.DiGraph, CPDAG, or mapping of str to either
+        The keys of a mapping become titles. A pair of opposite arcs is drawn as one plain line.
+    reference : networkx.DiGraph or CPDAG, optional
+        Edges that differ from it are marked: missing ones dashed and grey, extra ones thick and
+        vermillion, those that point otherwise dash-dotted and blue. A DAG stands for its completed
+        form, as in the scores of `CPDAG`.
+    positions : mapping of str to (column, layer), optional
+        Where each variable stands; :func:`layered_positions` of the reference, or of the first
+        graph, unless given.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> truth = nx.DiGraph([("smoke", "lung"), ("smoke", "bronc")])
+    >>> figure = draw_graph({"truth": truth, "class": CPDAG.from_dag(truth)})
+    >>> [axes.get_title() for axes in figure.axes]
+    ['truth', 'class']
+    """
+    graphs = dict(graphs) if isinstance(graphs, Mapping) else {"": graphs}
+    places = positions or layered_positions(
+        next(iter(graphs.values())) if reference is None else reference
+    )
+    spacing = max(0.8, max(map(_width, places)) + 0.24)
+    places = {name: (x * spacing, -y * ROW) for name, (x, y) in places.items()}
+    margin = np.array([spacing / 2, 0.26])
+    low, high = np.min(list(places.values()), 0) - margin, np.max(list(places.values()), 0) + margin
+    wide, tall = high - low
+    foot, title_height = (0.0 if reference is None else 0.34), 0.28
+    total = tall + foot + title_height
+    with plt.rc_context(STYLE):
+        figure, row = plt.subplots(
+            1, len(graphs), figsize=(wide * len(graphs), total), squeeze=False
+        )
+        kinds = set()
+        for axes, (title, graph) in zip(row[0], graphs.items(), strict=True):
+            axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+            axes.set_axis_off()
+            kinds |= _draw_edges(axes, graph, reference, places)
+            _draw_nodes(axes, places)
+        _explain_edges(figure, kinds)
+        figure.subplots_adjust(0, foot / total, 1, 1 - title_height / total, wspace=0.04)
+    plt.close(figure)
+    return figure
+
+
+def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, float]]:
+    """Give each variable a column and a layer, so that arrows point down and seldom cross.
+
+    Parameters
+    ----------
+    graph : networkx.DiGraph or CPDAG
+
+    Returns
+    -------
+    dict
+        (column, layer) of each variable; layer 0 is on top.
+
+    Notes
+    -----
+    A layer is the longest way from a variable without causes; the order inside a layer comes from
+    repeatedly sorting by the mean column of the neighbours (Sugiyama's heuristic).
+
+    Examples
+    --------
+    >>> layered_positions(nx.DiGraph([("smoke", "lung"), ("smoke", "bronc")]))["smoke"]
+    (0.0, 0)
+    """
+    dag = _any_dag(graph)
+    layers = [list(layer) for layer in nx.topological_generations(dag)]
+    place = {}
+    for layer in layers:
+        _centre(layer, place)
+    for _ in range(8):
+        for layer in (*layers, *reversed(layers)):
+            mean = {v: np.mean([place[u][0] for u in nx.all_neighbors(dag, v)] or 0) for v in layer}
+            layer.sort(key=mean.get)
+            _centre(layer, place)
+    return {v: (place[v][0], i) for i, layer in enumerate(layers) for v in layer}
+
+
+def _centre(layer, place):
+    for i, v in enumerate(layer):
+        place[v] = (i - (len(layer) - 1) / 2, 0)
+
+
+def _any_dag(graph) -> nx.DiGraph:
+    """The directed edges, and every other one in column order unless that closes a cycle."""
+    both, order = _as_digraph(graph), {v: i for i, v in enumerate(graph_names(graph))}
+    dag = nx.DiGraph()
+    dag.add_nodes_from(order)
+    loose = [(a, b) for a, b in both.edges if both.has_edge(b, a)]
+    fixed = [arc for arc in both.edges if arc not in set(loose)]
+    for a, b in (*fixed, *sorted(loose, key=lambda arc: (order[arc[0]], order[arc[1]]))):
+        if not nx.has_path(dag, b, a):
+            dag.add_edge(a, b)
+    return dag
+
+
+def graph_names(graph) -> list[str]:
+    """Variables of a DiGraph or a CPDAG, in order."""
+    return list(graph.variables) if isinstance(graph, CPDAG) else list(graph)
+
+
+def _as_digraph(graph) -> nx.DiGraph:
+    return graph.to_networkx() if isinstance(graph, CPDAG) else graph
+
+
+def _width(name) -> float:
+    """Inches that a node needs for its name."""
+    return 0.2 + 0.075 * len(name)
+
+
+def _draw_nodes(axes, places):
+    for name, (x, y) in places.items():
+        wide = _width(name)
+        box = FancyBboxPatch(
+            (x - wide / 2, y - HEIGHT / 2),
+            wide,
+            HEIGHT,
+            boxstyle="round,pad=0,rounding_size=0.12",
+            facecolor="#F2F2F2",
+            edgecolor=BLACK,
+            linewidth=0.8,
+            zorder=3,
+        )
+        axes.add_patch(box)
+        axes.text(x, y, name, ha="center", va="center_baseline", fontsize=9.5, zorder=4)
+
+
+def _draw_edges(axes, graph, reference, places) -> set[str]:
+    arcs = set(_as_digraph(graph).edges)
+    if reference is None:
+        compared = arcs
+    else:
+        whole = reference if isinstance(reference, CPDAG) else CPDAG.from_dag(reference)
+        compared = set(_as_digraph(whole).edges)
+    kinds = set()
+    for pair in {frozenset(arc) for arc in arcs | compared}:
+        a, b = sorted(pair, key=list(places).index)
+        here = {arc for arc in ((a, b), (b, a)) if arc in arcs}
+        there = {arc for arc in ((a, b), (b, a)) if arc in compared}
+        kind = _kind(here, there)
+        start, end = next(iter(here)) if len(here) == 1 else (a, b)
+        _draw_edge(axes, places, start, end, arrow=len(here) == 1, **EDGES[kind])
+        kinds.add(kind)
+    return kinds
+
+
+def _kind(here, there) -> str:
+    if here == there:
+        return "same"
+    if not here:
+        return "missing"
+    return "turned" if there else "extra"
+
+
+def _draw_edge(axes, places, start, end, *, arrow, **line):
+    bend = _least_bend(places, start, end)
+    way = _way(places[start], places[end], bend)
+    free = way[~_inside(way, places, (start, end)).any(axis=0)]
+    axes.add_patch(
+        FancyArrowPatch(
+            free[0],
+            free[-1],
+            arrowstyle="-|>,head_length=4.6,head_width=2.3" if arrow else "-",
+            connectionstyle=f"arc3,rad={bend}",
+            shrinkA=0,
+            shrinkB=1 if arrow else 0,
+            mutation_scale=1.6,
+            zorder=1 if line["color"] == GREY else 2,
+            **line,
+        )
+    )
+
+
+def _way(start, end, bend, points=200) -> np.ndarray:
+    """Points along matplotlib's arc3 curve between two places."""
+    (x, y), (u, v) = start, end
+    middle = ((x + u) / 2 + bend * (v - y), (y + v) / 2 - bend * (u - x))
+    t = np.linspace(0, 1, points)[:, None]
+    return (
+        (1 - t) ** 2 * np.array(start) + 2 * t * (1 - t) * np.array(middle) + t**2 * np.array(end)
+    )
+
+
+def _inside(way, places, names, margin=0.0) -> np.ndarray:
+    """Which points of a way lie in the boxes of these variables, a row for each."""
+    half = np.array([(_width(name) / 2 + margin, HEIGHT / 2 + margin) for name in names])
+    centre = np.array([places[name] for name in names])
+    return (np.abs(way - centre[:, None]) < half[:, None]).all(axis=2)
+
+
+def _least_bend(places, start, end) -> float:
+    """The straightest of a few ways that crosses no other variable's box."""
+    others = [name for name in places if name not in (start, end)]
+    if not others:
+        return 0.0
+
+    def crossed(bend):
+        return _inside(_way(places[start], places[end], bend), places, others, 0.03).any(1).sum()
+
+    return min((0.0, 0.2, -0.2, 0.35, -0.35, 0.5, -0.5), key=crossed)
+
+
+def _explain_edges(figure, kinds):
+    words = {"extra": "extra edge", "turned": "other direction", "missing": "missing edge"}
+    lines = [Line2D([], [], label=text, **EDGES[k]) for k, text in words.items() if k in kinds]
+    if lines:
+        figure.legend(handles=lines, loc="lower center", ncols=len(lines), handlelength=3)
+
+
+def closest_tests(
+    names: Sequence[str], before: Sequence[float], after: Sequence[float], *, critical: float
+) -> plt.Figure:
+    """Show the tests that stand nearest to their critical value, before and after one change.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What each test asks, nearest first.
+    before, after : sequence of float
+        The statistic on either data set.
+    critical : float
+        Below it a pair counts as separated.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    rows = np.arange(len(names))
+    flips = (np.asarray(before) < critical) != (np.asarray(after) < critical)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(6.4, 0.6 + 0.3 * len(names)))
+        for row, flip, old, new in zip(rows, flips, before, after, strict=True):
+            arrow = dict(arrowstyle="-|>", color=VERMILLION, linewidth=2.0) if flip else None
+            if arrow:
+                axes.annotate("", (new, row), (old, row), arrowprops=arrow)
+        axes.plot(before, rows, "o", color=BLUE, markerfacecolor="white", ms=8, label="first file")
+        axes.plot(after, rows, "x", color=VERMILLION, ms=7, mew=2, label="second file")
+        axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
+        axes.axvspan(axes.get_xlim()[0], critical, color="#EDEDED", zorder=0, linewidth=0)
+        axes.margins(x=0)
+        axes.set(yticks=rows, yticklabels=names, xlabel="$|z|$ (no unit)")
+        axes.invert_yaxis()
+        axes.text(critical, -0.75, "separated ", ha="right", va="bottom", fontsize=9)
+        axes.text(critical, -0.75, " dependent", ha="left", va="bottom", fontsize=9)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure.set_layout_engine("tight")
+    plt.close(figure)
+    return figure
+
+
+def leaky_fraction(
+    series: Mapping[str, Sequence], *, crossings: Mapping[str, float] | None = None
+) -> plt.Figure:
+    """Plot the share of data sets that one replaced record gives away, against their size.
+
+    Parameters
+    ----------
+    series : mapping of str to sequence of (n, share, low, high)
+        One line each, with the ends of the confidence interval.
+    crossings : mapping of str to float, optional
+        Named sample sizes to mark, such as those at which a test's expected statistic passes its
+        critical value.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(6.8, 3.5))
+        for (label, points), (color, line, marker) in zip(series.items(), SERIES, strict=False):
+            n, share, low, high = np.transpose(points)
+            bars = np.maximum(0, [share - low, high - share])
+            axes.errorbar(
+                n, share, bars, color=color, linestyle=line, marker=marker, capsize=3, label=label
+            )
+        for (label, n), style in zip(
+            (crossings or {}).items(), itertools.cycle((":", "--", "-.", "-"))
+        ):
+            axes.axvline(n, color=GREY, linestyle=style, linewidth=1.1, label=label, zorder=0)
+        axes.set(
+            xscale="log",
+            ylim=(0, None),
+            xlabel="records $n$ (log scale)",
+            ylabel="share of data sets",
+        )
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        figure.set_layout_engine("tight")
+    plt.close(figure)
+    return figure
+
+
+def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> plt.Figure:
+    """Compare the statistic's distribution under independence with the standard normal.
+
+    Parameters
+    ----------
+    samples : mapping of str to array
+        Simulated values of z, named by what was simulated.
+    critical : float
+        The test's critical value for |z|, marked on both sides.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    grid = np.linspace(-4, 4, 401)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(6.4, 3.2))
+        normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+        axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
+        for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
+            width = max(1.06 * np.std(z) * len(z) ** -0.2, 1e-3)
+            density = np.exp(-(((grid[:, None] - z) / width) ** 2) / 2).mean(axis=1)
+            scale = width * math.sqrt(2 * math.pi)
+            axes.plot(grid, density / scale, color=color, linestyle=line, label=label)
+        for edge in (-critical, critical):
+            axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
+        axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)", ylabel="density")
+        axes.legend(loc="upper right")
+        figure.set_layout_engine("tight")
+    plt.close(figure)
+    return figure

@@ -1,0 +1,94 @@
+"""The project's promises about itself: pins, import time's causes, what a wheel holds."""
+
+import importlib.metadata
+import itertools
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pyproject_pins():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    lines = [*project["dependencies"], *itertools.chain.from_iterable(extras)]
+    return dict(line.split("==") for line in lines)
+
+
+def locked():
+    lines = re.findall(r"^([a-z0-9.-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.M)
+    return {name: {v for n, v in lines if n == name} for name, _ in lines}
+
+
+def test_environment_yml_has_the_pins_of_pyproject():
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
+    conda = [entry for entry in entries if isinstance(entry, str) and entry != "pip"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "python" + project["requires-python"] in conda
+    pins = dict(re.split("==?", entry) for entry in conda if not entry.startswith("python>"))
+    assert pins | dict(entry.split("==") for entry in pip) == pyproject_pins()
+
+
+def test_lock_and_environment_have_the_pins_of_pyproject():
+    peers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]["peers"]
+    left_out = {line.split("==")[0] for line in peers}
+    for name, version in pyproject_pins().items():
+        if name not in left_out:
+            assert version in locked()[name], name
+            assert importlib.metadata.version(name) == version, name
+
+
+def test_every_dependency_is_named_with_its_reason_in_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    table = readme[readme.index("## Dependencies and why") :]
+    assert [name for name in pyproject_pins() if name not in table] == []
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = ["numba", "pandas", "scipy", "matplotlib", "bnlearn", "pgmpy", "opendp"]
+    code = f"import sys, dpcgd; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_package_never_imports_bnlearn_or_pgmpy():
+    for file in (ROOT / "dpcgd").glob("*.py"):
+        assert not re.search(r"^\s*(import|from)\s+(bnlearn|pgmpy)", file.read_text(), re.M), file
+
+
+def test_the_wheel_carries_the_networks(tmp_path):
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    subprocess.run([*build, "--wheel-dir", str(tmp_path), str(ROOT)], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "dpcgd/data/networks/alarm.bif" in names
+    assert "dpcgd/data/networks/SHA256SUMS" in names
+
+
+def test_files_import_only_files_above_them():
+    order = [
+        "datasets",
+        "networks",
+        "tables",
+        "statistics",
+        "privacy",
+        "mechanisms",
+        "graphs",
+        "search",
+        "sieve",
+        "results",
+        "plots",
+    ]
+    for at, name in enumerate(order):
+        text = (ROOT / "dpcgd" / f"{name}.py").read_text()
+        for used in re.findall(r"^from dpcgd\.(\w+) import", text, re.M):
+            assert order.index(used) < at, f"{name}.py imports {used}.py"
