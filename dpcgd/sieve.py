@@ -384,6 +384,8 @@ def priv_pc(
     ('proved', True)
     """
     started = time.perf_counter()
+    if published and secure:
+        raise ValueError("the published version is not proved; leave out secure=True or published")
     account, noise = _open(data, epsilon, delta, rng, secure)
     if published:
         return _published_priv_pc(data, account.budget, noise, max_order, knowledge, started)

@@ -15,6 +15,7 @@ import papermill
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
+INSERTED = {"papermill-error-cell-tag", "injected-parameters"}
 SECONDS_ALLOWED = {"quick": 300, "paper": 4 * 3600}
 
 
@@ -97,7 +98,8 @@ def _error(chapter: str, copy: Path, output: str | None) -> str | None:
     if output is None:
         return None
     cells = nbformat.read(copy, as_version=4).cells if copy.exists() else []
-    for number, cell in enumerate(cells, start=1):
+    own = [cell for cell in cells if not INSERTED & set(cell.metadata.get("tags", []))]
+    for number, cell in enumerate(own, start=1):
         for shown in cell.get("outputs", []):
             if shown.output_type == "error":
                 lines = [f"{chapter}, cell {number}: {shown.ename}: {shown.evalue}", cell.source]

@@ -88,8 +88,10 @@ def test_a_failing_chapter_is_reported_with_its_cell_and_error(tmp_path):
         nbformat.v4.new_code_cell("1 / 0"),
     ]
     broken = tmp_path / "99_broken.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), broken)
-    outcome = chapters._execute(broken, tmp_path, tmp_path, "quick")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), broken)
+    (tmp_path / "executed").mkdir()
+    outcome = chapters._execute(broken, tmp_path / "executed", tmp_path, "quick")
     assert outcome.result == "FAILED"
     assert "99_broken, cell 2: ZeroDivisionError" in outcome.error
 
