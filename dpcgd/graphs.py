@@ -166,7 +166,8 @@ class CPDAG:
 
     def to_dot(self) -> str:
         """Graphviz source."""
-        quoted = ['"' + name.replace('"', '\\"') + '"' for name in self.variables]
+        escaped = [name.replace("\\", "\\\\").replace('"', '\\"') for name in self.variables]
+        quoted = [f'"{name}"' for name in escaped]
         lines = [f"  {name};" for name in quoted]
         for a, b in self._edges():
             tail = " [dir=none];" if self.arcs[b, a] else ";"

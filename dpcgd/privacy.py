@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from numbers import Real
 from typing import ClassVar, NamedTuple
 
 __all__ = [
@@ -43,6 +44,11 @@ class Spent(NamedTuple):
     delta: float
 
 
+def _check_positive(name, value):
+    if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive finite number, not {value!r}")
+
+
 @dataclass(frozen=True)
 class Budget:
     """The guarantee that is fixed before a run.
@@ -67,10 +73,8 @@ class Budget:
     delta: float
 
     def __post_init__(self):
-        for name in ("epsilon", "delta"):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive finite number, not {value!r}")
+        _check_positive("epsilon", self.epsilon)
+        _check_positive("delta", self.delta)
         if self.delta >= 1:
             raise ValueError(f"delta must be below 1 (1e-6 is usual), not {self.delta!r}")
 
@@ -80,7 +84,7 @@ class Budget:
             warnings.warn(
                 f"delta = {self.delta:g} is not below 1/n = {1 / n:g}: such a guarantee allows "
                 "publishing a random person's record; choose delta well below 1/n",
-                stacklevel=3,
+                stacklevel=4,  # the caller of the caller: who chose delta
             )
 
 
@@ -109,6 +113,8 @@ def zcdp_rho(event: PureEvent | GaussianEvent) -> float:
     ------
     TypeError
         For an event whose cost is not known: it is refused, not guessed.
+    ValueError
+        If its parameter is not positive and finite.
 
     Notes
     -----
@@ -120,9 +126,11 @@ def zcdp_rho(event: PureEvent | GaussianEvent) -> float:
     0.020000000000000004
     """
     if isinstance(event, PureEvent):
+        _check_positive("epsilon", event.epsilon)
         return event.epsilon**2 / 2
     if isinstance(event, GaussianEvent):
-        return 1 / (2 * event.noise_multiplier**2)
+        _check_positive("noise_multiplier", event.noise_multiplier)
+        return 0.5 / event.noise_multiplier / event.noise_multiplier
     raise TypeError(f"no cost is known for {event!r}; add its zCDP cost with a proof first")
 
 
@@ -285,12 +293,12 @@ class Filter:
         ValueError
             If the event was proved for other neighbours.
         """
+        cost = zcdp_rho(event)
         if event.neighbours is not self.neighbours:
             raise ValueError(
                 f"{event.mechanism} is proved for neighbours that {event.neighbours.value}, this "
                 f"run promises {self.neighbours.value}; use its sensitivity for the latter"
             )
-        cost = zcdp_rho(event)
         if not 0 < cost < math.inf:
             raise ValueError(f"{event.mechanism} must cost more than nothing and less than all")
         total = math.nextafter(self._spent + cost, math.inf)  # rounding never in our favour

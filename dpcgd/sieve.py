@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcgd.datasets import Dataset
 from dpcgd.mechanisms import AboveThreshold, Account, Noise, laplace, noise_source
-from dpcgd.privacy import Budget, Filter, Ledger, Odometer, Spent
+from dpcgd.privacy import Budget, BudgetSpent, Filter, Ledger, Odometer, Spent
 from dpcgd.search import Knowledge, Release, search
 from dpcgd.statistics import KendallP, KendallZ, Statistic, normal_tail, refusal
 from dpcgd.tables import Tables
@@ -127,11 +127,12 @@ class SieveOracle:
     def __post_init__(self):
         self._sieve = None
         self._separated = 0
+        self._sampled = max(1, math.floor(self.rate * self.tables.n))
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Does the pair pass the sieve, and then the examination?"""
         tested = (x, y, *given)
-        if refusal(round(self.rate * self.tables.n), self.tables.shape(tested)):
+        if refusal(self._sampled, self.tables.shape(tested)):
             return False
         if self._sieve is None:
             self._renew()
@@ -143,17 +144,16 @@ class SieveOracle:
         return independent
 
     def _renew(self):
+        n, m = self.tables.n, self._sampled
         self._round = self.price(self._separated)
         self._sieve = AboveThreshold(
             0.0,
             sensitivity=1.0,
             epsilon=self._round.sieve,
-            rate=self.rate,
+            rate=m / n,
             account=self.account,
             noise=self.noise,
         )
-        n = self.tables.n
-        m = round(self.rate * n)
         self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))
 
     def _passes_sieve(self, tested) -> bool:
@@ -189,6 +189,8 @@ def share_of_the_rest(account: Filter, pairs: int) -> Callable[[int], Round]:
     """
 
     def price(separated: int) -> Round:
+        if account.remaining <= 0:
+            raise BudgetSpent("nothing is left for another round")
         rho = account.remaining / (2 * (pairs - separated) + 1)
         examination = math.sqrt(2 * rho / (1 + SIEVE_TO_EXAMINATION**2))
         return Round(SIEVE_TO_EXAMINATION * examination, examination)
@@ -413,7 +415,7 @@ def _published_priv_pc(data, budget, noise, max_order, knowledge, started) -> Re
         PublishedKendallP(),
         price=lambda separated: Round(half, half),
         margin=0.0,
-        tweak=-PUBLISHED_TWEAK,
+        tweak=PUBLISHED_TWEAK,
         rate=optimal_rate(half),
         account=account,
         noise=noise,

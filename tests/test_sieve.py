@@ -157,12 +157,8 @@ def edges(text):
             lambda data: priv_pc(data, epsilon=5.0, rng=default_rng(1)),
             *(15, 3.977727407307601, "A -- E"),
         ),
-        (
-            lambda data: priv_pc(data, epsilon=1.0, rng=default_rng(1), published=True),
-            *(34, 38.308438358450786, "A -> E; S -> E; R -- T"),
-        ),
     ],
-    ids=["pc", "laplace_pc", "priv_pc", "published"],
+    ids=["pc", "laplace_pc", "priv_pc"],
 )
 def test_seeded_runs_on_survey_do_not_change(run, tests, spent, found):
     release = run(load("survey", n=5_000, rng=default_rng(0)))
@@ -325,7 +321,7 @@ def test_a_sieve_draws_one_fresh_sample_for_itself():
 
 
 @pytest.mark.parametrize(
-    ("n", "rate"), [(1000, 0.25), (51, 0.5), (60, 0.36), (21, 0.93), (50, 0.99), (333, 0.35)]
+    ("n", "rate"), [(1000, 0.25), (51, 0.5), (60, 0.36), (23, 0.9), (50, 0.99), (333, 0.35)]
 )
 def test_the_sieve_is_as_private_as_it_paid_for_on_the_sample_that_it_takes(n, rate):
     # Balle et al. (2018) need the fraction of the records that are really looked at.
@@ -414,17 +410,12 @@ def test_knowledge_and_the_largest_order_reach_the_search(run):
     assert max(map(len, release.separating_sets.values())) <= 1
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_a_secure_run_tells_no_time(published):
-    data = load("earthquake", n=300, rng=default_rng(0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        release = priv_pc(data, epsilon=1.0, secure=True, published=published)
-    assert release.ledger.events
-    assert release.seconds is None
+def test_the_published_version_is_not_run_securely():
+    with pytest.raises(ValueError, match="not proved; leave out secure=True or published"):
+        priv_pc(Untouchable(), epsilon=1.0, secure=True, published=True)
 
 
-def test_secure_runs_keep_their_budget_and_say_so():
+def test_secure_runs_keep_their_budget_and_tell_no_time():
     data = load("earthquake", n=300, rng=default_rng(0))
     for run in (priv_pc, laplace_pc):
         release = run(data, epsilon=1.0, secure=True)
