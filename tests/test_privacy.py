@@ -52,15 +52,15 @@ def their_event(event):
 
 
 def renyi_epsilon(their_events, delta):
-    """By orders ever closer around the best, so within 1e-6 of the minimum over all orders."""
+    """By orders ever closer around the best, so hardly above the minimum over all orders."""
     counts = Counter(their_events)
     orders = 1.011 + np.geomspace(1e-3, 1e9, 40)
-    for low, high, size in ((0.4, 2.5, 40), (0.97, 1.03, 20), (0.998, 1.002, 20), (1, 1, 1)):
+    for width, size in ((2.5, 40), (1.05, 20), (1.005, 20), (1.0005, 20), (1, 1)):
         accountant = RdpAccountant(orders, REPLACE_ONE)
         for event, times in counts.items():
             accountant.compose(event, times)
         epsilon, best = accountant.get_epsilon_and_optimal_order(delta)
-        orders = 1 + (best - 1) * np.geomspace(low, high, size)
+        orders = 1 + (best - 1) * np.geomspace(1 / width, width, size)
     return epsilon
 
 
@@ -134,7 +134,7 @@ def test_conversion_agrees_with_dp_accounting(rho, delta):
         # Below theirs by rounding only: their minimum is over some orders, ours over all. Where
         # delta^2 > 1 - e^-r they know by another theorem that epsilon is 0.
         if theirs > 0:
-            assert theirs * (1 - 2e-6) <= ours <= theirs * (1 + 1e-9)
+            assert theirs - 1e-7 * (theirs + math.sqrt(rho)) <= ours <= theirs * (1 + 1e-9)
 
 
 def test_conversion_is_close_to_the_closed_form_that_is_known_to_be_valid():
@@ -427,12 +427,12 @@ def test_no_run_exceeds_its_budget_in_the_books_of_an_independent_accountant(
     assert ledger.budget == budget
     assert ledger.spent <= (budget.epsilon, budget.delta)
     if not ledger.events:
-        assert release.tests == 0 or ledger.spent == (0, 0)
+        assert ledger.spent == (0, 0)
         return
     their_events = [their_event(event) for event in ledger.events]
     assert renyi_epsilon(their_events, budget.delta) <= allowed
     costs = [dp_event.ZCDpEvent(event.epsilon**2 / 2) for event in ledger.events]
-    assert renyi_epsilon(costs, budget.delta) <= ledger.spent.epsilon * (1 + 2e-6)
+    assert renyi_epsilon(costs, budget.delta) <= ledger.spent.epsilon + 1e-6 * budget.epsilon
     assert loss_distribution_epsilon(ledger.events, budget.delta) <= allowed
 
 
