@@ -344,9 +344,8 @@ def leaky_fraction(
             axes.errorbar(
                 n, share, bars, color=color, linestyle=line, marker=marker, capsize=3, label=label
             )
-        for (label, n), style in zip(
-            (crossings or {}).items(), itertools.cycle((":", "--", "-.", "-"))
-        ):
+        marks = {} if crossings is None else dict(crossings)
+        for (label, n), style in zip(marks.items(), itertools.cycle((":", "--", "-.", "-"))):
             axes.axvline(n, color=GREY, linestyle=style, linewidth=1.1, label=label, zorder=0)
         axes.set(
             xscale="log",

@@ -26,15 +26,16 @@ def main(profile: str = "quick"):
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
         print(f"\n{outcome.error}", file=sys.stderr)
-    if not failed:
-        build_html()
+    built = not failed and build_html()
     print(f"\n{table(outcomes)}")
     if failed:
         sys.exit(f"\n{len(failed)} of {len(outcomes)} chapters failed; no book was built")
+    if not built:
+        sys.exit("\nThe chapters ran, but the pages have the problems named above")
     print(f"\nThe book: {BUILD / 'html' / 'index.html'}")
 
 
-def build_html():
+def build_html() -> bool:
     """Render the executed copies: Jupyter Book's own cache misses changes in the package."""
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(ROOT / "book", STAGE / "book")
@@ -46,7 +47,7 @@ def build_html():
     strict = ["--warningiserror", "--nitpick", "--keep-going"]
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     command = [jupyter_book, "build", STAGE, "--all", "--quiet", "--path-output", ROOT, *strict]
-    subprocess.run(command, check=True, cwd=ROOT)
+    return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
 if __name__ == "__main__":

@@ -275,7 +275,15 @@ def test_the_result_never_violates_the_knowledge(data, dag, truthful):
     assert not untested & {frozenset((f"v{x}", f"v{y}")) for x, y, _ in oracle.asked}
 
 
-@seeded
+def test_a_pair_that_was_never_tested_does_not_rule_out_a_collider():
+    dag = nx.DiGraph([("a", "c"), ("b", "c")])
+    known = Knowledge(forbidden=[("a", "b"), ("b", "a"), ("c", "a")])
+    found = search(Separation(dag), list(dag), knowledge=known)
+    assert found.graph.arrows <= set(dag.edges)
+    assert ("a", "c") in found.graph.arrows
+
+
+@settings(seeded, max_examples=300)
 @given(st.data(), dags(3, 6))
 def test_true_knowledge_never_costs_a_true_edge_or_a_known_arrow(data, dag):
     arcs = list(dag.edges)
