@@ -81,7 +81,7 @@ def main():
     prepared = [(data, Tables(data)) for data in samples]
     print("share  ratio  margin   mean skeleton F1")
     for share, ratio, margin in itertools.product(
-        (1.3, 2.0, 3.0), (1.0, 2.0, 3.0), (0.5, 1.0, 2.0)
+        (1.3, 2.0, 3.0), (0.5, 1.0, 2.0), (0.25, 0.5, 1.0)
     ):
         settings = {"share": share, "ratio": ratio, "margin": margin}
         scores = [score(*pair, seed, **settings) for pair in prepared for seed in range(3)]

@@ -10,13 +10,16 @@ import numpy as np
 __all__ = ["CPDAG", "meek"]
 
 
-def meek(arcs: np.ndarray) -> np.ndarray:
+def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
     """Orient every edge that the directed ones force (Meek 1995, rules 1 to 4).
 
     Parameters
     ----------
     arcs : boolean array, shape (d, d)
         a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
+    untested : boolean array, shape (d, d), optional
+        Pairs that are apart without a test: between their neighbours may stand a collider that no
+        test has ruled out, so the rules take them for joined.
 
     Returns
     -------
@@ -33,35 +36,36 @@ def meek(arcs: np.ndarray) -> np.ndarray:
     [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     """
     arcs = arcs.copy()
-    while forced := _forced(arcs):
+    while forced := _forced(arcs, untested):
         for a, b in forced:
             arcs[b, a] = False
     return arcs
 
 
-def _forced(arcs) -> list[tuple[int, int]]:
+def _forced(arcs, untested) -> list[tuple[int, int]]:
     """Undirected edges a - b that one of the rules turns into a -> b; both ways is neither."""
     directed, undirected = arcs & ~arcs.T, arcs & arcs.T
     adjacent = arcs | arcs.T
+    shielded = adjacent | untested
     found = {
         (a, b)
         for a, b in np.argwhere(undirected).tolist()
-        if _is_forced(a, b, directed, undirected, adjacent)
+        if _is_forced(a, b, directed, undirected, adjacent, shielded)
     }
     return sorted((a, b) for a, b in found if (b, a) not in found)
 
 
-def _is_forced(a, b, directed, undirected, adjacent) -> bool:
+def _is_forced(a, b, directed, undirected, adjacent, shielded) -> bool:
     into_b = directed[:, b]
-    if (directed[:, a] & ~adjacent[:, b]).any():
+    if (directed[:, a] & ~shielded[:, b]).any():
         return True
     if (directed[a] & into_b).any():
         return True
     ends = np.flatnonzero(undirected[a] & into_b)
-    if any(not adjacent[c, e] for c, e in combinations(ends, 2)):
+    if any(not shielded[c, e] for c, e in combinations(ends, 2)):
         return True
     return any(
-        not adjacent[c, b] and (directed[c] & into_b & adjacent[a]).any()
+        not shielded[c, b] and (directed[c] & into_b & adjacent[a]).any()
         for c in np.flatnonzero(undirected[a])
         if c != b
     )
@@ -137,6 +141,8 @@ class CPDAG:
         if convention == "pcalg":
             return cls(variables, amat.T != 0)
         if convention == "causal-learn":
+            if ((amat == 1) & (amat.T == 1)).any() or (amat == 2).any():
+                raise ValueError("the graph has bidirected or circle marks; a CPDAG has neither")
             return cls(variables, amat == -1)
         raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
 

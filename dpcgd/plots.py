@@ -19,7 +19,6 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from dpcgd.graphs import CPDAG
 
 __all__ = [
-    "closest_tests",
     "draw_graph",
     "error_curves",
     "f1_by_epsilon",
@@ -28,6 +27,7 @@ __all__ = [
     "loss_by_hits",
     "margins",
     "null_distributions",
+    "turning_test",
 ]
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -154,7 +154,7 @@ def _centre(layer, place):
 
 def _any_dag(graph) -> nx.DiGraph:
     """The directed edges, and every other one in column order unless that closes a cycle."""
-    both, order = _as_digraph(graph), {v: i for i, v in enumerate(graph_names(graph))}
+    both, order = _as_digraph(graph), {v: i for i, v in enumerate(_names(graph))}
     dag = nx.DiGraph()
     dag.add_nodes_from(order)
     loose = [(a, b) for a, b in both.edges if both.has_edge(b, a)]
@@ -165,7 +165,7 @@ def _any_dag(graph) -> nx.DiGraph:
     return dag
 
 
-def graph_names(graph) -> list[str]:
+def _names(graph) -> list[str]:
     """Variables of a DiGraph or a CPDAG, in order."""
     return list(graph.variables) if isinstance(graph, CPDAG) else list(graph)
 
@@ -272,51 +272,84 @@ def _least_bend(places, start, end) -> float:
 
 
 def _explain_edges(figure, kinds):
-    words = {"extra": "extra edge", "turned": "other direction", "missing": "missing edge"}
+    words = {"extra": "extra edge", "turned": "direction differs", "missing": "missing edge"}
     lines = [Line2D([], [], label=text, **EDGES[k]) for k, text in words.items() if k in kinds]
     if lines:
         figure.legend(handles=lines, loc="lower center", ncols=len(lines), handlelength=3)
 
 
-def closest_tests(
-    names: Sequence[str], before: Sequence[float], after: Sequence[float], *, critical: float
+def turning_test(
+    statistics: Sequence[float],
+    turning: tuple[float, float],
+    *,
+    critical: float,
+    label: str,
 ) -> plt.Figure:
-    """Show the tests that stand nearest to their critical value, before and after one change.
+    """Show the statistics of all tests of a run, and one that a changed record carries across.
 
     Parameters
     ----------
-    names : sequence of str
-        What each test asks, nearest first.
-    before, after : sequence of float
-        The statistic on either data set.
+    statistics : sequence of float
+        |z| of every test of the run; values below 0.01 are drawn there.
+    turning : (float, float)
+        |z| of the test whose answer turns, before and after the change.
     critical : float
         Below it a pair counts as separated.
+    label : str
+        What the turning test asks.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    rows = np.arange(len(names))
-    flips = (np.asarray(before) < critical) != (np.asarray(after) < critical)
+    values = np.maximum(np.sort(statistics), 0.01)
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.4, 0.6 + 0.3 * len(names)))
-        for row, flip, old, new in zip(rows, flips, before, after, strict=True):
-            arrow = dict(arrowstyle="-|>", color=VERMILLION, linewidth=2.0) if flip else None
-            if arrow:
-                axes.annotate("", (new, row), (old, row), arrowprops=arrow)
-        axes.plot(before, rows, "o", color=BLUE, markerfacecolor="white", ms=8, label="first file")
-        axes.plot(after, rows, "x", color=VERMILLION, ms=7, mew=2, label="second file")
-        axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
-        axes.axvspan(axes.get_xlim()[0], critical, color="#EDEDED", zorder=0, linewidth=0)
-        axes.margins(x=0)
-        axes.set(yticks=rows, yticklabels=names, xlabel="$|z|$ (no unit)")
-        axes.invert_yaxis()
-        axes.text(critical, -0.75, "separated ", ha="right", va="bottom", fontsize=9)
-        axes.text(critical, -0.75, " dependent", ha="left", va="bottom", fontsize=9)
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure, axes = plt.subplots(figsize=(6.6, 3.4))
+        ranks = np.arange(1, len(values) + 1)
+        axes.plot(values, ranks, "o", color=BLUE, markerfacecolor="white", ms=4.5, mew=0.9)
+        rank = 1 + np.searchsorted(values, turning[0])
+        axes.plot(turning[0], rank, "D", color=VERMILLION, ms=7)
+        _mark_critical(axes, critical, "log")
+        axes.set(xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
+        zoomed = axes.inset_axes((0.05, 0.6, 0.36, 0.24), facecolor="white", title=label)
+        _zoom(zoomed, turning, critical)
+        axes.annotate(
+            "",
+            (turning[0], rank),
+            (0.3, 0.5),
+            textcoords="axes fraction",
+            arrowprops=dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9),
+        )
         figure.set_layout_engine("tight")
     plt.close(figure)
     return figure
+
+
+def _mark_critical(axes, critical, scale):
+    axes.set_xscale(scale)
+    low, high = axes.get_xlim()
+    axes.axvspan(low, critical, color="#EDEDED", zorder=0, linewidth=0)
+    axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
+    axes.set_xlim(low, high)
+    over = axes.get_xaxis_transform()
+    axes.text(critical, 1.01, "separated ", ha="right", va="bottom", fontsize=9, transform=over)
+    axes.text(critical, 1.01, " dependent", ha="left", va="bottom", fontsize=9, transform=over)
+
+
+def _zoom(axes, turning, critical):
+    before, after = turning
+    reach = 1.6 * max(abs(before - critical), abs(after - critical))
+    axes.annotate("", (after, 0), (before, 0), arrowprops=dict(arrowstyle="->", color=VERMILLION))
+    axes.plot(before, 0, "D", color=VERMILLION, ms=6)
+    axes.plot(after, 0, "X", color=VERMILLION, ms=7)
+    for value, word in ((before, "before"), (after, "after")):
+        axes.text(value, 0.35, word, ha="center", fontsize=8)
+    axes.axvspan(critical - reach, critical, color="#EDEDED", zorder=0, linewidth=0)
+    axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
+    axes.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
+    axes.set_xticks([before, after], [f"{before:.3f}", f"{after:.3f}"], fontsize=8)
+    for side in axes.spines.values():
+        side.set(visible=True, color=GREY)
 
 
 def leaky_fraction(
@@ -340,6 +373,7 @@ def leaky_fraction(
         figure, axes = plt.subplots(figsize=(6.8, 3.5))
         for (label, points), (color, line, marker) in zip(series.items(), SERIES, strict=False):
             n, share, low, high = np.transpose(points)
+            n = n * (1.0 if color == SERIES[0][0] else 1.05)  # beside the first, not on top of it
             bars = np.maximum(0, [share - low, high - share])
             axes.errorbar(
                 n, share, bars, color=color, linestyle=line, marker=marker, capsize=3, label=label

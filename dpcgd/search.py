@@ -218,4 +218,4 @@ def _orient(adjacent, separated, forbidden, required) -> np.ndarray:
             if c not in given and arcs[x, c] and arcs[y, c]:
                 arrowheads[x, c] = arrowheads[y, c] = True
     settled = arrowheads & ~arrowheads.T
-    return meek(arcs & ~settled.T)
+    return meek(arcs & ~settled.T, untested=forbidden & forbidden.T)

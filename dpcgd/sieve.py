@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,6 @@ __all__ = [
     "priv_pc",
     "share_of_the_rest",
 ]
-
-SIEVE_TO_EXAMINATION = 2.0
-"""Epsilon of a sieve over that of its examination."""
 
 PUBLISHED_TWEAK = 0.02
 """How far the published code lowers the sieve's threshold on the p-value."""
@@ -184,16 +181,15 @@ def share_of_the_rest(account: Filter, pairs: int) -> Callable[[int], Round]:
     Notes
     -----
     A round may use 1 / (2 L + 1) of the remaining rho, L the pairs not yet separated: most rounds
-    separate a pair, some fail. Its sieve has twice the epsilon of its examination, because its
-    queries carry four times the noise. Prices follow from released bits, as a filter allows.
+    separate a pair, some fail. Sieve and examination cost the same. Prices follow from released
+    bits, as a filter allows.
     """
 
     def price(separated: int) -> Round:
         if account.remaining <= 0:
             raise BudgetSpent("nothing is left for another round")
         rho = account.remaining / (2 * (pairs - separated) + 1)
-        examination = math.sqrt(2 * rho / (1 + SIEVE_TO_EXAMINATION**2))
-        return Round(SIEVE_TO_EXAMINATION * examination, examination)
+        return Round(sieve=math.sqrt(rho), examination=math.sqrt(rho))
 
     return price
 
@@ -206,6 +202,8 @@ class PublishedKendallP(KendallP):
     -------
     None proved: 9/2 / sqrt(n) in z holds for adding a record near z = 0 only. Chapter 04.
     """
+
+    proved: ClassVar[bool] = False
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """The p-value's change from z = 0 to z = 9/2 / sqrt(n)."""
@@ -301,17 +299,20 @@ def laplace_pc(
     """
     started = time.perf_counter()
     account, noise = _open(data, epsilon, delta, rng, secure)
-    tests = planned_tests or data.d * (data.d - 1)
+    tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
+    if tests < 1:
+        raise ValueError(f"planned_tests must be at least 1, not {tests}")
+    statistic = statistic or KendallZ()
     oracle = LaplaceOracle(
         Tables(data),
-        statistic or KendallZ(),
+        statistic,
         epsilon=math.sqrt(2 * account.rho / tests) * (1 - 1e-9),  # room for rounding
         margin=margin,
         account=account,
         noise=noise,
     )
     found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    return _release(found, account.ledger, "proved", started, secure)
+    return _release(found, account.ledger, _guarantee(statistic), started, secure)
 
 
 def priv_pc(
@@ -393,9 +394,10 @@ def priv_pc(
         return _published_priv_pc(data, account.budget, noise, max_order, knowledge, started)
     if not 0 < rate <= 1:
         raise ValueError(f"rate must be above 0 and at most 1, not {rate}")
+    statistic = statistic or KendallZ()
     oracle = SieveOracle(
         Tables(data),
-        statistic or KendallZ(),
+        statistic,
         price=share_of_the_rest(account, math.comb(data.d, 2)),
         margin=margin,
         tweak=0.0,
@@ -404,7 +406,7 @@ def priv_pc(
         noise=noise,
     )
     found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    return _release(found, account.ledger, "proved", started, secure)
+    return _release(found, account.ledger, _guarantee(statistic), started, secure)
 
 
 def _published_priv_pc(data, budget, noise, max_order, knowledge, started) -> Release:
@@ -421,7 +423,7 @@ def _published_priv_pc(data, budget, noise, max_order, knowledge, started) -> Re
         noise=noise,
     )
     found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    return _release(found, account.ledger, "claimed, not proved", started)
+    return _release(found, account.ledger, _guarantee(oracle.statistic), started)
 
 
 def optimal_rate(epsilon: float) -> float:
@@ -458,6 +460,10 @@ def _open(data, epsilon, delta, rng, secure) -> tuple[Filter, Noise]:
     noise = noise_source(rng, secure)
     budget.warn_if_weak(data.n)
     return Filter(budget), noise
+
+
+def _guarantee(statistic) -> str:
+    return "proved" if statistic.proved else "claimed, not proved"
 
 
 def _release(found, ledger, guarantee, started, secure=False) -> Release:

@@ -20,6 +20,8 @@ class Statistic(Protocol):
     """A number of a table, larger for more dependence, and how far one person moves it."""
 
     name: str
+    proved: bool
+    """Whether its sensitivity is a theorem; a release says so."""
     critical: float
     """Where a test without noise draws the line: x and y count as dependent at or above it."""
 
@@ -129,11 +131,12 @@ def _z_change(n: int, levels: tuple[int, ...]) -> tuple[float, float]:
     """(a, b) with |z' - z| <= a + b min(|z|, |z'|) for all data sets that differ in one record."""
     if reason := refusal(n, levels):
         raise ValueError(f"no sensitivity for this test: {reason}")
-    strata = math.prod(levels[2:])
+    strata, fewest, most = math.prod(levels[2:]), min(levels[:2]), max(levels[:2])
     if strata == 1:
-        return 18 * (n - 1) / (2 * n + 5) / math.sqrt(pair_weight(n)), 0.0
+        turned = (n - 1) * (1 if most <= 2 else 2)
+        return 9 * turned / (2 * n + 5) / math.sqrt(pair_weight(n)), 0.0
     least = strata * pair_weight(n / strata)
-    return 13.5 / math.sqrt(least), 1.125 / least
+    return (9 if fewest <= 2 else 13.5) / math.sqrt(least), 1.125 / least
 
 
 @dataclass(frozen=True)
@@ -149,20 +152,22 @@ class KendallZ:
 
     Privacy
     -------
-    Replace-one sensitivity 13.5 / sqrt(W) + B 1.125 / W with B the clip and W = K w(n / K) over the
-    K public strata; for K = 1, 18 (n - 1) / (2 n + 5) / sqrt(w(n)). To leading order 9 / sqrt(n)
-    and 6 / sqrt(n). Proved in chapter 04.
+    Replace-one sensitivity c / sqrt(W) + B 1.125 / W with B the clip, W = K w(n / K) over the K
+    public strata, c = 9 if x or y has two levels and 13.5 otherwise: to leading order 6 / sqrt(n)
+    and 9 / sqrt(n). For K = 1, 18 (n - 1) / (2 n + 5) / sqrt(w(n)), and half of that if both have
+    two levels: 6 / sqrt(n) and 3 / sqrt(n). Proved in chapter 04.
 
     Examples
     --------
     >>> z = KendallZ()
     >>> round(z.value(np.diag([500, 500])), 3), round(z.sensitivity(1000, (2, 2)), 3)
-    (15.811, 0.189)
+    (15.811, 0.095)
     """
 
     critical: float = 3.0
     reach: float = 0.5
     name: ClassVar[str] = "Kendall z"
+    proved: ClassVar[bool] = True
 
     def value(self, table: np.ndarray) -> float:
         """min(|z|, reach sqrt(n))."""
@@ -192,11 +197,12 @@ class KendallP:
     --------
     >>> p = KendallP()
     >>> p.value(np.ones((2, 2), int)), round(p.sensitivity(1000, (2, 2)), 4)
-    (-0.5, 0.0756)
+    (-0.5, 0.0378)
     """
 
     alpha: float = 0.1
     name: ClassVar[str] = "Kendall p"
+    proved: ClassVar[bool] = True
 
     @property
     def critical(self) -> float:

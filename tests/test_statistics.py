@@ -201,10 +201,11 @@ def test_the_bounds_are_the_formulas_of_the_proof(n, levels):
     strata, clip = math.prod(levels[2:]), 0.7 * math.sqrt(n)
     if strata == 1:
         a, b = 18 * (n - 1) / (2 * n + 5) / math.sqrt(weight(n)), 0
+        a /= 2 if max(levels[:2]) <= 2 else 1
         assert a < 6 / math.sqrt(n)
     else:
         least = strata * weight(n / strata)
-        a, b = 27 / 2 / math.sqrt(least), 9 / 8 / least
+        a, b = (9 if min(levels[:2]) <= 2 else 27 / 2) / math.sqrt(least), 9 / 8 / least
     assert KendallZ(reach=0.7).sensitivity(n, levels) == close(a + b * clip)
     u = np.linspace(0, 5, 20_001)
     moves = norm.pdf(u) * (a + b * u)
@@ -265,6 +266,25 @@ def test_the_bound_without_conditioning_is_reached():
     # Four records at (1, 1), (1, 1), (2, 2), (2, 2), a fifth at (0, 3) or (0, 0): S = 0 or 8.
     statistic = KendallZ(reach=1.5)
     assert largest_change(statistic, 5, (3, 4)) == close(statistic.sensitivity(5, (3, 4)))
+
+
+@pytest.mark.usefixtures("nothing_refused")
+@pytest.mark.parametrize("n", [4, 9])
+def test_the_bound_for_two_binary_variables_is_reached(n):
+    statistic = KendallZ(reach=1.5)
+    assert largest_change(statistic, n, (2, 2)) == close(statistic.sensitivity(n, (2, 2)))
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_one_person_between_two_flat_crowds_comes_near_the_bound_for_a_binary_variable(k):
+    # Everybody else has x = 0, so their own pairs are ties, but for two that keep z above 0.
+    n, statistic = 10_000, KendallZ()
+    before = np.zeros((2, k, 2), int)
+    before[0, 0, 0], before[1, k - 1, 0] = n // 2 - 2, 2 + 1
+    before[0, k - 1, 1] = n - before.sum()
+    after = moved(before, (1, k - 1, 0), (1, 0, 1))
+    bound = statistic.sensitivity(n, (2, k, 2))
+    assert 0.95 * bound < abs(statistic.value(after) - statistic.value(before)) <= bound
 
 
 def moved(table, origin, target):
