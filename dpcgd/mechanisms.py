@@ -158,7 +158,8 @@ def gaussian(
 
     Privacy
     -------
-    1 / (2 noise_multiplier^2)-zCDP (Bun and Steinke 2016).
+    1 / (2 noise_multiplier^2)-zCDP for queries that move by at most `sensitivity` between
+    neighbours (Bun and Steinke 2016). Chapter 04.
     """
     account.spend(GaussianEvent("Gaussian", noise_multiplier))
     return noise.gaussian(query(), noise_multiplier * sensitivity)
