@@ -124,6 +124,7 @@ def search(
     *,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
+    majority: bool = False,
 ) -> Found:
     """The PC algorithm in its order-independent form (PC-stable).
 
@@ -135,6 +136,10 @@ def search(
     max_order : int
         Largest conditioning set.
     knowledge : Knowledge, optional
+    majority : bool
+        Ask about every set of the size at which a pair is first separated, and let most of those
+        that separate it decide whether a middle variable is a collider. The graph then does not
+        depend on the order of the variables. It takes more tests: for answers that cost nothing.
 
     Returns
     -------
@@ -151,8 +156,8 @@ def search(
 
     Notes
     -----
-    Colombo and Maathuis (2014) for the skeleton, Meek (1995) for the rules. Two colliders that
-    demand opposite arrowheads on one edge leave it undirected, so their order does not matter.
+    Colombo and Maathuis (2014) for skeleton and majority, Meek (1995) for the rules. Two colliders
+    that demand opposite arrowheads on one edge leave it undirected: their order does not matter.
 
     Examples
     --------
@@ -166,16 +171,18 @@ def search(
     if max_order < 0:
         raise ValueError(f"max_order must be 0 or more, not {max_order}")
     forbidden, required = (knowledge or Knowledge()).arrays(variables)
-    adjacent, separated, tests, stopped_early = _skeleton(oracle, forbidden, required, max_order)
-    arcs = _orient(adjacent, separated, forbidden, required)
+    adjacent, separated, tests, stopped_early = _skeleton(
+        oracle, forbidden, required, max_order, majority
+    )
+    arcs = _orient(adjacent, separated, forbidden)
     names = {
-        frozenset((variables[x], variables[y])): tuple(variables[s] for s in given)
-        for (x, y), given in separated.items()
+        frozenset((variables[x], variables[y])): tuple(variables[s] for s in sets[0])
+        for (x, y), sets in separated.items()
     }
     return Found(CPDAG(variables, arcs), names, tests, stopped_early)
 
 
-def _skeleton(oracle, forbidden, required, max_order):
+def _skeleton(oracle, forbidden, required, max_order, majority):
     """Remove every edge that some set of neighbours separates, smallest sets first."""
     adjacent = ~(forbidden & forbidden.T)
     np.fill_diagonal(adjacent, False)
@@ -194,8 +201,9 @@ def _skeleton(oracle, forbidden, required, max_order):
                     return adjacent, separated, tests - 1, True
                 if independent:
                     adjacent[x, y] = adjacent[y, x] = False
-                    separated[x, y] = given
-                    break
+                    separated.setdefault((x, y), []).append(given)
+                    if not majority:
+                        break
     return adjacent, separated, tests, False
 
 
@@ -209,13 +217,14 @@ def _conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
             yield given
 
 
-def _orient(adjacent, separated, forbidden, required) -> np.ndarray:
+def _orient(adjacent, separated, forbidden) -> np.ndarray:
     """Colliders first, then all that knowledge and Meek's rules force."""
     arcs = adjacent & ~forbidden
     arrowheads = np.zeros_like(arcs)
-    for (x, y), given in separated.items():
+    for (x, y), sets in separated.items():
         for c in np.flatnonzero(adjacent[x] & adjacent[y]):
-            if c not in given and arcs[x, c] and arcs[y, c]:
+            collider = 2 * sum(c in given for given in sets) < len(sets)
+            if collider and arcs[x, c] and arcs[y, c]:
                 arrowheads[x, c] = arrowheads[y, c] = True
     settled = arrowheads & ~arrowheads.T
     return meek(arcs & ~settled.T, untested=forbidden & forbidden.T)

@@ -217,7 +217,7 @@ def pc(
     max_order: int = 3,
     knowledge: Knowledge | None = None,
 ) -> Release:
-    """The PC algorithm without privacy.
+    """The PC algorithm without privacy, its colliders decided by majority.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def pc(
     started = time.perf_counter()
     oracle = PlainOracle(Tables(data), statistic or KendallP())
     nothing = Ledger((), Spent(math.inf, 1.0), None, "no privacy")
-    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
+    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge, majority=True)
     return _release(found, nothing, "none", started)
 
 

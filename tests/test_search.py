@@ -310,3 +310,29 @@ def test_colliders_that_demand_opposite_arrowheads_leave_the_edge_undirected():
         found = search(Path(), order).graph
         assert found.skeleton == path
         assert found.arrows == {("a", "b"), ("d", "c")}
+
+
+class Several:
+    """Variables 0 and 1 are separated by each of these sets, and no other pair by any."""
+
+    def __init__(self, sets):
+        self.sets = sets
+
+    def separates(self, x, y, given):
+        return {x, y} == {0, 1} and given in self.sets
+
+
+def test_the_majority_of_separating_sets_decides_about_a_collider():
+    names = ["x", "y", "a", "b", "c"]
+    oracle = Several([(2,), (3,), (4,)])
+    first = search(oracle, names, max_order=1).graph
+    most = search(oracle, names, max_order=1, majority=True).graph
+    assert {("x", "b"), ("y", "b")} <= first.arrows
+    assert {("x", "a"), ("y", "a"), ("x", "b"), ("x", "c")} <= most.arrows
+    assert ("x", "a") not in first.arrows
+
+
+def test_with_a_majority_exactly_half_of_the_sets_keep_a_collider_away():
+    oracle = Several([(2,), (3,)])
+    graph = search(oracle, ["x", "y", "a", "b"], max_order=1, majority=True).graph
+    assert graph.arrows == frozenset()
