@@ -195,9 +195,9 @@ def test_renaming_the_variables_renames_the_answer_and_changes_nothing_else(run)
 
 @pytest.mark.parametrize("name", ["asia", "survey", "sachs"])
 def test_permuting_the_columns_permutes_the_graph_of_pc(name):
-    data = load(name, n=5_000, rng=default_rng(0))
+    data = load(name, n=100_000, rng=default_rng(0))
     expected = pc(data).graph
-    assert expected.arrows
+    assert expected.skeleton
     for seed in range(4):
         order = default_rng(seed).permutation(data.d)
         levels = {data.variables[v]: data.levels[data.variables[v]] for v in order}
