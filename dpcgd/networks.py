@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import networkx as nx
@@ -39,7 +39,7 @@ class Network:
     name: str
     levels: Mapping[str, tuple[str, ...]]
     parents: Mapping[str, tuple[str, ...]]
-    tables: Mapping[str, np.ndarray]
+    tables: Mapping[str, np.ndarray] = field(repr=False)
 
     @property
     def graph(self) -> nx.DiGraph:

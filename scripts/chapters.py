@@ -64,7 +64,7 @@ def _execute(path: Path, folder: Path, results: Path, profile: str) -> Outcome:
     if profile != "quick":
         command += ["-p", "profile", profile]
     started = time.perf_counter()
-    print(f"  {chapter} ...", flush=True)
+    print(f"  {chapter} ...\n", end="", flush=True)  # one write: chapters start together
     output = _run(command, results, SECONDS_ALLOWED[profile])
     return Outcome(chapter, time.perf_counter() - started, _error(chapter, copy, output))
 
