@@ -1,5 +1,6 @@
 """Contingency tables, fast: the hot path of every search."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,15 +32,15 @@ class Tables:
     """
 
     def __init__(self, data: Dataset):
-        levels = np.array(data.cardinalities)
-        collapses = _cells(levels) * 8 <= data.codes.nbytes
+        levels = data.cardinalities
+        collapses = math.prod(levels) * 8 <= data.codes.nbytes
         if collapses:
             rows, weights = _collapsed(data.codes, levels)
         else:
             rows, weights = data.codes, np.broadcast_to(np.uint8(1), data.n)
         width = np.array([int(k - 1).bit_length() for k in levels])
         self.n = data.n
-        self.levels = data.cardinalities
+        self.levels = levels
         self._width = width
         self._first = np.cumsum(width) - width
         self._bits = _pack_columns(rows, width)
@@ -92,16 +93,9 @@ class Tables:
         return smaller
 
 
-def _cells(levels) -> int:
-    product = 1
-    for k in levels:
-        product *= int(k)
-    return product
-
-
 def _collapsed(codes, levels, chunk=1 << 16):
     """The distinct rows and how often each occurs, through the index of each record's cell."""
-    cells = np.zeros(_cells(levels), np.int64)
+    cells = np.zeros(math.prod(levels), np.int64)
     for start in range(0, len(codes), chunk):
         index = np.zeros(len(codes[start : start + chunk]), np.int64)
         for column, k in zip(codes[start : start + chunk].T, levels, strict=True):
