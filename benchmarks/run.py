@@ -26,21 +26,13 @@ def seconds(task, repeats=5) -> float:
     return statistics.median(times)
 
 
-def by_bincount(codes, levels, at):
-    """The usual way: one index a record, then bincount."""
-    index = np.zeros(len(codes), np.intp)
-    for v in at:
-        index = index * levels[v] + codes[:, v]
-    return np.bincount(index, minlength=int(np.prod([levels[v] for v in at])))
-
-
-def by_distinct_rows(rows, weights, levels, at):
-    """The same over distinct rows with weights."""
+def by_bincount(rows, levels, at, weights=None):
+    """The usual way: one index a row, then bincount, with weights where rows are distinct."""
     index = np.zeros(len(rows), np.intp)
     for v in at:
         index = index * levels[v] + rows[:, v]
     cells = int(np.prod([levels[v] for v in at]))
-    return np.bincount(index, weights=weights, minlength=cells).astype(np.int64)
+    return np.bincount(index, weights=weights, minlength=cells)
 
 
 def by_numpy_bits(columns, at):
@@ -70,7 +62,7 @@ def tables_by_method(data) -> dict[str, dict[str, float]]:
         at = ternary[:size]
         methods = {
             "bincount": lambda at=at: by_bincount(data.codes, levels, at),
-            "distinct rows": lambda at=at: by_distinct_rows(rows, weights, levels, at),
+            "distinct rows": lambda at=at: by_bincount(rows, levels, at, weights),
             "numpy bits": lambda at=at: by_numpy_bits(columns, at),
             "dpcgd": lambda at=at: ours.counts(at).ravel(),
         }

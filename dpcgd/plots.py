@@ -8,6 +8,7 @@ colour alone.
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from functools import wraps
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -30,8 +31,8 @@ __all__ = [
     "turning_test",
 ]
 
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8C8C8C"
+BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
+VERMILLION, GREEN, PURPLE = "#D55E00", "#009E73", "#CC79A7"
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
 """Colour, line style and marker of the first, second, ... series of a figure."""
 
@@ -54,6 +55,20 @@ ROW, HEIGHT = 0.82, 0.32
 """Inches between two layers of a drawn graph, and the height of a node."""
 
 
+def _styled(draw):
+    """Draw in the book's style and close the figure, which a notebook would show at once."""
+
+    @wraps(draw)
+    def drawn(*args, **kwargs):
+        with plt.rc_context(STYLE):
+            figure = draw(*args, **kwargs)
+        plt.close(figure)
+        return figure
+
+    return drawn
+
+
+@_styled
 def draw_graph(
     graphs: "nx.DiGraph | CPDAG | Mapping[str, nx.DiGraph | CPDAG]",
     *,
@@ -96,19 +111,15 @@ def draw_graph(
     wide, tall = high - low
     foot, title_height = (0.0 if reference is None else 0.34), 0.28
     total = tall + foot + title_height
-    with plt.rc_context(STYLE):
-        figure, row = plt.subplots(
-            1, len(graphs), figsize=(wide * len(graphs), total), squeeze=False
-        )
-        kinds = set()
-        for axes, (title, graph) in zip(row[0], graphs.items(), strict=True):
-            axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-            axes.set_axis_off()
-            kinds |= _draw_edges(axes, graph, reference, places)
-            _draw_nodes(axes, places)
-        _explain_edges(figure, kinds)
-        figure.subplots_adjust(0, foot / total, 1, 1 - title_height / total, wspace=0.04)
-    plt.close(figure)
+    figure, row = plt.subplots(1, len(graphs), figsize=(wide * len(graphs), total), squeeze=False)
+    kinds = set()
+    for axes, (title, graph) in zip(row[0], graphs.items(), strict=True):
+        axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        axes.set_axis_off()
+        kinds |= _draw_edges(axes, graph, reference, places)
+        _draw_nodes(axes, places)
+    _explain_edges(figure, kinds)
+    figure.subplots_adjust(0, foot / total, 1, 1 - title_height / total, wspace=0.04)
     return figure
 
 
@@ -154,7 +165,8 @@ def _centre(layer, place):
 
 def _any_dag(graph) -> nx.DiGraph:
     """The directed edges, and every other one in column order unless that closes a cycle."""
-    both, order = _as_digraph(graph), {v: i for i, v in enumerate(_names(graph))}
+    both = _as_digraph(graph)
+    order = {v: i for i, v in enumerate(both)}
     dag = nx.DiGraph()
     dag.add_nodes_from(order)
     loose = [(a, b) for a, b in both.edges if both.has_edge(b, a)]
@@ -163,11 +175,6 @@ def _any_dag(graph) -> nx.DiGraph:
         if not nx.has_path(dag, b, a):
             dag.add_edge(a, b)
     return dag
-
-
-def _names(graph) -> list[str]:
-    """Variables of a DiGraph or a CPDAG, in order."""
-    return list(graph.variables) if isinstance(graph, CPDAG) else list(graph)
 
 
 def _as_digraph(graph) -> nx.DiGraph:
@@ -278,6 +285,7 @@ def _explain_edges(figure, kinds):
         figure.legend(handles=lines, loc="lower center", ncols=len(lines), handlelength=3)
 
 
+@_styled
 def turning_test(
     statistics: Sequence[float],
     turning: tuple[float, float],
@@ -303,30 +311,28 @@ def turning_test(
     matplotlib.figure.Figure
     """
     values = np.maximum(np.sort(statistics), 0.01)
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.6, 3.4))
-        ranks = np.arange(1, len(values) + 1)
-        axes.plot(values, ranks, "o", color=BLUE, markerfacecolor="white", ms=4.5, mew=0.9)
-        rank = 1 + np.searchsorted(values, turning[0])
-        axes.plot(turning[0], rank, "D", color=VERMILLION, ms=7)
-        _mark_critical(axes, critical, "log")
-        axes.set(xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
-        zoomed = axes.inset_axes((0.05, 0.6, 0.36, 0.24), facecolor="white", title=label)
-        _zoom(zoomed, turning, critical)
-        axes.annotate(
-            "",
-            (turning[0], rank),
-            (0.3, 0.5),
-            textcoords="axes fraction",
-            arrowprops=dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9),
-        )
-        figure.set_layout_engine("tight")
-    plt.close(figure)
+    figure, axes = plt.subplots(figsize=(6.6, 3.4))
+    ranks = np.arange(1, len(values) + 1)
+    axes.plot(values, ranks, "o", color=BLUE, markerfacecolor="white", ms=4.5, mew=0.9)
+    rank = 1 + np.searchsorted(values, turning[0])
+    axes.plot(turning[0], rank, "D", color=VERMILLION, ms=7)
+    axes.set_xscale("log")
+    _mark_critical(axes, critical)
+    axes.set(xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
+    zoomed = axes.inset_axes((0.05, 0.6, 0.36, 0.24), facecolor="white", title=label)
+    _zoom(zoomed, turning, critical)
+    axes.annotate(
+        "",
+        (turning[0], rank),
+        (0.3, 0.5),
+        textcoords="axes fraction",
+        arrowprops=dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9),
+    )
+    figure.set_layout_engine("tight")
     return figure
 
 
-def _mark_critical(axes, critical, scale):
-    axes.set_xscale(scale)
+def _mark_critical(axes, critical):
     low, high = axes.get_xlim()
     axes.axvspan(low, critical, color="#EDEDED", zorder=0, linewidth=0)
     axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
@@ -352,6 +358,7 @@ def _zoom(axes, turning, critical):
         side.set(visible=True, color=GREY)
 
 
+@_styled
 def leaky_fraction(
     series: Mapping[str, Sequence], *, crossings: Mapping[str, float] | None = None
 ) -> plt.Figure:
@@ -369,30 +376,29 @@ def leaky_fraction(
     -------
     matplotlib.figure.Figure
     """
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.8, 3.5))
-        for (label, points), (color, line, marker) in zip(series.items(), SERIES, strict=False):
-            n, share, low, high = np.transpose(points)
-            n = n * (1.0 if color == SERIES[0][0] else 1.05)  # beside the first, not on top of it
-            bars = np.maximum(0, [share - low, high - share])
-            axes.errorbar(
-                n, share, bars, color=color, linestyle=line, marker=marker, capsize=3, label=label
-            )
-        marks = {} if crossings is None else dict(crossings)
-        for (label, n), style in zip(marks.items(), itertools.cycle((":", "--", "-.", "-"))):
-            axes.axvline(n, color=GREY, linestyle=style, linewidth=1.1, label=label, zorder=0)
-        axes.set(
-            xscale="log",
-            ylim=(0, None),
-            xlabel="records $n$ (log scale)",
-            ylabel="share of data sets",
+    figure, axes = plt.subplots(figsize=(6.8, 3.5))
+    for (label, points), (color, line, marker) in zip(series.items(), SERIES, strict=False):
+        n, share, low, high = np.transpose(points)
+        n = n * (1.0 if color == SERIES[0][0] else 1.05)  # beside the first, not on top of it
+        bars = np.maximum(0, [share - low, high - share])
+        axes.errorbar(
+            n, share, bars, color=color, linestyle=line, marker=marker, capsize=3, label=label
         )
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        figure.set_layout_engine("tight")
-    plt.close(figure)
+    marks = {} if crossings is None else dict(crossings)
+    for (label, n), style in zip(marks.items(), itertools.cycle((":", "--", "-.", "-"))):
+        axes.axvline(n, color=GREY, linestyle=style, linewidth=1.1, label=label, zorder=0)
+    axes.set(
+        xscale="log",
+        ylim=(0, None),
+        xlabel="records $n$ (log scale)",
+        ylabel="share of data sets",
+    )
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure.set_layout_engine("tight")
     return figure
 
 
+@_styled
 def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> plt.Figure:
     """Compare the statistic's distribution under independence with the standard normal.
 
@@ -408,24 +414,23 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     matplotlib.figure.Figure
     """
     grid = np.linspace(-4, 4, 401)
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.4, 3.2))
-        normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
-        axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
-        for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
-            width = max(1.06 * np.std(z) * len(z) ** -0.2, 1e-3)
-            density = np.exp(-(((grid[:, None] - z) / width) ** 2) / 2).mean(axis=1)
-            scale = width * math.sqrt(2 * math.pi)
-            axes.plot(grid, density / scale, color=color, linestyle=line, label=label)
-        for edge in (-critical, critical):
-            axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
-        axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)", ylabel="density")
-        axes.legend(loc="upper right")
-        figure.set_layout_engine("tight")
-    plt.close(figure)
+    figure, axes = plt.subplots(figsize=(6.4, 3.2))
+    normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+    axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
+    for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
+        width = max(1.06 * np.std(z) * len(z) ** -0.2, 1e-3)
+        density = np.exp(-(((grid[:, None] - z) / width) ** 2) / 2).mean(axis=1)
+        scale = width * math.sqrt(2 * math.pi)
+        axes.plot(grid, density / scale, color=color, linestyle=line, label=label)
+    for edge in (-critical, critical):
+        axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
+    axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)", ylabel="density")
+    axes.legend(loc="upper right")
+    figure.set_layout_engine("tight")
     return figure
 
 
+@_styled
 def error_curves(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> plt.Figure:
     """Plot exact error probabilities beside printed bounds, one panel each.
 
@@ -438,18 +443,17 @@ def error_curves(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
     -------
     matplotlib.figure.Figure
     """
-    with plt.rc_context(STYLE):
-        figure, row = plt.subplots(1, len(panels), figsize=(8.4, 3.3), layout="constrained")
-        for axes, (title, (distances, exact, bound)) in zip(row, panels.items(), strict=True):
-            axes.semilogy(distances, exact, color=BLUE, label="exact")
-            axes.semilogy(distances, bound, color=VERMILLION, linestyle="--", label="printed bound")
-            axes.set(title=title, xlabel="distance from threshold / sensitivity", ylim=(1e-4, 1.2))
-            axes.set_ylabel("probability of the error")
-            axes.legend()
-    plt.close(figure)
+    figure, row = plt.subplots(1, len(panels), figsize=(8.4, 3.3), layout="constrained")
+    for axes, (title, (distances, exact, bound)) in zip(row, panels.items(), strict=True):
+        axes.semilogy(distances, exact, color=BLUE, label="exact")
+        axes.semilogy(distances, bound, color=VERMILLION, linestyle="--", label="printed bound")
+        axes.set(title=title, xlabel="distance from threshold / sensitivity", ylim=(1e-4, 1.2))
+        axes.set_ylabel("probability of the error")
+        axes.legend()
     return figure
 
 
+@_styled
 def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figure:
     """Plot sorted distances from a threshold, in sensitivities, one line for each statistic.
 
@@ -464,20 +468,19 @@ def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figur
     -------
     matplotlib.figure.Figure
     """
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(6.8, 3.3), layout="constrained")
-        axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
-        axes.axvline(0, color=GREY, linewidth=0.8)
-        for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
-            rank = np.linspace(0, 1, len(values))
-            axes.plot(np.sort(values), rank, color=color, linestyle=line, label=name)
-        axes.set_xscale("symlog", linthresh=10)
-        axes.set(xlabel="distance from threshold / sensitivity", ylabel="fraction of pairs below")
-        axes.legend(loc="upper left")
-    plt.close(figure)
+    figure, axes = plt.subplots(figsize=(6.8, 3.3), layout="constrained")
+    axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
+        rank = np.linspace(0, 1, len(values))
+        axes.plot(np.sort(values), rank, color=color, linestyle=line, label=name)
+    axes.set_xscale("symlog", linthresh=10)
+    axes.set(xlabel="distance from threshold / sensitivity", ylabel="fraction of pairs below")
+    axes.legend(loc="upper left")
     return figure
 
 
+@_styled
 def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Figure:
     """Plot F1 against epsilon with deviations, one small panel for each network.
 
@@ -493,24 +496,23 @@ def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Fi
     matplotlib.figure.Figure
     """
     names = list(dict.fromkeys(scores.network))
-    with plt.rc_context(STYLE):
-        figure, grid = plt.subplots(
-            2, -(-len(names) // 2), figsize=(9, 4.6), sharey=True, layout="constrained"
-        )
-        for axes in grid.flat[len(names) :]:
-            axes.set_axis_off()
-        for axes, name in zip(grid.flat, names, strict=False):
-            runs = scores[scores.network == name].groupby("epsilon").F1
-            mean, spread = runs.mean(), runs.std(ddof=0)
-            axes.errorbar(mean.index, mean, spread, color=BLUE, marker="o", ms=4, capsize=3)
-            axes.axhline(ceilings[name], color=VERMILLION, linestyle="--")
-            axes.set(title=name, xscale="log", ylim=(0, 1.05))
-        figure.supxlabel("guaranteed epsilon (delta = 1e-6)")
-        figure.supylabel("skeleton F1")
-    plt.close(figure)
+    figure, grid = plt.subplots(
+        2, -(-len(names) // 2), figsize=(9, 4.6), sharey=True, layout="constrained"
+    )
+    for axes in grid.flat[len(names) :]:
+        axes.set_axis_off()
+    for axes, name in zip(grid.flat, names, strict=False):
+        runs = scores[scores.network == name].groupby("epsilon").F1
+        mean, spread = runs.mean(), runs.std(ddof=0)
+        axes.errorbar(mean.index, mean, spread, color=BLUE, marker="o", ms=4, capsize=3)
+        axes.axhline(ceilings[name], color=VERMILLION, linestyle="--")
+        axes.set(title=name, xscale="log", ylim=(0, 1.05))
+    figure.supxlabel("guaranteed epsilon (delta = 1e-6)")
+    figure.supylabel("skeleton F1")
     return figure
 
 
+@_styled
 def loss_by_hits(hits: Sequence[int], loss: Sequence[float], epsilon: float) -> plt.Figure:
     """Plot the privacy loss of one threshold that answers several hits.
 
@@ -526,13 +528,11 @@ def loss_by_hits(hits: Sequence[int], loss: Sequence[float], epsilon: float) -> 
     -------
     matplotlib.figure.Figure
     """
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(5.8, 3.1), layout="constrained")
-        axes.plot(hits, loss, color=BLUE, marker="o", ms=4, label="exact loss")
-        axes.axhline(epsilon, color=VERMILLION, linestyle="--", label="promised")
-        axes.set(xlabel="hits answered from one threshold", ylabel="privacy loss (nats)")
-        axes.set_ylim(0, None)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.legend()
-    plt.close(figure)
+    figure, axes = plt.subplots(figsize=(5.8, 3.1), layout="constrained")
+    axes.plot(hits, loss, color=BLUE, marker="o", ms=4, label="exact loss")
+    axes.axhline(epsilon, color=VERMILLION, linestyle="--", label="promised")
+    axes.set(xlabel="hits answered from one threshold", ylabel="privacy loss (nats)")
+    axes.set_ylim(0, None)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend()
     return figure

@@ -20,6 +20,7 @@ __all__ = [
     "Odometer",
     "PureEvent",
     "Spent",
+    "advanced_composition",
     "epsilon_of_rho",
     "rho_of_budget",
     "zcdp_rho",

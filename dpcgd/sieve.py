@@ -302,17 +302,15 @@ def laplace_pc(
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
     if tests < 1:
         raise ValueError(f"planned_tests must be at least 1, not {tests}")
-    statistic = statistic or KendallZ()
     oracle = LaplaceOracle(
         Tables(data),
-        statistic,
+        statistic or KendallZ(),
         epsilon=math.sqrt(2 * account.rho / tests) * (1 - 1e-9),  # room for rounding
         margin=margin,
         account=account,
         noise=noise,
     )
-    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    return _release(found, account.ledger, _guarantee(statistic), started, secure)
+    return _run(oracle, data, max_order, knowledge, started, secure)
 
 
 def priv_pc(
@@ -394,10 +392,9 @@ def priv_pc(
         return _published_priv_pc(data, account.budget, noise, max_order, knowledge, started)
     if not 0 < rate <= 1:
         raise ValueError(f"rate must be above 0 and at most 1, not {rate}")
-    statistic = statistic or KendallZ()
     oracle = SieveOracle(
         Tables(data),
-        statistic,
+        statistic or KendallZ(),
         price=share_of_the_rest(account, math.comb(data.d, 2)),
         margin=margin,
         tweak=0.0,
@@ -405,8 +402,7 @@ def priv_pc(
         account=account,
         noise=noise,
     )
-    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    return _release(found, account.ledger, _guarantee(statistic), started, secure)
+    return _run(oracle, data, max_order, knowledge, started, secure)
 
 
 def _published_priv_pc(data, budget, noise, max_order, knowledge, started) -> Release:
@@ -422,8 +418,7 @@ def _published_priv_pc(data, budget, noise, max_order, knowledge, started) -> Re
         account=account,
         noise=noise,
     )
-    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    return _release(found, account.ledger, _guarantee(oracle.statistic), started)
+    return _run(oracle, data, max_order, knowledge, started)
 
 
 def optimal_rate(epsilon: float) -> float:
@@ -462,8 +457,11 @@ def _open(data, epsilon, delta, rng, secure) -> tuple[Filter, Noise]:
     return Filter(budget), noise
 
 
-def _guarantee(statistic) -> str:
-    return "proved" if statistic.proved else "claimed, not proved"
+def _run(oracle, data, max_order, knowledge, started, secure=False) -> Release:
+    """Search with an oracle that pays; the guarantee is as good as its statistic's sensitivity."""
+    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
+    guarantee = "proved" if oracle.statistic.proved else "claimed, not proved"
+    return _release(found, oracle.account.ledger, guarantee, started, secure)
 
 
 def _release(found, ledger, guarantee, started, secure=False) -> Release:

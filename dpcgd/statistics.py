@@ -10,7 +10,16 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-__all__ = ["KendallP", "KendallZ", "Statistic", "kendall_p", "kendall_z", "refusal"]
+__all__ = [
+    "KendallP",
+    "KendallZ",
+    "Statistic",
+    "kendall_p",
+    "kendall_z",
+    "normal_tail",
+    "pair_weight",
+    "refusal",
+]
 
 RECORDS_PER_CELL = 5
 """A test is refused where the public table would hold fewer records a cell than this on average."""

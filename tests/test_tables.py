@@ -57,26 +57,25 @@ def test_counts_equal_brute_force(levels, n, seed):
         np.testing.assert_array_equal(tables.counts(variables), brute(data, variables))
 
 
-@exactly
-@given(st.lists(st.integers(5, 7), min_size=4, max_size=6), SIZES, SEEDS)
-def test_counts_are_exact_where_records_are_not_collapsed(levels, n, seed):
+def counts_are_exact(levels, n, seed, *, collapses):
     rng = np.random.default_rng(seed)
     data = drawn(rng, levels, n)
     tables = Tables(data)
-    assert not collapsed(tables)
+    assert collapsed(tables) == collapses
     variables = some(rng, data)
     np.testing.assert_array_equal(tables.counts(variables), brute(data, variables))
+
+
+@exactly
+@given(st.lists(st.integers(5, 7), min_size=4, max_size=6), SIZES, SEEDS)
+def test_counts_are_exact_where_records_are_not_collapsed(levels, n, seed):
+    counts_are_exact(levels, n, seed, collapses=False)
 
 
 @exactly
 @given(st.lists(st.integers(1, 3), min_size=2, max_size=3), st.integers(110, 300), SEEDS)
 def test_counts_are_exact_where_records_are_collapsed(levels, n, seed):
-    rng = np.random.default_rng(seed)
-    data = drawn(rng, levels, n)
-    tables = Tables(data)
-    assert collapsed(tables)
-    variables = some(rng, data)
-    np.testing.assert_array_equal(tables.counts(variables), brute(data, variables))
+    counts_are_exact(levels, n, seed, collapses=True)
 
 
 @exactly
