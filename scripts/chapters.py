@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -16,6 +17,9 @@ import papermill
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 INSERTED = {"papermill-error-cell-tag", "injected-parameters"}
+NO_KERNEL = "Kernel died before replying"
+KERNEL_STARTS = 3
+"""Kernels find free ports and then bind them: another may be quicker, before any cell has run."""
 SECONDS_ALLOWED = {"quick": 300, "paper": 4 * 3600}
 
 
@@ -65,16 +69,27 @@ def _execute(path: Path, folder: Path, results: Path, profile: str) -> Outcome:
         command += ["-p", "profile", profile]
     started = time.perf_counter()
     print(f"  {chapter} ...\n", end="", flush=True)  # one write: chapters start together
-    output = _run(command, results, SECONDS_ALLOWED[profile])
+    for _ in range(KERNEL_STARTS):
+        output = _run(command, results, SECONDS_ALLOWED[profile])
+        if output is None or NO_KERNEL not in output:
+            break
     return Outcome(chapter, time.perf_counter() - started, _error(chapter, copy, output))
 
 
 def _run(command, results, seconds) -> str | None:
-    """Run it in a process group of its own; return what it printed if it failed."""
-    environment = os.environ | {
-        "DPCGD_RESULTS": str(results),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
+    """Run it with files of its own; return what it printed if it failed."""
+    with tempfile.TemporaryDirectory() as own:  # kernels that share files can trip over each other
+        environment = os.environ | {
+            "DPCGD_RESULTS": str(results),
+            "IPYTHONDIR": own,
+            "JUPYTER_RUNTIME_DIR": own,
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        }
+        return _output(command, environment, seconds)
+
+
+def _output(command, environment, seconds) -> str | None:
+    """Run it in a process group of its own, so that all of it can be stopped in time."""
     process = subprocess.Popen(
         command,
         cwd=NOTEBOOKS,
@@ -104,7 +119,7 @@ def _error(chapter: str, copy: Path, output: str | None) -> str | None:
             if shown.output_type == "error":
                 lines = [f"{chapter}, cell {number}: {shown.ename}: {shown.evalue}", cell.source]
                 return "\n".join(lines)
-    return f"{chapter}: {output.strip()[-2000:]}"
+    return f"{chapter}: {output.strip()[:1000]}\n...\n{output.strip()[-2000:]}"
 
 
 def table(outcomes: list[Outcome]) -> str:
