@@ -8,7 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
-from dpcgd.privacy import Filter, GaussianEvent, Odometer, PureEvent
+from dpcgd.privacy import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    Filter,
+    GaussianEvent,
+    Odometer,
+    PureEvent,
+)
 
 __all__ = [
     "AboveThreshold",
@@ -17,9 +24,12 @@ __all__ = [
     "SeededNoise",
     "amplified",
     "before_amplification",
+    "exponential",
     "gaussian",
     "laplace",
     "noise_source",
+    "permute_and_flip",
+    "propose_test_release",
 ]
 
 Query = Callable[[], float]
@@ -36,6 +46,12 @@ class Noise(Protocol):
 
     def gaussian(self, value: float, scale: float) -> float:
         """`value` plus Gaussian noise of this deviation."""
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus Gumbel noise are largest."""
+
+    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus exponential noise are largest."""
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """m distinct numbers below n, uniformly."""
@@ -58,6 +74,14 @@ class SeededNoise:
     def gaussian(self, value: float, scale: float) -> float:
         """`value` plus Gaussian noise of this deviation."""
         return value + self._rng.normal(scale=scale)
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus Gumbel noise are largest."""
+        return int(np.argmax(scores + self._rng.gumbel(scale=scale, size=len(scores))))
+
+    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus exponential noise are largest."""
+        return int(np.argmax(scores + self._rng.exponential(scale=scale, size=len(scores))))
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """m distinct numbers below n, uniformly."""
@@ -84,6 +108,12 @@ class SecureNoise:
         space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
         self._laplace = lru_cache(lambda scale: dp.m.make_laplace(*space, scale=scale))
         self._gaussian = lru_cache(lambda scale: dp.m.make_gaussian(*space, scale=scale))
+        scores = dp.vector_domain(space[0]), dp.linf_distance(T=float)
+        gumbel, exponential = dp.zero_concentrated_divergence(), dp.max_divergence()
+        self._gumbel = lru_cache(lambda scale: dp.m.make_noisy_max(*scores, gumbel, scale=scale))
+        self._exponential = lru_cache(
+            lambda scale: dp.m.make_noisy_max(*scores, exponential, scale=scale)
+        )
 
     def laplace(self, value: float, scale: float) -> float:
         """`value` plus Laplace noise."""
@@ -92,6 +122,14 @@ class SecureNoise:
     def gaussian(self, value: float, scale: float) -> float:
         """`value` plus Gaussian noise of this deviation."""
         return self._gaussian(scale)(float(value))
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus Gumbel noise are largest."""
+        return self._gumbel(scale)([float(score) for score in scores])
+
+    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus exponential noise are largest."""
+        return self._exponential(scale)([float(score) for score in scores])
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """m distinct numbers below n, uniformly."""
@@ -130,7 +168,7 @@ def laplace(
 
     Privacy
     -------
-    (epsilon, 0) for neighbours between which the query moves by at most `sensitivity`. Chapter 04.
+    (epsilon, 0) for neighbours between which the query moves by at most `sensitivity`. Chapter 02.
 
     Examples
     --------
@@ -143,7 +181,7 @@ def laplace(
     (11.6, 0.0044)
     """
     account.spend(PureEvent("Laplace", epsilon))
-    return noise.laplace(query(), sensitivity / epsilon)
+    return noise.laplace(float(query()), sensitivity / epsilon)
 
 
 def gaussian(
@@ -159,10 +197,136 @@ def gaussian(
     Privacy
     -------
     1 / (2 noise_multiplier^2)-zCDP for queries that move by at most `sensitivity` between
-    neighbours (Bun and Steinke 2016). Chapter 04.
+    neighbours (Bun and Steinke 2016). Chapter 02.
     """
     account.spend(GaussianEvent("Gaussian", noise_multiplier))
-    return noise.gaussian(query(), noise_multiplier * sensitivity)
+    return noise.gaussian(float(query()), noise_multiplier * sensitivity)
+
+
+def exponential(
+    scores: Callable[[], np.ndarray],
+    *,
+    sensitivity: float,
+    epsilon: float,
+    account: Account,
+    noise: Noise,
+) -> int:
+    """Choose an index whose score is high: probability proportional to e^(epsilon score / 2 D).
+
+    Parameters
+    ----------
+    scores : callable
+        Returns one score for each public candidate.
+    sensitivity : float
+        D, of every score.
+    epsilon : float
+    account, noise
+
+    Returns
+    -------
+    int
+        Index of the chosen candidate.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the scores are evaluated, if the account cannot pay.
+
+    Privacy
+    -------
+    (epsilon, 0), its loss of range epsilon: epsilon^2 / 8-zCDP (McSherry and Talwar 2007; Cesar and
+    Rogers 2021). Chapter 02.
+    """
+    account.spend(BoundedRangeEvent("exponential", epsilon))
+    return noise.gumbel_max(np.asarray(scores(), float), 2 * sensitivity / epsilon)
+
+
+def permute_and_flip(
+    scores: Callable[[], np.ndarray],
+    *,
+    sensitivity: float,
+    epsilon: float,
+    account: Account,
+    noise: Noise,
+) -> int:
+    """Choose an index whose score is high, never worse in expectation than `exponential`.
+
+    Parameters
+    ----------
+    scores : callable
+        Returns one score for each public candidate.
+    sensitivity : float
+        Of every score.
+    epsilon : float
+    account, noise
+
+    Returns
+    -------
+    int
+        Index of the chosen candidate.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the scores are evaluated, if the account cannot pay.
+
+    Privacy
+    -------
+    (epsilon, 0) (McKenna and Sheldon 2020), as the largest score with exponential noise (Ding et
+    al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter 02.
+    """
+    account.spend(PureEvent("permute and flip", epsilon))
+    return noise.exponential_max(np.asarray(scores(), float), 2 * sensitivity / epsilon)
+
+
+def propose_test_release(
+    query: Query,
+    distance: Query,
+    *,
+    proposed: float,
+    epsilon: float,
+    delta: float,
+    account: Filter,
+    noise: Noise,
+) -> float | None:
+    """Answer with the noise of a proposed sensitivity, if the data is far from breaking it.
+
+    Parameters
+    ----------
+    query : callable
+        Returns the number to release.
+    distance : callable
+        Returns how many records must at least be replaced before replacing one more could move the
+        query by more than `proposed`; 0 if one can already. It has sensitivity 1.
+    proposed : float
+        Public.
+    epsilon, delta : float
+        Of the test and of the release, each; delta is the chance to release by mistake.
+    account : Filter
+        With delta reserved.
+    noise
+
+    Returns
+    -------
+    float or None
+        None if the data seems too near.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+
+    Privacy
+    -------
+    (2 epsilon, delta); in concentrated terms epsilon^2 but for events of probability delta (Dwork
+    and Lei 2009). Chapter 02.
+    """
+    account.spend(
+        PureEvent("distance test", epsilon), ApproximateEvent("tested release", epsilon, delta)
+    )
+    if noise.laplace(float(distance()), 1 / epsilon) <= math.log(0.5 / delta) / epsilon:
+        return None
+    return noise.laplace(float(query()), proposed / epsilon)
 
 
 class AboveThreshold:
@@ -196,7 +360,7 @@ class AboveThreshold:
     -------
     (epsilon, 0): threshold noise 2 sensitivity / epsilon, query noise twice that, and no answer
     after the first positive one (Dwork and Roth 2014, theorem 3.23; Balle et al. 2018 for the
-    sub-sample). Chapter 04.
+    sub-sample). Chapter 02.
     """
 
     def __init__(

@@ -15,11 +15,13 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import ConnectionPatch, FancyArrowPatch, FancyBboxPatch
 
 from dpcgd.graphs import CPDAG
 
 __all__ = [
+    "accountants",
+    "curves",
     "draw_graph",
     "error_curves",
     "f1_by_epsilon",
@@ -28,6 +30,9 @@ __all__ = [
     "loss_by_hits",
     "margins",
     "null_distributions",
+    "reachable_doubles",
+    "replaced_record",
+    "stratum_weights",
     "turning_test",
 ]
 
@@ -535,4 +540,232 @@ def loss_by_hits(hits: Sequence[int], loss: Sequence[float], epsilon: float) -> 
     axes.set_ylim(0, None)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend()
+    return figure
+
+
+@_styled
+def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
+    """Draw two neighbouring tables as one: the shared records, and where the replaced one goes.
+
+    Parameters
+    ----------
+    before, after : integer arrays
+        Axes x, y and, if any, one for the strata. They differ in one record.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    before, after = (table.reshape(*table.shape[:2], -1) for table in (before, after))
+    shared = np.minimum(before, after)
+    wide, tall, strata = shared.shape
+    size = (1.2 + 0.62 * wide * strata + 0.5 * (strata - 1), 1.0 + 0.55 * tall)
+    figure, row = plt.subplots(1, strata, figsize=size, squeeze=False, layout="constrained")
+    for stratum, axes in enumerate(row[0]):
+        axes.imshow(np.sign(shared[:, :, stratum]).T, cmap="Greys", vmin=0, vmax=5, origin="lower")
+        for x, y in np.argwhere(shared[:, :, stratum]):
+            beside = 0.3 * (before[x, y, stratum] != after[x, y, stratum])  # not below the mark
+            count = f"{shared[x, y, stratum]:,}"
+            axes.text(x + beside, y, count, ha="center", va="center", fontsize=8)
+        axes.set(xticks=range(wide), yticks=range(tall), xlabel="level of $x$")
+        axes.set_xticks(np.arange(wide + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(tall + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="#C8C8C8", linewidth=0.8)
+        axes.tick_params(which="both", length=0)
+        axes.set_title(f"stratum {stratum}" if strata > 1 else "")
+    row[0][0].set_ylabel("level of $y$")
+    _arrow_of_the_record(figure, row[0], before - after)
+    return figure
+
+
+def _arrow_of_the_record(figure, row, lost):
+    """From the cell that loses a record to the cell that gains one."""
+    places = [np.argwhere(lost == change)[0] for change in (1, -1)]
+    marks = ("o", "white", "the record before"), ("D", VERMILLION, "and after")
+    for (x, y, stratum), (marker, fill, label) in zip(places, marks, strict=True):
+        row[stratum].plot(
+            x, y, marker, color=VERMILLION, markerfacecolor=fill, ms=9, mew=1.8, label=label
+        )
+    (x, y, stratum), (u, v, other) = places
+    arrow = ConnectionPatch(
+        (x, y),
+        (u, v),
+        "data",
+        "data",
+        axesA=row[stratum],
+        axesB=row[other],
+        arrowstyle="-|>",
+        shrinkA=7,
+        shrinkB=7,
+        color=VERMILLION,
+        linewidth=1.5,
+        connectionstyle="arc3,rad=-0.12",
+    )
+    figure.add_artist(arrow)
+    figure.legend(loc="outside lower center", ncols=2)
+
+
+@_styled
+def curves(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    *,
+    xlabels: Sequence[str],
+    ylabel: str,
+    log: str = "xy",
+    points: Sequence[str] = (),
+) -> plt.Figure:
+    """Plot named curves in panels side by side.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping of str to (x, y)
+        From a panel's title to its curves by name, at most four. The first panel has all names.
+    xlabels : sequence of str
+        One for each panel.
+    ylabel : str
+    log : str
+        Which axes are logarithmic: "", "x", "y" or "xy".
+    points : sequence of str
+        Names of curves that are drawn as points without a line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    wide = 7.6 if len(panels) == 1 else 4.4 * len(panels)
+    figure, row = plt.subplots(
+        1, len(panels), figsize=(wide, 3.6), squeeze=False, layout="constrained"
+    )
+    for axes, (title, lines), xlabel in zip(row[0], panels.items(), xlabels, strict=True):
+        for (name, (x, y)), (color, line, marker) in zip(lines.items(), SERIES, strict=False):
+            style = {"linestyle": "", "marker": marker} if name in points else {"linestyle": line}
+            axes.plot(x, y, color=color, label=name, ms=5, markerfacecolor="white", **style)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        axes.set_xscale("log" if "x" in log else "linear")
+        axes.set_yscale("log" if "y" in log else "linear")
+    lines = row[0][0].get_lines()  # the first panel has all curves
+    if len(panels) == 1:
+        figure.legend(handles=lines, loc="outside right upper")
+    else:
+        figure.legend(handles=lines, loc="outside lower center", ncols=4)
+    return figure
+
+
+@_styled
+def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -> plt.Figure:
+    """Draw the weight of each stratum in a statistic, one stacked bar for each data set.
+
+    Parameters
+    ----------
+    rows : mapping of str to sequence of float
+        From a bar's name to the weights of its strata.
+    notes : sequence of str
+        What to write behind each bar.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(7.6, 0.5 * len(rows) + 1.1))
+    fills = ((BLUE, ""), ("#D9D9D9", "//"), ("white", "xx"))
+    weights = np.array(list(rows.values()), float)
+    ends, places = weights.cumsum(axis=1), np.arange(len(rows))[::-1]
+    for stratum, (color, hatch) in enumerate(fills[: weights.shape[1]]):
+        axes.barh(
+            places,
+            weights[:, stratum],
+            left=ends[:, stratum] - weights[:, stratum],
+            color=color,
+            hatch=hatch,
+            edgecolor=BLACK,
+            height=0.55,
+            linewidth=0.7,
+            label=f"stratum {stratum}",
+        )
+    for place, end, note in zip(places, ends[:, -1], notes, strict=True):
+        axes.annotate(note, (end, place), (6, 0), textcoords="offset points", va="center")
+    axes.set_yticks(places, list(rows))
+    axes.set(xlabel="weight $w(n_i)$ in the statistic (no unit)", xlim=(0, 1.5 * ends.max()))
+    axes.legend(loc="upper right")
+    figure.set_layout_engine("tight")
+    return figure
+
+
+@_styled
+def accountants(tests: Sequence[int], spent: Mapping[str, Sequence[float]]) -> plt.Figure:
+    """Plot the epsilon that a number of tests costs, one line for each way of adding up.
+
+    Parameters
+    ----------
+    tests : sequence of int
+    spent : mapping of str to sequence of float
+        From an accountant's name to its epsilon after each number of tests.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    styles = (
+        (GREY, "--", "s"),
+        (VERMILLION, "-.", "^"),
+        (PURPLE, ":", "D"),
+        (BLUE, "-", "o"),
+        (BLACK, (0, (6, 2)), ""),
+    )
+    figure, axes = plt.subplots(figsize=(6.8, 4.0))
+    named = zip(spent.items(), itertools.cycle(styles), strict=False)
+    for (name, epsilons), (color, line, marker) in named:
+        axes.plot(
+            tests,
+            epsilons,
+            color=color,
+            linestyle=line,
+            marker=marker,
+            markersize=4,
+            markevery=5,
+            label=name,
+        )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="tests $k$ (log scale)",
+        ylabel=r"$\varepsilon$ spent (log scale)",
+    )
+    axes.legend(loc="upper left")
+    figure.set_layout_engine("tight")
+    return figure
+
+
+@_styled
+def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> plt.Figure:
+    """Mark which of some consecutive double-precision numbers can be outputs, one row a data set.
+
+    Parameters
+    ----------
+    hits : mapping of str to sequence of bool
+        From the name of a row to whether each number is reachable.
+    start : float
+        The first of the numbers.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    rows = np.array(list(hits.values()), bool)
+    shared = rows.all(axis=0)
+    figure, axes = plt.subplots(figsize=(7.2, 1.7))
+    kinds = ((rows & ~shared, VERMILLION, "D", "from one only"), (rows & shared, BLUE, "o", "both"))
+    for where, color, marker, label in kinds:
+        row, column = np.nonzero(where)
+        axes.plot(column, -row, marker, color=color, markersize=5.5, label=label)
+    row, column = np.nonzero(~rows)
+    axes.plot(column, -row, ".", color=GREY, markersize=3, label="never")
+    axes.set_yticks(-np.arange(len(rows)), list(hits))
+    axes.set(ylim=(-len(rows) + 0.5, 0.5))
+    exponent = round(math.log2(math.ulp(start)))
+    axes.set_xlabel(
+        f"double-precision number, counted from {start:g} in steps of $2^{{{exponent}}}$"
+    )
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.set_layout_engine("tight")
     return figure

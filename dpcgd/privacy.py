@@ -11,8 +11,11 @@ from numbers import Real
 from typing import ClassVar, NamedTuple
 
 __all__ = [
+    "ApproximateEvent",
+    "BoundedRangeEvent",
     "Budget",
     "BudgetSpent",
+    "Event",
     "Filter",
     "GaussianEvent",
     "Ledger",
@@ -22,6 +25,8 @@ __all__ = [
     "Spent",
     "advanced_composition",
     "epsilon_of_rho",
+    "gaussian_delta",
+    "gaussian_multiplier",
     "rho_of_budget",
     "zcdp_rho",
 ]
@@ -96,6 +101,17 @@ class PureEvent:
     mechanism: str
     epsilon: float
     neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
+
+
+@dataclass(frozen=True)
+class BoundedRangeEvent:
+    """A mechanism whose privacy loss has a range of at most epsilon ran, as the exponential one."""
+
+    mechanism: str
+    epsilon: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
 
 
 @dataclass(frozen=True)
@@ -105,10 +121,25 @@ class GaussianEvent:
     mechanism: str
     noise_multiplier: float
     neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
 
 
-def zcdp_rho(event: PureEvent | GaussianEvent) -> float:
-    """Zero-concentrated privacy cost of an event.
+@dataclass(frozen=True)
+class ApproximateEvent:
+    """A mechanism that was (epsilon, 0)-private but for events of probability delta ran."""
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+
+
+Event = PureEvent | BoundedRangeEvent | GaussianEvent | ApproximateEvent
+
+
+def zcdp_rho(event: Event) -> float:
+    """Zero-concentrated privacy cost of an event; for an approximate one, but for its delta.
 
     Raises
     ------
@@ -119,20 +150,22 @@ def zcdp_rho(event: PureEvent | GaussianEvent) -> float:
 
     Notes
     -----
-    Bun and Steinke (2016): epsilon^2 / 2 for a pure mechanism, 1 / (2 sigma^2) for a Gaussian one.
+    epsilon^2 / 2 for a pure mechanism and 1 / (2 sigma^2) for a Gaussian one (Bun and Steinke
+    2016), epsilon^2 / 8 for a bounded range (Cesar and Rogers 2021). Chapter 02.
 
     Examples
     --------
     >>> zcdp_rho(PureEvent("Laplace", 0.2))
     0.020000000000000004
     """
-    if isinstance(event, PureEvent):
-        _check_positive("epsilon", event.epsilon)
-        return event.epsilon**2 / 2
+    if not isinstance(event, Event):
+        raise TypeError(f"no cost is known for {event!r}; add its zCDP cost with a proof first")
+    for name in event.parameters:
+        _check_positive(name, getattr(event, name))
+    value = getattr(event, event.parameters[0])
     if isinstance(event, GaussianEvent):
-        _check_positive("noise_multiplier", event.noise_multiplier)
-        return 0.5 / event.noise_multiplier / event.noise_multiplier
-    raise TypeError(f"no cost is known for {event!r}; add its zCDP cost with a proof first")
+        return 0.5 / value / value
+    return value**2 / (8 if isinstance(event, BoundedRangeEvent) else 2)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -184,6 +217,49 @@ def rho_of_budget(budget: Budget) -> float:
     return low * (1 - 1e-9)
 
 
+def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
+    """Smallest delta for which one Gaussian mechanism is (epsilon, delta)-private, exactly.
+
+    Notes
+    -----
+    Phi(1/(2 s) - epsilon s) - e^epsilon Phi(-1/(2 s) - epsilon s) with s the deviation over the
+    sensitivity (Balle and Wang 2018, theorem 8). Chapter 02.
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1.0, 1.0), 4)
+    0.1269
+    """
+    from scipy.special import log_ndtr  # heavy, and only needed here
+
+    half, shift = 0.5 / noise_multiplier, epsilon * noise_multiplier
+    return math.exp(log_ndtr(half - shift)) - math.exp(epsilon + log_ndtr(-half - shift))
+
+
+def gaussian_multiplier(budget: Budget) -> float:
+    """Smallest noise multiplier for which one Gaussian mechanism stays within the budget.
+
+    Notes
+    -----
+    A run that goes on needs a :class:`Filter` instead, which pays for all of its mechanisms.
+
+    Examples
+    --------
+    >>> round(gaussian_multiplier(Budget(1.0, 1e-6)), 3)
+    4.225
+    """
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, budget.epsilon) > budget.delta:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if gaussian_delta(middle, budget.epsilon) > budget.delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 @dataclass(frozen=True)
 class Ledger:
     """What ran, in order, and what it cost.
@@ -202,7 +278,7 @@ class Ledger:
 
     COLUMNS: ClassVar = ("mechanism", "times", "each", "rho in all")
 
-    events: tuple[PureEvent | GaussianEvent, ...]
+    events: tuple[Event, ...]
     spent: Spent
     budget: Budget | None
     accountant: str
@@ -235,12 +311,13 @@ class Ledger:
 
 
 def _prices(events) -> str:
-    """What each of these events cost, as the parameter they were run with."""
-    pure = isinstance(events[0], PureEvent)
-    name = "epsilon" if pure else "noise multiplier"
-    values = [event.epsilon if pure else event.noise_multiplier for event in events]
-    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
-    return f"{name} = {low}" if low == high else f"{name} = {low} to {high}"
+    """What each of these events cost, as the parameters they were run with."""
+    shown = []
+    for name in events[0].parameters:
+        values = [getattr(event, name) for event in events]
+        low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+        shown.append(f"{name.replace('_', ' ')} = {low}" + ("" if low == high else f" to {high}"))
+    return ", ".join(shown)
 
 
 class Filter:
@@ -251,12 +328,14 @@ class Filter:
     budget : Budget
     neighbours : Neighbours
         Events proved for another relation are refused.
+    reserved : float
+        Part of delta kept for the deltas of approximate events; without it they are refused.
 
     Privacy
     -------
     Whatever is run through the filter, chosen however adaptively, is (epsilon, delta)-private in
     all: concentrated costs add up and are compared with the largest rho that converts to the
-    budget (Feldman and Zrnic 2021; Whitehouse et al. 2023). Chapter 04.
+    budget (Feldman and Zrnic 2021; Whitehouse et al. 2023). Chapter 02.
 
     Examples
     --------
@@ -272,28 +351,60 @@ class Filter:
     spent epsilon = 0.8999 of 1 at delta = 1e-06 (zCDP filter, replace one record)
     """
 
-    def __init__(self, budget: Budget, *, neighbours: Neighbours = Neighbours.REPLACE_ONE):
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        neighbours: Neighbours = Neighbours.REPLACE_ONE,
+        reserved: float = 0.0,
+    ):
+        if not 0 <= reserved < budget.delta * (1 - 1e-8):
+            raise ValueError(f"reserved must be at least 0 and below delta, not {reserved!r}")
         self.budget = budget
         self.neighbours = neighbours
-        self.rho = rho_of_budget(budget)
+        self.reserved = reserved * (1 + 1e-9)  # so that parts that round up still fit in
+        self.rho = rho_of_budget(self._concentrated)
         self._events = []
-        self._spent = 0.0
+        self._spent = self._failing = 0.0
+
+    @property
+    def _concentrated(self) -> Budget:
+        return Budget(self.budget.epsilon, self.budget.delta - self.reserved)
 
     @property
     def remaining(self) -> float:
         """The rho that is left."""
         return self.rho - self._spent
 
-    def spend(self, event: PureEvent | GaussianEvent):
-        """Pay for an event that is about to run.
+    def spend(self, *events: Event):
+        """Pay for events that are about to run, for all of them or for none.
 
         Raises
         ------
         BudgetSpent
-            If it would exceed the budget; nothing is charged then.
+            If they would exceed the budget; nothing is charged then.
         ValueError
-            If the event was proved for other neighbours.
+            If an event was proved for other neighbours.
         """
+        total, failing = self._spent, self._failing
+        for event in events:
+            # rounding never in our favour
+            total = math.nextafter(total + self._cost(event), math.inf)
+            failing += _failure(event)
+            if failing > self.reserved:
+                raise BudgetSpent(
+                    f"{event.mechanism} with delta = {event.delta:g} would exceed the part of delta"
+                    f" that is kept for such events, {self.reserved:g}; see Filter(reserved=...)"
+                )
+            if total > self.rho:
+                raise BudgetSpent(
+                    f"{event.mechanism} with {_prices([event])} would exceed "
+                    f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
+                )
+        self._events.extend(events)
+        self._spent, self._failing = total, failing
+
+    def _cost(self, event: Event) -> float:
         cost = zcdp_rho(event)
         if event.neighbours is not self.neighbours:
             raise ValueError(
@@ -302,24 +413,22 @@ class Filter:
             )
         if not 0 < cost < math.inf:
             raise ValueError(f"{event.mechanism} must cost more than nothing and less than all")
-        total = math.nextafter(self._spent + cost, math.inf)  # rounding never in our favour
-        if total > self.rho:
-            raise BudgetSpent(
-                f"{event.mechanism} with {_prices([event])} would exceed "
-                f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
-            )
-        self._events.append(event)
-        self._spent = total
+        return cost
 
     @property
     def ledger(self) -> Ledger:
         """What has been spent so far."""
         spent = Spent(0.0, 0.0)
         if self._events:
-            epsilon = epsilon_of_rho(self._spent, self.budget.delta)
+            epsilon = epsilon_of_rho(self._spent, self._concentrated.delta)
             spent = Spent(epsilon, self.budget.delta)
         accountant = f"zCDP filter, {self.neighbours.value}"
         return Ledger(tuple(self._events), spent, self.budget, accountant)
+
+
+def _failure(event: Event) -> float:
+    """The probability that an event's guarantee may fail."""
+    return event.delta if isinstance(event, ApproximateEvent) else 0.0
 
 
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:
@@ -356,9 +465,9 @@ class Odometer:
         self.delta = delta
         self._events = []
 
-    def spend(self, event: PureEvent):
-        """Note an event."""
-        self._events.append(event)
+    def spend(self, *events: Event):
+        """Note events."""
+        self._events.extend(events)
 
     @property
     def ledger(self) -> Ledger:

@@ -200,7 +200,7 @@ class PublishedKendallP(KendallP):
 
     Privacy
     -------
-    None proved: 9/2 / sqrt(n) in z holds for adding a record near z = 0 only. Chapter 04.
+    None proved: 9/2 / sqrt(n) in z holds for adding a record near z = 0 only. Chapter 03.
     """
 
     proved: ClassVar[bool] = False
@@ -295,7 +295,7 @@ def laplace_pc(
 
     Privacy
     -------
-    (epsilon, delta)-differentially private for replace-one neighbours. Chapter 04.
+    (epsilon, delta)-differentially private for replace-one neighbours. Chapters 02 and 03.
     """
     started = time.perf_counter()
     account, noise = _open(data, epsilon, delta, rng, secure)
@@ -369,7 +369,7 @@ def priv_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: sensitivity of Kendall's z,
-    above-threshold, Laplace and the zCDP filter, all proved in chapter 04. None with
+    above-threshold, Laplace and the zCDP filter, proved in chapters 02 to 04. None with
     ``published=True``.
 
     Notes

@@ -1,24 +1,37 @@
 """Test statistics on contingency tables, each with its proved sensitivity beside it.
 
 A table has an axis for x, one for y and one for each conditioning variable. Every stratum counts,
-whatever it holds, and the proofs (chapter 04) use only the number of records and public levels.
+whatever it holds, and the proofs (chapter 03) use only the number of records and public levels.
 """
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 __all__ = [
+    "TABLE_L1",
+    "TABLE_L2",
+    "ChiSquared",
+    "GTest",
     "KendallP",
     "KendallZ",
+    "PartialCorrelation",
+    "SpearmanZ",
     "Statistic",
+    "chi_squared",
+    "clipped_gram",
+    "g_statistic",
+    "gram_sensitivity",
     "kendall_p",
     "kendall_z",
     "normal_tail",
     "pair_weight",
+    "partial_correlation",
     "refusal",
+    "spearman_z",
 ]
 
 RECORDS_PER_CELL = 5
@@ -73,6 +86,11 @@ def pair_weight(n):
     return 4.5 * n * (n - 1) / (2 * n + 5)
 
 
+def _by_stratum(table: np.ndarray) -> np.ndarray:
+    """The same counts with one axis for all strata."""
+    return np.asarray(table, np.int64).reshape(*np.shape(table)[:2], -1)
+
+
 def _concordance(table: np.ndarray) -> np.ndarray:
     """Concordant minus discordant pairs of records in each stratum; ties count 0."""
     above = np.zeros((table.shape[0] + 1, table.shape[1] + 1, table.shape[2]), np.int64)
@@ -107,7 +125,7 @@ def kendall_z(table: np.ndarray) -> float:
     >>> round(kendall_z(np.diag([1, 1, 1])), 3)
     1.567
     """
-    table = np.asarray(table, np.int64).reshape(*table.shape[:2], -1)
+    table = _by_stratum(table)
     size = table.sum(axis=(0, 1))
     total = pair_weight(size).sum()
     if total == 0:
@@ -136,56 +154,51 @@ def kendall_p(table: np.ndarray) -> float:
     return normal_tail(abs(kendall_z(table)))
 
 
-def _z_change(n: int, levels: tuple[int, ...]) -> tuple[float, float]:
-    """(a, b) with |z' - z| <= a + b min(|z|, |z'|) for all data sets that differ in one record."""
+def _refuse(n: int, levels: tuple[int, ...]):
     if reason := refusal(n, levels):
         raise ValueError(f"no sensitivity for this test: {reason}")
-    strata, fewest, most = math.prod(levels[2:]), min(levels[:2]), max(levels[:2])
-    if strata == 1:
-        turned = (n - 1) * (1 if most <= 2 else 2)
-        return 9 * turned / (2 * n + 5) / math.sqrt(pair_weight(n)), 0.0
-    least = strata * pair_weight(n / strata)
-    return (9 if fewest <= 2 else 13.5) / math.sqrt(least), 1.125 / least
 
 
 @dataclass(frozen=True)
 class KendallZ:
-    """Absolute conditional Kendall z, clipped at `reach` sqrt(n).
+    """Absolute value of conditional Kendall's z.
 
     Parameters
     ----------
     critical : float
         Pairs below it count as independent.
-    reach : float
-        The clip in units of sqrt(n); z itself reaches 1.5 sqrt(n).
 
     Privacy
     -------
-    Replace-one sensitivity c / sqrt(W) + B 1.125 / W with B the clip, W = K w(n / K) over the K
-    public strata, c = 9 if x or y has two levels and 13.5 otherwise: to leading order 6 / sqrt(n)
-    and 9 / sqrt(n). For K = 1, 18 (n - 1) / (2 n + 5) / sqrt(w(n)), and half of that if both have
-    two levels: 6 / sqrt(n) and 3 / sqrt(n). Proved in chapter 04.
+    Replace-one sensitivity (27/2 - 9 / (2 M)) / sqrt(W), W = K w(n / K) over the K >= 2 public
+    strata, M + 1 the fewer of the levels of x and y: 6 / sqrt(n) for two levels, 9 / sqrt(n) for
+    many, to leading order. For K = 1, 18 (n - 1) / (2 n + 5) / sqrt(w(n)), and half of that if both
+    have two levels: 6 / sqrt(n) and 3 / sqrt(n). Proved in chapter 03.
 
     Examples
     --------
     >>> z = KendallZ()
     >>> round(z.value(np.diag([500, 500])), 3), round(z.sensitivity(1000, (2, 2)), 3)
-    (15.811, 0.095)
+    (23.699, 0.095)
     """
 
     critical: float = 3.0
-    reach: float = 0.5
     name: ClassVar[str] = "Kendall z"
     proved: ClassVar[bool] = True
 
     def value(self, table: np.ndarray) -> float:
-        """min(|z|, reach sqrt(n))."""
-        return min(abs(kendall_z(table)), self.reach * math.sqrt(table.sum()))
+        """|z|."""
+        return abs(kendall_z(table))
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
-        a, b = _z_change(n, levels)
-        return a + b * self.reach * math.sqrt(n)
+        _refuse(n, levels)
+        strata, fewest, most = math.prod(levels[2:]), min(levels[:2]), max(levels[:2])
+        if strata == 1:
+            turned = (n - 1) * (1 if most <= 2 else 2)
+            return 9 * turned / (2 * n + 5) / math.sqrt(pair_weight(n))
+        moved = 13.5 - 4.5 / max(1, fewest - 1)
+        return moved / math.sqrt(strata * pair_weight(n / strata))
 
 
 @dataclass(frozen=True)
@@ -199,14 +212,13 @@ class KendallP:
 
     Privacy
     -------
-    With |z' - z| <= a + b u, u = min(|z|, |z'|), the p-value moves by at most phi(u) (a + b u), phi
-    the normal density; the bound is its largest value over u. Proved in chapter 04.
+    With a the sensitivity of |z|, Phi(a) - 1/2: the normal tail is steepest at 0. Chapter 03.
 
     Examples
     --------
     >>> p = KendallP()
     >>> p.value(np.ones((2, 2), int)), round(p.sensitivity(1000, (2, 2)), 4)
-    (-0.5, 0.0378)
+    (-0.5, 0.0377)
     """
 
     alpha: float = 0.1
@@ -224,6 +236,329 @@ class KendallP:
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
-        a, b = _z_change(n, levels)
-        u = 2 * b / (a + math.sqrt(a * a + 4 * b * b))
-        return math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * (a + b * u)
+        return 0.5 - normal_tail(KendallZ().sensitivity(n, levels))
+
+
+def spearman_z(table: np.ndarray) -> float:
+    """Conditional Spearman's rho, standardised.
+
+    Parameters
+    ----------
+    table : integer array
+        Axes x, y and the conditioning variables.
+
+    Returns
+    -------
+    float
+        sum_i (n_i - 1) rho_i / sqrt(sum_i (n_i - 1)) over the strata that somebody is in; 0 where
+        no stratum has two records. Tied records share their mean rank, and rho_i is 12 / (n_i^3 -
+        n_i) times the sum of products of centred ranks, its denominator that of ranks without ties.
+
+    Notes
+    -----
+    Dividing by the deviations of the tied ranks instead would leave no sensitivity that shrinks
+    with n. The weighted combination over blocks is that of Taylor (1987).
+
+    Examples
+    --------
+    >>> round(spearman_z(np.diag([1, 1, 1])), 3)
+    1.414
+    """
+    table = _by_stratum(table)
+    size = table.sum(axis=(0, 1))
+    total = (size - 1)[size > 0].sum()
+    if total == 0:
+        return 0.0
+    x, y = _centred_ranks(table.sum(axis=1)), _centred_ranks(table.sum(axis=0))
+    products = np.einsum("xys,xs,ys->s", table, x, y)
+    safe = np.maximum(size, 1)
+    return float((3 * products / safe / (safe + 1)).sum() / math.sqrt(total))
+
+
+def _centred_ranks(counts: np.ndarray) -> np.ndarray:
+    """Twice the mean rank of each level in each stratum, less its average: below minus above."""
+    below = counts.cumsum(axis=0) - counts
+    return (2.0 * below + counts) - counts.sum(axis=0)
+
+
+@dataclass(frozen=True)
+class SpearmanZ:
+    """Absolute value of conditional Spearman's z.
+
+    Parameters
+    ----------
+    critical : float
+        Pairs below it count as independent.
+
+    Privacy
+    -------
+    Replace-one sensitivity 6 sqrt(g(x) g(y)) / sqrt(n - K) over the K >= 2 public strata, g(v) =
+    5/3 - 2 / (3 (L - 1)^2) for a variable of L levels: 6 / sqrt(n) for two levels, 10 / sqrt(n) for
+    many, to leading order. For K = 1, 6 sqrt(n - 1) / (n + 1), and half of that if both have two
+    levels. Proved in chapter 03.
+
+    Examples
+    --------
+    >>> z = SpearmanZ()
+    >>> round(z.value(np.diag([500, 500])), 3), round(z.sensitivity(1000, (2, 2)), 3)
+    (23.705, 0.095)
+    """
+
+    critical: float = 3.0
+    name: ClassVar[str] = "Spearman z"
+    proved: ClassVar[bool] = True
+
+    def value(self, table: np.ndarray) -> float:
+        """|z|."""
+        return abs(spearman_z(table))
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
+        _refuse(n, levels)
+        strata = math.prod(levels[2:])
+        if strata == 1:
+            return (3 if max(levels[:2]) <= 2 else 6) * math.sqrt(n - 1) / (n + 1)
+        x, y = (5 / 3 - 2 / 3 / max(1, several - 1) ** 2 for several in levels[:2])
+        return 6 * math.sqrt(x * y / (n - strata))
+
+
+def g_statistic(table: np.ndarray) -> float:
+    """Likelihood ratio statistic of conditional independence, 2 n times the mutual information.
+
+    Parameters
+    ----------
+    table : integer array
+        Axes x, y and the conditioning variables.
+
+    Returns
+    -------
+    float
+        At least 0; under independence close to chi-squared where no expected count is small.
+
+    Examples
+    --------
+    >>> round(g_statistic(np.diag([500, 500])), 1)
+    1386.3
+    """
+    table = _by_stratum(table)
+    parts = table, table.sum(axis=1), table.sum(axis=0), table.sum(axis=(0, 1))
+    cells, x, y, size = (_entropy_sum(part) for part in parts)
+    return max(0.0, 2 * (cells - x - y + size))
+
+
+def _entropy_sum(counts: np.ndarray) -> float:
+    """Sum of t ln t over the counts."""
+    counts = counts[counts > 0].astype(float)
+    return float(counts @ np.log(counts))
+
+
+def chi_squared(table: np.ndarray) -> float:
+    """Pearson's statistic of conditional independence; levels nobody has in a stratum add 0.
+
+    Parameters
+    ----------
+    table : integer array
+        Axes x, y and the conditioning variables.
+
+    Examples
+    --------
+    >>> chi_squared(np.diag([500, 500]))
+    1000.0
+    """
+    table = _by_stratum(table)
+    x, y, size = table.sum(axis=1), table.sum(axis=0), table.sum(axis=(0, 1))
+    expected = x[:, None] * y[None] / np.maximum(size, 1)
+    difference = (table - expected)[expected > 0]
+    return float((difference**2 / expected[expected > 0]).sum())
+
+
+@cache
+def _quantile(alpha: float, levels: tuple[int, ...]) -> float:
+    """Upper quantile of chi-squared with the degrees of freedom of the public table."""
+    from scipy.special import chdtri  # heavy, and only needed here
+
+    freedom = (levels[0] - 1) * (levels[1] - 1) * math.prod(levels[2:])
+    return float(chdtri(max(1, freedom), alpha))
+
+
+@dataclass(frozen=True)
+class GTest:
+    """G-test: the likelihood ratio statistic less its critical value at level alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the test; degrees of freedom are those of the public table.
+
+    Privacy
+    -------
+    Replace-one sensitivity 4 ((t + 1) ln(t + 1) - t ln t) with t = (n - 1) / 2, which is below 4 (1
+    + ln((n + 1) / 2)): finite, and it grows with n. Proved in chapter 03.
+
+    Examples
+    --------
+    >>> g = GTest()
+    >>> g.value(np.diag([500, 500])) > g.critical, round(g.sensitivity(1000, (2, 2)), 1)
+    (True, 28.9)
+    """
+
+    alpha: float = 1e-3
+    critical: ClassVar[float] = 0.0
+    name: ClassVar[str] = "G"
+    proved: ClassVar[bool] = True
+
+    def value(self, table: np.ndarray) -> float:
+        """G minus its critical value."""
+        return g_statistic(table) - _quantile(self.alpha, np.shape(table))
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
+        _refuse(n, levels)
+        half = (n - 1) / 2
+        return 4 * (math.log(half + 1) + half * math.log1p(1 / half))
+
+
+@dataclass(frozen=True)
+class ChiSquared:
+    """Chi-squared test: Pearson's statistic less its critical value at level alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the test; degrees of freedom are those of the public table.
+
+    Privacy
+    -------
+    Replace-one sensitivity n times one less than the fewer of the levels of x and y, which is the
+    statistic's whole range. With two levels one person can move it all the way: chapter 03.
+
+    Examples
+    --------
+    >>> ChiSquared().sensitivity(1000, (2, 2))
+    1000
+    """
+
+    alpha: float = 1e-3
+    critical: ClassVar[float] = 0.0
+    name: ClassVar[str] = "chi squared"
+    proved: ClassVar[bool] = True
+
+    def value(self, table: np.ndarray) -> float:
+        """Chi-squared minus its critical value."""
+        return chi_squared(table) - _quantile(self.alpha, np.shape(table))
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
+        _refuse(n, levels)
+        return n * (min(levels[:2]) - 1)
+
+
+def partial_correlation(table: np.ndarray) -> float:
+    """Correlation of the level numbers of x and y, both regressed on those of the others.
+
+    Parameters
+    ----------
+    table : integer array
+        Axes x, y and the conditioning variables.
+
+    Returns
+    -------
+    float
+        In [-1, 1]; 0 where nothing is left of x or y to correlate.
+
+    Examples
+    --------
+    >>> round(partial_correlation(np.array([[3, 1], [1, 3]])), 3)
+    0.5
+    """
+    table = np.asarray(table)
+    if not table.any():
+        return 0.0
+    scores = np.indices(table.shape).reshape(table.ndim, -1)
+    covariance = np.cov(scores, fweights=table.ravel(), bias=True)
+    with_rest, rest = covariance[:2, 2:], covariance[2:, 2:]
+    left = covariance[:2, :2] - with_rest @ np.linalg.pinv(rest, hermitian=True) @ with_rest.T
+    if (np.diag(left) <= 1e-12 * np.diag(covariance)[:2]).any():
+        return 0.0
+    return float(np.clip(left[0, 1] / math.sqrt(left[0, 0] * left[1, 1]), -1, 1))
+
+
+@dataclass(frozen=True)
+class PartialCorrelation:
+    """Absolute partial correlation of the level numbers.
+
+    Parameters
+    ----------
+    critical : float
+        Pairs below it count as independent.
+
+    Privacy
+    -------
+    Replace-one sensitivity 1, its whole range. One person can move it all the way: chapter 03.
+
+    Examples
+    --------
+    >>> PartialCorrelation().sensitivity(1000, (2, 2))
+    1.0
+    """
+
+    critical: float = 0.02
+    name: ClassVar[str] = "partial correlation"
+    proved: ClassVar[bool] = True
+
+    def value(self, table: np.ndarray) -> float:
+        """|r|."""
+        return abs(partial_correlation(table))
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
+        _refuse(n, levels)
+        return 1.0
+
+
+TABLE_L1, TABLE_L2 = 2.0, math.sqrt(2)
+"""How far replacing one record moves a table of counts, of any size: one cell loses a record and
+another gains it (chapter 03)."""
+
+
+def clipped_gram(rows: np.ndarray, *, bound: float) -> np.ndarray:
+    """X^T X / n of rows that are scaled down to a norm of at most `bound`.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+    bound : float
+        Public.
+
+    Returns
+    -------
+    array of shape (d, d)
+
+    Privacy
+    -------
+    Replace-one L2 sensitivity: :func:`gram_sensitivity`.
+
+    Examples
+    --------
+    >>> clipped_gram(np.array([[3.0, 4.0], [0.0, 1.0]]), bound=1.0)
+    array([[0.18, 0.24],
+           [0.24, 0.82]])
+    """
+    norm = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = rows * (bound / np.maximum(norm, bound))
+    return rows.T @ rows / len(rows)
+
+
+def gram_sensitivity(n: int, *, bound: float) -> float:
+    """Replace-one L2 sensitivity of :func:`clipped_gram`, of the matrix or its upper triangle.
+
+    Notes
+    -----
+    sqrt(2) bound^2 / n, reached by two orthogonal rows of full norm (chapter 03).
+
+    Examples
+    --------
+    >>> round(gram_sensitivity(1000, bound=3.0), 6)
+    0.012728
+    """
+    return math.sqrt(2) * bound * bound / n

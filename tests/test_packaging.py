@@ -85,6 +85,8 @@ def test_files_import_only_files_above_them():
         "graphs",
         "search",
         "sieve",
+        "audit",
+        "mutants",
         "results",
         "plots",
     ]
