@@ -17,9 +17,9 @@ test: .venv/installed
 golden: .venv/installed
 	$(VENV) scripts/golden.py
 
-# Timings, for benchmarks/README.md: never part of the tests.
+# Timings, never part of the tests. Other packages go to .venv/peers, beside the locked environment.
 bench: .venv/installed
-	$(VENV) benchmarks/run.py
+	OMP_NUM_THREADS=1 $(VENV) benchmarks/run.py
 
 .venv/installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dpcgd needs Python 3.11 or newer; name one with: make PYTHON=python3.11')"

@@ -1,4 +1,4 @@
-"""The one compiled loop of the package: popcounts of intersected bit columns.
+"""The hot loop of the package, compiled: popcounts of intersected bit columns.
 
 Kept apart from :mod:`dpcgd.tables` because importing numba takes longer than all the rest.
 """

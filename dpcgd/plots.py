@@ -25,6 +25,8 @@ __all__ = [
     "draw_graph",
     "error_curves",
     "f1_by_epsilon",
+    "f1_by_system",
+    "greedy_and_true",
     "layered_positions",
     "leaky_fraction",
     "loss_by_hits",
@@ -32,6 +34,7 @@ __all__ = [
     "null_distributions",
     "reachable_doubles",
     "replaced_record",
+    "seconds_by_system",
     "stratum_weights",
     "turning_test",
 ]
@@ -769,3 +772,125 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.set_layout_engine("tight")
     return figure
+
+
+@_styled
+def f1_by_system(
+    scores: pd.DataFrame,
+    ceilings: Mapping[str, float],
+    *,
+    xlabel: str,
+    limits: tuple[float, float] | None = None,
+) -> plt.Figure:
+    """Plot F1 against a budget, one small panel for each network, one line for each system.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Columns network, system, epsilon, total and F1, one row a run. Runs of one epsilon make one
+        point, at their mean total; the bars are standard deviations.
+    ceilings : mapping of str to float
+        The non-private score of each network, drawn as a line.
+    xlabel : str
+        What a total is.
+    limits : (float, float), optional
+        Smallest and largest total shown.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    names = list(dict.fromkeys(scores.network))
+    figure, grid = plt.subplots(
+        2, -(-len(names) // 2), figsize=(9, 5.2), sharex=True, sharey=True, layout="constrained"
+    )
+    for axes in grid.flat[len(names) :]:
+        axes.set_axis_off()
+    styles = (*SERIES[:3], (BLACK, "-", "^"), (PURPLE, (0, (1, 1)), "v"))
+    for axes, name in zip(grid.flat, names, strict=False):
+        here = scores[scores.network == name]
+        for (system, runs), style in zip(here.groupby("system", sort=False), styles, strict=False):
+            _line_with_bars(axes, system, runs.groupby("epsilon"), style)
+        axes.axhline(ceilings[name], color=GREY, linestyle="-", linewidth=1, zorder=0)
+        axes.set(title=name, xscale="log", xlim=limits, ylim=(0, 1.05))
+    figure.supxlabel(xlabel)
+    figure.supylabel("skeleton F1")
+    lines, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside upper center", ncols=len(labels), handlelength=3)
+    return figure
+
+
+def _line_with_bars(axes, label, runs, style):
+    color, line, marker = style
+    settings = dict(color=color, linestyle=line, marker=marker, ms=3.5, capsize=2, linewidth=1.2)
+    spread = runs.F1.std(ddof=0)
+    axes.errorbar(runs.total.mean(), runs.F1.mean(), spread, label=label, **settings)
+
+
+@_styled
+def greedy_and_true(
+    true: Sequence[float], greedy: Sequence[float], *, step: tuple[Sequence, Sequence]
+) -> plt.Figure:
+    """Plot what greed finds against the true distance, and one pair of neighbouring tables.
+
+    Parameters
+    ----------
+    true, greedy : sequence of float
+        Signed distances of the same tables.
+    step : ((true, greedy), (true, greedy))
+        Those of two neighbours, joined by a line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(5.8, 3.6), layout="constrained")
+    axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1, label="equal")
+    axes.plot(true, greedy, "o", color=BLUE, markerfacecolor="white", ms=5, label="a table")
+    x, y = np.transpose(step)
+    axes.plot(x, y, color=VERMILLION, marker="D", ms=6, label="two neighbours")
+    axes.set(xlabel="true distance (records to replace)", ylabel="greedy score (records removed)")
+    axes.legend()
+    return figure
+
+
+@_styled
+def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
+    """Plot the time of a run on each network: beside other packages, and beside a paper.
+
+    Parameters
+    ----------
+    results : mapping
+        A benchmark's ``seconds``, ``paper_seconds`` (system to network to seconds) and ``peers``
+        (package to network to a mapping with ``seconds``, absent where it failed).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    ours, paper = results["seconds"], results["paper_seconds"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.9), sharey=True, layout="constrained")
+    theirs = {
+        package: {name: of.get("seconds", math.nan) for name, of in networks.items()}
+        for package, networks in results["peers"].items()
+    }
+    plain = {"dpcgd": ours["PC, chi squared"], **theirs}
+    for (label, row), (color, line, marker) in zip(plain.items(), SERIES, strict=False):
+        left.plot(*_by_network(row), color=color, linestyle=line, marker=marker, ms=4, label=label)
+    for system, (color, _, marker) in zip(("SVT-PC", "Priv-PC", "EM-PC"), SERIES, strict=False):
+        style = dict(color=color, marker=marker, ms=5)
+        right.plot(*_by_network(ours[system]), label=f"{system}, dpcgd", **style)
+        style |= dict(linestyle="--", markerfacecolor="white")
+        right.plot(*_by_network(paper[system]), label=f"{system}, paper", **style)
+    for axes, title in ((left, "PC without privacy, same test"), (right, "private PC")):
+        axes.set(title=title, yscale="log")
+        axes.tick_params(axis="x", rotation=40)
+        axes.legend(loc="upper left")
+    left.set_ylabel("seconds a run (log scale)")
+    low, high = left.get_ylim()
+    left.set_ylim(low, 30 * high)  # room for the legends
+    return figure
+
+
+def _by_network(row):
+    return list(row), list(row.values())

@@ -19,7 +19,12 @@ class Oracle(Protocol):
     """Answers the one question a search asks."""
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Are variables x and y independent given these? May raise BudgetSpent."""
+        """Are variables x and y independent given these? May raise BudgetSpent.
+
+        An oracle that decides about several pairs at once may have a second method,
+        ``prepare(x, questions)``. The search calls it before it asks about the pairs of x at an
+        order, with the conditioning sets it will ask about for each partner y.
+        """
 
 
 @dataclass(frozen=True)
@@ -188,23 +193,33 @@ def _skeleton(oracle, forbidden, required, max_order, majority):
     np.fill_diagonal(adjacent, False)
     open_to_test = np.triu(adjacent & ~required & ~required.T)
     separated, tests = {}, 0
-    for order in range(max_order + 1):
-        neighbours = [np.flatnonzero(row).tolist() for row in adjacent]
-        if max(map(len, neighbours)) <= order:
-            break
-        for x, y in np.argwhere(adjacent & open_to_test).tolist():
-            for given in _conditioning_sets(x, y, neighbours, order):
-                tests += 1
-                try:
+    try:
+        for order in range(max_order + 1):
+            neighbours = [np.flatnonzero(row).tolist() for row in adjacent]
+            if max(map(len, neighbours)) <= order:
+                break
+            for x, y in _pairs(oracle, adjacent & open_to_test, neighbours, order):
+                for given in _conditioning_sets(x, y, neighbours, order):
                     independent = oracle.separates(x, y, given)
-                except BudgetSpent:
-                    return adjacent, separated, tests - 1, True
-                if independent:
-                    adjacent[x, y] = adjacent[y, x] = False
-                    separated.setdefault((x, y), []).append(given)
-                    if not majority:
-                        break
+                    tests += 1
+                    if independent:
+                        adjacent[x, y] = adjacent[y, x] = False
+                        separated.setdefault((x, y), []).append(given)
+                        if not majority:
+                            break
+    except BudgetSpent:
+        return adjacent, separated, tests, True
     return adjacent, separated, tests, False
+
+
+def _pairs(oracle, to_test, neighbours, order) -> Iterator[tuple[int, int]]:
+    """The pairs to ask about, after an oracle that wants to has looked at those of one variable."""
+    prepare = getattr(oracle, "prepare", None)
+    for x, row in enumerate(to_test):
+        partners = np.flatnonzero(row).tolist()
+        if prepare and partners:
+            prepare(x, {y: list(_conditioning_sets(x, y, neighbours, order)) for y in partners})
+        yield from ((x, y) for y in partners)
 
 
 def _conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:

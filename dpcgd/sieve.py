@@ -1,4 +1,4 @@
-"""The PC family with one test statistic: plain PC, Laplace-PC and Priv-PC, each an oracle."""
+"""The PC family with one test statistic: plain PC, Laplace-PC, SVT-PC, Priv-PC: oracles all."""
 
 import math
 import time
@@ -12,20 +12,24 @@ from dpcgd.datasets import Dataset
 from dpcgd.mechanisms import AboveThreshold, Account, Noise, laplace, noise_source
 from dpcgd.privacy import Budget, BudgetSpent, Filter, Ledger, Odometer, Spent
 from dpcgd.search import Knowledge, Release, search
-from dpcgd.statistics import KendallP, KendallZ, Statistic, normal_tail, refusal
+from dpcgd.statistics import KendallP, KendallZ, SpearmanP, Statistic, normal_tail, refusal
 from dpcgd.tables import Tables
 
 __all__ = [
     "LaplaceOracle",
     "PlainOracle",
     "PublishedKendallP",
+    "PublishedSpearmanP",
     "Round",
     "SieveOracle",
+    "ThresholdOracle",
+    "hits_of_the_rest",
     "laplace_pc",
     "optimal_rate",
     "pc",
     "priv_pc",
     "share_of_the_rest",
+    "svt_pc",
 ]
 
 PUBLISHED_TWEAK = 0.02
@@ -93,8 +97,8 @@ class Round(NamedTuple):
 
 
 @dataclass
-class SieveOracle:
-    """Sieve and examine: a cheap above-threshold asks all, a Laplace test confirms each hit.
+class ThresholdOracle:
+    """The sparse vector technique: an above-threshold asks all, and every hit separates.
 
     Parameters
     ----------
@@ -127,7 +131,7 @@ class SieveOracle:
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Does the pair pass the sieve, and then the examination?"""
+        """Does the pair pass the sieve, and what comes after it?"""
         tested = (x, y, *given)
         if refusal(self._sampled, self.tables.shape(tested)):
             return False
@@ -136,9 +140,12 @@ class SieveOracle:
         if not self._passes_sieve(tested):
             return False
         self._sieve = None
-        independent = self._passes_examination(tested)
+        independent = self._confirms(tested)
         self._separated += independent
         return independent
+
+    def _confirms(self, tested) -> bool:
+        return True
 
     def _renew(self):
         n, m = self.tables.n, self._sampled
@@ -157,7 +164,24 @@ class SieveOracle:
         sample, margin = self._sample, self.margin * self._sieve.scale
         return self._sieve.above(lambda: self._below(sample, tested, margin, self.tweak))
 
-    def _passes_examination(self, tested) -> bool:
+    def _below(self, tables, tested, margin, tweak=0.0) -> float:
+        """How far the statistic is below the threshold, in units of its sensitivity."""
+        sensitivity = self.statistic.sensitivity(tables.n, tables.shape(tested))
+        distance = self.statistic.critical + tweak - self.statistic.value(tables.counts(tested))
+        return distance / sensitivity + margin
+
+
+@dataclass
+class SieveOracle(ThresholdOracle):
+    """Sieve and examine: what the above-threshold lets pass, a Laplace test on all data confirms.
+
+    Parameters
+    ----------
+    tables, statistic, price, margin, tweak, rate, account, noise
+        As for :class:`ThresholdOracle`.
+    """
+
+    def _confirms(self, tested) -> bool:
         margin = self.margin / self._round.examination
         noisy = laplace(
             lambda: self._below(self.tables, tested, margin),
@@ -168,14 +192,27 @@ class SieveOracle:
         )
         return noisy >= 0
 
-    def _below(self, tables, tested, margin, tweak=0.0) -> float:
-        """How far the statistic is below the threshold, in units of its sensitivity."""
-        sensitivity = self.statistic.sensitivity(tables.n, tables.shape(tested))
-        distance = self.statistic.critical + tweak - self.statistic.value(tables.counts(tested))
-        return distance / sensitivity + margin
+
+Price = Callable[[int], Round]
 
 
-def share_of_the_rest(account: Filter, pairs: int) -> Callable[[int], Round]:
+def hits_of_the_rest(account: Filter, pairs: int) -> Price:
+    """Price each sieve without examination so that the budget lasts as long as there are pairs.
+
+    Notes
+    -----
+    A sieve may use 1 / (L + 1) of the remaining rho, L the pairs not yet separated: every hit
+    separates one, and a last sieve finds no more. Prices follow from released bits, as a filter
+    allows.
+    """
+
+    def price(separated: int) -> Round:
+        return Round(math.sqrt(2 * _share(account, 1 / (pairs - separated + 1))), 0.0)
+
+    return price
+
+
+def share_of_the_rest(account: Filter, pairs: int) -> Price:
     """Price each round so that the budget lasts as long as there are pairs left.
 
     Notes
@@ -186,12 +223,16 @@ def share_of_the_rest(account: Filter, pairs: int) -> Callable[[int], Round]:
     """
 
     def price(separated: int) -> Round:
-        if account.remaining <= 0:
-            raise BudgetSpent("nothing is left for another round")
-        rho = account.remaining / (2 * (pairs - separated) + 1)
-        return Round(sieve=math.sqrt(rho), examination=math.sqrt(rho))
+        each = math.sqrt(_share(account, 1 / (2 * (pairs - separated) + 1)))
+        return Round(sieve=each, examination=each)
 
     return price
+
+
+def _share(account: Filter, part: float) -> float:
+    if account.remaining <= 0:
+        raise BudgetSpent("nothing is left for another round")
+    return account.remaining * part
 
 
 @dataclass(frozen=True)
@@ -208,6 +249,22 @@ class PublishedKendallP(KendallP):
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """The p-value's change from z = 0 to z = 9/2 / sqrt(n)."""
         return 0.5 - normal_tail(4.5 / math.sqrt(n))
+
+
+class PublishedSpearmanP(SpearmanP):
+    """Spearman's p-value with the sensitivity that follows from a published change of 30/n of rho.
+
+    Privacy
+    -------
+    None claimed by Priv-PC in the part of it that is public: Kusner et al. (2016) print 30/n for
+    one stratum. Chapter 03 proves less for one stratum, and how much it takes for several.
+    """
+
+    proved: ClassVar[bool] = False
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """The p-value's change from z = 0 to z = 30 / sqrt(n)."""
+        return 0.5 - normal_tail(30 / math.sqrt(n))
 
 
 def pc(
@@ -298,7 +355,7 @@ def laplace_pc(
     (epsilon, delta)-differentially private for replace-one neighbours. Chapters 02 and 03.
     """
     started = time.perf_counter()
-    account, noise = _open(data, epsilon, delta, rng, secure)
+    account, noise = open_run(data, epsilon, delta, rng, secure)
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
     if tests < 1:
         raise ValueError(f"planned_tests must be at least 1, not {tests}")
@@ -310,7 +367,88 @@ def laplace_pc(
         account=account,
         noise=noise,
     )
-    return _run(oracle, data, max_order, knowledge, started, secure)
+    return release_of(oracle, data, max_order, knowledge, started, secure)
+
+
+def svt_pc(
+    data: Dataset,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator | None = None,
+    secure: bool = False,
+    statistic: Statistic | None = None,
+    margin: float = 1.0,
+    rate: float | None = None,
+    max_order: int = 3,
+    knowledge: Knowledge | None = None,
+    published: bool = False,
+) -> Release:
+    """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
+
+    Parameters
+    ----------
+    data : Dataset
+    epsilon, delta : float
+        The guarantee of the whole run. With ``published=True``, epsilon is that of one round,
+        and delta that of the reading afterwards, as in the paper.
+    rng : numpy.random.Generator
+        Seeded noise, for experiments.
+    secure : bool
+        Floating-point-safe noise without a seed, for real releases.
+    statistic : Statistic, optional
+        ``KendallZ()`` unless given; ``PublishedKendallP()`` for the published version.
+    margin : float
+        Noise scales between the statistic's critical value and the thresholds; 0 in the published
+        version.
+    rate : float, optional
+        Fraction of the records that a sieve looks at: all of them unless given.
+    max_order, knowledge
+        See :func:`pc`.
+    published : bool
+        Run the paper's version instead: p-values, its sensitivity, its thresholds, its odometer.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "proved", or "claimed, not proved" for the published version.
+
+    Raises
+    ------
+    ValueError
+        If the budget or the noise source is unusable; nothing has run then.
+
+    Warns
+    -----
+    UserWarning
+        If delta is not below 1/n.
+
+    Privacy
+    -------
+    (epsilon, delta)-differentially private for replace-one neighbours, as :func:`priv_pc`. None
+    with ``published=True``.
+
+    Notes
+    -----
+    Wang, Pang and Song (2020), section 4.
+
+    Examples
+    --------
+    >>> from dpcgd import load
+    >>> data = load("survey", rng=np.random.default_rng(0))
+    >>> release = svt_pc(data, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(1))
+    >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
+    ('proved', True)
+    """
+    started = time.perf_counter()
+    account, noise = open_run(data, epsilon, delta, rng, secure, published)
+    if published:
+        settings = _as_published(statistic, 0.0, Round(epsilon, 0.0), rate or 1.0)
+    else:
+        price = hits_of_the_rest(account, math.comb(data.d, 2))
+        settings = _as_proved(statistic, margin, price, rate)
+    oracle = ThresholdOracle(Tables(data), *settings, account=account, noise=noise)
+    return release_of(oracle, data, max_order, knowledge, started, secure)
 
 
 def priv_pc(
@@ -322,7 +460,7 @@ def priv_pc(
     secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
-    rate: float = 1.0,
+    rate: float | None = None,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
     published: bool = False,
@@ -340,16 +478,17 @@ def priv_pc(
     secure : bool
         Floating-point-safe noise without a seed, for real releases.
     statistic : Statistic, optional
-        ``KendallZ()`` unless given.
+        ``KendallZ()`` unless given; ``PublishedKendallP()`` for the published version.
     margin : float
-        Noise scales between the statistic's critical value and the thresholds.
-    rate : float
-        Fraction of the records that a sieve looks at.
+        Noise scales between the statistic's critical value and the thresholds; 0 in the published
+        version.
+    rate : float, optional
+        Fraction of the records that a sieve looks at: all of them unless given, the optimal
+        ones in the published version.
     max_order, knowledge
         See :func:`pc`.
     published : bool
-        Run the paper's version instead: p-values, its sensitivity, its optimal sub-sample, its
-        odometer. Its settings replace those above.
+        Run the paper's version instead: p-values, its sensitivity, its thresholds, its odometer.
 
     Returns
     -------
@@ -385,40 +524,29 @@ def priv_pc(
     ('proved', True)
     """
     started = time.perf_counter()
-    if published and secure:
-        raise ValueError("the published version is not proved; leave out secure=True or published")
-    account, noise = _open(data, epsilon, delta, rng, secure)
+    account, noise = open_run(data, epsilon, delta, rng, secure, published)
     if published:
-        return _published_priv_pc(data, account.budget, noise, max_order, knowledge, started)
+        half = epsilon / 2
+        rate = rate or optimal_rate(half)
+        settings = _as_published(statistic, PUBLISHED_TWEAK, Round(half, half), rate)
+    else:
+        price = share_of_the_rest(account, math.comb(data.d, 2))
+        settings = _as_proved(statistic, margin, price, rate)
+    oracle = SieveOracle(Tables(data), *settings, account=account, noise=noise)
+    return release_of(oracle, data, max_order, knowledge, started, secure)
+
+
+def _as_proved(statistic, margin, price, rate):
+    """Statistic, price, margin, tweak and rate of a run with a guarantee."""
+    rate = 1.0 if rate is None else rate
     if not 0 < rate <= 1:
         raise ValueError(f"rate must be above 0 and at most 1, not {rate}")
-    oracle = SieveOracle(
-        Tables(data),
-        statistic or KendallZ(),
-        price=share_of_the_rest(account, math.comb(data.d, 2)),
-        margin=margin,
-        tweak=0.0,
-        rate=rate,
-        account=account,
-        noise=noise,
-    )
-    return _run(oracle, data, max_order, knowledge, started, secure)
+    return statistic or KendallZ(), price, margin, 0.0, rate
 
 
-def _published_priv_pc(data, budget, noise, max_order, knowledge, started) -> Release:
-    account = Odometer(budget.delta)
-    half = budget.epsilon / 2
-    oracle = SieveOracle(
-        Tables(data),
-        PublishedKendallP(),
-        price=lambda separated: Round(half, half),
-        margin=0.0,
-        tweak=PUBLISHED_TWEAK,
-        rate=optimal_rate(half),
-        account=account,
-        noise=noise,
-    )
-    return _run(oracle, data, max_order, knowledge, started)
+def _as_published(statistic, tweak, each, rate):
+    """The same of a run as the paper has it: every round costs the same."""
+    return statistic or PublishedKendallP(), lambda separated: each, 0.0, tweak, rate
 
 
 def optimal_rate(epsilon: float) -> float:
@@ -449,18 +577,21 @@ def optimal_rate(epsilon: float) -> float:
     return min((float(best.x), 1.0), key=noise)
 
 
-def _open(data, epsilon, delta, rng, secure) -> tuple[Filter, Noise]:
+def open_run(data, epsilon, delta, rng, secure, published=False) -> tuple[Account, Noise]:
     """Everything that can be refused is refused here, before any data is touched."""
+    if published and secure:
+        raise ValueError("the published version is not proved; leave out secure=True or published")
     budget = Budget(epsilon, delta)
     noise = noise_source(rng, secure)
     budget.warn_if_weak(data.n)
-    return Filter(budget), noise
+    return (Odometer(delta) if published else Filter(budget)), noise
 
 
-def _run(oracle, data, max_order, knowledge, started, secure=False) -> Release:
-    """Search with an oracle that pays; the guarantee is as good as its statistic's sensitivity."""
+def release_of(oracle, data, max_order, knowledge, started, secure=False) -> Release:
+    """Search with an oracle that pays; as good as its account and its statistic's sensitivity."""
     found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    guarantee = "proved" if oracle.statistic.proved else "claimed, not proved"
+    proved = oracle.statistic.proved and isinstance(oracle.account, Filter)
+    guarantee = "proved" if proved else "claimed, not proved"
     return _release(found, oracle.account.ledger, guarantee, started, secure)
 
 

@@ -9,6 +9,9 @@ from dpcgd.datasets import Dataset
 
 __all__ = ["Tables"]
 
+MOST_CELLS = 1 << 17
+"""Counts kept for tables that are asked for again: by other tests of the same variables."""
+
 
 class Tables:
     """Exact contingency counts over the records of a data set.
@@ -16,8 +19,9 @@ class Tables:
     Codes are kept as bit columns, 64 records a word: a cell is the population count of an
     intersection of columns. Where the whole public domain has so few cells that their weights take
     no more memory than the codes, records are first collapsed to cells with weights, whose bits
-    are columns too; a table then no longer costs more when n grows. Memory beyond the data set
-    itself is at most that of its codes and one bit a record.
+    are columns too; a table then no longer costs more when n grows. Counts are kept, for tests of
+    the same variables share them. Memory beyond the data set itself is at most that of its codes,
+    one bit a record and a megabyte of kept counts.
 
     Parameters
     ----------
@@ -46,6 +50,7 @@ class Tables:
         self._bits = _pack_columns(rows, width)
         self._weights = weights
         self._planes = _pack_weights(weights)
+        self._known, self._cells = {}, 0
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables.
@@ -58,15 +63,27 @@ class Tables:
         Returns
         -------
         integer array
-            One axis for each variable, in the order given, as long as its public levels.
+            One axis for each variable, in the order given, as long as its public levels. Read-only.
         """
+        at = sorted(variables, key=lambda v: (self.levels[v], v))  # few levels first is faster
+        table = self._known.get(tuple(at))
+        if table is None:
+            table = self._count(at)
+        return table.transpose([at.index(v) for v in variables])
+
+    def _count(self, at) -> np.ndarray:
         from dpcgd._popcount import count_cells  # compiles, so only when first needed
 
-        at, shape = list(variables), self.shape(variables)
+        shape = self.shape(at)
         flat = count_cells(
-            self._bits, self._planes, self._first[at], self._width[at], np.array(shape)
+            self._bits, self._planes, self._first[at], self._width[at], np.array(shape, np.int64)
         )
-        return flat.reshape(shape)
+        if self._cells + len(flat) > MOST_CELLS:
+            self._known, self._cells = {}, 0
+        table = self._known[tuple(at)] = flat.reshape(shape)
+        table.flags.writeable = False
+        self._cells += len(flat)
+        return table
 
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
         """Public levels of these variables: the shape of their table."""
@@ -88,6 +105,7 @@ class Tables:
         before = np.concatenate(([0], np.cumsum(taken)))
         weights = np.diff(before[np.concatenate(([0], np.cumsum(self._weights, dtype=np.int64)))])
         smaller.n = len(chosen)
+        smaller._known, smaller._cells = {}, 0
         smaller._weights = _shrunk(weights)
         smaller._planes = _pack_weights(smaller._weights)
         return smaller

@@ -85,8 +85,10 @@ def test_files_import_only_files_above_them():
         "graphs",
         "search",
         "sieve",
+        "exponential",
         "audit",
         "mutants",
+        "experiments",
         "results",
         "plots",
     ]

@@ -336,3 +336,37 @@ def test_with_a_majority_exactly_half_of_the_sets_keep_a_collider_away():
     oracle = Several([(2,), (3,)])
     graph = search(oracle, ["x", "y", "a", "b"], max_order=1, majority=True).graph
     assert graph.arrows == frozenset()
+
+
+class Prepared(Coins):
+    """Notes what it was told would be asked."""
+
+    def __init__(self, seed, chance):
+        super().__init__(seed, chance)
+        self.told = []
+
+    def prepare(self, x, questions):
+        self.told += [(x, y, given) for y, sets in questions.items() for given in sets]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_oracle_that_prepares_is_told_what_it_will_be_asked(seed):
+    oracle, plain = Prepared(seed, 0.3), Coins(seed, 0.3)
+    assert search(oracle, "abcdef").graph == search(plain, "abcdef").graph
+    assert oracle.asked == plain.asked
+    assert set(oracle.asked) <= set(oracle.told)
+    assert len(set(oracle.told)) == len(oracle.told)
+    assert {(x, y, len(given)) for x, y, given in oracle.told} == {
+        (x, y, len(given)) for x, y, given in oracle.asked
+    }
+
+
+def test_an_oracle_that_cannot_pay_to_prepare_ends_the_search():
+    class Broke(Coins):
+        def prepare(self, x, questions):
+            raise BudgetSpent("no")
+
+    found = search(Broke(0, 0.3), "abc")
+    assert found.stopped_early
+    assert found.tests == 0
+    assert len(found.graph.skeleton) == 3

@@ -10,7 +10,18 @@ from numpy.random import default_rng
 from scipy import stats
 
 import dpcgd.sieve
-from dpcgd import Budget, BudgetSpent, Dataset, Knowledge, laplace_pc, load, pc, priv_pc
+from dpcgd import (
+    Budget,
+    BudgetSpent,
+    Dataset,
+    Knowledge,
+    em_pc,
+    laplace_pc,
+    load,
+    pc,
+    priv_pc,
+    svt_pc,
+)
 from dpcgd.graphs import CPDAG
 from dpcgd.mechanisms import SeededNoise, before_amplification
 from dpcgd.privacy import Filter, PureEvent, epsilon_of_rho
@@ -21,6 +32,8 @@ from dpcgd.sieve import (
     PublishedKendallP,
     Round,
     SieveOracle,
+    ThresholdOracle,
+    hits_of_the_rest,
     optimal_rate,
     share_of_the_rest,
 )
@@ -119,6 +132,8 @@ def mechanisms(release):
 
 PRIVATE = {
     "laplace_pc": lambda data, **how: laplace_pc(data, epsilon=5.0, **how),
+    "svt_pc": lambda data, **how: svt_pc(data, epsilon=5.0, **how),
+    "em_pc": lambda data, **how: em_pc(data, epsilon=5.0, **how),
     "priv_pc": lambda data, **how: priv_pc(data, epsilon=5.0, **how),
     "priv_pc on a sample": lambda data, **how: priv_pc(data, epsilon=5.0, rate=0.2, **how),
     "published": lambda data, **how: priv_pc(data, epsilon=1.0, published=True, **how),
@@ -417,7 +432,7 @@ def test_the_published_version_is_not_run_securely():
 
 def test_secure_runs_keep_their_budget_and_tell_no_time():
     data = load("earthquake", n=300, rng=default_rng(0))
-    for run in (priv_pc, laplace_pc):
+    for run in (priv_pc, laplace_pc, svt_pc):
         release = run(data, epsilon=1.0, secure=True)
         assert release.ledger.events
         assert release.ledger.spent <= (1.0, 1e-6)
@@ -427,12 +442,15 @@ def test_secure_runs_keep_their_budget_and_tell_no_time():
 
 
 def test_each_system_says_what_its_guarantee_is_worth():
-    data, rng = load("earthquake", n=300, rng=default_rng(0)), default_rng(0)
+    data, rng, z = load("earthquake", n=300, rng=default_rng(0)), default_rng(0), KendallZ()
     releases = [
         (pc(data), "none"),
         (laplace_pc(data, epsilon=1.0, rng=rng), "proved"),
         (priv_pc(data, epsilon=1.0, rng=rng), "proved"),
+        (svt_pc(data, epsilon=1.0, rng=rng), "proved"),
         (priv_pc(data, epsilon=1.0, rng=rng, published=True), "claimed, not proved"),
+        (svt_pc(data, epsilon=1.0, rng=rng, published=True), "claimed, not proved"),
+        (svt_pc(data, epsilon=1.0, rng=rng, published=True, statistic=z), "claimed, not proved"),
     ]
     for release, guarantee in releases:
         assert release.guarantee == guarantee
@@ -451,7 +469,7 @@ class Untouchable:
         raise AssertionError("the records were looked at")
 
 
-@pytest.mark.parametrize("run", [laplace_pc, priv_pc])
+@pytest.mark.parametrize("run", [laplace_pc, priv_pc, svt_pc, em_pc])
 @pytest.mark.parametrize(
     ("bad", "cure"),
     [
@@ -547,6 +565,9 @@ class DeafNoise(SeededNoise):
     def laplace(self, value, scale):
         return super().laplace(0.0, 3 * scale)
 
+    def gumbel_max(self, scores, scale):
+        return super().gumbel_max(np.zeros(len(scores)), scale)
+
 
 def unrelated_data(seed, cardinalities=(2, 3, 1, 2, 4)):
     """Anything from independent columns to copies of one."""
@@ -576,3 +597,35 @@ def test_the_data_sets_of_the_test_above_differ_to_one_who_listens():
     for run in PRIVATE.values():
         first, second = (contents(run(unrelated_data(i), rng=default_rng(0))) for i in range(2))
         assert first != second
+
+
+def test_a_threshold_oracle_separates_at_every_hit_and_pays_for_each():
+    noise = Script([0.0, -1.0, 1.0, 0.0, 1.0, 0.0, -1.0])
+    sieve = sieve_oracle(noise, price=lambda separated: Round(0.2, 0.0))
+    settings = {field.name: getattr(sieve, field.name) for field in dataclasses.fields(sieve)}
+    oracle = ThresholdOracle(**settings)
+    answers = [bool(oracle.separates(0, 1, ())) for _ in range(4)]
+    assert answers == [False, True, True, False]
+    assert oracle.account.ledger.events == (PureEvent("above threshold", 0.2),) * 3
+
+
+def test_a_sieve_without_examination_costs_its_share_of_the_rest():
+    account = Filter(Budget(2.0, 1e-6))
+    for pairs, separated in [(10, 0), (10, 4), (10, 9), (3, 1)]:
+        before = account.remaining
+        sieve, examination = hits_of_the_rest(account, pairs)(separated)
+        assert examination == 0
+        account.spend(PureEvent("above threshold", sieve))
+        share = 1 / (pairs - separated + 1)
+        assert before - account.remaining == pytest.approx(share * before, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_svt_pc_spends_one_sieve_for_each_edge_and_one_more(rate):
+    data = load("asia", n=3_000, rng=default_rng(0))
+    for seed in range(3):
+        release = svt_pc(data, epsilon=3.0, rng=default_rng(seed), rate=rate)
+        names = mechanisms(release)
+        assert set(names) == {"above threshold"}
+        assert len(names) - len(release.separating_sets) in (0, 1)
+        assert release.ledger.spent <= (3.0, 1e-6)

@@ -239,3 +239,20 @@ def test_tables_hold_no_more_than_the_codes_again_and_a_bit_a_record(make):
     assert tables.n == data.n
     objects = 8192  # Python's own, whatever n
     assert held <= data.codes.nbytes + data.n / 8 + objects
+
+
+@pytest.mark.parametrize("most_cells", [0, 40, 1 << 17])
+def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
+    most_cells, monkeypatch
+):
+    monkeypatch.setattr("dpcgd.tables.MOST_CELLS", most_cells)
+    data = load("asia", n=500, rng=np.random.default_rng(0))
+    kept = Tables(data)
+    sample = kept.subsample(np.arange(0, 500, 2))
+    for _ in range(2):
+        for at in itertools.permutations([0, 3, 5, 6], 3):
+            assert (kept.counts(at) == Tables(data).counts(at)).all()
+            assert kept.counts(at).sum() == 500
+            assert sample.counts(at).sum() == 250
+    with pytest.raises(ValueError, match="read-only"):
+        kept.counts((0, 3))[0, 0] = 1

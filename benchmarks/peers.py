@@ -1,0 +1,158 @@
+"""Other people's PC on the same data, in an environment of its own: .venv/peers.
+
+python benchmarks/peers.py causal-learn asia.npz ...
+
+Installed and called by run.py. Chi-squared at level .05, conditioning sets of at most three, the
+order-independent variant, one thread. What a package builds of its data is timed, loading is not.
+"""
+
+import importlib.metadata
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import tomllib
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+ALPHA, MAX_ORDER = 0.05, 3
+SHARED = ("numpy", "pandas", "scipy")
+PATIENCE = 600
+"""Seconds until a package is given up."""
+
+
+def timed(task, most=5, enough=30.0) -> tuple[float, object]:
+    """Median wall time and last answer; a first call counts only if it is too slow to repeat."""
+    times = []
+    while not times or (len(times) <= most and sum(times) + times[-1] < enough):
+        started = time.perf_counter()
+        answer = task()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times[1:] or times), answer
+
+
+def causal_learn(codes, levels):
+    from causallearn.search.ConstraintBased.PC import pc
+
+    data = codes.astype(np.int64, order="C")
+
+    def run():
+        graph = pc(data, ALPHA, "chisq", stable=True, max_k=MAX_ORDER, show_progress=False)
+        ends = graph.G.graph
+        asked = [key for key in graph.test.pvalue_cache if ";" in key]  # the others are notes
+        return list(zip(*np.nonzero(ends), strict=True)), len(asked)
+
+    return run
+
+
+def pgmpy(codes, levels):
+    import pandas as pd
+    from pgmpy.causal_discovery import PC
+
+    data = pd.DataFrame(codes)
+    settings = {"variant": "stable", "ci_test": "chi_square", "significance_level": ALPHA}
+
+    def run():
+        model = PC(**settings, max_cond_vars=MAX_ORDER, n_jobs=1, show_progress=False).fit(data)
+        return list(model.skeleton_.edges), len(model.ci_test_._result_cache)
+
+    return run
+
+
+def pyagrum(codes, levels):
+    import pandas as pd
+    import pyagrum as gum
+
+    names = [f"v{i}" for i in range(len(levels))]
+    data, domain = pd.DataFrame(codes, columns=names), gum.BayesNet()
+    for name, k in zip(names, levels, strict=True):
+        domain.add(gum.LabelizedVariable(name, name, int(k)))
+
+    def run():
+        learner = gum.BNLearner(data, domain)
+        learner.setNumberOfThreads(1)
+        learner.usePC().useChi2Test().setPCAlpha(ALPHA)
+        learner.setPCMaxCondSetSize(MAX_ORDER).setPCStable(True)
+        graph = learner.learnPDAG()
+        at = [names.index(learner.nameFromId(i)) for i in range(len(names))]
+        return [(at[a], at[b]) for a, b in {*graph.edges(), *graph.arcs()}], None
+
+    return run
+
+
+PACKAGES = {"causal-learn": causal_learn, "pgmpy": pgmpy, "pyagrum": pyagrum}
+
+
+def measure(package, file) -> dict:
+    """Seconds, number of distinct tests where the package tells, and the skeleton."""
+    with np.load(file) as data:
+        codes, levels = data["codes"], data["levels"]
+    try:
+        run = PACKAGES[package](codes, levels)
+        seconds, (pairs, tests) = timed(run)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    skeleton = sorted({(int(min(pair)), int(max(pair))) for pair in pairs})
+    return {"seconds": seconds, "tests": tests, "skeleton": skeleton}
+
+
+def pins() -> dict[str, str]:
+    """From a package's name to its pin, of the packages timed and of what they compute with."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = (project["dependencies"], *project["optional-dependencies"].values())
+    known = {pin.partition("==")[0]: pin for group in groups for pin in group}
+    return {name: known[name] for name in (*SHARED, *PACKAGES)}
+
+
+def install() -> tuple[Path, dict[str, str]]:
+    """The environment's Python, and what went wrong with which package."""
+    folder, wanted = ROOT / ".venv" / "peers", pins()
+    python, stamp = folder / "bin" / "python", folder / "installed"
+    if stamp.exists() and stamp.read_text() == "\n".join(wanted.values()):
+        return python, {}
+    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    shared = [wanted[name] for name in SHARED]
+    pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", *shared]
+    tried = {
+        name: subprocess.run([*pip, wanted[name]], capture_output=True, text=True)
+        for name in PACKAGES
+    }
+    errors = {name: _last_line(done.stderr) for name, done in tried.items() if done.returncode}
+    if not errors:
+        stamp.write_text("\n".join(wanted.values()))
+    return python, errors
+
+
+def _last_line(text) -> str:
+    return (text.strip().splitlines() or ["no message"])[-1]
+
+
+def answers(python, package, files) -> dict[str, dict]:
+    """What :func:`measure` says of each file, from a process of the other environment."""
+    command = [python, __file__, package, *files]
+    alone = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, env=os.environ | alone
+        )
+    except subprocess.TimeoutExpired:
+        done = subprocess.CompletedProcess(command, 1, "", f"took over {PATIENCE} seconds")
+    if done.returncode:
+        return {file.stem: {"error": _last_line(done.stderr)} for file in files}
+    return json.loads(_last_line(done.stdout))
+
+
+def main():
+    warnings.simplefilter("ignore")
+    package, *files = sys.argv[1:]
+    importlib.metadata.version(package)  # says in a line that it is missing
+    print(json.dumps({Path(file).stem: measure(package, file) for file in files}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The stored benchmark run has what the book shows, and nothing that names a machine."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from dpcgd import NETWORKS
+
+FILE = Path(__file__).resolve().parent.parent / "benchmarks" / "results.json"
+RESULTS = json.loads(FILE.read_text())
+
+
+@pytest.mark.parametrize("system", ["PC", "SVT-PC", "Priv-PC", "EM-PC"])
+def test_every_system_was_timed_on_every_network(system):
+    assert list(RESULTS["seconds"][system]) == list(NETWORKS)
+    assert min(RESULTS["seconds"][system].values()) > 0
+
+
+@pytest.mark.parametrize("package", ["causal-learn", "pgmpy", "pyagrum"])
+def test_every_package_was_timed_on_every_network(package):
+    answers = RESULTS["peers"][package]
+    assert list(answers) == list(NETWORKS)
+    assert all(answer["seconds"] > 0 and answer["f1"] > 0.5 for answer in answers.values())
+
+
+def test_ratios_are_those_of_the_stored_seconds():
+    for name in NETWORKS:
+        theirs = min(networks[name]["seconds"] for networks in RESULTS["peers"].values())
+        ours = RESULTS["seconds"]["PC, chi squared"][name]
+        assert RESULTS["ratio_to_fastest_peer"][name] == pytest.approx(theirs / ours, rel=0.01)
+
+
+def test_the_keys_of_the_contract_are_there():
+    assert RESULTS["tests_per_second"] > 0
+    assert set(RESULTS["growth_n"]) == {"asia", "alarm"}
+    assert list(RESULTS["growth_n"]["asia"]) == ["10000", "100000", "1000000", "10000000"]
+    assert list(RESULTS["growth_d"]) == ["10", "20", "50", "100"]
+    assert list(RESULTS["paper_seconds"]["EM-PC"]) == list(NETWORKS)
+    assert all(set(goal) == {"goal", "measured", "met"} for goal in RESULTS["goals"].values())
+
+
+def test_nothing_names_the_machine():
+    assert re.fullmatch(r"\d+ cores, \w+, \w+ 3\.\d+", RESULTS["machine"])
+    assert not re.search(r"[/\\~@]|localhost", FILE.read_text())
