@@ -9,7 +9,7 @@ from dpcgd.datasets import Dataset
 
 __all__ = ["Tables"]
 
-MOST_CELLS = 1 << 17
+MOST_CELLS = 1 << 18
 """Counts kept for tables that are asked for again: by other tests of the same variables."""
 
 
@@ -21,7 +21,7 @@ class Tables:
     no more memory than the codes, records are first collapsed to cells with weights, whose bits
     are columns too; a table then no longer costs more when n grows. Counts are kept, for tests of
     the same variables share them. Memory beyond the data set itself is at most that of its codes,
-    one bit a record and a megabyte of kept counts.
+    one bit a record and two megabytes of kept counts.
 
     Parameters
     ----------
