@@ -243,17 +243,13 @@ def _kinds(both: list[list[Output]], first: int) -> np.ndarray:
 
     Bins and kinds follow from the first runs alone; what is new later is of a kind of its own.
     """
-    outputs = both[0] + both[1]
-    start = both[0][:first] + both[1][:first]
-    reals = {x for x in start if isinstance(x, Real)}
-    if len(reals) > BINS:
-        shown = [x for x in start if isinstance(x, Real)]
-        edges = np.unique(np.quantile(shown, np.linspace(0, 1, BINS + 1)[1:-1]))
-        outputs = [_bin(x, edges) if isinstance(x, Real) else x for x in outputs]
-        start = [_bin(x, edges) if isinstance(x, Real) else x for x in start]
-    number = {kind: i for i, kind in enumerate(dict.fromkeys(start))}
-    found = [number.get(x, len(number)) for x in outputs]
-    return np.array(found).reshape(2, -1)
+    reals = [x for row in both for x in row[:first] if isinstance(x, Real)]
+    if len(set(reals)) > BINS:
+        edges = np.unique(np.quantile(reals, np.linspace(0, 1, BINS + 1)[1:-1]))
+        both = [[_bin(x, edges) if isinstance(x, Real) else x for x in row] for row in both]
+    known = dict.fromkeys(x for row in both for x in row[:first])
+    number = {kind: i for i, kind in enumerate(known)}
+    return np.array([[number.get(x, len(number)) for x in row] for row in both])
 
 
 def _bin(x: float, edges: np.ndarray) -> tuple[str, int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcgd.datasets import Dataset
 from dpcgd.mechanisms import Account, Noise, exponential, permute_and_flip
-from dpcgd.privacy import BoundedRangeEvent, BudgetSpent, Filter, PureEvent, zcdp_rho
+from dpcgd.privacy import BoundedRangeEvent, Filter, PureEvent, zcdp_rho
 from dpcgd.search import Knowledge, Release
 from dpcgd.sieve import open_run, release_of
 from dpcgd.statistics import GTest, KendallZ, Statistic, refusal
@@ -131,11 +131,9 @@ def share_of_the_choices(
     unit = zcdp_rho(EVENTS[choose]("one choice", 1.0))
 
     def price(asked: int, separated: int) -> float:
-        if account.remaining <= 0:
-            raise BudgetSpent("nothing is left for another choice")
         counts = max(1, d * (max_order + 1) - asked)
         choices = counts + 2 * (math.comb(d, 2) - separated)
-        return math.sqrt(account.remaining / choices / unit)
+        return math.sqrt(account.share(1 / choices) / unit)
 
     return price
 
@@ -218,38 +216,25 @@ def em_pc(
     epsilon, delta : float
         The guarantee of the whole run. With ``published=True``, every choice costs half of epsilon,
         and delta is that of the reading afterwards.
-    rng : numpy.random.Generator
-        Seeded noise, for experiments.
-    secure : bool
-        Floating-point-safe noise without a seed, for real releases.
     statistic : Statistic, optional
         ``KendallZ()`` unless given; ``PublishedFlips()`` for the published version.
     choose : callable
         The mechanism of each choice: :func:`dpcgd.mechanisms.exponential` or
         :func:`dpcgd.mechanisms.permute_and_flip`.
-    margin : float
-        Noise scales between the statistic's critical value and the threshold; 0 in the published
-        version.
-    max_order, knowledge
-        See :func:`dpcgd.pc`.
     published : bool
         Run the published version instead: greedy distances of a G-test, the best set told without
         noise, an odometer.
+    rng, secure, margin, max_order, knowledge
+        As for :func:`dpcgd.priv_pc`.
 
     Returns
     -------
     Release
-        Its guarantee is "proved", or "claimed, not proved" for the published version.
 
     Raises
     ------
     ValueError
-        If the budget or the noise source is unusable; nothing has run then.
-
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
+        If the budget, the noise source or `choose` is unusable; nothing has run then.
 
     Privacy
     -------
@@ -269,21 +254,14 @@ def em_pc(
     ('proved', True)
     """
     started = time.perf_counter()
+    if choose not in EVENTS:
+        raise ValueError("choose must be dpcgd.mechanisms.exponential or permute_and_flip")
     account, noise = open_run(data, epsilon, delta, rng, secure, published)
-    tables = Tables(data)
     if published:
-        oracle = PublishedOracle(
-            tables,
-            statistic or PublishedFlips(),
-            lambda *_: epsilon / 2,
-            choose,
-            0.0,
-            account,
-            noise,
-        )
+        kind, statistic, margin = PublishedOracle, statistic or PublishedFlips(), 0.0
+        price = lambda asked, separated: epsilon / 2  # noqa: E731
     else:
+        kind, statistic = ExponentialOracle, statistic or KendallZ()
         price = share_of_the_choices(account, choose, data.d, max_order)
-        oracle = ExponentialOracle(
-            tables, statistic or KendallZ(), price, choose, margin, account, noise
-        )
+    oracle = kind(Tables(data), statistic, price, choose, margin, account, noise)
     return release_of(oracle, data, max_order, knowledge, started, secure)

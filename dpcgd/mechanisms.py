@@ -251,24 +251,7 @@ def permute_and_flip(
 ) -> int:
     """Choose an index whose score is high, never worse in expectation than `exponential`.
 
-    Parameters
-    ----------
-    scores : callable
-        Returns one score for each public candidate.
-    sensitivity : float
-        Of every score.
-    epsilon : float
-    account, noise
-
-    Returns
-    -------
-    int
-        Index of the chosen candidate.
-
-    Raises
-    ------
-    BudgetSpent
-        Before the scores are evaluated, if the account cannot pay.
+    Parameters, value and errors are those of :func:`exponential`.
 
     Privacy
     -------

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -207,14 +207,23 @@ def rho_of_budget(budget: Budget) -> float:
     >>> round(rho, 4), epsilon_of_rho(rho, 1e-6) <= 1.0
     (0.0244, True)
     """
-    low, high = 0.0, budget.epsilon + math.sqrt(budget.epsilon) + 1
+    low, _ = _turning_point(
+        lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon,
+        budget.epsilon + math.sqrt(budget.epsilon) + 1,
+    )
+    return low * (1 - 1e-9)
+
+
+def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, float]:
+    """The last number at which a condition holds, and the first at which it fails; 0 to `high`."""
+    low = 0.0
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        if epsilon_of_rho(middle, budget.delta) <= budget.epsilon:
+        if holds(middle):
             low = middle
         else:
             high = middle
-    return low * (1 - 1e-9)
+    return low, high
 
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
@@ -248,16 +257,14 @@ def gaussian_multiplier(budget: Budget) -> float:
     >>> round(gaussian_multiplier(Budget(1.0, 1e-6)), 3)
     4.225
     """
-    low, high = 0.0, 1.0
-    while gaussian_delta(high, budget.epsilon) > budget.delta:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if gaussian_delta(middle, budget.epsilon) > budget.delta:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def too_little(multiplier):
+        return gaussian_delta(multiplier, budget.epsilon) > budget.delta
+
+    high = 1.0
+    while too_little(high):
+        high *= 2
+    return _turning_point(too_little, high)[1]
 
 
 @dataclass(frozen=True)
@@ -375,6 +382,18 @@ class Filter:
     def remaining(self) -> float:
         """The rho that is left."""
         return self.rho - self._spent
+
+    def share(self, part: float) -> float:
+        """A part of the rho that is left, for a price that may depend on it.
+
+        Raises
+        ------
+        BudgetSpent
+            If nothing is left.
+        """
+        if self.remaining <= 0:
+            raise BudgetSpent("nothing is left to share out")
+        return self.remaining * part
 
     def spend(self, *events: Event):
         """Pay for events that are about to run, for all of them or for none.

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcgd.datasets import Dataset
 from dpcgd.mechanisms import AboveThreshold, Account, Noise, laplace, noise_source
-from dpcgd.privacy import Budget, BudgetSpent, Filter, Ledger, Odometer, Spent
+from dpcgd.privacy import Budget, Filter, Ledger, Odometer, Spent
 from dpcgd.search import Knowledge, Release, search
 from dpcgd.statistics import KendallP, KendallZ, SpearmanP, Statistic, normal_tail, refusal
 from dpcgd.tables import Tables
@@ -207,7 +207,7 @@ def hits_of_the_rest(account: Filter, pairs: int) -> Price:
     """
 
     def price(separated: int) -> Round:
-        return Round(math.sqrt(2 * _share(account, 1 / (pairs - separated + 1))), 0.0)
+        return Round(math.sqrt(2 * account.share(1 / (pairs - separated + 1))), 0.0)
 
     return price
 
@@ -223,20 +223,23 @@ def share_of_the_rest(account: Filter, pairs: int) -> Price:
     """
 
     def price(separated: int) -> Round:
-        each = math.sqrt(_share(account, 1 / (2 * (pairs - separated) + 1)))
+        each = math.sqrt(account.share(1 / (2 * (pairs - separated) + 1)))
         return Round(sieve=each, examination=each)
 
     return price
 
 
-def _share(account: Filter, part: float) -> float:
-    if account.remaining <= 0:
-        raise BudgetSpent("nothing is left for another round")
-    return account.remaining * part
+class _PublishedBound:
+    """A p-value's change from z = 0 to z = constant / sqrt(n), whatever the levels."""
+
+    proved: ClassVar[bool] = False
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """As published; not a bound."""
+        return 0.5 - normal_tail(self.constant / math.sqrt(n))
 
 
-@dataclass(frozen=True)
-class PublishedKendallP(KendallP):
+class PublishedKendallP(_PublishedBound, KendallP):
     """Kendall's p-value with the sensitivity of Priv-PC's theorem 3, which is too small.
 
     Privacy
@@ -244,14 +247,10 @@ class PublishedKendallP(KendallP):
     None proved: 9/2 / sqrt(n) in z holds for adding a record near z = 0 only. Chapter 03.
     """
 
-    proved: ClassVar[bool] = False
-
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """The p-value's change from z = 0 to z = 9/2 / sqrt(n)."""
-        return 0.5 - normal_tail(4.5 / math.sqrt(n))
+    constant: ClassVar[float] = 4.5
 
 
-class PublishedSpearmanP(SpearmanP):
+class PublishedSpearmanP(_PublishedBound, SpearmanP):
     """Spearman's p-value with the sensitivity that follows from a published change of 30/n of rho.
 
     Privacy
@@ -260,11 +259,7 @@ class PublishedSpearmanP(SpearmanP):
     one stratum. Chapter 03 proves less for one stratum, and how much it takes for several.
     """
 
-    proved: ClassVar[bool] = False
-
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """The p-value's change from z = 0 to z = 30 / sqrt(n)."""
-        return 0.5 - normal_tail(30 / math.sqrt(n))
+    constant: ClassVar[float] = 30.0
 
 
 def pc(
@@ -388,40 +383,18 @@ def svt_pc(
 
     Parameters
     ----------
-    data : Dataset
-    epsilon, delta : float
-        The guarantee of the whole run. With ``published=True``, epsilon is that of one round,
-        and delta that of the reading afterwards, as in the paper.
-    rng : numpy.random.Generator
-        Seeded noise, for experiments.
-    secure : bool
-        Floating-point-safe noise without a seed, for real releases.
-    statistic : Statistic, optional
-        ``KendallZ()`` unless given; ``PublishedKendallP()`` for the published version.
-    margin : float
-        Noise scales between the statistic's critical value and the thresholds; 0 in the published
-        version.
-    rate : float, optional
-        Fraction of the records that a sieve looks at: all of them unless given.
-    max_order, knowledge
-        See :func:`pc`.
-    published : bool
-        Run the paper's version instead: p-values, its sensitivity, its thresholds, its odometer.
+    data, epsilon, delta, rng, secure, statistic, margin, rate, max_order, knowledge, published
+        As for :func:`priv_pc`; the published version looks at all records too unless told
+        otherwise.
 
     Returns
     -------
     Release
-        Its guarantee is "proved", or "claimed, not proved" for the published version.
 
     Raises
     ------
     ValueError
-        If the budget or the noise source is unusable; nothing has run then.
-
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
+        As :func:`priv_pc`.
 
     Privacy
     -------
@@ -443,11 +416,12 @@ def svt_pc(
     started = time.perf_counter()
     account, noise = open_run(data, epsilon, delta, rng, secure, published)
     if published:
-        settings = _as_published(statistic, 0.0, Round(epsilon, 0.0), rate or 1.0)
+        settings = _as_published(statistic, 0.0, Round(epsilon, 0.0))
     else:
         price = hits_of_the_rest(account, math.comb(data.d, 2))
-        settings = _as_proved(statistic, margin, price, rate)
-    oracle = ThresholdOracle(Tables(data), *settings, account=account, noise=noise)
+        settings = _as_proved(statistic, margin, price)
+    rate = _checked(rate, 1.0)
+    oracle = ThresholdOracle(Tables(data), *settings, rate=rate, account=account, noise=noise)
     return release_of(oracle, data, max_order, knowledge, started, secure)
 
 
@@ -498,7 +472,7 @@ def priv_pc(
     Raises
     ------
     ValueError
-        If the budget or the noise source is unusable; nothing has run then.
+        If the budget, the noise source or the rate is unusable; nothing has run then.
 
     Warns
     -----
@@ -527,26 +501,31 @@ def priv_pc(
     account, noise = open_run(data, epsilon, delta, rng, secure, published)
     if published:
         half = epsilon / 2
-        rate = rate or optimal_rate(half)
-        settings = _as_published(statistic, PUBLISHED_TWEAK, Round(half, half), rate)
+        settings = _as_published(statistic, PUBLISHED_TWEAK, Round(half, half))
+        rate = _checked(rate, optimal_rate(half))
     else:
         price = share_of_the_rest(account, math.comb(data.d, 2))
-        settings = _as_proved(statistic, margin, price, rate)
-    oracle = SieveOracle(Tables(data), *settings, account=account, noise=noise)
+        settings = _as_proved(statistic, margin, price)
+        rate = _checked(rate, 1.0)
+    oracle = SieveOracle(Tables(data), *settings, rate=rate, account=account, noise=noise)
     return release_of(oracle, data, max_order, knowledge, started, secure)
 
 
-def _as_proved(statistic, margin, price, rate):
-    """Statistic, price, margin, tweak and rate of a run with a guarantee."""
-    rate = 1.0 if rate is None else rate
+def _as_proved(statistic, margin, price):
+    """Statistic, price, margin and tweak of a run with a guarantee."""
+    return statistic or KendallZ(), price, margin, 0.0
+
+
+def _as_published(statistic, tweak, each):
+    """The same of a run as the paper has it: every round costs the same."""
+    return statistic or PublishedKendallP(), lambda separated: each, 0.0, tweak
+
+
+def _checked(rate, usual) -> float:
+    rate = usual if rate is None else rate
     if not 0 < rate <= 1:
         raise ValueError(f"rate must be above 0 and at most 1, not {rate}")
-    return statistic or KendallZ(), price, margin, 0.0, rate
-
-
-def _as_published(statistic, tweak, each, rate):
-    """The same of a run as the paper has it: every round costs the same."""
-    return statistic or PublishedKendallP(), lambda separated: each, 0.0, tweak, rate
+    return rate
 
 
 def optimal_rate(epsilon: float) -> float:

@@ -155,13 +155,20 @@ def kendall_p(table: np.ndarray) -> float:
     return normal_tail(abs(kendall_z(table)))
 
 
-def _refuse(n: int, levels: tuple[int, ...]):
-    if reason := refusal(n, levels):
-        raise ValueError(f"no sensitivity for this test: {reason}")
+class _Proved:
+    """What the statistics with a theorem share: a bound, of tests that are not refused."""
+
+    proved: ClassVar[bool] = True
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
+        if reason := refusal(n, levels):
+            raise ValueError(f"no sensitivity for this test: {reason}")
+        return self._bound(n, levels)
 
 
 @dataclass(frozen=True)
-class KendallZ:
+class KendallZ(_Proved):
     """Absolute value of conditional Kendall's z.
 
     Parameters
@@ -185,15 +192,12 @@ class KendallZ:
 
     critical: float = 3.0
     name: ClassVar[str] = "Kendall z"
-    proved: ClassVar[bool] = True
 
     def value(self, table: np.ndarray) -> float:
         """|z|."""
         return abs(kendall_z(table))
 
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
-        _refuse(n, levels)
+    def _bound(self, n, levels):
         strata, fewest, most = math.prod(levels[2:]), min(levels[:2]), max(levels[:2])
         if strata == 1:
             turned = (n - 1) * (1 if most <= 2 else 2)
@@ -202,10 +206,11 @@ class KendallZ:
         return moved / math.sqrt(strata * pair_weight(n / strata))
 
 
-class _UpperTail:
+@dataclass(frozen=True)
+class _UpperTail(_Proved):
     """Minus the one-sided p-value of a z statistic: what the p-value classes share."""
 
-    proved: ClassVar[bool] = True
+    alpha: float = 0.1
 
     @property
     def critical(self) -> float:
@@ -216,12 +221,10 @@ class _UpperTail:
         """Minus the p-value."""
         return -normal_tail(self.z.value(table))
 
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
+    def _bound(self, n, levels):
         return 0.5 - normal_tail(self.z.sensitivity(n, levels))
 
 
-@dataclass(frozen=True)
 class KendallP(_UpperTail):
     """Minus the one-sided p-value of conditional Kendall's z: 0 for dependent, -1/2 at z = 0.
 
@@ -241,7 +244,6 @@ class KendallP(_UpperTail):
     (-0.5, 0.0377)
     """
 
-    alpha: float = 0.1
     name: ClassVar[str] = "Kendall p"
     z: ClassVar[KendallZ] = KendallZ()
 
@@ -289,7 +291,7 @@ def _centred_ranks(counts: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class SpearmanZ:
+class SpearmanZ(_Proved):
     """Absolute value of conditional Spearman's z.
 
     Parameters
@@ -313,15 +315,12 @@ class SpearmanZ:
 
     critical: float = 3.0
     name: ClassVar[str] = "Spearman z"
-    proved: ClassVar[bool] = True
 
     def value(self, table: np.ndarray) -> float:
         """|z|."""
         return abs(spearman_z(table))
 
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
-        _refuse(n, levels)
+    def _bound(self, n, levels):
         strata = math.prod(levels[2:])
         if strata == 1:
             return (3 if max(levels[:2]) <= 2 else 6) * math.sqrt(n - 1) / (n + 1)
@@ -329,18 +328,8 @@ class SpearmanZ:
         return 6 * math.sqrt(x * y / (n - strata))
 
 
-@dataclass(frozen=True)
 class SpearmanP(_UpperTail):
-    """Minus the one-sided p-value of conditional Spearman's z: 0 for dependent, -1/2 at z = 0.
-
-    Parameters
-    ----------
-    alpha : float
-        Pairs with a larger p-value count as independent.
-
-    Privacy
-    -------
-    With a the sensitivity of |z|, Phi(a) - 1/2: the normal tail is steepest at 0. Chapter 03.
+    """Minus the one-sided p-value of conditional Spearman's z, otherwise as :class:`KendallP`.
 
     Examples
     --------
@@ -349,7 +338,6 @@ class SpearmanP(_UpperTail):
     (-0.5, 0.0377)
     """
 
-    alpha: float = 0.1
     name: ClassVar[str] = "Spearman p"
     z: ClassVar[SpearmanZ] = SpearmanZ()
 
@@ -404,11 +392,12 @@ def chi_squared(table: np.ndarray) -> float:
     return float((difference**2 / expected[expected > 0]).sum())
 
 
-class _AgainstQuantile:
+@dataclass(frozen=True)
+class _AgainstQuantile(_Proved):
     """What the chi-squared tests share: where they draw the line at level alpha."""
 
+    alpha: float = 1e-3
     critical: ClassVar[float] = 0.0
-    proved: ClassVar[bool] = True
 
     def threshold(self, levels: tuple[int, ...]) -> float:
         """Upper quantile of chi-squared with the degrees of freedom of the public table."""
@@ -422,7 +411,6 @@ def _quantile(alpha: float, freedom: int) -> float:
     return float(chdtri(max(1, freedom), alpha))
 
 
-@dataclass(frozen=True)
 class GTest(_AgainstQuantile):
     """G-test: the likelihood ratio statistic less its critical value at level alpha.
 
@@ -443,21 +431,17 @@ class GTest(_AgainstQuantile):
     (True, 28.9)
     """
 
-    alpha: float = 1e-3
     name: ClassVar[str] = "G"
 
     def value(self, table: np.ndarray) -> float:
         """G minus its critical value."""
         return g_statistic(table) - self.threshold(np.shape(table))
 
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
-        _refuse(n, levels)
+    def _bound(self, n, levels):
         half = (n - 1) / 2
         return 4 * (math.log(half + 1) + half * math.log1p(1 / half))
 
 
-@dataclass(frozen=True)
 class ChiSquared(_AgainstQuantile):
     """Chi-squared test: Pearson's statistic less its critical value at level alpha.
 
@@ -477,16 +461,13 @@ class ChiSquared(_AgainstQuantile):
     1000
     """
 
-    alpha: float = 1e-3
     name: ClassVar[str] = "chi squared"
 
     def value(self, table: np.ndarray) -> float:
         """Chi-squared minus its critical value."""
         return chi_squared(table) - self.threshold(np.shape(table))
 
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
-        _refuse(n, levels)
+    def _bound(self, n, levels):
         return n * (min(levels[:2]) - 1)
 
 
@@ -521,7 +502,7 @@ def partial_correlation(table: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class PartialCorrelation:
+class PartialCorrelation(_Proved):
     """Absolute partial correlation of the level numbers.
 
     Parameters
@@ -541,15 +522,12 @@ class PartialCorrelation:
 
     critical: float = 0.02
     name: ClassVar[str] = "partial correlation"
-    proved: ClassVar[bool] = True
 
     def value(self, table: np.ndarray) -> float:
         """|r|."""
         return abs(partial_correlation(table))
 
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
-        _refuse(n, levels)
+    def _bound(self, n, levels):
         return 1.0
 
 

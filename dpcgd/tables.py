@@ -50,6 +50,10 @@ class Tables:
         self._bits = _pack_columns(rows, width)
         self._weights = weights
         self._planes = _pack_weights(weights)
+        self.forget()
+
+    def forget(self):
+        """Let go of all kept counts."""
         self._known, self._cells = {}, 0
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
@@ -79,7 +83,7 @@ class Tables:
             self._bits, self._planes, self._first[at], self._width[at], np.array(shape, np.int64)
         )
         if self._cells + len(flat) > MOST_CELLS:
-            self._known, self._cells = {}, 0
+            self.forget()
         table = self._known[tuple(at)] = flat.reshape(shape)
         table.flags.writeable = False
         self._cells += len(flat)
@@ -105,7 +109,7 @@ class Tables:
         before = np.concatenate(([0], np.cumsum(taken)))
         weights = np.diff(before[np.concatenate(([0], np.cumsum(self._weights, dtype=np.int64)))])
         smaller.n = len(chosen)
-        smaller._known, smaller._cells = {}, 0
+        smaller.forget()
         smaller._weights = _shrunk(weights)
         smaller._planes = _pack_weights(smaller._weights)
         return smaller
