@@ -35,6 +35,9 @@ __all__ = [
 Query = Callable[[], float]
 """A look at the data, not yet taken."""
 
+VectorQuery = Callable[[], "float | np.ndarray"]
+"""The same, with many numbers in its answer."""
+
 Account = Filter | Odometer
 
 
@@ -44,8 +47,8 @@ class Noise(Protocol):
     def laplace(self, value: float, scale: float) -> float:
         """`value` plus Laplace noise."""
 
-    def gaussian(self, value: float, scale: float) -> float:
-        """`value` plus Gaussian noise of this deviation."""
+    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
+        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
 
     def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
         """Where `scores` plus Gumbel noise are largest."""
@@ -71,9 +74,9 @@ class SeededNoise:
         """`value` plus Laplace noise."""
         return value + self._rng.laplace(scale=scale)
 
-    def gaussian(self, value: float, scale: float) -> float:
-        """`value` plus Gaussian noise of this deviation."""
-        return value + self._rng.normal(scale=scale)
+    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
+        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
+        return value + self._rng.normal(scale=scale, size=np.shape(value) or None)
 
     def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
         """Where `scores` plus Gumbel noise are largest."""
@@ -107,7 +110,8 @@ class SecureNoise:
         dp.enable_features("contrib")
         space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
         self._laplace = lru_cache(lambda scale: dp.m.make_laplace(*space, scale=scale))
-        self._gaussian = lru_cache(lambda scale: dp.m.make_gaussian(*space, scale=scale))
+        vectors = dp.vector_domain(space[0]), dp.l2_distance(T=float)
+        self._gaussian = lru_cache(lambda scale: dp.m.make_gaussian(*vectors, scale=scale))
         scores = dp.vector_domain(space[0]), dp.linf_distance(T=float)
         gumbel, exponential = dp.zero_concentrated_divergence(), dp.max_divergence()
         self._gumbel = lru_cache(lambda scale: dp.m.make_noisy_max(*scores, gumbel, scale=scale))
@@ -119,9 +123,10 @@ class SecureNoise:
         """`value` plus Laplace noise."""
         return self._laplace(scale)(float(value))
 
-    def gaussian(self, value: float, scale: float) -> float:
-        """`value` plus Gaussian noise of this deviation."""
-        return self._gaussian(scale)(float(value))
+    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
+        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
+        noisy = self._gaussian(scale)(np.ravel(value).astype(float).tolist())
+        return np.reshape(noisy, np.shape(value)) if np.shape(value) else noisy[0]
 
     def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
         """Where `scores` plus Gumbel noise are largest."""
@@ -185,9 +190,28 @@ def laplace(
 
 
 def gaussian(
-    query: Query, *, sensitivity: float, noise_multiplier: float, account: Account, noise: Noise
-) -> float:
-    """Answer a numeric query with Gaussian noise of deviation noise_multiplier * sensitivity.
+    query: VectorQuery,
+    *,
+    sensitivity: float,
+    noise_multiplier: float,
+    account: Account,
+    noise: Noise,
+) -> float | np.ndarray:
+    """Answer a query with Gaussian noise of deviation noise_multiplier * sensitivity.
+
+    Parameters
+    ----------
+    query : callable
+        Returns a number, or an array of any shape.
+    sensitivity : float
+        In L2 norm over all entries of the answer.
+    noise_multiplier : float
+    account, noise
+
+    Returns
+    -------
+    float or array
+        Of the answer's shape.
 
     Raises
     ------
@@ -200,7 +224,8 @@ def gaussian(
     neighbours (Bun and Steinke 2016). Chapter 02.
     """
     account.spend(GaussianEvent("Gaussian", noise_multiplier))
-    return noise.gaussian(float(query()), noise_multiplier * sensitivity)
+    answer = np.asarray(query(), float)
+    return noise.gaussian(answer if answer.ndim else float(answer), noise_multiplier * sensitivity)
 
 
 def exponential(

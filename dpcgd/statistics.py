@@ -32,6 +32,8 @@ __all__ = [
     "pair_weight",
     "partial_correlation",
     "refusal",
+    "second_moments",
+    "second_moments_sensitivity",
     "spearman_z",
 ]
 
@@ -559,9 +561,13 @@ def clipped_gram(rows: np.ndarray, *, bound: float) -> np.ndarray:
     array([[0.18, 0.24],
            [0.24, 0.82]])
     """
-    norm = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows = rows * (bound / np.maximum(norm, bound))
+    rows = _shortened(rows, bound)
     return rows.T @ rows / len(rows)
+
+
+def _shortened(rows, bound) -> np.ndarray:
+    norm = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows * (bound / np.maximum(norm, bound))
 
 
 def gram_sensitivity(n: int, *, bound: float) -> float:
@@ -577,3 +583,49 @@ def gram_sensitivity(n: int, *, bound: float) -> float:
     0.012728
     """
     return math.sqrt(2) * bound * bound / n
+
+
+def second_moments(rows: np.ndarray, *, bound: float) -> np.ndarray:
+    """Means and mean products of columns in [-1, 1], of rows scaled down to a norm of `bound`.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d), in [-1, 1]
+    bound : float
+        Public; with sqrt(d) no row is scaled.
+
+    Returns
+    -------
+    array of shape (d + 1, d + 1)
+        U^T U / n, where U is the rows behind a column of ones: its first row holds the means.
+
+    Privacy
+    -------
+    Replace-one L2 sensitivity of the upper triangle: :func:`second_moments_sensitivity`.
+
+    Examples
+    --------
+    >>> second_moments(np.array([[1.0, -1.0], [1.0, 1.0]]), bound=2.0)
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    rows = np.column_stack([np.ones(len(rows)), _shortened(rows, bound)])
+    return rows.T @ rows / len(rows)
+
+
+def second_moments_sensitivity(n: int, d: int, *, bound: float) -> float:
+    """Replace-one L2 sensitivity of the upper triangle of :func:`second_moments`.
+
+    Notes
+    -----
+    (1 + d) / n because the columns lie in [-1, 1], reached for odd d; with rows no longer than
+    `bound`, sqrt((1 + bound^2)^2 + bound^2) / n, whichever is less. Chapter 07.
+
+    Examples
+    --------
+    >>> second_moments_sensitivity(1000, 11, bound=4.0)
+    0.012
+    """
+    longest = bound * bound
+    return min(1 + d, math.sqrt((1 + longest) ** 2 + longest)) / n

@@ -69,7 +69,8 @@ class ManyTrials:
     def laplace(self, scale):
         return self.rng.laplace(scale=scale, size=self.trials)
 
-    def normal(self, scale):
+    def normal(self, scale, size):
+        assert size is None
         return self.rng.normal(scale=scale, size=self.trials)
 
 
@@ -846,3 +847,24 @@ def test_audit_flags_an_above_threshold_of_the_package_that_never_stops(monkeypa
 
     monkeypatch.setattr(AboveThreshold, "above", forgetful)
     assert audit_of_sieve(lambda q, rng: package_sieve(q, rng, trials=6_000), [(FLAT, HALF)]) > 1.0
+
+
+@pytest.mark.parametrize("noise", [SeededNoise(np.random.default_rng(4)), SecureNoise()])
+def test_gaussian_noise_on_an_array_is_drawn_anew_for_each_entry(noise):
+    start = np.arange(6.0).reshape(2, 3)
+    noisy = np.stack([noise.gaussian(start, 2.0) for _ in range(3_000)])
+    assert noisy.shape == (3_000, 2, 3)
+    left = (noisy - start).reshape(3_000, 6) / 2
+    # 21 entries of a covariance, each with a deviation below sqrt(2 / 3000) = 0.026
+    assert np.abs(np.cov(left.T) - np.eye(6)).max() < 7 * 0.026
+
+
+def test_gaussian_answers_an_array_of_numbers_with_one_payment():
+    account = Filter(Budget(1.0, 1e-6))
+    noise = SeededNoise(np.random.default_rng(0))
+    settings = dict(sensitivity=0.5, noise_multiplier=8.0, account=account, noise=noise)
+    answer = gaussian(lambda: np.zeros((2, 2)), **settings)
+    expected = np.random.default_rng(0).normal(scale=4.0, size=(2, 2))
+    assert answer.tolist() == expected.tolist()
+    assert len(account.ledger.events) == 1
+    assert isinstance(gaussian(lambda: 0.0, **settings), float)

@@ -78,6 +78,8 @@ def test_files_import_only_files_above_them():
     order = [
         "datasets",
         "networks",
+        "measurements",
+        "sems",
         "tables",
         "statistics",
         "privacy",

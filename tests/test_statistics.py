@@ -29,6 +29,8 @@ from dpcgd.statistics import (
     kendall_z,
     partial_correlation,
     refusal,
+    second_moments,
+    second_moments_sensitivity,
     spearman_z,
 )
 
@@ -765,3 +767,41 @@ def test_orthogonal_rows_of_full_norm_reach_the_bound_of_a_gram_matrix(n):
     bound = gram_sensitivity(n, bound=3.0)
     assert np.linalg.norm(move) == close(bound)
     assert np.linalg.norm(move[np.triu_indices(2)]) == close(bound)
+
+
+def upper(matrix):
+    return matrix[np.triu_indices(len(matrix))]
+
+
+def test_second_moments_are_their_definition():
+    rows = np.random.default_rng(5).uniform(-1, 1, (40, 3))
+    total = np.zeros((4, 4))
+    for row in rows:
+        row = row * min(1, 1.2 / math.hypot(*row))
+        total += np.outer([1, *row], [1, *row]) / 40
+    assert second_moments(rows, bound=1.2) == pytest.approx(total, rel=1e-12, abs=1e-15)
+
+
+@given(
+    st.integers(1, 5),
+    st.integers(1, 6),
+    st.sampled_from([0.5, 1.0, 1.7, 3.0]),
+    st.integers(0, 2**32 - 1),
+)
+def test_no_replaced_row_moves_second_moments_by_more_than_their_bound(n, d, bound, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.choice([-1, 1, 0, rng.uniform()], (n, d))
+    other = rows.copy()
+    other[0] = rng.choice([-1, 1, 0, rng.uniform()], d)
+    move = upper(second_moments(rows, bound=bound) - second_moments(other, bound=bound))
+    assert np.linalg.norm(move) <= second_moments_sensitivity(n, d, bound=bound) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 3, 11])
+def test_signs_that_cancel_reach_the_bound_of_second_moments(d):
+    rows = np.ones((10, d))
+    other = rows.copy()
+    other[0, : (d + 1) // 2] = -1
+    move = upper(second_moments(rows, bound=math.sqrt(d)) - second_moments(other, bound=9.0))
+    bound = second_moments_sensitivity(10, d, bound=math.sqrt(d))
+    assert np.linalg.norm(move) == pytest.approx(bound, rel=1e-12)
