@@ -1,9 +1,12 @@
 """Differentially private causal graph discovery: a search, an oracle and a budget."""
 
+from dpcgd.curate import curate_pc
 from dpcgd.datasets import Dataset, read_csv
 from dpcgd.exponential import em_pc
 from dpcgd.graphs import CPDAG
+from dpcgd.measurements import Measurements
 from dpcgd.networks import NETWORKS, Network, from_bif, load
+from dpcgd.notears import gram_notears, noleaks
 from dpcgd.privacy import Budget, BudgetSpent
 from dpcgd.search import Knowledge, Release
 from dpcgd.sieve import laplace_pc, pc, priv_pc, svt_pc
@@ -15,12 +18,16 @@ __all__ = [
     "BudgetSpent",
     "Dataset",
     "Knowledge",
+    "Measurements",
     "Network",
     "Release",
+    "curate_pc",
     "em_pc",
     "from_bif",
+    "gram_notears",
     "laplace_pc",
     "load",
+    "noleaks",
     "pc",
     "priv_pc",
     "read_csv",

@@ -86,6 +86,9 @@ class LaplaceOracle:
             account=self.account,
             noise=self.noise,
         )
+        return self._is_below(noisy, sensitivity)
+
+    def _is_below(self, noisy, sensitivity) -> bool:
         return noisy < self.statistic.critical + self.margin * sensitivity / self.epsilon
 
 

@@ -1,0 +1,543 @@
+"""NOTEARS and its private forms: gradients, optima, budgets, and attacks on what is claimed."""
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.random import default_rng
+
+import dpcgd.notears as module
+from dpcgd import Budget, load
+from dpcgd.audit import Witness, empirical_epsilon
+from dpcgd.measurements import Measurements
+from dpcgd.mechanisms import SeededNoise
+from dpcgd.notears import (
+    acyclic_graph,
+    acyclicity,
+    additive,
+    clipped_gradient,
+    descend,
+    exponential,
+    fit,
+    gram_notears,
+    multiplicative,
+    noleaks,
+    notears,
+    published_gradient,
+    rising,
+    squared_loss,
+    uniform,
+)
+from dpcgd.privacy import Filter, GaussianEvent, gaussian_multiplier, zcdp_rho
+from dpcgd.sems import LinearSEM, random_sem
+
+seeded = settings(derandomize=True, deadline=None, max_examples=100)
+SCHEDULES = [uniform, additive, exponential, multiplicative, rising]
+totals = st.floats(1e-3, 100)
+squares = st.integers(2, 6).flatmap(
+    lambda d: arrays(float, (d, d), elements=st.floats(-2, 2, allow_subnormal=False))
+)
+
+
+def by_complex_steps(function, at):
+    """The gradient of a function of a square array, exact to rounding."""
+    gradient, step = np.zeros(at.shape), 1e-30
+    for index in np.ndindex(at.shape):
+        moved = at.astype(complex)
+        moved[index] += 1j * step
+        gradient[index] = function(moved).imag / step
+    return gradient
+
+
+def complex_acyclicity(weights):
+    from scipy.linalg import expm
+
+    return np.trace(expm(weights * weights)) - len(weights)
+
+
+def complex_loss(weights, gram):
+    left = np.eye(len(weights)) - weights
+    return np.trace(left.T @ gram @ left) / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gradients_are_those_of_complex_steps(seed):
+    rng = default_rng(seed)
+    weights, rows = rng.normal(size=(5, 5)), rng.normal(size=(20, 5))
+    gram = rows.T @ rows / 20
+    value, slope = acyclicity(weights)
+    assert value == pytest.approx(complex_acyclicity(weights).real, rel=1e-12)
+    assert slope == pytest.approx(by_complex_steps(complex_acyclicity, weights), rel=1e-9)
+    value, slope = squared_loss(weights, gram)
+    assert value == pytest.approx(((rows - rows @ weights) ** 2).sum() / 40, rel=1e-12)
+    expected = by_complex_steps(lambda at: complex_loss(at, gram), weights)
+    assert slope == pytest.approx(expected, rel=1e-9)
+
+
+@seeded
+@given(squares)
+def test_acyclicity_is_0_for_acyclic_graphs_alone(weights):
+    acyclic = nx.is_directed_acyclic_graph(
+        nx.from_numpy_array(weights * weights, create_using=nx.DiGraph)
+    )
+    value, _ = acyclicity(weights)
+    assert value >= -1e-9
+    assert acyclicity(np.triu(weights, 1))[0] == pytest.approx(0, abs=1e-9)
+    if acyclic:
+        assert value == pytest.approx(0, abs=1e-9)
+
+
+def lasso(gram, target, parents, l1, sweeps=400):
+    """Coordinate descent for one variable on given parents, and its least value."""
+    weights = np.zeros(len(gram))
+    for _, j in itertools.product(range(sweeps), parents):
+        others = gram[j, target] - gram[j] @ weights + gram[j, j] * weights[j]
+        weights[j] = np.sign(others) * max(abs(others) - l1, 0) / gram[j, j]
+    residual = gram[target, target] - 2 * gram[target] @ weights + weights @ gram @ weights
+    return residual / 2 + l1 * np.abs(weights).sum()
+
+
+def best_by_trying_all_orders(gram, l1):
+    return min(
+        sum(lasso(gram, of, order[:i], l1) for i, of in enumerate(order))
+        for order in itertools.permutations(range(len(gram)))
+    )
+
+
+def test_fit_finds_the_optimum_over_all_acyclic_graphs_of_four_variables():
+    gaps = []
+    for seed in range(12):
+        gram = random_sem(4, 3 + seed % 3, rng=default_rng(seed)).covariance
+        weights = fit(gram, l1=0.05, tolerance=1e-8)
+        value = squared_loss(weights, gram)[0] + 0.05 * np.abs(weights).sum()
+        best = best_by_trying_all_orders(gram, 0.05)
+        gaps.append(value / best - 1)
+    assert min(gaps) > -1e-3, "nothing is better than the best but for the last bit of a cycle"
+    assert sum(gap < 1e-3 for gap in gaps) >= 9, gaps
+    assert max(gaps) < 0.5
+
+
+@pytest.mark.parametrize("arcs", [10, 15])
+def test_fit_finds_the_graph_behind_a_covariance(arcs):
+    sem = random_sem(10, arcs, rng=default_rng(arcs))
+    found = acyclic_graph(fit(sem.covariance, l1=0.02), 0.3, sem.variables)
+    assert set(found.edges) == set(sem.graph.edges)
+
+
+def test_fit_keeps_the_diagonal_0_and_survives_a_constant_column():
+    gram = np.array([[0.0, 0, 0], [0, 1, 0.5], [0, 0.5, 1]])
+    weights = fit(gram)
+    assert not weights.diagonal().any()
+    assert not weights[0].any()
+    assert not weights[:, 0].any()
+
+
+def test_descend_with_exact_gradients_agrees_with_fit():
+    gram = random_sem(6, 6, rng=default_rng(3)).covariance
+    gram = gram / np.mean(np.diag(gram))
+    steps = descend(lambda at: squared_loss(at, gram)[1], 6, steps=100)
+    names = range(6)
+    assert acyclic_graph(steps, 0.3, names).edges == acyclic_graph(fit(gram), 0.3, names).edges
+
+
+@seeded
+@given(squares, st.floats(0, 1))
+def test_an_acyclic_graph_keeps_every_strong_arc_that_is_on_no_cycle(weights, threshold):
+    np.fill_diagonal(weights, 0)
+    graph = acyclic_graph(weights, threshold)
+    strong = np.argwhere((np.abs(weights) >= threshold) & (weights != 0))
+    everything = nx.DiGraph([tuple(arc) for arc in strong.tolist()])
+    assert nx.is_directed_acyclic_graph(graph)
+    assert set(graph.edges) <= set(everything.edges)
+    for a, b in everything.edges:
+        assert graph.has_edge(a, b) or nx.has_path(everything, b, a)
+
+
+def test_the_weakest_arc_of_a_cycle_goes():
+    weights = np.zeros((4, 4))
+    weights[0, 1], weights[1, 2], weights[2, 0], weights[2, 3] = 0.5, -0.3, 0.4, 0.1
+    assert set(acyclic_graph(weights, 0.05).edges) == {(0, 1), (2, 0), (2, 3)}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@seeded
+@given(total=totals, steps=st.integers(1, 300))
+def test_schedules_spend_their_total_and_no_less_than_nothing_a_step(schedule, total, steps):
+    shares = schedule(total, steps)
+    assert shares.shape == (steps,)
+    assert (shares > 0).all()
+    assert math.fsum(shares) == pytest.approx(total, rel=1e-9)
+
+
+@seeded
+@given(total=totals, steps=st.integers(2, 100))
+def test_which_schedules_rise(total, steps):
+    for schedule in (additive, exponential, rising):
+        assert (np.diff(schedule(total, steps)) >= 0).all()
+    shares = multiplicative(total, steps)
+    assert (np.diff(shares) <= 0).all() if shares[0] < 1 else (np.diff(shares) >= 0).all()
+
+
+def test_schedules_follow_their_formulas():
+    k = np.arange(8) / 8
+    assert additive(1.0, 8) == pytest.approx(additive(1.0, 8)[0] * (1 + k), rel=1e-12)
+    assert exponential(1.0, 8) == pytest.approx(exponential(1.0, 8)[0] * np.exp(k), rel=1e-12)
+    first = multiplicative(1.0, 8)[0]
+    assert multiplicative(1.0, 8) == pytest.approx(first ** (1 + k), rel=1e-9)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@seeded
+@given(epsilon=totals, steps=st.integers(1, 300))
+def test_no_schedule_overspends_or_is_refused(schedule, epsilon, steps):
+    account = Filter(Budget(epsilon, 1e-6))
+    shares = schedule(epsilon, steps)
+    prices = [zcdp_rho(GaussianEvent("Gaussian", s)) for s in module._for_shares(0.9, shares)]
+    assert np.asarray(prices) == pytest.approx(0.9 * shares**2 / (shares**2).sum(), rel=1e-6)
+    for multiplier in module._for_shares(account.share(1), shares):
+        account.spend(GaussianEvent("Gaussian", multiplier))
+    assert account.ledger.spent <= (epsilon, 1e-6)
+    assert account.remaining < 1e-6 * account.rho
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_whole_runs_stay_within_their_budget(schedule):
+    data = load("cancer", n=2000, rng=default_rng(0))
+    for epsilon, steps in ((0.05, 3), (2.0, 7)):
+        rng = default_rng(1)
+        release = noleaks(data, epsilon=epsilon, steps=steps, schedule=schedule, rng=rng)
+        assert release.ledger.spent <= (epsilon, 1e-6)
+        assert release.ledger.spent.epsilon > 0.999 * epsilon
+        assert len(release.ledger.events) == steps + 1
+
+
+def test_a_clipped_gradient_is_the_mean_over_records():
+    rng = default_rng(0)
+    rows, at = rng.normal(size=(30, 4)), rng.normal(size=(4, 4))
+    total = np.zeros((4, 4))
+    for x in rows:
+        one = -np.outer(x, x - at.T @ x)
+        np.fill_diagonal(one, 0)
+        total += one * min(1, 2.0 / np.linalg.norm(one))
+    assert clipped_gradient(rows, at, clip=2.0) == pytest.approx(total / 30, rel=1e-12)
+    gram = rows.T @ rows / 30
+    whole = squared_loss(at, gram)[1]
+    np.fill_diagonal(whole, 0)
+    assert clipped_gradient(rows, at, clip=1e9) == pytest.approx(whole, rel=1e-12)
+    assert published_gradient(rows, at, clip=1e9) == pytest.approx(whole, rel=1e-12)
+
+
+def test_equal_rows_may_be_told_once():
+    data = load("sachs", n=3000, rng=default_rng(0))
+    rows, times = module._distinct(data)
+    every = Measurements.from_codes(data).scaled
+    assert times.sum() == 3000
+    assert len(rows) < 3000
+    assert times @ rows == pytest.approx(every.sum(axis=0), rel=1e-12)
+    at = default_rng(1).normal(size=(11, 11))
+    collapsed = clipped_gradient(rows, at, clip=3.0, times=times)
+    assert collapsed == pytest.approx(clipped_gradient(every, at, clip=3.0), rel=1e-9)
+
+
+@seeded
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(0.01, 100))
+def test_no_replaced_record_moves_a_clipped_gradient_further_than_its_bound(seed, d, clip):
+    rng = default_rng(seed)
+    rows, at = rng.normal(size=(5, d)) * 10 ** rng.uniform(-2, 2), rng.normal(size=(d, d))
+    other = rows.copy()
+    other[0] = rng.normal(size=d) * 10 ** rng.uniform(-2, 2)
+    gradients = (clipped_gradient(data, at, clip=clip) for data in (rows, other))
+    assert np.linalg.norm(np.subtract(*gradients)) <= 2 * clip / 5 * (1 + 1e-9)
+
+
+def test_opposite_records_reach_the_bound():
+    rows = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    other = np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
+    gradients = [clipped_gradient(r, np.zeros((2, 2)), clip=0.5) for r in (rows, other)]
+    assert np.linalg.norm(np.subtract(*gradients)) == pytest.approx(2 * 0.5 / 3, rel=1e-12)
+
+
+def test_one_record_moves_the_published_gradient_many_times_its_claim():
+    n, d, clip = 1000, 5, 0.1
+    rows = np.zeros((n, d))
+    other = rows.copy()
+    other[0] = 100.0
+    gradients = [published_gradient(r, np.zeros((d, d)), clip=clip) for r in (rows, other)]
+    claimed = math.sqrt(d * (d - 1)) * clip / n
+    assert np.linalg.norm(np.subtract(*gradients)) == pytest.approx(n * claimed, rel=1e-12)
+
+
+@seeded
+@given(arrays(float, (2, 4), elements=st.floats(-1, 1)))
+def test_means_and_squares_move_by_at_most_2_root_d(pair):
+    moves = [module._means(row[None], np.ones(1)) for row in pair]
+    assert np.linalg.norm(np.subtract(*moves)) <= 2 * math.sqrt(4) * (1 + 1e-12)
+
+
+def neighbours(n=200):
+    """Signs with 1 + x.y = 0, which reach the bound of second moments."""
+    first = np.zeros((n, 3))
+    second = first.copy()
+    first[0], second[0] = (1, 1, 1), (1, -1, -1)
+    ranges = {name: (-1, 1) for name in "abc"}
+    return Measurements(first, ranges), Measurements(second, ranges)
+
+
+def apart(pair, look):
+    first, second = (look(data) for data in pair)
+    return (first - second) / np.linalg.norm(first - second)
+
+
+def test_the_released_moments_are_as_private_as_they_say():
+    pair, rng = neighbours(), default_rng(0)
+    upper = tuple(part[1:] for part in np.triu_indices(4))
+    exact = lambda data: module.second_moments(data.scaled, bound=9.0)[upper]  # noqa: E731
+    worst = apart(pair, exact)
+
+    def projected(data, epsilon=1.0):
+        account = Filter(Budget(epsilon, 1e-6))
+        moments, _ = module._released_moments(data, math.sqrt(3), account, SeededNoise(rng))
+        return float(moments[upper] @ worst)
+
+    found = empirical_epsilon(projected, *pair, delta=1e-6, trials=20_000)
+    assert found <= 1.0, "false alarms below 1e-9"
+    loud = empirical_epsilon(lambda data: projected(data, 20.0), *pair, delta=1e-6, trials=2_000)
+    assert loud > 1.0, "the audit would have noticed"
+
+
+def test_a_clipped_step_is_as_private_as_it_says_and_a_published_one_is_not():
+    rng, n = default_rng(0), 200
+    rows, other = np.zeros((2, n, 2))
+    rows[0], other[0] = (5.0, 5.0), (5.0, -5.0)
+    one, at = Budget(1.0, 1e-6), np.zeros((2, 2))
+
+    def step(mean, moves):
+        deviation = gaussian_multiplier(one) * moves
+        return lambda rows: mean(rows, at, clip=1.0)[0, 1] + rng.normal(scale=deviation)
+
+    proved = step(clipped_gradient, 2 / n)
+    published = step(published_gradient, math.sqrt(2) / n)
+    kept = empirical_epsilon(proved, rows, other, delta=1e-6)
+    broken = empirical_epsilon(published, rows, other, delta=1e-6)
+    assert kept <= 1.0, "false alarms below 1e-9"
+    assert broken > 1.0, "false alarms below 1e-9"
+
+
+@pytest.fixture
+def witnesses(monkeypatch):
+    seen, opened = [], module.open_run
+
+    def watched(*how):
+        account, noise = opened(*how)
+        seen.append(Witness(account, noise))
+        return seen[-1], seen[-1]
+
+    monkeypatch.setattr(module, "open_run", watched)
+    return seen
+
+
+@pytest.mark.parametrize("run", [gram_notears, noleaks])
+def test_all_noise_is_paid_for(run, witnesses):
+    data = load("cancer", n=500, rng=default_rng(0))
+    run(data, epsilon=1.0, rng=default_rng(1))
+    assert [witness.unpaid for witness in witnesses] == [[]]
+
+
+@pytest.mark.parametrize("run", [gram_notears, noleaks])
+def test_records_are_looked_at_only_through_a_mechanism(run, monkeypatch):
+    """With the same answers from its mechanisms a run returns the same, whatever the data."""
+    answers = {}
+
+    def recorded(query, **how):
+        return answers.setdefault(len(answers), module_gaussian(query, **how))
+
+    module_gaussian = module.gaussian
+    monkeypatch.setattr(module, "gaussian", recorded)
+    data = load("asia", n=500, rng=default_rng(0))
+    first = run(data, epsilon=1.0, rng=default_rng(1))
+    replay = iter(list(answers.values()))
+    monkeypatch.setattr(module, "gaussian", lambda query, **how: next(replay))
+    again = run(load("asia", n=500, rng=default_rng(9)), epsilon=1.0, rng=default_rng(2))
+    assert again.graph == first.graph
+
+
+def plain_gram(data, epsilon, rng):
+    """The released moments of binary columns, written again."""
+    x = 2.0 * data.codes - 1
+    n, d = x.shape
+    u = np.column_stack([np.ones(n), x])
+    rho = Filter(Budget(epsilon, 1e-6)).rho
+    deviation = (1 + d) / n / math.sqrt(2 * rho) * (1 + 1e-9)
+    noisy = u.T @ u / n
+    places = [(i, j) for i in range(d + 1) for j in range(i, d + 1)][1:]
+    for (i, j), z in zip(places, rng.normal(scale=deviation, size=len(places)), strict=True):
+        noisy[i, j] += z
+        noisy[j, i] = noisy[i, j]
+    return noisy, deviation
+
+
+def test_released_moments_against_a_plain_version():
+    data = load("cancer", n=5000, rng=default_rng(0))
+    account = Filter(Budget(1.0, 1e-6))
+    found, deviation = module._released_moments(
+        data, math.sqrt(data.d), account, SeededNoise(default_rng(7))
+    )
+    plain, expected = plain_gram(data, 1.0, default_rng(7))
+    assert found == pytest.approx(plain, rel=1e-12)
+    assert deviation == pytest.approx(expected, rel=1e-12)
+
+
+def test_gram_notears_needs_no_more_than_a_little_budget_where_n_is_large():
+    data = load("earthquake", rng=default_rng(0))
+    without = notears(data).graph
+    assert gram_notears(data, epsilon=1.0, rng=default_rng(0)).graph.skeleton == without.skeleton
+
+
+def test_units_of_a_column_do_not_matter_when_standardized():
+    values = random_sem(5, 5, rng=default_rng(0)).sample(2000, rng=default_rng(1))
+    scale = np.array([1, 10, 0.1, 1000, 2])
+    ranges = {
+        v: (low * s, high * s)
+        for (v, (low, high)), s in zip(values.ranges.items(), scale, strict=True)
+    }
+    other = Measurements(values.values * scale, ranges)
+    for run in (notears, lambda data: gram_notears(data, epsilon=1.0, rng=default_rng(2))):
+        assert run(values).graph == run(other).graph
+
+
+def test_original_units_tell_directions_and_a_common_unit_does_not_matter():
+    weights = np.zeros((3, 3))
+    weights[0, 1], weights[1, 2] = 1.5, 1.5
+    data = LinearSEM(weights).sample(20_000, rng=default_rng(0))
+    wide = {v: (1000 * low, 1000 * high) for v, (low, high) in data.ranges.items()}
+    other = Measurements(1000 * data.values, wide)
+    rng = default_rng(5)
+    private = gram_notears(data, epsilon=1.0, standardized=False, threshold=0.3, rng=rng)
+    found = notears(data, standardized=False, threshold=0.3)
+    assert notears(other, standardized=False, threshold=0.3).graph == found.graph
+    assert found.graph.skeleton_f1(data.truth) == 1 == private.graph.skeleton_f1(data.truth)
+
+
+def test_short_rows_need_less_noise_and_have_no_known_squares():
+    data = load("sachs", n=1000, rng=default_rng(0))
+    account = Filter(Budget(1.0, 1e-6))
+    _, full = module._released_moments(data, math.sqrt(11), account, SeededNoise(default_rng(1)))
+    account = Filter(Budget(1.0, 1e-6))
+    _, short = module._released_moments(data, 1.0, account, SeededNoise(default_rng(1)))
+    assert short < full
+    assert gram_notears(data, epsilon=1.0, row_norm=1.0, rng=default_rng(1)).guarantee == "proved"
+
+
+RUNS = {
+    "gram": lambda data, **how: gram_notears(data, epsilon=1.0, **how),
+    "noleaks": lambda data, **how: noleaks(data, epsilon=1.0, **how),
+    "published": lambda data, **how: noleaks(data, epsilon=1.0, published=True, **how),
+}
+EXPECTED = {
+    "gram": [
+        "bronc-dysp",
+        "bronc-either",
+        "bronc-smoke",
+        "dysp-either",
+        "dysp-smoke",
+        "either-lung",
+        "either-smoke",
+        "either-tub",
+        "either-xray",
+        "lung-tub",
+        "lung-xray",
+        "tub-xray",
+    ],
+    "noleaks": [
+        "bronc-dysp",
+        "bronc-smoke",
+        "dysp-smoke",
+        "either-lung",
+        "either-smoke",
+        "either-tub",
+        "either-xray",
+        "lung-tub",
+        "lung-xray",
+    ],
+    "published": [
+        "bronc-dysp",
+        "bronc-smoke",
+        "dysp-either",
+        "dysp-smoke",
+        "either-lung",
+        "either-smoke",
+        "either-tub",
+        "either-xray",
+        "lung-tub",
+        "lung-xray",
+        "tub-xray",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("run", "settings", "message"),
+    [
+        (notears, {"l1": -1.0}, "l1 must be finite and not negative"),
+        (notears, {"threshold": -0.1}, "threshold must be finite and not negative"),
+        (RUNS["gram"], {"l1": math.nan}, "l1 must be finite"),
+        (RUNS["gram"], {"row_norm": 0.0}, "row_norm must be above 0"),
+        (RUNS["gram"], {"epsilon": 0.0}, "epsilon"),
+        (RUNS["noleaks"], {"steps": 0}, "steps must be at least 1"),
+        (RUNS["noleaks"], {"clip": 0.0}, "clip above 0"),
+        (RUNS["noleaks"], {"clip": math.nan}, "clip above 0"),
+        (RUNS["noleaks"], {"threshold": math.inf}, "threshold must be finite"),
+        (RUNS["noleaks"], {"schedule": lambda total, steps: np.zeros(steps)}, "each of the 30"),
+        (RUNS["noleaks"], {"schedule": lambda total, steps: np.ones(2)}, "each of the 30 steps"),
+        (RUNS["published"], {"secure": True, "rng": None}, "the published version is not proved"),
+    ],
+)
+def test_unusable_settings_are_refused_before_anything_runs(run, settings, message):
+    data = load("cancer", n=500, rng=default_rng(0))
+    rng = default_rng(1)
+    before = rng.bit_generator.state
+    how = settings if run is notears else {"rng": rng} | settings
+    if "epsilon" in settings:
+        run = gram_notears
+    with pytest.raises(ValueError, match=message):
+        run(data, **how)
+    assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize("gram", [np.ones((2, 3)), np.array([[1, np.nan], [np.nan, 1]])])
+def test_a_gram_matrix_that_is_none_is_refused(gram):
+    with pytest.raises(ValueError, match="square and finite"):
+        fit(gram)
+    with pytest.raises(ValueError, match="l1 must not be negative"):
+        fit(np.eye(2), l1=-0.1)
+
+
+def test_the_published_version_claims_and_does_not_promise():
+    data = load("cancer", n=2000, rng=default_rng(0))
+    release = noleaks(data, epsilon=2.0, steps=4, published=True, rng=default_rng(1))
+    assert release.guarantee == "claimed, not proved"
+    assert release.ledger.spent == pytest.approx((2.0, 1e-6), rel=1e-12)
+    assert release.ledger.budget is None
+    each = gaussian_multiplier(Budget(0.5, 1e-6 / 4))
+    assert [event.noise_multiplier for event in release.ledger.events] == [each] * 4
+
+
+def test_a_secure_run_has_no_seconds():
+    pytest.importorskip("opendp")
+    data = load("cancer", n=500, rng=default_rng(0))
+    for run in (RUNS["gram"], RUNS["noleaks"]):
+        release = run(data, secure=True)
+        assert release.seconds is None
+        assert release.guarantee == "proved"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_seeded_runs_do_not_move(name):
+    data = load("asia", n=20_000, rng=default_rng(0))
+    release = RUNS[name](data, rng=default_rng(1))
+    assert sorted("-".join(sorted(pair)) for pair in release.graph.skeleton) == EXPECTED[name]
