@@ -27,9 +27,11 @@ import dpcgd
 from dpcgd import exponential
 from dpcgd.exponential import em_pc
 from dpcgd.mechanisms import SeededNoise
+from dpcgd.notears import notears
 from dpcgd.privacy import Budget, Filter
 from dpcgd.results import record, results_folder
 from dpcgd.search import search
+from dpcgd.sems import random_sem
 from dpcgd.sieve import PlainOracle, SieveOracle, share_of_the_rest, svt_pc
 from dpcgd.statistics import ChiSquared, KendallP, KendallZ
 from dpcgd.tables import Tables
@@ -111,7 +113,12 @@ def runs_of_ours() -> dict:
     def seeded(system, **settings):
         return lambda data, **more: system(data, **settings, **more, rng=np.random.default_rng(0))
 
-    private = {"SVT-PC": svt_pc, "Priv-PC": dpcgd.priv_pc, "EM-PC": em_pc}
+    private = {
+        "SVT-PC": svt_pc,
+        "Priv-PC": dpcgd.priv_pc,
+        "EM-PC": em_pc,
+        "CURATE": dpcgd.curate_pc,
+    }
     proved = {name: seeded(system, epsilon=1.0) for name, system in private.items()}
     published = {
         f"{name}, published": seeded(system, epsilon=1.0, delta=1e-3, published=True)
@@ -123,6 +130,8 @@ def runs_of_ours() -> dict:
             data, statistic=ChiSquared(peers.ALPHA), max_order=peers.MAX_ORDER
         ),
         "Laplace-PC": seeded(dpcgd.laplace_pc, epsilon=1.0),
+        "NOTEARS": notears,
+        "Gram NOTEARS": seeded(dpcgd.gram_notears, epsilon=1.0),
         **proved,
         **published,
     }
@@ -239,13 +248,21 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
     return found
 
 
-def goals(times, ratio, growth) -> dict[str, dict]:
+def notears_seconds() -> float:
+    """NOTEARS on 20 variables with 40 arcs, n = 100,000."""
+    rng = np.random.default_rng(0)
+    data = random_sem(20, 40, rng=rng).sample(100_000, rng=rng)
+    return timed(lambda: notears(data, standardized=False), enough=10)[0]
+
+
+def goals(times, ratio, growth, linear) -> dict[str, dict]:
     """What was aimed at and what came out; nothing where it could not be measured."""
     large, small = growth["asia"][10**7], growth["asia"][10**5]
     slower = max(large[system] / small[system] for system in ("PC", "Priv-PC"))
     upper = {
         "Priv-PC on alarm, seconds": (0.5, times["Priv-PC"]["alarm"]),
         "EM-PC on child, seconds": (10, times["EM-PC"]["child"]),
+        "NOTEARS on 20 variables, seconds": (5, linear),
         "search on asia, n = 10^7 over n = 10^5": (2, slower),
     }
     lower = {
@@ -327,6 +344,7 @@ def main():
     measured, uninstalled = others(samples, graphs)
     ratio = ratios(times, measured)
     growth = {network: growth_with_n(network) for network in ("asia", "alarm")}
+    linear = notears_seconds()
     results = {
         "machine": machine(),
         "seconds": times,
@@ -339,7 +357,7 @@ def main():
         },
         "growth_n": growth,
         "growth_d": growth_with_d(),
-        "goals": goals(times, ratio, growth),
+        "goals": goals(times, ratio, growth, linear),
         "table_microseconds": tables_by_method(samples["alarm"]),
         "load_alarm_seconds": timed(lambda: dpcgd.load("alarm", rng=rng))[0],
         "import_seconds": import_seconds(),
