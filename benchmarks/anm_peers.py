@@ -1,0 +1,72 @@
+"""causal-learn's additive noise model on the Tuebingen pairs, beside ours on the same records.
+
+PYTHONPATH=. .venv/peers/bin/python benchmarks/anm_peers.py
+
+Run by the environment of the peers, after benchmarks/run.py has made it. Gaussian processes take
+time of cubic order, so both get the same 300 records of a pair, drawn at random, columns shuffled.
+Ours splits them in halves, ten times; causal-learn uses all of them for fit and score.
+Writes anm_peers.json here, which chapter 08 shows. Takes about a minute on one core.
+"""
+
+import importlib.metadata
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from causallearn.search.FCMBased.ANM.ANM import ANM
+
+from dpcgd.anm import anm
+from dpcgd.measurements import Measurements
+from dpcgd.pairs import PAIRS, load_pair, pair_weights
+
+RECORDS, SPLITS = 300, 10
+
+
+def causal_learn(pair: Measurements) -> bool:
+    """Does it find x -> y? Columns standardised, as it expects."""
+    values = pair.values - pair.values.mean(axis=0)
+    values = values / values.std(axis=0)
+    first, second = values[:, :1], values[:, 1:]
+    forward, backward = ANM().cause_or_effect(first, second)
+    return (forward > backward) == (pair.variables == ("x", "y"))
+
+
+def ours(pair: Measurements) -> float:
+    """How often does it find x -> y, over ten random halves?"""
+    found = [anm(pair, rng=np.random.default_rng(split)).direction for split in range(SPLITS)]
+    return found.count(("x", "y")) / SPLITS
+
+
+def main():
+    warnings.simplefilter("ignore")  # its optimiser's
+    right, seconds = {"causal-learn": {}, "dpcgd": {}}, {"causal-learn": 0.0, "dpcgd": 0.0}
+    for number in PAIRS:
+        rng = np.random.default_rng([0, number])
+        pair = load_pair(number, rng=rng)
+        few = rng.choice(pair.n, min(RECORDS, pair.n), replace=False)
+        pair = Measurements(pair.values[few], pair.ranges, pair.truth, pair.name)
+        for name, task in {"causal-learn": causal_learn, "dpcgd": ours}.items():
+            started = time.perf_counter()
+            right[name][number] = float(task(pair))
+            seconds[name] += time.perf_counter() - started
+    weights = pair_weights()
+    accuracy = {
+        name: sum(weights[n] * share for n, share in found.items()) / sum(weights.values())
+        for name, found in right.items()
+    }
+    results = {
+        "version": importlib.metadata.version("causal-learn"),
+        "records": RECORDS,
+        "weighted_accuracy": accuracy,
+        "accuracy": {name: float(np.mean(list(found.values()))) for name, found in right.items()},
+        "seconds": {name: round(value, 1) for name, value in seconds.items()},
+    }
+    file = Path(__file__).parent / "anm_peers.json"
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    print(file.read_text())
+
+
+if __name__ == "__main__":
+    main()
