@@ -1,5 +1,6 @@
 """Differentially private causal graph discovery: a search, an oracle and a budget."""
 
+from dpcgd.anm import histogram_anm, private_anm
 from dpcgd.curate import curate_pc
 from dpcgd.datasets import Dataset, read_csv
 from dpcgd.exponential import em_pc
@@ -25,11 +26,13 @@ __all__ = [
     "em_pc",
     "from_bif",
     "gram_notears",
+    "histogram_anm",
     "laplace_pc",
     "load",
     "noleaks",
     "pc",
     "priv_pc",
+    "private_anm",
     "read_csv",
     "svt_pc",
 ]

@@ -12,13 +12,14 @@ import pytest
 from numpy.random import default_rng
 
 import dpcgd.anm
-from dpcgd.anm import BasicFilter, anm, confidence, histogram_anm, private_anm
+from dpcgd.anm import anm, confidence, histogram_anm, private_anm
 from dpcgd.audit import Witness, empirical_epsilon
 from dpcgd.dependence import Hsic, Iqr, Kendall, Spearman
 from dpcgd.measurements import Measurements
 from dpcgd.pairs import synthetic_pair
 from dpcgd.privacy import (
     ApproximateEvent,
+    BasicFilter,
     Budget,
     BudgetSpent,
     GaussianEvent,

@@ -8,11 +8,10 @@ import pytest
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd.anm import BasicFilter
 from dpcgd.audit import Witness, empirical_epsilon, every_neighbour, sensitivity_search
 from dpcgd.dependence import Hsic, Iqr, Kendall, Spearman, _reach
 from dpcgd.mechanisms import SeededNoise
-from dpcgd.privacy import Budget, BudgetSpent
+from dpcgd.privacy import BasicFilter, Budget, BudgetSpent
 
 BOUNDED = [Spearman(), Kendall(), Hsic()]
 every_bounded = pytest.mark.parametrize("score", BOUNDED, ids=lambda score: score.name)
