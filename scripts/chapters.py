@@ -20,7 +20,7 @@ INSERTED = {"papermill-error-cell-tag", "injected-parameters"}
 NO_KERNEL = "Kernel died before replying"
 KERNEL_STARTS = 3
 """Kernels find free ports and then bind them: another may be quicker, before any cell has run."""
-SECONDS_ALLOWED = {"quick": 300, "paper": 4 * 3600}
+SECONDS_ALLOWED = {"quick": 600, "paper": 4 * 3600}
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ def _run(command, results, seconds) -> str | None:
             "DPCGD_RESULTS": str(results),
             "IPYTHONDIR": own,
             "JUPYTER_RUNTIME_DIR": own,
+            "OMP_NUM_THREADS": "1",  # chapters run side by side, one a core
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         }
         return _output(command, environment, seconds)
