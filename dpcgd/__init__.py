@@ -3,6 +3,7 @@
 from dpcgd.datasets import Dataset, read_csv
 from dpcgd.exponential import em_pc
 from dpcgd.graphs import CPDAG
+from dpcgd.marginals import table_pc
 from dpcgd.networks import NETWORKS, Network, from_bif, load
 from dpcgd.privacy import Budget, BudgetSpent
 from dpcgd.search import Knowledge, Release
@@ -25,4 +26,5 @@ __all__ = [
     "priv_pc",
     "read_csv",
     "svt_pc",
+    "table_pc",
 ]

@@ -2,12 +2,13 @@
 
 A contingency table is a sum of interactions, one for each subset of its variables, and an
 interaction is a sum over records of products of contrasts. Releasing each interaction once gives
-every table among the released subsets, with margins that agree, at half the noise or less.
+every table among the released subsets, with margins that agree and with less noise than the tables
+one by one.
 """
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations, product
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpcgd.dags import consistent_extension
 from dpcgd.datasets import Dataset
 from dpcgd.mechanisms import Account, Noise, gaussian
 from dpcgd.privacy import BudgetSpent
@@ -26,20 +28,28 @@ __all__ = [
     "Association",
     "ExactMarginals",
     "Marginals",
+    "MeasuredMarginals",
+    "Moment",
     "TableOracle",
+    "TableRelease",
+    "association",
     "contrasts",
     "interaction_sensitivity",
     "pairs_sensitivity",
+    "shares",
     "table_pc",
 ]
 
 Subset = tuple[int, ...]
 
 PAIRS = 0.6
-"""Share of the budget that all pairs together get; the rest is for triples."""
+"""Share of the budget that all pairs together get at least; the rest is for triples."""
 
 TRIPLES = 8
 """Triples that the rest would pay for, for each variable."""
+
+ALPHA = 0.01
+"""Level of each test."""
 
 DETERMINED = 0.03
 """Where the conditioning variables leave less than this share of a variance open, a test has next
@@ -51,8 +61,9 @@ EXPLAINED = 0.03
 MOST_CELLS = 600
 """Of a pair's table: beyond, its test takes too long."""
 
-MOST_NOISE = 0.1
-"""Deviation of a moment's noise, as a share of the records, up to which tests hold their level."""
+MOST_NOISE = 0.05
+"""Deviation of a moment's noise, as a share of the records of an average stratum, up to which tests
+hold their level."""
 
 
 @cache
@@ -92,6 +103,8 @@ def interaction_sensitivity(levels: Sequence[int]) -> float:
     >>> interaction_sensitivity((2, 2)), round(interaction_sensitivity((3, 3, 3)), 3)
     (1.0, 0.943)
     """
+    if min(levels) == 1:
+        return 0.0  # such a variable has no contrasts
     norms = [1 - 1 / of for of in levels]
     same = math.prod(norms)
     least = min(math.prod(t) for t in product(*((r, r - 1) for r in norms)))
@@ -105,17 +118,18 @@ def pairs_sensitivity(levels: Sequence[int]) -> float:
     -----
     When k variables change, those with the fewest levels move most:
     max over k of 2 (R + 1) k - k^2 - 2 (sum of the k smallest r) + k, with r = 1 - 1/L and R their
-    sum. Chapter 11. Below sqrt(2) times the root of the number of tables.
+    sum. Chapter 11. The tables one by one would cost sqrt(d (d - 1)): twice as much for many binary
+    variables, as much for variables with many levels.
 
     Examples
     --------
     >>> pairs_sensitivity([2] * 8)
     5.0
     """
-    norms = np.sort(1 - 1 / np.asarray(levels, float))
+    norms = np.sort([1 - 1 / of for of in levels if of > 1])
     changed = np.arange(1, len(norms) + 1)
     moved = 2 * (norms.sum() + 1) * changed - changed**2 - 2 * np.cumsum(norms) + changed
-    return math.sqrt(moved.max())
+    return math.sqrt(moved.max(initial=0.0))
 
 
 class Moment(NamedTuple):
@@ -126,68 +140,37 @@ class Moment(NamedTuple):
 
 
 class Marginals:
-    """What a run has released about small sets of variables, and what it knows from that.
+    """What has been released about small sets of variables, and what follows from that.
 
     Parameters
     ----------
-    tables : Tables
-    account, noise
-        What pays and where the noise comes from.
+    n : int
+        Records.
+    levels : sequence of int
+        Public levels of each variable.
+    released : mapping, optional
+        From each subset of variables (in increasing order) to its :class:`Moment`.
 
     Attributes
     ----------
-    released : dict
-        From each subset of variables (in increasing order) to its :class:`Moment`.
+    n, levels, released
 
     Privacy
     -------
-    Every release is one Gaussian mechanism, paid before the tables are counted; all else is
-    post-processing. Chapter 11.
+    All post-processing; it holds no data.
     """
 
-    def __init__(self, tables: Tables, account: Account, noise: Noise):
-        self._tables, self._account, self._noise = tables, account, noise
-        self.n, self.levels = tables.n, tables.levels
-        self.released: dict[Subset, Moment] = {(): Moment(np.ones(()), 0.0)}
-        self._known: dict[Subset, np.ndarray] = {}
-
-    def measure_pairs(self, rho: float):
-        """Release every single variable's and every pair's interaction, for rho in all."""
-        subsets = [
-            *combinations(range(len(self.levels)), 1),
-            *combinations(range(len(self.levels)), 2),
-        ]
-        self._release(subsets, pairs_sensitivity(self.levels), rho)
+    def __init__(
+        self, n: int, levels: Sequence[int], released: Mapping[Subset, Moment] | None = None
+    ):
+        self.n, self.levels = n, tuple(levels)
+        self.released = {(): Moment(np.ones(()), 0.0), **(released or {})}
+        self._tables_known: dict[Subset, np.ndarray] = {}
+        self._designs_known: dict[tuple[Subset, bool], _Design] = {}
 
     def measure(self, subset: Subset, rho: float):
-        """Release one interaction for rho."""
-        sensitivity = interaction_sensitivity([self.levels[v] for v in subset])
-        self._release([tuple(sorted(subset))], sensitivity, rho)
-
-    def _release(self, subsets, sensitivity, rho):
-        multiplier = 1 / math.sqrt(2 * rho)
-        noisy = gaussian(
-            lambda: np.concatenate([self._interaction(s).ravel() for s in subsets]),
-            sensitivity=sensitivity,
-            noise_multiplier=multiplier,
-            account=self._account,
-            noise=self._noise,
-        )
-        self._keep(subsets, noisy, multiplier * sensitivity)
-
-    def _keep(self, subsets, values, deviation):
-        sizes = [math.prod(self._shape(s)) for s in subsets]
-        for subset, part in zip(subsets, np.split(values, np.cumsum(sizes)[:-1]), strict=True):
-            moment = Moment(part.reshape(self._shape(subset)) / self.n, deviation / self.n)
-            self.released[subset] = moment
-
-    def _shape(self, subset):
-        return tuple(self.levels[v] - 1 for v in subset)
-
-    def _interaction(self, subset) -> np.ndarray:
-        """Exactly: the sum over records of the products of their contrasts."""
-        table = self._tables.counts(subset).astype(float)
-        return _along_axes(table, [contrasts(self.levels[v]).T for v in subset])
+        """Refuse: only a run that still has data and budget can measure more."""
+        raise BudgetSpent("a release holds no data to measure; measure it in the run")
 
     def moment(self, *variables: int) -> Moment:
         """The released interaction of these variables, axes in this order.
@@ -199,22 +182,33 @@ class Marginals:
         """
         subset = tuple(sorted(variables))
         values, deviation = self.released[subset]
+        if variables == subset:
+            return Moment(values, deviation)
         return Moment(np.transpose(values, [subset.index(v) for v in variables]), deviation)
+
+    def variance(self, x: int) -> np.ndarray:
+        """Covariance matrix of the contrasts of one variable."""
+        return _covariance_of(self.table(x), self.levels[x])
 
     def table(self, *variables: int) -> np.ndarray:
         """Probabilities of the levels of these variables, axes in this order; none is zero.
 
+        Interactions that have not been released count as zero.
+
         Raises
         ------
         KeyError
-            If one of their interactions has not been released.
+            If one of their single or pair interactions has not been released.
         """
-        if variables not in self._known:
-            raw = sum(self._part(subset, variables) for subset in _subsets(variables))
-            least = max(1 / self.n, *(self.released[(v,)].deviation for v in variables), 0.0)
+        if variables not in self._tables_known:
+            raw = sum(self._part(s, variables) for s in _subsets(variables) if self._has(s))
+            least = max([1 / self.n, *(self.released[(v,)].deviation for v in variables)])
             raw = np.maximum(raw, least / raw.size)
-            self._known[variables] = raw / raw.sum()
-        return self._known[variables]
+            self._tables_known[variables] = raw / raw.sum()
+        return self._tables_known[variables]
+
+    def _has(self, subset) -> bool:
+        return len(subset) < 3 or tuple(sorted(subset)) in self.released
 
     def _part(self, subset, variables) -> np.ndarray:
         """What one interaction adds to each cell."""
@@ -224,16 +218,93 @@ class Marginals:
         left = math.prod(self.levels[v] for v in variables if v not in subset)
         return values.reshape(shape) / left
 
+    def redrawn(self, rng: np.random.Generator) -> "Marginals":
+        """The same with fresh noise of the same deviations on top, and deviations to match."""
+        fresh = {
+            subset: Moment(
+                moment.values + moment.deviation * rng.standard_normal(moment.values.shape),
+                moment.deviation * math.sqrt(2),
+            )
+            for subset, moment in self.released.items()
+        }
+        return Marginals(self.n, self.levels, fresh)
 
-class ExactMarginals(Marginals):
+
+class MeasuredMarginals(Marginals):
+    """Marginals that a run measures as it goes.
+
+    Parameters
+    ----------
+    tables : Tables
+    account, noise
+        What pays and where the noise comes from.
+
+    Privacy
+    -------
+    Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11.
+    """
+
+    def __init__(self, tables: Tables, account: Account, noise: Noise):
+        super().__init__(tables.n, tables.levels)
+        self._tables, self._account, self._noise = tables, account, noise
+
+    def measure_pairs(self, rho: float):
+        """Release every single variable's and every pair's interaction, for rho in all."""
+        variables = range(len(self.levels))
+        subsets = [*combinations(variables, 1), *combinations(variables, 2)]
+        self._release(subsets, pairs_sensitivity(self.levels), rho)
+
+    def measure(self, subset: Subset, rho: float):
+        """Release one interaction for rho.
+
+        Raises
+        ------
+        BudgetSpent
+            Before the data is touched, if the account cannot pay.
+        """
+        sensitivity = interaction_sensitivity([self.levels[v] for v in subset])
+        self._release([tuple(sorted(subset))], sensitivity, rho)
+
+    def _release(self, subsets, sensitivity, rho):
+        if sensitivity == 0:  # no contrasts, nothing to tell
+            return self._keep(subsets, np.empty(0), 0.0)
+        multiplier = 1 / math.sqrt(2 * rho)
+        noisy = gaussian(
+            lambda: self._exactly(subsets),
+            sensitivity=sensitivity,
+            noise_multiplier=multiplier,
+            account=self._account,
+            noise=self._noise,
+        )
+        return self._keep(subsets, noisy, multiplier * sensitivity)
+
+    def _exactly(self, subsets) -> np.ndarray:
+        """Sums over records of the products of their contrasts, one subset after the other."""
+        return np.concatenate([self._interaction(subset).ravel() for subset in subsets])
+
+    def _interaction(self, subset) -> np.ndarray:
+        table = self._tables.counts(subset).astype(float)
+        return _along_axes(table, [contrasts(self.levels[v]).T for v in subset])
+
+    def _keep(self, subsets, values, deviation):
+        shapes = [tuple(self.levels[v] - 1 for v in subset) for subset in subsets]
+        parts = np.split(values, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        for subset, shape, part in zip(subsets, shapes, parts, strict=True):
+            self.released[subset] = Moment(part.reshape(shape) / self.n, deviation / self.n)
+
+    def without_data(self) -> Marginals:
+        """What has been released, and nothing else."""
+        return Marginals(self.n, self.levels, self.released)
+
+
+class ExactMarginals(MeasuredMarginals):
     """The same without noise, at no cost. Not private."""
 
     def __init__(self, tables: Tables):
         super().__init__(tables, None, None)
 
     def _release(self, subsets, sensitivity, rho):
-        exact = np.concatenate([self._interaction(s).ravel() for s in subsets])
-        self._keep(subsets, exact, 0.0)
+        self._keep(subsets, self._exactly(subsets), 0.0)
 
 
 def _subsets(variables) -> Iterator[Subset]:
@@ -312,36 +383,37 @@ def association(
     variable, or interacting ones, exactly). Its variance is E[Cov(x|s) x Cov(y|s)] / n from
     sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11.
     """
-    design = _Design(marginals, given, interacting)
+    design = _design(marginals, given, interacting)
     to_x, to_y = design.regress(x), design.regress(y)
     pair = marginals.moment(x, y)
-    covariance = pair.values - np.outer(marginals.moment(x).values, marginals.moment(y).values)
-    left = (
-        covariance
-        - to_x.cross @ to_y.slope.T
-        - to_x.slope @ (to_y.cross - to_y.slope @ design.covariance).T
-    )
-    spread = design.spread(to_x, to_y) / marginals.n + _noise(to_x, to_y, pair.deviation)
-    q = left.ravel()
-    weight = np.kron(to_x.residual, to_y.residual)
+    q = design.average(to_x, to_y, pair.values).ravel()
+    spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
     return Association(
         statistic=_quadratic(spread, q, 1e-14),
         freedom=len(q),
-        effect=_quadratic(weight, q, 1e-6),
+        effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
         undetermined=min(to_x.undetermined, to_y.undetermined),
     )
 
 
-class _Slope(NamedTuple):
-    """A variable's contrasts regressed on the features."""
+@dataclass(frozen=True)
+class _Slope:
+    """A variable's contrasts regressed on the features of the conditioning variables.
 
-    variable: int
+    ``fitted`` and ``within`` have a row for each cell of these: what the regression gives there,
+    and the covariance of the variable there (``within`` only where the regression is exact).
+    """
+
+    mean: np.ndarray
     cross: np.ndarray
     slope: np.ndarray
     intercept: np.ndarray
     residual: np.ndarray
     undetermined: float
-    noise: np.ndarray
+    fitted: np.ndarray
+    within: np.ndarray | None
+    deviation: float
+    deviations: np.ndarray
 
 
 class _Design:
@@ -353,54 +425,125 @@ class _Design:
         if interacting and len(given) == 2:
             self.subsets.append(given)
         self.exact = len(given) < 2 or len(self.subsets) == 3
-        moments = [marginals.moment(*subset) for subset in self.subsets]
-        self.mean = np.concatenate([[], *(m.values.ravel() for m in moments)])
-        weight = marginals.table(*given).ravel() if given else np.ones(1)
-        features = self._features(weight)
-        self.covariance = (features * weight[:, None]).T @ features
+        self.weight = marginals.table(*given).ravel() if given else np.ones(1)
+        self.features = self._features(self.subsets)
+        self.mean = self._flat([marginals.moment(*subset).values for subset in self.subsets])
+        centred = self.features - self.weight @ self.features
+        self.covariance = (centred * self.weight[:, None]).T @ centred
+        self.eigen = np.linalg.eigh(self.covariance)
+        self.known = self._what_is_known()
+        self._slopes: dict[int, _Slope] = {}
 
-    def _features(self, weight) -> np.ndarray:
-        """Of each cell of the conditioning variables, less their mean."""
-        columns = np.ones((1, 0))
-        if self.given:
-            levels = [self.marginals.levels[v] for v in self.given]
-            cells = np.indices(levels).reshape(len(levels), -1)
-            main = [contrasts(of)[at] for of, at in zip(levels, cells, strict=True)]
-            columns = np.hstack(main)
-            if len(self.subsets) > len(main):
-                both = np.einsum("ca,cb->cab", *main).reshape(len(columns), -1)
-                columns = np.hstack([columns, both])
-        return columns - weight @ columns
+    def _features(self, subsets) -> np.ndarray:
+        """Products of contrasts, a row for each cell of the conditioning variables."""
+        levels = [self.marginals.levels[v] for v in self.given]
+        cells = np.indices(levels).reshape(len(levels), len(self.weight))
+        of = {v: contrasts(k)[at] for v, k, at in zip(self.given, levels, cells, strict=True)}
+        columns = [np.ones((len(self.weight), 0))]
+        for subset in subsets:
+            both = of[subset[0]]
+            for v in subset[1:]:
+                both = np.einsum("ca,cb->cab", both, of[v]).reshape(len(both), -1)
+            columns.append(both)
+        return np.hstack(columns)
+
+    def _what_is_known(self) -> np.ndarray:
+        """What the noise of the conditioning variables' own moments does to each of their cells."""
+        levels = self.marginals.levels
+        cells, columns = len(self.weight), [np.empty((len(self.weight), 0))]
+        for subset in _subsets(self.given):
+            if subset:
+                share = math.prod(levels[v] for v in subset) / cells
+                deviation = self.marginals.moment(*subset).deviation
+                columns.append(self._features([subset]) * share * deviation)
+        return np.hstack(columns)
+
+    @staticmethod
+    def _flat(arrays) -> np.ndarray:
+        return np.concatenate([np.empty(0), *(np.ravel(a) for a in arrays)])
 
     def regress(self, x) -> _Slope:
+        if x not in self._slopes:
+            self._slopes[x] = self._regress(x)
+        return self._slopes[x]
+
+    def _regress(self, x) -> _Slope:
+        own = self.marginals.moment(x)
+        size = len(own.values)
         moments = [self.marginals.moment(x, *subset) for subset in self.subsets]
-        mean = self.marginals.moment(x).values
-        variance = _covariance_of(self.marginals.table(x), self.marginals.levels[x])
-        cross = np.hstack(
-            [np.empty((len(mean), 0)), *(m.values.reshape(len(mean), -1) for m in moments)]
+        cross = np.hstack([np.empty((size, 0)), *(m.values.reshape(size, -1) for m in moments)])
+        cross = cross - np.outer(own.values, self.mean)
+        deviations = self._flat(
+            [np.full(math.prod(m.values.shape[1:]), m.deviation) for m in moments]
         )
-        cross = cross - np.outer(mean, self.mean)
-        noise = np.concatenate([[], *(np.full(m.values[0].size, m.deviation**2) for m in moments)])
-        slope = cross @ _floored_inverse(self.covariance, math.sqrt(noise.max(initial=0.0)))
+        slope = cross @ self._inverse(deviations.max(initial=1e-9))
+        variance = self.marginals.variance(x)
         residual = _positive_part(variance - cross @ slope.T)
-        share = np.trace(residual) / np.trace(variance) if len(mean) else 1.0
-        return _Slope(x, cross, slope, mean - slope @ self.mean, residual, share, noise)
+        intercept = own.values - slope @ self.mean
+        return _Slope(
+            mean=own.values,
+            cross=cross,
+            slope=slope,
+            intercept=intercept,
+            residual=residual,
+            undetermined=np.trace(residual) / np.trace(variance) if size else 1.0,
+            fitted=intercept + self.features @ slope.T,
+            within=self._within(x) if self.exact else None,
+            deviation=own.deviation,
+            deviations=deviations,
+        )
+
+    def _inverse(self, floor) -> np.ndarray:
+        """Of the covariance, its eigenvalues no less than the noise they are known with."""
+        values, vectors = self.eigen
+        return (vectors / np.maximum(values, floor)) @ vectors.T
+
+    def _within(self, x) -> np.ndarray:
+        table = self.marginals.table(x, *self.given).reshape(self.marginals.levels[x], -1)
+        table = table / table.sum(axis=0)
+        return np.stack([_covariance_of(p, self.marginals.levels[x]) for p in table.T])
+
+    def average(self, to_x, to_y, products) -> np.ndarray:
+        """Average conditional covariance; the mean products are those of the two variables."""
+        left = products - np.outer(to_x.mean, to_y.mean) - to_x.cross @ to_y.slope.T
+        return left - to_x.slope @ (to_y.cross - to_y.slope @ self.covariance).T
 
     def spread(self, to_x, to_y) -> np.ndarray:
         """n times the sampling variance of the average conditional covariance."""
         if not self.exact:
-            return np.kron(to_x.residual, to_y.residual)
-        weight, of_x = self._conditional(to_x.variable)
-        _, of_y = self._conditional(to_y.variable)
-        size = of_x.shape[1] * of_y.shape[1]
-        return np.einsum("s,sab,scd->acbd", weight, of_x, of_y).reshape(size, size)
+            return _kron(to_x.residual, to_y.residual)
+        products = np.einsum("s,sab,scd->acbd", self.weight, to_x.within, to_y.within)
+        size = to_x.within.shape[1] * to_y.within.shape[1]
+        return products.reshape(size, size)
 
-    def _conditional(self, x):
-        """Weights of the cells of the conditioning variables, and in each the covariance of x."""
-        table = self.marginals.table(x, *self.given).reshape(self.marginals.levels[x], -1)
-        weight = table.sum(axis=0)
-        of = self.marginals.levels[x]
-        return weight, np.stack([_covariance_of(p, of) for p in (table / weight).T])
+    def noise(self, to_x, to_y, deviation) -> np.ndarray:
+        """Privacy variance of the average conditional covariance, to first order."""
+        through_x = (to_x.slope * to_y.deviations**2) @ to_x.slope.T
+        through_x = through_x + to_y.deviation**2 * np.outer(to_x.intercept, to_x.intercept)
+        through_y = (to_y.slope * to_x.deviations**2) @ to_y.slope.T
+        through_y = through_y + to_x.deviation**2 * np.outer(to_y.intercept, to_y.intercept)
+        one_x, one_y = np.eye(len(through_x)), np.eye(len(through_y))
+        fitted = np.einsum("sa,sb->sab", to_x.fitted, to_y.fitted).reshape(len(self.weight), -1)
+        of_given = self.known.T @ fitted
+        return (
+            _kron(one_x, deviation**2 * one_y + through_y)
+            + _kron(through_x, one_y)
+            + of_given.T @ of_given
+        )
+
+
+def _design(marginals, given, interacting) -> _Design:
+    """Kept, for tests of the same conditioning variables share it."""
+    kept, key = marginals._designs_known, (given, interacting)
+    if key not in kept:
+        kept[key] = _Design(marginals, given, interacting)
+    return kept[key]
+
+
+def _kron(a, b) -> np.ndarray:
+    """Kronecker product of square matrices."""
+    size = len(a) * len(b)
+    return (a[:, None, :, None] * b[None, :, None, :]).reshape(size, size)
 
 
 def _covariance_of(probabilities, levels) -> np.ndarray:
@@ -410,29 +553,30 @@ def _covariance_of(probabilities, levels) -> np.ndarray:
     return (columns * probabilities[:, None]).T @ columns - np.outer(mean, mean)
 
 
-def _floored_inverse(matrix, floor) -> np.ndarray:
-    """Inverse of a covariance, its eigenvalues no less than the noise they are known with."""
-    values, vectors = np.linalg.eigh(matrix)
-    return (vectors / np.maximum(values, max(floor, 1e-9))) @ vectors.T
-
-
 def _positive_part(matrix) -> np.ndarray:
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
-def _noise(to_x, to_y, deviation) -> np.ndarray:
-    """Privacy variance of the average conditional covariance, to first order."""
-    of_x = (to_x.slope * to_x.noise) @ to_x.slope.T
-    of_y = (to_y.slope * to_y.noise) @ to_y.slope.T
-    one_x, one_y = np.eye(len(of_x)), np.eye(len(of_y))
-    mean_x, mean_y = (np.outer(t.intercept, t.intercept) for t in (to_x, to_y))
-    pairs = np.kron(one_x, one_y + mean_y) + np.kron(mean_x, one_y)
-    return deviation**2 * pairs + np.kron(one_x, of_y) + np.kron(of_x, one_y)
-
-
 def _quadratic(matrix, vector, ridge) -> float:
     return float(vector @ np.linalg.solve(matrix + ridge * np.eye(len(vector)), vector))
+
+
+def shares(d: int) -> tuple[float, float]:
+    """Shares of rho for all pairs of d variables, and for each triple.
+
+    What would pay for more triples than there are goes to the pairs.
+
+    Examples
+    --------
+    >>> [round(share, 4) for share in shares(5)]
+    [0.9, 0.01]
+    >>> [round(share, 4) for share in shares(20)]
+    [0.6, 0.0025]
+    """
+    triple = (1 - PAIRS) / (TRIPLES * d)
+    pairs = 1 - triple * min(TRIPLES * d, math.comb(d, 3))
+    return pairs * (1 - 1e-9), triple  # rounding never in our favour
 
 
 @dataclass
@@ -447,33 +591,43 @@ class TableOracle:
         Level of each test.
     price : float
         Rho of a triple.
+    determined, explained, most_noise : float
+        See :data:`DETERMINED`, :data:`EXPLAINED` and :data:`MOST_NOISE`.
     """
 
     marginals: Marginals
-    alpha: float
-    price: float
+    alpha: float = ALPHA
+    price: float = 0.0
+    determined: float = DETERMINED
+    explained: float = EXPLAINED
+    most_noise: float = MOST_NOISE
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Can what was released not tell x and y given these from independent ones?"""
+        if self._too_noisy(given):
+            return False
         found = association(self.marginals, x, y, given)
-        if len(given) < 2 or found.undetermined < DETERMINED or self._clear(found):
-            return self._independent(found)
-        if not all(self._has((v, *given)) for v in (x, y)):
-            return self._independent(found)
-        return self._independent(association(self.marginals, x, y, given, interacting=True))
+        if len(given) == 2 and self._in_doubt(found) and self._has_triples(x, y, given):
+            found = association(self.marginals, x, y, given, interacting=True)
+        return found.undetermined >= self.determined and found.p_value > self.alpha
 
-    def _independent(self, found) -> bool:
-        return found.undetermined >= DETERMINED and found.p_value > self.alpha
+    def _too_noisy(self, given) -> bool:
+        """By public facts: too many strata for the noise."""
+        strata = math.prod(self.marginals.levels[v] for v in given)
+        return strata * self.marginals.moment(0).deviation > self.most_noise
 
-    def _clear(self, found) -> bool:
-        """Dependence that no interaction of the conditioning variables would explain."""
-        return found.p_value <= self.alpha and found.effect > EXPLAINED
+    def _in_doubt(self, found) -> bool:
+        """Independent, or so little dependent that interacting conditions might explain it."""
+        clear = found.p_value <= self.alpha and found.effect > self.explained
+        return found.undetermined >= self.determined and not clear
+
+    def _has_triples(self, x, y, given) -> bool:
+        return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
 
     def _has(self, triple) -> bool:
-        subset = tuple(sorted(triple))
-        if subset not in self.marginals.released:
+        if triple not in self.marginals.released:
             try:
-                self.marginals.measure(subset, self.price)
+                self.marginals.measure(triple, self.price)
             except BudgetSpent:
                 return False
         return True
@@ -499,7 +653,7 @@ def table_pc(
     delta: float = 1e-6,
     rng: np.random.Generator | None = None,
     secure: bool = False,
-    alpha: float = 0.01,
+    alpha: float = ALPHA,
     max_order: int = 2,
     knowledge: Knowledge | None = None,
 ) -> TableRelease:
@@ -539,7 +693,8 @@ def table_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
-    through one filter, the rest post-processing. Chapter 11.
+    through one filter, the rest post-processing. What the search does not need buys triples that
+    sharpen the fit of a Bayesian network (:func:`dpcgd.fitting.fit`). Chapter 11.
 
     Examples
     --------
@@ -551,35 +706,45 @@ def table_pc(
     """
     started = time.perf_counter()
     account, noise = open_run(data, epsilon, delta, rng, secure)
-    _check(data, max_order, PAIRS * account.rho)
-    marginals = Marginals(Tables(data), account, noise)
-    marginals.measure_pairs(PAIRS * account.rho)
-    price = (1 - PAIRS) * account.rho / (TRIPLES * data.d)
-    found = search(
-        TableOracle(marginals, alpha, price),
-        data.variables,
-        max_order=max_order,
-        knowledge=knowledge,
-    )
+    for_pairs, for_triple = shares(data.d)
+    _check(data, max_order, for_pairs * account.rho)
+    marginals = MeasuredMarginals(Tables(data), account, noise)
+    marginals.measure_pairs(for_pairs * account.rho)
+    oracle = TableOracle(marginals, alpha, for_triple * account.rho)
+    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
+    _measure_families(marginals, consistent_extension(found.graph), account, oracle.price)
     seconds = None if secure else time.perf_counter() - started
     return TableRelease(
         **vars(found),
         ledger=account.ledger,
         guarantee="proved",
         seconds=seconds,
-        marginals=marginals,
+        marginals=marginals.without_data(),
     )
+
+
+def _measure_families(marginals, dag, account, price):
+    """Spend what the search has left on the triples of a variable and its only two parents.
+
+    As many as can be had for the usual price, and all of it for them.
+    """
+    at = {name: i for i, name in enumerate(dag)}
+    families = [(name, *dag.predecessors(name)) for name in dag if dag.in_degree(name) == 2]
+    triples = {tuple(sorted(at[name] for name in family)) for family in families}
+    wanted = sorted(triples - set(marginals.released))[: int(account.remaining / price)]
+    for left, triple in zip(range(len(wanted), 0, -1), wanted, strict=True):
+        marginals.measure(triple, account.remaining * (1 - 1e-9) / left)
 
 
 def _check(data, max_order, rho):
     """Refuse by public facts alone what the tests are not made for."""
     if max_order not in (0, 1, 2):
         raise ValueError(f"max_order must be 0, 1 or 2, not {max_order}")
-    first, second = sorted(data.cardinalities)[-2:]
-    if first * second > MOST_CELLS:
+    most = sorted(data.cardinalities)[-2:]
+    if math.prod(most) > MOST_CELLS:
         raise ValueError(
-            f"two variables have {first} and {second} levels, a table of more than {MOST_CELLS} "
-            "cells; join levels first"
+            f"two variables have {' and '.join(map(str, most))} levels, a table of more than "
+            f"{MOST_CELLS} cells; join levels first"
         )
     noise = pairs_sensitivity(data.cardinalities) / math.sqrt(2 * rho)
     if noise > MOST_NOISE * data.n:
