@@ -5,6 +5,7 @@ from dpcgd.curate import curate_pc
 from dpcgd.datasets import Dataset, read_csv
 from dpcgd.exponential import em_pc
 from dpcgd.graphs import CPDAG
+from dpcgd.marginals import table_pc
 from dpcgd.measurements import Measurements
 from dpcgd.networks import NETWORKS, Network, from_bif, load
 from dpcgd.notears import gram_notears, noleaks
@@ -35,4 +36,5 @@ __all__ = [
     "private_anm",
     "read_csv",
     "svt_pc",
+    "table_pc",
 ]

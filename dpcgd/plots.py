@@ -82,6 +82,7 @@ def draw_graph(
     *,
     reference: "nx.DiGraph | CPDAG | None" = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
+    confidence: Mapping[frozenset[str], float] | None = None,
 ) -> plt.Figure:
     """Draw causal graphs side by side, each variable at the same place, causes above effects.
 
@@ -96,6 +97,8 @@ def draw_graph(
     positions : mapping of str to (column, layer), optional
         Where each variable stands; :func:`layered_positions` of the reference, or of the first
         graph, unless given.
+    confidence : mapping of frozenset to float, optional
+        From a joined pair to a number up to 1, shown as the width of its line.
 
     Returns
     -------
@@ -124,7 +127,7 @@ def draw_graph(
     for axes, (title, graph) in zip(row[0], graphs.items(), strict=True):
         axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         axes.set_axis_off()
-        kinds |= _draw_edges(axes, graph, reference, places)
+        kinds |= _draw_edges(axes, graph, reference, places, confidence or {})
         _draw_nodes(axes, places)
     _explain_edges(figure, kinds)
     figure.subplots_adjust(0, foot / total, 1, 1 - title_height / total, wspace=0.04)
@@ -211,7 +214,7 @@ def _draw_nodes(axes, places):
         axes.text(x, y, name, ha="center", va="center_baseline", fontsize=9.5, zorder=4)
 
 
-def _draw_edges(axes, graph, reference, places) -> set[str]:
+def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
     arcs = set(_as_digraph(graph).edges)
     if reference is None:
         compared = arcs
@@ -225,7 +228,8 @@ def _draw_edges(axes, graph, reference, places) -> set[str]:
         there = {arc for arc in ((a, b), (b, a)) if arc in compared}
         kind = _kind(here, there)
         start, end = next(iter(here)) if len(here) == 1 else (a, b)
-        _draw_edge(axes, places, start, end, arrow=len(here) == 1, **EDGES[kind])
+        wide = {"linewidth": 0.4 + 3 * confidence[pair]} if here and pair in confidence else {}
+        _draw_edge(axes, places, start, end, arrow=len(here) == 1, **EDGES[kind] | wide)
         kinds.add(kind)
     return kinds
 
@@ -807,6 +811,7 @@ def f1_by_system(
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     styles = (*SERIES[:3], (BLACK, "-", "^"), (PURPLE, (0, (1, 1)), "v"))
+    styles += (("#56B4E9", (0, (5, 1)), "P"), ("#E69F00", (0, (3, 1, 1, 1)), "X"))
     for axes, name in zip(grid.flat, names, strict=False):
         here = scores[scores.network == name]
         for (system, runs), style in zip(here.groupby("system", sort=False), styles, strict=False):
