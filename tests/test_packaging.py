@@ -72,6 +72,7 @@ def test_the_wheel_carries_the_networks(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     assert "dpcgd/data/networks/alarm.bif" in names
     assert "dpcgd/data/networks/SHA256SUMS" in names
+    assert "dpcgd/data/samples/galton.csv" in names
 
 
 def test_files_import_only_files_above_them():
@@ -80,14 +81,21 @@ def test_files_import_only_files_above_them():
         "networks",
         "measurements",
         "sems",
+        "samples",
         "tables",
         "statistics",
         "privacy",
         "mechanisms",
         "graphs",
         "search",
+        "independence",
+        "scores",
+        "orders",
+        "mmhc",
+        "pairwise",
         "sieve",
         "exponential",
+        "local",
         "audit",
         "mutants",
         "experiments",
