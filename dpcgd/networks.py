@@ -103,10 +103,10 @@ def load(name: str, n: int = 100_000, *, rng: np.random.Generator) -> Dataset:
     if name not in NETWORKS:
         near = difflib.get_close_matches(str(name).lower(), NETWORKS, n=2, cutoff=0.5) or NETWORKS
         raise ValueError(f"no data set is called {name!r}; did you mean {' or '.join(near)}?")
-    return from_bif(_data_folder() / "networks" / f"{name}.bif").sample(n, rng=rng)
+    return from_bif(data_folder() / "networks" / f"{name}.bif").sample(n, rng=rng)
 
 
-def _data_folder() -> Path:
+def data_folder() -> Path:
     """The data folder: inside an installed package, beside it in a checkout."""
     package = Path(__file__).resolve().parent
     inside = package / "data"
@@ -138,8 +138,8 @@ def from_bif(path) -> Network:
 
     Examples
     --------
-    >>> from dpcgd.networks import _data_folder
-    >>> network = from_bif(_data_folder() / "networks" / "cancer.bif")
+    >>> from dpcgd.networks import data_folder
+    >>> network = from_bif(data_folder() / "networks" / "cancer.bif")
     >>> network.parents["Cancer"], network.tables["Smoker"].tolist()
     (('Pollution', 'Smoker'), [0.3, 0.7])
     """

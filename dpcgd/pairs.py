@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.measurements import Measurements
-from dpcgd.networks import _data_folder
+from dpcgd.networks import data_folder
 
 __all__ = ["PAIRS", "load_pair", "pair_weights", "synthetic_pair"]
 
@@ -18,7 +18,7 @@ PAIRS = tuple(range(1, 100))
 
 def _rows(name: str) -> dict[int, dict[str, float]]:
     """Rows of one of the small tables, by the number of the pair."""
-    with (_data_folder() / "pairs" / name).open() as file:
+    with (data_folder() / "pairs" / name).open() as file:
         return {
             int(row["pair"]): {key: float(value) for key, value in row.items()}
             for row in csv.DictReader(file)
@@ -68,7 +68,7 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
     """
     if number not in PAIRS:
         raise ValueError(f"no pair has the number {number!r}; take one from 1 to {PAIRS[-1]}")
-    with gzip.open(_data_folder() / "pairs" / "records.txt.gz", "rt") as file:
+    with gzip.open(data_folder() / "pairs" / "records.txt.gz", "rt") as file:
         lines = file.readlines()[2 * number - 2 : 2 * number]
     values = np.array([line.split() for line in lines], float).T
     row = _rows("ranges.csv")[number]
