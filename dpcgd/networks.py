@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcgd.datasets import Dataset, check_levels
 
-__all__ = ["NETWORKS", "Network", "from_bif", "load"]
+__all__ = ["NETWORKS", "Network", "data_folder", "from_bif", "load"]
 
 NETWORKS = ("earthquake", "cancer", "asia", "survey", "sachs", "child", "alarm")
 """The data sets of the papers, small to large."""
