@@ -354,8 +354,16 @@ def _check_told(kept):
         raise ValueError("the reports do not depend on the records; raise epsilon or p_max")
 
 
+@dataclass(frozen=True)
 class _OneVariable:
     """What the mechanisms on one variable share that is read off their channel."""
+
+    levels: int
+    rate: float
+
+    def __post_init__(self):
+        object.__setattr__(self, "levels", _checked_levels(self.levels))
+        _check_nonnegative("rate", self.rate)
 
     @property
     def d_privacy(self) -> float:
@@ -378,7 +386,6 @@ class _OneVariable:
         return _draw(self.channel[codes], rng)
 
 
-@dataclass(frozen=True)
 class ClippedGeometric(_OneVariable):
     """Two-sided geometric noise; what falls outside the domain moves to its nearer end.
 
@@ -403,13 +410,6 @@ class ClippedGeometric(_OneVariable):
     (0.956, 8.6, 0.5)
     """
 
-    levels: int
-    rate: float
-
-    def __post_init__(self):
-        object.__setattr__(self, "levels", _checked_levels(self.levels))
-        _check_nonnegative("rate", self.rate)
-
     @classmethod
     def from_p_max(cls, levels: int, p_max: float) -> "ClippedGeometric":
         """With this attacker's success."""
@@ -431,7 +431,6 @@ class ClippedGeometric(_OneVariable):
         return channel
 
 
-@dataclass(frozen=True)
 class UniformGeometric(_OneVariable):
     """Two-sided geometric noise; what falls outside the domain is replaced by a uniform draw.
 
@@ -446,13 +445,6 @@ class UniformGeometric(_OneVariable):
     >>> round(UniformGeometric.from_p_max(10, 0.5).p_max, 12)
     0.5
     """
-
-    levels: int
-    rate: float
-
-    def __post_init__(self):
-        object.__setattr__(self, "levels", _checked_levels(self.levels))
-        _check_nonnegative("rate", self.rate)
 
     @classmethod
     def from_p_max(cls, levels: int, p_max: float) -> "UniformGeometric":

@@ -661,19 +661,12 @@ def table_pc(
 
     Parameters
     ----------
-    data : Dataset
-    epsilon, delta : float
-        The guarantee of the whole run.
-    rng : numpy.random.Generator
-        Seeded noise, for experiments.
-    secure : bool
-        Floating-point-safe noise without a seed, for real releases.
+    data, epsilon, delta, rng, secure, knowledge
+        As for :func:`dpcgd.priv_pc`.
     alpha : float
         Level of each test.
     max_order : int
         Largest conditioning set: 0, 1 or 2.
-    knowledge : Knowledge, optional
-        Forbidden and required arcs.
 
     Returns
     -------

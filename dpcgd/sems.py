@@ -61,10 +61,14 @@ class LinearSEM:
         return graph
 
     @property
+    def _effects(self) -> np.ndarray:
+        """Of each variable's noise on every variable, along all paths."""
+        return np.linalg.inv(np.eye(len(self.weights)) - self.weights)
+
+    @property
     def covariance(self) -> np.ndarray:
         """Of the variables, exactly."""
-        effects = np.linalg.inv(np.eye(len(self.weights)) - self.weights)
-        return effects.T @ effects
+        return self._effects.T @ self._effects
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Measurements:
         """Draw n independent records; the ranges follow from the model, as metadata would.
@@ -76,8 +80,7 @@ class LinearSEM:
         """
         if n < 1:
             raise ValueError(f"n must be at least 1, not {n}")
-        effects = np.linalg.inv(np.eye(len(self.weights)) - self.weights)
-        values = rng.standard_normal((n, len(self.weights))) @ effects
+        values = rng.standard_normal((n, len(self.weights))) @ self._effects
         ends = DEVIATIONS * np.sqrt(np.diag(self.covariance))
         ranges = {name: (-end, end) for name, end in zip(self.variables, ends, strict=True)}
         return Measurements(values, ranges, nx.freeze(self.graph), "linear SEM")
