@@ -91,7 +91,7 @@ def climb(marginals: Marginals, variables: Sequence[str], *, most_parents: int =
     Examples
     --------
     >>> from dpcgd import load
-    >>> from dpcgd.marginals import table_pc
+    >>> from dpcgd.released import table_pc
     >>> data = load("cancer", rng=np.random.default_rng(0))
     >>> release = table_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
     >>> climb(release.marginals, data.variables).skeleton_f1(data.truth)

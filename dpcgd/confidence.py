@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from dpcgd.marginals import ALPHA, TableOracle, TableRelease
+from dpcgd.released import ALPHA, TableOracle, TableRelease
 from dpcgd.search import Knowledge, search
 
 __all__ = ["edge_confidence"]
@@ -46,7 +46,7 @@ def edge_confidence(
     Examples
     --------
     >>> from dpcgd import load
-    >>> from dpcgd.marginals import table_pc
+    >>> from dpcgd.released import table_pc
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = table_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
     >>> found = edge_confidence(release, runs=20, rng=np.random.default_rng(2))

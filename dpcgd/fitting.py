@@ -8,8 +8,9 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.dags import consistent_extension
-from dpcgd.marginals import Marginals, TableRelease
+from dpcgd.marginals import Marginals
 from dpcgd.networks import Network
+from dpcgd.released import TableRelease
 
 __all__ = ["Fitted", "fit"]
 
@@ -74,7 +75,7 @@ def fit(
     Examples
     --------
     >>> from dpcgd import load
-    >>> from dpcgd.marginals import table_pc
+    >>> from dpcgd.released import table_pc
     >>> data = load("cancer", rng=np.random.default_rng(0))
     >>> release = table_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
     >>> fitted = fit(release, data.levels, rng=np.random.default_rng(2))

@@ -19,6 +19,7 @@ __all__ = [
     "Event",
     "Filter",
     "GaussianEvent",
+    "GaussianFilter",
     "Ledger",
     "Neighbours",
     "Odometer",
@@ -243,7 +244,21 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     from scipy.special import log_ndtr  # heavy, and only needed here
 
     half, shift = 0.5 / noise_multiplier, epsilon * noise_multiplier
-    return math.exp(log_ndtr(half - shift)) - math.exp(epsilon + log_ndtr(-half - shift))
+    first = log_ndtr(half - shift)
+    # as a product, for the difference of two nearly equal numbers would lose its digits
+    return math.exp(first) * -math.expm1(epsilon + log_ndtr(-half - shift) - first)
+
+
+def _gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
+    """Smallest epsilon for which one Gaussian mechanism is (epsilon, delta)-private."""
+
+    def too_little(epsilon):
+        return gaussian_delta(noise_multiplier, epsilon) > delta
+
+    high = 1.0
+    while too_little(high):
+        high *= 2
+    return _turning_point(too_little, high)[1]
 
 
 def gaussian_multiplier(budget: Budget) -> float:
@@ -359,6 +374,8 @@ class Filter:
     spent epsilon = 0.8999 of 1 at delta = 1e-06 (zCDP filter, replace one record)
     """
 
+    KIND: ClassVar = "zCDP"
+
     def __init__(
         self,
         budget: Budget,
@@ -438,12 +455,65 @@ class Filter:
     @property
     def ledger(self) -> Ledger:
         """What has been spent so far."""
-        spent = Spent(0.0, 0.0)
-        if self._events:
-            epsilon = epsilon_of_rho(self._spent, self._concentrated.delta)
-            spent = Spent(epsilon, self.budget.delta)
-        accountant = f"zCDP filter, {self.neighbours.value}"
+        spent = Spent(self._epsilon, self.budget.delta) if self._events else Spent(0.0, 0.0)
+        accountant = f"{self.KIND} filter, {self.neighbours.value}"
         return Ledger(tuple(self._events), spent, self.budget, accountant)
+
+    @property
+    def _epsilon(self) -> float:
+        """Of what has been spent."""
+        return epsilon_of_rho(self._spent, self._concentrated.delta)
+
+
+class GaussianFilter(Filter):
+    """A filter for Gaussian noise alone, which it counts without loss.
+
+    It allows more than a zCDP :class:`Filter`: at (1, 1e-6) 15% more rho.
+
+    Parameters
+    ----------
+    budget : Budget
+
+    Privacy
+    -------
+    Whatever Gaussian mechanisms run through it, chosen however adaptively, satisfy every (epsilon,
+    delta) that one Gaussian mechanism of their rho in all satisfies (Smith and Thakurta 2022;
+    Koskela et al. 2022). Chapter 02.
+
+    Examples
+    --------
+    >>> account = GaussianFilter(Budget(1.0, 1e-6))
+    >>> round(account.rho / Filter(account.budget).rho, 2)
+    1.15
+    >>> account.spend(GaussianEvent("Gaussian", 5.0))
+    >>> print(account.ledger)
+    mechanism          times  each                               rho in all
+    Gaussian               1  noise multiplier = 5                 0.020000
+    spent epsilon = 0.8341 of 1 at delta = 1e-06 (Gaussian filter, replace one record)
+    >>> account.spend(PureEvent("Laplace", 0.01))
+    Traceback (most recent call last):
+    ...
+    TypeError: this filter counts Gaussian noise only, not Laplace; use a zCDP Filter
+    """
+
+    KIND = "Gaussian"
+
+    def __init__(self, budget: Budget):
+        super().__init__(budget)
+        # for rounding, and for noise from a grid as fine as that of double precision
+        self.rho = 0.5 / gaussian_multiplier(budget) ** 2 * (1 - 1e-9)
+
+    def _cost(self, event: Event) -> float:
+        cost = super()._cost(event)
+        if not isinstance(event, GaussianEvent):
+            raise TypeError(
+                f"this filter counts Gaussian noise only, not {event.mechanism}; use a zCDP Filter"
+            )
+        return cost
+
+    @property
+    def _epsilon(self) -> float:
+        return _gaussian_epsilon(math.sqrt(0.5 / self._spent), self.budget.delta)
 
 
 class BasicFilter:

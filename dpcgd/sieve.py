@@ -559,14 +559,16 @@ def optimal_rate(epsilon: float) -> float:
     return min((float(best.x), 1.0), key=noise)
 
 
-def open_run(data, epsilon, delta, rng, secure, published=False) -> tuple[Account, Noise]:
+def open_run(
+    data, epsilon, delta, rng, secure, published=False, filter_kind=Filter
+) -> tuple[Account, Noise]:
     """Everything that can be refused is refused here, before any data is touched."""
     if published and secure:
         raise ValueError("the published version is not proved; leave out secure=True or published")
     budget = Budget(epsilon, delta)
     noise = noise_source(rng, secure)
     budget.warn_if_weak(data.n)
-    return (Odometer(delta) if published else Filter(budget)), noise
+    return (Odometer(delta) if published else filter_kind(budget)), noise
 
 
 def release_of(oracle, data, max_order, knowledge, started, secure=False) -> Release:

@@ -5,7 +5,8 @@ from numpy.random import default_rng
 
 from dpcgd import Knowledge, load, table_pc
 from dpcgd.confidence import edge_confidence
-from dpcgd.marginals import ExactMarginals, TableOracle
+from dpcgd.marginals import ExactMarginals
+from dpcgd.released import TableOracle
 from dpcgd.search import search
 from dpcgd.tables import Tables
 

@@ -5,7 +5,8 @@ from numpy.random import default_rng
 
 from dpcgd import load, table_pc
 from dpcgd.fitting import fit
-from dpcgd.marginals import ExactMarginals, TableRelease
+from dpcgd.marginals import ExactMarginals
+from dpcgd.released import TableRelease
 from dpcgd.tables import Tables
 
 

@@ -104,6 +104,8 @@ def test_files_import_only_files_above_them():
         "curate",
         "notears",
         "marginals",
+        "association",
+        "released",
         "confidence",
         "fitting",
         "climbing",

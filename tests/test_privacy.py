@@ -31,6 +31,7 @@ from dpcgd.privacy import (
     BudgetSpent,
     Filter,
     GaussianEvent,
+    GaussianFilter,
     Ledger,
     Neighbours,
     Odometer,
@@ -323,6 +324,94 @@ def test_a_filter_never_lets_more_through_than_its_budget(budget, wishes):
     if accepted:
         their_epsilon = renyi_epsilon(map(their_event, accepted), budget.delta)
         assert their_epsilon <= budget.epsilon * (1 + 1e-6)
+
+
+@settings(seeded, max_examples=100)
+@given(budgets, st.lists(st.floats(0.001, 0.7), max_size=30))
+def test_a_gaussian_filter_never_lets_more_through_than_its_budget(budget, wishes):
+    account, precision = GaussianFilter(budget), Fraction(0)
+    for part in wishes:
+        before = account.remaining, account.ledger
+        event = GaussianEvent("Gaussian", math.sqrt(0.5 / (part * account.rho)))
+        try:
+            account.spend(event)
+        except BudgetSpent:
+            assert (account.remaining, account.ledger) == before
+        else:
+            precision += 1 / Fraction(event.noise_multiplier) ** 2
+    assert account.ledger.spent <= (budget.epsilon, budget.delta)
+    if precision:
+        together = 1 / math.sqrt(precision)
+        assert together > gaussian_multiplier(budget)
+        assert their_gaussian_delta(together, budget.epsilon) <= budget.delta * (1 + 1e-7)
+        told = their_gaussian_delta(together, account.ledger.spent.epsilon)
+        assert told <= budget.delta * (1 + 1e-7)
+
+
+@settings(seeded, max_examples=60)
+@given(budgets)
+def test_a_gaussian_filter_allows_all_that_is_safe_and_more_than_a_zcdp_filter(budget):
+    rho = GaussianFilter(budget).rho
+    assert Filter(budget).rho < rho
+    more = math.sqrt(0.5 / (rho * (1 + 1e-6)))
+    assert their_gaussian_delta(more, budget.epsilon) > budget.delta
+
+
+def test_a_gaussian_filter_counts_gaussian_noise_only():
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    for other in (
+        PureEvent("Laplace", 0.1),
+        BoundedRangeEvent("exponential", 0.1),
+        ApproximateEvent("tested release", 0.1, 1e-9),
+        None,
+    ):
+        with pytest.raises(TypeError):
+            account.spend(GaussianEvent("Gaussian", 50.0), other)
+    with pytest.raises(ValueError, match="neighbours"):
+        account.spend(GaussianEvent("Gaussian", 50.0, Neighbours.ADD_OR_REMOVE_ONE))
+    assert account.ledger.events == ()
+
+
+def delta_of_adaptive_run(epsilon, first, second, narrow=1.0):
+    """Exact delta of two answers, the rho of the second a function of the first.
+
+    Answers are in units of the noise that is paid for; a narrow one has less of it.
+    """
+
+    def excess(y):
+        moved = math.sqrt(2 * first) / narrow
+        loss, rest = moved * y - moved**2 / 2, second(y)
+        beyond = epsilon - loss
+        if not rest:
+            return stats.norm.pdf(y) * math.exp(loss) * max(0.0, -math.expm1(beyond))
+        mu = math.sqrt(2 * rest) / narrow
+        tails = stats.norm.cdf([mu / 2 - beyond / mu, -mu / 2 - beyond / mu])
+        return stats.norm.pdf(y) * (math.exp(loss) * tails[0] - math.exp(epsilon) * tails[1])
+
+    return integrate.quad(excess, -12, 18, limit=2000, epsabs=1e-14)[0]
+
+
+ADVERSARIES = {
+    "spend all": lambda left: lambda y: left,
+    "go on after a hit": lambda left: lambda y: left if y > 1 else 0.0,
+    "go on after a miss": lambda left: lambda y: left if y < 1 else 0.0,
+    "more the higher": lambda left: lambda y: left * stats.norm.cdf(3 * y),
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_whoever_chooses_on_the_way_gets_no_more_than_one_gaussian(adversary, epsilon):
+    # With half of the noise every one of them breaks the promise.
+    budget = Budget(epsilon, 1e-3)
+    for part in (0.1, 0.5, 0.8):
+        rho = GaussianFilter(budget).rho
+        second = ADVERSARIES[adversary]((1 - part) * rho)
+        delta = delta_of_adaptive_run(epsilon, part * rho, second)
+        assert delta <= budget.delta * (1 + 1e-7)
+        if adversary == "spend all":
+            assert delta == pytest.approx(budget.delta, rel=1e-6)
+        assert delta_of_adaptive_run(epsilon, part * rho, second, 0.5) > budget.delta
 
 
 @settings(seeded, max_examples=100)

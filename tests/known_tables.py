@@ -1,0 +1,65 @@
+"""Tables of known counts and noise for the tests of what is released about them."""
+
+import itertools
+import math
+
+import numpy as np
+
+from dpcgd import Dataset
+from dpcgd.marginals import ExactMarginals
+
+
+class Counts:
+    """Tables of a given contingency table."""
+
+    def __init__(self, table):
+        self.table, self.n, self.levels = table, int(table.sum()), table.shape
+
+    def counts(self, variables):
+        kept = sorted(variables)
+        others = tuple(v for v in range(self.table.ndim) if v not in kept)
+        return self.table.sum(axis=others).transpose([kept.index(v) for v in variables])
+
+
+class Blurred(ExactMarginals):
+    """Noise of a chosen deviation, for experiments."""
+
+    def __init__(self, tables, deviation, rng):
+        super().__init__(tables)
+        self.deviation, self.rng = deviation, rng
+
+    def _release(self, subsets, sensitivity, rho):
+        exact = self._exactly(subsets)
+        noise = self.deviation * self.rng.standard_normal(len(exact))
+        self._keep(subsets, exact + noise, self.deviation)
+
+
+def records(codes, levels):
+    names = {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)}
+    return Dataset(np.atleast_2d(codes), names)
+
+
+def everything(marginals):
+    """Release all interactions of up to four variables."""
+    marginals.measure_pairs(1.0)
+    for size in (3, 4):
+        for subset in itertools.combinations(range(len(marginals.levels)), size):
+            marginals.measure(subset, 1.0)
+    return marginals
+
+
+def exact(table):
+    return everything(ExactMarginals(Counts(table)))
+
+
+def random_table(shape, n, rng, concentration=3.0):
+    share = rng.dirichlet(np.full(math.prod(shape), concentration))
+    return rng.multinomial(n, share).reshape(shape)
+
+
+def independent(shape, rng, concentration=2.0):
+    """Probabilities under which the first two variables are independent given the others."""
+    strata = math.prod(shape[2:])
+    weight = rng.dirichlet(np.full(strata, concentration))
+    x, y = (rng.dirichlet(np.full(of, concentration), strata) for of in shape[:2])
+    return np.einsum("s,sa,sb->abs", weight, x, y).reshape(shape)
