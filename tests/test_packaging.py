@@ -103,6 +103,8 @@ def test_files_import_only_files_above_them():
         "exponential",
         "curate",
         "notears",
+        "schedules",
+        "gradients",
         "marginals",
         "confidence",
         "fitting",
