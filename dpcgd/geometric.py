@@ -129,9 +129,10 @@ class UniformGeometric(_OneVariable):
     def channel(self) -> np.ndarray:
         """P[report | input]."""
         check_dense(self.levels)
-        one_step = math.exp(-self.rate)
+        one_step, places = math.exp(-self.rate), np.arange(self.levels)
         inside = one_step ** distances_between(self.levels, 1) * math.tanh(self.rate / 2)
-        return inside + (1 - inside.sum(axis=1, keepdims=True)) / self.levels
+        beyond = one_step ** (places + 1) / (1 + one_step)  # at the lower end, added up exactly
+        return inside + (beyond + beyond[::-1])[:, None] / self.levels
 
 
 @dataclass(frozen=True)
@@ -317,11 +318,12 @@ class Geometric:
 def _tuned(distances, counts, p_max) -> np.ndarray:
     """Newton's method from 0 on a convex falling function: it never passes the root."""
     rates, present = np.zeros(len(counts)), counts.any(axis=0)
+    present[0], others = False, (1 - p_max) / p_max  # with the record's own 1 digits would be lost
     distances, counts = distances[present], counts[:, present]
     for _ in range(200):
         mass = counts * np.exp(-rates[:, None] * distances)
         total = mass.sum(axis=1)
-        step = np.log(total * p_max) * total / (mass @ distances)
+        step = np.log(total / others) * total / (mass @ distances)
         rates += step
         if (np.abs(step) <= 1e-15 * (1 + rates)).all():
             break

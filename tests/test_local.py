@@ -108,6 +108,27 @@ def test_combined_epsilon_is_as_asked(norm):
         assert Geometric.from_epsilon(levels, 9.0, norm).epsilon == pytest.approx(9, abs=1e-9)
 
 
+@pytest.mark.parametrize("levels", [2, 5, (3, 4)])
+@pytest.mark.parametrize("slip", [1e-3, 1e-9, 1e-14])
+def test_rates_keep_their_digits_where_p_max_is_near_1(levels, slip):
+    mechanism = Geometric(levels, 1 - slip)
+    slip, cells = 1 - mechanism.p_max, cells_of(mechanism)
+    rates = mechanism.rates(cells if isinstance(levels, tuple) else cells[:, 0])
+    mass = np.exp(-rates[:, None] * distances_of(mechanism))
+    np.fill_diagonal(mass, 0)
+    assert mass.sum(axis=1) == pytest.approx(slip / (1 - slip), rel=1e-12, abs=0)
+    if levels == 2:
+        assert mechanism.epsilon == pytest.approx(math.log((1 - slip) / slip), abs=1e-12)
+
+
+def test_what_falls_outside_a_domain_keeps_its_digits():
+    for levels, rate in itertools.product((2, 3, 10), (0, 0.5, 3, 7.9, 11.7, 60)):
+        mechanism = UniformGeometric(levels, rate)
+        assert (mechanism.channel > 0).all()
+        assert np.abs(mechanism.channel.sum(axis=1) - 1).max() < 1e-15 * levels
+        assert mechanism.epsilon == pytest.approx(brute_force(mechanism), abs=1e-11)
+
+
 def test_the_figures_of_the_chapter():
     geometric, response = Geometric(10, 0.5), RandomizedResponse.from_p_max(10, 0.5)
     rates = geometric.rates(np.arange(10))
