@@ -7,20 +7,32 @@ from itertools import combinations_with_replacement, groupby, product
 import numpy as np
 
 from dpcgd.channels import Levels, shape_of
-from dpcgd.draws import draw_each
+from dpcgd.draws import Draws
 
-__all__ = ["BLOCK", "balls_of", "blocks"]
+__all__ = ["BLOCK", "balls_of", "blocks", "check_counted_exactly"]
 
 MOST_KINDS = 200_000
 """Largest number of kinds of inputs, up to symmetry, that an exact privacy level looks at."""
 BLOCK = 256
 """Inputs that are tuned at once: their counts of cells by distance take tens of megabytes."""
+MOST_EXACT = 1 << 53
+"""Largest domain whose cells are counted without rounding, in doubles."""
 
 
-def blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """The rows, at most :data:`BLOCK` at a time."""
-    for first in range(0, len(rows), BLOCK):
-        yield rows[first : first + BLOCK]
+def blocks(rows: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
+    """The rows, at most so many at a time."""
+    for first in range(0, len(rows), size):
+        yield rows[first : first + size]
+
+
+def check_counted_exactly(levels: Levels):
+    """Refuse a domain whose counts are rounded."""
+    cells = math.prod(shape_of(levels))
+    if cells > MOST_EXACT:
+        raise ValueError(
+            f"the {cells:.3g} cells of the domain are too many to draw securely from (the limit is "
+            f"{MOST_EXACT:.3g}); use fewer bins, or a component-wise mechanism"
+        )
 
 
 def balls_of(levels: Levels, norm: float) -> "_Balls":
@@ -93,13 +105,13 @@ class _Sums(_Balls):
             found.insert(0, counts)
         return found
 
-    def draw(self, rows, counts, row, total, rng) -> np.ndarray:
+    def draw(self, rows, counts, row, total, draws: Draws) -> np.ndarray:
         """A uniform cell at the given total for each record, one variable after the other."""
         cells, left = np.empty((len(row), len(self.levels)), np.int64), total
         for v, k in enumerate(self.levels):
             rest = left[:, None] - np.abs(np.arange(k) - rows[row, v, None]) ** self.norm
             ways = counts[v + 1][row[:, None], np.maximum(rest, 0)]
-            cells[:, v] = draw_each(np.where(rest >= 0, ways, 0.0), rng)
+            cells[:, v] = draws.each(np.where(rest >= 0, ways, 0.0))
             left = np.take_along_axis(rest, cells[:, v, None], axis=1)[:, 0]
         return cells
 
@@ -124,17 +136,17 @@ class _Largest(_Balls):
             inside.append(here.cumsum(axis=1))
         return [np.diff(np.prod(inside, axis=0), prepend=0.0), *inside]
 
-    def draw(self, rows, counts, row, total, rng) -> np.ndarray:
+    def draw(self, rows, counts, row, total, draws: Draws) -> np.ndarray:
         """A uniform cell at the given distance: first which variable is the first that far."""
         within = np.array([inside[row, total] for inside in counts[1:]])
         nearer = np.array([inside[row, total - 1] for inside in counts[1:]]) * (total > 0)
         before = np.cumprod(np.vstack([np.ones(len(row)), nearer[:-1]]), axis=0)
         after = np.cumprod(np.vstack([np.ones(len(row)), within[:0:-1]]), axis=0)[::-1]
-        first = draw_each((before * (within - nearer) * after).T, rng)
+        first = draws.each((before * (within - nearer) * after).T)
         cells = np.empty((len(row), len(self.levels)), np.int64)
         for v, k in enumerate(self.levels):
             place, most = rows[row, v], total - (v < first)
             gap = np.abs(np.arange(k) - place[:, None])
             allowed = np.where((v == first)[:, None], gap == total[:, None], gap <= most[:, None])
-            cells[:, v] = draw_each(allowed.astype(float), rng)
+            cells[:, v] = draws.each(allowed.astype(float))
         return cells

@@ -28,8 +28,10 @@ class LocalMechanism(Protocol):
     channel: np.ndarray
     """P[report | input], one row an input, product domains in the order of nested loops."""
 
-    def sample(self, codes: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
-        """Draw one report for each record."""
+    def sample(
+        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
+    ) -> np.ndarray:
+        """Draw one report for each record, with `rng` for experiments or securely."""
 
 
 def privacy_loss(

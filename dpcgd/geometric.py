@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcgd.balls import BLOCK, balls_of, blocks
+from dpcgd.balls import BLOCK, balls_of, blocks, check_counted_exactly
 from dpcgd.channels import (
     Levels,
     as_given,
@@ -22,7 +22,7 @@ from dpcgd.channels import (
     root_of_rising,
     shape_of,
 )
-from dpcgd.draws import draw_each, draw_from
+from dpcgd.draws import draws_for
 
 __all__ = ["ClippedGeometric", "Geometric", "UniformGeometric"]
 
@@ -53,10 +53,12 @@ class _OneVariable:
         """An attacker's chance under a uniform prior: the mean of the columns' largest entries."""
         return float(self.channel.max(axis=0).sum() / self.levels)
 
-    def sample(self, codes: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
+    def sample(
+        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
+    ) -> np.ndarray:
         """Draw one report for each record."""
         codes = checked_codes(codes, self.levels)[:, 0]
-        return draw_each(self.channel[codes], rng)
+        return draws_for(self, rng, secure).each(self.channel[codes])
 
 
 class ClippedGeometric(_OneVariable):
@@ -280,18 +282,24 @@ class Geometric:
         rates = self.rates(cells if isinstance(self.levels, tuple) else cells[:, 0])
         return self.p_max * np.exp(-rates[:, None] * distances_between(self.levels, self.norm))
 
-    def sample(self, codes: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
+    def sample(
+        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
+    ) -> np.ndarray:
         """Draw one report for each record, exactly: first its distance, then a cell that far."""
         codes, balls = checked_codes(codes, self.levels), self._balls
+        if secure:
+            check_counted_exactly(self.levels)
+        draws = draws_for(self, rng, secure)
         places, order, mirrored = balls.canonical(codes)
         rows, inverse = np.unique(places, axis=0, return_inverse=True)
         found = np.empty_like(codes)
-        for first, block in zip(range(0, len(rows), BLOCK), blocks(rows), strict=True):
-            here = np.flatnonzero((inverse.ravel() >= first) & (inverse.ravel() < first + BLOCK))
+        at_once = 1 if secure else BLOCK  # alone: rounding may tell of other records in a block
+        for first, block in zip(range(0, len(rows), at_once), blocks(rows, at_once), strict=True):
+            here = np.flatnonzero((inverse.ravel() >= first) & (inverse.ravel() < first + at_once))
             counts = balls.counts(block)
             mass = counts[0] * np.exp(-self._tuned(counts[0])[:, None] * balls.distances)
             row = inverse.ravel()[here] - first
-            found[here] = balls.draw(block, counts, row, draw_from(mass, row, rng), rng)
+            found[here] = balls.draw(block, counts, row, draws.from_rows(mass, row), draws)
         reports = np.empty_like(codes)
         np.put_along_axis(reports, order, found, axis=1)
         ends = np.array(shape_of(self.levels)) - 1

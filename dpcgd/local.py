@@ -7,6 +7,7 @@ reports m times is protected by m times the epsilon. Chapter 10 has the proofs.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpcgd.channels import (
     shape_of,
 )
 from dpcgd.datasets import Dataset
+from dpcgd.draws import draws_for
 from dpcgd.moments import Moments
 
 __all__ = ["ComponentWise", "RandomizedResponse", "report"]
@@ -100,17 +102,24 @@ class RandomizedResponse:
         """Chance that the record is kept, if all others are replaced by a uniform draw."""
         return self.p_max * -math.expm1(-self.epsilon)
 
+    def _kept_exactly(self) -> Fraction:
+        """The same, with one rounding: that of the ratio of any other report to the record."""
+        ratio = Fraction(math.exp(-self.epsilon))
+        return (1 - ratio) / (1 - ratio + self.size * ratio)
+
     @property
     def channel(self) -> np.ndarray:
         """P[report | input]."""
         check_dense(self.levels)
         return self.kept * np.eye(self.size) + (1 - self.kept) / self.size
 
-    def sample(self, codes: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
+    def sample(
+        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
+    ) -> np.ndarray:
         """Draw one report for each record."""
-        codes = checked_codes(codes, self.levels)
-        kept = rng.random(len(codes)) < self.kept
-        uniform = rng.integers(0, shape_of(self.levels), codes.shape)
+        codes, draws = checked_codes(codes, self.levels), draws_for(self, rng, secure)
+        kept = draws.happens(self._kept_exactly(), len(codes))
+        uniform = draws.uniform(shape_of(self.levels), len(codes))
         return as_given(np.where(kept[:, None], codes, uniform), self.levels)
 
     def of(self, variables: Sequence[int]) -> "RandomizedResponse":
@@ -235,10 +244,12 @@ class ComponentWise:
             whole = np.kron(whole, mechanism.channel)
         return whole
 
-    def sample(self, codes: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
+    def sample(
+        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
+    ) -> np.ndarray:
         """Draw one report for each record."""
         columns = zip(self.mechanisms, checked_codes(codes, self.levels).T, strict=True)
-        return np.column_stack([m.sample(column, rng=rng) for m, column in columns])
+        return np.column_stack([m.sample(c, rng=rng, secure=secure) for m, c in columns])
 
     def of(self, variables: Sequence[int]) -> "ComponentWise":
         """What this does to some of the variables."""
@@ -281,7 +292,13 @@ def _inverse(mechanism: LocalMechanism) -> np.ndarray:
     return np.linalg.inv(mechanism.channel)
 
 
-def report(data: Dataset, mechanism: LocalMechanism, *, rng: np.random.Generator) -> Dataset:
+def report(
+    data: Dataset,
+    mechanism: LocalMechanism,
+    *,
+    rng: np.random.Generator | None = None,
+    secure: bool = False,
+) -> Dataset:
     """What everybody in a data set would report.
 
     Parameters
@@ -290,7 +307,9 @@ def report(data: Dataset, mechanism: LocalMechanism, *, rng: np.random.Generator
     mechanism : LocalMechanism
         Over the public levels of the data.
     rng : numpy.random.Generator
-        In use each person draws their own randomness; one generator is for experiments.
+        Seeded reports, for experiments: in use each person draws their own randomness.
+    secure : bool
+        Exact draws from the operating system's randomness, without a seed, for real reports.
 
     Returns
     -------
@@ -299,11 +318,13 @@ def report(data: Dataset, mechanism: LocalMechanism, *, rng: np.random.Generator
     Raises
     ------
     ValueError
-        If the mechanism is for other levels.
+        If the mechanism is for other levels, or the source of randomness is unusable.
 
     Privacy
     -------
     ``mechanism.epsilon``-local privacy for everybody who reports once; m times that for m reports.
+    For secure reports this holds of what is really drawn, to within :data:`dpcgd.draws.SLACK` (for
+    each variable of a component-wise mechanism): :class:`dpcgd.draws.SecureDraws`.
 
     Examples
     --------
@@ -317,4 +338,5 @@ def report(data: Dataset, mechanism: LocalMechanism, *, rng: np.random.Generator
             f"the data have levels {data.cardinalities}, the mechanism {mechanism.levels}; "
             "make it from data.cardinalities"
         )
-    return Dataset(mechanism.sample(data.codes, rng=rng), data.levels, data.truth, data.name)
+    codes = mechanism.sample(data.codes, rng=rng, secure=secure)
+    return Dataset(codes, data.levels, data.truth, data.name)
