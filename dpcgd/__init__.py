@@ -4,10 +4,11 @@ from dpcgd.anm import histogram_anm, private_anm
 from dpcgd.curate import curate_pc
 from dpcgd.datasets import Dataset, read_csv
 from dpcgd.exponential import em_pc
+from dpcgd.gradients import noleaks
 from dpcgd.graphs import CPDAG
 from dpcgd.measurements import Measurements
 from dpcgd.networks import NETWORKS, Network, from_bif, load
-from dpcgd.notears import gram_notears, noleaks
+from dpcgd.notears import gram_notears
 from dpcgd.privacy import Budget, BudgetSpent
 from dpcgd.released import table_pc
 from dpcgd.search import Knowledge, Release

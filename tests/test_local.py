@@ -1,8 +1,9 @@
+"""Local mechanisms: exact privacy, exact samples, audits."""
+
 import dataclasses
 import itertools
 import math
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,25 +11,11 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd import CPDAG, Dataset
+from dpcgd import Dataset
 from dpcgd.audit import empirical_epsilon
-from dpcgd.local import (
-    ClippedGeometric,
-    ComponentWise,
-    CorrectedTables,
-    CorrelationOracle,
-    Geometric,
-    Moments,
-    RandomizedResponse,
-    UniformGeometric,
-    privacy_loss,
-    reconstruct,
-    report,
-)
-from dpcgd.search import search
-from dpcgd.sems import random_sem
-from dpcgd.sieve import PlainOracle
-from dpcgd.statistics import ChiSquared, KendallZ
+from dpcgd.channels import privacy_loss
+from dpcgd.geometric import ClippedGeometric, Geometric, UniformGeometric
+from dpcgd.local import ComponentWise, RandomizedResponse, report
 
 KINDS = (RandomizedResponse, Geometric, ClippedGeometric, UniformGeometric)
 ONE = [kind.from_p_max(k, p) for kind in KINDS for k, p in ((2, 0.7), (5, 0.5), (10, 0.2))]
@@ -119,6 +106,27 @@ def test_epsilon_is_as_asked(kind, epsilon):
 def test_combined_epsilon_is_as_asked(norm):
     for levels in ((3, 4), (10,) * 11):
         assert Geometric.from_epsilon(levels, 9.0, norm).epsilon == pytest.approx(9, abs=1e-9)
+
+
+@pytest.mark.parametrize("levels", [2, 5, (3, 4)])
+@pytest.mark.parametrize("slip", [1e-3, 1e-9, 1e-14])
+def test_rates_keep_their_digits_where_p_max_is_near_1(levels, slip):
+    mechanism = Geometric(levels, 1 - slip)
+    slip, cells = 1 - mechanism.p_max, cells_of(mechanism)
+    rates = mechanism.rates(cells if isinstance(levels, tuple) else cells[:, 0])
+    mass = np.exp(-rates[:, None] * distances_of(mechanism))
+    np.fill_diagonal(mass, 0)
+    assert mass.sum(axis=1) == pytest.approx(slip / (1 - slip), rel=1e-12, abs=0)
+    if levels == 2:
+        assert mechanism.epsilon == pytest.approx(math.log((1 - slip) / slip), abs=1e-12)
+
+
+def test_what_falls_outside_a_domain_keeps_its_digits():
+    for levels, rate in itertools.product((2, 3, 10), (0, 0.5, 3, 7.9, 11.7, 60)):
+        mechanism = UniformGeometric(levels, rate)
+        assert (mechanism.channel > 0).all()
+        assert np.abs(mechanism.channel.sum(axis=1) - 1).max() < 1e-15 * levels
+        assert mechanism.epsilon == pytest.approx(brute_force(mechanism), abs=1e-11)
 
 
 def test_the_figures_of_the_chapter():
@@ -254,166 +262,6 @@ def test_moments_are_unbiased_exactly(mechanism):
     assert channel @ products.reshape(len(cells), -1) == pytest.approx(expected, abs=1e-8)
 
 
-class TestReconstruct:
-    rng_codes = default_rng(5).binomial(3, 0.4, (4000, 3)) + default_rng(6).integers(0, 1, (1, 3))
-    mechanism = ComponentWise.from_p_max(RandomizedResponse, (4, 4, 4), 0.5)
-
-    def reports(self):
-        return self.mechanism.sample(self.rng_codes, rng=default_rng(1))
-
-    def test_likelihood_never_falls_and_ends_within_the_gap(self):
-        reports = self.reports()
-        near, nearer = (reconstruct(reports, self.mechanism, gap=gap) for gap in (5.0, 1e-3))
-        assert (np.diff(nearer.log_likelihoods) > -1e-9).all()
-        assert near.iterations < nearer.iterations
-        better = nearer.log_likelihoods[-1] - near.log_likelihoods[-1]
-        assert 0 <= better <= near.gap <= 5.0
-
-    def test_axis_by_axis_is_the_dense_update(self):
-        reports, channel = self.reports(), self.mechanism.channel
-        seen = np.bincount(np.ravel_multi_index(reports.T, (4, 4, 4)), minlength=64) / 4000
-        joint = np.full(64, 1 / 64)
-        for _ in range(20):
-            joint = joint * (channel @ (seen / (joint @ channel)))
-        found = reconstruct(reports, self.mechanism, gap=0.0, most=20)
-        assert found.iterations == 20
-        assert found.joint.ravel() == pytest.approx(joint, abs=1e-12)
-
-    def test_without_noise_it_returns_what_was_reported(self):
-        exact = ComponentWise.from_epsilon(RandomizedResponse, (4, 4, 4), 120.0)
-        codes = self.rng_codes
-        found = reconstruct(codes, exact, gap=1e-9)
-        seen = np.bincount(np.ravel_multi_index(codes.T, (4, 4, 4)), minlength=64)
-        assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
-        assert sorted(map(tuple, found.records())) == sorted(map(tuple, codes))
-
-    @pytest.mark.parametrize("kind", ["response", "geometric"])
-    def test_it_comes_closer_to_the_records_than_the_reports(self, kind):
-        codes = np.repeat(self.rng_codes, 20, axis=0)
-        whole = {
-            "response": RandomizedResponse.from_p_max((4, 4, 4), 0.3),
-            "geometric": Geometric((4, 4, 4), 0.3),
-        }[kind]
-        reports = whole.sample(codes, rng=default_rng(2))
-        shares = [
-            np.bincount(np.ravel_multi_index(c.T, (4, 4, 4)), minlength=64) / len(c)
-            for c in (codes, reports)
-        ]
-        found = reconstruct(reports, whole).joint.ravel()
-        raw = np.abs(shares[1] - shares[0]).sum()
-        assert np.abs(found - shares[0]).sum() < 0.6 * raw  # seeded
-
-    def test_it_is_asked_like_tables(self):
-        found = reconstruct(self.reports(), self.mechanism)
-        assert found.shape((2, 0)) == (4, 4)
-        assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
-        assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
-        assert len(found.records()) == found.n
-
-    def test_ten_thousand_cells(self):
-        levels = (10,) * 4
-        mechanism = ComponentWise.from_epsilon(Geometric, levels, 60.0)
-        codes = default_rng(0).binomial(9, 0.4, (20_000, 4))
-        found = reconstruct(mechanism.sample(codes, rng=default_rng(1)), mechanism, most=200)
-        raw = mechanism.sample(codes, rng=default_rng(1))
-        means = [c.mean(axis=0) for c in (codes, found.records(), raw)]
-        assert np.abs(means[1] - means[0]).max() < np.abs(means[2] - means[0]).max()
-
-
-def normal_data(n=20_000, seed=0):
-    truth = nx.DiGraph([("a", "b"), ("b", "c")])
-    rng = default_rng(seed)
-    a = rng.standard_normal(n)
-    b = a + rng.standard_normal(n)
-    c = b + rng.standard_normal(n)
-    edges = np.linspace(-5, 5, 41)[1:-1]
-    codes = np.column_stack([np.digitize(v, edges) for v in (a, b, c)])
-    return Dataset(codes, {name: list(map(str, range(40))) for name in "abc"}, truth)
-
-
-class TestCorrected:
-    data = normal_data()
-    mechanism = ComponentWise.from_p_max(Geometric, (40, 40, 40), 0.002)
-
-    def test_the_correlation_oracle_sees_through_the_noise_and_the_naive_one_does_not(self):
-        reports = report(self.data, self.mechanism, rng=default_rng(1)).codes
-        naive = search(CorrelationOracle(Moments.of_records(reports), 1e-4), "abc").graph
-        moments = self.mechanism.moments(reports)
-        corrected = search(CorrelationOracle(moments, 1e-4), "abc").graph
-        assert corrected == CPDAG.from_dag(self.data.truth)
-        assert len(naive.skeleton) == 3
-
-    @pytest.mark.parametrize("combined", [False, True])
-    def test_its_null_is_standard_normal(self, combined):
-        # 400 samples with a -> b -> c: Kolmogorov and Smirnov, false alarms below 1e-9
-        levels = (40, 40, 40)
-        make = RandomizedResponse.from_p_max if combined else ComponentWise.from_p_max
-        kind = () if combined else (RandomizedResponse,)
-        mechanism, rng = make(*kind, levels, 0.3), default_rng(3)
-        found = []
-        for run in range(400):
-            reports = report(normal_data(1000, run), mechanism, rng=rng).codes
-            found.append(CorrelationOracle(mechanism.moments(reports)).statistic(0, 2, (1,)))
-        assert stats.kstest(found, "norm").pvalue > 1e-9
-        assert 0.8 < np.std(found) < 1.25
-
-    def test_without_noise_it_is_the_partial_correlation_test(self):
-        oracle = CorrelationOracle(Moments.of_records(self.data.codes))
-        precision = np.linalg.inv(np.cov(self.data.codes.T.astype(float)))
-        r = -precision[0, 1] / math.sqrt(precision[0, 0] * precision[1, 1])
-        z = oracle.statistic(0, 1, (2,))
-        fisher = math.atanh(r) * math.sqrt(self.data.n - 4)
-        assert 0.7 * fisher < z < fisher  # same sign and size; its error is not that of the null
-        weak = oracle.statistic(0, 2, (1,))
-        r = -precision[0, 2] / math.sqrt(precision[0, 0] * precision[2, 2])
-        assert weak == pytest.approx(math.atanh(r) * math.sqrt(self.data.n - 4), abs=0.1)
-
-    def test_sheppards_correction_gives_back_the_variance_of_a_smooth_density(self):
-        values = default_rng(0).normal(size=(200_000, 2)) * 0.8 + 5
-        found = Moments.of_records(np.floor(values)).without_bins().covariance
-        assert np.diag(found) == pytest.approx(np.full(2, 0.64), abs=0.015)  # 7 deviations
-
-    def test_a_covariance_with_negative_eigenvalues_gives_an_answer(self):
-        noisy = ComponentWise.from_epsilon(RandomizedResponse, (40, 40, 40), 0.3)
-        moments = noisy.moments(report(normal_data(50), noisy, rng=default_rng(2)).codes)
-        assert np.linalg.eigvalsh(moments.covariance).min() < 0
-        assert math.isfinite(CorrelationOracle(moments).statistic(0, 1, (2,)))
-
-    @pytest.mark.parametrize("combined", [False, True])
-    def test_tables_are_unbiased_where_nothing_is_clipped(self, combined):
-        codes = np.repeat(list(itertools.product(range(2), range(3))), 5000, axis=0)
-        data = Dataset(codes, {"a": ["0", "1"], "b": ["0", "1", "2"]})
-        mechanism = (
-            RandomizedResponse((2, 3), 3.0)
-            if combined
-            else ComponentWise.from_epsilon(RandomizedResponse, (2, 3), 3.0)
-        )
-        reports = report(data, mechanism, rng=default_rng(0))
-        counts = CorrectedTables(reports, mechanism).counts([1, 0])
-        assert np.abs(counts - 5000).max() < 600  # 7 deviations are about 560
-        assert CorrectedTables(reports, mechanism).shape([1, 0]) == (3, 2)
-
-    def test_tables_fit_into_an_oracle(self):
-        data = Dataset(self.data.codes // 10, {name: list("0123") for name in "abc"})
-        mechanism = ComponentWise.from_p_max(RandomizedResponse, (4, 4, 4), 0.6)
-        tables = CorrectedTables(report(data, mechanism, rng=default_rng(1)), mechanism)
-        oracle = PlainOracle(tables, ChiSquared(1e-3))
-        assert not oracle.separates(0, 1, ())
-
-
-def test_a_synthetic_network_is_found_better_with_the_correction():
-    # seeded regression: 10 variables, 20,000 records
-    sem = random_sem(10, 13, rng=default_rng(0))
-    data = sem.sample(20_000, rng=default_rng(1)).binned(20)
-    mechanism = ComponentWise.from_p_max(Geometric, data.cardinalities, 0.01)
-    reports = report(data, mechanism, rng=default_rng(2)).codes
-    found = [
-        search(CorrelationOracle(m, 0.01), data.variables).graph.shd(data.truth)
-        for m in (Moments.of_records(reports), mechanism.moments(reports))
-    ]
-    assert found[1] < found[0]
-
-
 def test_seeded_regression():
     codes = np.array([0, 2, 4])
     one = [kind.from_p_max(5, 0.4).sample(codes, rng=default_rng(7)).tolist() for kind in KINDS]
@@ -498,13 +346,6 @@ class TestBadInput:
             silent.moments(np.zeros((2, 2), int))
         with pytest.raises(ValueError, match="raise epsilon or p_max"):
             RandomizedResponse((3, 3), 0.0).inverse(np.ones((3, 3)))
-
-    def test_reconstruction(self):
-        mechanism = ComponentWise.from_epsilon(RandomizedResponse, (10,) * 7, 1.0)
-        with pytest.raises(ValueError, match="leave variables out"):
-            reconstruct(np.zeros((5, 7), int), mechanism)
-        with pytest.raises(ValueError, match="at least one report"):
-            reconstruct(np.zeros((0, 3), int), TestReconstruct.mechanism)
 
     def test_a_mechanism_for_other_levels(self):
         data = Dataset([[0, 2]], {"a": ["0", "1"], "b": ["0", "1", "2"]})

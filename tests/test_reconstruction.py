@@ -1,0 +1,113 @@
+"""What reports tell about distributions and tables of the records."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+from dpcgd import Dataset
+from dpcgd.geometric import Geometric
+from dpcgd.local import ComponentWise, RandomizedResponse, report
+from dpcgd.reconstruction import CorrectedTables, reconstruct
+from dpcgd.sieve import PlainOracle
+from dpcgd.statistics import ChiSquared, KendallZ
+
+
+class TestReconstruct:
+    rng_codes = default_rng(5).binomial(3, 0.4, (4000, 3)) + default_rng(6).integers(0, 1, (1, 3))
+    mechanism = ComponentWise.from_p_max(RandomizedResponse, (4, 4, 4), 0.5)
+
+    def reports(self):
+        return self.mechanism.sample(self.rng_codes, rng=default_rng(1))
+
+    def test_likelihood_never_falls_and_ends_within_the_gap(self):
+        reports = self.reports()
+        near, nearer = (reconstruct(reports, self.mechanism, gap=gap) for gap in (5.0, 1e-3))
+        assert (np.diff(nearer.log_likelihoods) > -1e-9).all()
+        assert near.iterations < nearer.iterations
+        better = nearer.log_likelihoods[-1] - near.log_likelihoods[-1]
+        assert 0 <= better <= near.gap <= 5.0
+
+    def test_axis_by_axis_is_the_dense_update(self):
+        reports, channel = self.reports(), self.mechanism.channel
+        seen = np.bincount(np.ravel_multi_index(reports.T, (4, 4, 4)), minlength=64) / 4000
+        joint = np.full(64, 1 / 64)
+        for _ in range(20):
+            joint = joint * (channel @ (seen / (joint @ channel)))
+        found = reconstruct(reports, self.mechanism, gap=0.0, most=20)
+        assert found.iterations == 20
+        assert found.joint.ravel() == pytest.approx(joint, abs=1e-12)
+
+    def test_without_noise_it_returns_what_was_reported(self):
+        exact = ComponentWise.from_epsilon(RandomizedResponse, (4, 4, 4), 120.0)
+        codes = self.rng_codes
+        found = reconstruct(codes, exact, gap=1e-9)
+        seen = np.bincount(np.ravel_multi_index(codes.T, (4, 4, 4)), minlength=64)
+        assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
+        assert sorted(map(tuple, found.records())) == sorted(map(tuple, codes))
+
+    @pytest.mark.parametrize("kind", ["response", "geometric"])
+    def test_it_comes_closer_to_the_records_than_the_reports(self, kind):
+        codes = np.repeat(self.rng_codes, 20, axis=0)
+        whole = {
+            "response": RandomizedResponse.from_p_max((4, 4, 4), 0.3),
+            "geometric": Geometric((4, 4, 4), 0.3),
+        }[kind]
+        reports = whole.sample(codes, rng=default_rng(2))
+        shares = [
+            np.bincount(np.ravel_multi_index(c.T, (4, 4, 4)), minlength=64) / len(c)
+            for c in (codes, reports)
+        ]
+        found = reconstruct(reports, whole).joint.ravel()
+        raw = np.abs(shares[1] - shares[0]).sum()
+        assert np.abs(found - shares[0]).sum() < 0.6 * raw  # seeded
+
+    def test_it_is_asked_like_tables(self):
+        found = reconstruct(self.reports(), self.mechanism)
+        assert found.shape((2, 0)) == (4, 4)
+        assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
+        assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
+        assert len(found.records()) == found.n
+
+    def test_ten_thousand_cells(self):
+        levels = (10,) * 4
+        mechanism = ComponentWise.from_epsilon(Geometric, levels, 60.0)
+        codes = default_rng(0).binomial(9, 0.4, (20_000, 4))
+        found = reconstruct(mechanism.sample(codes, rng=default_rng(1)), mechanism, most=200)
+        raw = mechanism.sample(codes, rng=default_rng(1))
+        means = [c.mean(axis=0) for c in (codes, found.records(), raw)]
+        assert np.abs(means[1] - means[0]).max() < np.abs(means[2] - means[0]).max()
+
+
+@pytest.mark.parametrize("combined", [False, True])
+def test_tables_are_unbiased_where_nothing_is_clipped(combined):
+    codes = np.repeat(list(itertools.product(range(2), range(3))), 5000, axis=0)
+    data = Dataset(codes, {"a": ["0", "1"], "b": ["0", "1", "2"]})
+    mechanism = (
+        RandomizedResponse((2, 3), 3.0)
+        if combined
+        else ComponentWise.from_epsilon(RandomizedResponse, (2, 3), 3.0)
+    )
+    reports = report(data, mechanism, rng=default_rng(0))
+    counts = CorrectedTables(reports, mechanism).counts([1, 0])
+    assert np.abs(counts - 5000).max() < 600  # 7 deviations are about 560
+    assert CorrectedTables(reports, mechanism).shape([1, 0]) == (3, 2)
+
+
+def test_tables_fit_into_an_oracle():
+    first = default_rng(0).integers(0, 4, 20_000)
+    second = np.minimum(first + default_rng(1).integers(0, 2, 20_000), 3)
+    data = Dataset(np.column_stack([first, second]), {name: list("0123") for name in "ab"})
+    mechanism = ComponentWise.from_p_max(RandomizedResponse, (4, 4), 0.6)
+    tables = CorrectedTables(report(data, mechanism, rng=default_rng(1)), mechanism)
+    oracle = PlainOracle(tables, ChiSquared(1e-3))
+    assert not oracle.separates(0, 1, ())
+
+
+def test_too_many_cells_and_no_reports_are_refused():
+    mechanism = ComponentWise.from_epsilon(RandomizedResponse, (10,) * 7, 1.0)
+    with pytest.raises(ValueError, match="leave variables out"):
+        reconstruct(np.zeros((5, 7), int), mechanism)
+    with pytest.raises(ValueError, match="at least one report"):
+        reconstruct(np.zeros((0, 3), int), TestReconstruct.mechanism)
