@@ -15,7 +15,6 @@ from dpcgd.notears import (
     FLOOR,
     L1,
     THRESHOLD,
-    _multiplier,
     acyclicity,
     check_settings,
     divisors_of,
@@ -24,7 +23,15 @@ from dpcgd.notears import (
     release_of,
     squares_known,
 )
-from dpcgd.privacy import Budget, Event, Ledger, Spent, gaussian_multiplier
+from dpcgd.privacy import (
+    Budget,
+    Event,
+    GaussianFilter,
+    Ledger,
+    Spent,
+    gaussian_multiplier,
+    multiplier_of_rho,
+)
 from dpcgd.schedules import Schedule, uniform
 from dpcgd.search import Release
 from dpcgd.sieve import open_run
@@ -246,7 +253,7 @@ def noleaks(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian mechanisms through
-    a zCDP filter, a first one for means and variances and one a step. Chapter 07. None with
+    one filter, a first one for means and variances and one a step. Chapter 07. None with
     ``published=True``.
 
     Notes
@@ -267,7 +274,7 @@ def noleaks(
     clip = (1.0 if published else 2 * data.d) if clip is None else clip
     if steps < 1 or not clip > 0:
         raise ValueError(f"steps must be at least 1 and clip above 0, not {steps} and {clip}")
-    account, noise = open_run(data, epsilon, delta, rng, secure, published)
+    account, noise = open_run(data, epsilon, delta, rng, secure, published, GaussianFilter)
     shares = np.asarray(schedule(epsilon, steps), float)
     if shares.shape != (steps,) or not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError(f"a schedule must give each of the {steps} steps an epsilon above 0")
@@ -312,7 +319,7 @@ def _distinct(data: Dataset | Measurements) -> tuple[np.ndarray, np.ndarray]:
 def _for_shares(rho: float, shares: np.ndarray) -> Iterator[float]:
     """Noise multipliers of steps that share a rho in proportion to the squares of their shares."""
     parts = np.square(np.asarray(shares, float) / np.max(shares))
-    return map(_multiplier, rho * parts / parts.sum())
+    return map(multiplier_of_rho, rho * parts / parts.sum())
 
 
 def _for_pairs(epsilons: np.ndarray, delta: float) -> Iterator[float]:
@@ -328,7 +335,7 @@ def _means(rows, times) -> np.ndarray:
 def _released_scale(rows, times, data, account, noise) -> tuple[np.ndarray, np.ndarray]:
     """Noisy means and variances of the columns; they move by at most 2 sqrt(d) / n (chapter 07)."""
     sensitivity = 2 * math.sqrt(data.d) / data.n
-    multiplier = _multiplier(account.share(SCALING))
+    multiplier = multiplier_of_rho(account.share(SCALING))
     noisy = gaussian(
         lambda: _means(rows, times),
         sensitivity=sensitivity,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcgd.mechanisms import Account, Noise, gaussian
-from dpcgd.privacy import BudgetSpent
+from dpcgd.privacy import BudgetSpent, multiplier_of_rho
 from dpcgd.tables import Tables
 
 __all__ = [
@@ -260,7 +260,7 @@ class MeasuredMarginals(Marginals):
     def _release(self, subsets, sensitivity, rho):
         if sensitivity == 0:  # no contrasts, nothing to tell
             return self._keep(subsets, np.empty(0), 0.0)
-        multiplier = 1 / math.sqrt(2 * rho)
+        multiplier = multiplier_of_rho(rho)
         noisy = gaussian(
             lambda: self._exactly(subsets),
             sensitivity=sensitivity,

@@ -12,7 +12,7 @@ from dpcgd.datasets import Dataset
 from dpcgd.graphs import CPDAG
 from dpcgd.measurements import Measurements
 from dpcgd.mechanisms import gaussian
-from dpcgd.privacy import Ledger, Spent
+from dpcgd.privacy import GaussianFilter, Ledger, Spent, multiplier_of_rho
 from dpcgd.search import Release
 from dpcgd.sieve import open_run
 from dpcgd.statistics import second_moments, second_moments_sensitivity
@@ -330,7 +330,7 @@ def gram_notears(
     bound = full if row_norm is None else row_norm
     if not bound > 0:
         raise ValueError(f"row_norm must be above 0, not {row_norm}")
-    account, noise = open_run(data, epsilon, delta, rng, secure)
+    account, noise = open_run(data, epsilon, delta, rng, secure, filter_kind=GaussianFilter)
     moments, deviation = _released_moments(data, bound, account, noise)
     if bound >= full:  # no row was shortened
         known = 1 + np.flatnonzero(squares_known(data))
@@ -343,7 +343,7 @@ def _released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
     """Noisy second moments, symmetric, and the deviation of their noise."""
     upper = tuple(part[1:] for part in np.triu_indices(data.d + 1))  # the corner is 1
     sensitivity = second_moments_sensitivity(data.n, data.d, bound=bound)
-    multiplier = _multiplier(account.rho)
+    multiplier = multiplier_of_rho(account.rho)
     noisy = gaussian(
         lambda: second_moments(measured(data).scaled, bound=bound)[upper],
         sensitivity=sensitivity,
@@ -355,11 +355,6 @@ def _released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
     moments[upper] = noisy
     moments.T[upper] = noisy
     return moments, multiplier * sensitivity
-
-
-def _multiplier(rho: float) -> float:
-    """Of a Gaussian mechanism that costs a rho, or just less, for rounding."""
-    return math.sqrt(0.5 / rho) * (1 + 1e-9)
 
 
 def _fitted(moments, deviation, data, l1, standardized) -> np.ndarray:

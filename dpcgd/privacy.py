@@ -29,6 +29,7 @@ __all__ = [
     "epsilon_of_rho",
     "gaussian_delta",
     "gaussian_multiplier",
+    "multiplier_of_rho",
     "rho_of_budget",
     "zcdp_rho",
 ]
@@ -168,6 +169,17 @@ def zcdp_rho(event: Event) -> float:
     if isinstance(event, GaussianEvent):
         return 0.5 / value / value
     return value**2 / (8 if isinstance(event, BoundedRangeEvent) else 2)
+
+
+def multiplier_of_rho(rho: float) -> float:
+    """Noise multiplier of a Gaussian mechanism that costs a rho, or just less, for rounding.
+
+    Examples
+    --------
+    >>> round(multiplier_of_rho(0.02), 6)
+    5.0
+    """
+    return math.sqrt(0.5 / rho) * (1 + 1e-9)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:

@@ -62,7 +62,7 @@ def shares(d: int) -> tuple[float, float]:
     """
     triple = (1 - PAIRS) / (TRIPLES * d)
     pairs = 1 - triple * min(TRIPLES * d, math.comb(d, 3))
-    return pairs * (1 - 1e-9), triple  # rounding never in our favour
+    return pairs, triple
 
 
 @dataclass
@@ -270,7 +270,7 @@ def _measure_families(marginals, dag, account, price):
     triples = {tuple(sorted(at[name] for name in family)) for family in families}
     wanted = sorted(triples - set(marginals.released))[: int(account.remaining / price)]
     for left, triple in zip(range(len(wanted), 0, -1), wanted, strict=True):
-        marginals.measure(triple, account.remaining * (1 - 1e-9) / left)
+        marginals.measure(triple, account.share(1 / left))
 
 
 def _check(data, max_order, rho):

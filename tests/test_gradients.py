@@ -15,7 +15,7 @@ from dpcgd.audit import empirical_epsilon
 from dpcgd.gradients import clipped_gradient, descend, noleaks, published_gradient
 from dpcgd.measurements import Measurements
 from dpcgd.notears import acyclic_graph, fit, squared_loss
-from dpcgd.privacy import Filter, GaussianEvent, gaussian_multiplier, zcdp_rho
+from dpcgd.privacy import GaussianEvent, GaussianFilter, gaussian_multiplier, zcdp_rho
 from dpcgd.schedules import additive, exponential, multiplicative, rising, uniform
 from dpcgd.sems import random_sem
 
@@ -35,7 +35,7 @@ def test_descend_with_exact_gradients_agrees_with_fit():
 @seeded
 @given(epsilon=st.floats(1e-3, 100), steps=st.integers(1, 300))
 def test_no_schedule_overspends_or_is_refused(schedule, epsilon, steps):
-    account = Filter(Budget(epsilon, 1e-6))
+    account = GaussianFilter(Budget(epsilon, 1e-6))
     shares = schedule(epsilon, steps)
     prices = [zcdp_rho(GaussianEvent("Gaussian", s)) for s in module._for_shares(0.9, shares)]
     assert np.asarray(prices) == pytest.approx(0.9 * shares**2 / (shares**2).sum(), rel=1e-6)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.random import default_rng
 import dpcgd.gradients
 import dpcgd.notears as module
 from dpcgd import Budget, load
-from dpcgd.audit import Witness, empirical_epsilon
+from dpcgd.audit import empirical_epsilon
 from dpcgd.gradients import noleaks
 from dpcgd.measurements import Measurements
 from dpcgd.mechanisms import SeededNoise
@@ -26,7 +27,7 @@ from dpcgd.notears import (
     notears,
     squared_loss,
 )
-from dpcgd.privacy import Filter
+from dpcgd.privacy import GaussianFilter
 from dpcgd.sems import LinearSEM, random_sem
 
 FILES = [module, dpcgd.gradients]
@@ -168,56 +169,19 @@ def test_the_released_moments_are_as_private_as_they_say():
     exact = lambda data: module.second_moments(data.scaled, bound=9.0)[upper]  # noqa: E731
     worst = apart(pair, exact)
 
-    def projected(data, epsilon=1.0):
-        account = Filter(Budget(epsilon, 1e-6))
-        moments, _ = module._released_moments(data, math.sqrt(3), account, SeededNoise(rng))
+    def projected(wrong, data):
+        class Narrow(SeededNoise):
+            def gaussian(self, value, scale):
+                return super().gaussian(value, wrong * scale)
+
+        account = GaussianFilter(Budget(2.0, 0.1))
+        moments, _ = module._released_moments(data, math.sqrt(3), account, Narrow(rng))
         return float(moments[upper] @ worst)
 
-    found = empirical_epsilon(projected, *pair, delta=1e-6, trials=20_000)
-    assert found <= 1.0, "false alarms below 1e-9"
-    loud = empirical_epsilon(lambda data: projected(data, 20.0), *pair, delta=1e-6, trials=2_000)
-    assert loud > 1.0, "the audit would have noticed"
-
-
-@pytest.fixture
-def witnesses(monkeypatch):
-    seen, opened = [], module.open_run
-
-    def watched(*how):
-        account, noise = opened(*how)
-        seen.append(Witness(account, noise))
-        return seen[-1], seen[-1]
-
-    for file in FILES:
-        monkeypatch.setattr(file, "open_run", watched)
-    return seen
-
-
-@pytest.mark.parametrize("run", [gram_notears, noleaks])
-def test_all_noise_is_paid_for(run, witnesses):
-    data = load("cancer", n=500, rng=default_rng(0))
-    run(data, epsilon=1.0, rng=default_rng(1))
-    assert [witness.unpaid for witness in witnesses] == [[]]
-
-
-@pytest.mark.parametrize("run", [gram_notears, noleaks])
-def test_records_are_looked_at_only_through_a_mechanism(run, monkeypatch):
-    """With the same answers from its mechanisms a run returns the same, whatever the data."""
-    answers = {}
-
-    def recorded(query, **how):
-        return answers.setdefault(len(answers), module_gaussian(query, **how))
-
-    module_gaussian = module.gaussian
-    for file in FILES:
-        monkeypatch.setattr(file, "gaussian", recorded)
-    data = load("asia", n=500, rng=default_rng(0))
-    first = run(data, epsilon=1.0, rng=default_rng(1))
-    replay = iter(list(answers.values()))
-    for file in FILES:
-        monkeypatch.setattr(file, "gaussian", lambda query, **how: next(replay))
-    again = run(load("asia", n=500, rng=default_rng(9)), epsilon=1.0, rng=default_rng(2))
-    assert again.graph == first.graph
+    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
+    for wrong, holds in ((1.0, True), (0.5, False)):
+        shown = empirical_epsilon(partial(projected, wrong), *pair, delta=0.1, trials=5000)
+        assert (shown <= 2.0) == holds
 
 
 def plain_gram(data, epsilon, rng):
@@ -225,7 +189,7 @@ def plain_gram(data, epsilon, rng):
     x = 2.0 * data.codes - 1
     n, d = x.shape
     u = np.column_stack([np.ones(n), x])
-    rho = Filter(Budget(epsilon, 1e-6)).rho
+    rho = GaussianFilter(Budget(epsilon, 1e-6)).rho
     deviation = (1 + d) / n / math.sqrt(2 * rho) * (1 + 1e-9)
     noisy = u.T @ u / n
     places = [(i, j) for i in range(d + 1) for j in range(i, d + 1)][1:]
@@ -237,7 +201,7 @@ def plain_gram(data, epsilon, rng):
 
 def test_released_moments_against_a_plain_version():
     data = load("cancer", n=5000, rng=default_rng(0))
-    account = Filter(Budget(1.0, 1e-6))
+    account = GaussianFilter(Budget(1.0, 1e-6))
     found, deviation = module._released_moments(
         data, math.sqrt(data.d), account, SeededNoise(default_rng(7))
     )
@@ -279,9 +243,9 @@ def test_original_units_tell_directions_and_a_common_unit_does_not_matter():
 
 def test_short_rows_need_less_noise_and_have_no_known_squares():
     data = load("sachs", n=1000, rng=default_rng(0))
-    account = Filter(Budget(1.0, 1e-6))
+    account = GaussianFilter(Budget(1.0, 1e-6))
     _, full = module._released_moments(data, math.sqrt(11), account, SeededNoise(default_rng(1)))
-    account = Filter(Budget(1.0, 1e-6))
+    account = GaussianFilter(Budget(1.0, 1e-6))
     _, short = module._released_moments(data, 1.0, account, SeededNoise(default_rng(1)))
     assert short < full
     assert gram_notears(data, epsilon=1.0, row_norm=1.0, rng=default_rng(1)).guarantee == "proved"
