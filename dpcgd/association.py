@@ -193,7 +193,7 @@ class _Design:
     def _within(self, x) -> np.ndarray:
         table = self.marginals.table(x, *self.given).reshape(self.marginals.levels[x], -1)
         table = table / table.sum(axis=0)
-        return np.stack([covariance_of_contrasts(p, self.marginals.levels[x]) for p in table.T])
+        return covariance_of_contrasts(table.T, self.marginals.levels[x])
 
     def average(self, to_x, to_y, products) -> np.ndarray:
         """Average conditional covariance; the mean products are those of the two variables."""

@@ -131,7 +131,7 @@ class Marginals:
     ----------
     n, levels, released
     derived : dict
-        What has been worked out from the releases, until there is a new one.
+        What has been worked out from the releases, until one of them is made more precise.
 
     Privacy
     -------
@@ -177,12 +177,14 @@ class Marginals:
         KeyError
             If one of their single or pair interactions has not been released.
         """
-        if variables not in self.derived:
-            raw = sum(self._part(s, variables) for s in subsets_of(variables) if self._has(s))
+        parts = [subset for subset in subsets_of(variables) if self._has(subset)]
+        key = "table", variables, len(parts)
+        if key not in self.derived:
+            raw = sum(self._part(subset, variables) for subset in parts)
             least = max([1 / self.n, *(self.released[(v,)].deviation for v in variables)])
             raw = np.maximum(raw, least / raw.size)
-            self.derived[variables] = raw / raw.sum()
-        return self.derived[variables]
+            self.derived[key] = raw / raw.sum()
+        return self.derived[key]
 
     def _has(self, subset) -> bool:
         return len(subset) < 3 or tuple(sorted(subset)) in self.released
@@ -283,9 +285,10 @@ class MeasuredMarginals(Marginals):
         parts = np.split(values, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         for subset, shape, part in zip(subsets, shapes, parts, strict=True):
             moment = Moment(part.reshape(shape) / self.n, deviation / self.n)
-            known = self.released.get(subset)
-            self.released[subset] = known.combined(moment) if known else moment
-        self.derived.clear()
+            if subset in self.released:
+                moment = self.released[subset].combined(moment)
+                self.derived.clear()
+            self.released[subset] = moment
 
     def without_data(self) -> Marginals:
         """What has been released, and nothing else."""
@@ -315,7 +318,8 @@ def _along_axes(array, matrices) -> np.ndarray:
 
 
 def covariance_of_contrasts(probabilities: np.ndarray, levels: int) -> np.ndarray:
-    """Covariance matrix of the contrasts of a variable with these level probabilities."""
+    """Covariance matrix of a variable's contrasts, for each row of level probabilities."""
     columns = contrasts(levels)
+    products = columns[:, :, None] * columns[:, None, :]
     mean = probabilities @ columns
-    return (columns * probabilities[:, None]).T @ columns - np.outer(mean, mean)
+    return np.tensordot(probabilities, products, 1) - mean[..., :, None] * mean[..., None, :]

@@ -489,8 +489,8 @@ class GaussianFilter(Filter):
     Privacy
     -------
     Whatever Gaussian mechanisms run through it, chosen however adaptively, satisfy every (epsilon,
-    delta) that one Gaussian mechanism of their rho in all satisfies (Smith and Thakurta 2022;
-    Koskela et al. 2022). Chapter 02.
+    delta) that one Gaussian mechanism of their rho in all satisfies (Smith and Thakurta 2022).
+    Chapter 02.
 
     Examples
     --------
