@@ -216,7 +216,7 @@ class MeasuredMarginals(Marginals):
     ----------
     tables : Tables
     account, noise
-        What pays and where the noise comes from.
+        What pays, and knows what is left, and where the noise comes from.
 
     Privacy
     -------
@@ -225,7 +225,8 @@ class MeasuredMarginals(Marginals):
 
     def __init__(self, tables: Tables, account: Account, noise: Noise):
         super().__init__(tables.n, tables.levels)
-        self._tables, self._account, self._noise = tables, account, noise
+        self.account = account
+        self._tables, self._noise = tables, noise
 
     def measure_pairs(self, rho: float):
         """Release every single variable's and every pair's interaction, for rho in all."""
@@ -267,7 +268,7 @@ class MeasuredMarginals(Marginals):
             lambda: self._exactly(subsets),
             sensitivity=sensitivity,
             noise_multiplier=multiplier,
-            account=self._account,
+            account=self.account,
             noise=self._noise,
         )
         return self._keep(subsets, noisy, multiplier * sensitivity)

@@ -11,7 +11,7 @@ from dpcgd.association import association
 from dpcgd.dags import consistent_extension
 from dpcgd.datasets import Dataset
 from dpcgd.marginals import Marginals, MeasuredMarginals, Subset, pairs_sensitivity
-from dpcgd.privacy import BudgetSpent, Filter, GaussianFilter
+from dpcgd.privacy import BudgetSpent, GaussianFilter
 from dpcgd.search import Found, Knowledge, Release, search
 from dpcgd.sieve import open_run
 from dpcgd.tables import Tables
@@ -77,8 +77,8 @@ class TableOracle:
         Level of each test.
     price : float
         Rho of a triple.
-    determined, explained, most_noise : float
-        See :data:`DETERMINED`, :data:`EXPLAINED` and :data:`MOST_NOISE`.
+    determined, explained, most_noise, doubt : float
+        See :data:`DETERMINED`, :data:`EXPLAINED`, :data:`MOST_NOISE` and :data:`DOUBT`.
 
     Attributes
     ----------
@@ -92,6 +92,7 @@ class TableOracle:
     determined: float = DETERMINED
     explained: float = EXPLAINED
     most_noise: float = MOST_NOISE
+    doubt: float = DOUBT
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
@@ -109,7 +110,7 @@ class TableOracle:
 
     def in_doubt(self) -> list[Subset]:
         """Pairs that a more precise measurement may well join or part."""
-        low, high = self.alpha / DOUBT, self.alpha * DOUBT
+        low, high = self.alpha / self.doubt, self.alpha * self.doubt
         return sorted(pair for pair, p in self.largest.items() if low < p < high)
 
     def _too_noisy(self, given) -> bool:
@@ -137,7 +138,6 @@ class TableOracle:
 def search_again(
     oracle: TableOracle,
     variables: Sequence[str],
-    account: Filter,
     *,
     looks: Sequence[float] = LOOKS,
     max_order: int = 2,
@@ -150,8 +150,6 @@ def search_again(
     oracle : TableOracle
         On marginals that a run measures.
     variables : sequence of str
-    account : Filter
-        Of that run.
     looks : sequence of float
         For each look, its share of what is left by then.
     max_order, knowledge
@@ -169,7 +167,7 @@ def search_again(
     found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     for share in looks:
         if pairs := oracle.in_doubt():
-            oracle.marginals.measure_again(pairs, account.share(share))
+            oracle.marginals.measure_again(pairs, oracle.marginals.account.share(share))
         oracle.largest.clear()
         found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     return found
@@ -248,8 +246,8 @@ def table_pc(
     marginals = MeasuredMarginals(Tables(data), account, noise)
     marginals.measure_pairs(for_pairs * account.rho)
     oracle = TableOracle(marginals, alpha, for_triple * account.rho)
-    found = search_again(oracle, data.variables, account, max_order=max_order, knowledge=knowledge)
-    _measure_families(marginals, consistent_extension(found.graph), account, oracle.price)
+    found = search_again(oracle, data.variables, max_order=max_order, knowledge=knowledge)
+    _measure_families(marginals, consistent_extension(found.graph), oracle.price)
     seconds = None if secure else time.perf_counter() - started
     return TableRelease(
         **vars(found),
@@ -260,12 +258,12 @@ def table_pc(
     )
 
 
-def _measure_families(marginals, dag, account, price):
+def _measure_families(marginals, dag, price):
     """Spend what the search has left on the triples of a variable and its only two parents.
 
     As many as can be had for the usual price, and all of it for them.
     """
-    at = {name: i for i, name in enumerate(dag)}
+    at, account = {name: i for i, name in enumerate(dag)}, marginals.account
     families = [(name, *dag.predecessors(name)) for name in dag if dag.in_degree(name) == 2]
     triples = {tuple(sorted(at[name] for name in family)) for family in families}
     wanted = sorted(triples - set(marginals.released))[: int(account.remaining / price)]

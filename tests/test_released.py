@@ -56,7 +56,7 @@ def test_runs_pay_for_all_noise(name):
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
     witness = Witness(GaussianFilter(Budget(1.0, 1e-6)), SeededNoise(default_rng(1)))
     oracle = oracle_of(data, witness, witness)
-    assert search_again(oracle, data.variables, witness).graph == release.graph
+    assert search_again(oracle, data.variables).graph == release.graph
     assert witness.unpaid == []
 
 
@@ -93,7 +93,7 @@ def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
             super().measure_again(pairs, rho)
 
     oracle.marginals.__class__ = Watched
-    search_again(oracle, data.variables, account, looks=(0.5,))
+    search_again(oracle, data.variables, looks=(0.5,))
     ((before, rho),) = left
     assert rho == pytest.approx(before / 2)
     told = oracle.marginals.released
