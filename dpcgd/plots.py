@@ -1,34 +1,27 @@
-"""Pictures for the chapters. Only notebooks import this: it needs matplotlib, an extra.
+"""Charts for the chapters. Only notebooks import this: it needs matplotlib, an extra.
 
 Every function returns a closed matplotlib Figure: a notebook shows it where the text wants it.
-Colours are Okabe and Ito's, which colour-blind readers can tell apart, and no figure relies on
-colour alone.
 """
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from functools import wraps
 
 import matplotlib.pyplot as plt
-import networkx as nx
 import numpy as np
 import pandas as pd
-from matplotlib.lines import Line2D
-from matplotlib.patches import ConnectionPatch, FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import ConnectionPatch
 
-from dpcgd.graphs import CPDAG
+from dpcgd.style import BLACK, BLUE, GREY, PURPLE, SERIES, VERMILLION, styled
 
 __all__ = [
     "accountants",
     "curves",
-    "draw_graph",
     "error_curves",
     "f1_by_epsilon",
     "f1_by_system",
     "greedy_and_true",
     "intervals",
-    "layered_positions",
     "leaky_fraction",
     "loss_by_hits",
     "margins",
@@ -40,265 +33,8 @@ __all__ = [
     "turning_test",
 ]
 
-BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
-VERMILLION, GREEN, PURPLE = "#D55E00", "#009E73", "#CC79A7"
-SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
-"""Colour, line style and marker of the first, second, ... series of a figure."""
 
-EDGES = {
-    "same": dict(color=BLACK, linewidth=1.3, linestyle="-"),
-    "extra": dict(color=VERMILLION, linewidth=3.2, linestyle="-"),
-    "turned": dict(color=BLUE, linewidth=2.2, linestyle=(0, (4, 1, 1, 1))),
-    "missing": dict(color=GREY, linewidth=1.3, linestyle=(0, (3, 3))),
-}
-STYLE = {
-    "font.size": 10,
-    "figure.dpi": 140,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10.5,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-}
-ROW, HEIGHT = 0.82, 0.32
-"""Inches between two layers of a drawn graph, and the height of a node."""
-
-
-def _styled(draw):
-    """Draw in the book's style and close the figure, which a notebook would show at once."""
-
-    @wraps(draw)
-    def drawn(*args, **kwargs):
-        with plt.rc_context(STYLE):
-            figure = draw(*args, **kwargs)
-        plt.close(figure)
-        return figure
-
-    return drawn
-
-
-@_styled
-def draw_graph(
-    graphs: "nx.DiGraph | CPDAG | Mapping[str, nx.DiGraph | CPDAG]",
-    *,
-    reference: "nx.DiGraph | CPDAG | None" = None,
-    positions: Mapping[str, tuple[float, float]] | None = None,
-    confidence: Mapping[frozenset[str], float] | None = None,
-) -> plt.Figure:
-    """Draw causal graphs side by side, each variable at the same place, causes above effects.
-
-    Parameters
-    ----------
-    graphs : networkx.DiGraph, CPDAG, or mapping of str to either
-        The keys of a mapping become titles. A pair of opposite arcs is drawn as one plain line.
-    reference : networkx.DiGraph or CPDAG, optional
-        Edges that differ from it are marked: missing ones dashed and grey, extra ones thick and
-        vermillion, those that point otherwise dash-dotted and blue. A DAG stands for its completed
-        form, as in the scores of `CPDAG`.
-    positions : mapping of str to (column, layer), optional
-        Where each variable stands; :func:`layered_positions` of the reference, or of the first
-        graph, unless given.
-    confidence : mapping of frozenset to float, optional
-        From a joined pair to a number up to 1, shown as the width of its line.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> truth = nx.DiGraph([("smoke", "lung"), ("smoke", "bronc")])
-    >>> figure = draw_graph({"truth": truth, "class": CPDAG.from_dag(truth)})
-    >>> [axes.get_title() for axes in figure.axes]
-    ['truth', 'class']
-    """
-    graphs = dict(graphs) if isinstance(graphs, Mapping) else {"": graphs}
-    places = positions or layered_positions(
-        next(iter(graphs.values())) if reference is None else reference
-    )
-    spacing = max(0.8, max(map(_width, places)) + 0.24)
-    places = {name: (x * spacing, -y * ROW) for name, (x, y) in places.items()}
-    margin = np.array([spacing / 2, 0.26])
-    low, high = np.min(list(places.values()), 0) - margin, np.max(list(places.values()), 0) + margin
-    wide, tall = high - low
-    foot, title_height = (0.0 if reference is None else 0.34), 0.28
-    total = tall + foot + title_height
-    figure, row = plt.subplots(1, len(graphs), figsize=(wide * len(graphs), total), squeeze=False)
-    kinds = set()
-    for axes, (title, graph) in zip(row[0], graphs.items(), strict=True):
-        axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        axes.set_axis_off()
-        kinds |= _draw_edges(axes, graph, reference, places, confidence or {})
-        _draw_nodes(axes, places)
-    _explain_edges(figure, kinds)
-    figure.subplots_adjust(0, foot / total, 1, 1 - title_height / total, wspace=0.04)
-    return figure
-
-
-def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, float]]:
-    """Give each variable a column and a layer, so that arrows point down and seldom cross.
-
-    Parameters
-    ----------
-    graph : networkx.DiGraph or CPDAG
-
-    Returns
-    -------
-    dict
-        (column, layer) of each variable; layer 0 is on top.
-
-    Notes
-    -----
-    A layer is the longest way from a variable without causes; the order inside a layer comes from
-    repeatedly sorting by the mean column of the neighbours (Sugiyama's heuristic).
-
-    Examples
-    --------
-    >>> layered_positions(nx.DiGraph([("smoke", "lung"), ("smoke", "bronc")]))["smoke"]
-    (0.0, 0)
-    """
-    dag = _any_dag(graph)
-    layers = [list(layer) for layer in nx.topological_generations(dag)]
-    place = {}
-    for layer in layers:
-        _centre(layer, place)
-    for _ in range(8):
-        for layer in (*layers, *reversed(layers)):
-            mean = {v: np.mean([place[u][0] for u in nx.all_neighbors(dag, v)] or 0) for v in layer}
-            layer.sort(key=mean.get)
-            _centre(layer, place)
-    return {v: (place[v][0], i) for i, layer in enumerate(layers) for v in layer}
-
-
-def _centre(layer, place):
-    for i, v in enumerate(layer):
-        place[v] = (i - (len(layer) - 1) / 2, 0)
-
-
-def _any_dag(graph) -> nx.DiGraph:
-    """The directed edges, and every other one in column order unless that closes a cycle."""
-    both = _as_digraph(graph)
-    order = {v: i for i, v in enumerate(both)}
-    dag = nx.DiGraph()
-    dag.add_nodes_from(order)
-    loose = [(a, b) for a, b in both.edges if both.has_edge(b, a)]
-    fixed = [arc for arc in both.edges if arc not in set(loose)]
-    for a, b in (*fixed, *sorted(loose, key=lambda arc: (order[arc[0]], order[arc[1]]))):
-        if not nx.has_path(dag, b, a):
-            dag.add_edge(a, b)
-    return dag
-
-
-def _as_digraph(graph) -> nx.DiGraph:
-    return graph.to_networkx() if isinstance(graph, CPDAG) else graph
-
-
-def _width(name) -> float:
-    """Inches that a node needs for its name."""
-    return 0.2 + 0.075 * len(name)
-
-
-def _draw_nodes(axes, places):
-    for name, (x, y) in places.items():
-        wide = _width(name)
-        box = FancyBboxPatch(
-            (x - wide / 2, y - HEIGHT / 2),
-            wide,
-            HEIGHT,
-            boxstyle="round,pad=0,rounding_size=0.12",
-            facecolor="#F2F2F2",
-            edgecolor=BLACK,
-            linewidth=0.8,
-            zorder=3,
-        )
-        axes.add_patch(box)
-        axes.text(x, y, name, ha="center", va="center_baseline", fontsize=9.5, zorder=4)
-
-
-def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
-    arcs = set(_as_digraph(graph).edges)
-    if reference is None:
-        compared = arcs
-    else:
-        whole = reference if isinstance(reference, CPDAG) else CPDAG.from_dag(reference)
-        compared = set(_as_digraph(whole).edges)
-    kinds = set()
-    for pair in {frozenset(arc) for arc in arcs | compared}:
-        a, b = sorted(pair, key=list(places).index)
-        here = {arc for arc in ((a, b), (b, a)) if arc in arcs}
-        there = {arc for arc in ((a, b), (b, a)) if arc in compared}
-        kind = _kind(here, there)
-        start, end = next(iter(here)) if len(here) == 1 else (a, b)
-        wide = {"linewidth": 0.4 + 3 * confidence[pair]} if here and pair in confidence else {}
-        _draw_edge(axes, places, start, end, arrow=len(here) == 1, **EDGES[kind] | wide)
-        kinds.add(kind)
-    return kinds
-
-
-def _kind(here, there) -> str:
-    if here == there:
-        return "same"
-    if not here:
-        return "missing"
-    return "turned" if there else "extra"
-
-
-def _draw_edge(axes, places, start, end, *, arrow, **line):
-    bend = _least_bend(places, start, end)
-    way = _way(places[start], places[end], bend)
-    free = way[~_inside(way, places, (start, end)).any(axis=0)]
-    axes.add_patch(
-        FancyArrowPatch(
-            free[0],
-            free[-1],
-            arrowstyle="-|>,head_length=4.6,head_width=2.3" if arrow else "-",
-            connectionstyle=f"arc3,rad={bend}",
-            shrinkA=0,
-            shrinkB=1 if arrow else 0,
-            mutation_scale=1.6,
-            zorder=1 if line["color"] == GREY else 2,
-            **line,
-        )
-    )
-
-
-def _way(start, end, bend, points=200) -> np.ndarray:
-    """Points along matplotlib's arc3 curve between two places."""
-    (x, y), (u, v) = start, end
-    middle = ((x + u) / 2 + bend * (v - y), (y + v) / 2 - bend * (u - x))
-    t = np.linspace(0, 1, points)[:, None]
-    return (
-        (1 - t) ** 2 * np.array(start) + 2 * t * (1 - t) * np.array(middle) + t**2 * np.array(end)
-    )
-
-
-def _inside(way, places, names, margin=0.0) -> np.ndarray:
-    """Which points of a way lie in the boxes of these variables, a row for each."""
-    half = np.array([(_width(name) / 2 + margin, HEIGHT / 2 + margin) for name in names])
-    centre = np.array([places[name] for name in names])
-    return (np.abs(way - centre[:, None]) < half[:, None]).all(axis=2)
-
-
-def _least_bend(places, start, end) -> float:
-    """The straightest of a few ways that crosses no other variable's box."""
-    others = [name for name in places if name not in (start, end)]
-    if not others:
-        return 0.0
-
-    def crossed(bend):
-        return _inside(_way(places[start], places[end], bend), places, others, 0.03).any(1).sum()
-
-    return min((0.0, 0.2, -0.2, 0.35, -0.35, 0.5, -0.5), key=crossed)
-
-
-def _explain_edges(figure, kinds):
-    words = {"extra": "extra edge", "turned": "direction differs", "missing": "missing edge"}
-    lines = [Line2D([], [], label=text, **EDGES[k]) for k, text in words.items() if k in kinds]
-    if lines:
-        figure.legend(handles=lines, loc="lower center", ncols=len(lines), handlelength=3)
-
-
-@_styled
+@styled
 def turning_test(
     statistics: Sequence[float],
     turning: tuple[float, float],
@@ -371,7 +107,7 @@ def _zoom(axes, turning, critical):
         side.set(visible=True, color=GREY)
 
 
-@_styled
+@styled
 def leaky_fraction(
     series: Mapping[str, Sequence], *, crossings: Mapping[str, float] | None = None
 ) -> plt.Figure:
@@ -411,7 +147,7 @@ def leaky_fraction(
     return figure
 
 
-@_styled
+@styled
 def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> plt.Figure:
     """Compare the statistic's distribution under independence with the standard normal.
 
@@ -443,7 +179,7 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     return figure
 
 
-@_styled
+@styled
 def error_curves(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> plt.Figure:
     """Plot exact error probabilities beside printed bounds, one panel each.
 
@@ -466,7 +202,7 @@ def error_curves(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
     return figure
 
 
-@_styled
+@styled
 def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figure:
     """Plot sorted distances from a threshold, in sensitivities, one line for each statistic.
 
@@ -493,7 +229,7 @@ def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figur
     return figure
 
 
-@_styled
+@styled
 def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Figure:
     """Plot F1 against epsilon with deviations, one small panel for each network.
 
@@ -525,7 +261,7 @@ def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Fi
     return figure
 
 
-@_styled
+@styled
 def loss_by_hits(hits: Sequence[int], loss: Sequence[float], epsilon: float) -> plt.Figure:
     """Plot the privacy loss of one threshold that answers several hits.
 
@@ -551,7 +287,7 @@ def loss_by_hits(hits: Sequence[int], loss: Sequence[float], epsilon: float) -> 
     return figure
 
 
-@_styled
+@styled
 def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
     """Draw two neighbouring tables as one: the shared records, and where the replaced one goes.
 
@@ -613,7 +349,7 @@ def _arrow_of_the_record(figure, row, lost):
     figure.legend(loc="outside lower center", ncols=2)
 
 
-@_styled
+@styled
 def curves(
     panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
     *,
@@ -659,7 +395,7 @@ def curves(
     return figure
 
 
-@_styled
+@styled
 def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -> plt.Figure:
     """Draw the weight of each stratum in a statistic, one stacked bar for each data set.
 
@@ -699,7 +435,7 @@ def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -
     return figure
 
 
-@_styled
+@styled
 def accountants(tests: Sequence[int], spent: Mapping[str, Sequence[float]]) -> plt.Figure:
     """Plot the epsilon that a number of tests costs, one line for each way of adding up.
 
@@ -744,7 +480,7 @@ def accountants(tests: Sequence[int], spent: Mapping[str, Sequence[float]]) -> p
     return figure
 
 
-@_styled
+@styled
 def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> plt.Figure:
     """Mark which of some consecutive double-precision numbers can be outputs, one row a data set.
 
@@ -779,7 +515,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     return figure
 
 
-@_styled
+@styled
 def f1_by_system(
     scores: pd.DataFrame,
     ceilings: Mapping[str, float],
@@ -833,7 +569,7 @@ def _line_with_bars(axes, label, runs, style):
     axes.errorbar(runs.total.mean(), runs.F1.mean(), spread, label=label, **settings)
 
 
-@_styled
+@styled
 def greedy_and_true(
     true: Sequence[float], greedy: Sequence[float], *, step: tuple[Sequence, Sequence]
 ) -> plt.Figure:
@@ -860,7 +596,7 @@ def greedy_and_true(
     return figure
 
 
-@_styled
+@styled
 def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
     """Plot the time of a run on each network: beside other packages, and beside a paper.
 
@@ -902,7 +638,7 @@ def _by_network(row):
     return list(row), list(row.values())
 
 
-@_styled
+@styled
 def intervals(
     panels: Mapping[str, Mapping[str, Mapping[str, tuple[float, float, float]]]],
     *,
