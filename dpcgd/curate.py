@@ -512,19 +512,16 @@ def curate_pc(
     ('proved', True)
     """
     started = time.perf_counter()
-    _, noise = open_run(data, epsilon, delta, rng, secure, published)
-    budget, last = Budget(epsilon, delta), min(max_order, data.d - 2)
+    account, noise = open_run(data, epsilon, delta, rng, secure, published, OrderFilter)
+    last = min(max_order, data.d - 2)
     forbidden, _ = (knowledge or Knowledge()).arrays(data.variables)
     joined = ~(forbidden & forbidden.T) & ~np.eye(data.d, dtype=bool)
     if published:
-        kind, account, statistic = (
-            CoinOracle,
-            OrderOdometer(budget),
-            statistic or PublishedCurateP(),
-        )
+        kind, statistic = CoinOracle, statistic or PublishedCurateP()
+        account = OrderOdometer(Budget(epsilon, delta))
         plan = published_plan(account, statistic, data.n, last=last)
     else:
-        kind, account, statistic = CurateOracle, OrderFilter(budget), statistic or KendallZ()
+        kind, statistic = CurateOracle, statistic or KendallZ()
         plan = proved_plan(account, statistic, data.n, last=last)
     oracle = kind(
         Tables(data), statistic, math.nan, margin, account, noise, plan=plan, joined=joined
