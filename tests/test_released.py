@@ -1,6 +1,8 @@
 import itertools
 import math
 import pickle
+import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ from numpy.random import default_rng
 from scipy import stats
 
 from dpcgd import BudgetSpent, Dataset, Knowledge, load, table_pc
-from dpcgd.audit import Witness
-from dpcgd.marginals import Marginals, MeasuredMarginals
+from dpcgd.audit import Witness, empirical_epsilon
+from dpcgd.marginals import ExactMarginals, Marginals, MeasuredMarginals
 from dpcgd.mechanisms import SeededNoise
 from dpcgd.privacy import Budget, GaussianFilter
 from dpcgd.released import TableOracle, search_again, shares
@@ -100,6 +102,41 @@ def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
     sharper = {s for s in known if told[s].deviation < known[s].deviation}
     assert sharper
     assert all(len(s) == 2 for s in sharper)
+
+
+def told_by_a_run(wrong, data, along):
+    """How much all that a run has released speaks for one of two data sets; how often it looked."""
+
+    class Narrow(SeededNoise):
+        def gaussian(self, value, scale):
+            return super().gaussian(value, wrong * scale)
+
+    rng, looks = default_rng(3), []
+
+    def mechanism(data):
+        with warnings.catch_warnings(action="ignore"):
+            release = table_pc(data, epsilon=2.0, delta=0.1, rng=rng)
+        looks.append(len(release.ledger.events) - 1)
+        released = release.marginals.released.items()
+        return sum((m.values * along[s]).sum() / m.deviation**2 for s, m in released if s)
+
+    with mock.patch("dpcgd.mechanisms.SeededNoise", Narrow):
+        return empirical_epsilon(mechanism, *data, delta=0.1, trials=3000), np.mean(looks)
+
+
+def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails():
+    # False alarm 1e-9.
+    rows = [[0, 0]] * 60 + [[1, 1]] * 60 + [[0, 1]] * 45 + [[1, 0]] * 45
+    data = [records([*rows, last], (2, 2)) for last in ([0, 0], [1, 1])]
+    exactly = [ExactMarginals(Tables(one)) for one in data]
+    for one in exactly:
+        one.measure_pairs(1.0)
+    here, there = (one.released for one in exactly)
+    along = {s: there[s].values - here[s].values for s in here}
+    honest, looked = told_by_a_run(1.0, data, along)
+    narrow, _ = told_by_a_run(0.5, data, along)
+    assert honest <= 2.0 < narrow
+    assert looked > 0.2
 
 
 def test_a_run_spends_what_is_left_on_the_triples_of_families():
