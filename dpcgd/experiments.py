@@ -23,8 +23,8 @@ def sweep(
         Called as ``task(**case)``; returns a dictionary of results. Both must fit into JSON.
     cases : iterable of dict
     path : path, optional
-        Where finished cases are kept, one JSON line each. Delete it to start anew; leave it out to
-        keep nothing.
+        Where finished cases are kept, one JSON line each, beside the name of their task: several
+        tasks may share a file. Delete it to start anew; leave it out to keep nothing.
     workers : int
         Processes.
 
@@ -45,14 +45,15 @@ def sweep(
     """
     cases = list(cases)
     path = None if path is None else Path(path)
+    name = getattr(task, "__name__", type(task).__name__)
     done = _read(path) if path and path.exists() else {}
-    left = [case for case in cases if _key(case) not in done]
+    left = [case for case in cases if _key(name, case) not in done]
     for count, (case, found) in enumerate(_run(task, left, workers), start=1):
-        done[_key(case)] = found
+        done[_key(name, case)] = found
         if path:
-            _append(path, case, found)
+            _append(path, name, case, found)
         _tell(count + len(cases) - len(left), len(cases))
-    return [{**case, **done[_key(case)]} for case in cases]
+    return [{**case, **done[_key(name, case)]} for case in cases]
 
 
 def _run(task, cases, workers):
@@ -69,14 +70,14 @@ def _one(task, case):
     return case, task(**case)
 
 
-def _key(case: dict) -> str:
-    return json.dumps(case, sort_keys=True)
+def _key(name: str, case: dict) -> str:
+    return json.dumps([name, case], sort_keys=True)
 
 
-def _append(path, case, found):
+def _append(path, name, case, found):
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        file.write(json.dumps([case, found]) + "\n")
+        file.write(json.dumps([name, case, found]) + "\n")
 
 
 def _read(path) -> dict[str, dict]:
@@ -85,8 +86,8 @@ def _read(path) -> dict[str, dict]:
     if rest:
         path.write_text(whole + "\n" if whole else "")
     try:
-        pairs = [json.loads(line) for line in whole.splitlines()]
-        return {_key(case): found for case, found in pairs}
+        rows = [json.loads(line) for line in whole.splitlines()]
+        return {_key(name, case): found for name, case, found in rows}
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} holds no sweep ({error}); delete it or name another") from None
 

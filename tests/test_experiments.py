@@ -22,6 +22,10 @@ def square(x):
     return {"square": x * x}
 
 
+def half(x):
+    return {"half": x / 2}
+
+
 def test_rows_come_in_the_order_of_the_cases():
     rows = sweep(Counting(), CASES)
     assert rows == [{**case, "result": case["name"] * case["x"]} for case in CASES]
@@ -59,6 +63,14 @@ def test_more_cases_only_run_the_new_ones(tmp_path):
     assert len(later.calls) == 4
 
 
+def test_tasks_with_the_same_cases_share_a_file(tmp_path):
+    path, cases = tmp_path / "sweep.jsonl", [{"x": 2}]
+    for _ in range(2):
+        assert sweep(square, cases, path=path) == [{"x": 2, "square": 4}]
+        assert sweep(half, cases, path=path) == [{"x": 2, "half": 1.0}]
+    assert len(path.read_text().splitlines()) == 2
+
+
 def test_another_file_is_refused_with_the_cure(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("shopping list\n")
@@ -71,4 +83,4 @@ def test_workers_find_the_same(tmp_path):
     path = tmp_path / "sweep.jsonl"
     cases = [{"x": x} for x in range(8)]
     assert sweep(square, cases, path=path, workers=2) == sweep(square, cases)
-    assert len({json.loads(line)[0]["x"] for line in path.read_text().splitlines()}) == 8
+    assert len({json.loads(line)[1]["x"] for line in path.read_text().splitlines()}) == 8
