@@ -11,7 +11,7 @@ from dpcgd.association import association
 from dpcgd.dags import consistent_extension
 from dpcgd.datasets import Dataset
 from dpcgd.marginals import Marginals, MeasuredMarginals, Subset, pairs_sensitivity
-from dpcgd.privacy import BudgetSpent, GaussianFilter
+from dpcgd.privacy import BudgetSpent, GaussianFilter, multiplier_of_rho
 from dpcgd.search import Found, Knowledge, Release, search
 from dpcgd.sieve import open_run
 from dpcgd.tables import Tables
@@ -43,9 +43,13 @@ LOOKS = (0.4, 0.8)
 MOST_CELLS = 600
 """Of a pair's table: beyond, its test takes too long."""
 
-MOST_NOISE = 0.05
-"""Deviation of a moment's noise, as a share of the records of an average stratum, up to which tests
-hold their level."""
+MOST_NOISE = 0.2
+"""Deviation of a moment's noise, as a share of the records of an average level in an average
+stratum, up to which tests hold their level."""
+
+FEWEST_LEVELS = 4
+"""Variables with fewer levels are taken for ones with so many by that rule: their tests would hold
+their level with more noise, but have little power then."""
 
 
 def shares(d: int) -> tuple[float, float]:
@@ -97,7 +101,7 @@ class TableOracle:
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Can what was released not tell x and y given these from independent ones?"""
-        if self._too_noisy(given):
+        if self._too_noisy(x, y, given):
             return False
         found = association(self.marginals, x, y, given)
         if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
@@ -113,10 +117,11 @@ class TableOracle:
         low, high = self.alpha / self.doubt, self.alpha * self.doubt
         return sorted(pair for pair, p in self.largest.items() if low < p < high)
 
-    def _too_noisy(self, given) -> bool:
-        """By public facts: too many strata for the noise."""
-        strata = math.prod(self.marginals.levels[v] for v in given)
-        return strata * self.marginals.moment(0).deviation > self.most_noise
+    def _too_noisy(self, x, y, given) -> bool:
+        """By public facts: too many strata and levels for the noise."""
+        levels = self.marginals.levels
+        cells = max(levels[x], levels[y], FEWEST_LEVELS) * math.prod(levels[v] for v in given)
+        return cells * self.marginals.moment(0).deviation > self.most_noise
 
     def _needs_triples(self, found) -> bool:
         """Independent, or so little dependent that interacting conditions might explain it."""
@@ -281,9 +286,10 @@ def _check(data, max_order, rho):
             f"two variables have {' and '.join(map(str, most))} levels, a table of more than "
             f"{MOST_CELLS} cells; join levels first"
         )
-    noise = pairs_sensitivity(data.cardinalities) / math.sqrt(2 * rho)
-    if noise > MOST_NOISE * data.n:
+    noise = pairs_sensitivity(data.cardinalities) * multiplier_of_rho(rho)
+    if noise * max(most[-1], FEWEST_LEVELS) > MOST_NOISE * data.n:
         raise ValueError(
-            f"for {data.n} records noise of deviation {noise:.0f} is too much for a test "
-            "to hold its level; take a larger epsilon, fewer variables or more records"
+            f"noise of deviation {noise:.0f} is too much for {data.n} records and a variable with "
+            f"{most[-1]} levels, no test would hold its level; take a larger epsilon, fewer "
+            "variables or levels, or more records"
         )

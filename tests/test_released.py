@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known_tables import exact, records
+from known_tables import Blurred, Counts, exact, records
 from numpy.random import default_rng
 from scipy import stats
 
@@ -220,7 +220,7 @@ def test_bad_input_is_refused_before_anything_is_spent():
     rng = default_rng(0)
     with pytest.raises(ValueError, match="max_order must be 0, 1 or 2, not 3"):
         table_pc(data, epsilon=1.0, rng=rng, max_order=3)
-    with pytest.raises(ValueError, match="take a larger epsilon, fewer variables or more records"):
+    with pytest.raises(ValueError, match="take a larger epsilon, fewer variables or levels"):
         table_pc(data, epsilon=0.01, rng=rng)
     wide = records(np.zeros((5000, 2), int), (30, 30))
     with pytest.raises(ValueError, match=r"30 and 30 levels.*join levels first"):
@@ -228,3 +228,20 @@ def test_bad_input_is_refused_before_anything_is_spent():
     with pytest.raises(ValueError, match="say where the noise comes from"):
         table_pc(data, epsilon=1.0)
     assert rng.bit_generator.state == default_rng(0).bit_generator.state
+
+
+def test_no_question_is_asked_whose_strata_and_levels_are_too_many_for_the_noise():
+    wide = Blurred(Counts(np.full((2, 8, 8, 8), 50)), 200.0, default_rng(0))
+    wide.measure_pairs(1.0)  # noise of 1/256 of the records
+    oracle = TableOracle(wide)
+    asked = {
+        (0, 1, ()): 8,
+        (0, 1, (2,)): 64,
+        (1, 2, (0,)): 16,
+        (1, 3, (0, 2)): 128,
+    }
+    for question, cells in asked.items():
+        oracle.largest.clear()
+        oracle.separates(*question)
+        assert bool(oracle.largest) == (cells / 256 <= 0.2)
+    assert not TableOracle(wide).separates(1, 3, (2,))
