@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -172,7 +173,8 @@ def search_again(
     found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     for share in looks:
         if pairs := oracle.in_doubt():
-            oracle.marginals.measure_again(pairs, oracle.marginals.account.share(share))
+            with suppress(BudgetSpent):  # next to nothing is left
+                oracle.marginals.measure_again(pairs, oracle.marginals.account.share(share))
         oracle.largest.clear()
         found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     return found

@@ -139,6 +139,14 @@ def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails():
     assert looked > 0.2
 
 
+def test_looks_end_when_nothing_is_left():
+    data, account = load("asia", rng=default_rng(0)), GaussianFilter(Budget(0.3, 1e-6))
+    oracle = oracle_of(data, SeededNoise(default_rng(1)), account)
+    found = search_again(oracle, data.variables, looks=(1.0, 1.0, 1.0))
+    assert found.graph.skeleton
+    assert account.ledger.spent <= (0.3, 1e-6)
+
+
 def test_a_run_spends_what_is_left_on_the_triples_of_families():
     data = load("asia", rng=default_rng(0))
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
