@@ -400,13 +400,16 @@ class Filter:
         self.budget = budget
         self.neighbours = neighbours
         self.reserved = reserved * (1 + 1e-9)  # so that parts that round up still fit in
-        self.rho = rho_of_budget(self._concentrated)
+        self.rho = self._largest_rho()
         self._events = []
         self._spent = self._failing = 0.0
 
     @property
     def _concentrated(self) -> Budget:
         return Budget(self.budget.epsilon, self.budget.delta - self.reserved)
+
+    def _largest_rho(self) -> float:
+        return rho_of_budget(self._concentrated)
 
     @property
     def remaining(self) -> float:
@@ -480,11 +483,7 @@ class Filter:
 class GaussianFilter(Filter):
     """A filter for Gaussian noise alone, which it counts without loss.
 
-    It allows more than a zCDP :class:`Filter`: at (1, 1e-6) 15% more rho.
-
-    Parameters
-    ----------
-    budget : Budget
+    It allows more than a zCDP :class:`Filter`: at (1, 1e-6) 15% more rho. Parameters are the same.
 
     Privacy
     -------
@@ -510,10 +509,9 @@ class GaussianFilter(Filter):
 
     KIND = "Gaussian"
 
-    def __init__(self, budget: Budget):
-        super().__init__(budget)
+    def _largest_rho(self) -> float:
         # for rounding, and for noise from a grid as fine as that of double precision
-        self.rho = 0.5 / gaussian_multiplier(budget) ** 2 * (1 - 1e-9)
+        return 0.5 / gaussian_multiplier(self._concentrated) ** 2 * (1 - 1e-9)
 
     def _cost(self, event: Event) -> float:
         cost = super()._cost(event)
@@ -525,7 +523,7 @@ class GaussianFilter(Filter):
 
     @property
     def _epsilon(self) -> float:
-        return _gaussian_epsilon(math.sqrt(0.5 / self._spent), self.budget.delta)
+        return _gaussian_epsilon(math.sqrt(0.5 / self._spent), self._concentrated.delta)
 
 
 class BasicFilter:

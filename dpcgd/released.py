@@ -172,9 +172,11 @@ def search_again(
     """
     found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     for share in looks:
-        if pairs := oracle.in_doubt():
-            with suppress(BudgetSpent):  # next to nothing is left
-                oracle.marginals.measure_again(pairs, oracle.marginals.account.share(share))
+        pairs = oracle.in_doubt()
+        if not pairs:
+            break  # the same tables would give the same answers
+        with suppress(BudgetSpent):  # next to nothing is left
+            oracle.marginals.measure_again(pairs, oracle.marginals.account.share(share))
         oracle.largest.clear()
         found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     return found

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from known_distances import ways_by_distance
 
 from dpcgd.balls import balls_of
 
@@ -29,13 +30,6 @@ def test_counts_and_radii_are_those_of_a_list_of_all_cells(levels, norm):
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 def test_counts_of_a_large_domain_are_exact_integers(norm):
     levels, places = (10,) * 15, np.arange(15) % 5
-    ways = {0: 1}
-    for place in places:
-        merged = {}
-        for (far, count), level in itertools.product(ways.items(), range(10)):
-            step = abs(level - int(place))
-            total = max(far, step) if norm == math.inf else far + step**norm
-            merged[total] = merged.get(total, 0) + count
-        ways = merged
+    ways = ways_by_distance(places, 10, norm)
     found = balls_of(levels, norm).counts(np.sort(places)[None])[0][0]
     assert {far: int(count) for far, count in enumerate(found) if count} == ways

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_distances import ways_by_distance
 from numpy.random import default_rng
 from scipy import stats
 
@@ -175,15 +176,8 @@ def test_a_domain_of_ten_to_the_eleven_cells(norm):
 
 
 def radius_moments(places, rate, norm):
-    """Mean and deviation of the distance, by merging variables' distances in a dictionary."""
-    ways = {0: 1}
-    for place in places:
-        merged = {}
-        for (far, count), level in itertools.product(ways.items(), range(10)):
-            step = abs(level - int(place))
-            total = max(far, step) if norm == math.inf else far + step**norm
-            merged[total] = merged.get(total, 0) + count
-        ways = merged
+    """Mean and deviation of the distance."""
+    ways = ways_by_distance(places, 10, norm)
     assert sum(ways.values()) == 10**11
     radii = np.array(list(ways), float) ** (1 if norm == math.inf else 1 / norm)
     mass = np.array(list(ways.values()), float) * np.exp(-rate * radii)
