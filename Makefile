@@ -3,15 +3,25 @@ PYTHON ?= python3
 PROFILE ?= quick
 VENV = .venv/bin/python
 
-.PHONY: book test golden bench lock clean
+.PHONY: book test portable halved golden bench lock clean
 
+# make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
-	$(VENV) scripts/build_book.py $(PROFILE)
+	$(VENV) scripts/build_book.py $(PROFILE) $(CHAPTER)
 
 test: .venv/installed
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	$(VENV) -m pytest
+
+# Chapters and tests on other processors, emulated here; MACHINE=nehalem names one, and with it
+# CHAPTER=06 chapters, without the tests.
+portable: .venv/installed
+	$(VENV) scripts/portable.py $(MACHINE) $(CHAPTER)
+
+# Every chapter with half of its noise: something has to notice.
+halved: .venv/installed
+	$(VENV) scripts/halved.py $(CHAPTER)
 
 # Run the chapters and take their results as the new golden values; prints what moved.
 golden: .venv/installed
@@ -21,14 +31,15 @@ golden: .venv/installed
 bench: .venv/installed
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/run.py
 
-.venv/installed: requirements.lock pyproject.toml
+# The lock alone decides what is installed; a test holds pyproject.toml against it.
+.venv/installed: requirements.lock
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dpcgd needs Python 3.11 or newer; name one with: make PYTHON=python3.11')"
 	$(PYTHON) -m venv --clear .venv
 	$(VENV) -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(VENV) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Resolve the pins of pyproject.toml anew, for every platform.
+# Resolve pyproject.toml anew, for every platform; what still fits keeps its version.
 lock: .venv/installed
 	$(VENV) -m pip install --quiet uv==0.13.8
 	$(VENV) -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \

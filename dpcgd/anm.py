@@ -75,6 +75,11 @@ def confidence(margin: float, scale: float) -> float:
     scale : float
         Of the Laplace noise on each score; 0 for none.
 
+    Raises
+    ------
+    ValueError
+        If either is negative.
+
     Returns
     -------
     float
@@ -92,7 +97,9 @@ def confidence(margin: float, scale: float) -> float:
     >>> confidence(0.0, 1.0), round(confidence(3.0, 1.0), 3), confidence(0.1, 0.0)
     (0.5, 0.938, 1.0)
     """
-    if scale == 0:
+    if not (margin >= 0 and scale >= 0):
+        raise ValueError(f"margin and scale must be 0 or more, not {margin!r} and {scale!r}")
+    if scale == 0 or margin > 1000 * scale:
         return 1.0
     return 1 - (margin / scale + 2) / 4 * math.exp(-margin / scale)
 

@@ -36,7 +36,7 @@ class Association:
         """Chance of so large a statistic under independence."""
         from scipy.special import chdtrc  # heavy, and only needed here
 
-        return float(chdtrc(self.freedom, self.statistic)) if self.freedom else 1.0
+        return float(chdtrc(self.freedom, max(0.0, self.statistic))) if self.freedom else 1.0
 
 
 def association(
@@ -58,6 +58,8 @@ def association(
     Returns
     -------
     Association
+        All numbers. Where noise is so large that products of it are not, the statistic and the
+        effect are 0: it tells nothing.
 
     Raises
     ------
@@ -75,17 +77,18 @@ def association(
     variable, or interacting ones, exactly). Its variance is E[Cov(x|s) x Cov(y|s)] / n from
     sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11.
     """
-    design = _design(marginals, given, interacting)
-    to_x, to_y = design.regress(x), design.regress(y)
-    pair = marginals.moment(x, y)
-    q = design.average(to_x, to_y, pair.values).ravel()
-    spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
-    return Association(
-        statistic=_quadratic(spread, q, 1e-14),
-        freedom=len(q),
-        effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
-        undetermined=min(to_x.undetermined, to_y.undetermined),
-    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        design = _design(marginals, given, interacting)
+        to_x, to_y = design.regress(x), design.regress(y)
+        pair = marginals.moment(x, y)
+        q = design.average(to_x, to_y, pair.values).ravel()
+        spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
+        return Association(
+            statistic=_quadratic(spread, q, 1e-14),
+            freedom=len(q),
+            effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
+            undetermined=min(to_x.undetermined, to_y.undetermined),
+        )
 
 
 @dataclass(frozen=True)
@@ -163,10 +166,11 @@ class _Design:
         own = self.marginals.moment(x)
         size = len(own.values)
         moments = [self.marginals.moment(x, *subset) for subset in self.subsets]
-        cross = np.hstack([np.empty((size, 0)), *(m.values.reshape(size, -1) for m in moments)])
-        cross = cross - np.outer(own.values, self.mean)
+        widths = [math.prod(m.values.shape[1:]) for m in moments]
+        parts = (m.values.reshape(size, w) for m, w in zip(moments, widths, strict=True))
+        cross = np.hstack([np.empty((size, 0)), *parts]) - np.outer(own.values, self.mean)
         deviations = self._flat(
-            [np.full(math.prod(m.values.shape[1:]), m.deviation) for m in moments]
+            [np.full(w, m.deviation) for m, w in zip(moments, widths, strict=True)]
         )
         slope = cross @ self._inverse(deviations.max(initial=1e-9))
         variance = self.marginals.variance(x)
@@ -178,7 +182,7 @@ class _Design:
             slope=slope,
             intercept=intercept,
             residual=residual,
-            undetermined=np.trace(residual) / np.trace(variance) if size else 1.0,
+            undetermined=_share(np.trace(residual), np.trace(variance)),
             fitted=intercept + self.features @ slope.T,
             within=self._within(x) if self.exact else None,
             deviation=own.deviation,
@@ -238,10 +242,27 @@ def _kron(a, b) -> np.ndarray:
     return (a[:, None, :, None] * b[None, :, None, :]).reshape(size, size)
 
 
+def _share(part, whole) -> float:
+    """All of nothing is all."""
+    return part / whole if whole > 0 else 1.0
+
+
 def _positive_part(matrix) -> np.ndarray:
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    symmetric = (matrix + matrix.T) / 2
+    if not np.isfinite(symmetric).all():
+        return np.zeros_like(matrix)
+    values, vectors = np.linalg.eigh(symmetric)
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
 def _quadratic(matrix, vector, ridge) -> float:
-    return float(vector @ np.linalg.solve(matrix + ridge * np.eye(len(vector)), vector))
+    """vector' matrix^-1 vector with a ridge; 0 where the matrix holds what is no number."""
+    matrix = matrix + ridge * np.eye(len(vector))
+    if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
+        return 0.0
+    try:
+        solved = np.linalg.solve(matrix, vector)
+    except np.linalg.LinAlgError:  # the ridge is lost beside large entries
+        solved = np.linalg.lstsq(matrix, vector)[0]
+    found = float(vector @ solved)
+    return found if math.isfinite(found) else 0.0

@@ -4,8 +4,9 @@ Nothing here is private. It takes data apart that was made up for the purpose.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import combinations_with_replacement
 from numbers import Real
 
@@ -23,6 +24,9 @@ Output = float | int | tuple | None
 Value = Callable[[np.ndarray], float]
 
 BINS = 100
+
+EQUAL = 1e-8
+"""Changes this close, in parts of themselves, are equal: their last digits differ by machine."""
 
 DRAWS = {
     "Laplace": "Laplace",
@@ -55,8 +59,13 @@ class Worst:
     pairs: int
 
 
-def _change(worst: Worst) -> float:
-    return worst.change
+def _beats(one: Worst, other: Worst) -> bool:
+    """Whether one is worse by more than rounding; of equals the first that was found stays."""
+    return one.change > other.change * (1 + EQUAL)
+
+
+def _worst(found: Iterable[Worst]) -> Worst:
+    return reduce(lambda best, new: new if _beats(new, best) else best, found)
 
 
 def _over_one_record(statistic: Statistic | Value, others: np.ndarray) -> Worst:
@@ -67,7 +76,11 @@ def _over_one_record(statistic: Statistic | Value, others: np.ndarray) -> Worst:
         others.flat[cell] += 1
         values[cell] = value(others)
         others.flat[cell] -= 1
-    ends = values.argsort()[[-1, 0]]
+    near = EQUAL * np.ptp(values)
+    ends = (
+        np.flatnonzero(values >= values.max() - near)[-1],
+        np.flatnonzero(values <= values.min() + near)[0],
+    )
     high, low = (others + np.eye(1, others.size, end, int).reshape(others.shape) for end in ends)
     change = float(values[ends[0]] - values[ends[1]])
     return Worst(change, high, low, math.comb(others.size, 2))
@@ -97,7 +110,7 @@ def every_neighbour(statistic: Statistic | Value, n: int, levels: tuple[int, ...
         np.bincount(records, minlength=cells).reshape(levels)
         for records in combinations_with_replacement(range(cells), n - 1)
     )
-    worst = max((_over_one_record(statistic, others) for others in tables), key=_change)
+    worst = _worst(_over_one_record(statistic, others) for others in tables)
     return replace(worst, pairs=worst.pairs * math.comb(n + cells - 2, n - 1))
 
 
@@ -134,8 +147,9 @@ def sensitivity_search(
     Notes
     -----
     A step moves a crowd of records from one cell to another and keeps what makes the worst replaced
-    record worse. All places of one record are tried at once, so a step compares C(cells, 2) pairs
-    at the price of as many tables as there are cells.
+    record worse, or as bad. All places of one record are tried at once, so a step compares
+    C(cells, 2) pairs at the price of as many tables as there are cells. Changes that differ by
+    rounding alone count as equal, so that a seed climbs the same way on every machine.
 
     Examples
     --------
@@ -149,17 +163,18 @@ def sensitivity_search(
     climbed, seen = [], 0
     while seen < pairs:
         others = _random_table(n - 1, levels, rng)
-        here = _over_one_record(statistic, others)
-        seen, stuck = seen + here.pairs, 0
+        top = _over_one_record(statistic, others)
+        seen, stuck = seen + top.pairs, 0
         while stuck < patience and seen < pairs:
             moved = _move_a_crowd(others, rng)
             found = _over_one_record(statistic, moved)
-            seen += found.pairs
-            stuck = 0 if found.change > here.change else stuck + 1
-            if found.change >= here.change:
-                others, here = moved, found
-        climbed.append(here)
-    return replace(max(climbed, key=_change), pairs=seen)
+            seen, stuck = seen + found.pairs, stuck + 1
+            if not _beats(top, found):
+                others = moved
+            if _beats(found, top):
+                top, stuck = found, 0
+        climbed.append(top)
+    return replace(_worst(climbed), pairs=seen)
 
 
 def _random_table(n: int, levels: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

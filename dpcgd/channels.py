@@ -11,6 +11,12 @@ __all__ = ["Levels", "LocalMechanism", "privacy_loss"]
 MOST_CELLS = 4096
 """Largest domain for which a channel is written out as a matrix."""
 
+MOST_COUNTED = 10**300
+"""Larger numbers of cells are no doubles."""
+
+MOST_EPSILON = 1e9
+"""No mechanism here needs as much for any chance to guess that a double can tell from 1."""
+
 Levels = int | tuple[int, ...]
 
 
@@ -32,6 +38,27 @@ class LocalMechanism(Protocol):
         self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
     ) -> np.ndarray:
         """Draw one report for each record, with `rng` for experiments or securely."""
+
+    def forward(self, joint: np.ndarray) -> np.ndarray:
+        """Distribution of the reports of records with this distribution."""
+
+    def backward(self, values: np.ndarray) -> np.ndarray:
+        """For each input, the mean of these values over its report."""
+
+
+class ThroughChannel:
+    """What reports look like and what they say, by the matrix: for domains that it can be made of.
+
+    Mechanisms that know how to do without have methods of their own.
+    """
+
+    def forward(self, joint: np.ndarray) -> np.ndarray:
+        """Distribution of the reports of records with this distribution."""
+        return (joint.ravel() @ self.channel).reshape(joint.shape)
+
+    def backward(self, values: np.ndarray) -> np.ndarray:
+        """For each input, the mean of these values over its report."""
+        return (self.channel @ values.ravel()).reshape(values.shape)
 
 
 def privacy_loss(
@@ -88,6 +115,15 @@ def checked_levels(levels) -> Levels:
         )
     shape = tuple(int(k) for k in shape)
     return shape[0] if isinstance(levels, int | np.integer) else shape
+
+
+def check_counted(levels: Levels):
+    """Refuse a domain whose number of cells is no double."""
+    if math.prod(shape_of(levels)) > MOST_COUNTED:
+        raise ValueError(
+            f"a domain of {len(shape_of(levels))} variables has too many cells to randomise as a "
+            "whole; use a component-wise mechanism"
+        )
 
 
 def check_p_max(p_max, cells):
@@ -160,4 +196,6 @@ def root_of_rising(excess: Callable[[float], float]) -> float:
     high = 1.0
     while excess(high) < 0:
         high *= 2
+        if high > MOST_EPSILON:
+            raise ValueError("p_max is too near to 1 for double precision; choose a smaller one")
     return brentq(excess, 0.0, high, xtol=1e-15, rtol=8.9e-16) if excess(0.0) < 0 else 0.0

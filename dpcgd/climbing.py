@@ -1,7 +1,7 @@
 """Hill climbing over DAGs, by a score for which released pairs are enough."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -12,6 +12,10 @@ from dpcgd.graphs import CPDAG
 from dpcgd.marginals import Marginals
 
 __all__ = ["PairScore", "climb"]
+
+TIE = 1e-4
+"""Gains that differ by less, in nats, are equal: an arc in either direction often scores the same,
+and the last digit of an eigenvalue must not choose, nor turn the arc again and again."""
 
 
 class PairScore:
@@ -99,16 +103,28 @@ def climb(marginals: Marginals, variables: Sequence[str], *, most_parents: int =
     """
     score, dag = PairScore(marginals), nx.DiGraph()
     dag.add_nodes_from(range(len(variables)))
-    while best := next(_better(score, dag, most_parents), None):
-        dag.remove_edges_from([best[0]])
-        dag.add_edges_from(best[1])
+    while step := _best_step(score, dag, most_parents):
+        arc, new = step
+        dag.remove_edges_from([arc])
+        dag.add_edges_from(new)
     return CPDAG.from_dag(nx.relabel_nodes(dag, dict(enumerate(variables))))
 
 
-def _better(score, dag, most_parents) -> Iterator[tuple]:
-    """(arc to remove, arcs to add) of all legal steps that gain, the best first."""
+def _best_step(score, dag, most_parents) -> tuple | None:
+    """(arc to remove, arcs to add) of the legal step that gains most; of equal ones the last."""
+    best = []
+    for gain, arc, new in sorted(_steps(score, dag), reverse=True):
+        if gain < (best[0][0] - TIE if best else TIE):
+            break
+        if _is_legal(dag, arc, new, most_parents):
+            best.append((gain, arc, new))
+    return max((step[1:] for step in best), default=None)
+
+
+def _steps(score, dag) -> list[tuple]:
+    """(gain, arc to remove, arcs to add) of all steps, legal or not."""
     parents = {v: frozenset(dag.predecessors(v)) for v in dag}
-    gains = []
+    steps = []
     for a in dag:
         for b in dag:
             if a == b or b in parents[a]:
@@ -116,15 +132,11 @@ def _better(score, dag, most_parents) -> Iterator[tuple]:
             if a in parents[b]:
                 less = score.family(b, parents[b] - {a}) - score.family(b, parents[b])
                 turned = score.family(a, parents[a] | {b}) - score.family(a, parents[a])
-                gains += [(less, (a, b), ()), (less + turned, (a, b), ((b, a),))]
+                steps += [(less, (a, b), ()), (less + turned, (a, b), ((b, a),))]
             else:
                 more = score.family(b, parents[b] | {a}) - score.family(b, parents[b])
-                gains.append((more, (a, b), ((a, b),)))
-    for gain, arc, new in sorted(gains, reverse=True):
-        if gain <= 1e-9:
-            return
-        if _is_legal(dag, arc, new, most_parents):
-            yield arc, new
+                steps.append((more, (a, b), ((a, b),)))
+    return steps
 
 
 def _is_legal(dag, arc, new, most_parents) -> bool:

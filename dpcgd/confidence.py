@@ -25,6 +25,7 @@ def edge_confidence(
     ----------
     release : TableRelease
     runs : int
+        At least 1.
     rng : numpy.random.Generator
     alpha, max_order, knowledge
         As in the run.
@@ -33,6 +34,11 @@ def edge_confidence(
     -------
     dict
         From each pair that is joined in the release, or in one of the runs, to its share of runs.
+
+    Raises
+    ------
+    ValueError
+        If there is to be no run, or alpha is no level.
 
     Privacy
     -------
@@ -53,6 +59,8 @@ def edge_confidence(
     >>> found[frozenset("AE")]
     1.0
     """
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1, not {runs}")
     names, count = release.graph.variables, Counter()
     for _ in range(runs):
         oracle = TableOracle(release.marginals.redrawn(rng), alpha)

@@ -12,6 +12,8 @@ import numpy as np
 
 from dpcgd.datasets import Dataset
 from dpcgd.privacy import (
+    LEAST,
+    MOST,
     Budget,
     BudgetSpent,
     Event,
@@ -21,8 +23,8 @@ from dpcgd.privacy import (
     Spent,
 )
 from dpcgd.search import Knowledge, Release
-from dpcgd.sieve import LaplaceOracle, open_run, release_of
-from dpcgd.statistics import RECORDS_PER_CELL, KendallP, KendallZ, Statistic
+from dpcgd.sieve import LaplaceOracle, check_margin, open_run, release_of
+from dpcgd.statistics import RECORDS_PER_CELL, KendallP, KendallZ, Statistic, in_sensitivities
 from dpcgd.tables import Tables
 
 __all__ = [
@@ -46,6 +48,12 @@ __all__ = [
     "resolution",
 ]
 
+LEAST_EPSILON, MOST_EPSILON = 1e-150, 1e150
+"""Of a test: the squares of other numbers may be too small or too large."""
+
+MOST_COUNT = 10**300
+"""Larger numbers of tests are taken for this one."""
+
 PUBLISHED_BETA = 0.2
 """Half the width of the published grey zone, as a share of the threshold."""
 
@@ -62,18 +70,22 @@ Plan = Callable[[np.ndarray, int], float]
 def leakage(tests, epsilon, delta: float):
     """What an order costs in CURATE's account: advanced composition of its tests.
 
+    It is infinite where it is too large a number.
+
     Examples
     --------
     >>> float(leakage(100, 0.01, 1e-6).round(3))
     0.536
     """
-    squares = np.asarray(tests * np.square(epsilon))
-    return squares + np.sqrt(2 * math.log(1 / delta) * squares)
+    with np.errstate(over="ignore"):
+        squares = np.asarray(tests * np.square(epsilon))
+        return squares + np.sqrt(2 * math.log(1 / delta) * squares)
 
 
 def concentrated(tests, epsilon):
     """The same in zCDP: epsilon^2 / 2 a test. The costs of all orders then add up exactly."""
-    return tests * np.square(epsilon) / 2
+    with np.errstate(over="ignore"):
+        return tests * np.square(epsilon) / 2
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,11 @@ class Surrogate:
     grey : float
         c1 and c2, a bound on the probability of the grey zone: 1 as published, 0 without a zone.
 
+    Raises
+    ------
+    ValueError
+        If the slope is negative or not finite, or grey is no probability.
+
     Examples
     --------
     >>> Surrogate(100.0).value(np.array([0.1, 0.1])) < 1 < Surrogate(100.0, 1.0).value([0.1, 0.1])
@@ -96,6 +113,13 @@ class Surrogate:
 
     slope: float
     grey: float = 0.0
+
+    def __post_init__(self):
+        if not (0 <= self.slope < math.inf and 0 <= self.grey <= 1):
+            raise ValueError(
+                "slope must be finite and not negative and grey between 0 and 1, not "
+                f"{self.slope!r} and {self.grey!r}"
+            )
 
     def error(self, epsilons: np.ndarray) -> np.ndarray:
         """Bound q of one test's error, the same for both kinds."""
@@ -114,7 +138,8 @@ class Surrogate:
         return -self.slope / 2 * self._beyond(epsilons) * by_q
 
     def _beyond(self, epsilons):
-        return np.exp(-self.slope * np.asarray(epsilons))
+        with np.errstate(over="ignore"):
+            return np.exp(-self.slope * np.asarray(epsilons))
 
 
 def allocate(
@@ -143,7 +168,7 @@ def allocate(
     Raises
     ------
     ValueError
-        If there is nothing to plan or nothing to spend.
+        If there is nothing to plan or nothing to spend, or a number of tests is not finite.
 
     Notes
     -----
@@ -155,7 +180,8 @@ def allocate(
     array([0.0248, 0.0195])
     """
     tests = np.asarray(tests, float)
-    if not (tests.size and (tests >= 0).all() and tests.any() and 0 < remaining < math.inf):
+    countable = tests.size and (tests >= 0).all() and np.isfinite(tests).all() and tests.any()
+    if not (countable and 0 < remaining < math.inf):
         raise ValueError(
             f"a plan needs tests and something to spend on them, not {tests} and {remaining!r}"
         )
@@ -184,16 +210,27 @@ def _starts(tests, remaining, price) -> list[np.ndarray]:
 
 
 def _scale_to(cost, remaining) -> float:
-    """The largest epsilon, but for rounding, at which a growing cost stays within what remains."""
+    """The largest epsilon, but for rounding, at which a growing cost stays within what remains.
+
+    It is at most MOST_EPSILON; below LEAST_EPSILON it is an affordable one, or 0.
+    """
     from scipy.optimize import brentq  # heavy, and only needed here
 
     top = 1.0
     while cost(top) < remaining:
         top *= 2
+        if top > MOST_EPSILON:
+            return MOST_EPSILON
     bottom = top
-    while cost(bottom) >= remaining:
+    while bottom > 0 and cost(bottom) >= remaining:
         bottom /= 2
-    root = brentq(lambda e: cost(e) - remaining, bottom, top, xtol=1e-300, rtol=1e-12)
+    if bottom < LEAST_EPSILON:
+        return bottom
+    excess = lambda e: min(cost(e), MOST) - remaining  # noqa: E731
+    close = {"xtol": 1e-300, "rtol": 1e-12}
+    root, found = brentq(excess, bottom, top, full_output=True, disp=False, **close)
+    if not found.converged:  # too wide a bracket
+        root = brentq(excess, bottom, min(top, 2 * bottom), **close)
     return root * (1 - 1e-9)
 
 
@@ -204,14 +241,15 @@ def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
     def at(logs):
         return start * np.exp(logs)
 
-    level, slope = surrogate.value(start), surrogate.gradient(start) * start
-    unit = np.abs(slope).max()
-    if not unit > 1e-12:
+    with np.errstate(over="ignore", invalid="ignore"):
+        level, slope = surrogate.value(start), surrogate.gradient(start) * start
+        unit = np.abs(slope).max()
+    if not 1e-12 < unit < math.inf or not start.all():
         return start
     falls = {"type": "ineq", "fun": lambda logs: -np.diff(logs + np.log(start))}
     affordable = {
         "type": "ineq",
-        "fun": lambda logs: -math.log(price(tests, at(logs)).sum() / remaining),
+        "fun": lambda logs: -_log_ratio(price(tests, at(logs)), remaining),
     }
     found = minimize(
         lambda logs: (surrogate.value(at(logs)) - level) / unit,
@@ -227,16 +265,27 @@ def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
     return _within(np.minimum.accumulate(at(found.x)), tests, remaining, price)
 
 
+def _log_ratio(costs, remaining) -> float:
+    """Of what orders cost to what remains; a number in any case."""
+    with np.errstate(over="ignore"):
+        return math.log(min(max(costs.sum() / remaining, LEAST), MOST))
+
+
 def _within(epsilons, tests, remaining, price) -> np.ndarray:
     """Shrunk until affordable: the constraints of an optimiser hold up to its tolerance only."""
-    cost = price(tests, epsilons).sum()
-    return epsilons * min(1.0, remaining / cost * (1 - 1e-9))
+    with np.errstate(over="ignore", divide="ignore"):
+        return epsilons * min(1.0, remaining / price(tests, epsilons).sum() * (1 - 1e-9))
 
 
 def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
     """CURATE's bound on the tests of each order: every pair still joined, given any others."""
     pairs = int(np.triu(joined).sum())
-    return np.array([pairs * math.comb(len(joined) - 2, k) for k in range(order, last + 1)], float)
+    return _as_floats(pairs * math.comb(len(joined) - 2, k) for k in range(order, last + 1))
+
+
+def _as_floats(counts) -> np.ndarray:
+    """Counts of tests, which may be larger than any double."""
+    return np.array([min(count, MOST_COUNT) for count in counts], float)
 
 
 def guessed_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
@@ -252,9 +301,9 @@ def guessed_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
     array([28., 96., 96., 32.])
     """
     edges = min(int(np.triu(joined).sum()), 2 * len(joined))
-    others = math.ceil(2 * edges / len(joined)) - 1
+    others = max(0, math.ceil(2 * edges / len(joined)) - 1)
     later = [2 * edges * math.comb(others, k) for k in range(order + 1, last + 1)]
-    return np.array([askable(joined, order), *later], float)
+    return _as_floats([askable(joined, order), *later])
 
 
 def askable(joined: np.ndarray, order: int) -> int:
@@ -295,12 +344,19 @@ def planner(
         Largest order.
     least : float
         A higher order with a smaller epsilon is not begun: its noise would decide alone.
+
+    Returns
+    -------
+    callable
+        It raises :class:`dpcgd.privacy.BudgetSpent` where next to nothing is left, too.
     """
 
     def plan(joined: np.ndarray, order: int) -> float:
-        tests = questions(joined, order, last)
-        epsilon = float(allocate(tests, remaining(), surrogate, price)[0])
-        if order > 0 and epsilon < least:
+        tests, left = questions(joined, order, last), remaining()
+        if not left > 0:
+            raise BudgetSpent("nothing is left to plan with")
+        epsilon = float(allocate(tests, left, surrogate, price)[0])
+        if epsilon < max(LEAST_EPSILON, least if order > 0 else 0.0):
             raise BudgetSpent(f"order {order} would run at epsilon = {epsilon:.3g} a test")
         return epsilon
 
@@ -343,7 +399,8 @@ class CurateOracle(LaplaceOracle):
     def _begin(self, order):
         self.epsilon = self.plan(self.joined, order)
         self.account.order = self._order = order
-        sets = askable(self.joined, order) / np.triu(self.joined).sum()
+        pairs = max(1, int(np.triu(self.joined).sum()))
+        sets = min(askable(self.joined, order), MOST_COUNT) / pairs
         self._lowered = self.crowded * math.log(max(1.0, sets))
 
     def _is_below(self, noisy, sensitivity) -> bool:
@@ -492,7 +549,8 @@ def curate_pc(
     Raises
     ------
     ValueError
-        If the budget or the noise source is unusable; nothing has run then.
+        If the budget, the noise source or the margin is unusable, or the statistic has its critical
+        value at 0, which leaves nothing to plan by (unless published); nothing has run then.
 
     Privacy
     -------
@@ -512,6 +570,7 @@ def curate_pc(
     ('proved', True)
     """
     started = time.perf_counter()
+    check_margin(margin)
     account, noise = open_run(data, epsilon, delta, rng, secure, published, OrderFilter)
     last = min(max_order, data.d - 2)
     forbidden, _ = (knowledge or Knowledge()).arrays(data.variables)
@@ -540,12 +599,22 @@ def published_plan(account: OrderOdometer, statistic: Statistic, n: int, *, last
 def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> Plan:
     """Ours: a fixed distance to resolve, zCDP, guessed tests, and an end where noise would decide.
 
+    Raises
+    ------
+    ValueError
+        If the statistic's critical value is 0: there is no distance then.
+
     Notes
     -----
     The distance is that of the critical value from 0, and an order whose noise scale is more than
     ten times that is not begun. Chosen on networks that are not in the book (chapter 06).
     """
     slope, left = resolution(statistic, n), lambda: account.share(1.0)
+    if slope == 0:
+        raise ValueError(
+            f"{statistic.name} has its critical value at 0, and the plan needs a distance of it "
+            "from 0; take a statistic with another, such as KendallZ()"
+        )
     surrogate = Surrogate(slope)
     return planner(left, guessed_questions, surrogate, concentrated, last=last, least=0.1 / slope)
 
@@ -554,4 +623,5 @@ def resolution(statistic: Statistic, n: int) -> float:
     """Distance of the critical value from 0, in sensitivities of the smallest conditional test."""
     levels = (2, 2, 2)
     smallest = RECORDS_PER_CELL * math.prod(levels)  # with fewer records it would be refused
-    return abs(statistic.critical) / statistic.sensitivity(max(n, smallest), levels)
+    sensitivity = statistic.sensitivity(max(n, smallest), levels)
+    return in_sensitivities(abs(statistic.critical), sensitivity)

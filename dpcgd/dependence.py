@@ -14,6 +14,9 @@ __all__ = ["Hsic", "Iqr", "Kendall", "Score", "Spearman"]
 Columns = Callable[[], tuple[np.ndarray, np.ndarray]]
 """A look at the data, not yet taken: inputs and residuals of the test records."""
 
+MOST_LOG = 710.0
+"""Above the logarithm of any finite range."""
+
 BLOCK = 2**22
 """Entries of a kernel matrix that are held at once."""
 
@@ -120,6 +123,8 @@ class Spearman(_Rank):
     def value(self, x: np.ndarray, residual: np.ndarray) -> float:
         """Between 0 and 1; columns of one value give 0."""
         m = len(x)
+        if m < 2:
+            return 0.0
         return abs(12 * float(_centred_ranks(x) @ _centred_ranks(residual)) / (m**3 - m))
 
     def sensitivity(self, m: int) -> float:
@@ -212,6 +217,8 @@ class Hsic(_Bounded):
     def value(self, x: np.ndarray, residual: np.ndarray) -> float:
         """At least 0; columns of one value give 0."""
         m, product, sums = len(x), 0.0, []
+        if m < 2:
+            return 0.0
         rows = max(1, BLOCK // m)
         for start in range(0, m, rows):
             some = slice(start, start + rows)
@@ -223,8 +230,9 @@ class Hsic(_Bounded):
         return max(0.0, trace) / (m - 1) ** 2
 
     def _kernel(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
-        distances = np.subtract.outer(some, others) / self.width
-        distances *= distances
+        with np.errstate(over="ignore"):
+            distances = np.subtract.outer(some, others) / self.width
+            distances *= distances
         distances *= -0.5
         return np.exp(distances, out=distances)
 
@@ -254,7 +262,7 @@ class Iqr:
     Raises
     ------
     ValueError
-        If either is not positive and finite.
+        If either is not positive and finite, or the width not between 1e-9 and 1e9.
 
     Notes
     -----
@@ -275,10 +283,13 @@ class Iqr:
         for name in ("width", "floor"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive and finite")
+        if not 1e-9 <= self.width <= 1e9:
+            raise ValueError(f"width must lie between 1e-9 and 1e9, not {self.width!r}")
 
     def value(self, x: np.ndarray, residual: np.ndarray) -> float:
         """Any number from twice log(floor); there is no bound on how far one record moves it."""
-        return float(sum(self._log(_spread(np.sort(column))) for column in (x, residual)))
+        logs = (self._log(_spread(np.sort(column))) for column in (x, residual))
+        return float(sum(min(log, MOST_LOG) for log in logs))
 
     def _log(self, spread):
         return np.log(np.maximum(spread, self.floor))
@@ -303,7 +314,7 @@ class Iqr:
         replaced to leave the bin; the larger count, less one. Chapter 08.
         """
         low, high = _reach(np.sort(values), change)
-        low, high = self._log(low), self._log(high)
+        low, high = np.minimum(self._log(low), MOST_LOG), self._log(high)
         counts = []
         for shift in (0.0, 0.5):
             start = (math.floor(low[0] / self.width - shift) + shift) * self.width
@@ -349,7 +360,8 @@ def _quartiles(m: int) -> tuple[int, int]:
 def _spread(values: np.ndarray) -> float:
     """Interquartile range of sorted values."""
     first, third = _quartiles(len(values))
-    return values[third] - values[first]
+    with np.errstate(over="ignore"):
+        return values[third] - values[first]
 
 
 def _reach(values: np.ndarray, change: float) -> tuple[np.ndarray, np.ndarray]:
@@ -360,9 +372,10 @@ def _reach(values: np.ndarray, change: float) -> tuple[np.ndarray, np.ndarray]:
     for k in range(1, third - first + 2):
         up = np.arange(k + 1)  # so many ranks at the third quartile, the others at the first
         wider = outward[np.minimum(third + up + 1, len(values) + 1)]
-        wider = wider - outward[np.maximum(first - (k - up) + 1, 0)]
         narrower = values[third - np.minimum(up, third)]
-        narrower = narrower - values[np.minimum(first + k - up, len(values) - 1)]
-        high.append(max(wider.max(), high[-1] + 2 * change))
-        low.append(max(0.0, min(narrower.min(), low[-1] - 2 * change)))
+        with np.errstate(over="ignore"):
+            wider = wider - outward[np.maximum(first - (k - up) + 1, 0)]
+            narrower = narrower - values[np.minimum(first + k - up, len(values) - 1)]
+            high.append(max(wider.max(), high[-1] + 2 * change))
+            low.append(max(0.0, min(narrower.min(), low[-1] - 2 * change)))
     return np.array(low), np.array(high)

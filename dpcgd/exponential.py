@@ -13,8 +13,8 @@ from dpcgd.datasets import Dataset
 from dpcgd.mechanisms import Account, Noise, exponential, permute_and_flip
 from dpcgd.privacy import BoundedRangeEvent, Filter, PureEvent, zcdp_rho
 from dpcgd.search import Knowledge, Release
-from dpcgd.sieve import open_run, release_of
-from dpcgd.statistics import GTest, KendallZ, Statistic, refusal
+from dpcgd.sieve import check_margin, open_run, release_of
+from dpcgd.statistics import GTest, KendallZ, Statistic, check_level, in_sensitivities, refusal
 from dpcgd.tables import Tables
 
 __all__ = [
@@ -99,7 +99,7 @@ class ExponentialOracle:
             tested = (x, y, *given)
             sensitivity = self.statistic.sensitivity(self.tables.n, self.tables.shape(tested))
             value = self.statistic.value(self.tables.counts(tested))
-            found[i] = (self.statistic.critical - value) / sensitivity
+            found[i] = in_sensitivities(self.statistic.critical - value, sensitivity)
         return found + self.margin * 2 / epsilon
 
 
@@ -160,6 +160,9 @@ class PublishedFlips:
     critical: ClassVar[float] = 0.0
     name: ClassVar[str] = "G flips"
     proved: ClassVar[bool] = False
+
+    def __post_init__(self):
+        check_level(self.alpha)
 
     def value(self, table: np.ndarray) -> float:
         """Removals until independent, or minus those until dependent."""
@@ -234,7 +237,7 @@ def em_pc(
     Raises
     ------
     ValueError
-        If the budget, the noise source or `choose` is unusable; nothing has run then.
+        If the budget, the noise source, `choose` or the margin is unusable; nothing has run then.
 
     Privacy
     -------
@@ -256,6 +259,7 @@ def em_pc(
     started = time.perf_counter()
     if choose not in EVENTS:
         raise ValueError("choose must be dpcgd.mechanisms.exponential or permute_and_flip")
+    check_margin(margin)
     account, noise = open_run(data, epsilon, delta, rng, secure, published)
     if published:
         kind, statistic, margin = PublishedOracle, statistic or PublishedFlips(), 0.0

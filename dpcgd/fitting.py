@@ -53,6 +53,7 @@ def fit(
     dag : networkx.DiGraph, optional
         A consistent extension of the released graph unless given.
     redraws : int
+        At least 1.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def fit(
     Raises
     ------
     ValueError
-        If a variable has too many parents for a table.
+        If a variable has too many parents for a table, or there is to be no redraw.
 
     Privacy
     -------
@@ -82,6 +83,8 @@ def fit(
     >>> fitted.network.tables["Smoker"].round(2), bool(fitted.errors["Smoker"].max() < 0.01)
     (array([0.3, 0.7]), True)
     """
+    if redraws < 1:
+        raise ValueError(f"redraws must be at least 1, for errors to be told, not {redraws}")
     names = list(release.graph.variables)
     dag = consistent_extension(release.graph) if dag is None else dag
     parents = {v: tuple(sorted(dag.predecessors(v), key=names.index)) for v in names}

@@ -10,8 +10,10 @@ import numpy as np
 from dpcgd.balls import BLOCK, balls_of, blocks, check_counted_exactly
 from dpcgd.channels import (
     Levels,
+    ThroughChannel,
     as_given,
     cells_of,
+    check_counted,
     check_dense,
     check_nonnegative,
     check_p_max,
@@ -28,7 +30,7 @@ __all__ = ["ClippedGeometric", "Geometric", "UniformGeometric"]
 
 
 @dataclass(frozen=True)
-class _OneVariable:
+class _OneVariable(ThroughChannel):
     """What the mechanisms on one variable share that is read off their channel."""
 
     levels: int
@@ -89,7 +91,8 @@ class ClippedGeometric(_OneVariable):
     def from_p_max(cls, levels: int, p_max: float) -> "ClippedGeometric":
         """With this attacker's success."""
         check_p_max(p_max, checked_levels(levels))
-        return cls(levels, math.log((p_max * levels + levels - 2) / (levels * (1 - p_max))))
+        odds = (p_max * levels + levels - 2) / (levels * (1 - p_max))
+        return cls(levels, max(0.0, math.log(odds)))  # below 0 by rounding
 
     @classmethod
     def from_epsilon(cls, levels: int, epsilon: float) -> "ClippedGeometric":
@@ -138,7 +141,7 @@ class UniformGeometric(_OneVariable):
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(ThroughChannel):
     """The bounded geometric mechanism: P[y | x] = p_max exp(-rate(x) |y - x|) inside the domain.
 
     Parameters
@@ -186,6 +189,7 @@ class Geometric:
 
     def __post_init__(self):
         object.__setattr__(self, "levels", checked_levels(self.levels))
+        check_counted(self.levels)
         check_p_max(self.p_max, math.prod(shape_of(self.levels)))
         if self.norm not in (1, 2, math.inf):
             raise ValueError(f"norm must be 1, 2 or math.inf, not {self.norm}")
@@ -199,11 +203,14 @@ class Geometric:
     def from_epsilon(cls, levels: Levels, epsilon: float, norm: float = 2) -> "Geometric":
         """At this exact level of local privacy, reached by the input that needs the most noise."""
         check_nonnegative("epsilon", epsilon)
+        check_counted(checked_levels(levels))
         balls = balls_of(checked_levels(levels), norm)
         least = math.inf
         for rows in balls.kinds():
             rates = epsilon / balls.radius(rows)
-            mass = balls.counts(rows)[0] * np.exp(-rates[:, None] * balls.distances)
+            with np.errstate(over="ignore"):
+                falls = np.exp(-rates[:, None] * balls.distances)
+            mass = balls.counts(rows)[0] * falls
             least = min(least, 1 / mass.sum(axis=1).max())
         low, high = 1 / math.prod(shape_of(levels)), math.nextafter(1, 0)  # but for rounding
         return cls(levels, min(max(float(least), low), high), norm)
@@ -313,14 +320,6 @@ class Geometric:
             "the combined geometric mechanism has no channel for some of its variables; "
             "reconstruct the joint distribution, or use a component-wise mechanism"
         )
-
-    def forward(self, joint: np.ndarray) -> np.ndarray:
-        """Distribution of the reports of records with this distribution."""
-        return (joint.ravel() @ self.channel).reshape(joint.shape)
-
-    def backward(self, values: np.ndarray) -> np.ndarray:
-        """For each input, the mean of these values over its report."""
-        return (self.channel @ values.ravel()).reshape(values.shape)
 
 
 def _tuned(distances, counts, p_max) -> np.ndarray:

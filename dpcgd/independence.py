@@ -12,6 +12,9 @@ from dpcgd.tables import Tables
 
 __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
 
+LARGEST = 1e100
+"""Of a correlation: noise may bring it above 1, but not so far."""
+
 
 class IndependenceTest(Protocol):
     """Tells how surprising the data would be if x and y were independent."""
@@ -52,8 +55,11 @@ class FisherZ:
         correlation = np.array(self.correlation, float)
         if correlation.ndim != 2 or correlation.shape[0] != correlation.shape[1]:
             raise ValueError(f"a correlation matrix is square, not of shape {correlation.shape}")
-        if not np.isfinite(correlation).all():
-            raise ValueError("a correlation is not a number: is a column constant? Leave it out")
+        if not (np.abs(correlation) <= LARGEST).all():
+            raise ValueError(
+                f"a correlation is not a number, or above {LARGEST:g}: is a column constant? Leave "
+                "it out"
+            )
         if self.n < 4:
             raise ValueError(f"{self.n} records are too few for the test; it needs at least 4")
         object.__setattr__(self, "correlation", correlation)
@@ -62,7 +68,7 @@ class FisherZ:
     def from_values(cls, values: np.ndarray) -> "FisherZ":
         """The test on columns of reals or codes, shape (n, d)."""
         values = checked_columns(values)
-        return cls(np.corrcoef(values.T), len(values))
+        return cls(correlations(values), len(values))
 
     @property
     def d(self) -> int:
@@ -79,7 +85,8 @@ class FisherZ:
             )
         at = (x, y, *given)
         precision = np.linalg.pinv(self.correlation[np.ix_(at, at)], hermitian=True)
-        scale = math.sqrt(max(precision[0, 0] * precision[1, 1], 0.0))
+        with np.errstate(over="ignore"):
+            scale = math.sqrt(max(precision[0, 0] * precision[1, 1], 0.0))
         partial = -precision[0, 1] / scale if scale else 0.0
         z = math.atanh(min(max(partial, -1 + 1e-15), 1 - 1e-15))
         return min(0.0, math.log(2) + float(log_ndtr(-math.sqrt(self.n - len(given) - 3) * abs(z))))
@@ -165,6 +172,19 @@ class Level:
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Is the p-value above the level?"""
         return self.test.log_p(x, y, given) > math.log(self.alpha)
+
+
+def correlations(values) -> np.ndarray:
+    """Of the columns; those of numbers so large or small that their squares are none are rescaled.
+
+    Only by powers of two, which change no digit.
+    """
+    spread = values.max(axis=0) / 2 - values.min(axis=0) / 2
+    extreme = ~((spread > 1e-100) & (spread < 1e100))
+    if extreme.any():
+        shift = np.where(extreme, -np.frexp(np.abs(values).max(axis=0))[1], 0)
+        values = np.ldexp(values, shift)
+    return np.corrcoef(values.T)
 
 
 def checked_columns(values) -> np.ndarray:

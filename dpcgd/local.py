@@ -16,6 +16,7 @@ from dpcgd.channels import (
     Levels,
     LocalMechanism,
     as_given,
+    check_counted,
     check_dense,
     check_nonnegative,
     check_p_max,
@@ -27,6 +28,7 @@ from dpcgd.channels import (
 from dpcgd.datasets import Dataset
 from dpcgd.draws import draws_for
 from dpcgd.moments import Moments
+from dpcgd.privacy import LEAST
 
 __all__ = ["ComponentWise", "RandomizedResponse", "report"]
 
@@ -44,7 +46,7 @@ class RandomizedResponse:
     Raises
     ------
     ValueError
-        If a variable has fewer than two levels or epsilon is negative.
+        If a variable has fewer than two levels, epsilon is negative or the domain too large.
 
     Privacy
     -------
@@ -68,6 +70,7 @@ class RandomizedResponse:
 
     def __post_init__(self):
         object.__setattr__(self, "levels", checked_levels(self.levels))
+        check_counted(self.levels)
         check_nonnegative("epsilon", self.epsilon)
 
     @classmethod
@@ -126,6 +129,8 @@ class RandomizedResponse:
         """What this does to some variables of a product domain: randomised response again."""
         levels = tuple(shape_of(self.levels)[v] for v in variables)
         size, kept = math.prod(levels), self.kept
+        if kept == 1:  # but for rounding
+            return RandomizedResponse(levels, self.epsilon + math.log(size) - math.log(self.size))
         return RandomizedResponse(levels, math.log1p(size * kept / (1 - kept)))
 
     def forward(self, joint: np.ndarray) -> np.ndarray:
@@ -211,7 +216,8 @@ class ComponentWise:
         check_p_max(p_max, math.prod(checked_levels(tuple(levels))))
 
         def excess(epsilon):
-            return math.log(cls.from_epsilon(kind, levels, epsilon).p_max / p_max)
+            ratio = cls.from_epsilon(kind, levels, epsilon).p_max / p_max
+            return math.log(max(ratio, LEAST))  # of many variables it may be too small a number
 
         return cls.from_epsilon(kind, levels, root_of_rising(excess))
 

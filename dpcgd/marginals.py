@@ -31,6 +31,12 @@ __all__ = [
     "subsets_of",
 ]
 
+LARGEST = 1e100
+"""Of moments and their deviations: powers of them are still numbers."""
+
+LEAST_RHO = 1e-150
+"""For less there is nothing but noise, and that nearly too large a number."""
+
 Subset = tuple[int, ...]
 
 
@@ -108,7 +114,7 @@ class Moment(NamedTuple):
 
     def combined(self, other: "Moment") -> "Moment":
         """Both measurements of one interaction, weighed by their precision."""
-        if not other.deviation:
+        if other.deviation**2 == 0:  # exact, or as good as that in double precision
             return other
         weight = other.deviation**2 / (self.deviation**2 + other.deviation**2)
         values = weight * self.values + (1 - weight) * other.values
@@ -127,6 +133,12 @@ class Marginals:
     released : mapping, optional
         From each subset of variables (in increasing order) to its :class:`Moment`.
 
+    Raises
+    ------
+    ValueError
+        If n is below 1, or a moment or the deviation of its noise is larger than 1e100 or no
+        number.
+
     Attributes
     ----------
     n, levels, released
@@ -141,6 +153,14 @@ class Marginals:
     def __init__(
         self, n: int, levels: Sequence[int], released: Mapping[Subset, Moment] | None = None
     ):
+        if n < 1:
+            raise ValueError(f"n must be at least 1, not {n}")
+        for subset, moment in (released or {}).items():
+            if not (np.abs(moment.values) <= LARGEST).all() or not 0 <= moment.deviation <= LARGEST:
+                raise ValueError(
+                    f"the moment of {subset} or the deviation of its noise is larger than "
+                    f"{LARGEST:g} or no number: that is noise only; measure it for a larger rho"
+                )
         self.n, self.levels = n, tuple(levels)
         self.released = {(): Moment(np.ones(()), 0.0), **(released or {})}
         self.derived = {}
@@ -240,7 +260,10 @@ class MeasuredMarginals(Marginals):
         Raises
         ------
         BudgetSpent
-            Before the data is touched, if the account cannot pay.
+            Before the data is touched, if the account cannot pay, or if rho is 0 or pays for next
+            to nothing.
+        ValueError
+            Before the data is touched, if rho is negative or not finite.
         """
         self._release([tuple(sorted(subset))], self._moves(subset), rho)
 
@@ -263,6 +286,8 @@ class MeasuredMarginals(Marginals):
     def _release(self, subsets, sensitivity, rho):
         if sensitivity == 0:  # no contrasts, nothing to tell
             return self._keep(subsets, np.empty(0), 0.0)
+        if 0 <= rho < LEAST_RHO:
+            raise BudgetSpent(f"a rho of {rho:g} pays for no measurement")
         multiplier = multiplier_of_rho(rho)
         noisy = gaussian(
             lambda: self._exactly(subsets),

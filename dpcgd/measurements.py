@@ -11,6 +11,9 @@ from dpcgd.datasets import Dataset
 
 __all__ = ["Measurements"]
 
+SHORTEST = 1e-300
+"""Half of a range: values divided by it are still numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
@@ -30,8 +33,8 @@ class Measurements:
     Raises
     ------
     ValueError
-        If there is no record, a value is not finite, a range is empty, or the shapes or the true
-        graph do not fit.
+        If there is no record, a value is not finite, a range is empty or its length no finite
+        number, or the shapes or the true graph do not fit.
 
     Examples
     --------
@@ -129,7 +132,8 @@ def _check_ranges(ranges) -> dict[str, tuple[float, float]]:
     if not isinstance(ranges, Mapping) or len(ranges) < 2:
         raise ValueError("ranges must map each of at least two variables to its public (low, high)")
     for name, (low, high) in ranges.items():
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        ends = np.isfinite(low) and np.isfinite(high) and low < high
+        if not (ends and SHORTEST <= (float(high) - float(low)) / 2 < np.inf):
             raise ValueError(
                 f"variable {name!r}: the range {low} to {high} is empty or not finite; "
                 "give the public (low, high)"

@@ -32,6 +32,12 @@ __all__ = [
     "propose_test_release",
 ]
 
+LARGE = 709
+"""The exponential of a larger epsilon is too large a number."""
+
+WIDEST = 1e300
+"""Noise of a larger scale might be too large a number."""
+
 Query = Callable[[], float]
 """A look at the data, not yet taken."""
 
@@ -161,6 +167,18 @@ def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:
     return SeededNoise(rng)
 
 
+def _scale(sensitivity, epsilon) -> float:
+    """Sensitivity over epsilon. What is no scale of noise is refused before anything is paid."""
+    with np.errstate(all="ignore"):
+        scale = sensitivity / epsilon if epsilon > 0 else math.nan
+    if not 0 <= scale <= WIDEST:
+        raise ValueError(
+            f"a sensitivity of {sensitivity!r} over an epsilon of {epsilon!r} is no scale of noise "
+            f"between 0 and {WIDEST:g}; take a smaller sensitivity or a larger epsilon"
+        )
+    return scale
+
+
 def laplace(
     query: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
 ) -> float:
@@ -170,6 +188,8 @@ def laplace(
     ------
     BudgetSpent
         Before the query is evaluated, if the account cannot pay.
+    ValueError
+        Before that, if sensitivity / epsilon is no scale of noise.
 
     Privacy
     -------
@@ -185,8 +205,9 @@ def laplace(
     >>> round(answer, 2), round(account.remaining, 4)
     (11.6, 0.0044)
     """
+    scale = _scale(sensitivity, epsilon)
     account.spend(PureEvent("Laplace", epsilon))
-    return noise.laplace(float(query()), sensitivity / epsilon)
+    return noise.laplace(float(query()), scale)
 
 
 def gaussian(
@@ -217,15 +238,24 @@ def gaussian(
     ------
     BudgetSpent
         Before the query is evaluated, if the account cannot pay.
+    ValueError
+        Before that, if noise_multiplier * sensitivity is no deviation of noise.
 
     Privacy
     -------
     1 / (2 noise_multiplier^2)-zCDP for queries that move by at most `sensitivity` between
     neighbours (Bun and Steinke 2016). Chapter 02.
     """
+    with np.errstate(all="ignore"):
+        deviation = noise_multiplier * sensitivity
+    if not 0 <= deviation <= WIDEST:
+        raise ValueError(
+            f"a sensitivity of {sensitivity!r} times a noise multiplier of {noise_multiplier!r} is "
+            f"no deviation of noise between 0 and {WIDEST:g}; take smaller ones"
+        )
     account.spend(GaussianEvent("Gaussian", noise_multiplier))
     answer = np.asarray(query(), float)
-    return noise.gaussian(answer if answer.ndim else float(answer), noise_multiplier * sensitivity)
+    return noise.gaussian(answer if answer.ndim else float(answer), deviation)
 
 
 def exponential(
@@ -256,14 +286,17 @@ def exponential(
     ------
     BudgetSpent
         Before the scores are evaluated, if the account cannot pay.
+    ValueError
+        Before that, if sensitivity / epsilon is no scale of noise.
 
     Privacy
     -------
     (epsilon, 0), its loss of range epsilon: epsilon^2 / 8-zCDP (McSherry and Talwar 2007; Cesar and
     Rogers 2021). Chapter 02.
     """
+    scale = _scale(2 * sensitivity, epsilon)
     account.spend(BoundedRangeEvent("exponential", epsilon))
-    return noise.gumbel_max(np.asarray(scores(), float), 2 * sensitivity / epsilon)
+    return noise.gumbel_max(np.asarray(scores(), float), scale)
 
 
 def permute_and_flip(
@@ -283,8 +316,9 @@ def permute_and_flip(
     (epsilon, 0) (McKenna and Sheldon 2020), as the largest score with exponential noise (Ding et
     al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter 02.
     """
+    scale = _scale(2 * sensitivity, epsilon)
     account.spend(PureEvent("permute and flip", epsilon))
-    return noise.exponential_max(np.asarray(scores(), float), 2 * sensitivity / epsilon)
+    return noise.exponential_max(np.asarray(scores(), float), scale)
 
 
 def propose_test_release(
@@ -323,18 +357,21 @@ def propose_test_release(
     ------
     BudgetSpent
         Before the data is touched, if the account cannot pay.
+    ValueError
+        Before that, if proposed / epsilon is no scale of noise.
 
     Privacy
     -------
     (2 epsilon, delta); in concentrated terms epsilon^2 but for events of probability delta (Dwork
     and Lei 2009). Chapter 02.
     """
+    scale = _scale(proposed, epsilon)
     account.spend(
         PureEvent("distance test", epsilon), ApproximateEvent("tested release", epsilon, delta)
     )
     if noise.laplace(float(distance()), 1 / epsilon) <= math.log(0.5 / delta) / epsilon:
         return None
-    return noise.laplace(float(query()), proposed / epsilon)
+    return noise.laplace(float(query()), scale)
 
 
 class AboveThreshold:
@@ -363,6 +400,8 @@ class AboveThreshold:
     ------
     BudgetSpent
         On construction, if the account cannot pay.
+    ValueError
+        Before that, if the rate is not above 0 and at most 1, or there is no such scale.
 
     Privacy
     -------
@@ -381,8 +420,8 @@ class AboveThreshold:
         noise: Noise,
         rate: float = 1.0,
     ):
+        self.scale = _scale(2 * sensitivity, before_amplification(epsilon, rate))
         account.spend(PureEvent("above threshold", epsilon))
-        self.scale = 2 * sensitivity / before_amplification(epsilon, rate)
         self._noise = noise
         self._threshold = noise.laplace(threshold, self.scale)
         self._fired = False
@@ -404,6 +443,11 @@ class AboveThreshold:
 def amplified(epsilon: float, rate: float) -> float:
     """Epsilon on all records of a mechanism that is epsilon-private on a uniform sub-sample.
 
+    Raises
+    ------
+    ValueError
+        If epsilon is negative, or the rate is not above 0 and at most 1.
+
     Notes
     -----
     ln(1 + rate (e^epsilon - 1)) for sampling without replacement and replace-one neighbours (Balle,
@@ -414,15 +458,33 @@ def amplified(epsilon: float, rate: float) -> float:
     >>> round(amplified(1.0, 0.1), 4)
     0.1586
     """
-    return math.log1p(rate * math.expm1(epsilon))
+    _check_rate(epsilon, rate)
+    if epsilon < LARGE:
+        return math.log1p(rate * math.expm1(epsilon))
+    return max(0.0, epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon)))
 
 
 def before_amplification(epsilon: float, rate: float) -> float:
     """Inverse of :func:`amplified`: what may be spent on the sub-sample.
+
+    Raises
+    ------
+    ValueError
+        As there.
 
     Examples
     --------
     >>> round(before_amplification(amplified(1.0, 0.1), 0.1), 12)
     1.0
     """
-    return math.log1p(math.expm1(epsilon) / rate)
+    _check_rate(epsilon, rate)
+    odds = math.expm1(epsilon) / rate if epsilon < LARGE else math.inf
+    return math.log1p(odds) if odds < math.inf else epsilon - math.log(rate)
+
+
+def _check_rate(epsilon, rate):
+    if not (epsilon >= 0 and 0 < rate <= 1):
+        raise ValueError(
+            f"epsilon must be 0 or more and rate above 0 and at most 1, not {epsilon!r} and "
+            f"{rate!r}"
+        )

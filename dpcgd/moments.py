@@ -11,6 +11,9 @@ from dpcgd.statistics import normal_tail
 
 __all__ = ["CorrelationOracle", "Moments"]
 
+LARGEST = 1e70
+"""Of values: their fourth powers are still numbers."""
+
 LEAST_EIGENVALUE = 0.01
 """Estimated correlation matrices are lifted to this, so that noise cannot make them singular."""
 
@@ -29,8 +32,19 @@ class Moments(NamedTuple):
 
     @classmethod
     def of_records(cls, values: np.ndarray) -> "Moments":
-        """Of records as they are: reports for a naive analysis, or data without noise."""
+        """Of records as they are: reports for a naive analysis, or data without noise.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or a value is not finite or larger than 1e70, whose powers are needed.
+        """
         values = np.asarray(values, float)
+        if not len(values) or not (np.abs(values) <= LARGEST).all():
+            raise ValueError(
+                f"there must be a record, and values must be finite and at most {LARGEST:g}; "
+                "drop such records or measure in other units"
+            )
         d = values.shape[1]
         return cls(values, values, np.zeros_like(values), np.zeros((d, d)))
 
@@ -97,7 +111,8 @@ class CorrelationOracle:
         slopes = np.linalg.solve(within, self._covariance[np.ix_(rest, [x, y])])
         a, b = np.vstack([np.eye(2), -slopes]).T
         partial = a @ self._covariance[np.ix_(at, at)] @ b
-        return math.sqrt(len(self.moments.values)) * partial / self._deviation(at, a, b)
+        with np.errstate(over="ignore"):  # infinite: certain, for want of any variation
+            return math.sqrt(len(self.moments.values)) * partial / self._deviation(at, a, b)
 
     def _deviation(self, at, a, b) -> float:
         """Of what one report adds to the partial covariance; the slopes' own errors cancel."""
@@ -105,7 +120,8 @@ class CorrelationOracle:
         each = (roots @ a) * (roots @ b) + squares @ (a * b)
         along_a, along_b = values @ a, values @ b
         each -= along_a * along_b.mean() + along_b * along_a.mean()
-        return max(float(each.std()), 1e-300)
+        rounding = 1e-12 * float(np.abs(each).max())  # of numbers that are all the same
+        return max(float(each.std()), rounding, 1e-300)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Is the p-value above the level?"""

@@ -44,9 +44,10 @@ def acyclicity(weights: np.ndarray) -> tuple[float, np.ndarray]:
     Returns
     -------
     float
-        tr exp(W o W) - d: 0 if and only if there is no cycle (Zheng et al. 2018).
+        tr exp(W o W) - d: 0 if and only if there is no cycle (Zheng et al. 2018). Infinite where it
+        is too large for doubles.
     array, shape (d, d)
-        exp(W o W)^T o 2 W.
+        exp(W o W)^T o 2 W; zeros where the value is infinite.
 
     Examples
     --------
@@ -58,8 +59,10 @@ def acyclicity(weights: np.ndarray) -> tuple[float, np.ndarray]:
     from scipy.linalg import expm  # heavy, and only needed here
 
     with np.errstate(over="ignore", invalid="ignore"):
-        grown = expm(weights * weights)
-        return float(np.trace(grown)) - len(weights), 2 * weights * grown.T
+        squares = weights * weights
+        grown = expm(squares) if np.isfinite(squares).all() else np.full_like(squares, math.inf)
+        value, slope = float(np.trace(grown)) - len(weights), 2 * weights * grown.T
+    return (value, slope) if np.isfinite(slope).all() else (math.inf, np.zeros_like(slope))
 
 
 def squared_loss(weights: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarray]:
@@ -82,8 +85,9 @@ def squared_loss(weights: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
     0.875
     """
     left = np.eye(len(weights)) - weights
-    seen = gram @ left
-    return 0.5 * float((left * seen).sum()), -seen
+    with np.errstate(over="ignore", invalid="ignore"):  # a line search may try any weights
+        seen = gram @ left
+        return 0.5 * float((left * seen).sum()), -seen
 
 
 def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-6) -> np.ndarray:
@@ -131,10 +135,13 @@ def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-
 
     def lagrangian(weights, multiplier, penalty):
         (loss, slope), (cyclic, away) = squared_loss(weights, gram), acyclicity(weights)
-        value = loss + multiplier * cyclic + penalty / 2 * cyclic**2
-        return value, slope + (multiplier + penalty * cyclic) * away
+        value = loss + multiplier * cyclic + penalty / 2 * cyclic * cyclic  # not **, which raises
+        with np.errstate(over="ignore", invalid="ignore"):
+            return value, slope + (multiplier + penalty * cyclic) * away
 
     weights, cyclic, multiplier, penalty = np.zeros_like(gram), math.inf, 0.0, 1.0
+    if len(gram) < 2:  # nothing to weigh
+        return weights
     while cyclic > tolerance and penalty < 1e16:
         smooth = functools.partial(lagrangian, multiplier=multiplier, penalty=penalty)
         weights, before = least_from(smooth, weights, l1), cyclic
@@ -151,14 +158,15 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
 
     free = ~np.eye(len(start), dtype=bool)
     price = np.broadcast_to(l1, start.shape)[free]
+    beyond = 1e100 * max(1.0, abs(smooth(start)[0]))
 
     def objective(parts):
         up, down = np.split(parts, 2)
         weights = np.zeros_like(start)
         weights[free] = up - down
         value, slope = smooth(weights)
-        if not math.isfinite(value):  # a line search went too far
-            return 1e100, np.zeros_like(parts)
+        if not (math.isfinite(value) and np.isfinite(slope).all()):  # a line search went too far
+            return beyond, np.zeros_like(parts)
         slope = slope[free]
         return value + price @ (up + down), np.concatenate([price + slope, price - slope])
 
@@ -168,7 +176,8 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
         jac=True,
         method="L-BFGS-B",
         bounds=[(0, None)] * (2 * len(price)),
-        options={"ftol": 1e-7, "maxiter": iterations},
+        # stopped earlier, runs that differ in the last digit end in different optima
+        options={"ftol": 1e-9, "gtol": 1e-6, "maxiter": iterations},
     )
     weights = np.zeros_like(start)
     weights[free] = np.subtract(*np.split(found.x, 2))

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpcgd.graphs import CPDAG
 from dpcgd.independence import IndependenceTest, Level
+from dpcgd.privacy import LEAST
 from dpcgd.scores import Score
 from dpcgd.search import search
 
@@ -300,7 +301,7 @@ class _Chain:
         order = self._proposal()
         befores = _befores(order)
         score, best = self._scores(befores)
-        if math.log(self.rng.random()) < score - self.score:
+        if math.log(self.rng.random() or LEAST) < score - self.score:
             self.order, self.befores, self.score = order, befores, score
             self.accepted += 1
             self._note(best)

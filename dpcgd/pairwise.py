@@ -28,7 +28,15 @@ def _checked(x, y) -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(f"{name} has a missing or infinite value; drop such records first")
         if values.min() == values.max():
             raise ValueError(f"{name} is constant, so no direction can be told; leave the pair out")
-    return pair
+    return tuple(map(_in_range, pair))
+
+
+def _in_range(values) -> np.ndarray:
+    """Columns whose squares are too large or small as numbers, in other units; no score has any."""
+    spread = values.max() / 2 - values.min() / 2
+    if 1e-100 < spread < 1e100:
+        return values
+    return np.ldexp(values, -np.frexp(np.abs(values).max())[1])
 
 
 def _standardised(values) -> np.ndarray:
@@ -54,7 +62,7 @@ def reci(x: np.ndarray, y: np.ndarray, *, powers: Sequence[int] = (1, 2, 3)) -> 
     Raises
     ------
     ValueError
-        If the columns do not fit each other, or one is constant or not finite.
+        If the columns do not fit each other, one is constant or not finite, or a power is negative.
 
     Notes
     -----
@@ -67,6 +75,8 @@ def reci(x: np.ndarray, y: np.ndarray, *, powers: Sequence[int] = (1, 2, 3)) -> 
     >>> reci(x, x**2) > 0, reci(x**2, x) < 0
     (True, True)
     """
+    if min(powers, default=0) < 0:
+        raise ValueError(f"powers must be 0 or more, not {tuple(powers)}")
     x, y = ((v - v.min()) / (v.max() - v.min()) for v in _checked(x, y))
     return _error(y, x, powers) - _error(x, y, powers)
 

@@ -1,6 +1,7 @@
 """What is spent: budgets, the zCDP filter that refuses in time, and the ledger that shows it."""
 
 import math
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -35,6 +36,17 @@ __all__ = [
 ]
 
 
+LEAST, MOST = sys.float_info.min, sys.float_info.max
+"""Ends of the positive numbers that doubles hold with all their digits."""
+
+LEAST_RHO, MOST_RHO = 1e-200, 1e300
+"""A filter is not opened for less, and pays out no more: parts of it must be numbers too."""
+
+STEEP = 1e4
+"""Above it, an epsilon or a noise multiplier takes a form of the Gaussian's delta that keeps its
+digits there."""
+
+
 class BudgetSpent(Exception):
     """A spend was refused: it would exceed the budget. No data was touched for it."""
 
@@ -54,8 +66,24 @@ class Spent(NamedTuple):
 
 
 def _check_positive(name, value):
-    if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive finite number, not {value!r}")
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:  # a whole number beyond doubles
+        number = math.inf
+    if not LEAST <= number <= MOST:
+        tiny = f" (at least {LEAST:.3g})" if 0 < number < LEAST else ""
+        raise ValueError(f"{name} must be a positive finite number{tiny}, not {value!r}")
+
+
+def _check_delta(delta):
+    _check_positive("delta", delta)
+    if delta >= 1:
+        raise ValueError(f"delta must be below 1 (1e-6 is usual), not {delta!r}")
+
+
+def _squared(value) -> float:
+    """Infinite, and no error, where it is too large a number."""
+    return value**2 if float(value) < 1e150 else float(value) * float(value)
 
 
 @dataclass(frozen=True)
@@ -83,9 +111,7 @@ class Budget:
 
     def __post_init__(self):
         _check_positive("epsilon", self.epsilon)
-        _check_positive("delta", self.delta)
-        if self.delta >= 1:
-            raise ValueError(f"delta must be below 1 (1e-6 is usual), not {self.delta!r}")
+        _check_delta(self.delta)
 
     def warn_if_weak(self, n: int):
         """Warn where delta is so large that publishing a few records outright would satisfy it."""
@@ -93,8 +119,16 @@ class Budget:
             warnings.warn(
                 f"delta = {self.delta:g} is not below 1/n = {1 / n:g}: such a guarantee allows "
                 "publishing a random person's record; choose delta well below 1/n",
-                stacklevel=4,  # the caller of the caller: who chose delta
+                stacklevel=_level_of_the_caller(),  # who chose delta
             )
+
+
+def _level_of_the_caller() -> int:
+    """Where a warning given by this function's caller points outside of the package."""
+    package, frame, level = __name__.partition(".")[0], sys._getframe(1), 1
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @dataclass(frozen=True)
@@ -144,6 +178,8 @@ Event = PureEvent | BoundedRangeEvent | GaussianEvent | ApproximateEvent
 def zcdp_rho(event: Event) -> float:
     """Zero-concentrated privacy cost of an event; for an approximate one, but for its delta.
 
+    It is infinite, or zero, where doubles hold no such number. A filter refuses both.
+
     Raises
     ------
     TypeError
@@ -168,27 +204,46 @@ def zcdp_rho(event: Event) -> float:
     value = getattr(event, event.parameters[0])
     if isinstance(event, GaussianEvent):
         return 0.5 / value / value
-    return value**2 / (8 if isinstance(event, BoundedRangeEvent) else 2)
+    return _squared(value) / (8 if isinstance(event, BoundedRangeEvent) else 2)
 
 
 def multiplier_of_rho(rho: float) -> float:
     """Noise multiplier of a Gaussian mechanism that costs a rho, or just less, for rounding.
+
+    Raises
+    ------
+    ValueError
+        If rho is not positive and finite.
 
     Examples
     --------
     >>> round(multiplier_of_rho(0.02), 6)
     5.0
     """
+    _check_positive("rho", rho)
     return math.sqrt(0.5 / rho) * (1 + 1e-9)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """Smallest known epsilon for which rho-zCDP implies (epsilon, delta)-differential privacy.
 
+    Parameters
+    ----------
+    rho : float
+        At least 0; infinite for no privacy.
+    delta : float
+        Above 0 and below 1.
+
+    Raises
+    ------
+    ValueError
+        If either is out of range.
+
     Notes
     -----
     Minimises over a > 1 the bound a rho + ln(1 - 1/a) - ln(a delta) / (a - 1) of Canonne, Kamath
-    and Steinke (2020). Any a is valid, so numerical error can only lose, never overclaim.
+    and Steinke (2020). Any a is valid, so numerical error can only lose, never overclaim. Where the
+    best a is 1 in double precision, rho + 2 sqrt(rho ln(1/delta)) of Bun and Steinke (2016).
 
     Examples
     --------
@@ -197,14 +252,21 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     """
     from scipy.optimize import minimize_scalar  # heavy, and only needed here
 
+    _check_delta(delta)
+    if not rho >= 0:
+        raise ValueError(f"rho must be 0 or more, not {rho!r}")
     if rho == 0:
         return 0.0
+    if math.isinf(rho):
+        return math.inf
 
     def bound(log_excess):
         a = 1 + math.exp(log_excess)
         return a * rho + math.log1p(-1 / a) - math.log(a * delta) / (a - 1)
 
-    guess = 0.5 * math.log(-math.log(delta) / rho)
+    guess = 0.5 * math.log(min(max(-math.log(delta) / rho, LEAST), MOST))
+    if guess < -25:
+        return rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta))
     best = minimize_scalar(
         bound, bounds=(guess - 8, guess + 8), method="bounded", options={"xatol": 1e-10}
     )
@@ -213,7 +275,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 @cache
 def rho_of_budget(budget: Budget) -> float:
-    """Largest rho whose conversion stays within the budget.
+    """Largest rho whose conversion stays within the budget; 0 where that is too small a number.
 
     Examples
     --------
@@ -232,16 +294,36 @@ def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, 
     """The last number at which a condition holds, and the first at which it fails; 0 to `high`."""
     low = 0.0
     while high - low > 1e-12 * high:
-        middle = (low + high) / 2
+        middle = low / 2 + high / 2
+        last = not low < middle < high  # the numbers between are too small
         if holds(middle):
             low = middle
         else:
             high = middle
+        if last:
+            break
     return low, high
 
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     """Smallest delta for which one Gaussian mechanism is (epsilon, delta)-private, exactly.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Positive and finite.
+    epsilon : float
+        Negative too: what is left of it once another mechanism has run (chapter 07).
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 where it is too small a number.
+
+    Raises
+    ------
+    ValueError
+        If either is out of range.
 
     Notes
     -----
@@ -255,14 +337,41 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     """
     from scipy.special import log_ndtr  # heavy, and only needed here
 
-    half, shift = 0.5 / noise_multiplier, epsilon * noise_multiplier
+    _check_positive("noise_multiplier", noise_multiplier)
+    if math.isnan(epsilon):
+        raise ValueError("epsilon must be a number")
+    half, shift = 0.5 / noise_multiplier, float(epsilon) * float(noise_multiplier)
     first = log_ndtr(half - shift)
+    if first < -745:  # delta is at most its exponential
+        return 0.0
+    if max(noise_multiplier, epsilon) > STEEP:
+        return _steep_delta(half, shift)
     # as a product, for the difference of two nearly equal numbers would lose its digits
     return math.exp(first) * -math.expm1(epsilon + log_ndtr(-half - shift) - first)
 
 
+def _steep_delta(half: float, shift: float) -> float:
+    """The same without a difference of exponents that loses its digits.
+
+    With Mills' ratio R(x) = Phi(-x) / phi(x), delta is phi(shift - half) times R(shift - half) -
+    R(shift + half). R falls and is convex, and so is its slope 1 - x R(x): between two near points
+    R falls by at most their distance times the mean of the slopes there.
+    """
+    from scipy.special import erfcx, ndtr
+
+    def ratio(x):
+        return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+
+    near, far = shift - half, shift + half
+    density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
+    if half < 0.5 / STEEP:
+        slopes = (max(0.0, 1 - x * ratio(x)) for x in (near, far))
+        return density * half * math.fsum(slopes)
+    return max(0.0, float(ndtr(-near)) - density * ratio(far))
+
+
 def _gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
-    """Smallest epsilon for which one Gaussian mechanism is (epsilon, delta)-private."""
+    """Smallest epsilon for which one Gaussian mechanism is (epsilon, delta)-private, if finite."""
 
     def too_little(epsilon):
         return gaussian_delta(noise_multiplier, epsilon) > delta
@@ -330,7 +439,7 @@ class Ledger:
         for event in self.events:
             kinds.setdefault((event.mechanism, type(event)), []).append(event)
         return [
-            (name, len(events), _prices(events), math.fsum(map(zcdp_rho, events)))
+            (name, len(events), _prices(events), _in_all(map(zcdp_rho, events)))
             for (name, _), events in kinds.items()
         ]
 
@@ -343,6 +452,14 @@ class Ledger:
             f"({self.accountant})"
         )
         return "\n".join(lines)
+
+
+def _in_all(costs) -> float:
+    """Their sum; infinite where it is too large a number."""
+    try:
+        return math.fsum(costs)
+    except OverflowError:
+        return math.inf
 
 
 def _prices(events) -> str:
@@ -366,6 +483,11 @@ class Filter:
     reserved : float
         Part of delta kept for the deltas of approximate events; without it they are refused.
 
+    Raises
+    ------
+    ValueError
+        If the part reserved is not below delta, or the budget is too small for double precision.
+
     Privacy
     -------
     Whatever is run through the filter, chosen however adaptively, is (epsilon, delta)-private in
@@ -387,6 +509,8 @@ class Filter:
     """
 
     KIND: ClassVar = "zCDP"
+    proved: ClassVar = True
+    """Whether what it allows is a theorem; a release says so."""
 
     def __init__(
         self,
@@ -400,7 +524,12 @@ class Filter:
         self.budget = budget
         self.neighbours = neighbours
         self.reserved = reserved * (1 + 1e-9)  # so that parts that round up still fit in
-        self.rho = self._largest_rho()
+        self.rho = min(self._largest_rho(), MOST_RHO)
+        if self.rho < LEAST_RHO:
+            raise ValueError(
+                f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} is too small a budget to "
+                "be split up in double precision; take a larger epsilon or delta"
+            )
         self._events = []
         self._spent = self._failing = 0.0
 
@@ -422,11 +551,12 @@ class Filter:
         Raises
         ------
         BudgetSpent
-            If nothing is left.
+            If nothing is left, or so little that the part is too small a number.
         """
-        if self.remaining <= 0:
+        price = self.remaining * part
+        if not price >= LEAST:
             raise BudgetSpent("nothing is left to share out")
-        return self.remaining * part
+        return price
 
     def spend(self, *events: Event):
         """Pay for events that are about to run, for all of them or for none.
@@ -463,8 +593,8 @@ class Filter:
                 f"{event.mechanism} is proved for neighbours that {event.neighbours.value}, this "
                 f"run promises {self.neighbours.value}; use its sensitivity for the latter"
             )
-        if not 0 < cost < math.inf:
-            raise ValueError(f"{event.mechanism} must cost more than nothing and less than all")
+        if not cost > 0:
+            raise ValueError(f"{event.mechanism} must cost more than nothing")
         return cost
 
     @property
@@ -511,7 +641,7 @@ class GaussianFilter(Filter):
 
     def _largest_rho(self) -> float:
         # for rounding, and for noise from a grid as fine as that of double precision
-        return 0.5 / gaussian_multiplier(self._concentrated) ** 2 * (1 - 1e-9)
+        return 0.5 / _squared(gaussian_multiplier(self._concentrated)) * (1 - 1e-9)
 
     def _cost(self, event: Event) -> float:
         cost = super()._cost(event)
@@ -523,7 +653,8 @@ class GaussianFilter(Filter):
 
     @property
     def _epsilon(self) -> float:
-        return _gaussian_epsilon(math.sqrt(0.5 / self._spent), self._concentrated.delta)
+        spent = max(self._spent, LEAST)
+        return _gaussian_epsilon(math.sqrt(0.5 / spent), self._concentrated.delta)
 
 
 class BasicFilter:
@@ -555,6 +686,8 @@ class BasicFilter:
     dpcgd.privacy.BudgetSpent: Laplace with epsilon = 0.6 would exceed epsilon = 1, delta = 1e-06
     """
 
+    proved: ClassVar = True
+
     def __init__(self, budget: Budget):
         self.budget = budget
         self._events = []
@@ -578,9 +711,11 @@ class BasicFilter:
                 raise ValueError(f"{event.mechanism} is proved for other neighbours")
             if not event.epsilon > 0:
                 raise ValueError(f"{event.mechanism} must cost more than nothing")
+            if not _failure(event) >= 0:
+                raise ValueError(f"{event.mechanism} must have a delta of 0 or more")
             # rounding never in our favour
             epsilon = math.nextafter(epsilon + event.epsilon, math.inf)
-            delta += getattr(event, "delta", 0.0)
+            delta += _failure(event)
             if not (epsilon <= self.budget.epsilon and delta <= self.budget.delta):
                 raise BudgetSpent(
                     f"{event.mechanism} with epsilon = {event.epsilon:.4g} would exceed "
@@ -604,6 +739,8 @@ def _failure(event: Event) -> float:
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:
     """Epsilon of `times` runs of a pure mechanism by advanced composition.
 
+    It is infinite where it is too large a number.
+
     Notes
     -----
     sqrt(2 k ln(1/delta)) epsilon + k epsilon (e^epsilon - 1), Dwork and Roth (2014), theorem 3.20.
@@ -615,8 +752,18 @@ def advanced_composition(epsilon: float, times: int, delta: float) -> float:
     """
     if times == 0:
         return 0.0
-    spread = math.sqrt(2 * times * math.log(1 / delta)) * epsilon
-    return spread + times * epsilon * math.expm1(epsilon)
+    spread = math.sqrt(2 * times * _logarithm_of_inverse(delta)) * epsilon
+    return spread + times * epsilon * _growth(epsilon)
+
+
+def _logarithm_of_inverse(delta) -> float:
+    """ln(1 / delta), infinite for a delta that is too small a number."""
+    return math.log(1 / delta) if delta >= LEAST else math.inf
+
+
+def _growth(epsilon) -> float:
+    """e^epsilon - 1, infinite where it is too large a number."""
+    return math.expm1(epsilon) if epsilon < 709 else math.inf
 
 
 class Odometer:
@@ -629,9 +776,17 @@ class Odometer:
     ----------
     delta : float
         Split evenly over the kinds of mechanism.
+
+    Raises
+    ------
+    ValueError
+        If delta is not above 0 and below 1.
     """
 
+    proved: ClassVar = False
+
     def __init__(self, delta: float):
+        _check_delta(delta)
         self.delta = delta
         self._events = []
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpcgd.channels import LocalMechanism, cells_of, checked_codes, shape_of
 from dpcgd.datasets import Dataset
+from dpcgd.privacy import LEAST
 
 __all__ = ["CorrectedTables", "Reconstruction", "reconstruct"]
 
@@ -100,7 +101,8 @@ def reconstruct(
     Raises
     ------
     ValueError
-        If there is no report, a report is outside the domain, or the domain is too large.
+        If there is no report, a report is outside the domain or one that the mechanism never makes,
+        the domain is too large, or `most` is negative.
 
     Privacy
     -------
@@ -129,10 +131,17 @@ def reconstruct(
             f"{len(codes)} reports over {math.prod(shape):,} cells: reconstruction needs at least "
             f"one report and at most {MOST_COUNTS:,} cells; leave variables out or use fewer bins"
         )
+    if most < 0:
+        raise ValueError(f"most must be 0 or more, not {most}")
     seen = _histogram(codes, shape) / len(codes)
     joint, path = np.full(shape, 1 / math.prod(shape)), []
     for _ in range(most + 1):
         expected = mechanism.forward(joint)
+        if not path and (expected[seen > 0] <= 0).any():
+            raise ValueError(
+                "there is a report that the mechanism never makes; give the one that made them"
+            )
+        expected = np.maximum(expected, LEAST)
         ratio = np.divide(seen, expected, out=np.zeros(shape), where=seen > 0)
         path.append(len(codes) * float(seen[seen > 0] @ np.log(expected[seen > 0])))
         factor = mechanism.backward(ratio)

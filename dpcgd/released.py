@@ -15,6 +15,7 @@ from dpcgd.marginals import Marginals, MeasuredMarginals, Subset, pairs_sensitiv
 from dpcgd.privacy import BudgetSpent, GaussianFilter, multiplier_of_rho
 from dpcgd.search import Found, Knowledge, Release, search
 from dpcgd.sieve import open_run
+from dpcgd.statistics import check_level
 from dpcgd.tables import Tables
 
 __all__ = ["TableOracle", "TableRelease", "search_again", "shares", "table_pc"]
@@ -81,9 +82,15 @@ class TableOracle:
     alpha : float
         Level of each test.
     price : float
-        Rho of a triple.
+        Rho of a triple. At 0 nothing new is measured (but by marginals without noise, which take
+        no price).
     determined, explained, most_noise, doubt : float
         See :data:`DETERMINED`, :data:`EXPLAINED`, :data:`MOST_NOISE` and :data:`DOUBT`.
+
+    Raises
+    ------
+    ValueError
+        If alpha is no level, the price no price or doubt below 1.
 
     Attributes
     ----------
@@ -99,6 +106,13 @@ class TableOracle:
     most_noise: float = MOST_NOISE
     doubt: float = DOUBT
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self):
+        check_level(self.alpha)
+        if not 0 <= self.price < math.inf:
+            raise ValueError(f"price must be finite and not negative, not {self.price!r}")
+        if not self.doubt >= 1:
+            raise ValueError(f"doubt must be at least 1, not {self.doubt!r}")
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Can what was released not tell x and y given these from independent ones?"""
@@ -226,8 +240,8 @@ def table_pc(
     Raises
     ------
     ValueError
-        If the budget or the noise source is unusable, if there are too few records for so much
-        noise, or if a pair of variables has too many levels; nothing has run then.
+        If the budget, the noise source or alpha is unusable, if there are too few records for so
+        much noise, or if a pair of variables has too many levels; nothing has run then.
 
     Warns
     -----
@@ -249,6 +263,7 @@ def table_pc(
     (1.0, True)
     """
     started = time.perf_counter()
+    check_level(alpha)
     account, noise = open_run(data, epsilon, delta, rng, secure, filter_kind=GaussianFilter)
     for_pairs, for_triple = shares(data.d)
     _check(data, max_order, for_pairs * account.rho)
@@ -275,7 +290,8 @@ def _measure_families(marginals, dag, price):
     at, account = {name: i for i, name in enumerate(dag)}, marginals.account
     families = [(name, *dag.predecessors(name)) for name in dag if dag.in_degree(name) == 2]
     triples = {tuple(sorted(at[name] for name in family)) for family in families}
-    wanted = sorted(triples - set(marginals.released))[: int(account.remaining / price)]
+    affordable = int(min(max(account.remaining / price, 0.0), len(triples)))
+    wanted = sorted(triples - set(marginals.released))[:affordable]
     for left, triple in zip(range(len(wanted), 0, -1), wanted, strict=True):
         marginals.measure(triple, account.share(1 / left))
 

@@ -11,6 +11,13 @@ __all__ = ["Fitted", "GaussianRidge", "Ridge"]
 GRID = 2.0**-20
 """Training inputs are rounded to multiples of this, record by record, so that gaps are not tiny."""
 
+LEAST_PENALTY = 1e-9
+"""With a smaller one, a kernel matrix is singular in double precision for some records."""
+
+DIVIDED = 2.0**24
+"""Where records times penalty times width are more, the equations of :class:`Ridge` are solved
+without a difference: rounding might turn them singular."""
+
 LARGEST = 5_000
 """Most records for which a kernel matrix is built."""
 
@@ -31,7 +38,7 @@ class Ridge:
     Parameters
     ----------
     penalty : float
-        Above 0, at most 1. Public.
+        At least 1e-9, at most 1. Public.
     width : float
         Of the kernel, on the scale of x. Public.
 
@@ -61,8 +68,11 @@ class Ridge:
     width: float = 0.5
 
     def __post_init__(self):
-        if not 0 < self.penalty <= 1:
-            raise ValueError(f"penalty must lie above 0 and be at most 1, not {self.penalty!r}")
+        if not LEAST_PENALTY <= self.penalty <= 1:
+            raise ValueError(
+                f"penalty must lie above 0, at {LEAST_PENALTY:g} or more, and be at most 1, not "
+                f"{self.penalty!r}"
+            )
         if not 0 < self.width < math.inf:
             raise ValueError(f"width must be positive and finite, not {self.width!r}")
 
@@ -83,8 +93,12 @@ class Ridge:
         from scipy.linalg import solveh_banded  # heavy, and only needed here
 
         x, y = _checked(x, y)
-        knots, at = np.unique(np.round(x / GRID) * GRID, return_inverse=True)
-        gaps = np.diff(knots) / self.width
+        with np.errstate(over="ignore"):
+            rounded = np.round(x / GRID) * GRID
+            knots, at = np.unique(np.where(np.isinf(rounded), x, rounded), return_inverse=True)
+            gaps = np.diff(knots) / self.width
+        if len(x) * self.penalty * self.width > DIVIDED:
+            return _Interpolant(knots, self._smoothed(gaps, at, y), self.width)
         odds = 1 / np.expm1(2 * np.minimum(gaps, 300))  # r^2 / (1 - r^2) for r = e^-gap
         strength = len(x) * self.penalty / 2
         system = np.zeros((2, len(knots)))
@@ -92,6 +106,30 @@ class Ridge:
         system[1] = np.bincount(at) + strength * (1 + np.append(odds, 0) + np.insert(odds, 0, 0))
         system = system[-min(2, len(knots)) :]  # one knot has no neighbours
         return _Interpolant(knots, solveh_banded(system, np.bincount(at, y)), self.width)
+
+    def _smoothed(self, gaps, at, y) -> np.ndarray:
+        """The values at the knots, by elimination that adds and multiplies positive numbers only.
+
+        The matrix is that of :meth:`fit`; each row's diagonal exceeds the others in it by `excess`.
+        """
+        strength, gaps = len(at) * self.penalty / 2, np.clip(gaps, 1e-250, 300)
+        beside = strength / (2 * np.sinh(gaps))
+        pulls = strength * np.tanh(gaps / 2) / 2
+        excess = np.bincount(at) + strength / 2 * np.eye(1, len(gaps) + 1)[0]
+        excess[-1] += strength / 2
+        excess[:-1] += pulls
+        excess[1:] += pulls
+        values, parts = np.bincount(at, y), np.empty(len(gaps))
+        pivots = excess.copy()
+        for i, link in enumerate(beside):
+            parts[i] = link / (pivots[i] + link)
+            pivots[i + 1] += parts[i] * pivots[i]
+            pivots[i] += link
+            values[i + 1] += parts[i] * values[i]
+        values[-1] /= pivots[-1]
+        for i in range(len(gaps) - 1, -1, -1):
+            values[i] = values[i] / pivots[i] + parts[i] * values[i + 1]
+        return values
 
     def change(self, n: int) -> float:
         """How far a prediction, or the difference of two, moves when one of n records is replaced.
@@ -116,10 +154,11 @@ class _Interpolant:
         knots = np.concatenate(([-np.inf], self.knots, [np.inf]))
         values = np.concatenate(([0.0], self.values, [0.0]))
         right = np.searchsorted(knots[1:-1], x) + 1
-        before, after = (x - knots[right - 1]) / self.width, (knots[right] - x) / self.width
-        whole = np.expm1(-2 * (before + after))
-        from_left = np.exp(-before) * np.expm1(-2 * after) / whole
-        from_right = np.exp(-after) * np.expm1(-2 * before) / whole
+        with np.errstate(over="ignore"):
+            before, after = (x - knots[right - 1]) / self.width, (knots[right] - x) / self.width
+            whole = np.expm1(-2 * (before + after))
+            from_left = np.exp(-before) * np.expm1(-2 * after) / whole
+            from_right = np.exp(-after) * np.expm1(-2 * before) / whole
         return from_left * values[right - 1] + from_right * values[right]
 
 
@@ -157,8 +196,9 @@ class GaussianRidge(Ridge):
         return _Expansion(self._kernel, x, cho_solve(solved, y, check_finite=False))
 
     def _kernel(self, x, z):
-        distances = np.subtract.outer(np.asarray(x, float), z) / self.width
-        distances *= distances
+        with np.errstate(over="ignore"):
+            distances = np.subtract.outer(np.asarray(x, float), z) / self.width
+            distances *= distances
         distances *= -0.5
         return np.exp(distances, out=distances)
 

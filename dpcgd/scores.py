@@ -10,9 +10,18 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.datasets import Dataset
-from dpcgd.independence import checked_columns
+from dpcgd.independence import checked_columns, correlations
 
 __all__ = ["BIC", "BDeu", "BGe", "Score", "graph_score"]
+
+LARGEST = 1e100
+"""Of a covariance, or of a prior's weight; the smallest is its inverse."""
+
+MOST_FREEDOM = 1e12
+"""Of a Wishart prior: more would be a prior that no records move."""
+
+LEAST_LOG = -700.0
+"""Of a variable's share in a logarithm of a determinant: for matrices that are singular."""
 
 
 class Score(Protocol):
@@ -67,6 +76,11 @@ class _Gaussian:
             raise ValueError(f"{len(names)} variables need a square covariance matrix")
         if not (covariance.diagonal() > 0).all() or not np.isfinite(covariance).all():
             raise ValueError("a variance is not positive: is a column constant? Leave it out")
+        if covariance.diagonal().min() < 1 / LARGEST or np.abs(covariance).max() > LARGEST:
+            raise ValueError(
+                f"variances must lie between {1 / LARGEST:g} and {LARGEST:g}, and covariances "
+                "below that; bring the variables to variance 1"
+            )
         if self.n < 1:
             raise ValueError(f"n must be at least 1, not {self.n}")
         object.__setattr__(self, "covariance", covariance)
@@ -76,7 +90,7 @@ class _Gaussian:
     def from_values(cls, values: np.ndarray, variables=None, **settings):
         """The score of columns of reals or codes, shape (n, d), each brought to variance 1."""
         values = checked_columns(values)
-        return cls(np.corrcoef(values.T), len(values), variables, **settings)
+        return cls(correlations(values), len(values), variables, **settings)
 
     @property
     def d(self) -> int:
@@ -132,6 +146,8 @@ class BGe(_Gaussian):
                 f"mean_weight must be positive and freedom above {self.d + 1}, not "
                 f"{self.mean_weight} and {self.freedom}"
             )
+        if not max(self.mean_weight, self.freedom) <= MOST_FREEDOM:
+            raise ValueError(f"mean_weight and freedom must be at most {MOST_FREEDOM:g}")
 
     @cached_property
     def _prior_scale(self) -> float:
@@ -163,6 +179,7 @@ class BGe(_Gaussian):
             for i in range(size)
         )
         _, determinant = np.linalg.slogdet(self._posterior[np.ix_(at, at)])
+        determinant = max(determinant, LEAST_LOG * size)
         return (
             size / 2 * math.log(self.mean_weight / (self.n + self.mean_weight))
             - size * self.n / 2 * math.log(math.pi)
@@ -234,8 +251,11 @@ class BDeu:
     weight: float = 10.0
 
     def __post_init__(self):
-        if not self.weight > 0:
-            raise ValueError(f"the prior's weight must be positive, not {self.weight}")
+        if not 1 / LARGEST <= self.weight <= LARGEST:
+            raise ValueError(
+                f"the prior's weight must be positive, not {self.weight}, and between "
+                f"{1 / LARGEST:g} and {LARGEST:g}"
+            )
 
     @property
     def variables(self) -> tuple[str, ...]:

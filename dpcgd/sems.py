@@ -10,6 +10,9 @@ from dpcgd.measurements import Measurements
 
 __all__ = ["LinearSEM", "random_sem"]
 
+LARGEST = 1e200
+"""Of a variance."""
+
 DEVIATIONS = 4
 """A sampled variable's public range ends this many of its standard deviations from its mean."""
 
@@ -28,7 +31,8 @@ class LinearSEM:
     Raises
     ------
     ValueError
-        If the weights are not square or have a cycle.
+        If the weights are not square, not finite or have a cycle, or effects along paths are no
+        numbers.
 
     Examples
     --------
@@ -46,10 +50,16 @@ class LinearSEM:
         names = self.variables or [f"x{i}" for i in range(len(weights))]
         if weights.shape != (len(names), len(names)):
             raise ValueError(f"{len(names)} variables need a square array of weights")
+        if not np.isfinite(weights).all():
+            raise ValueError("a weight is missing or infinite")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "variables", tuple(names))
         if not nx.is_directed_acyclic_graph(self.graph):
             raise ValueError("the weights have a cycle; an acyclic model has none")
+        with np.errstate(over="ignore", invalid="ignore"):
+            variances = np.diag(self.covariance)
+        if not (variances < LARGEST).all():
+            raise ValueError("the weights are so large that variances are not; take smaller ones")
 
     @property
     def graph(self) -> nx.DiGraph:
@@ -63,7 +73,10 @@ class LinearSEM:
     @property
     def _effects(self) -> np.ndarray:
         """Of each variable's noise on every variable, along all paths."""
-        return np.linalg.inv(np.eye(len(self.weights)) - self.weights)
+        try:
+            return np.linalg.inv(np.eye(len(self.weights)) - self.weights)
+        except np.linalg.LinAlgError:  # by rounding alone: the determinant is 1
+            return np.full_like(self.weights, np.nan)
 
     @property
     def covariance(self) -> np.ndarray:

@@ -9,10 +9,25 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dpcgd.datasets import Dataset
-from dpcgd.mechanisms import AboveThreshold, Account, Noise, laplace, noise_source
+from dpcgd.mechanisms import (
+    AboveThreshold,
+    Account,
+    Noise,
+    before_amplification,
+    laplace,
+    noise_source,
+)
 from dpcgd.privacy import Budget, Filter, Ledger, Odometer, Spent
 from dpcgd.search import Knowledge, Release, search
-from dpcgd.statistics import KendallP, KendallZ, SpearmanP, Statistic, normal_tail, refusal
+from dpcgd.statistics import (
+    KendallP,
+    KendallZ,
+    SpearmanP,
+    Statistic,
+    in_sensitivities,
+    normal_tail,
+    refusal,
+)
 from dpcgd.tables import Tables
 
 __all__ = [
@@ -31,6 +46,9 @@ __all__ = [
     "share_of_the_rest",
     "svt_pc",
 ]
+
+MOST_TESTS = 1e50
+"""A budget split over more tests would leave each of them next to nothing."""
 
 PUBLISHED_TWEAK = 0.02
 """How far the published code lowers the sieve's threshold on the p-value."""
@@ -171,7 +189,7 @@ class ThresholdOracle:
         """How far the statistic is below the threshold, in units of its sensitivity."""
         sensitivity = self.statistic.sensitivity(tables.n, tables.shape(tested))
         distance = self.statistic.critical + tweak - self.statistic.value(tables.counts(tested))
-        return distance / sensitivity + margin
+        return in_sensitivities(distance, sensitivity) + margin
 
 
 @dataclass
@@ -346,17 +364,21 @@ def laplace_pc(
     Raises
     ------
     ValueError
-        If the budget or the noise source is unusable; nothing has run then.
+        If the budget, the noise source, the margin or the number of tests is unusable; nothing has
+        run then.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours. Chapters 02 and 03.
     """
     started = time.perf_counter()
+    check_margin(margin)
     account, noise = open_run(data, epsilon, delta, rng, secure)
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
-    if tests < 1:
-        raise ValueError(f"planned_tests must be at least 1, not {tests}")
+    if not 1 <= tests <= MOST_TESTS:
+        raise ValueError(
+            f"planned_tests must be at least 1 and at most {MOST_TESTS:g}, not {tests}"
+        )
     oracle = LaplaceOracle(
         Tables(data),
         statistic or KendallZ(),
@@ -417,6 +439,7 @@ def svt_pc(
     ('proved', True)
     """
     started = time.perf_counter()
+    check_margin(margin)
     account, noise = open_run(data, epsilon, delta, rng, secure, published)
     if published:
         settings = _as_published(statistic, 0.0, Round(epsilon, 0.0))
@@ -475,7 +498,7 @@ def priv_pc(
     Raises
     ------
     ValueError
-        If the budget, the noise source or the rate is unusable; nothing has run then.
+        If the budget, the noise source, the margin or the rate is unusable; nothing has run then.
 
     Warns
     -----
@@ -501,6 +524,7 @@ def priv_pc(
     ('proved', True)
     """
     started = time.perf_counter()
+    check_margin(margin)
     account, noise = open_run(data, epsilon, delta, rng, secure, published)
     if published:
         half = epsilon / 2
@@ -545,6 +569,11 @@ def optimal_rate(epsilon: float) -> float:
         Minimises sqrt(1/r) / ln(1 + (e^epsilon - 1) / r) over 1/20 <= r <= 1 (Priv-PC, section
         3.2).
 
+    Raises
+    ------
+    ValueError
+        If epsilon is not positive.
+
     Examples
     --------
     >>> optimal_rate(0.5), round(optimal_rate(2.0), 3)
@@ -552,11 +581,21 @@ def optimal_rate(epsilon: float) -> float:
     """
     from scipy.optimize import minimize_scalar  # heavy, and only needed here
 
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be positive, not {epsilon!r}")
+    epsilon = max(epsilon, 1e-100)  # the best rate no longer depends on it
+
     def noise(rate):
-        return math.sqrt(1 / rate) / math.log1p(math.expm1(epsilon) / rate)
+        return math.sqrt(1 / rate) / before_amplification(epsilon, rate)
 
     best = minimize_scalar(noise, bounds=(1 / 20, 1), method="bounded", options={"xatol": 1e-10})
     return min((float(best.x), 1.0), key=noise)
+
+
+def check_margin(margin: float):
+    """Refuse what is no number of noise scales."""
+    if not math.isfinite(margin):
+        raise ValueError(f"margin must be a finite number of noise scales, not {margin!r}")
 
 
 def open_run(
@@ -574,7 +613,7 @@ def open_run(
 def release_of(oracle, data, max_order, knowledge, started, secure=False) -> Release:
     """Search with an oracle that pays; as good as its account and its statistic's sensitivity."""
     found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    proved = oracle.statistic.proved and isinstance(oracle.account, Filter)
+    proved = oracle.statistic.proved and oracle.account.proved
     guarantee = "proved" if proved else "claimed, not proved"
     return _release(found, oracle.account.ledger, guarantee, started, secure)
 

@@ -5,6 +5,7 @@ whatever it holds, and the proofs (chapter 03) use only the number of records an
 """
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Protocol
@@ -26,6 +27,7 @@ __all__ = [
     "clipped_gram",
     "g_statistic",
     "gram_sensitivity",
+    "in_sensitivities",
     "kendall_p",
     "kendall_z",
     "normal_tail",
@@ -39,6 +41,9 @@ __all__ = [
 
 RECORDS_PER_CELL = 5
 """A test is refused where the public table would hold fewer records a cell than this on average."""
+
+MOST_EXACT = 10**9
+"""Products of larger counts are not exact: they might leave the 64-bit integers."""
 
 
 class Statistic(Protocol):
@@ -84,6 +89,34 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
     return None
 
 
+def in_sensitivities(distance: float, sensitivity: float) -> float:
+    """A distance in units of a sensitivity; a number in any case.
+
+    A statistic of sensitivity 0 is the same for all data sets: it is as far as can be.
+
+    Examples
+    --------
+    >>> in_sensitivities(1.0, 0.25), in_sensitivities(-1.0, 0.0) < -1e300
+    (4.0, True)
+    """
+    most = sys.float_info.max
+    if sensitivity == 0:
+        return math.copysign(most, distance) if distance else 0.0
+    with np.errstate(over="ignore"):
+        return min(max(distance / sensitivity, -most), most)
+
+
+def _check_critical(critical):
+    if not math.isfinite(critical):
+        raise ValueError(f"critical must be a finite number, not {critical!r}")
+
+
+def check_level(alpha: float):
+    """Refuse what is no level of a test."""
+    if not sys.float_info.min <= alpha < 1:
+        raise ValueError(f"alpha is a level above 0 and below 1, not {alpha!r}")
+
+
 def pair_weight(n):
     """Inverse null variance of a stratum's tau-a, 9 n (n - 1) / (2 (2 n + 5))."""
     return 4.5 * n * (n - 1) / (2 * n + 5)
@@ -91,12 +124,13 @@ def pair_weight(n):
 
 def _by_stratum(table: np.ndarray) -> np.ndarray:
     """The same counts with one axis for all strata."""
-    return np.asarray(table, np.int64).reshape(*np.shape(table)[:2], -1)
+    table = np.asarray(table, np.int64).reshape(*np.shape(table)[:2], -1)
+    return table if table.sum(dtype=float) <= MOST_EXACT else table.astype(float)
 
 
 def _concordance(table: np.ndarray) -> np.ndarray:
     """Concordant minus discordant pairs of records in each stratum; ties count 0."""
-    above = np.zeros((table.shape[0] + 1, table.shape[1] + 1, table.shape[2]), np.int64)
+    above = np.zeros((table.shape[0] + 1, table.shape[1] + 1, table.shape[2]), table.dtype)
     above[1:, 1:] = table.cumsum(axis=0).cumsum(axis=1)
     lower_left, lower = above[:-1, :-1], above[:-1, -1:]
     lower_right = lower - above[:-1, 1:]
@@ -195,6 +229,9 @@ class KendallZ(_Proved):
     critical: float = 3.0
     name: ClassVar[str] = "Kendall z"
 
+    def __post_init__(self):
+        _check_critical(self.critical)
+
     def value(self, table: np.ndarray) -> float:
         """|z|."""
         return abs(kendall_z(table))
@@ -213,6 +250,9 @@ class _UpperTail(_Proved):
     """Minus the one-sided p-value of a z statistic: what the p-value classes share."""
 
     alpha: float = 0.1
+
+    def __post_init__(self):
+        check_level(self.alpha)
 
     @property
     def critical(self) -> float:
@@ -318,6 +358,9 @@ class SpearmanZ(_Proved):
     critical: float = 3.0
     name: ClassVar[str] = "Spearman z"
 
+    def __post_init__(self):
+        _check_critical(self.critical)
+
     def value(self, table: np.ndarray) -> float:
         """|z|."""
         return abs(spearman_z(table))
@@ -400,6 +443,9 @@ class _AgainstQuantile(_Proved):
 
     alpha: float = 1e-3
     critical: ClassVar[float] = 0.0
+
+    def __post_init__(self):
+        check_level(self.alpha)
 
     def threshold(self, levels: tuple[int, ...]) -> float:
         """Upper quantile of chi-squared with the degrees of freedom of the public table."""
@@ -525,6 +571,9 @@ class PartialCorrelation(_Proved):
     critical: float = 0.02
     name: ClassVar[str] = "partial correlation"
 
+    def __post_init__(self):
+        _check_critical(self.critical)
+
     def value(self, table: np.ndarray) -> float:
         """|r|."""
         return abs(partial_correlation(table))
@@ -551,6 +600,11 @@ def clipped_gram(rows: np.ndarray, *, bound: float) -> np.ndarray:
     -------
     array of shape (d, d)
 
+    Raises
+    ------
+    ValueError
+        If the bound is not between 1e-100 and 1e100, whose squares are numbers.
+
     Privacy
     -------
     Replace-one L2 sensitivity: :func:`gram_sensitivity`.
@@ -566,7 +620,10 @@ def clipped_gram(rows: np.ndarray, *, bound: float) -> np.ndarray:
 
 
 def _shortened(rows, bound) -> np.ndarray:
-    norm = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not 1e-100 <= bound <= 1e100:
+        raise ValueError(f"bound must lie between 1e-100 and 1e100, not {bound!r}")
+    with np.errstate(over="ignore"):  # a row whose norm is too large a number counts as zero
+        norm = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows * (bound / np.maximum(norm, bound))
 
 

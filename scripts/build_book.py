@@ -1,6 +1,6 @@
-"""Execute every chapter, build the HTML with warnings as errors, and say where it is.
+"""Execute the chapters, build the HTML with warnings as errors, and say where it is.
 
-python scripts/build_book.py [quick|paper]
+python scripts/build_book.py [quick|paper] [chapters]     # chapters as 06 or 06,07; all otherwise
 """
 
 import shutil
@@ -9,45 +9,59 @@ import sys
 from pathlib import Path
 
 import yaml
-from chapters import ROOT, execute_all, table
+from chapters import BUILD, ROOT, Home, chapters, execute_all, home, publish, table
 
-BUILD = ROOT / "_build"
 STAGE = BUILD / "book"
 
 
-def main(profile: str = "quick"):
+def main(profile: str = "quick", names: str = ""):
     if profile not in ("quick", "paper"):
         sys.exit(f"no profile is called {profile!r}; it is quick or paper")
+    at, paths = home(profile), chapters(names)
     print(f"Executing the chapters ({profile} profile)")
     outcomes = []
-    for outcome in execute_all(BUILD / "executed", BUILD / "results", profile):
-        print(f"  {outcome.chapter} {outcome.result} in {outcome.seconds:.1f} s", flush=True)
+    for outcome in execute_all(at, profile, paths):
+        print(f"  {outcome}", flush=True)
         outcomes.append(outcome)
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
         print(f"\n{outcome.error}", file=sys.stderr)
-    built = not failed and build_html()
+    publish(at)
+    built = not failed and build_html(at)
     print(f"\n{table(outcomes)}")
     if failed:
         sys.exit(f"\n{len(failed)} of {len(outcomes)} chapters failed; no book was built")
     if not built:
         sys.exit("\nThe chapters ran, but the pages have the problems named above")
-    print(f"\nThe book: {BUILD / 'html' / 'index.html'}")
+    page = f"notebooks/{paths[0].stem}.html" if names else "index.html"
+    print(f"\nThe book: {BUILD / 'html' / page}")
 
 
-def build_html() -> bool:
-    """Render the executed copies: Jupyter Book's own cache misses changes in the package."""
+def build_html(at: Home) -> bool:
+    """Render the executed copies: Jupyter Book's own cache misses changes in the package.
+
+    Chapters that have not been executed are left out of the pages; links to them then lead nowhere,
+    and warnings are no errors.
+    """
+    missing = [path for path in chapters() if not at.copy(path).exists()]
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(ROOT / "book", STAGE / "book")
-    shutil.copytree(BUILD / "executed", STAGE / "notebooks")
-    shutil.copy(ROOT / "_toc.yml", STAGE / "_toc.yml")
+    shutil.copytree(at.executed, STAGE / "notebooks")
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    gone = {f"notebooks/{path.stem}" for path in missing}
+    for part in toc["parts"]:
+        part["chapters"] = [entry for entry in part["chapters"] if entry["file"] not in gone]
+    (STAGE / "_toc.yml").write_text(yaml.safe_dump(toc, sort_keys=False))
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     config["execute"]["execute_notebooks"] = "off"
     (STAGE / "_config.yml").write_text(yaml.safe_dump(config))
     strict = ["--warningiserror", "--nitpick", "--keep-going"]
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
-    command = [jupyter_book, "build", STAGE, "--all", "--quiet", "--path-output", ROOT, *strict]
-    return subprocess.run(command, cwd=ROOT).returncode == 0
+    command = [jupyter_book, "build", STAGE, "--all", "--quiet", "--path-output", BUILD.parent]
+    if missing:
+        names = ", ".join(path.stem for path in missing)
+        print(f"\nNot in these pages, as they have not been executed yet: {names}")
+    return subprocess.run([*command, *([] if missing else strict)], cwd=ROOT).returncode == 0
 
 
 if __name__ == "__main__":

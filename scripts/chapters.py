@@ -1,12 +1,15 @@
-"""Execute chapters with papermill: in parallel, in limited time, with readable errors."""
+"""Execute chapters with papermill: side by side, once for the same contents."""
 
+import hashlib
 import os
+import platform
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +19,20 @@ import papermill
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
+BUILD = Path(os.environ.get("DPCGD_BUILD", ROOT / "_build"))
+"""Where outcomes are kept; somewhere else for each machine that is emulated."""
+
 INSERTED = {"papermill-error-cell-tag", "injected-parameters"}
 NO_KERNEL = "Kernel died before replying"
 KERNEL_STARTS = 3
 """Kernels find free ports and then bind them: another may be quicker, before any cell has run."""
 SECONDS_ALLOWED = {"quick": 600, "paper": 4 * 3600}
+
+READ = ("dpcgd", "data", "benchmarks", "requirements.lock", "scripts/chapters.py")
+"""What a chapter's outcome depends on, beside the chapter itself, its profile and the machine."""
+MACHINE = ("OPENBLAS_", "OMP_", "NPY_", "NUMBA_CPU_")
+"""Environment variables that choose how a processor computes begin with these."""
+REUSED = "not executed again: same chapter, package, data, lock and profile"
 
 
 @dataclass(frozen=True)
@@ -28,65 +40,166 @@ class Outcome:
     chapter: str
     seconds: float
     error: str | None
+    reused: bool = False
 
     @property
     def result(self) -> str:
-        return "ok" if self.error is None else "FAILED"
+        if self.error is not None:
+            return "FAILED"
+        return "reused" if self.reused else "ok"
+
+    def __str__(self):
+        told = REUSED if self.reused else f"{self.result} in {self.seconds:.1f} s"
+        return f"{self.chapter} {told}"
 
 
-def chapters() -> list[Path]:
-    return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+@dataclass(frozen=True)
+class Home:
+    """The outcomes of one profile on one machine: copies with outputs, results, and of what."""
+
+    folder: Path
+
+    @property
+    def executed(self) -> Path:
+        return self.folder / "executed"
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results"
+
+    def copy(self, path: Path) -> Path:
+        return self.executed / path.name
+
+    def result(self, path: Path) -> Path:
+        return self.results / f"{path.stem}.json"
+
+    def stamp(self, path: Path) -> Path:
+        return self.folder / "contents" / path.stem
+
+    def holds(self, path: Path, contents: str) -> bool:
+        """Is there an outcome of this chapter with just these contents?"""
+        stamp, files = self.stamp(path), (self.copy(path), self.result(path))
+        return all(f.exists() for f in (stamp, *files)) and stamp.read_text() == contents
+
+    def clear(self, path: Path):
+        for file in (self.stamp(path), self.copy(path), self.result(path)):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)
 
 
-def execute_all(folder: Path, results: Path, profile: str) -> Iterator[Outcome]:
-    """Execute every chapter into `folder`; outcomes come as they finish."""
-    folder.mkdir(parents=True, exist_ok=True)
-    results.mkdir(parents=True, exist_ok=True)
-    _compile_once()
+def home(profile: str) -> Home:
+    return Home(BUILD / profile)
+
+
+def chapters(names: str = "") -> list[Path]:
+    """All of them, or those whose names begin with one of these, as ``06`` or ``06,07``."""
+    found = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    wanted = tuple(name for name in names.split(",") if name)
+    kept = [path for path in found if path.stem.startswith(wanted)] if wanted else found
+    if not kept or any(not any(p.stem.startswith(w) for p in kept) for w in wanted):
+        there = ", ".join(path.stem for path in found)
+        raise SystemExit(f"no chapter begins with {names!r}; there are {there}")
+    return kept
+
+
+def digest(paths: Iterable[Path | str], *facts: str) -> str:
+    """A hash of files, of all files in folders, and of facts; caches left out."""
+    hashed = hashlib.sha256(repr(facts).encode())
+    for path in (ROOT / p for p in paths):
+        files = [f for f in sorted(path.rglob("*")) if f.is_file()] if path.is_dir() else [path]
+        for file in files:
+            if "__pycache__" not in file.parts:
+                hashed.update(os.path.relpath(file, ROOT).encode() + b"\0")
+                hashed.update(hashlib.sha256(file.read_bytes()).digest())
+    return hashed.hexdigest()
+
+
+def execute_all(
+    at: Home,
+    profile: str,
+    paths: list[Path] | None = None,
+    *,
+    extra: dict[str, str] | None = None,
+    python: Path | str = sys.executable,
+) -> Iterator[Outcome]:
+    """Execute chapters, but for those whose outcome is there; outcomes come as they finish.
+
+    `extra` are environment variables, `python` the interpreter: how another machine is emulated.
+    """
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | (extra or {})  # one a core, side by side
+    run = Run(at, profile, environment, python)
+    left = []
+    for path in chapters() if paths is None else paths:
+        if at.holds(path, run.contents(path)):
+            yield Outcome(path.stem, 0.0, None, reused=True)
+        else:
+            left.append(path)
+    if left:
+        run.compile_once()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        running = [pool.submit(_execute, path, folder, results, profile) for path in chapters()]
-        for done in as_completed(running):
+        for done in as_completed([pool.submit(run.execute, path) for path in left]):
             yield done.result()
 
 
-def _compile_once():
-    """Fill numba's and matplotlib's caches, or every chapter would do it at the same time."""
-    code = (
-        "import numpy as np, dpcgd, matplotlib.pyplot; "
-        "dpcgd.pc(dpcgd.load('cancer', n=100, rng=np.random.default_rng(0)))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT)
+@dataclass(frozen=True)
+class Run:
+    """How chapters are executed: where to, at which size, on which machine."""
 
+    home: Home
+    profile: str
+    environment: dict[str, str]
+    python: Path | str = sys.executable
 
-def _execute(path: Path, folder: Path, results: Path, profile: str) -> Outcome:
-    chapter, copy = path.stem, folder / path.name
-    if "profile" not in papermill.inspect_notebook(str(path)):
-        return Outcome(chapter, 0.0, f"{chapter}: its parameters cell sets no profile")
-    (results / f"{chapter}.json").unlink(missing_ok=True)
-    copy.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "papermill", str(path), str(copy), "--no-progress-bar"]
-    if profile != "quick":
-        command += ["-p", "profile", profile]
-    started = time.perf_counter()
-    print(f"  {chapter} ...\n", end="", flush=True)  # one write: chapters start together
-    for _ in range(KERNEL_STARTS):
-        output = _run(command, results, SECONDS_ALLOWED[profile])
-        if output is None or NO_KERNEL not in output:
-            break
-    return Outcome(chapter, time.perf_counter() - started, _error(chapter, copy, output))
+    def contents(self, path: Path) -> str:
+        """What a chapter's outcome depends on."""
+        kernels = sorted((k, v) for k, v in self.environment.items() if k.startswith(MACHINE))
+        where = f"{self.python} {platform.platform()} {platform.processor()}"
+        return digest([path, *READ], self.profile, repr(kernels), where)
 
+    def compile_once(self):
+        """Fill numba's and matplotlib's caches, or every chapter would do it at the same time."""
+        code = (
+            "import numpy as np, dpcgd, matplotlib.pyplot; "
+            "dpcgd.pc(dpcgd.load('cancer', n=100, rng=np.random.default_rng(0)))"
+        )
+        command = [self.python, "-c", code]
+        subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=self.environment)
 
-def _run(command, results, seconds) -> str | None:
-    """Run it with files of its own; return what it printed if it failed."""
-    with tempfile.TemporaryDirectory() as own:  # kernels that share files can trip over each other
-        environment = os.environ | {
-            "DPCGD_RESULTS": str(results),
-            "IPYTHONDIR": own,
-            "JUPYTER_RUNTIME_DIR": own,
-            "OMP_NUM_THREADS": "1",  # chapters run side by side, one a core
-            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        }
-        return _output(command, environment, seconds)
+    def execute(self, path: Path) -> Outcome:
+        """One chapter, from nothing."""
+        chapter, copy = path.stem, self.home.copy(path)
+        self.home.clear(path)
+        if "profile" not in papermill.inspect_notebook(str(path)):
+            return Outcome(chapter, 0.0, f"{chapter}: its parameters cell sets no profile")
+        contents = self.contents(path)
+        command = [self.python, "-m", "papermill", str(path), str(copy), "--no-progress-bar"]
+        if self.profile != "quick":
+            command += ["-p", "profile", self.profile]
+        started = time.perf_counter()
+        print(f"  {chapter} ...\n", end="", flush=True)  # one write: chapters start together
+        for _ in range(KERNEL_STARTS):
+            output = self.output(command)
+            if output is None or NO_KERNEL not in output:
+                break
+        error = _error(chapter, copy, output)
+        if error is None:
+            self.home.stamp(path).write_text(contents)
+        return Outcome(chapter, time.perf_counter() - started, error)
+
+    def output(self, command) -> str | None:
+        """Run it with files of its own; return what it printed if it failed."""
+        with tempfile.TemporaryDirectory() as own:  # kernels that share files trip over each other
+            environment = self.environment | {
+                "DPCGD_RESULTS": str(self.home.results),
+                "IPYTHONDIR": own,
+                "JUPYTER_RUNTIME_DIR": own,
+                "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+            }
+            self.prepare(Path(own))
+            return _output(command, environment, SECONDS_ALLOWED[self.profile])
+
+    def prepare(self, own: Path):
+        """Where a run that plants something lays it for the kernel to find."""
 
 
 def _output(command, environment, seconds) -> str | None:
@@ -128,3 +241,10 @@ def table(outcomes: list[Outcome]) -> str:
     for outcome in sorted(outcomes, key=lambda o: o.chapter):
         lines.append(f"{outcome.chapter:<40}{outcome.seconds:>9.1f}  {outcome.result}")
     return "\n".join(lines)
+
+
+def publish(at: Home):
+    """Copy the results to `_build/results`, beside those of other commands."""
+    (BUILD / "results").mkdir(parents=True, exist_ok=True)
+    for file in at.results.glob("*.json"):
+        shutil.copy(file, BUILD / "results" / file.name)

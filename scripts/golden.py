@@ -6,26 +6,30 @@ python scripts/golden.py        # runs the chapters in their quick profile and r
 import json
 import math
 import sys
-import tempfile
-from pathlib import Path
 
-from chapters import ROOT, execute_all
+from chapters import ROOT, execute_all, home
 
 GOLDEN = ROOT / "tests" / "golden"
-TOLERANCE = 1e-6
-"""Relative, for results whose file says nothing else: seeded, so only rounding may move them."""
+EXACT = 1e-12
+"""Relative: counts and decisions that hang on no last digit, and means of them."""
+NEW = {"tolerance": EXACT, "why": "new: say here what it went through, or that it is exact"}
 
 
-def moved(golden: dict, results: dict) -> list[str]:
+def off(golden: dict, results: dict) -> list[str]:
     """One line for each result that is missing, new, or off by more than its tolerance."""
     lines = [f"{name}: not in the golden file" for name in results.keys() - golden.keys()]
     for name, entry in golden.items():
         if name not in results:
             lines.append(f"{name}: no longer recorded")
         else:
-            tolerance = entry.get("tolerance", TOLERANCE)
+            tolerance = entry.get("tolerance", EXACT)
             lines += _differences(name, entry["value"], results[name], tolerance)
     return sorted(lines)
+
+
+def moved(golden: dict, results: dict) -> list[str]:
+    """The same at no tolerance: what another machine does differently at all."""
+    return off({name: {"value": entry["value"]} for name, entry in golden.items()}, results)
 
 
 def _differences(name, old, new, tolerance) -> list[str]:
@@ -41,26 +45,30 @@ def _differences(name, old, new, tolerance) -> list[str]:
     return [] if same else [f"{name}: {old!r} -> {new!r}"]
 
 
-def refresh(chapter: str, results: dict) -> list[str]:
-    """Write the golden file, keeping tolerances; return what moved."""
+def of(chapter: str) -> dict:
+    """What the golden file of a chapter says."""
     file = GOLDEN / f"{chapter}.json"
-    old = json.loads(file.read_text()) if file.exists() else {}
-    lines = moved(old, results)
-    kept = {name: old.get(name, {}) | {"value": value} for name, value in results.items()}
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def refresh(chapter: str, results: dict) -> list[str]:
+    """Write the golden file, keeping tolerances; return what is off."""
+    old = of(chapter)
+    kept = {name: old.get(name, NEW) | {"value": value} for name, value in results.items()}
+    file = GOLDEN / f"{chapter}.json"
     file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
-    return lines
+    return off(old, results)
 
 
 def main():
     GOLDEN.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / "results"
-        for outcome in execute_all(Path(folder) / "executed", results, "quick"):
-            if outcome.error:
-                sys.exit(outcome.error)
-            file = results / f"{outcome.chapter}.json"
-            lines = refresh(outcome.chapter, json.loads(file.read_text()))
-            print(f"{outcome.chapter}: {len(lines)} moved", *lines, sep="\n    ")
+    at = home("quick")
+    for outcome in execute_all(at, "quick"):
+        if outcome.error:
+            sys.exit(outcome.error)
+        results = json.loads((at.results / f"{outcome.chapter}.json").read_text())
+        lines = refresh(outcome.chapter, results)
+        print(f"{outcome.chapter}: {len(lines)} moved", *lines, sep="\n    ")
 
 
 if __name__ == "__main__":

@@ -276,6 +276,36 @@ def test_a_search_is_the_same_for_a_seed():
     assert (first.table != other.table).any()
 
 
+def on_another_machine(value):
+    """The same number but for its last digits."""
+
+    def nudged(table):
+        place = np.arange(1, table.size + 1).reshape(table.shape)
+        return value(table) * (1 + 1e-14 * math.sin(float((table * place).sum())))
+
+    return nudged
+
+
+@pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ(), KendallP()], ids=repr)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_climbs_the_same_way_whatever_the_last_digits_are(statistic, seed):
+    here, there = (
+        sensitivity_search(value, 5_000, (2, 2, 2), pairs=8_000, rng=default_rng(seed))
+        for value in (statistic.value, on_another_machine(statistic.value))
+    )
+    assert (here.table == there.table).all()
+    assert (here.neighbour == there.neighbour).all()
+    assert here.change == pytest.approx(there.change, rel=1e-9)
+
+
+@pytest.mark.parametrize(("n", "levels"), [(8, (2, 2)), (4, (2, 2, 2))])
+def test_of_neighbours_that_are_equally_bad_the_same_pair_is_told_everywhere(n, levels):
+    value = KendallZ().value
+    here, there = (every_neighbour(v, n, levels) for v in (value, on_another_machine(value)))
+    assert (here.table == there.table).all()
+    assert (here.neighbour == there.neighbour).all()
+
+
 @pytest.mark.parametrize("levels", [(2, 2), (2, 2, 2)])
 def test_a_search_comes_close_to_what_trying_all_finds(levels):
     best = every_neighbour(KendallZ().value, 7, levels)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import load, table_pc
+from dpcgd import climbing, load, table_pc
 from dpcgd.climbing import PairScore, climb
 from dpcgd.marginals import ExactMarginals
 from dpcgd.tables import Tables
@@ -46,3 +46,20 @@ def test_parents_are_limited_and_the_result_is_a_class():
     graph = climb(exact(data), data.variables, most_parents=1)
     assert len(graph.skeleton) <= data.d - 1
     assert graph == climb(exact(data), data.variables, most_parents=1)
+
+
+@pytest.mark.parametrize("network", ["cancer", "asia", "survey"])
+def test_the_last_digits_of_a_score_choose_nothing(network, monkeypatch):
+    data = load(network, n=20_000, rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
+    expected = climb(release.marginals, data.variables)
+    for seed in range(4):
+        rng = default_rng(seed)
+
+        class Shaken(PairScore):
+            def _family(self, child, parents, rng=rng):
+                return super()._family(child, parents) + 1e-6 * rng.standard_normal()
+
+        monkeypatch.setattr(climbing, "PairScore", Shaken)
+        assert climb(release.marginals, data.variables) == expected
+        monkeypatch.undo()

@@ -146,14 +146,16 @@ def test_a_secure_report_knows_nothing_of_other_records(monkeypatch):
     assert sorted(alone) == sorted(offered)
 
 
-def test_an_audit_of_secure_reports():
-    mechanism = RandomizedResponse(4, 1.0)
+def test_an_audit_of_secure_reports_and_with_half_the_noise_it_fails():
+    """No seed: correct code fails with less than 1e-9, twice the epsilon passes with less."""
 
-    def run(code):
-        return int(mechanism.sample(np.array([code]), secure=True)[0])
+    def shown(mechanism):
+        def run(code):
+            return int(mechanism.sample(np.array([code]), secure=True)[0])
 
-    found = empirical_epsilon(run, 0, 3, trials=4000)  # false alarms below 1e-9
-    assert 0 < found <= mechanism.epsilon + SLACK
+        return empirical_epsilon(run, 0, 3, trials=4000)
+
+    assert 0 < shown(RandomizedResponse(4, 1.0)) <= 1 + SLACK < shown(RandomizedResponse(4, 2.0))
 
 
 def test_secure_draws_have_no_seed_and_need_no_other_package(monkeypatch):

@@ -80,6 +80,7 @@ def test_another_file_is_refused_with_the_cure(tmp_path):
 
 
 def test_workers_find_the_same(tmp_path):
+    pytest.importorskip("joblib", reason="joblib is in the book extra")
     path = tmp_path / "sweep.jsonl"
     cases = [{"x": x} for x in range(8)]
     assert sweep(square, cases, path=path, workers=2) == sweep(square, cases)

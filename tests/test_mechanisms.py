@@ -1,9 +1,11 @@
 import itertools
 import math
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+from halved import Halved
 from numpy.random import default_rng
 from scipy import integrate, optimize, stats
 
@@ -629,7 +631,9 @@ def test_hits_are_as_likely_as_integration_says():
 
 
 # Audits at a confidence of 1 - 1e-9: with some forty of them, one fails by chance with less than
-# 1e-7. The streams are seeded, so that it would fail always or never.
+# 1e-7. The streams are seeded, so that it would fail always or never. Each has a twin with half
+# the noise, or another planted bug, that it must flag; with other seeds a twin would slip through
+# with less than 1e-6, by the exact chances of the best event.
 def audited(outputs, others, delta=0.0, trials=None):
     """The epsilon shown by outputs on two neighbours that have been drawn already."""
     streams = [iter(outputs), iter(others)]
@@ -703,9 +707,9 @@ def test_audit_of_a_choice(choice, epsilon):
     assert shown(2 * epsilon) > epsilon
 
 
-def released(distance, value, seed, trials=20_000):
+def released(distance, value, seed, trials=20_000, kind=SeededNoise):
     """Releases with distance test and noise of epsilon 1, delta 0.2 and a proposed 3."""
-    noise = SeededNoise(default_rng(seed))
+    noise = kind(default_rng(seed))
     how = {"distance": distance, "value": value, "epsilon": 1.0, "delta": 0.2}
     return [
         release_if_far(noise, paid=Filter(Budget(10.0, 0.5), reserved=0.21), **how)
@@ -716,7 +720,8 @@ def released(distance, value, seed, trials=20_000):
 def test_audit_of_a_tested_release():
     # Between distances 0 and 1 the query moves by what was proposed; pure there, so delta is 0.
     shown = audited(released(0, 0.0, 1), released(1, 3.0, 2))
-    assert 1.2 < shown <= 2.0
+    halved = audited(released(0, 0.0, 1, kind=Halved), released(1, 3.0, 2, kind=Halved))
+    assert 1.2 < shown <= 2.0 < halved
     # At distance 0 the query may move by anything; delta covers the mistakes, and is needed.
     at_zero = released(0, 0.0, 3), released(0, 1e6, 4)
     assert audited(*at_zero, delta=0.2) <= 2.0 < audited(*at_zero, delta=0.1)
@@ -724,11 +729,12 @@ def test_audit_of_a_tested_release():
 
 LENGTH = 40
 FLAT, HALF = np.zeros(LENGTH), np.repeat([-1.0, 1.0], LENGTH // 2)
+TELLING = FLAT, np.where(np.arange(LENGTH) < 5, -1.0, 1.0)
 NEIGHBOURS = [
     (FLAT, FLAT - 1),
     (FLAT, FLAT + 1),
     (FLAT, HALF),
-    (FLAT, np.where(np.arange(LENGTH) < 5, -1.0, 1.0)),
+    TELLING,
     (np.arange(LENGTH) % 2 * 1.0, np.arange(1, LENGTH + 1) % 2 * 1.0),
 ]
 """Queries on two data sets, each moved by at most a sensitivity of 1; the threshold is 0."""
@@ -751,9 +757,9 @@ def audit_of_sieve(run, pairs=NEIGHBOURS):
     )
 
 
-def package_sieve(queries, rng, trials=30_000):
+def package_sieve(queries, rng, trials=30_000, kind=SeededNoise):
     """Asks every query of the package's own above-threshold until it refuses to go on."""
-    paid, noise = Odometer(0.1), SeededNoise(rng)
+    paid, noise = Odometer(0.1), kind(rng)
     answers = np.zeros((trials, len(queries)), bool)
     for row in answers:
         sieve = AboveThreshold(0.0, sensitivity=1.0, epsilon=1.0, account=paid, noise=noise)
@@ -781,12 +787,19 @@ def test_audit_of_above_threshold():
     assert 0.2 < audit_of_sieve(package_sieve) <= 1.0
 
 
+def test_audit_flags_an_above_threshold_of_the_package_with_half_the_noise():
+    def halved(queries, rng):
+        return package_sieve(queries, rng, trials=100_000, kind=Halved)
+
+    assert audit_of_sieve(halved, [TELLING]) > 1.0
+
+
 SIGNS = np.repeat([-1.0, 1.0], 5)
 
 
-def sub_sampled_sieve(records, rng, rate):
+def sub_sampled_sieve(records, rng, rate, kind=SeededNoise):
     """Looks at a sample of its own: each query is plus or minus the count of ones in it."""
-    paid, noise, records = Odometer(0.1), SeededNoise(rng), np.array(records)
+    paid, noise, records = Odometer(0.1), kind(rng), np.array(records)
     while True:
         sieve = AboveThreshold(
             0.0, sensitivity=1.0, epsilon=1.0, account=paid, noise=noise, rate=rate
@@ -797,9 +810,16 @@ def sub_sampled_sieve(records, rng, rate):
 
 
 def test_audit_of_above_threshold_on_a_sub_sample():
-    one, none = [1, 0], [0, 0]
-    runs = (sub_sampled_sieve(data, default_rng(i), 0.5) for i, data in enumerate([one, none]))
-    assert 0.2 < audited(*runs, trials=60_000) <= 1.0
+    def shown(kind, trials):
+        runs = (
+            sub_sampled_sieve(data, default_rng(i), 0.5, kind)
+            for i, data in enumerate([[1, 0], [0, 0]])
+        )
+        return audited(*runs, trials=trials)
+
+    assert 0.2 < shown(SeededNoise, 60_000) <= 1.0
+    # A third of the noise: with half the loss is 1.44, which takes 100,000 runs to be seen surely.
+    assert shown(partial(Halved, share=1 / 3), 20_000) > 1.0
 
 
 def test_audit_flags_a_sieve_that_looks_at_everyone_with_the_noise_of_a_sample():
@@ -828,11 +848,12 @@ def test_audit_of_a_faithful_copy_of_above_threshold():
 @pytest.mark.parametrize(
     ("bug", "pair"),
     [
+        ({"scale": 1.0, "trials": 100_000}, TELLING),
         ({"query_noise": 0.0}, (FLAT, HALF)),
         ({"threshold_noise": 0.0, "trials": 150_000}, (FLAT, FLAT - 1)),
         ({"stops": False}, (FLAT, HALF)),
     ],
-    ids=["no query noise", "no threshold noise", "many hits from one spend"],
+    ids=["half the noise", "no query noise", "no threshold noise", "many hits from one spend"],
 )
 def test_audit_flags_planted_bugs_in_above_threshold(bug, pair):
     assert audit_of_sieve(lambda q, rng: planted_sieve(q, rng, **bug), [pair]) > 1.0

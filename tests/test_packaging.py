@@ -1,7 +1,7 @@
 """The project's promises about itself: pins, import time's causes, what a wheel holds."""
 
 import importlib.metadata
-import itertools
+import importlib.util
 import re
 import subprocess
 import sys
@@ -9,16 +9,18 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def pyproject_pins():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].values()
-    lines = [*project["dependencies"], *itertools.chain.from_iterable(extras)]
-    return dict(line.split("==") for line in lines)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+ALL = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+NEEDED = [Requirement(line) for lines in ALL for line in lines]
+PEERS = {Requirement(line).name for line in PROJECT["optional-dependencies"]["peers"]}
+"""Only benchmarks need them, in an environment of their own."""
 
 
 def locked():
@@ -26,31 +28,51 @@ def locked():
     return {name: {v for n, v in lines if n == name} for name, _ in lines}
 
 
-def test_environment_yml_has_the_pins_of_pyproject():
+locked_environment = pytest.mark.skipif(
+    importlib.util.find_spec("jupyter_book") is None, reason="not the environment of the lock"
+)
+
+
+def pin(name):
+    """The one version that the lock has, or pyproject.toml itself for what the lock leaves out."""
+    if name in PEERS:
+        (only,) = (str(need.specifier) for need in NEEDED if need.name == name)
+        return only.removeprefix("==")
+    (version,) = {v for v in locked()[name] if v == importlib.metadata.version(name)}
+    return version
+
+
+@locked_environment
+def test_environment_yml_has_the_pins_of_the_lock():
     entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     conda = [entry for entry in entries if isinstance(entry, str) and entry != "pip"]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert "python" + project["requires-python"] in conda
+    assert "python" + PROJECT["requires-python"] in conda
     pins = dict(re.split("==?", entry) for entry in conda if not entry.startswith("python>"))
-    assert pins | dict(entry.split("==") for entry in pip) == pyproject_pins()
+    pins |= dict(entry.split("==") for entry in pip)
+    assert pins == {need.name: pin(need.name) for need in NEEDED}
 
 
-def test_lock_and_environment_have_the_pins_of_pyproject():
-    peers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]["peers"]
-    left_out = {line.split("==")[0] for line in peers}
-    for name, version in pyproject_pins().items():
-        if name not in left_out:
-            assert version in locked()[name], name
-            assert importlib.metadata.version(name) == version, name
+@locked_environment
+def test_lock_and_environment_are_within_the_ranges_of_pyproject():
+    for need in NEEDED:
+        if need.name not in PEERS:
+            installed = importlib.metadata.version(need.name)
+            assert installed in locked()[need.name], need
+            assert installed in need.specifier, need
+
+
+def test_the_library_takes_a_range_of_versions_and_the_book_one():
+    for line in PROJECT["dependencies"]:
+        assert re.fullmatch(r"[a-z]+>=[\d.]+(,<\d+)?", line), line
+    for extra in ("book", "test", "peers"):
+        assert all("==" in line for line in PROJECT["optional-dependencies"][extra]), extra
 
 
 def test_every_dependency_is_named_with_its_reason_in_the_readme():
     readme = (ROOT / "README.md").read_text()
     table = readme[readme.index("## Dependencies and why") :]
-    assert [name for name in pyproject_pins() if name not in table] == []
+    assert [need.name for need in NEEDED if need.name not in table] == []
 
 
 def test_importing_the_package_loads_nothing_heavy():
@@ -70,6 +92,7 @@ def test_the_wheel_carries_the_data(tmp_path):
     subprocess.run([*build, "--wheel-dir", str(tmp_path), str(ROOT)], check=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
+    assert "dpcgd/py.typed" in names
     assert "dpcgd/data/networks/alarm.bif" in names
     assert "dpcgd/data/networks/SHA256SUMS" in names
     assert "dpcgd/data/pairs/records.txt.gz" in names

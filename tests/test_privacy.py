@@ -1,5 +1,6 @@
 import itertools
 import math
+import sys
 import warnings
 from collections import Counter
 from fractions import Fraction
@@ -14,7 +15,20 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 from scipy import integrate, stats
 
-from dpcgd import Dataset, laplace_pc, priv_pc
+from dpcgd import (
+    Dataset,
+    curate_pc,
+    em_pc,
+    laplace_pc,
+    load,
+    priv_pc,
+    private_anm,
+    svt_pc,
+    table_pc,
+)
+from dpcgd.anm import histogram_anm
+from dpcgd.curate import OrderFilter, OrderOdometer
+from dpcgd.gradients import noleaks
 from dpcgd.mechanisms import (
     AboveThreshold,
     SeededNoise,
@@ -24,8 +38,11 @@ from dpcgd.mechanisms import (
     permute_and_flip,
     propose_test_release,
 )
+from dpcgd.notears import gram_notears
+from dpcgd.pairs import synthetic_pair
 from dpcgd.privacy import (
     ApproximateEvent,
+    BasicFilter,
     BoundedRangeEvent,
     Budget,
     BudgetSpent,
@@ -128,6 +145,40 @@ def test_a_budget_warns_exactly_from_one_over_n_on():
         warnings.simplefilter("error")
         Budget(1.0, math.nextafter(0.01, 0)).warn_if_weak(100)
         Budget(1.0, 0.01).warn_if_weak(99)
+
+
+PAIR = synthetic_pair(50, rng=default_rng(0))
+SMALL = load("earthquake", n=200, rng=default_rng(0))
+
+
+@pytest.mark.parametrize("system", [private_anm, histogram_anm])
+def test_systems_for_pairs_blame_the_line_that_chose_delta(system):
+    with pytest.warns(UserWarning, match="choose delta well below 1/n") as caught:
+        system(PAIR, epsilon=1.0, delta=0.1, rng=default_rng(0))
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    "system", [laplace_pc, priv_pc, svt_pc, em_pc, curate_pc, table_pc, gram_notears, noleaks]
+)
+def test_all_other_systems_do_so_too(system):
+    def here():
+        line = sys._getframe().f_lineno + 1
+        system(SMALL, epsilon=5.0, delta=0.1, rng=default_rng(0))
+        return line
+
+    with pytest.warns(UserWarning, match="choose delta well below 1/n") as caught:
+        line = here()
+    assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
+
+
+def test_each_account_says_whether_it_proves_what_it_allows():
+    assert Filter.proved
+    assert GaussianFilter.proved
+    assert OrderFilter.proved
+    assert BasicFilter.proved
+    assert not Odometer.proved
+    assert not OrderOdometer.proved
 
 
 def test_zcdp_costs_are_those_of_bun_and_steinke():

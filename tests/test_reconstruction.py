@@ -7,11 +7,54 @@ import pytest
 from numpy.random import default_rng
 
 from dpcgd import Dataset
-from dpcgd.geometric import Geometric
+from dpcgd.channels import LocalMechanism, shape_of
+from dpcgd.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local import ComponentWise, RandomizedResponse, report
 from dpcgd.reconstruction import CorrectedTables, reconstruct
 from dpcgd.sieve import PlainOracle
 from dpcgd.statistics import ChiSquared, KendallZ
+
+ONE = [RandomizedResponse, Geometric, ClippedGeometric, UniformGeometric]
+MECHANISMS = [
+    *(kind.from_p_max(5, 0.4) for kind in ONE),
+    *(ComponentWise([kind.from_p_max(3, 0.5), kind.from_p_max(4, 0.6)]) for kind in ONE),
+    RandomizedResponse((3, 4), 2.0),
+    *(Geometric((3, 4), 0.3, norm) for norm in (1, 2, np.inf)),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+class TestEveryMechanism:
+    def test_forward_and_backward_are_the_dense_channel(self, mechanism):
+        joint, values = default_rng(0).random((2, *shape_of(mechanism.levels)))
+        forward, backward = mechanism.forward(joint), mechanism.backward(values)
+        assert forward.shape == backward.shape == joint.shape
+        assert forward.ravel() == pytest.approx(joint.ravel() @ mechanism.channel)
+        assert backward.ravel() == pytest.approx(mechanism.channel @ values.ravel())
+
+    def test_it_meets_the_protocol(self, mechanism):
+        methods = {name for name in vars(LocalMechanism) if not name.startswith("_")}
+        assert {"sample", "forward", "backward"} <= methods
+        for name in methods | set(LocalMechanism.__annotations__):
+            assert hasattr(mechanism, name)
+
+    def test_its_reports_can_be_reconstructed(self, mechanism):
+        shape = shape_of(mechanism.levels)
+        codes = default_rng(0).binomial(2, 0.3, (3000, len(shape)))
+        codes = codes if isinstance(mechanism.levels, tuple) else codes[:, 0]
+        reports = mechanism.sample(codes, rng=default_rng(1))
+        found = reconstruct(reports, mechanism, gap=1e-2)
+        assert found.joint.shape == shape
+        assert found.joint.sum() == pytest.approx(1)
+        assert found.gap <= 1e-2
+
+
+def test_a_report_that_is_never_made_is_refused():
+    flat = ClippedGeometric(4, 0.0)  # the ends only
+    with pytest.raises(ValueError, match="a report that the mechanism never makes"):
+        reconstruct(np.array([0, 1, 3]), flat)
+    with pytest.raises(ValueError, match="most must be 0 or more"):
+        reconstruct(np.array([0, 3]), flat, most=-1)
 
 
 class TestReconstruct:

@@ -18,6 +18,7 @@ from dpcgd.marginals import ExactMarginals, Marginals, MeasuredMarginals
 from dpcgd.mechanisms import SeededNoise
 from dpcgd.privacy import Budget, GaussianFilter
 from dpcgd.released import TableOracle, search_again, shares
+from dpcgd.search import search
 from dpcgd.tables import Tables
 
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
@@ -69,6 +70,26 @@ def test_a_determined_variable_separates_nothing():
     marginals = exact(table)
     assert not TableOracle(marginals).separates(0, 1, (2, 3))
     assert TableOracle(marginals, determined=0.0).separates(0, 1, (2, 3))
+
+
+def test_at_a_price_of_nothing_an_oracle_measures_nothing_new():
+    data, account = load("asia", n=20_000, rng=default_rng(0)), GaussianFilter(Budget(1.0, 1e-6))
+    marginals = MeasuredMarginals(Tables(data), account, SeededNoise(default_rng(1)))
+    marginals.measure_pairs(0.5 * account.rho)
+    known, left = set(marginals.released), account.remaining
+    found = search(TableOracle(marginals), data.variables, max_order=2)
+    assert set(marginals.released) == known
+    assert account.remaining == left
+    again = TableOracle(marginals.without_data())
+    assert search(again, data.variables, max_order=2).graph == found.graph
+
+
+def test_a_variable_of_one_level_is_joined_to_nothing():
+    codes = np.column_stack([np.zeros(5000, int), *default_rng(0).integers(0, 2, (3, 5000))])
+    codes[:, 3] |= codes[:, 1] | codes[:, 2]
+    data = Dataset(codes, {"one": ["0"], **{name: ["0", "1"] for name in "abc"}})
+    release = table_pc(data, epsilon=1.0, rng=default_rng(0))
+    assert release.graph.skeleton == {frozenset("ac"), frozenset("bc")}
 
 
 def test_pairs_with_a_p_value_near_the_level_are_in_doubt():

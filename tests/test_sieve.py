@@ -24,7 +24,7 @@ from dpcgd import (
 )
 from dpcgd.graphs import CPDAG
 from dpcgd.mechanisms import SeededNoise, before_amplification
-from dpcgd.privacy import Filter, PureEvent, epsilon_of_rho
+from dpcgd.privacy import BasicFilter, Filter, Odometer, PureEvent, epsilon_of_rho
 from dpcgd.search import search
 from dpcgd.sieve import (
     LaplaceOracle,
@@ -35,6 +35,7 @@ from dpcgd.sieve import (
     ThresholdOracle,
     hits_of_the_rest,
     optimal_rate,
+    release_of,
     share_of_the_rest,
 )
 from dpcgd.statistics import KendallP, KendallZ, kendall_p
@@ -456,6 +457,23 @@ def test_each_system_says_what_its_guarantee_is_worth():
         assert release.guarantee == guarantee
         assert release.seconds > 0
         assert (release.ledger.budget is not None) == (guarantee == "proved")
+
+
+@pytest.mark.parametrize(
+    ("account", "guarantee"),
+    [
+        (Filter(Budget(1e3, 1e-6)), "proved"),
+        (BasicFilter(Budget(1e3, 1e-6)), "proved"),
+        (Odometer(1e-6), "claimed, not proved"),
+    ],
+    ids=["zCDP", "basic", "odometer"],
+)
+def test_the_account_of_a_run_says_what_its_guarantee_is_worth(account, guarantee):
+    data, noise = load("earthquake", n=300, rng=default_rng(0)), SeededNoise(default_rng(0))
+    oracle = LaplaceOracle(Tables(data), KendallZ(), 0.1, 1.0, account, noise)
+    release = release_of(oracle, data, 0, None, 0.0)
+    assert release.guarantee == guarantee
+    assert release.tests == len(release.ledger.events) == 10
 
 
 class Untouchable:

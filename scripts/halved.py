@@ -1,0 +1,77 @@
+"""Every chapter with half of its noise: its assertions or its golden values have to notice.
+
+python scripts/halved.py [chapters]     # as 06 or 06,07; all otherwise
+
+Results are in _build/results/halved.json: chapter -> what noticed.
+"""
+
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import golden
+from chapters import BUILD, Home, Run, chapters
+
+PLANTED = '''
+"""Half of the noise of every mechanism; channels at twice their epsilon."""
+
+from dpcgd.draws import SeededDraws
+from dpcgd.mechanisms import SeededNoise
+
+
+def halved(draw):
+    return lambda self, value, scale: draw(self, value, scale / 2)
+
+
+def sharpened(draw):
+    return lambda self, weights, *row: draw(self, weights**2, *row)
+
+
+for name in ("laplace", "gaussian", "gumbel_max", "exponential_max"):
+    setattr(SeededNoise, name, halved(getattr(SeededNoise, name)))
+for name in ("each", "from_rows"):
+    setattr(SeededDraws, name, sharpened(getattr(SeededDraws, name)))
+SeededDraws.happens = lambda self, chance, n: self._rng.random(n) < float(chance) ** 0.5
+'''
+
+
+class Planted(Run):
+    """Runs whose kernels start with the bug."""
+
+    def prepare(self, own: Path):
+        startup = own / "profile_default" / "startup"
+        startup.mkdir(parents=True)
+        (startup / "00-halved.py").write_text(PLANTED)
+
+
+def noticed(run: Run, path: Path) -> tuple[str, str]:
+    """The chapter, and what noticed; empty if nothing did."""
+    outcome = run.execute(path)
+    if outcome.error:
+        return path.stem, outcome.error.splitlines()[0]
+    off = golden.off(golden.of(path.stem), json.loads(run.home.result(path).read_text()))
+    return path.stem, f"{len(off)} golden values, first {off[0]}" if off else ""
+
+
+def main(names: str = ""):
+    run = Planted(Home(BUILD / "halved"), "quick", os.environ | {"OMP_NUM_THREADS": "1"})
+    run.compile_once()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = dict(pool.map(lambda path: noticed(run, path), chapters(names)))
+    file = BUILD / "results" / "halved.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1) + "\n")
+    width = max(map(len, found))
+    print(
+        "\nWith half of the noise:",
+        *(f"{k:<{width}}  {v or 'NOTHING'}" for k, v in found.items()),
+        sep="\n",
+    )
+    if missed := [chapter for chapter, what in found.items() if not what]:
+        sys.exit(f"\nnothing notices in {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
