@@ -313,7 +313,7 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     noise_multiplier : float
         Positive and finite.
     epsilon : float
-        Negative too: what is left of it once another mechanism has run (chapter 07).
+        Also a negative one, as what is left of it once another mechanism has run (chapter 07).
 
     Returns
     -------
@@ -339,7 +339,10 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
 
     _check_positive("noise_multiplier", noise_multiplier)
     if math.isnan(epsilon):
-        raise ValueError("epsilon must be a number")
+        raise ValueError(f"epsilon must be a number, not {epsilon!r}")
+    if epsilon < 0:  # the two neighbours change places
+        rest = gaussian_delta(noise_multiplier, -epsilon)
+        return -math.expm1(epsilon) + math.exp(epsilon) * rest
     half, shift = 0.5 / noise_multiplier, float(epsilon) * float(noise_multiplier)
     first = log_ndtr(half - shift)
     if first < -745:  # delta is at most its exponential

@@ -28,7 +28,9 @@ import golden
 from chapters import BUILD, READ, ROOT, Home, Run, chapters, digest
 
 AT = BUILD / "portable"
-TESTED = (*READ, "tests", "scripts", "notebooks", "book", "README.md", "pyproject.toml")
+CODE = sorted(path for path in (ROOT / "tests").rglob("*.py"))
+TESTED = (*READ, *CODE, "book", "README.md", "pyproject.toml", "environment.yml")
+"""What the outcome of the tests depends on, but for those that execute chapters."""
 TESTS = "the tests"
 FAST = "not audit and not likely_as and not notebooks and not benchmarks and not packaging"
 OTHER_PYTHONS = ("python3.14", "python3.13", "python3.12")
@@ -119,7 +121,7 @@ def fresh_environment(folder: Path, python: str, installs: list[list], contents:
     if not (stamp.exists() and stamp.read_text() == contents):
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
         for arguments in installs:
-            subprocess.run([there, "-m", "pip", "install", "--quiet", *arguments], check=True)
+            subprocess.run([there, "-m", "pip", "install", "-qq", *arguments], check=True)
         stamp.write_text(contents)
     return there
 
@@ -213,7 +215,8 @@ def installed(name: str, constraints: list[str]) -> Row:
     python = fresh_environment(folder / "environment", sys.executable, installs, contents)
     command = [python, "-m", "pytest", "-k", FAST, "--doctest-ignore-import-errors"]
     command += ["--pyargs", "dpcgd", ROOT / "tests", f"--rootdir={ROOT}"]
-    return tests_row(name, folder, command, contents, cwd=folder)
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    return tests_row(name, folder, command, contents, cwd=folder, env=one_thread)
 
 
 def oldest() -> list[str]:
