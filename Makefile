@@ -12,7 +12,7 @@ book: .venv/installed
 test: .venv/installed
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
-	$(VENV) -m pytest
+	OMP_NUM_THREADS=1 $(VENV) -m pytest
 
 # Chapters and tests on other processors, emulated here; MACHINE=nehalem names one, and with it
 # CHAPTER=06 chapters, without the tests.

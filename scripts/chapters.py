@@ -136,9 +136,12 @@ def execute_all(
             left.append(path)
     if left:
         run.compile_once()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
         for done in as_completed([pool.submit(run.execute, path) for path in left]):
             yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # who stops it waits for those that run, not for all
 
 
 @dataclass(frozen=True)

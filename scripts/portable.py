@@ -21,18 +21,19 @@ import sys
 import tomllib
 import xml.etree.ElementTree
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import golden
-from chapters import BUILD, READ, ROOT, Home, Run, chapters, digest
+from chapters import BUILD, READ, ROOT, Home, Run, chapters, digest, home
 
 AT = BUILD / "portable"
-CODE = sorted(path for path in (ROOT / "tests").rglob("*.py"))
+CODE = sorted((ROOT / "tests").rglob("*.py"))
 TESTED = (*READ, *CODE, "book", "README.md", "pyproject.toml", "environment.yml")
 """What the outcome of the tests depends on, but for those that execute chapters."""
 TESTS = "the tests"
 FAST = "not audit and not likely_as and not notebooks and not benchmarks and not packaging"
+"""Not the longest tests, nor those that need what only the book needs."""
 OTHER_PYTHONS = ("python3.14", "python3.13", "python3.12")
 OLD_X86 = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
 NEW_X86 = "X86_V4 AVX512_ICL AVX512_SPR"
@@ -50,9 +51,13 @@ class Machine:
     numba: str = ""
     threads: int = 1
     other_python: bool = False
+    here: bool = False
+    """Is it this very machine? Then what `make test` did is not done again."""
 
     @property
     def variables(self) -> dict[str, str]:
+        if self.here:
+            return {"OMP_NUM_THREADS": "1"}
         return {
             "OPENBLAS_CORETYPE": self.kernels,
             "OMP_NUM_THREADS": str(self.threads),
@@ -63,7 +68,12 @@ class Machine:
 
     @property
     def home(self) -> Home:
-        return Home(AT / self.name)
+        return home("quick") if self.here else Home(AT / self.name)
+
+    def is_like(self, native: str) -> bool:
+        """Does it compute as a processor with these kernels does when nothing is asked of it?"""
+        changed = self.numpy_without or self.numba or self.threads > 1 or self.other_python
+        return not changed and bool(re.search(f"'({self.shown_as})'", native))
 
 
 MACHINES = (
@@ -231,9 +241,11 @@ def jobs(machines: list[str], names: str):
     if not machines:
         yield functools.partial(installed, "oldest packages", oldest())
         yield functools.partial(installed, "newest packages", [])
+    native = kernels(os.environ)
     for machine in MACHINES:
         if machines and machine.name not in machines:
             continue
+        machine = replace(machine, here=machine.is_like(native))
         if reason := cannot(machine):
             print(f"  {machine.name} is left out: {reason}", flush=True)
         else:

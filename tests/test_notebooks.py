@@ -2,15 +2,10 @@
 
 import itertools
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
 nbformat = pytest.importorskip("nbformat", reason="it is in the book extra, as papermill is")
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
 
 import chapters  # noqa: E402
 import golden  # noqa: E402
@@ -29,29 +24,15 @@ SECTIONS = [
 ]
 
 
-@pytest.fixture(scope="session")
-def executed(request):
-    """The chapters' outcomes; what an earlier `make test` or `make book` did is not done again."""
-    at, outcomes = chapters.home("quick"), {}
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print()
-        for outcome in chapters.execute_all(at, "quick"):
-            print(f"  {outcome}", flush=True)
-            outcomes[outcome.chapter] = outcome
-    return at, outcomes
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_chapter_runs(executed, name):
-    _, outcomes = executed
-    assert outcomes[name].error is None, outcomes[name].error
+    assert executed[name].error is None, executed[name].error
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_results_are_the_golden_ones(executed, name):
-    at, outcomes = executed
-    assert outcomes[name].error is None, "the chapter failed"
-    found = json.loads((at.results / f"{name}.json").read_text())
+    assert executed[name].error is None, "the chapter failed"
+    found = json.loads((chapters.home("quick").results / f"{name}.json").read_text())
     assert golden.off(golden.of(name), found) == []
 
 
@@ -93,7 +74,7 @@ def test_prose_stands_before_and_after_every_code_cell(name):
 
 
 def test_the_table_of_contents_lists_every_chapter():
-    toc = (ROOT / "_toc.yml").read_text()
+    toc = (chapters.ROOT / "_toc.yml").read_text()
     assert [name for name in NAMES if f"notebooks/{name}" not in toc] == []
 
 
