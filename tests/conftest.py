@@ -1,15 +1,21 @@
 """Chapters are executed beside the other tests and looked at in the end."""
 
-import queue
+import json
+import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+sys.path.insert(0, str(SCRIPTS))
 
-OUTCOMES = pytest.StashKey[queue.Queue]()
+RUNNING = pytest.StashKey[subprocess.Popen]()
+EXECUTE = """
+import dataclasses, json, chapters
+for outcome in chapters.execute_all(chapters.home("quick"), "quick"):
+    print("outcome", json.dumps(dataclasses.asdict(outcome)), flush=True)
+"""
 
 
 def needs_chapters(item) -> bool:
@@ -21,32 +27,26 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
+    """In a process of its own: what a thread prints would turn up in the output of tests."""
     if any(map(needs_chapters, session.items)) and not session.config.option.collectonly:
-        outcomes = session.config.stash[OUTCOMES] = queue.Queue()
-        threading.Thread(target=_execute, args=[outcomes], daemon=True).start()
-
-
-def _execute(outcomes):
-    """Put every outcome into the queue, and None behind the last; an error goes there too."""
-    try:
-        import chapters  # of the book extra
-
-        for outcome in chapters.execute_all(chapters.home("quick"), "quick"):
-            outcomes.put(outcome)
-        outcomes.put(None)
-    except BaseException as error:
-        outcomes.put(error)
+        command = [sys.executable, "-c", EXECUTE]
+        session.config.stash[RUNNING] = subprocess.Popen(
+            command, cwd=SCRIPTS, stdout=subprocess.PIPE, text=True
+        )
 
 
 @pytest.fixture(scope="session")
 def executed(request):
     """The chapters' outcomes; what an earlier `make test` or `make book` did is not done again."""
-    found, outcomes = {}, request.config.stash[OUTCOMES]
+    import chapters  # of the book extra
+
+    found, running = {}, request.config.stash[RUNNING]
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         print()
-        while outcome := outcomes.get():
-            if isinstance(outcome, BaseException):
-                raise outcome
-            print(f"  {outcome}", flush=True)
-            found[outcome.chapter] = outcome
+        for line in running.stdout:
+            if line.startswith("outcome "):
+                outcome = chapters.Outcome(**json.loads(line.removeprefix("outcome ")))
+                print(f"  {outcome}", flush=True)
+                found[outcome.chapter] = outcome
+    assert running.wait() == 0, "the chapters could not be executed"
     return found
