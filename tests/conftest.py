@@ -1,6 +1,7 @@
 """Chapters are executed beside the other tests and looked at in the end."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,12 @@ def pytest_collection_finish(session):
         session.config.stash[RUNNING] = subprocess.Popen(
             command, cwd=SCRIPTS, stdout=subprocess.PIPE, text=True
         )
+
+
+def pytest_sessionfinish(session):
+    running = session.config.stash.get(RUNNING, None)
+    if running and running.poll() is None:  # the tests were stopped
+        running.send_signal(signal.SIGINT)  # chapters that have not begun will not
 
 
 @pytest.fixture(scope="session")
