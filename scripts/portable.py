@@ -61,6 +61,7 @@ class Machine:
         return {
             "OPENBLAS_CORETYPE": self.kernels,
             "OMP_NUM_THREADS": str(self.threads),
+            "OPENBLAS_THREAD_TIMEOUT": "4",  # threads that wait let the other job go on
             "NPY_DISABLE_CPU_FEATURES": self.numpy_without,
             "NUMBA_CACHE_DIR": str(AT / self.name / "numba"),
             "DPCGD_BUILD": str(AT / self.name),
