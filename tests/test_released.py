@@ -142,7 +142,7 @@ def told_by_a_run(wrong, data, along):
         return sum((m.values * along[s]).sum() / m.deviation**2 for s, m in released if s)
 
     with mock.patch("dpcgd.mechanisms.SeededNoise", Narrow):
-        return empirical_epsilon(mechanism, *data, delta=0.1, trials=3000), np.mean(looks)
+        return empirical_epsilon(mechanism, *data, delta=0.1, trials=2500), np.mean(looks)
 
 
 def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails():
