@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from causallearn.search.FCMBased.ANM.ANM import ANM
 
-from dpcgd.anm import anm
-from dpcgd.measurements import Measurements
-from dpcgd.pairs import PAIRS, load_pair, pair_weights
+from dpcgd.datasets.cause_effect_pairs import PAIRS, load_pair, pair_weights
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.pairwise.anm import anm
 
 RECORDS, SPLITS = 300, 10
 

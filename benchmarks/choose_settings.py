@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from dpcgd import Budget, Network, from_bif
-from dpcgd.mechanisms import SeededNoise
-from dpcgd.privacy import Filter
-from dpcgd.search import search
-from dpcgd.sieve import Round, SieveOracle
-from dpcgd.statistics import KendallZ
-from dpcgd.tables import Tables
+from dpcgd.constraint.priv_pc import Round, SieveOracle
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.graphs.pc_search import search
+from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.statistics.rank_statistics import KendallZ
 
 RECORDS = 100_000
 HELD_OUT = ("insurance", "water", "hailfinder", "hepar2")

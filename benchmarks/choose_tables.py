@@ -11,11 +11,11 @@ import math
 import numpy as np
 
 from dpcgd import Budget, Network
-from dpcgd.marginals import MeasuredMarginals
-from dpcgd.mechanisms import SeededNoise
-from dpcgd.privacy import Filter, GaussianFilter
-from dpcgd.released import LOOKS, PAIRS, TRIPLES, TableOracle, search_again
-from dpcgd.tables import Tables
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.marginals.interactions import MeasuredMarginals
+from dpcgd.marginals.table_pc import LOOKS, PAIRS, TRIPLES, TableOracle, search_again
+from dpcgd.privacy.filters import Filter, GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
 
 RECORDS = 100_000
 NETWORKS = 40

@@ -24,17 +24,20 @@ from choose_settings import random_network
 from peers import timed
 
 import dpcgd
-from dpcgd import exponential
-from dpcgd.exponential import em_pc
-from dpcgd.mechanisms import SeededNoise
-from dpcgd.notears import notears
-from dpcgd.privacy import Budget, Filter
-from dpcgd.results import record, results_folder
-from dpcgd.search import search
-from dpcgd.sems import random_sem
-from dpcgd.sieve import PlainOracle, SieveOracle, share_of_the_rest, svt_pc
-from dpcgd.statistics import ChiSquared, KendallP, KendallZ
-from dpcgd.tables import Tables
+from dpcgd.book.results import record, results_folder
+from dpcgd.constraint import em_pc as exponential
+from dpcgd.constraint.em_pc import em_pc
+from dpcgd.constraint.laplace_pc import PlainOracle
+from dpcgd.constraint.priv_pc import SieveOracle, share_of_the_rest, svt_pc
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.linear_sems import random_sem
+from dpcgd.graphs.pc_search import search
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.score.notears import notears
+from dpcgd.statistics.categorical_statistics import ChiSquared
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 
 SAME_TEST = "PC, chi squared"
 """Ours at the test and order limit of the other packages."""

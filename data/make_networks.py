@@ -12,7 +12,8 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-from dpcgd.networks import NETWORKS, from_bif
+from dpcgd.datasets.bif import from_bif
+from dpcgd.datasets.published_networks import NETWORKS
 
 FOLDER = Path(__file__).parent / "networks"
 INSIDE_WHEEL = "pgmpy/utils/example_models/{}.bif.gz"

@@ -17,20 +17,17 @@ from chapters import BUILD, Home, Run, chapters
 PLANTED = '''
 """Half of the noise of every mechanism; channels at twice their epsilon."""
 
-from dpcgd.draws import SeededDraws
-from dpcgd.mechanisms import SeededNoise
+import dpcgd.privacy.noise
+from dpcgd.book.narrow_noise import NarrowNoise
+from dpcgd.local.draws import SeededDraws
 
-
-def halved(draw):
-    return lambda self, value, scale: draw(self, value, scale / 2)
+dpcgd.privacy.noise.SeededNoise = NarrowNoise
 
 
 def sharpened(draw):
     return lambda self, weights, *row: draw(self, weights**2, *row)
 
 
-for name in ("laplace", "gaussian", "gumbel_max", "exponential_max"):
-    setattr(SeededNoise, name, halved(getattr(SeededNoise, name)))
 for name in ("each", "from_rows"):
     setattr(SeededDraws, name, sharpened(getattr(SeededDraws, name)))
 SeededDraws.happens = lambda self, chance, n: self._rng.random(n) < float(chance) ** 0.5

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from dpcgd import Dataset
-from dpcgd.marginals import ExactMarginals
+from dpcgd.marginals.interactions import ExactMarginals
 
 
 class Counts:
@@ -63,3 +63,13 @@ def independent(shape, rng, concentration=2.0):
     weight = rng.dirichlet(np.full(strata, concentration))
     x, y = (rng.dirichlet(np.full(of, concentration), strata) for of in shape[:2])
     return np.einsum("s,sa,sb->abs", weight, x, y).reshape(shape)
+
+
+def alone_and_joined(n: int) -> tuple[Dataset, Dataset]:
+    """One record against a crowd that agrees on both variables, and the same in the crowd.
+
+    Between them Kendall's z falls by its whole sensitivity, to 0.
+    """
+    levels = {"x": ["no", "yes"], "y": ["no", "yes"]}
+    crowd = np.ones((n - 1, 2), int)
+    return tuple(Dataset(np.vstack([first, crowd]), levels) for first in ([0, 0], [1, 1]))

@@ -25,10 +25,7 @@ from dpcgd import (
     svt_pc,
     table_pc,
 )
-from dpcgd.anm import confidence, histogram_anm
-from dpcgd.association import _positive_part, _quadratic, association
-from dpcgd.confidence import edge_confidence
-from dpcgd.curate import (
+from dpcgd.constraint.allocation import (
     LEAST_EPSILON,
     MOST_EPSILON,
     Surrogate,
@@ -39,42 +36,29 @@ from dpcgd.curate import (
     leakage,
     most_questions,
     planner,
-    proved_plan,
 )
-from dpcgd.dependence import Hsic, Iqr, Kendall, Spearman
-from dpcgd.fitting import fit
-from dpcgd.geometric import ClippedGeometric, Geometric, UniformGeometric
-from dpcgd.gradients import noleaks
-from dpcgd.independence import FisherZ
-from dpcgd.local import ComponentWise, RandomizedResponse
-from dpcgd.marginals import Marginals, MeasuredMarginals, Moment
-from dpcgd.measurements import Measurements
-from dpcgd.mechanisms import (
-    AboveThreshold,
-    SeededNoise,
-    amplified,
-    before_amplification,
-    exponential,
-    gaussian,
-    laplace,
-    permute_and_flip,
-    propose_test_release,
-)
-from dpcgd.moments import CorrelationOracle, Moments
-from dpcgd.notears import gram_notears
-from dpcgd.pairs import synthetic_pair
-from dpcgd.pairwise import cds, igci, reci
-from dpcgd.privacy import (
+from dpcgd.constraint.curate_pc import proved_plan
+from dpcgd.constraint.priv_pc import ThresholdOracle, hits_of_the_rest, optimal_rate
+from dpcgd.datasets.cause_effect_pairs import synthetic_pair
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.linear_sems import LinearSEM
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.local.component_wise import ComponentWise
+from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
+from dpcgd.local.moments import CorrelationOracle, Moments
+from dpcgd.local.randomized_response import RandomizedResponse
+from dpcgd.marginals.association import _positive_part, _quadratic, association
+from dpcgd.marginals.edge_confidence import edge_confidence
+from dpcgd.marginals.fit_network import fit
+from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment
+from dpcgd.marginals.table_pc import TableOracle
+from dpcgd.pairwise.anm import confidence, histogram_anm
+from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
+from dpcgd.pairwise.direction_scores import cds, igci, reci
+from dpcgd.pairwise.kernel_ridge import DIVIDED, GaussianRidge, Ridge
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import (
     STEEP,
-    ApproximateEvent,
-    BasicFilter,
-    BoundedRangeEvent,
-    Budget,
-    Filter,
-    GaussianEvent,
-    GaussianFilter,
-    Odometer,
-    PureEvent,
     _steep_delta,
     advanced_composition,
     epsilon_of_rho,
@@ -84,27 +68,39 @@ from dpcgd.privacy import (
     rho_of_budget,
     zcdp_rho,
 )
-from dpcgd.released import TableOracle
-from dpcgd.ridge import DIVIDED, GaussianRidge, Ridge
-from dpcgd.schedules import additive, multiplicative, rising, uniform
-from dpcgd.schedules import exponential as growing
-from dpcgd.scores import BIC, BDeu, BGe
-from dpcgd.sems import LinearSEM
-from dpcgd.sieve import ThresholdOracle, hits_of_the_rest, optimal_rate
-from dpcgd.statistics import (
-    ChiSquared,
-    GTest,
-    KendallP,
-    KendallZ,
+from dpcgd.privacy.events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    GaussianEvent,
+    PureEvent,
+)
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
+from dpcgd.privacy.mechanisms import (
+    AboveThreshold,
+    amplified,
+    before_amplification,
+    exponential,
+    gaussian,
+    laplace,
+    permute_and_flip,
+    propose_test_release,
+)
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.odometer import Odometer
+from dpcgd.score.noleaks import noleaks
+from dpcgd.score.notears import gram_notears
+from dpcgd.score.schedules import additive, multiplicative, rising, uniform
+from dpcgd.score.schedules import exponential as growing
+from dpcgd.score.scores import BIC, BDeu, BGe
+from dpcgd.statistics.categorical_statistics import ChiSquared, GTest, chi_squared
+from dpcgd.statistics.moment_matrices import (
     PartialCorrelation,
-    SpearmanZ,
-    chi_squared,
     clipped_gram,
-    in_sensitivities,
-    kendall_z,
     partial_correlation,
 )
-from dpcgd.tables import Tables
+from dpcgd.statistics.p_value_tests import FisherZ
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ, kendall_z
+from dpcgd.statistics.statistic import in_sensitivities
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -1,5 +1,6 @@
 """The project's promises about itself: pins, import time's causes, what a wheel holds."""
 
+import ast
 import importlib.metadata
 import importlib.util
 import re
@@ -48,7 +49,11 @@ def test_environment_yml_has_the_pins_of_the_lock():
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     conda = [entry for entry in entries if isinstance(entry, str) and entry != "pip"]
     assert "python" + PROJECT["requires-python"] in conda
-    pins = dict(re.split("==?", entry) for entry in conda if not entry.startswith("python>"))
+    pins = dict(
+        re.split("==?", entry.replace("_", "-"))
+        for entry in conda
+        if not entry.startswith("python>")
+    )
     pins |= dict(entry.split("==") for entry in pip)
     assert pins == {need.name: pin(need.name) for need in NEEDED}
 
@@ -64,7 +69,7 @@ def test_lock_and_environment_are_within_the_ranges_of_pyproject():
 
 def test_the_library_takes_a_range_of_versions_and_the_book_one():
     for line in PROJECT["dependencies"]:
-        assert re.fullmatch(r"[a-z]+>=[\d.]+(,<\d+)?", line), line
+        assert re.fullmatch(r"[a-z-]+>=[\d.]+(,<\d+)?", line), line
     for extra in ("book", "test", "peers"):
         assert all("==" in line for line in PROJECT["optional-dependencies"][extra]), extra
 
@@ -83,7 +88,7 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 def test_the_package_never_imports_bnlearn_or_pgmpy():
-    for file in (ROOT / "dpcgd").glob("*.py"):
+    for file in (ROOT / "dpcgd").rglob("*.py"):
         assert not re.search(r"^\s*(import|from)\s+(bnlearn|pgmpy)", file.read_text(), re.M), file
 
 
@@ -99,59 +104,46 @@ def test_the_wheel_carries_the_data(tmp_path):
     assert "dpcgd/data/samples/galton.csv" in names
 
 
-def test_files_import_only_files_above_them():
-    order = [
-        "datasets",
-        "networks",
-        "measurements",
-        "sems",
-        "pairs",
-        "samples",
-        "tables",
-        "statistics",
-        "privacy",
-        "mechanisms",
-        "ridge",
-        "dependence",
-        "anm",
-        "graphs",
-        "dags",
-        "search",
-        "independence",
-        "scores",
-        "orders",
-        "mmhc",
-        "pairwise",
-        "sieve",
-        "exponential",
-        "curate",
-        "notears",
-        "schedules",
-        "gradients",
-        "marginals",
-        "association",
-        "released",
-        "confidence",
-        "fitting",
-        "climbing",
-        "channels",
-        "draws",
-        "moments",
-        "balls",
-        "geometric",
-        "local",
-        "reconstruction",
-        "audit",
-        "mutants",
-        "experiments",
-        "results",
-        "style",
-        "drawing",
-        "plots",
-    ]
-    files = {path.stem for path in (ROOT / "dpcgd").glob("*.py") if path.stem[0] != "_"}
-    assert files == set(order)
-    for at, name in enumerate(order):
-        text = (ROOT / "dpcgd" / f"{name}.py").read_text()
-        for used in re.findall(r"^from dpcgd\.(\w+) import", text, re.M):
-            assert order.index(used) < at, f"{name}.py imports {used}.py"
+FLOORS = (
+    ("datasets", "privacy"),
+    ("statistics", "graphs"),
+    ("constraint", "score", "pairwise", "local", "marginals"),
+    ("book",),
+)
+MODULES = {path: path.relative_to(ROOT / "dpcgd").parts for path in ROOT.glob("dpcgd/**/*.py")}
+
+
+def test_the_package_has_ten_rooms_and_nothing_beside_them():
+    rooms = {parts[0] for parts in MODULES.values() if len(parts) == 2}
+    assert rooms == {room for floor in FLOORS for room in floor}
+    assert [parts for parts in MODULES.values() if len(parts) != 2] == [("__init__.py",)]
+
+
+def imports(path):
+    """Every module of the package that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "dpcgd":
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.partition(".")[0] == "dpcgd")
+
+
+def upward_or_sideways(room, used):
+    """Is the room that is used above this one, or beside it among the systems?"""
+    at, there = (next(i for i, f in enumerate(FLOORS) if r in f) for r in (room, used))
+    return used != room and (there > at or there == at == 2)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: "/".join(MODULES[path]))
+def test_a_file_imports_from_its_room_and_from_floors_below(path):
+    room, *_ = MODULES[path]
+    used = {module.split(".")[1] for module in imports(path)}
+    assert [other for other in used if upward_or_sideways(room, other)] == []
+
+
+def test_a_wrong_import_would_be_seen():
+    assert upward_or_sideways("score", "constraint")
+    assert upward_or_sideways("privacy", "graphs")
+    assert not upward_or_sideways("constraint", "graphs")
+    assert not upward_or_sideways("graphs", "statistics")
+    assert "dpcgd.graphs.pc_search" in set(imports(ROOT / "dpcgd/constraint/laplace_pc.py"))

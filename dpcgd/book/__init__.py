@@ -1,0 +1,1 @@
+"""What only the chapters use: charts, drawing, sweeps, results, planted mutants."""

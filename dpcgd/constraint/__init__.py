@@ -1,0 +1,1 @@
+"""Constraint-based systems: each is an oracle for the PC search."""

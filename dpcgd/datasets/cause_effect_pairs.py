@@ -1,0 +1,134 @@
+"""Pairs of cause and effect: the Tuebingen collection, and synthetic additive noise models."""
+
+import csv
+import gzip
+import math
+
+import networkx as nx
+import numpy as np
+
+from dpcgd.datasets.data_files import data_folder
+from dpcgd.datasets.measurements import Measurements
+
+__all__ = ["PAIRS", "load_pair", "pair_weights", "synthetic_pair"]
+
+PAIRS = tuple(range(1, 100))
+"""Numbers of the pairs, as in the cdt package: 51 to 99 differ from the official numbers."""
+
+
+def _rows(name: str) -> dict[int, dict[str, float]]:
+    """Rows of one of the small tables, by the number of the pair."""
+    with (data_folder() / "pairs" / name).open() as file:
+        return {
+            int(row["pair"]): {key: float(value) for key, value in row.items()}
+            for row in csv.DictReader(file)
+        }
+
+
+def pair_weights() -> dict[int, float]:
+    """The official weight of each pair: pairs from one source share a weight of about 1.
+
+    Examples
+    --------
+    >>> weights = pair_weights()
+    >>> weights[1], round(sum(weights.values()), 2)
+    (0.166, 35.5)
+    """
+    return {number: row["weight"] for number, row in _rows("weights.csv").items()}
+
+
+def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measurements:
+    """One of the Tuebingen cause-effect pairs (Mooij et al. 2016).
+
+    Parameters
+    ----------
+    number : int
+        One of `PAIRS`.
+    rng : numpy.random.Generator, optional
+        Shuffles the two columns. Without it the cause comes first, as in the source: an evaluation
+        needs it, for a method may prefer the first column.
+
+    Returns
+    -------
+    Measurements
+        Columns x (the cause) and y, the true arc x -> y, and ranges. The ranges are the ends of the
+        data, rounded outward to two significant digits: a stand-in for a public range, which the
+        collection does not have.
+
+    Raises
+    ------
+    ValueError
+        If there is no such pair.
+
+    Examples
+    --------
+    >>> pair = load_pair(1)
+    >>> pair, pair.ranges["x"]
+    (Measurements('pair 1', n=349, d=2), (0.0, 3000.0))
+    """
+    if number not in PAIRS:
+        raise ValueError(f"no pair has the number {number!r}; take one from 1 to {PAIRS[-1]}")
+    with gzip.open(data_folder() / "pairs" / "records.txt.gz", "rt") as file:
+        lines = file.readlines()[2 * number - 2 : 2 * number]
+    values = np.array([line.split() for line in lines], float).T
+    row = _rows("ranges.csv")[number]
+    ranges = {
+        "x": (row["cause_low"], row["cause_high"]),
+        "y": (row["effect_low"], row["effect_high"]),
+    }
+    return _directed(values, ranges, f"pair {number}", rng)
+
+
+def synthetic_pair(
+    n: int, *, lipschitz: float = 3.0, noise: float = 0.3, rng: np.random.Generator
+) -> Measurements:
+    """Draw n records of y = f(x) + e with a known direction and a known Lipschitz constant.
+
+    Parameters
+    ----------
+    n : int
+    lipschitz : float
+        Of f. Below pi / 2 the sine is sometimes, above it never, monotone.
+    noise : float
+        e is uniform on [-noise, noise]; at most 0.5.
+    rng : numpy.random.Generator
+        Draws the phase, the records and the order of the columns.
+
+    Returns
+    -------
+    Measurements
+        x is uniform on its range [-1, 1]; the range of y is [-1, 1] too, and nothing is clipped.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    f(x) = sin(2 lipschitz x + phase) / 2 with a random phase.
+
+    Examples
+    --------
+    >>> pair = synthetic_pair(500, rng=np.random.default_rng(0))
+    >>> list(pair.truth.edges)
+    [('x', 'y')]
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    if not 0 < noise <= 0.5:
+        raise ValueError(f"noise must lie above 0 and be at most 0.5, not {noise}")
+    if not 0 < lipschitz < math.inf:
+        raise ValueError(f"lipschitz must be positive and finite, not {lipschitz}")
+    phase, x = rng.uniform(0, 2 * math.pi), rng.uniform(-1, 1, n)
+    y = np.sin(2 * lipschitz * x + phase) / 2 + rng.uniform(-noise, noise, n)
+    ranges = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
+    return _directed(np.column_stack([x, y]), ranges, "additive noise model", rng)
+
+
+def _directed(values, ranges, name, rng) -> Measurements:
+    """With the true arc x -> y, the columns in random order if there is an rng."""
+    columns = ["x", "y"] if rng is None else [["x", "y"][i] for i in rng.permutation(2)]
+    values = values[:, ["xy".index(column) for column in columns]]
+    ranges = {column: ranges[column] for column in columns}
+    return Measurements(values, ranges, nx.freeze(nx.DiGraph([("x", "y")])), name)

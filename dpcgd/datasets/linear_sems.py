@@ -1,0 +1,136 @@
+"""Linear structural equation models with Gaussian noise: continuous data with a known graph."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+
+from dpcgd.datasets.measurements import Measurements
+
+__all__ = ["LinearSEM", "random_sem"]
+
+LARGEST = 1e200
+"""Of a variance."""
+
+
+DEVIATIONS = 4
+"""A sampled variable's public range ends this many of its standard deviations from its mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSEM:
+    """Variables that are linear in their parents, plus independent standard Gaussian noise.
+
+    Parameters
+    ----------
+    weights : array, shape (d, d)
+        ``weights[a, b]`` is the effect of a on b; 0 where there is no arc.
+    variables : sequence of str, optional
+        ``x0, x1, ...`` unless given.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not square, not finite or have a cycle, or effects along paths are no
+        numbers.
+
+    Examples
+    --------
+    >>> chain = LinearSEM(np.array([[0, 2.0], [0, 0]]), ["dose", "response"])
+    >>> chain.covariance
+    array([[1., 2.],
+           [2., 5.]])
+    """
+
+    weights: np.ndarray
+    variables: Sequence[str] | None = None
+
+    def __post_init__(self):
+        weights = np.array(self.weights, float)
+        names = self.variables or [f"x{i}" for i in range(len(weights))]
+        if weights.shape != (len(names), len(names)):
+            raise ValueError(f"{len(names)} variables need a square array of weights")
+        if not np.isfinite(weights).all():
+            raise ValueError("a weight is missing or infinite")
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "variables", tuple(names))
+        if not nx.is_directed_acyclic_graph(self.graph):
+            raise ValueError("the weights have a cycle; an acyclic model has none")
+        with np.errstate(over="ignore", invalid="ignore"):
+            variances = np.diag(self.covariance)
+        if not (variances < LARGEST).all():
+            raise ValueError("the weights are so large that variances are not; take smaller ones")
+
+    @property
+    def graph(self) -> nx.DiGraph:
+        """The causal graph."""
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.variables)
+        arcs = np.argwhere(self.weights)
+        graph.add_edges_from((self.variables[a], self.variables[b]) for a, b in arcs)
+        return graph
+
+    @property
+    def _effects(self) -> np.ndarray:
+        """Of each variable's noise on every variable, along all paths."""
+        try:
+            return np.linalg.inv(np.eye(len(self.weights)) - self.weights)
+        except np.linalg.LinAlgError:  # by rounding alone: the determinant is 1
+            return np.full_like(self.weights, np.nan)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of the variables, exactly."""
+        return self._effects.T @ self._effects
+
+    def sample(self, n: int, *, rng: np.random.Generator) -> Measurements:
+        """Draw n independent records; the ranges follow from the model, as metadata would.
+
+        Examples
+        --------
+        >>> random_sem(5, 4, rng=np.random.default_rng(0)).sample(10, rng=np.random.default_rng(1))
+        Measurements('linear SEM', n=10, d=5)
+        """
+        if n < 1:
+            raise ValueError(f"n must be at least 1, not {n}")
+        values = rng.standard_normal((n, len(self.weights))) @ self._effects
+        ends = DEVIATIONS * np.sqrt(np.diag(self.covariance))
+        ranges = {name: (-end, end) for name, end in zip(self.variables, ends, strict=True)}
+        return Measurements(values, ranges, nx.freeze(self.graph), "linear SEM")
+
+
+def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:
+    """Draw a model over a random graph with so many arcs.
+
+    Parameters
+    ----------
+    d : int
+        Variables.
+    arcs : int
+        Arcs, placed uniformly among the pairs and directed along a random order.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    LinearSEM
+        Weights uniform in [-2, -0.5] and [0.5, 2], as in Zheng et al. (2018).
+
+    Raises
+    ------
+    ValueError
+        If so many arcs do not fit.
+
+    Examples
+    --------
+    >>> random_sem(10, 20, rng=np.random.default_rng(0)).graph.number_of_edges()
+    20
+    """
+    first, second = np.triu_indices(d, 1)
+    if not 0 <= arcs <= len(first):
+        raise ValueError(f"{d} variables have at most {len(first)} arcs, not {arcs}")
+    chosen = rng.choice(len(first), arcs, replace=False)
+    weights = np.zeros((d, d))
+    weights[first[chosen], second[chosen]] = rng.uniform(0.5, 2, arcs) * rng.choice([-1, 1], arcs)
+    order = rng.permutation(d)
+    return LinearSEM(weights[np.ix_(order, order)])

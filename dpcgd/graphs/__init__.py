@@ -1,0 +1,1 @@
+"""Graphs: CPDAGs, knowledge, the PC search, and what a run releases."""

@@ -1,0 +1,138 @@
+"""Moments of records that nobody saw, and a test of independence that is made from them."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcgd.statistics.statistic import normal_tail
+
+__all__ = ["CorrelationOracle", "Moments"]
+
+LARGEST = 1e70
+"""Of values: their fourth powers are still numbers."""
+
+
+LEAST_EIGENVALUE = 0.01
+"""Estimated correlation matrices are lifted to this, so that noise cannot make them singular."""
+
+
+class Moments(NamedTuple):
+    """What reports say about means and mean products of the records, without bias.
+
+    The mean over the reports of ``values`` estimates the records' means, that of ``roots[a] *
+    roots[b]`` plus ``squares`` on the diagonal plus ``constant`` their mean products.
+    """
+
+    values: np.ndarray
+    roots: np.ndarray
+    squares: np.ndarray
+    constant: np.ndarray
+
+    @classmethod
+    def of_records(cls, values: np.ndarray) -> "Moments":
+        """Of records as they are: reports for a naive analysis, or data without noise.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or a value is not finite or larger than 1e70, whose powers are needed.
+        """
+        values = np.asarray(values, float)
+        if not len(values) or not (np.abs(values) <= LARGEST).all():
+            raise ValueError(
+                f"there must be a record, and values must be finite and at most {LARGEST:g}; "
+                "drop such records or measure in other units"
+            )
+        d = values.shape[1]
+        return cls(values, values, np.zeros_like(values), np.zeros((d, d)))
+
+    def without_bins(self) -> "Moments":
+        """Of the values that were sorted into bins, in units of their width: Sheppard's correction.
+
+        Notes
+        -----
+        A smooth density gives a code 1/12 more variance than the value has. Whether the density is
+        smooth, the reports do not say: it is an assumption.
+        """
+        return self._replace(constant=self.constant - np.eye(len(self.constant)) / 12)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Estimated covariance of the records; with much noise it may have negative eigenvalues."""
+        n, mean = len(self.values), self.values.mean(axis=0)
+        products = self.roots.T @ self.roots / n + np.diag(self.squares.mean(axis=0))
+        return products + self.constant - np.outer(mean, mean)
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelationOracle:
+    """Tests whether a partial correlation of the records is 0, from moments of their reports.
+
+    Parameters
+    ----------
+    moments : Moments
+        ``mechanism.moments(reports)``, which knows the channel, or ``Moments.of_records(reports)``,
+        which takes reports for records.
+    alpha : float
+        Level of the two-sided test.
+
+    Notes
+    -----
+    The statistic is the partial covariance of x and y over its standard error, which is that of a
+    mean over reports (delta method): its null is standard normal for large n, whatever the channel.
+    For normal records a partial correlation of 0 is the same as independence; binned ones are only
+    close to normal.
+
+    Examples
+    --------
+    >>> from dpcgd.local.component_wise import ComponentWise
+    >>> from dpcgd.local.randomized_response import RandomizedResponse
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.integers(0, 5, 5000)
+    >>> records = np.column_stack([x, x, rng.integers(0, 5, 5000)])
+    >>> mechanism = ComponentWise.from_epsilon(RandomizedResponse, (5, 5, 5), 6.0)
+    >>> oracle = CorrelationOracle(mechanism.moments(mechanism.sample(records, rng=rng)))
+    >>> oracle.separates(0, 1, ()), oracle.separates(0, 2, ())
+    (False, True)
+    """
+
+    moments: Moments
+    alpha: float = 0.05
+
+    @cached_property
+    def _covariance(self):
+        return self.moments.covariance
+
+    def statistic(self, x: int, y: int, given: tuple[int, ...]) -> float:
+        """Close to standard normal if the partial correlation of x and y is 0."""
+        at, rest = [x, y, *given], [*given]
+        within = _lifted(self._covariance[np.ix_(rest, rest)])
+        slopes = np.linalg.solve(within, self._covariance[np.ix_(rest, [x, y])])
+        a, b = np.vstack([np.eye(2), -slopes]).T
+        partial = a @ self._covariance[np.ix_(at, at)] @ b
+        with np.errstate(over="ignore"):  # infinite: certain, for want of any variation
+            return math.sqrt(len(self.moments.values)) * partial / self._deviation(at, a, b)
+
+    def _deviation(self, at, a, b) -> float:
+        """Of what one report adds to the partial covariance; the slopes' own errors cancel."""
+        values, roots, squares, _ = (part[:, at] for part in self.moments)
+        each = (roots @ a) * (roots @ b) + squares @ (a * b)
+        along_a, along_b = values @ a, values @ b
+        each -= along_a * along_b.mean() + along_b * along_a.mean()
+        rounding = 1e-12 * float(np.abs(each).max())  # of numbers that are all the same
+        return max(float(each.std()), rounding, 1e-300)
+
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Is the p-value above the level?"""
+        return 2 * normal_tail(abs(self.statistic(x, y, given))) > self.alpha
+
+
+def _lifted(covariance) -> np.ndarray:
+    """The same variances (tiny ones raised) with all eigenvalues of the correlations positive."""
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-6))
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    lifted = (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T
+    return lifted * np.outer(deviation, deviation)

@@ -1,0 +1,61 @@
+"""What everybody reports: a data set through a local mechanism."""
+
+import numpy as np
+
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.local.channels import LocalMechanism
+
+__all__ = ["report"]
+
+
+def report(
+    data: Dataset,
+    mechanism: LocalMechanism,
+    *,
+    rng: np.random.Generator | None = None,
+    secure: bool = False,
+) -> Dataset:
+    """What everybody in a data set would report.
+
+    Parameters
+    ----------
+    data : Dataset
+    mechanism : LocalMechanism
+        Over the public levels of the data.
+    rng : numpy.random.Generator
+        Seeded reports, for experiments: in use each person draws their own randomness.
+    secure : bool
+        Exact draws from the operating system's randomness, without a seed, for real reports.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        If the mechanism is for other levels, or the source of randomness is unusable.
+
+    Privacy
+    -------
+    ``mechanism.epsilon``-local privacy for everybody who reports once; m times that for m reports.
+    For secure reports this holds of what is really drawn, to within
+    :data:`~dpcgd.local.draws.SLACK` (for each variable of a component-wise mechanism):
+    :class:`~dpcgd.local.draws.SecureDraws`.
+
+    Examples
+    --------
+    >>> from dpcgd.local.component_wise import ComponentWise
+    >>> from dpcgd.local.randomized_response import RandomizedResponse
+    >>> data = Dataset([[0, 2], [1, 1]], {"a": ["0", "1"], "b": ["0", "1", "2"]})
+    >>> mechanism = ComponentWise.from_epsilon(RandomizedResponse, data.cardinalities, 10.0)
+    >>> report(data, mechanism, rng=np.random.default_rng(0)).codes.tolist()
+    [[0, 2], [1, 1]]
+    """
+    if mechanism.levels != data.cardinalities:
+        raise ValueError(
+            f"the data have levels {data.cardinalities}, the mechanism {mechanism.levels}; "
+            "make it from data.cardinalities"
+        )
+    codes = mechanism.sample(data.codes, rng=rng, secure=secure)
+    return Dataset(codes, data.levels, data.truth, data.name)

@@ -1,0 +1,1 @@
+"""Systems that release marginal tables once and learn from them."""

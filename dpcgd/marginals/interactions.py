@@ -1,0 +1,355 @@
+"""Noisy interactions of small sets of variables, and every table that follows from them.
+
+A contingency table is a sum of interactions, one for each subset of its variables, and an
+interaction is a sum over records of products of contrasts. Releasing each interaction once gives
+every table among the released subsets, with margins that agree and with less noise than the tables
+one by one.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, combinations, product
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.privacy.mechanisms import Account, gaussian
+from dpcgd.privacy.noise import Noise
+
+__all__ = [
+    "ExactMarginals",
+    "Marginals",
+    "MeasuredMarginals",
+    "Moment",
+    "Subset",
+    "contrasts",
+    "covariance_of_contrasts",
+    "interaction_sensitivity",
+    "pairs_sensitivity",
+    "subsets_of",
+]
+
+LARGEST = 1e100
+"""Of moments and their deviations: powers of them are still numbers."""
+
+
+LEAST_RHO = 1e-150
+"""For less there is nothing but noise, and that nearly too large a number."""
+
+
+Subset = tuple[int, ...]
+
+
+@cache
+def contrasts(levels: int) -> np.ndarray:
+    """Orthonormal vectors over the levels that sum to zero, one column each.
+
+    Returns
+    -------
+    array of shape (levels, levels - 1)
+
+    Examples
+    --------
+    >>> contrasts(3).round(3)
+    array([[ 0.707,  0.408],
+           [-0.707,  0.408],
+           [ 0.   , -0.816]])
+    """
+    columns = np.zeros((levels, levels - 1))
+    for j in range(1, levels):
+        columns[:j, j - 1], columns[j, j - 1] = 1, -j
+        columns[:, j - 1] /= math.sqrt(j * (j + 1))
+    columns.flags.writeable = False
+    return columns
+
+
+def interaction_sensitivity(levels: Sequence[int]) -> float:
+    """Replace-one L2 sensitivity of one interaction of variables with these levels.
+
+    Notes
+    -----
+    A record adds a product of contrast vectors of norm r_v = 1 - 1/L_v squared; two records whose
+    levels differ at v have inner product r_v - 1 there, else r_v. The squared distance is
+    2 (prod r - prod t), largest over the choices of t. Chapter 11.
+
+    Examples
+    --------
+    >>> interaction_sensitivity((2, 2)), round(interaction_sensitivity((3, 3, 3)), 3)
+    (1.0, 0.943)
+    """
+    if min(levels) == 1:
+        return 0.0  # such a variable has no contrasts
+    norms = [1 - 1 / of for of in levels]
+    same = math.prod(norms)
+    least = min(math.prod(t) for t in product(*((r, r - 1) for r in norms)))
+    return math.sqrt(2 * (same - least))
+
+
+def pairs_sensitivity(levels: Sequence[int]) -> float:
+    """Replace-one L2 sensitivity of the interactions of all pairs and all single variables.
+
+    Notes
+    -----
+    When k variables change, those with the fewest levels move most:
+    max over k of 2 (R + 1) k - k^2 - 2 (sum of the k smallest r) + k, with r = 1 - 1/L and R their
+    sum. Chapter 11. The tables one by one would cost sqrt(d (d - 1)): twice as much for many binary
+    variables, as much for variables with many levels.
+
+    Examples
+    --------
+    >>> pairs_sensitivity([2] * 8)
+    5.0
+    """
+    norms = np.sort([1 - 1 / of for of in levels if of > 1])
+    changed = np.arange(1, len(norms) + 1)
+    moved = 2 * (norms.sum() + 1) * changed - changed**2 - 2 * np.cumsum(norms) + changed
+    return math.sqrt(moved.max(initial=0.0))
+
+
+class Moment(NamedTuple):
+    """A released interaction as a mean over records, and the deviation of its noise."""
+
+    values: np.ndarray
+    deviation: float
+
+    def combined(self, other: "Moment") -> "Moment":
+        """Both measurements of one interaction, weighed by their precision."""
+        if other.deviation**2 == 0:  # exact, or as good as that in double precision
+            return other
+        weight = other.deviation**2 / (self.deviation**2 + other.deviation**2)
+        values = weight * self.values + (1 - weight) * other.values
+        return Moment(values, math.sqrt(weight) * self.deviation)
+
+
+class Marginals:
+    """What has been released about small sets of variables, and what follows from that.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    levels : sequence of int
+        Public levels of each variable.
+    released : mapping, optional
+        From each subset of variables (in increasing order) to its :class:`Moment`.
+
+    Raises
+    ------
+    ValueError
+        If n is below 1, or a moment or the deviation of its noise is larger than 1e100 or no
+        number.
+
+    Attributes
+    ----------
+    n, levels, released
+    derived : dict
+        What has been worked out from the releases, until one of them is made more precise.
+
+    Privacy
+    -------
+    All post-processing; it holds no data.
+    """
+
+    def __init__(
+        self, n: int, levels: Sequence[int], released: Mapping[Subset, Moment] | None = None
+    ):
+        if n < 1:
+            raise ValueError(f"n must be at least 1, not {n}")
+        for subset, moment in (released or {}).items():
+            if not (np.abs(moment.values) <= LARGEST).all() or not 0 <= moment.deviation <= LARGEST:
+                raise ValueError(
+                    f"the moment of {subset} or the deviation of its noise is larger than "
+                    f"{LARGEST:g} or no number: that is noise only; measure it for a larger rho"
+                )
+        self.n, self.levels = n, tuple(levels)
+        self.released = {(): Moment(np.ones(()), 0.0), **(released or {})}
+        self.derived = {}
+
+    def measure(self, subset: Subset, rho: float):
+        """Refuse: only a run that still has data and budget can measure more."""
+        raise BudgetSpent("a release holds no data to measure; measure it in the run")
+
+    def moment(self, *variables: int) -> Moment:
+        """The released interaction of these variables, axes in this order.
+
+        Raises
+        ------
+        KeyError
+            If it has not been released.
+        """
+        subset = tuple(sorted(variables))
+        values, deviation = self.released[subset]
+        if variables == subset:
+            return Moment(values, deviation)
+        return Moment(np.transpose(values, [subset.index(v) for v in variables]), deviation)
+
+    def variance(self, x: int) -> np.ndarray:
+        """Covariance matrix of the contrasts of one variable."""
+        return covariance_of_contrasts(self.table(x), self.levels[x])
+
+    def table(self, *variables: int) -> np.ndarray:
+        """Probabilities of the levels of these variables, axes in this order; none is zero.
+
+        Interactions that have not been released count as zero.
+
+        Raises
+        ------
+        KeyError
+            If one of their single or pair interactions has not been released.
+        """
+        parts = [subset for subset in subsets_of(variables) if self._has(subset)]
+        key = "table", variables, len(parts)
+        if key not in self.derived:
+            raw = sum(self._part(subset, variables) for subset in parts)
+            least = max([1 / self.n, *(self.released[(v,)].deviation for v in variables)])
+            raw = np.maximum(raw, least / raw.size)
+            self.derived[key] = raw / raw.sum()
+        return self.derived[key]
+
+    def _has(self, subset) -> bool:
+        return len(subset) < 3 or tuple(sorted(subset)) in self.released
+
+    def _part(self, subset, variables) -> np.ndarray:
+        """What one interaction adds to each cell."""
+        values = self.moment(*subset).values
+        values = _along_axes(values, [contrasts(self.levels[v]) for v in subset])
+        shape = [self.levels[v] if v in subset else 1 for v in variables]
+        left = math.prod(self.levels[v] for v in variables if v not in subset)
+        return values.reshape(shape) / left
+
+    def redrawn(self, rng: np.random.Generator) -> "Marginals":
+        """The same with fresh noise of the same deviations on top, and deviations to match."""
+        fresh = {
+            subset: Moment(
+                moment.values + moment.deviation * rng.standard_normal(moment.values.shape),
+                moment.deviation * math.sqrt(2),
+            )
+            for subset, moment in self.released.items()
+        }
+        return Marginals(self.n, self.levels, fresh)
+
+
+class MeasuredMarginals(Marginals):
+    """Marginals that a run measures as it goes.
+
+    Parameters
+    ----------
+    tables : Tables
+    account, noise
+        What pays, and knows what is left, and where the noise comes from.
+
+    Privacy
+    -------
+    Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11.
+    """
+
+    def __init__(self, tables: Tables, account: Account, noise: Noise):
+        super().__init__(tables.n, tables.levels)
+        self.account = account
+        self._tables, self._noise = tables, noise
+
+    def measure_pairs(self, rho: float):
+        """Release every single variable's and every pair's interaction, for rho in all."""
+        variables = range(len(self.levels))
+        subsets = [*combinations(variables, 1), *combinations(variables, 2)]
+        self._release(subsets, pairs_sensitivity(self.levels), rho)
+
+    def measure(self, subset: Subset, rho: float):
+        """Release one interaction for rho.
+
+        Raises
+        ------
+        BudgetSpent
+            Before the data is touched, if the account cannot pay, or if rho is 0 or pays for next
+            to nothing.
+        ValueError
+            Before the data is touched, if rho is negative or not finite.
+        """
+        self._release([tuple(sorted(subset))], self._moves(subset), rho)
+
+    def measure_again(self, pairs: Sequence[Subset], rho: float):
+        """Release the interactions of some pairs once more, for rho in all.
+
+        What is then known of each is both measurements, weighed by their precision.
+
+        Raises
+        ------
+        BudgetSpent
+            Before the data is touched, if the account cannot pay.
+        """
+        one_by_one = math.hypot(*map(self._moves, pairs))
+        self._release(pairs, min(one_by_one, pairs_sensitivity(self.levels)), rho)
+
+    def _moves(self, subset) -> float:
+        return interaction_sensitivity([self.levels[v] for v in subset])
+
+    def _release(self, subsets, sensitivity, rho):
+        if sensitivity == 0:  # no contrasts, nothing to tell
+            return self._keep(subsets, np.empty(0), 0.0)
+        if 0 <= rho < LEAST_RHO:
+            raise BudgetSpent(f"a rho of {rho:g} pays for no measurement")
+        multiplier = multiplier_of_rho(rho)
+        noisy = gaussian(
+            lambda: self._exactly(subsets),
+            sensitivity=sensitivity,
+            noise_multiplier=multiplier,
+            account=self.account,
+            noise=self._noise,
+        )
+        return self._keep(subsets, noisy, multiplier * sensitivity)
+
+    def _exactly(self, subsets) -> np.ndarray:
+        """Sums over records of the products of their contrasts, one subset after the other."""
+        return np.concatenate([self._interaction(subset).ravel() for subset in subsets])
+
+    def _interaction(self, subset) -> np.ndarray:
+        table = self._tables.counts(subset).astype(float)
+        return _along_axes(table, [contrasts(self.levels[v]).T for v in subset])
+
+    def _keep(self, subsets, values, deviation):
+        shapes = [tuple(self.levels[v] - 1 for v in subset) for subset in subsets]
+        parts = np.split(values, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        for subset, shape, part in zip(subsets, shapes, parts, strict=True):
+            moment = Moment(part.reshape(shape) / self.n, deviation / self.n)
+            if subset in self.released:
+                moment = self.released[subset].combined(moment)
+                self.derived.clear()
+            self.released[subset] = moment
+
+    def without_data(self) -> Marginals:
+        """What has been released, and nothing else."""
+        return Marginals(self.n, self.levels, self.released)
+
+
+class ExactMarginals(MeasuredMarginals):
+    """The same without noise, at no cost. Not private."""
+
+    def __init__(self, tables: Tables):
+        super().__init__(tables, None, None)
+
+    def _release(self, subsets, sensitivity, rho):
+        self._keep(subsets, self._exactly(subsets), 0.0)
+
+
+def subsets_of(variables: Subset) -> Iterator[Subset]:
+    """Every subset, the empty one first."""
+    return chain.from_iterable(combinations(variables, k) for k in range(len(variables) + 1))
+
+
+def _along_axes(array, matrices) -> np.ndarray:
+    """Multiply each axis by its matrix."""
+    for axis, matrix in enumerate(matrices):
+        array = np.moveaxis(np.tensordot(matrix, array, (1, axis)), 0, axis)
+    return array
+
+
+def covariance_of_contrasts(probabilities: np.ndarray, levels: int) -> np.ndarray:
+    """Covariance matrix of a variable's contrasts, for each row of level probabilities."""
+    columns = contrasts(levels)
+    products = columns[:, :, None] * columns[:, None, :]
+    mean = probabilities @ columns
+    return np.tensordot(probabilities, products, 1) - mean[..., :, None] * mean[..., None, :]

@@ -1,0 +1,333 @@
+"""PC on released tables: once the tables are out, its tests cost nothing."""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.graphs.consistent_extension import consistent_extension
+from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.pc_search import Found, search
+from dpcgd.graphs.release import Release
+from dpcgd.marginals.association import association
+from dpcgd.marginals.interactions import (
+    Marginals,
+    MeasuredMarginals,
+    Subset,
+    pairs_sensitivity,
+)
+from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.run import open_run
+from dpcgd.statistics.statistic import check_level
+
+__all__ = ["TableOracle", "TableRelease", "search_again", "shares", "table_pc"]
+
+PAIRS = 0.6
+"""Share of the budget that all pairs together get at least; the rest is for triples."""
+
+
+TRIPLES = 8
+"""Triples that the rest would pay for, for each variable."""
+
+
+ALPHA = 0.01
+"""Level of each test."""
+
+
+DETERMINED = 0.03
+"""Where the conditioning variables leave less than this share of a variance open, a test has next
+to nothing to go by, and does not separate."""
+
+
+EXPLAINED = 0.03
+"""Effects above this are taken for dependence without a look at triples."""
+
+
+DOUBT = 10
+"""A pair whose largest p-value is within this factor of the level is in doubt."""
+
+
+LOOKS = (0.4, 0.8)
+"""Shares of what the search has left for one more look at the pairs in doubt, and for another."""
+
+
+MOST_CELLS = 600
+"""Of a pair's table: beyond, its test takes too long."""
+
+
+MOST_NOISE = 0.2
+"""Deviation of a moment's noise, as a share of the records of an average level in an average
+stratum, up to which tests hold their level."""
+
+
+FEWEST_LEVELS = 4
+"""Variables with fewer levels are taken for ones with so many by that rule: their tests would hold
+their level with more noise, but have little power then."""
+
+
+def shares(d: int) -> tuple[float, float]:
+    """Shares of rho for all pairs of d variables, and for each triple.
+
+    What would pay for more triples than there are goes to the pairs.
+
+    Examples
+    --------
+    >>> [round(share, 4) for share in shares(5)]
+    [0.9, 0.01]
+    >>> [round(share, 4) for share in shares(20)]
+    [0.6, 0.0025]
+    """
+    triple = (1 - PAIRS) / (TRIPLES * d)
+    pairs = 1 - triple * min(TRIPLES * d, math.comb(d, 3))
+    return pairs, triple
+
+
+@dataclass
+class TableOracle:
+    """Answers from released interactions; buys triples where two variables separate.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released.
+    alpha : float
+        Level of each test.
+    price : float
+        Rho of a triple. At 0 nothing new is measured (but by marginals without noise, which take
+        no price).
+    determined, explained, most_noise, doubt : float
+        See :data:`DETERMINED`, :data:`EXPLAINED`, :data:`MOST_NOISE` and :data:`DOUBT`.
+
+    Raises
+    ------
+    ValueError
+        If alpha is no level, the price no price or doubt below 1.
+
+    Attributes
+    ----------
+    largest : dict
+        Of each pair that was tested, its largest p-value.
+    """
+
+    marginals: Marginals
+    alpha: float = ALPHA
+    price: float = 0.0
+    determined: float = DETERMINED
+    explained: float = EXPLAINED
+    most_noise: float = MOST_NOISE
+    doubt: float = DOUBT
+    largest: dict[Subset, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self):
+        check_level(self.alpha)
+        if not 0 <= self.price < math.inf:
+            raise ValueError(f"price must be finite and not negative, not {self.price!r}")
+        if not self.doubt >= 1:
+            raise ValueError(f"doubt must be at least 1, not {self.doubt!r}")
+
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Can what was released not tell x and y given these from independent ones?"""
+        if self._too_noisy(x, y, given):
+            return False
+        found = association(self.marginals, x, y, given)
+        if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
+            found = association(self.marginals, x, y, given, interacting=True)
+        if found.undetermined < self.determined:
+            return False
+        pair = min(x, y), max(x, y)
+        self.largest[pair] = max(found.p_value, self.largest.get(pair, 0.0))
+        return found.p_value > self.alpha
+
+    def in_doubt(self) -> list[Subset]:
+        """Pairs that a more precise measurement may well join or part."""
+        low, high = self.alpha / self.doubt, self.alpha * self.doubt
+        return sorted(pair for pair, p in self.largest.items() if low < p < high)
+
+    def _too_noisy(self, x, y, given) -> bool:
+        """By public facts: too many strata and levels for the noise."""
+        levels = self.marginals.levels
+        cells = max(levels[x], levels[y], FEWEST_LEVELS) * math.prod(levels[v] for v in given)
+        return cells * self.marginals.moment(0).deviation > self.most_noise
+
+    def _needs_triples(self, found) -> bool:
+        """Independent, or so little dependent that interacting conditions might explain it."""
+        clear = found.p_value <= self.alpha and found.effect > self.explained
+        return found.undetermined >= self.determined and not clear
+
+    def _has_triples(self, x, y, given) -> bool:
+        return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
+
+    def _has(self, triple) -> bool:
+        if triple not in self.marginals.released:
+            try:
+                self.marginals.measure(triple, self.price)
+            except BudgetSpent:
+                return False
+        return True
+
+
+def search_again(
+    oracle: TableOracle,
+    variables: Sequence[str],
+    *,
+    looks: Sequence[float] = LOOKS,
+    max_order: int = 2,
+    knowledge: Knowledge | None = None,
+) -> Found:
+    """Search, measure the pairs in doubt once more, search again.
+
+    Parameters
+    ----------
+    oracle : TableOracle
+        On marginals that a run measures.
+    variables : sequence of str
+    looks : sequence of float
+        For each look, its share of what is left by then.
+    max_order, knowledge
+        As for :func:`table_pc`.
+
+    Returns
+    -------
+    Found
+        By the last search.
+
+    Privacy
+    -------
+    Which pairs are in doubt is a function of what has been released. Chapter 11.
+    """
+    found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+    for share in looks:
+        pairs = oracle.in_doubt()
+        if not pairs:
+            break  # the same tables would give the same answers
+        with suppress(BudgetSpent):  # next to nothing is left
+            oracle.marginals.measure_again(pairs, oracle.marginals.account.share(share))
+        oracle.largest.clear()
+        found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+    return found
+
+
+@dataclass(frozen=True)
+class TableRelease(Release):
+    """A release that also holds the tables it was made from.
+
+    Attributes
+    ----------
+    marginals : Marginals
+        Whatever is computed from it is post-processing: other tests, other searches, parameters.
+    """
+
+    marginals: Marginals
+
+
+def table_pc(
+    data: Dataset,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator | None = None,
+    secure: bool = False,
+    alpha: float = ALPHA,
+    max_order: int = 2,
+    knowledge: Knowledge | None = None,
+) -> TableRelease:
+    """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
+
+    What the search leaves of the budget measures the pairs in doubt once more, twice over.
+
+    Parameters
+    ----------
+    data, epsilon, delta, rng, secure, knowledge
+        As for :func:`dpcgd.priv_pc`.
+    alpha : float
+        Level of each test.
+    max_order : int
+        Largest conditioning set: 0, 1 or 2.
+
+    Returns
+    -------
+    TableRelease
+
+    Raises
+    ------
+    ValueError
+        If the budget, the noise source or alpha is unusable, if there are too few records for so
+        much noise, or if a pair of variables has too many levels; nothing has run then.
+
+    Warns
+    -----
+    UserWarning
+        If delta is not below 1/n.
+
+    Privacy
+    -------
+    (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
+    through one filter, the rest post-processing. The last of the budget buys triples that sharpen
+    the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit`). Chapter 11.
+
+    Examples
+    --------
+    >>> from dpcgd import load
+    >>> data = load("survey", rng=np.random.default_rng(0))
+    >>> release = table_pc(data, epsilon=0.3, rng=np.random.default_rng(1))
+    >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 0.3
+    (1.0, True)
+    """
+    started = time.perf_counter()
+    check_level(alpha)
+    account, noise = open_run(data, epsilon, delta, rng, secure, filter_kind=GaussianFilter)
+    for_pairs, for_triple = shares(data.d)
+    _check(data, max_order, for_pairs * account.rho)
+    marginals = MeasuredMarginals(Tables(data), account, noise)
+    marginals.measure_pairs(for_pairs * account.rho)
+    oracle = TableOracle(marginals, alpha, for_triple * account.rho)
+    found = search_again(oracle, data.variables, max_order=max_order, knowledge=knowledge)
+    _measure_families(marginals, consistent_extension(found.graph), oracle.price)
+    seconds = None if secure else time.perf_counter() - started
+    return TableRelease(
+        **vars(found),
+        ledger=account.ledger,
+        guarantee="proved",
+        seconds=seconds,
+        marginals=marginals.without_data(),
+    )
+
+
+def _measure_families(marginals, dag, price):
+    """Spend what the search has left on the triples of a variable and its only two parents.
+
+    As many as can be had for the usual price, and all of it for them.
+    """
+    at, account = {name: i for i, name in enumerate(dag)}, marginals.account
+    families = [(name, *dag.predecessors(name)) for name in dag if dag.in_degree(name) == 2]
+    triples = {tuple(sorted(at[name] for name in family)) for family in families}
+    affordable = int(min(max(account.remaining / price, 0.0), len(triples)))
+    wanted = sorted(triples - set(marginals.released))[:affordable]
+    for left, triple in zip(range(len(wanted), 0, -1), wanted, strict=True):
+        marginals.measure(triple, account.share(1 / left))
+
+
+def _check(data, max_order, rho):
+    """Refuse by public facts alone what the tests are not made for."""
+    if max_order not in (0, 1, 2):
+        raise ValueError(f"max_order must be 0, 1 or 2, not {max_order}")
+    most = sorted(data.cardinalities)[-2:]
+    if math.prod(most) > MOST_CELLS:
+        raise ValueError(
+            f"two variables have {' and '.join(map(str, most))} levels, a table of more than "
+            f"{MOST_CELLS} cells; join levels first"
+        )
+    noise = pairs_sensitivity(data.cardinalities) * multiplier_of_rho(rho)
+    if noise * max(most[-1], FEWEST_LEVELS) > MOST_NOISE * data.n:
+        raise ValueError(
+            f"noise of deviation {noise:.0f} is too much for {data.n} records and a variable with "
+            f"{most[-1]} levels, no test would hold its level; take a larger epsilon, fewer "
+            "variables or levels, or more records"
+        )

@@ -1,0 +1,1 @@
+"""Cause or effect: systems for two variables."""

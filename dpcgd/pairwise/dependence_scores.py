@@ -1,0 +1,383 @@
+"""How much residuals depend on their input, each score with what one record can change of it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from dpcgd.privacy.mechanisms import Account, laplace, propose_test_release
+from dpcgd.privacy.noise import Noise
+
+__all__ = ["Hsic", "Iqr", "Kendall", "Score", "Spearman"]
+
+Columns = Callable[[], tuple[np.ndarray, np.ndarray]]
+"""A look at the data, not yet taken: inputs and residuals of the test records."""
+
+
+MOST_LOG = 710.0
+"""Above the logarithm of any finite range."""
+
+
+BLOCK = 2**22
+"""Entries of a kernel matrix that are held at once."""
+
+
+class Score(Protocol):
+    """Larger where the residual depends more on the input."""
+
+    name: str
+
+    def value(self, x: np.ndarray, residual: np.ndarray) -> float:
+        """The score without noise."""
+
+    def scale(self, m: int, change: float, epsilon: float) -> float:
+        """Of the Laplace noise in a release; from public facts only."""
+
+    def release(
+        self,
+        columns: Columns,
+        *,
+        m: int,
+        change: float,
+        epsilon: float,
+        delta: float,
+        account: Account,
+        noise: Noise,
+    ) -> float | None:
+        """The score with noise, or None if the mechanism gives no answer."""
+
+
+class _Bounded:
+    """A score that one record moves by a bounded amount, whatever the data."""
+
+    def scale(self, m: int, change: float, epsilon: float) -> float:
+        """Scale of the Laplace noise for m test records.
+
+        Parameters
+        ----------
+        m : int
+        change : float
+            How far a training record moves any difference of two residuals; 0 if training records
+            are not protected.
+        epsilon : float
+        """
+        return max(self.sensitivity(m), self.residual_sensitivity(m, change)) / epsilon
+
+    def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float:
+        """The score with Laplace noise.
+
+        Parameters
+        ----------
+        columns : callable
+            Returns inputs and residuals of the m test records.
+        m, change, epsilon
+            As for :meth:`scale`.
+        delta : float
+            Not spent.
+        account, noise
+
+        Raises
+        ------
+        BudgetSpent
+            Before the columns are asked for, if the account cannot pay.
+
+        Privacy
+        -------
+        (epsilon, 0) for neighbours that differ in one test record or, with the `change` of the
+        regression, in one training record. Chapters 08 and 09.
+        """
+        return laplace(
+            lambda: self.value(*columns()),
+            sensitivity=epsilon * self.scale(m, change, epsilon),
+            epsilon=epsilon,
+            account=account,
+            noise=noise,
+        )
+
+
+class _Rank(_Bounded):
+    """Residuals that all move a little can change every rank."""
+
+    def residual_sensitivity(self, m: int, change: float) -> float:
+        """Proved bound if every residual moves by at most `change`: the whole range."""
+        return 1.0 if change > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Spearman(_Rank):
+    """The absolute value of Spearman's rank correlation, without a correction for ties.
+
+    Notes
+    -----
+    12 / (m^3 - m) times the sum of the products of centred mid-ranks. Spearman (1904).
+
+    Examples
+    --------
+    >>> Spearman().value(np.arange(5), np.arange(5) ** 2)
+    1.0
+    >>> Spearman().sensitivity(99)
+    0.06
+    """
+
+    name: ClassVar[str] = "Spearman"
+
+    def value(self, x: np.ndarray, residual: np.ndarray) -> float:
+        """Between 0 and 1; columns of one value give 0."""
+        m = len(x)
+        if m < 2:
+            return 0.0
+        return abs(12 * float(_centred_ranks(x) @ _centred_ranks(residual)) / (m**3 - m))
+
+    def sensitivity(self, m: int) -> float:
+        """Proved bound if one of m >= 2 records is replaced; reached. Chapters 03 and 08."""
+        return 6 / (m + 1)
+
+
+def _centred_ranks(values: np.ndarray) -> np.ndarray:
+    """Mid-ranks minus their mean."""
+    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2 - (len(values) + 1) / 2)[at]
+
+
+@dataclass(frozen=True)
+class Kendall(_Rank):
+    """The absolute value of Kendall's tau-a: ties count as neither concordant nor discordant.
+
+    Notes
+    -----
+    Kendall (1938).
+
+    Examples
+    --------
+    >>> Kendall().value(np.arange(5), np.array([0, 1, 2, 4, 3]))
+    0.8
+    >>> Kendall().sensitivity(100)
+    0.04
+    """
+
+    name: ClassVar[str] = "Kendall"
+
+    def value(self, x: np.ndarray, residual: np.ndarray) -> float:
+        """Between 0 and 1; columns of one value give 0."""
+        pairs = math.comb(len(x), 2)
+        untied = [pairs - _tied_pairs(column) for column in (x, residual)]
+        if not all(untied):
+            return 0.0
+        tau_b = kendalltau(x, residual).statistic
+        return abs(round(tau_b * math.sqrt(untied[0] * untied[1]))) / pairs
+
+    def sensitivity(self, m: int) -> float:
+        """Proved bound if one of m >= 2 records is replaced; reached. Chapters 03 and 08."""
+        return 4 / m
+
+
+def _tied_pairs(values: np.ndarray) -> int:
+    _, counts = np.unique(values, return_counts=True)
+    return int((counts * (counts - 1) // 2).sum())
+
+
+@dataclass(frozen=True)
+class Hsic(_Bounded):
+    """The Hilbert-Schmidt independence criterion with Gaussian kernels of a fixed width.
+
+    Parameters
+    ----------
+    width : float
+        Of both kernels, in units of the public half-ranges. A width taken from the data, as the
+        usual median of distances, would leak: nothing would cover it.
+
+    Raises
+    ------
+    ValueError
+        If the width is not positive and finite.
+
+    Notes
+    -----
+    trace(K H L H) / (m - 1)^2, Gretton et al. (2005). Kernel matrices are made block by block, in
+    constant memory and in time of order m^2; that has no effect on the guarantee.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 50)
+    >>> Hsic().value(x, x) > 3 * Hsic().value(x, np.sin(20 * x))
+    True
+    >>> Hsic().sensitivity(100)
+    0.0204
+    """
+
+    width: float = 0.3
+    name: ClassVar[str] = "HSIC"
+
+    def __post_init__(self):
+        if not 0 < self.width < math.inf:
+            raise ValueError(f"width must be positive and finite, not {self.width!r}")
+
+    def value(self, x: np.ndarray, residual: np.ndarray) -> float:
+        """At least 0; columns of one value give 0."""
+        m, product, sums = len(x), 0.0, []
+        if m < 2:
+            return 0.0
+        rows = max(1, BLOCK // m)
+        for start in range(0, m, rows):
+            some = slice(start, start + rows)
+            ours, theirs = (self._kernel(column[some], column) for column in (x, residual))
+            product += float(np.einsum("ij,ij->", ours, theirs))
+            sums.append((ours.sum(axis=1), theirs.sum(axis=1)))
+        ours, theirs = map(np.concatenate, zip(*sums, strict=True))
+        trace = product - 2 / m * float(ours @ theirs) + float(ours.sum() * theirs.sum()) / m**2
+        return max(0.0, trace) / (m - 1) ** 2
+
+    def _kernel(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            distances = np.subtract.outer(some, others) / self.width
+            distances *= distances
+        distances *= -0.5
+        return np.exp(distances, out=distances)
+
+    def sensitivity(self, m: int) -> float:
+        """Proved bound if one of m >= 2 records is replaced. Chapter 08."""
+        return 2 / m + 4 / m**2
+
+    def residual_sensitivity(self, m: int, change: float) -> float:
+        """Proved bound if differences of residuals move by at most `change`. Chapter 09."""
+        lipschitz = math.exp(-0.5) / self.width
+        return lipschitz * change * m / (2 * (m - 1))
+
+
+@dataclass(frozen=True)
+class Iqr:
+    """Log interquartile range of the input plus that of the residual.
+
+    One record can move it without limit, so it is released by propose-test-release.
+
+    Parameters
+    ----------
+    width : float
+        Of the bins of a log interquartile range. The proposed change of the sum is twice that.
+    floor : float
+        Smaller interquartile ranges count as this, in units of the public half-range.
+
+    Raises
+    ------
+    ValueError
+        If either is not positive and finite, or the width not between 1e-9 and 1e9.
+
+    Notes
+    -----
+    Kusner et al. (2016); Dwork and Lei (2009) for the bins and their two grids.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 101)
+    >>> round(Iqr().value(x, x), 9), Iqr().distance(x)
+    (0.0, 11)
+    """
+
+    width: float = 0.5
+    floor: float = 2.0**-10
+    name: ClassVar[str] = "IQR"
+
+    def __post_init__(self):
+        for name in ("width", "floor"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite")
+        if not 1e-9 <= self.width <= 1e9:
+            raise ValueError(f"width must lie between 1e-9 and 1e9, not {self.width!r}")
+
+    def value(self, x: np.ndarray, residual: np.ndarray) -> float:
+        """Any number from twice log(floor); there is no bound on how far one record moves it."""
+        logs = (self._log(_spread(np.sort(column))) for column in (x, residual))
+        return float(sum(min(log, MOST_LOG) for log in logs))
+
+    def _log(self, spread):
+        return np.log(np.maximum(spread, self.floor))
+
+    def distance(self, values: np.ndarray, *, change: float = 0.0) -> int:
+        """Replaced records until one more could move a log interquartile range by a bin's width.
+
+        Parameters
+        ----------
+        values : array of numbers, shape (m,)
+        change : float
+            How far one replaced training record moves every value; test records replace a value.
+
+        Returns
+        -------
+        int
+            A lower bound. It has sensitivity 1.
+
+        Notes
+        -----
+        In each of two grids of bins, shifted by half a width, count the records that must be
+        replaced to leave the bin; the larger count, less one. Chapter 08.
+        """
+        low, high = _reach(np.sort(values), change)
+        low, high = np.minimum(self._log(low), MOST_LOG), self._log(high)
+        counts = []
+        for shift in (0.0, 0.5):
+            start = (math.floor(low[0] / self.width - shift) + shift) * self.width
+            outside = (low < start) | (high >= start + self.width)
+            counts.append(int(outside.argmax()) if outside.any() else len(low))
+        return max(counts) - 1
+
+    def scale(self, m: int, change: float, epsilon: float) -> float:
+        """Scale of the Laplace noise: half of epsilon pays for it."""
+        return 2 * self.width / (epsilon / 2)
+
+    def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float | None:
+        """The score with Laplace noise, or None if it seems too easy to move.
+
+        Parameters, value and errors are those of the other scores.
+
+        Privacy
+        -------
+        (epsilon, delta), as :func:`~dpcgd.privacy.mechanisms.propose_test_release` with half of
+        epsilon for the test and half for the release. Chapter 08.
+        """
+
+        def distance():
+            x, residual = columns()
+            return min(self.distance(x), self.distance(residual, change=change))
+
+        return propose_test_release(
+            lambda: self.value(*columns()),
+            distance,
+            proposed=2 * self.width,
+            epsilon=epsilon / 2,
+            delta=delta,
+            account=account,
+            noise=noise,
+        )
+
+
+def _quartiles(m: int) -> tuple[int, int]:
+    """Positions of the quartiles among m sorted values."""
+    return (m - 1) // 4, m - 1 - (m - 1) // 4
+
+
+def _spread(values: np.ndarray) -> float:
+    """Interquartile range of sorted values."""
+    first, third = _quartiles(len(values))
+    with np.errstate(over="ignore"):
+        return values[third] - values[first]
+
+
+def _reach(values: np.ndarray, change: float) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest interquartile range that k replaced records can make, k = 0, 1, ..."""
+    first, third = _quartiles(len(values))
+    outward = np.pad(values, (1, 1), constant_values=(-np.inf, np.inf))
+    low, high = [_spread(values)], [_spread(values)]
+    for k in range(1, third - first + 2):
+        up = np.arange(k + 1)  # so many ranks at the third quartile, the others at the first
+        wider = outward[np.minimum(third + up + 1, len(values) + 1)]
+        narrower = values[third - np.minimum(up, third)]
+        with np.errstate(over="ignore"):
+            wider = wider - outward[np.maximum(first - (k - up) + 1, 0)]
+            narrower = narrower - values[np.minimum(first + k - up, len(values) - 1)]
+            high.append(max(wider.max(), high[-1] + 2 * change))
+            low.append(max(0.0, min(narrower.min(), low[-1] - 2 * change)))
+    return np.array(low), np.array(high)

@@ -1,0 +1,292 @@
+"""Conversions between zero-concentrated, Gaussian and (epsilon, delta) privacy."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+from scipy.optimize import minimize_scalar
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from dpcgd.privacy.budget import LEAST, MOST, Budget, check_delta, check_positive
+from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
+
+__all__ = [
+    "advanced_composition",
+    "epsilon_of_rho",
+    "gaussian_delta",
+    "gaussian_multiplier",
+    "multiplier_of_rho",
+    "rho_of_budget",
+    "zcdp_rho",
+]
+
+LEAST_RHO, MOST_RHO = 1e-200, 1e300
+"""A filter is not opened for less, and pays out no more: parts of it must be numbers too."""
+
+
+STEEP = 1e4
+"""Above it, an epsilon or a noise multiplier takes a form of the Gaussian's delta that keeps its
+digits there."""
+
+
+def _squared(value) -> float:
+    """Infinite, and no error, where it is too large a number."""
+    return value**2 if float(value) < 1e150 else float(value) * float(value)
+
+
+def zcdp_rho(event: Event) -> float:
+    """Zero-concentrated privacy cost of an event; for an approximate one, but for its delta.
+
+    It is infinite, or zero, where doubles hold no such number. A filter refuses both.
+
+    Raises
+    ------
+    TypeError
+        For an event whose cost is not known: it is refused, not guessed.
+    ValueError
+        If its parameter is not positive and finite.
+
+    Notes
+    -----
+    epsilon^2 / 2 for a pure mechanism and 1 / (2 sigma^2) for a Gaussian one (Bun and Steinke
+    2016), epsilon^2 / 8 for a bounded range (Cesar and Rogers 2021). Chapter 02.
+
+    Examples
+    --------
+    >>> from dpcgd.privacy.events import PureEvent
+    >>> zcdp_rho(PureEvent("Laplace", 0.2))
+    0.020000000000000004
+    """
+    if not isinstance(event, Event):
+        raise TypeError(f"no cost is known for {event!r}; add its zCDP cost with a proof first")
+    for name in event.parameters:
+        check_positive(name, getattr(event, name))
+    value = getattr(event, event.parameters[0])
+    if isinstance(event, GaussianEvent):
+        return 0.5 / value / value
+    return _squared(value) / (8 if isinstance(event, BoundedRangeEvent) else 2)
+
+
+def multiplier_of_rho(rho: float) -> float:
+    """Noise multiplier of a Gaussian mechanism that costs a rho, or just less, for rounding.
+
+    Raises
+    ------
+    ValueError
+        If rho is not positive and finite.
+
+    Examples
+    --------
+    >>> round(multiplier_of_rho(0.02), 6)
+    5.0
+    """
+    check_positive("rho", rho)
+    return math.sqrt(0.5 / rho) * (1 + 1e-9)
+
+
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """Smallest known epsilon for which rho-zCDP implies (epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    rho : float
+        At least 0; infinite for no privacy.
+    delta : float
+        Above 0 and below 1.
+
+    Raises
+    ------
+    ValueError
+        If either is out of range.
+
+    Notes
+    -----
+    Minimises over a > 1 the bound a rho + ln(1 - 1/a) - ln(a delta) / (a - 1) of Canonne, Kamath
+    and Steinke (2020). Any a is valid, so numerical error can only lose, never overclaim. Where the
+    best a is 1 in double precision, rho + 2 sqrt(rho ln(1/delta)) of Bun and Steinke (2016).
+
+    Examples
+    --------
+    >>> round(epsilon_of_rho(0.02, 1e-6), 3)
+    0.9
+    """
+    check_delta(delta)
+    if not rho >= 0:
+        raise ValueError(f"rho must be 0 or more, not {rho!r}")
+    if rho == 0:
+        return 0.0
+    if math.isinf(rho):
+        return math.inf
+
+    def bound(log_excess):
+        a = 1 + math.exp(log_excess)
+        return a * rho + math.log1p(-1 / a) - math.log(a * delta) / (a - 1)
+
+    guess = 0.5 * math.log(min(max(-math.log(delta) / rho, LEAST), MOST))
+    if guess < -25:
+        return rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta))
+    best = minimize_scalar(
+        bound, bounds=(guess - 8, guess + 8), method="bounded", options={"xatol": 1e-10}
+    )
+    return max(0.0, float(best.fun))
+
+
+@cache
+def rho_of_budget(budget: Budget) -> float:
+    """Largest rho whose conversion stays within the budget; 0 where that is too small a number.
+
+    Examples
+    --------
+    >>> rho = rho_of_budget(Budget(1.0, 1e-6))
+    >>> round(rho, 4), epsilon_of_rho(rho, 1e-6) <= 1.0
+    (0.0244, True)
+    """
+    low, _ = _turning_point(
+        lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon,
+        budget.epsilon + math.sqrt(budget.epsilon) + 1,
+    )
+    return low * (1 - 1e-9)
+
+
+def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, float]:
+    """The last number at which a condition holds, and the first at which it fails; 0 to `high`."""
+    low = 0.0
+    while high - low > 1e-12 * high:
+        middle = low / 2 + high / 2
+        last = not low < middle < high  # the numbers between are too small
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+        if last:
+            break
+    return low, high
+
+
+def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
+    """Smallest delta for which one Gaussian mechanism is (epsilon, delta)-private, exactly.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Positive and finite.
+    epsilon : float
+        Also a negative one, as what is left of it once another mechanism has run (chapter 07).
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 where it is too small a number.
+
+    Raises
+    ------
+    ValueError
+        If either is out of range.
+
+    Notes
+    -----
+    Phi(1/(2 s) - epsilon s) - e^epsilon Phi(-1/(2 s) - epsilon s) with s the deviation over the
+    sensitivity (Balle and Wang 2018, theorem 8). Chapter 02.
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1.0, 1.0), 4)
+    0.1269
+    """
+    check_positive("noise_multiplier", noise_multiplier)
+    if math.isnan(epsilon):
+        raise ValueError(f"epsilon must be a number, not {epsilon!r}")
+    if epsilon < 0:  # the two neighbours change places
+        rest = gaussian_delta(noise_multiplier, -epsilon)
+        return -math.expm1(epsilon) + math.exp(epsilon) * rest
+    half, shift = 0.5 / noise_multiplier, float(epsilon) * float(noise_multiplier)
+    first = log_ndtr(half - shift)
+    if first < -745:  # delta is at most its exponential
+        return 0.0
+    if max(noise_multiplier, epsilon) > STEEP:
+        return _steep_delta(half, shift)
+    # as a product, for the difference of two nearly equal numbers would lose its digits
+    return math.exp(first) * -math.expm1(epsilon + log_ndtr(-half - shift) - first)
+
+
+def _steep_delta(half: float, shift: float) -> float:
+    """The same without a difference of exponents that loses its digits.
+
+    With Mills' ratio R(x) = Phi(-x) / phi(x), delta is phi(shift - half) times R(shift - half) -
+    R(shift + half). R falls and is convex, and so is its slope 1 - x R(x): between two near points
+    R falls by at most their distance times the mean of the slopes there.
+    """
+
+    def ratio(x):
+        return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+
+    near, far = shift - half, shift + half
+    density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
+    if half < 0.5 / STEEP:
+        slopes = (max(0.0, 1 - x * ratio(x)) for x in (near, far))
+        return density * half * math.fsum(slopes)
+    return max(0.0, float(ndtr(-near)) - density * ratio(far))
+
+
+def _gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
+    """Smallest epsilon for which one Gaussian mechanism is (epsilon, delta)-private, if finite."""
+
+    def too_little(epsilon):
+        return gaussian_delta(noise_multiplier, epsilon) > delta
+
+    high = 1.0
+    while too_little(high):
+        high *= 2
+    return _turning_point(too_little, high)[1]
+
+
+def gaussian_multiplier(budget: Budget) -> float:
+    """Smallest noise multiplier for which one Gaussian mechanism stays within the budget.
+
+    Notes
+    -----
+    A run that goes on needs a :class:`Filter` instead, which pays for all of its mechanisms.
+
+    Examples
+    --------
+    >>> round(gaussian_multiplier(Budget(1.0, 1e-6)), 3)
+    4.225
+    """
+
+    def too_little(multiplier):
+        return gaussian_delta(multiplier, budget.epsilon) > budget.delta
+
+    high = 1.0
+    while too_little(high):
+        high *= 2
+    return _turning_point(too_little, high)[1]
+
+
+def advanced_composition(epsilon: float, times: int, delta: float) -> float:
+    """Epsilon of `times` runs of a pure mechanism by advanced composition.
+
+    It is infinite where it is too large a number.
+
+    Notes
+    -----
+    sqrt(2 k ln(1/delta)) epsilon + k epsilon (e^epsilon - 1), Dwork and Roth (2014), theorem 3.20.
+
+    Examples
+    --------
+    >>> round(advanced_composition(0.1, 100, 1e-6), 2)
+    6.31
+    """
+    if times == 0:
+        return 0.0
+    spread = math.sqrt(2 * times * _logarithm_of_inverse(delta)) * epsilon
+    return spread + times * epsilon * _growth(epsilon)
+
+
+def _logarithm_of_inverse(delta) -> float:
+    """ln(1 / delta), infinite for a delta that is too small a number."""
+    return math.log(1 / delta) if delta >= LEAST else math.inf
+
+
+def _growth(epsilon) -> float:
+    """e^epsilon - 1, infinite where it is too large a number."""
+    return math.expm1(epsilon) if epsilon < 709 else math.inf

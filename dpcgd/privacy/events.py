@@ -1,0 +1,70 @@
+"""Events: what ran, as an accountant sees it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+__all__ = [
+    "ApproximateEvent",
+    "BoundedRangeEvent",
+    "Event",
+    "GaussianEvent",
+    "Neighbours",
+    "PureEvent",
+]
+
+
+class Neighbours(Enum):
+    """When two data sets count as differing in one person."""
+
+    REPLACE_ONE = "replace one record"
+    ADD_OR_REMOVE_ONE = "add or remove one record"
+
+
+@dataclass(frozen=True)
+class PureEvent:
+    """A mechanism that was (epsilon, 0)-differentially private ran."""
+
+    mechanism: str
+    epsilon: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
+
+
+@dataclass(frozen=True)
+class BoundedRangeEvent:
+    """A mechanism whose privacy loss has a range of at most epsilon ran, as the exponential one."""
+
+    mechanism: str
+    epsilon: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """Gaussian noise ran; `noise_multiplier` is its deviation over the L2 sensitivity."""
+
+    mechanism: str
+    noise_multiplier: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
+
+
+@dataclass(frozen=True)
+class ApproximateEvent:
+    """A mechanism that was (epsilon, 0)-private but for events of probability delta ran."""
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+
+
+Event = PureEvent | BoundedRangeEvent | GaussianEvent | ApproximateEvent
+
+
+def _failure(event: Event) -> float:
+    """The probability that an event's guarantee may fail."""
+    return event.delta if isinstance(event, ApproximateEvent) else 0.0

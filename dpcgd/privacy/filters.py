@@ -1,0 +1,287 @@
+"""Privacy filters: accounts that stop a run before it exceeds its budget."""
+
+import math
+from typing import ClassVar
+
+from dpcgd.privacy.budget import LEAST, Budget, BudgetSpent, Spent
+from dpcgd.privacy.conversions import (
+    LEAST_RHO,
+    MOST_RHO,
+    _gaussian_epsilon,
+    _squared,
+    epsilon_of_rho,
+    gaussian_multiplier,
+    rho_of_budget,
+    zcdp_rho,
+)
+from dpcgd.privacy.events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    Event,
+    GaussianEvent,
+    Neighbours,
+    PureEvent,
+    _failure,
+)
+from dpcgd.privacy.ledger import Ledger, _prices
+
+__all__ = ["BasicFilter", "Filter", "GaussianFilter"]
+
+
+class Filter:
+    """Lets an adaptive run spend until its budget is gone, and not a bit more.
+
+    Parameters
+    ----------
+    budget : Budget
+    neighbours : Neighbours
+        Events proved for another relation are refused.
+    reserved : float
+        Part of delta kept for the deltas of approximate events; without it they are refused.
+
+    Raises
+    ------
+    ValueError
+        If the part reserved is not below delta, or the budget is too small for double precision.
+
+    Privacy
+    -------
+    Whatever is run through the filter, chosen however adaptively, is (epsilon, delta)-private in
+    all: concentrated costs add up and are compared with the largest rho that converts to the
+    budget (Feldman and Zrnic 2021; Whitehouse et al. 2023). Chapter 02.
+
+    Examples
+    --------
+    >>> account = Filter(Budget(1.0, 1e-6))
+    >>> account.spend(PureEvent("Laplace", 0.2))
+    >>> account.spend(PureEvent("Laplace", 0.2))
+    Traceback (most recent call last):
+    ...
+    dpcgd...BudgetSpent: Laplace with epsilon = 0.2 would exceed epsilon = 1, delta = 1e-06
+    >>> print(account.ledger)
+    mechanism          times  each                               rho in all
+    Laplace                1  epsilon = 0.2                        0.020000
+    spent epsilon = 0.8999 of 1 at delta = 1e-06 (zCDP filter, replace one record)
+    """
+
+    KIND: ClassVar = "zCDP"
+    proved: ClassVar = True
+    """Whether what it allows is a theorem; a release says so."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        neighbours: Neighbours = Neighbours.REPLACE_ONE,
+        reserved: float = 0.0,
+    ):
+        if not 0 <= reserved < budget.delta * (1 - 1e-8):
+            raise ValueError(f"reserved must be at least 0 and below delta, not {reserved!r}")
+        self.budget = budget
+        self.neighbours = neighbours
+        self.reserved = reserved * (1 + 1e-9)  # so that parts that round up still fit in
+        self.rho = min(self._largest_rho(), MOST_RHO)
+        if self.rho < LEAST_RHO:
+            raise ValueError(
+                f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} is too small a budget to "
+                "be split up in double precision; take a larger epsilon or delta"
+            )
+        self._events = []
+        self._spent = self._failing = 0.0
+
+    @property
+    def _concentrated(self) -> Budget:
+        return Budget(self.budget.epsilon, self.budget.delta - self.reserved)
+
+    def _largest_rho(self) -> float:
+        return rho_of_budget(self._concentrated)
+
+    @property
+    def remaining(self) -> float:
+        """The rho that is left."""
+        return self.rho - self._spent
+
+    def share(self, part: float) -> float:
+        """A part of the rho that is left, for a price that may depend on it.
+
+        Raises
+        ------
+        BudgetSpent
+            If nothing is left, or so little that the part is too small a number.
+        """
+        price = self.remaining * part
+        if not price >= LEAST:
+            raise BudgetSpent("nothing is left to share out")
+        return price
+
+    def spend(self, *events: Event):
+        """Pay for events that are about to run, for all of them or for none.
+
+        Raises
+        ------
+        BudgetSpent
+            If they would exceed the budget; nothing is charged then.
+        ValueError
+            If an event was proved for other neighbours.
+        """
+        total, failing = self._spent, self._failing
+        for event in events:
+            # rounding never in our favour
+            total = math.nextafter(total + self._cost(event), math.inf)
+            failing += _failure(event)
+            if failing > self.reserved:
+                raise BudgetSpent(
+                    f"{event.mechanism} with delta = {event.delta:g} would exceed the part of delta"
+                    f" that is kept for such events, {self.reserved:g}; see Filter(reserved=...)"
+                )
+            if total > self.rho:
+                raise BudgetSpent(
+                    f"{event.mechanism} with {_prices([event])} would exceed "
+                    f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
+                )
+        self._events.extend(events)
+        self._spent, self._failing = total, failing
+
+    def _cost(self, event: Event) -> float:
+        cost = zcdp_rho(event)
+        if event.neighbours is not self.neighbours:
+            raise ValueError(
+                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}, this "
+                f"run promises {self.neighbours.value}; use its sensitivity for the latter"
+            )
+        if not cost > 0:
+            raise ValueError(f"{event.mechanism} must cost more than nothing")
+        return cost
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been spent so far."""
+        spent = Spent(self._epsilon, self.budget.delta) if self._events else Spent(0.0, 0.0)
+        accountant = f"{self.KIND} filter, {self.neighbours.value}"
+        return Ledger(tuple(self._events), spent, self.budget, accountant)
+
+    @property
+    def _epsilon(self) -> float:
+        """Of what has been spent."""
+        return epsilon_of_rho(self._spent, self._concentrated.delta)
+
+
+class GaussianFilter(Filter):
+    """A filter for Gaussian noise alone, which it counts without loss.
+
+    It allows more than a zCDP :class:`Filter`: at (1, 1e-6) 15% more rho. Parameters are the same.
+
+    Privacy
+    -------
+    Whatever Gaussian mechanisms run through it, chosen however adaptively, satisfy every (epsilon,
+    delta) that one Gaussian mechanism of their rho in all satisfies (Smith and Thakurta 2022).
+    Chapter 02.
+
+    Examples
+    --------
+    >>> account = GaussianFilter(Budget(1.0, 1e-6))
+    >>> round(account.rho / Filter(account.budget).rho, 2)
+    1.15
+    >>> account.spend(GaussianEvent("Gaussian", 5.0))
+    >>> print(account.ledger)
+    mechanism          times  each                               rho in all
+    Gaussian               1  noise multiplier = 5                 0.020000
+    spent epsilon = 0.8341 of 1 at delta = 1e-06 (Gaussian filter, replace one record)
+    >>> account.spend(PureEvent("Laplace", 0.01))
+    Traceback (most recent call last):
+    ...
+    TypeError: this filter counts Gaussian noise only, not Laplace; use a zCDP Filter
+    """
+
+    KIND = "Gaussian"
+
+    def _largest_rho(self) -> float:
+        # for rounding, and for noise from a grid as fine as that of double precision
+        return 0.5 / _squared(gaussian_multiplier(self._concentrated)) * (1 - 1e-9)
+
+    def _cost(self, event: Event) -> float:
+        cost = super()._cost(event)
+        if not isinstance(event, GaussianEvent):
+            raise TypeError(
+                f"this filter counts Gaussian noise only, not {event.mechanism}; use a zCDP Filter"
+            )
+        return cost
+
+    @property
+    def _epsilon(self) -> float:
+        spent = max(self._spent, LEAST)
+        return _gaussian_epsilon(math.sqrt(0.5 / spent), self._concentrated.delta)
+
+
+class BasicFilter:
+    """Lets a run spend until the sum of its epsilons or deltas is gone: basic composition.
+
+    For few mechanisms this promises less than a zCDP :class:`Filter`: two pure ones
+    may have epsilon / 2 each.
+
+    Parameters
+    ----------
+    budget : Budget
+
+    Privacy
+    -------
+    Whatever is run through it, chosen however adaptively, is (epsilon, delta)-private in all
+    (Dwork et al. 2006; Rogers et al. 2016 for adaptive prices).
+
+    Examples
+    --------
+    >>> account = BasicFilter(Budget(1.0, 1e-6))
+    >>> account.spend(PureEvent("Laplace", 0.5))
+    >>> print(account.ledger)
+    mechanism          times  each                               rho in all
+    Laplace                1  epsilon = 0.5                        0.125000
+    spent epsilon = 0.5 of 1 at delta = 0 (sum of epsilons, replace one record)
+    >>> account.spend(PureEvent("Laplace", 0.6))
+    Traceback (most recent call last):
+    ...
+    dpcgd...BudgetSpent: Laplace with epsilon = 0.6 would exceed epsilon = 1, delta = 1e-06
+    """
+
+    proved: ClassVar = True
+
+    def __init__(self, budget: Budget):
+        self.budget = budget
+        self._events = []
+        self._spent = Spent(0.0, 0.0)
+
+    def spend(self, *events: Event):
+        """Pay for events that are about to run, for all of them or for none.
+
+        Raises
+        ------
+        BudgetSpent
+            If they would exceed the budget; nothing is charged then.
+        TypeError, ValueError
+            If an event has no (epsilon, delta), or was proved for other neighbours.
+        """
+        epsilon, delta = self._spent
+        for event in events:
+            if not isinstance(event, PureEvent | BoundedRangeEvent | ApproximateEvent):
+                raise TypeError(f"{event!r} has no epsilon to add up; use a zCDP Filter")
+            if event.neighbours is not Neighbours.REPLACE_ONE:
+                raise ValueError(f"{event.mechanism} is proved for other neighbours")
+            if not event.epsilon > 0:
+                raise ValueError(f"{event.mechanism} must cost more than nothing")
+            if not _failure(event) >= 0:
+                raise ValueError(f"{event.mechanism} must have a delta of 0 or more")
+            # rounding never in our favour
+            epsilon = math.nextafter(epsilon + event.epsilon, math.inf)
+            delta += _failure(event)
+            if not (epsilon <= self.budget.epsilon and delta <= self.budget.delta):
+                raise BudgetSpent(
+                    f"{event.mechanism} with epsilon = {event.epsilon:.4g} would exceed "
+                    f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
+                )
+        self._events.extend(events)
+        self._spent = Spent(epsilon, delta)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been spent so far."""
+        accountant = f"sum of epsilons, {Neighbours.REPLACE_ONE.value}"
+        return Ledger(tuple(self._events), self._spent, self.budget, accountant)

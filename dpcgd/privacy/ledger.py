@@ -1,0 +1,79 @@
+"""The ledger: what ran, in order, and what it cost."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from dpcgd.privacy.budget import Budget, Spent
+from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.privacy.events import Event
+
+__all__ = ["Ledger"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What ran, in order, and what it cost.
+
+    Attributes
+    ----------
+    events : tuple
+        Each mechanism that ran.
+    spent : Spent
+        The total, ``(epsilon, delta)``.
+    budget : Budget or None
+        What was allowed; None where nothing was enforced.
+    accountant : str
+        How the total was reached.
+    """
+
+    COLUMNS: ClassVar = ("mechanism", "times", "each", "rho in all")
+
+    events: tuple[Event, ...]
+    spent: Spent
+    budget: Budget | None
+    accountant: str
+
+    def to_frame(self):
+        """The ledger as a pandas table, one row for each kind of mechanism."""
+        return pd.DataFrame(self._rows(), columns=self.COLUMNS)
+
+    def _rows(self):
+        """(mechanism, times, price range, rho in all) of each kind of mechanism, in order."""
+        kinds = {}
+        for event in self.events:
+            kinds.setdefault((event.mechanism, type(event)), []).append(event)
+        return [
+            (name, len(events), _prices(events), _in_all(map(zcdp_rho, events)))
+            for (name, _), events in kinds.items()
+        ]
+
+    def __str__(self):
+        lines = ["{:<18}{:>6}  {:<34}{:>11}".format(*self.COLUMNS)]
+        lines += ["{:<18}{:>6}  {:<34}{:>11.6f}".format(*row) for row in self._rows()]
+        allowed = f" of {self.budget.epsilon:g}" if self.budget else ""
+        lines.append(
+            f"spent epsilon = {self.spent.epsilon:.4g}{allowed} at delta = {self.spent.delta:g} "
+            f"({self.accountant})"
+        )
+        return "\n".join(lines)
+
+
+def _in_all(costs) -> float:
+    """Their sum; infinite where it is too large a number."""
+    try:
+        return math.fsum(costs)
+    except OverflowError:
+        return math.inf
+
+
+def _prices(events) -> str:
+    """What each of these events cost, as the parameters they were run with."""
+    shown = []
+    for name in events[0].parameters:
+        values = [getattr(event, name) for event in events]
+        low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+        shown.append(f"{name.replace('_', ' ')} = {low}" + ("" if low == high else f" to {high}"))
+    return ", ".join(shown)

@@ -1,0 +1,369 @@
+"""Mechanisms: each pays first, then looks at the data, then answers with noise."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dpcgd.privacy.events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    GaussianEvent,
+    PureEvent,
+)
+from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.noise import Noise
+from dpcgd.privacy.odometer import Odometer
+
+__all__ = [
+    "AboveThreshold",
+    "amplified",
+    "before_amplification",
+    "exponential",
+    "gaussian",
+    "laplace",
+    "permute_and_flip",
+    "propose_test_release",
+]
+
+LARGE = 709
+"""The exponential of a larger epsilon is too large a number."""
+
+
+WIDEST = 1e300
+"""Noise of a larger scale might be too large a number."""
+
+
+Query = Callable[[], float]
+"""A look at the data, not yet taken."""
+
+
+VectorQuery = Callable[[], "float | np.ndarray"]
+"""The same, with many numbers in its answer."""
+
+
+Account = Filter | Odometer
+
+
+def _scale(sensitivity, epsilon) -> float:
+    """Sensitivity over epsilon. What is no scale of noise is refused before anything is paid."""
+    with np.errstate(all="ignore"):
+        scale = sensitivity / epsilon if epsilon > 0 else math.nan
+    if not 0 <= scale <= WIDEST:
+        raise ValueError(
+            f"a sensitivity of {sensitivity!r} over an epsilon of {epsilon!r} is no scale of noise "
+            f"between 0 and {WIDEST:g}; take a smaller sensitivity or a larger epsilon"
+        )
+    return scale
+
+
+def laplace(
+    query: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
+) -> float:
+    """Answer a numeric query with Laplace noise of scale sensitivity / epsilon.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the query is evaluated, if the account cannot pay.
+    ValueError
+        Before that, if sensitivity / epsilon is no scale of noise.
+
+    Privacy
+    -------
+    (epsilon, 0) for neighbours between which the query moves by at most `sensitivity`. Chapter 02.
+
+    Examples
+    --------
+    >>> from dpcgd.privacy.budget import Budget
+    >>> from dpcgd.privacy.noise import SeededNoise
+    >>> account = Filter(Budget(1.0, 1e-6))
+    >>> rng = np.random.default_rng(0)
+    >>> answer = laplace(lambda: 10.0, sensitivity=1, epsilon=0.2, account=account,
+    ...                  noise=SeededNoise(rng))
+    >>> round(answer, 2), round(account.remaining, 4)
+    (11.6, 0.0044)
+    """
+    scale = _scale(sensitivity, epsilon)
+    account.spend(PureEvent("Laplace", epsilon))
+    return noise.laplace(float(query()), scale)
+
+
+def gaussian(
+    query: VectorQuery,
+    *,
+    sensitivity: float,
+    noise_multiplier: float,
+    account: Account,
+    noise: Noise,
+) -> float | np.ndarray:
+    """Answer a query with Gaussian noise of deviation noise_multiplier * sensitivity.
+
+    Parameters
+    ----------
+    query : callable
+        Returns a number, or an array of any shape.
+    sensitivity : float
+        In L2 norm over all entries of the answer.
+    noise_multiplier : float
+    account, noise
+
+    Returns
+    -------
+    float or array
+        Of the answer's shape.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the query is evaluated, if the account cannot pay.
+    ValueError
+        Before that, if noise_multiplier * sensitivity is no deviation of noise.
+
+    Privacy
+    -------
+    1 / (2 noise_multiplier^2)-zCDP for queries that move by at most `sensitivity` between
+    neighbours (Bun and Steinke 2016). Chapter 02.
+    """
+    with np.errstate(all="ignore"):
+        deviation = noise_multiplier * sensitivity
+    if not 0 <= deviation <= WIDEST:
+        raise ValueError(
+            f"a sensitivity of {sensitivity!r} times a noise multiplier of {noise_multiplier!r} is "
+            f"no deviation of noise between 0 and {WIDEST:g}; take smaller ones"
+        )
+    account.spend(GaussianEvent("Gaussian", noise_multiplier))
+    answer = np.asarray(query(), float)
+    return noise.gaussian(answer if answer.ndim else float(answer), deviation)
+
+
+def exponential(
+    scores: Callable[[], np.ndarray],
+    *,
+    sensitivity: float,
+    epsilon: float,
+    account: Account,
+    noise: Noise,
+) -> int:
+    """Choose an index whose score is high: probability proportional to e^(epsilon score / 2 D).
+
+    Parameters
+    ----------
+    scores : callable
+        Returns one score for each public candidate.
+    sensitivity : float
+        D, of every score.
+    epsilon : float
+    account, noise
+
+    Returns
+    -------
+    int
+        Index of the chosen candidate.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the scores are evaluated, if the account cannot pay.
+    ValueError
+        Before that, if sensitivity / epsilon is no scale of noise.
+
+    Privacy
+    -------
+    (epsilon, 0), its loss of range epsilon: epsilon^2 / 8-zCDP (McSherry and Talwar 2007; Cesar and
+    Rogers 2021). Chapter 02.
+    """
+    scale = _scale(2 * sensitivity, epsilon)
+    account.spend(BoundedRangeEvent("exponential", epsilon))
+    return noise.gumbel_max(np.asarray(scores(), float), scale)
+
+
+def permute_and_flip(
+    scores: Callable[[], np.ndarray],
+    *,
+    sensitivity: float,
+    epsilon: float,
+    account: Account,
+    noise: Noise,
+) -> int:
+    """Choose an index whose score is high, never worse in expectation than `exponential`.
+
+    Parameters, value and errors are those of :func:`exponential`.
+
+    Privacy
+    -------
+    (epsilon, 0) (McKenna and Sheldon 2020), as the largest score with exponential noise (Ding et
+    al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter 02.
+    """
+    scale = _scale(2 * sensitivity, epsilon)
+    account.spend(PureEvent("permute and flip", epsilon))
+    return noise.exponential_max(np.asarray(scores(), float), scale)
+
+
+def propose_test_release(
+    query: Query,
+    distance: Query,
+    *,
+    proposed: float,
+    epsilon: float,
+    delta: float,
+    account: Filter,
+    noise: Noise,
+) -> float | None:
+    """Answer with the noise of a proposed sensitivity, if the data is far from breaking it.
+
+    Parameters
+    ----------
+    query : callable
+        Returns the number to release.
+    distance : callable
+        Returns how many records must at least be replaced before replacing one more could move the
+        query by more than `proposed`; 0 if one can already. It has sensitivity 1.
+    proposed : float
+        Public.
+    epsilon, delta : float
+        Of the test and of the release, each; delta is the chance to release by mistake.
+    account : Filter
+        With delta reserved.
+    noise
+
+    Returns
+    -------
+    float or None
+        None if the data seems too near.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+    ValueError
+        Before that, if proposed / epsilon is no scale of noise.
+
+    Privacy
+    -------
+    (2 epsilon, delta); in concentrated terms epsilon^2 but for events of probability delta (Dwork
+    and Lei 2009). Chapter 02.
+    """
+    scale = _scale(proposed, epsilon)
+    account.spend(
+        PureEvent("distance test", epsilon), ApproximateEvent("tested release", epsilon, delta)
+    )
+    if noise.laplace(float(distance()), 1 / epsilon) <= math.log(0.5 / delta) / epsilon:
+        return None
+    return noise.laplace(float(query()), scale)
+
+
+class AboveThreshold:
+    """Tells of each query in turn whether it is above a threshold, until the first that is.
+
+    Parameters
+    ----------
+    threshold : float
+        Public.
+    sensitivity : float
+        Of every query that will be asked.
+    epsilon : float
+        Paid on construction for the whole sequence, however long.
+    rate : float, optional
+        m / n if the queries look at a fresh uniform sub-sample of m of the n records: the noise
+        then shrinks to that of `before_amplification(epsilon, rate)`.
+    account, noise
+        Who pays and where randomness comes from.
+
+    Attributes
+    ----------
+    scale : float
+        Noise scale of the threshold; that of each query is twice as large.
+
+    Raises
+    ------
+    BudgetSpent
+        On construction, if the account cannot pay.
+    ValueError
+        Before that, if the rate is not above 0 and at most 1, or there is no such scale.
+
+    Privacy
+    -------
+    (epsilon, 0): threshold noise 2 sensitivity / epsilon, query noise twice that, and no answer
+    after the first positive one (Dwork and Roth 2014, theorem 3.23; Balle et al. 2018 for the
+    sub-sample). Chapter 02.
+    """
+
+    def __init__(
+        self,
+        threshold: float,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        account: Account,
+        noise: Noise,
+        rate: float = 1.0,
+    ):
+        self.scale = _scale(2 * sensitivity, before_amplification(epsilon, rate))
+        account.spend(PureEvent("above threshold", epsilon))
+        self._noise = noise
+        self._threshold = noise.laplace(threshold, self.scale)
+        self._fired = False
+
+    def above(self, query: Query) -> bool:
+        """Is the query above the threshold?
+
+        Raises
+        ------
+        RuntimeError
+            If an earlier query was: one more answer would not be covered.
+        """
+        if self._fired:
+            raise RuntimeError("this above-threshold has fired; pay for a new one")
+        self._fired = self._noise.laplace(query(), 2 * self.scale) >= self._threshold
+        return self._fired
+
+
+def amplified(epsilon: float, rate: float) -> float:
+    """Epsilon on all records of a mechanism that is epsilon-private on a uniform sub-sample.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is negative, or the rate is not above 0 and at most 1.
+
+    Notes
+    -----
+    ln(1 + rate (e^epsilon - 1)) for sampling without replacement and replace-one neighbours (Balle,
+    Barthe and Gaboardi 2018, theorem 9).
+
+    Examples
+    --------
+    >>> round(amplified(1.0, 0.1), 4)
+    0.1586
+    """
+    _check_rate(epsilon, rate)
+    if epsilon < LARGE:
+        return math.log1p(rate * math.expm1(epsilon))
+    return max(0.0, epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon)))
+
+
+def before_amplification(epsilon: float, rate: float) -> float:
+    """Inverse of :func:`amplified`: what may be spent on the sub-sample.
+
+    Raises
+    ------
+    ValueError
+        As there.
+
+    Examples
+    --------
+    >>> round(before_amplification(amplified(1.0, 0.1), 0.1), 12)
+    1.0
+    """
+    _check_rate(epsilon, rate)
+    odds = math.expm1(epsilon) / rate if epsilon < LARGE else math.inf
+    return math.log1p(odds) if odds < math.inf else epsilon - math.log(rate)
+
+
+def _check_rate(epsilon, rate):
+    if not (epsilon >= 0 and 0 < rate <= 1):
+        raise ValueError(
+            f"epsilon must be 0 or more and rate above 0 and at most 1, not {epsilon!r} and "
+            f"{rate!r}"
+        )

@@ -1,0 +1,129 @@
+"""Where noise comes from: a seed for experiments, OpenDP for releases."""
+
+import secrets
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+__all__ = ["Noise", "SecureNoise", "SeededNoise", "noise_source"]
+
+
+class Noise(Protocol):
+    """Where randomness comes from."""
+
+    def laplace(self, value: float, scale: float) -> float:
+        """`value` plus Laplace noise."""
+
+    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
+        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus Gumbel noise are largest."""
+
+    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus exponential noise are largest."""
+
+    def choose(self, n: int, m: int) -> np.ndarray:
+        """m distinct numbers below n, uniformly."""
+
+
+class SeededNoise:
+    """Reproducible noise, for experiments.
+
+    Double-precision noise can be traced back through its low bits (Mironov 2012), and whoever knows
+    the seed knows the noise: use :class:`SecureNoise` for a real release.
+    """
+
+    def __init__(self, rng: np.random.Generator):
+        self._rng = rng
+
+    def laplace(self, value: float, scale: float) -> float:
+        """`value` plus Laplace noise."""
+        return value + self._rng.laplace(scale=scale)
+
+    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
+        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
+        return value + self._rng.normal(scale=scale, size=np.shape(value) or None)
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus Gumbel noise are largest."""
+        return int(np.argmax(scores + self._rng.gumbel(scale=scale, size=len(scores))))
+
+    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus exponential noise are largest."""
+        return int(np.argmax(scores + self._rng.exponential(scale=scale, size=len(scores))))
+
+    def choose(self, n: int, m: int) -> np.ndarray:
+        """m distinct numbers below n, uniformly."""
+        return self._rng.choice(n, m, replace=False, shuffle=False)
+
+
+class SecureNoise:
+    """Floating-point-safe noise from OpenDP and the operating system's randomness; has no seed.
+
+    Raises
+    ------
+    ImportError
+        If OpenDP is not installed.
+    """
+
+    def __init__(self):
+        try:
+            import opendp.prelude as dp
+        except ImportError:
+            raise ImportError(
+                "secure noise needs OpenDP; install it with: pip install 'dpcgd[secure]'"
+            ) from None
+        dp.enable_features("contrib")
+        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        self._laplace = lru_cache(lambda scale: dp.m.make_laplace(*space, scale=scale))
+        vectors = dp.vector_domain(space[0]), dp.l2_distance(T=float)
+        self._gaussian = lru_cache(lambda scale: dp.m.make_gaussian(*vectors, scale=scale))
+        scores = dp.vector_domain(space[0]), dp.linf_distance(T=float)
+        gumbel, exponential = dp.zero_concentrated_divergence(), dp.max_divergence()
+        self._gumbel = lru_cache(lambda scale: dp.m.make_noisy_max(*scores, gumbel, scale=scale))
+        self._exponential = lru_cache(
+            lambda scale: dp.m.make_noisy_max(*scores, exponential, scale=scale)
+        )
+
+    def laplace(self, value: float, scale: float) -> float:
+        """`value` plus Laplace noise."""
+        return self._laplace(scale)(float(value))
+
+    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
+        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
+        noisy = self._gaussian(scale)(np.ravel(value).astype(float).tolist())
+        return np.reshape(noisy, np.shape(value)) if np.shape(value) else noisy[0]
+
+    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus Gumbel noise are largest."""
+        return self._gumbel(scale)([float(score) for score in scores])
+
+    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
+        """Where `scores` plus exponential noise are largest."""
+        return self._exponential(scale)([float(score) for score in scores])
+
+    def choose(self, n: int, m: int) -> np.ndarray:
+        """m distinct numbers below n, uniformly."""
+        return np.array(secrets.SystemRandom().sample(range(n), m))
+
+
+def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:
+    """Seeded noise for experiments or secure noise for a release; the caller has to say which.
+
+    Raises
+    ------
+    ValueError
+        If neither or both are asked for, or `rng` is not a Generator.
+    """
+    if secure:
+        if rng is not None:
+            raise ValueError("secure noise has no seed; leave out rng when secure=True")
+        return SecureNoise()
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            "say where the noise comes from: rng=np.random.default_rng(seed) for an experiment, "
+            "secure=True for a real release"
+        )
+    return SeededNoise(rng)

@@ -1,0 +1,1 @@
+"""Score-based systems: NOTEARS, NoLeaks, and searches by score."""

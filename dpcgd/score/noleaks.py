@@ -1,0 +1,350 @@
+"""NOTEARS that sees the data through a noisy gradient a step: NoLeaks, the score-based CURATE."""
+
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.graphs.release import Release
+from dpcgd.privacy.budget import Budget, Spent
+from dpcgd.privacy.conversions import gaussian_multiplier, multiplier_of_rho
+from dpcgd.privacy.events import Event
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.mechanisms import gaussian
+from dpcgd.privacy.run import open_run
+from dpcgd.score.notears import (
+    FLOOR,
+    L1,
+    THRESHOLD,
+    acyclicity,
+    check_settings,
+    divisors_of,
+    least_from,
+    measured,
+    release_of,
+    squares_known,
+)
+from dpcgd.score.schedules import Schedule, uniform
+
+__all__ = ["clipped_gradient", "descend", "noleaks", "published_gradient"]
+
+SCALING = 0.1
+"""Share of the budget that :func:`noleaks` spends on means and variances."""
+
+
+Gradient = Callable[[np.ndarray], np.ndarray]
+
+
+def descend(
+    gradient: Gradient,
+    d: int,
+    *,
+    steps: int,
+    step_size: float | None = None,
+    l1: float | np.ndarray = L1,
+) -> np.ndarray:
+    """NOTEARS where only noisy gradients of the loss can be had, and no values.
+
+    Parameters
+    ----------
+    gradient : callable
+        From weights to the gradient of the loss there, plus noise. It is called once a step.
+    d : int
+        Variables.
+    steps : int
+    step_size : float, optional
+        1 / d unless given: for columns of unit variance d bounds the largest eigenvalue of the Gram
+        matrix, so that no line search is needed.
+    l1 : float or array, shape (d, d)
+
+    Returns
+    -------
+    array, shape (d, d)
+        Weights, the mean of the last quarter of the steps.
+
+    Privacy
+    -------
+    Sees the gradients alone: post-processing if those were released.
+
+    Notes
+    -----
+    A step minimises the loss's model <g, W> + |W - W_k|^2 / (2 step_size) plus the penalties l1 |W|
+    and p_k h(W), with p_k growing from 1 to 1000: a proximal gradient method whose proximal part is
+    free.
+
+    Examples
+    --------
+    >>> from dpcgd.score.notears import squared_loss
+    >>> gram = np.array([[1.0, 0.8], [0.8, 5.0]]) / 3
+    >>> found = descend(lambda weights: squared_loss(weights, gram)[1], 2, steps=50)
+    >>> print(found.round(1))
+    [[0.  0.7]
+     [0.  0. ]]
+    """
+    step_size = 1 / d if step_size is None else step_size
+
+    def near(weights, target, penalty):
+        cyclic, away = acyclicity(weights)
+        apart = (weights - target) / step_size
+        value = 0.5 * float((apart * (weights - target)).sum()) + penalty * cyclic
+        return value, apart + penalty * away
+
+    weights, path = np.zeros((d, d)), []
+    for penalty in np.geomspace(1, 1000, steps):
+        target = weights - step_size * gradient(weights)
+        np.fill_diagonal(target, 0)
+        smooth = functools.partial(near, target=target, penalty=penalty)
+        weights = least_from(smooth, weights, l1, iterations=30)
+        path.append(weights)
+    return np.mean(path[-max(1, steps // 4) :], axis=0)
+
+
+def clipped_gradient(
+    rows: np.ndarray, at: np.ndarray, *, clip: float, times: np.ndarray | None = None
+) -> np.ndarray:
+    """Mean over the records of their gradients of the loss, each shortened to a norm.
+
+    Parameters
+    ----------
+    rows : array, shape (k, d)
+    at : array, shape (d, d)
+        Where: weights of a graph.
+    clip : float
+        Largest norm of one record's gradient off the diagonal; public.
+    times : array, shape (k,), optional
+        How many records each row stands for; 1 unless given.
+
+    Returns
+    -------
+    array, shape (d, d)
+        With a zero diagonal.
+
+    Privacy
+    -------
+    Replace-one L2 sensitivity 2 clip / n. Chapter 07.
+
+    Notes
+    -----
+    The gradient of one record x with residual r = x - W^T x is -x r^T, so that one matrix product
+    sums them all.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 2.0], [1.0, -1.0]])
+    >>> clipped_gradient(rows, np.zeros((2, 2)), clip=10.0)
+    array([[ 0. , -0.5],
+           [-0.5,  0. ]])
+    """
+    times = np.ones(len(rows)) if times is None else times
+    left = rows - rows @ at
+    squares, left_squares = rows * rows, left * left
+    norm = squares.sum(1) * left_squares.sum(1) - (squares * left_squares).sum(1)
+    shorter = clip / np.maximum(np.sqrt(norm.clip(0)), clip)
+    return _without_diagonal(-(rows.T * (times * shorter)) @ left / times.sum())
+
+
+def published_gradient(
+    rows: np.ndarray, at: np.ndarray, *, clip: float, times: np.ndarray | None = None
+) -> np.ndarray:
+    """The mean gradient with its entries clipped, as published.
+
+    Parameters
+    ----------
+    rows, at, clip, times
+        As for :func:`clipped_gradient`; `clip` is the largest entry of the mean.
+
+    Privacy
+    -------
+    None proved: claimed is a sensitivity of sqrt(d (d - 1)) clip / n, and one record can move the
+    mean by more. Chapter 07.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 2.0], [1.0, -1.0]])
+    >>> published_gradient(rows, np.zeros((2, 2)), clip=0.2)
+    array([[ 0. , -0.2],
+           [-0.2,  0. ]])
+    """
+    times = np.ones(len(rows)) if times is None else times
+    mean = -(rows.T * times) @ (rows - rows @ at) / times.sum()
+    return _without_diagonal(mean.clip(-clip, clip))
+
+
+def _without_diagonal(square: np.ndarray) -> np.ndarray:
+    np.fill_diagonal(square, 0)
+    return square
+
+
+@dataclass
+class _PairsAddedUp:
+    """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
+
+    claimed: Spent
+    events: list[Event] = field(default_factory=list)
+
+    def spend(self, *events: Event):
+        self.events.extend(events)
+
+    @property
+    def ledger(self) -> Ledger:
+        accountant = "pairs added up: claimed, not proved"
+        return Ledger(tuple(self.events), self.claimed, None, accountant)
+
+
+def noleaks(
+    data: Dataset | Measurements,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator | None = None,
+    secure: bool = False,
+    steps: int = 30,
+    clip: float | None = None,
+    schedule: Schedule = uniform,
+    l1: float = L1,
+    threshold: float = THRESHOLD,
+    standardized: bool = True,
+    published: bool = False,
+) -> Release:
+    """NoLeaks and the score-based CURATE: NOTEARS that sees a noisy gradient in every step.
+
+    Parameters
+    ----------
+    data : Dataset or Measurements
+    epsilon, delta : float
+        The guarantee; claimed for the published version.
+    rng, secure
+        As for :func:`dpcgd.score.notears.gram_notears`.
+    steps : int
+        Gradients.
+    clip : float, optional
+        Largest norm of one record's gradient, where columns have a variance of 1 on average; 2 d
+        unless given. In the published version the largest entry of the mean gradient; 1 unless
+        given.
+    schedule : callable
+        From a total epsilon and the number of steps to the epsilon of each, as those of
+        :mod:`dpcgd.score.schedules`. Public. A step's share of the concentrated budget is in proportion
+        to the square.
+    l1, threshold, standardized
+        As for :func:`dpcgd.score.notears.notears`.
+    published : bool
+        Run the published version instead: the mean is clipped, the data's own means and
+        variances scale the columns, pairs are added up.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "proved", or "claimed, not proved" for the published version.
+
+    Raises
+    ------
+    ValueError
+        If the budget, the noise source or a setting is unusable; nothing has run then.
+
+    Privacy
+    -------
+    (epsilon, delta)-differentially private for replace-one neighbours: Gaussian mechanisms through
+    one filter, a first one for means and variances and one a step. Chapter 07. None with
+    ``published=True``.
+
+    Notes
+    -----
+    Ma et al. (2022); Bhattacharjee and Tandon (2024), algorithm 2. Both search a step size on the
+    data; :func:`descend` needs none.
+
+    Examples
+    --------
+    >>> from dpcgd import load
+    >>> data = load("earthquake", rng=np.random.default_rng(0))
+    >>> release = noleaks(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
+    ('proved', 31, True)
+    """
+    started = time.perf_counter()
+    check_settings(l1=l1, threshold=threshold)
+    clip = (1.0 if published else 2 * data.d) if clip is None else clip
+    if steps < 1 or not clip > 0:
+        raise ValueError(f"steps must be at least 1 and clip above 0, not {steps} and {clip}")
+    account, noise = open_run(data, epsilon, delta, rng, secure, published, GaussianFilter)
+    shares = np.asarray(schedule(epsilon, steps), float)
+    if shares.shape != (steps,) or not (np.isfinite(shares) & (shares > 0)).all():
+        raise ValueError(f"a schedule must give each of the {steps} steps an epsilon above 0")
+    rows, times = _distinct(data)
+    if published:
+        account = _PairsAddedUp(Spent(float(shares.sum()), delta))
+        centre, variances = _scale(_means(rows, times), data, 0.0)
+        multipliers = _for_pairs(shares, delta / steps)
+        mean, moves = published_gradient, math.sqrt(data.d * (data.d - 1)) * clip / data.n
+    else:
+        centre, variances = _released_scale(rows, times, data, account, noise)
+        multipliers = _for_shares(account.share(1), shares)
+        mean, moves = clipped_gradient, 2 * clip / data.n
+    divisors = divisors_of(variances, measured(data).half_widths, standardized)
+    mean_variance = np.mean(variances / divisors**2)  # brought to 1, for steps and clip
+    rows = (rows - centre) / (divisors * math.sqrt(mean_variance))
+
+    def gradient(at):
+        return gaussian(
+            lambda: mean(rows, at, clip=clip, times=times),
+            sensitivity=moves,
+            noise_multiplier=next(multipliers),
+            account=account,
+            noise=noise,
+        )
+
+    weights = descend(gradient, data.d, steps=steps, l1=l1 / mean_variance)
+    guarantee = "claimed, not proved" if published else "proved"
+    return release_of(weights, threshold, data, account.ledger, guarantee, started, secure)
+
+
+def _distinct(data: Dataset | Measurements) -> tuple[np.ndarray, np.ndarray]:
+    """Scaled rows and how many records each stands for; of coded data each row but once."""
+    if isinstance(data, Measurements) or math.prod(data.cardinalities) >= 2**63:
+        return measured(data).scaled, np.ones(data.n)
+    cells = np.ravel_multi_index(data.codes.T, data.cardinalities)
+    _, first, times = np.unique(cells, return_index=True, return_counts=True)
+    rows = Dataset(data.codes[first], data.levels)
+    return measured(rows).scaled, times.astype(float)
+
+
+def _for_shares(rho: float, shares: np.ndarray) -> Iterator[float]:
+    """Noise multipliers of steps that share a rho in proportion to the squares of their shares."""
+    parts = np.square(np.asarray(shares, float) / np.max(shares))
+    return map(multiplier_of_rho, rho * parts / parts.sum())
+
+
+def _for_pairs(epsilons: np.ndarray, delta: float) -> Iterator[float]:
+    """Noise multipliers of steps that are each (epsilon, delta)-private."""
+    return (gaussian_multiplier(Budget(float(epsilon), delta)) for epsilon in epsilons)
+
+
+def _means(rows, times) -> np.ndarray:
+    """Of the columns, then of their squares."""
+    return times @ np.concatenate([rows, rows**2], axis=1) / times.sum()
+
+
+def _released_scale(rows, times, data, account, noise) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy means and variances of the columns; they move by at most 2 sqrt(d) / n (chapter 07)."""
+    sensitivity = 2 * math.sqrt(data.d) / data.n
+    multiplier = multiplier_of_rho(account.share(SCALING))
+    noisy = gaussian(
+        lambda: _means(rows, times),
+        sensitivity=sensitivity,
+        noise_multiplier=multiplier,
+        account=account,
+        noise=noise,
+    )
+    return _scale(noisy, data, multiplier * sensitivity)
+
+
+def _scale(means, data, deviation) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances of columns, where the means of their squares may be known."""
+    mean, square = np.split(means, 2)
+    mean, square = mean.clip(-1, 1), np.where(squares_known(data), 1.0, square)
+    return mean, np.maximum(square - mean**2, FLOOR * deviation + 1e-12)

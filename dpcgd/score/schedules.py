@@ -1,0 +1,109 @@
+"""Schedules: how a total epsilon is shared among the steps of a run."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+__all__ = ["Schedule", "additive", "exponential", "multiplicative", "rising", "uniform"]
+
+Schedule = Callable[[float, int], np.ndarray]
+"""From a total epsilon and a number of steps to the epsilon of each step."""
+
+
+ORDINARY = 1e-6, 1e6
+"""Totals outside are shared in other units, for powers of them may be no numbers."""
+
+
+def uniform(total: float, steps: int) -> np.ndarray:
+    """The same epsilon for every step.
+
+    Examples
+    --------
+    >>> uniform(1.0, 4)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    _check(total, steps)
+    return np.full(steps, total / steps)
+
+
+def additive(total: float, steps: int) -> np.ndarray:
+    """Epsilons that grow linearly, to almost twice the first.
+
+    Examples
+    --------
+    >>> additive(1.1, 2)
+    array([0.44, 0.66])
+    """
+    _check(total, steps)
+    return _in_all(total, 1 + np.arange(steps) / steps)
+
+
+def exponential(total: float, steps: int) -> np.ndarray:
+    """Epsilons that grow geometrically, to almost e times the first.
+
+    Examples
+    --------
+    >>> exponential(1.0, 2).round(3)
+    array([0.378, 0.622])
+    """
+    _check(total, steps)
+    return _in_all(total, np.exp(np.arange(steps) / steps))
+
+
+def _check(total, steps):
+    if not (0 < total < math.inf and steps >= 1):
+        raise ValueError(
+            "the total must be positive and finite and steps at least 1, not "
+            f"{total!r} and {steps!r}"
+        )
+
+
+def _is_ordinary(total) -> bool:
+    return ORDINARY[0] <= total <= ORDINARY[1]
+
+
+def _in_all(total, shape) -> np.ndarray:
+    if _is_ordinary(total):
+        return total * shape / shape.sum()
+    return shape / shape.sum() * total
+
+
+def multiplicative(total: float, steps: int) -> np.ndarray:
+    """CURATE's choice, e^(1 + k / steps) from a first epsilon e: it falls where that is below 1.
+
+    Examples
+    --------
+    >>> multiplicative(0.75, 2).round(3)
+    array([0.449, 0.301])
+    """
+    _check(total, steps)
+    exponents = 1 + np.arange(steps) / steps
+    low, high = min(1.0, total / steps), max(1.0, total)
+    if not _is_ordinary(total):
+        return _in_all(total, np.exp(_logarithm_of_first(total, exponents) * (exponents - 1)))
+    first = brentq(lambda e: (e**exponents).sum() - total, low, high, xtol=1e-300)
+    return _in_all(total, first**exponents)
+
+
+def _logarithm_of_first(total, exponents) -> float:
+    """The same root, in logarithms: of the e with e^(1 + k / steps) in all."""
+
+    def excess(log):
+        return float(logsumexp(log * exponents)) - math.log(total)
+
+    low, high = math.log(total) - math.log(len(exponents)), math.log(total)
+    return brentq(excess, min(0.0, low) - 1, max(0.0, high) + 1)
+
+
+def rising(total: float, steps: int) -> np.ndarray:
+    """The epsilons of :func:`multiplicative` from the smallest to the largest.
+
+    Examples
+    --------
+    >>> rising(0.75, 2).round(3)
+    array([0.301, 0.449])
+    """
+    return np.sort(multiplicative(total, steps))

@@ -1,0 +1,1 @@
+"""Test statistics with proved sensitivities, and the attack on those proofs."""

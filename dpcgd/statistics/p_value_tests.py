@@ -1,0 +1,170 @@
+"""Tests of conditional independence that give a p-value, for reals and for codes. Not private."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.special import gammaincc, gammaln, log_ndtr
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.statistics.categorical_statistics import g_statistic
+from dpcgd.statistics.moment_matrices import LARGEST, checked_columns, correlations
+from dpcgd.statistics.statistic import refusal
+
+__all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
+
+
+class IndependenceTest(Protocol):
+    """Tells how surprising the data would be if x and y were independent."""
+
+    d: int
+    """Number of variables."""
+
+    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
+        """Natural logarithm of the p-value, which ranks dependence where p itself underflows."""
+
+
+@dataclass(frozen=True, eq=False)
+class FisherZ:
+    """Fisher's z test of a partial correlation, exact in the limit for Gaussian records.
+
+    Parameters
+    ----------
+    correlation : array, shape (d, d)
+    n : int
+        Number of records behind it.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square, a variable is constant, or n is too small to condition at all.
+
+    Examples
+    --------
+    >>> test = FisherZ(np.array([[1, 0.5], [0.5, 1]]), 28)
+    >>> round(math.exp(test.log_p(0, 1, ())), 4)
+    0.006
+    """
+
+    correlation: np.ndarray
+    n: int
+
+    def __post_init__(self):
+        correlation = np.array(self.correlation, float)
+        if correlation.ndim != 2 or correlation.shape[0] != correlation.shape[1]:
+            raise ValueError(f"a correlation matrix is square, not of shape {correlation.shape}")
+        if not (np.abs(correlation) <= LARGEST).all():
+            raise ValueError(
+                f"a correlation is not a number, or above {LARGEST:g}: is a column constant? Leave "
+                "it out"
+            )
+        if self.n < 4:
+            raise ValueError(f"{self.n} records are too few for the test; it needs at least 4")
+        object.__setattr__(self, "correlation", correlation)
+
+    @classmethod
+    def from_values(cls, values: np.ndarray) -> "FisherZ":
+        """The test on columns of reals or codes, shape (n, d)."""
+        values = checked_columns(values)
+        return cls(correlations(values), len(values))
+
+    @property
+    def d(self) -> int:
+        """Number of variables."""
+        return len(self.correlation)
+
+    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
+        """Natural logarithm of the two-sided p-value."""
+        if self.n - len(given) <= 3:
+            raise ValueError(
+                f"{self.n} records cannot condition on {len(given)} variables; lower max_order"
+            )
+        at = (x, y, *given)
+        precision = np.linalg.pinv(self.correlation[np.ix_(at, at)], hermitian=True)
+        with np.errstate(over="ignore"):
+            scale = math.sqrt(max(precision[0, 0] * precision[1, 1], 0.0))
+        partial = -precision[0, 1] / scale if scale else 0.0
+        z = math.atanh(min(max(partial, -1 + 1e-15), 1 - 1e-15))
+        return min(0.0, math.log(2) + float(log_ndtr(-math.sqrt(self.n - len(given) - 3) * abs(z))))
+
+
+@dataclass(frozen=True, eq=False)
+class GSquare:
+    """The G-test, with the degrees of freedom of the levels that occur in each stratum.
+
+    Parameters
+    ----------
+    data : Dataset
+
+    Notes
+    -----
+    A test whose table would hold fewer than five records a cell on average is not made: its p-value
+    is 0, so that it separates nothing. Degrees of freedom that depend on the records are for tests
+    on what is public already, such as the reports of a local mechanism; the private tests of
+    :mod:`dpcgd.statistics` have those of the public table, and less power where much of it is
+    empty.
+
+    Examples
+    --------
+    >>> levels = {"a": ["0", "1"], "b": ["0", "1"]}
+    >>> data = Dataset([[0, 0]] * 50 + [[1, 1]] * 50, levels)
+    >>> GSquare(data).log_p(0, 1, ()) < -50
+    True
+    """
+
+    data: Dataset
+    _tables: Tables = field(init=False, repr=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "_tables", Tables(self.data))
+
+    @property
+    def d(self) -> int:
+        """Number of variables."""
+        return self.data.d
+
+    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
+        """Natural logarithm of the p-value, minus infinity where the test is refused."""
+        levels = self._tables.shape((x, y, *given))
+        if refusal(self.data.n, levels):
+            return -math.inf
+        table = self._tables.counts((x, y, *given))
+        half, value = _freedom(table) / 2, g_statistic(table) / 2
+        if half == 0:
+            return 0.0
+        tail = gammaincc(half, value)
+        if tail > 0:
+            return math.log(tail)
+        beyond = 1 - (half - 1) / value  # the tail falls about geometrically, by this less a step
+        return float((half - 1) * math.log(value) - value - gammaln(half) - math.log(beyond))
+
+
+def _freedom(table) -> int:
+    """Sum over strata of (levels of x that occur - 1) times (levels of y that occur - 1)."""
+    x, y = ((table.sum(axis=axis) > 0).sum(axis=0) for axis in (1, 0))
+    return int((np.maximum(x - 1, 0) * np.maximum(y - 1, 0)).sum())
+
+
+@dataclass(frozen=True)
+class Level:
+    """An oracle for the PC search: it separates where the p-value exceeds alpha.
+
+    Examples
+    --------
+    >>> test = FisherZ(np.array([[1, 0.5], [0.5, 1]]), 28)
+    >>> Level(test, 0.05).separates(0, 1, ()), Level(test, 0.001).separates(0, 1, ())
+    (False, True)
+    """
+
+    test: IndependenceTest
+    alpha: float
+
+    def __post_init__(self):
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha is a level between 0 and 1, not {self.alpha}")
+
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Is the p-value above the level?"""
+        return self.test.log_p(x, y, given) > math.log(self.alpha)

@@ -1,0 +1,149 @@
+"""What a test statistic is: a value, a critical value and a proved sensitivity."""
+
+import math
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar, Protocol
+
+import numpy as np
+from scipy.special import chdtri
+
+__all__ = ["Statistic", "in_sensitivities", "normal_tail", "refusal"]
+
+RECORDS_PER_CELL = 5
+"""A test is refused where the public table would hold fewer records a cell than this on average."""
+
+
+MOST_EXACT = 10**9
+"""Products of larger counts are not exact: they might leave the 64-bit integers."""
+
+
+class Statistic(Protocol):
+    """A number of a table, larger for more dependence, and how far one person moves it."""
+
+    name: str
+    proved: bool
+    """Whether its sensitivity is a theorem; a release says so."""
+    critical: float
+    """Where a test without noise draws the line: x and y count as dependent at or above it."""
+
+    def value(self, table: np.ndarray) -> float:
+        """The statistic of a table with axes x, y and the conditioning variables."""
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """The most that replacing one of n records can change it, from public facts only."""
+
+
+def refusal(n: int, levels: tuple[int, ...]) -> str | None:
+    """Say why a test on a table of these public levels is refused, or None if it is not.
+
+    Parameters
+    ----------
+    n : int
+        Number of records (public).
+    levels : tuple of int
+        Levels of x, y and each conditioning variable.
+
+    Notes
+    -----
+    The rule must not look at the data: a test left out for a small count tells that it is small.
+
+    Examples
+    --------
+    >>> refusal(1000, (2, 2, 2)) is None
+    True
+    >>> refusal(1000, (10, 10, 10))
+    '1000 records for 1000 cells is fewer than 5 a cell'
+    """
+    cells = math.prod(levels)
+    if n < RECORDS_PER_CELL * cells:
+        return f"{n} records for {cells} cells is fewer than {RECORDS_PER_CELL} a cell"
+    return None
+
+
+def in_sensitivities(distance: float, sensitivity: float) -> float:
+    """A distance in units of a sensitivity; a number in any case.
+
+    A statistic of sensitivity 0 is the same for all data sets: it is as far as can be.
+
+    Examples
+    --------
+    >>> in_sensitivities(1.0, 0.25), in_sensitivities(-1.0, 0.0) < -1e300
+    (4.0, True)
+    """
+    most = sys.float_info.max
+    if sensitivity == 0:
+        return math.copysign(most, distance) if distance else 0.0
+    with np.errstate(over="ignore"):
+        return min(max(distance / sensitivity, -most), most)
+
+
+def check_critical(critical):
+    if not math.isfinite(critical):
+        raise ValueError(f"critical must be a finite number, not {critical!r}")
+
+
+def check_level(alpha: float):
+    """Refuse what is no level of a test."""
+    if not sys.float_info.min <= alpha < 1:
+        raise ValueError(f"alpha is a level above 0 and below 1, not {alpha!r}")
+
+
+def normal_tail(z: float) -> float:
+    """P(Z > z) of a standard normal."""
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+class Proved:
+    """What the statistics with a theorem share: a bound, of tests that are not refused."""
+
+    proved: ClassVar[bool] = True
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
+        if reason := refusal(n, levels):
+            raise ValueError(f"no sensitivity for this test: {reason}")
+        return self._bound(n, levels)
+
+
+@dataclass(frozen=True)
+class UpperTail(Proved):
+    """Minus the one-sided p-value of a z statistic: what the p-value classes share."""
+
+    alpha: float = 0.1
+
+    def __post_init__(self):
+        check_level(self.alpha)
+
+    @property
+    def critical(self) -> float:
+        """Minus alpha."""
+        return -self.alpha
+
+    def value(self, table: np.ndarray) -> float:
+        """Minus the p-value."""
+        return -normal_tail(self.z.value(table))
+
+    def _bound(self, n, levels):
+        return 0.5 - normal_tail(self.z.sensitivity(n, levels))
+
+
+@dataclass(frozen=True)
+class AgainstQuantile(Proved):
+    """What the chi-squared tests share: where they draw the line at level alpha."""
+
+    alpha: float = 1e-3
+    critical: ClassVar[float] = 0.0
+
+    def __post_init__(self):
+        check_level(self.alpha)
+
+    def threshold(self, levels: tuple[int, ...]) -> float:
+        """Upper quantile of chi-squared with the degrees of freedom of the public table."""
+        return _quantile(self.alpha, (levels[0] - 1) * (levels[1] - 1) * math.prod(levels[2:]))
+
+
+@cache
+def _quantile(alpha: float, freedom: int) -> float:
+    return float(chdtri(max(1, freedom), alpha))

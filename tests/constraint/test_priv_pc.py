@@ -1,0 +1,651 @@
+import dataclasses
+import itertools
+import math
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.random import default_rng
+from scipy import stats
+
+import dpcgd.privacy.run
+from dpcgd import (
+    Budget,
+    BudgetSpent,
+    Dataset,
+    Knowledge,
+    em_pc,
+    laplace_pc,
+    load,
+    pc,
+    priv_pc,
+    svt_pc,
+)
+from dpcgd.constraint.laplace_pc import LaplaceOracle, PlainOracle, release_of
+from dpcgd.constraint.priv_pc import (
+    PublishedKendallP,
+    Round,
+    SieveOracle,
+    ThresholdOracle,
+    hits_of_the_rest,
+    optimal_rate,
+    share_of_the_rest,
+)
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.pc_search import search
+from dpcgd.privacy.conversions import epsilon_of_rho
+from dpcgd.privacy.events import PureEvent
+from dpcgd.privacy.filters import BasicFilter, Filter
+from dpcgd.privacy.mechanisms import before_amplification
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.odometer import Odometer
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
+
+
+class WatchedTables:
+    """Notes every look at the records."""
+
+    def __init__(self, n=1000, levels=(2, 2, 2, 2), looks=None, name="all"):
+        self.n, self.levels, self.name = n, levels, name
+        self.looks = [] if looks is None else looks
+
+    def shape(self, variables):
+        return tuple(self.levels[v] for v in variables)
+
+    def counts(self, variables):
+        self.looks.append((self.name, tuple(variables)))
+        return np.ones(self.shape(variables), int)
+
+    def subsample(self, chosen):
+        self.looks.append(("subsample", len(chosen)))
+        return WatchedTables(len(chosen), self.levels, self.looks, "sample")
+
+
+@dataclasses.dataclass(frozen=True)
+class FlatStatistic:
+    """The same value for every table, with a sensitivity that shows n."""
+
+    critical: float = 3.0
+    name = "flat"
+
+    def value(self, table):
+        return 1.0
+
+    def sensitivity(self, n, levels):
+        return 10 / n
+
+
+class Script:
+    """Answers from a list whatever the value; notes values and scales."""
+
+    def __init__(self, answers):
+        self.answers, self.calls, self.chosen = iter(answers), [], []
+
+    def laplace(self, value, scale):
+        self.calls.append((value, scale))
+        return next(self.answers)
+
+    def choose(self, n, m):
+        self.chosen.append((n, m))
+        return np.arange(m)
+
+
+def sieve_oracle(noise, *, tables=None, price=None, rate=1.0, margin=0.0, tweak=0.0, account=None):
+    return SieveOracle(
+        tables or WatchedTables(),
+        FlatStatistic(),
+        price=price or (lambda separated: Round(0.2, 0.1)),
+        margin=margin,
+        tweak=tweak,
+        rate=rate,
+        account=account or Filter(Budget(50.0, 1e-6)),
+        noise=noise,
+    )
+
+
+def laplace_oracle(noise, *, tables=None, margin=0.0, account=None):
+    return LaplaceOracle(
+        tables or WatchedTables(),
+        FlatStatistic(),
+        epsilon=0.1,
+        margin=margin,
+        account=account or Filter(Budget(50.0, 1e-6)),
+        noise=noise,
+    )
+
+
+def empty_account():
+    account = Filter(Budget(1.0, 1e-6))
+    account.spend(PureEvent("before", 0.2))
+    account.rho -= account.remaining
+    return account
+
+
+def contents(release):
+    """All of a release but the seconds."""
+    fields = (field.name for field in dataclasses.fields(release))
+    return {name: getattr(release, name) for name in fields if name != "seconds"}
+
+
+def mechanisms(release):
+    return [event.mechanism for event in release.ledger.events]
+
+
+PRIVATE = {
+    "laplace_pc": lambda data, **how: laplace_pc(data, epsilon=5.0, **how),
+    "svt_pc": lambda data, **how: svt_pc(data, epsilon=5.0, **how),
+    "em_pc": lambda data, **how: em_pc(data, epsilon=5.0, **how),
+    "priv_pc": lambda data, **how: priv_pc(data, epsilon=5.0, **how),
+    "priv_pc on a sample": lambda data, **how: priv_pc(data, epsilon=5.0, rate=0.2, **how),
+    "published": lambda data, **how: priv_pc(data, epsilon=1.0, published=True, **how),
+}
+every_private_run = pytest.mark.parametrize("run", PRIVATE.values(), ids=PRIVATE)
+
+
+def test_pc_finds_the_true_skeleton_of_earthquake():
+    data = load("earthquake", n=100_000, rng=default_rng(0))
+    release = pc(data)
+    assert release.graph.skeleton_f1(data.truth) == 1
+    assert release.guarantee == "none"
+    assert release.ledger.spent == (math.inf, 1.0)
+    assert not release.stopped_early
+
+
+def edges(text):
+    graph = nx.DiGraph()
+    graph.add_nodes_from(("A", "S", "E", "O", "R", "T"))
+    for a, sign, b in (edge.split() for edge in text.split("; ")):
+        graph.add_edge(a, b)
+        if sign == "--":
+            graph.add_edge(b, a)
+    return CPDAG.from_networkx(graph)
+
+
+@pytest.mark.parametrize(
+    ("run", "tests", "spent", "found"),
+    [
+        (lambda data: pc(data), 24, math.inf, "A -> E; S -> E; O -> E; R -- T"),
+        (
+            lambda data: laplace_pc(data, epsilon=5.0, rng=default_rng(1)),
+            *(15, 3.3948538691243746, "A -- E"),
+        ),
+        (
+            lambda data: priv_pc(data, epsilon=5.0, rng=default_rng(1)),
+            *(15, 3.977727407307601, "A -- E"),
+        ),
+    ],
+    ids=["pc", "laplace_pc", "priv_pc"],
+)
+def test_seeded_runs_on_survey_do_not_change(run, tests, spent, found):
+    release = run(load("survey", n=5_000, rng=default_rng(0)))
+    assert release.graph == edges(found)
+    assert release.tests == tests
+    assert release.ledger.spent.epsilon == pytest.approx(spent, rel=1e-7)
+
+
+@every_private_run
+def test_the_same_seed_gives_the_same_answer_and_another_seed_another(run):
+    data = load("asia", n=2_000, rng=default_rng(0))
+    first, again, other = (contents(run(data, rng=default_rng(seed))) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    "run", [lambda data, rng: pc(data), *PRIVATE.values()], ids=["pc", *PRIVATE]
+)
+def test_renaming_the_variables_renames_the_answer_and_changes_nothing_else(run):
+    data = load("asia", n=2_000, rng=default_rng(0))
+    new = {name: f"{i} {name[::-1]}" for i, name in enumerate(reversed(data.variables))}
+    renamed = Dataset(data.codes, {new[name]: of for name, of in data.levels.items()})
+    before, after = (run(each, rng=default_rng(1)) for each in (data, renamed))
+    assert before.graph.skeleton
+    assert after.graph.variables == tuple(new[name] for name in before.graph.variables)
+    assert (after.graph.arcs == before.graph.arcs).all()
+    assert after.separating_sets == {
+        frozenset(new[v] for v in pair): tuple(new[v] for v in given)
+        for pair, given in before.separating_sets.items()
+    }
+    assert (after.ledger, after.tests) == (before.ledger, before.tests)
+
+
+@pytest.mark.parametrize("name", ["asia", "survey", "sachs"])
+def test_permuting_the_columns_permutes_the_graph_of_pc(name):
+    data = load(name, n=100_000, rng=default_rng(0))
+    expected = pc(data).graph
+    assert expected.skeleton
+    for seed in range(4):
+        order = default_rng(seed).permutation(data.d)
+        levels = {data.variables[v]: data.levels[data.variables[v]] for v in order}
+        assert pc(Dataset(data.codes[:, order], levels)).graph == expected
+
+
+@pytest.mark.parametrize(("n", "refused"), [(39, True), (40, False)])
+@pytest.mark.parametrize("kind", ["plain", "laplace", "sieve"])
+def test_a_refused_test_separates_nothing_costs_nothing_and_looks_at_nothing(kind, n, refused):
+    tables, account = WatchedTables(n), Filter(Budget(50.0, 1e-6))
+    if kind == "plain":
+        oracle = PlainOracle(tables, FlatStatistic())
+    elif kind == "laplace":
+        oracle = laplace_oracle(Script([-100.0]), tables=tables, account=account)
+    else:
+        oracle = sieve_oracle(Script([0.0, 1.0, 1.0]), tables=tables, account=account)
+    assert oracle.separates(0, 1, (2,)) is not refused
+    assert (tables.looks == []) == refused
+    assert (account.ledger.events == ()) == (refused or kind == "plain")
+
+
+def test_a_sub_sampled_sieve_refuses_by_the_size_of_its_sample():
+    tables, account = WatchedTables(60), Filter(Budget(50.0, 1e-6))
+    oracle = sieve_oracle(Script([]), tables=tables, account=account, rate=0.5)
+    assert not oracle.separates(0, 1, (2,))
+    assert (tables.looks, account.ledger.events) == ([], ())
+
+
+def test_sieves_and_examinations_take_turns_and_a_failed_examination_separates_nothing():
+    hit, miss, passed, failed = 1.0, -1.0, 1.0, -1.0
+    # Threshold noise 0.0 opens each sieve.
+    noise = Script([0.0, miss, miss, hit, passed, 0.0, hit, failed, 0.0, miss, hit, passed])
+    separated = []
+    oracle = sieve_oracle(noise, price=lambda count: separated.append(count) or Round(0.2, 0.1))
+    answers = [bool(oracle.separates(0, 1, ())) for _ in range(6)]
+    assert answers == [False, False, True, False, False, True]
+    assert separated == [0, 1, 1]
+    assert [event.mechanism for event in oracle.account.ledger.events] == [
+        "above threshold",
+        "Laplace",
+    ] * 3
+    assert [event.epsilon for event in oracle.account.ledger.events] == [0.2, 0.1] * 3
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_spends_one_sieve_for_each_hit_and_one_more(seed, rate):
+    data = load("asia", n=3_000, rng=default_rng(0))
+    release = priv_pc(data, epsilon=3.0, rng=default_rng(seed), rate=rate)
+    names = mechanisms(release)
+    hits = names.count("Laplace")
+    assert hits > 5
+    assert names == (["above threshold", "Laplace"] * (hits + 1))[: len(names)]
+    assert len(names) in (2 * hits, 2 * hits + 1)
+    assert len(release.separating_sets) <= hits
+
+
+def test_a_run_without_a_hit_pays_for_exactly_one_sieve():
+    noise = Script([0.0, *[-1e9] * 1000])
+    oracle = sieve_oracle(noise)
+    found = search(oracle, "abcd")
+    assert found.tests == 6 * (1 + 2 + 1)
+    assert not found.separating_sets
+    assert [event.mechanism for event in oracle.account.ledger.events] == ["above threshold"]
+
+
+def test_the_laplace_oracle_pays_for_each_test_at_the_sensitivity_of_all_records():
+    noise = Script([4.09, 4.11])
+    oracle = laplace_oracle(noise, tables=WatchedTables(1000), margin=11.0)
+    # Critical value 3, and 11 noise scales of (10 / 1000) / 0.1.
+    assert oracle.separates(0, 1, ())
+    assert not oracle.separates(0, 1, (2,))
+    assert noise.calls == [(1.0, pytest.approx(0.1))] * 2
+    assert oracle.account.ledger.events == (PureEvent("Laplace", 0.1),) * 2
+
+
+def test_the_sieve_has_the_sensitivity_of_its_sample_and_the_examination_that_of_all():
+    noise = Script([0.0, 1.0, 1.0])
+    oracle = sieve_oracle(noise, tables=WatchedTables(1000), rate=0.25, tweak=-0.5)
+    assert oracle.separates(0, 1, ())
+    (threshold, scale), (sieved, sieve_scale), (examined, examination_scale) = noise.calls
+    inner = math.log(1 + (math.exp(0.2) - 1) / 0.25)
+    assert threshold == 0
+    assert [scale, sieve_scale] == pytest.approx([2 / inner, 4 / inner], rel=1e-12)
+    assert sieved == pytest.approx((3.0 - 0.5 - 1.0) / (10 / 250), rel=1e-12)
+    assert examined == pytest.approx((3.0 - 1.0) / (10 / 1000), rel=1e-12)
+    assert examination_scale == pytest.approx(1 / 0.1, rel=1e-12)
+
+
+def test_the_margin_counts_noise_scales_beyond_the_critical_value():
+    noise = Script([0.0, 1.0, 1.0])
+    oracle = sieve_oracle(noise, tables=WatchedTables(1000), margin=1.5)
+    assert oracle.separates(0, 1, ())
+    # Both scales are 10: 2 / 0.2 of the sieve's threshold and 1 / 0.1 of the examination.
+    assert [value for value, _ in noise.calls[1:]] == pytest.approx([215.0, 215.0], rel=1e-12)
+
+
+def test_kendall_statistics_reach_the_noise_with_their_proved_sensitivity():
+    data = load("asia", n=1_000, rng=default_rng(0))
+    tables = Tables(data)
+    for statistic in (KendallZ(), KendallP()):
+        for given in ((), (2,), (2, 3)):
+            noise = Script([0.0])
+            oracle = dataclasses.replace(laplace_oracle(noise), tables=tables, statistic=statistic)
+            oracle.separates(0, 1, given)
+            levels = (2,) * (2 + len(given))
+            expected = statistic.value(tables.counts((0, 1, *given)))
+            sensitivity = statistic.sensitivity(1_000, levels)
+            assert noise.calls == [(expected, pytest.approx(sensitivity / 0.1, rel=1e-12))]
+
+
+def test_a_sieve_draws_one_fresh_sample_for_itself():
+    tables = WatchedTables(100)
+    noise = Script([0.0, -1.0, -1.0, 1.0, 1.0, 0.0, -1.0, -1.0])
+    oracle = sieve_oracle(noise, tables=tables, rate=0.5)
+    for _ in range(5):
+        oracle.separates(0, 1, ())
+    sample, whole = ("sample", (0, 1)), ("all", (0, 1))
+    first = [("subsample", 50), sample, sample, sample, whole]
+    assert tables.looks == [*first, ("subsample", 50), sample, sample]
+
+
+@pytest.mark.parametrize(
+    ("n", "rate"), [(1000, 0.25), (51, 0.5), (60, 0.36), (23, 0.9), (50, 0.99), (333, 0.35)]
+)
+def test_the_sieve_is_as_private_as_it_paid_for_on_the_sample_that_it_takes(n, rate):
+    # Balle et al. (2018) need the fraction of the records that are really looked at.
+    tables, noise = WatchedTables(n), Script([0.0, -1.0])
+    oracle = sieve_oracle(noise, tables=tables, rate=rate)
+    oracle.separates(0, 1, ())
+    taken = dict(tables.looks).get("subsample", n)
+    allowed = before_amplification(0.2, taken / n)
+    assert noise.calls[0][1] >= 2 / allowed * (1 - 1e-12)
+    assert noise.calls[1][1] >= 4 / allowed * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_data_is_not_looked_at_before_it_is_paid_for(rate):
+    for oracle_of in (laplace_oracle, lambda noise, **how: sieve_oracle(noise, rate=rate, **how)):
+        tables = WatchedTables()
+        with pytest.raises(BudgetSpent):
+            oracle_of(Script([]), tables=tables, account=empty_account()).separates(0, 1, ())
+        assert tables.looks == []
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_an_examination_that_cannot_be_paid_does_not_look_at_the_records(rate):
+    account = Filter(Budget(1.0, 1e-6))
+    tables, noise = WatchedTables(), Script([0.0, 1.0])
+    price = Round(0.2, 0.2)
+    oracle = sieve_oracle(
+        noise, tables=tables, account=account, price=lambda separated: price, rate=rate
+    )
+    with pytest.raises(BudgetSpent):
+        oracle.separates(0, 1, ())
+    where = "all" if rate == 1 else "sample"
+    assert [look for look in tables.looks if look[0] != "subsample"] == [(where, (0, 1))]
+    assert [event.mechanism for event in account.ledger.events] == ["above threshold"]
+
+
+def test_a_search_on_an_empty_account_keeps_all_edges():
+    for oracle in (
+        laplace_oracle(Script([]), account=empty_account()),
+        sieve_oracle(Script([]), account=empty_account()),
+    ):
+        found = search(oracle, "abcd")
+        assert found.stopped_early
+        assert found.tests == 0
+        assert len(found.graph.skeleton) == 6
+
+
+def test_a_shared_price_on_an_empty_account_ends_the_search_too():
+    account = empty_account()
+    oracle = sieve_oracle(Script([]), account=account, price=share_of_the_rest(account, pairs=6))
+    assert search(oracle, "abcd").stopped_early
+
+
+def test_a_round_costs_its_share_of_the_rest():
+    account = Filter(Budget(2.0, 1e-6))
+    for pairs, separated in [(10, 0), (10, 4), (10, 9), (3, 1)]:
+        before = account.remaining
+        sieve, examination = share_of_the_rest(account, pairs)(separated)
+        assert sieve == examination
+        account.spend(PureEvent("above threshold", sieve))
+        account.spend(PureEvent("Laplace", examination))
+        share = 1 / (2 * (pairs - separated) + 1)
+        assert before - account.remaining == pytest.approx(share * before, rel=1e-12)
+
+
+def test_laplace_pc_splits_its_budget_evenly_over_the_planned_tests():
+    data = load("asia", n=2_000, rng=default_rng(0))
+    for planned in (1, 7, None):
+        release = laplace_pc(data, epsilon=2.0, rng=default_rng(0), planned_tests=planned)
+        events = release.ledger.events
+        assert len(set(events)) == 1
+        whole = (planned or 8 * 7) * events[0].epsilon ** 2 / 2
+        assert epsilon_of_rho(whole, 1e-6) == pytest.approx(2.0, rel=1e-6)
+        if planned:
+            assert len(events) == release.tests == planned
+            assert release.stopped_early
+
+
+@every_private_run
+def test_knowledge_and_the_largest_order_reach_the_search(run):
+    data = load("asia", n=2_000, rng=default_rng(0))
+    known = Knowledge(required=[("dysp", "asia")], forbidden=[("lung", "either")])
+    release = run(data, rng=default_rng(0), knowledge=known, max_order=1)
+    assert ("dysp", "asia") in release.graph.arrows
+    assert not release.graph.to_networkx().has_edge("lung", "either")
+    assert max(map(len, release.separating_sets.values())) <= 1
+
+
+def test_the_published_version_is_not_run_securely():
+    with pytest.raises(ValueError, match="not proved; leave out secure=True or published"):
+        priv_pc(Untouchable(), epsilon=1.0, secure=True, published=True)
+
+
+def test_secure_runs_keep_their_budget_and_tell_no_time():
+    data = load("earthquake", n=300, rng=default_rng(0))
+    for run in (priv_pc, laplace_pc, svt_pc):
+        release = run(data, epsilon=1.0, secure=True)
+        assert release.ledger.events
+        assert release.ledger.spent <= (1.0, 1e-6)
+        assert release.seconds is None
+        with pytest.raises(ValueError, match="leave out rng when secure=True"):
+            run(data, epsilon=1.0, secure=True, rng=default_rng(0))
+
+
+def test_each_system_says_what_its_guarantee_is_worth():
+    data, rng, z = load("earthquake", n=300, rng=default_rng(0)), default_rng(0), KendallZ()
+    releases = [
+        (pc(data), "none"),
+        (laplace_pc(data, epsilon=1.0, rng=rng), "proved"),
+        (priv_pc(data, epsilon=1.0, rng=rng), "proved"),
+        (svt_pc(data, epsilon=1.0, rng=rng), "proved"),
+        (priv_pc(data, epsilon=1.0, rng=rng, published=True), "claimed, not proved"),
+        (svt_pc(data, epsilon=1.0, rng=rng, published=True), "claimed, not proved"),
+        (svt_pc(data, epsilon=1.0, rng=rng, published=True, statistic=z), "claimed, not proved"),
+    ]
+    for release, guarantee in releases:
+        assert release.guarantee == guarantee
+        assert release.seconds > 0
+        assert (release.ledger.budget is not None) == (guarantee == "proved")
+
+
+@pytest.mark.parametrize(
+    ("account", "guarantee"),
+    [
+        (Filter(Budget(1e3, 1e-6)), "proved"),
+        (BasicFilter(Budget(1e3, 1e-6)), "proved"),
+        (Odometer(1e-6), "claimed, not proved"),
+    ],
+    ids=["zCDP", "basic", "odometer"],
+)
+def test_the_account_of_a_run_says_what_its_guarantee_is_worth(account, guarantee):
+    data, noise = load("earthquake", n=300, rng=default_rng(0)), SeededNoise(default_rng(0))
+    oracle = LaplaceOracle(Tables(data), KendallZ(), 0.1, 1.0, account, noise)
+    release = release_of(oracle, data, 0, None, 0.0)
+    assert release.guarantee == guarantee
+    assert release.tests == len(release.ledger.events) == 10
+
+
+class Untouchable:
+    """Public facts of a data set whose records must not be looked at."""
+
+    n, d, variables, cardinalities = 1000, 3, tuple("abc"), (2, 2, 2)
+    levels = dict.fromkeys("abc", ("0", "1"))
+
+    @property
+    def codes(self):
+        raise AssertionError("the records were looked at")
+
+
+@pytest.mark.parametrize("run", [laplace_pc, priv_pc, svt_pc, em_pc])
+@pytest.mark.parametrize(
+    ("bad", "cure"),
+    [
+        *(({"epsilon": e}, "epsilon must be a positive finite") for e in (0, -1, math.nan, "1")),
+        *(({"epsilon": e}, "epsilon must be a positive finite") for e in (math.inf, None)),
+        *(({"delta": d}, "delta must be a positive finite") for d in (0, -1, math.nan, math.inf)),
+        ({"delta": 1.0}, "delta must be below 1"),
+        ({"rng": None}, r"rng=np.random.default_rng\(seed\) for an experiment, secure=True"),
+        ({"rng": 42}, r"rng=np.random.default_rng\(seed\) for an experiment, secure=True"),
+        ({"secure": True}, "leave out rng when secure=True"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused_before_anything_is_spent_or_looked_at(
+    run, bad, cure, monkeypatch
+):
+    opened = []
+    monkeypatch.setattr(dpcgd.privacy.run, "Filter", lambda *args: opened.append(args))
+    with pytest.raises(ValueError, match=cure):
+        run(Untouchable(), **{"epsilon": 1.0, "rng": default_rng(0)} | bad)
+    assert opened == []
+
+
+@pytest.mark.parametrize("rate", [0, -0.1, 1.0001, math.nan, math.inf])
+def test_a_rate_is_above_zero_and_at_most_one(rate):
+    with pytest.raises(ValueError, match="rate must be above 0 and at most 1"):
+        priv_pc(Untouchable(), epsilon=1.0, rng=default_rng(0), rate=rate)
+
+
+@pytest.mark.parametrize("run", [laplace_pc, priv_pc])
+def test_a_delta_of_one_over_n_or_more_is_warned_about_where_the_call_is(run):
+    data = load("earthquake", n=200, rng=default_rng(0))
+    with pytest.warns(UserWarning, match="choose delta well below 1/n") as caught:
+        run(data, epsilon=1.0, delta=1 / 200, rng=default_rng(0))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(data, epsilon=1.0, delta=0.999 / 200, rng=default_rng(0))
+
+
+@pytest.mark.parametrize("n", [100, 2_000, 100_000])
+def test_the_published_sensitivity_is_nine_halves_over_root_n_near_zero(n):
+    expected = 0.5 - stats.norm.sf(4.5 / math.sqrt(n))
+    for levels in ((2, 2), (3, 3, 2), (2, 2, 2, 2)):
+        assert PublishedKendallP().sensitivity(n, levels) == pytest.approx(expected, rel=1e-9)
+    assert expected < KendallP().sensitivity(n, (3, 3, 2))
+
+
+def test_the_published_version_runs_with_the_settings_of_the_paper(monkeypatch):
+    data, noise = load("asia", n=10_000, rng=default_rng(0)), Script([0.0, 1.0, -1.0, *[-1e9] * 9])
+    monkeypatch.setattr(dpcgd.privacy.run, "noise_source", lambda rng, secure: noise)
+    with pytest.raises(StopIteration):
+        priv_pc(data, epsilon=1.0, published=True)
+    (threshold, scale), (sieved, sieve_scale), (examined, examination_scale), *_ = noise.calls
+    rate = optimal_rate(0.5)
+    assert rate < 0.2
+    inner, m = math.log(1 + (math.exp(0.5) - 1) / rate), noise.chosen[0][1]
+    assert abs(m - rate * 10_000) <= 1
+    assert threshold == 0
+    assert [scale, sieve_scale] == pytest.approx([2 / inner, 4 / inner], rel=1e-3)
+    assert examination_scale == pytest.approx(1 / 0.5, rel=1e-12)
+    # A pair passes the sieve at p >= 0.1 - 0.02 (algorithm 2, line 5) and the examination at 0.1.
+    whole, delta = Tables(data), [0.5 - stats.norm.sf(4.5 / math.sqrt(n)) for n in (m, 10_000)]
+    p_sample, p = (kendall_p(t.counts((0, 1))) for t in (whole.subsample(np.arange(m)), whole))
+    assert examined == pytest.approx((p - 0.1) / delta[1], rel=1e-9)
+    assert sieved == pytest.approx((p_sample - 0.1 + 0.02) / delta[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_the_published_version_costs_more_in_all_than_the_epsilon_of_a_round(epsilon):
+    data = load("earthquake", n=100_000, rng=default_rng(0))
+    release = priv_pc(data, epsilon=epsilon, rng=default_rng(1), published=True)
+    assert release.ledger.spent.epsilon > 5 * epsilon
+    assert {event.epsilon for event in release.ledger.events} == {epsilon / 2}
+    assert release.ledger.budget is None
+
+
+def test_the_optimal_rate_has_the_least_noise_of_all_allowed():
+    rates = np.linspace(0.05, 1, 20_001)
+    for epsilon in (0.01, 0.1, 0.5, 1.0, 1.5, 3.0):
+        noise = np.sqrt(1 / rates) / np.log1p(np.expm1(epsilon) / rates)
+        best = optimal_rate(epsilon)
+        assert best == pytest.approx(rates[noise.argmin()], abs=1e-4)
+
+
+class DeafNoise(SeededNoise):
+    """Random answers that do not depend on the data."""
+
+    def __init__(self, seed):
+        super().__init__(default_rng(seed))
+
+    def laplace(self, value, scale):
+        return super().laplace(0.0, 3 * scale)
+
+    def gumbel_max(self, scores, scale):
+        return super().gumbel_max(np.zeros(len(scores)), scale)
+
+
+def unrelated_data(seed, cardinalities=(2, 3, 1, 2, 4)):
+    """Anything from independent columns to copies of one."""
+    rng = default_rng(seed)
+    codes = rng.integers(0, cardinalities, (400, 5))
+    if seed % 2:
+        codes = np.minimum(codes[:, :1], np.array(cardinalities) - 1)
+    return Dataset(codes, {f"v{i}": range(k) for i, k in enumerate(cardinalities)})
+
+
+@every_private_run
+def test_a_release_depends_on_the_data_through_the_mechanisms_only(run, monkeypatch):
+    unequal = []
+    for seed in range(5):
+        monkeypatch.setattr(
+            dpcgd.privacy.run, "noise_source", lambda rng, secure, seed=seed: DeafNoise(seed)
+        )
+        first, *others = (contents(run(unrelated_data(i))) for i in range(4))
+        assert all(other == first for other in others)
+        assert len(first["ledger"].events) > 3
+        unequal.append(first)
+    assert any(a != b for a, b in itertools.pairwise(unequal))
+
+
+def test_the_data_sets_of_the_test_above_differ_to_one_who_listens():
+    assert contents(pc(unrelated_data(0))) != contents(pc(unrelated_data(1)))
+    for run in PRIVATE.values():
+        first, second = (contents(run(unrelated_data(i), rng=default_rng(0))) for i in range(2))
+        assert first != second
+
+
+def test_a_threshold_oracle_separates_at_every_hit_and_pays_for_each():
+    noise = Script([0.0, -1.0, 1.0, 0.0, 1.0, 0.0, -1.0])
+    sieve = sieve_oracle(noise, price=lambda separated: Round(0.2, 0.0))
+    settings = {field.name: getattr(sieve, field.name) for field in dataclasses.fields(sieve)}
+    oracle = ThresholdOracle(**settings)
+    answers = [bool(oracle.separates(0, 1, ())) for _ in range(4)]
+    assert answers == [False, True, True, False]
+    assert oracle.account.ledger.events == (PureEvent("above threshold", 0.2),) * 3
+
+
+def test_a_sieve_without_examination_costs_its_share_of_the_rest():
+    account = Filter(Budget(2.0, 1e-6))
+    for pairs, separated in [(10, 0), (10, 4), (10, 9), (3, 1)]:
+        before = account.remaining
+        sieve, examination = hits_of_the_rest(account, pairs)(separated)
+        assert examination == 0
+        account.spend(PureEvent("above threshold", sieve))
+        share = 1 / (pairs - separated + 1)
+        assert before - account.remaining == pytest.approx(share * before, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_svt_pc_spends_one_sieve_for_each_edge_and_one_more(rate):
+    data = load("asia", n=3_000, rng=default_rng(0))
+    for seed in range(3):
+        release = svt_pc(data, epsilon=3.0, rng=default_rng(seed), rate=rate)
+        names = mechanisms(release)
+        assert set(names) == {"above threshold"}
+        assert len(names) - len(release.separating_sets) in (0, 1)
+        assert release.ledger.spent <= (3.0, 1e-6)

@@ -1,0 +1,435 @@
+"""The seven networks, what is sampled from them, and the BIF files that are refused."""
+
+import gzip
+import hashlib
+import importlib.metadata
+import importlib.util
+import itertools
+import re
+import runpy
+import shutil
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpcgd.datasets.bayesian_networks import Network
+from dpcgd.datasets.bif import from_bif
+from dpcgd.datasets.published_networks import NETWORKS, load
+
+DATA = Path(__file__).parents[2] / "data"
+SMALL = ("earthquake", "cancer", "asia", "survey", "sachs")
+SIZES = {
+    "earthquake": (5, 4),
+    "cancer": (5, 4),
+    "asia": (8, 8),
+    "survey": (6, 6),
+    "sachs": (11, 17),
+    "child": (20, 25),
+    "alarm": (37, 46),
+}
+N = 100_000
+
+# A correct count is called wrong with probability at most CELL_ALARM (exact binomial tails). Fewer
+# than 1,000 cells are compared in each network (asserted below), so the false-alarm rate of a run
+# is below 7 * 1000 * 1e-11 = 7e-8.
+CELL_ALARM = 1e-11
+MOST_CELLS = 1000
+
+TWO = """network toy {
+}
+variable A {
+  type discrete [ 2 ] { x, y };
+}
+variable B {
+  type discrete [ 3 ] { u, v, w };
+}
+probability ( A ) {
+  table 0.2, 0.8;
+}
+probability ( B | A ) {
+  (x) 0.1, 0.2, 0.7;
+  (y) 0.3, 0.3, 0.4;
+}
+"""
+
+
+def parse(folder, text):
+    file = folder / "toy.bif"
+    file.write_text(text, encoding="utf-8")
+    return from_bif(file)
+
+
+def changed(old, new, text=TWO):
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+def refused(folder, text, problem="again$"):
+    with pytest.raises(ValueError, match=problem) as error:
+        parse(folder, text)
+    assert str(folder / "toy.bif") in str(error.value)
+    assert "download or export the file again" in str(error.value)
+
+
+def same(one, two):
+    return (
+        dict(one.levels) == dict(two.levels)
+        and one.parents == two.parents
+        and all(np.array_equal(one.tables[v], two.tables[v]) for v in one.levels)
+    )
+
+
+def reads_like_two(folder, text):
+    return same(parse(folder, text), parse(folder, TWO))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_has_its_published_size(name):
+    data = load(name, 10, rng=np.random.default_rng(0))
+    assert (data.d, data.truth.number_of_edges()) == SIZES[name]
+    assert nx.is_directed_acyclic_graph(data.truth)
+    assert tuple(data.truth) == data.variables
+    assert data.name == name
+
+
+def test_the_seven_networks_are_the_ones_of_the_papers():
+    assert set(NETWORKS) == set(SIZES)
+    assert {file.stem for file in (DATA / "networks").glob("*.bif")} == set(SIZES)
+
+
+def test_the_checksums_on_file_are_those_of_the_files():
+    lines = (DATA / "networks" / "SHA256SUMS").read_text().splitlines()
+    listed = {file: digest for digest, file in (line.split("  ") for line in lines)}
+    assert listed == {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in (DATA / "networks").glob("*.bif")
+    }
+
+
+needs_pgmpy = pytest.mark.skipif(
+    importlib.util.find_spec("pgmpy") is None, reason="pgmpy is in the book extra"
+)
+
+
+@needs_pgmpy
+def test_the_files_are_those_of_the_wheel(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["make_networks.py", "--check"])
+    runpy.run_path(str(DATA / "make_networks.py"), run_name="__main__")
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {name: (int(d), int(arcs)) for name, d, _, arcs, _ in said} == SIZES
+
+
+@needs_pgmpy
+@pytest.mark.parametrize("file", ["cancer.bif", "SHA256SUMS"])
+def test_a_changed_file_is_noticed(tmp_path, monkeypatch, file):
+    shutil.copytree(DATA, tmp_path / "data")
+    victim = tmp_path / "data" / "networks" / file
+    victim.write_bytes(victim.read_bytes().replace(b"9", b"8", 1))
+    monkeypatch.setattr("sys.argv", ["make_networks.py", "--check"])
+    with pytest.raises(SystemExit, match="differs from pgmpy's wheel"):
+        runpy.run_path(str(tmp_path / "data" / "make_networks.py"), run_name="__main__")
+
+
+@needs_pgmpy
+def test_the_script_writes_what_is_on_file(tmp_path, monkeypatch):
+    shutil.copy(DATA / "make_networks.py", tmp_path)
+    monkeypatch.setattr("sys.argv", ["make_networks.py"])
+    runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+    for file in (DATA / "networks").iterdir():
+        assert (tmp_path / "networks" / file.name).read_bytes() == file.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def peer():
+    """pgmpy's reading of a network: its own parser, its own tables."""
+    BIFReader = pytest.importorskip("pgmpy.readwrite").BIFReader  # takes seconds
+
+    models = {}
+
+    def model(name):
+        if name not in models:
+            models[name] = BIFReader(str(DATA / "networks" / f"{name}.bif")).get_model()
+        return models[name]
+
+    return model
+
+
+def query(model):
+    """Exact marginals by pgmpy's variable elimination."""
+    from pgmpy.inference import VariableElimination
+
+    engine = VariableElimination(model)
+
+    def marginal(variables):
+        found = engine.query(list(variables), show_progress=False)
+        return found.values.transpose([found.variables.index(v) for v in variables])
+
+    return marginal
+
+
+def contraction(model):
+    """Exact marginals as one tensor contraction, where pgmpy is slow."""
+    number = {variable: i for i, variable in enumerate(model.nodes)}
+    tables = []
+    for cpd in model.get_cpds():
+        tables += [cpd.values, [number[v] for v in cpd.variables]]
+
+    def marginal(variables):
+        return np.einsum(*tables, [number[v] for v in variables], optimize="greedy")
+
+    return marginal
+
+
+def compared(data, marginal, variables):
+    """Number of cells of one exact marginal, each compared with its count in the sample."""
+    columns = [data.codes[:, data.variables.index(v)] for v in variables]
+    chance = np.clip(marginal(variables), 0, 1)
+    counts = np.zeros(chance.shape, int)
+    np.add.at(counts, tuple(columns), 1)
+    below, above = binom.cdf(counts, data.n, chance), binom.sf(counts - 1, data.n, chance)
+    worst = np.minimum(below, above).min()
+    assert worst > CELL_ALARM / 2, f"{variables}: {counts / data.n} sampled, {chance} exact"
+    return counts.size
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
+    data = load(name, N, rng=np.random.default_rng(NETWORKS.index(name)))
+    model = peer(name)
+    assert set(data.truth.edges) == set(model.edges)
+    for cpd in model.get_cpds():
+        assert tuple(cpd.state_names[cpd.variable]) == data.levels[cpd.variable]
+    marginal = (query if name in SMALL else contraction)(model)
+    pairs = itertools.combinations(data.variables, 2) if name in SMALL else data.truth.edges
+    cells = sum(compared(data, marginal, [v]) for v in data.variables)
+    cells += sum(compared(data, marginal, pair) for pair in pairs)
+    assert cells < MOST_CELLS
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_the_comparison_notices_a_wrong_probability(peer):
+    data = load("cancer", N, rng=np.random.default_rng(0))
+    exact = query(peer("cancer"))
+    with pytest.raises(AssertionError, match="sampled"):
+        compared(data, lambda v: np.add(exact(v), [0.015, -0.015]), ["Smoker"])
+    with pytest.raises(AssertionError, match="sampled"):
+        compared(data, lambda v: exact(v)[::-1], ["Smoker"])
+
+
+def test_the_same_generator_gives_the_same_sample():
+    one, two, other = (load("child", 500, rng=np.random.default_rng(s)).codes for s in (7, 7, 8))
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def test_a_level_of_probability_zero_is_never_drawn(tmp_path):
+    network = parse(tmp_path, changed("0.3, 0.3, 0.4", "0.0, 1.0, 0.0"))
+    sample = network.sample(10_000, rng=np.random.default_rng(0)).codes
+    assert set(sample[sample[:, 0] == 1, 1]) == {1}
+
+
+def test_a_variable_with_many_parent_configurations_is_drawn_from_its_own_row():
+    many, bit = tuple(map(str, range(20))), ("0", "1")
+    equal = np.stack([1 - np.eye(20), np.eye(20)], axis=-1)
+    tables = {"a": np.full(20, 1 / 20), "b": np.full(20, 1 / 20), "c": equal}
+    levels = {"c": bit, "a": many, "b": many}
+    network = Network("toy", levels, {"a": (), "b": (), "c": ("a", "b")}, tables)
+    c, a, b = network.sample(5000, rng=np.random.default_rng(0)).codes.T
+    assert 0 < c.sum() < 5000
+    np.testing.assert_array_equal(c, a == b)
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_an_empty_sample_is_refused(n):
+    with pytest.raises(ValueError, match=f"n must be at least 1, not {n}"):
+        load("asia", n, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("asai", "asia"),
+        ("Sachs", "sachs"),
+        ("ALARM", "alarm"),
+        ("earthquakes", "earthquake"),
+        ("sachs.bif", "sachs"),
+    ],
+)
+def test_an_unknown_name_suggests_near_ones(wrong, near):
+    with pytest.raises(ValueError, match=f"no data set is called '{wrong}'; did you mean {near}"):
+        load(wrong, 10, rng=np.random.default_rng(0))
+
+
+def test_a_name_near_none_suggests_all():
+    with pytest.raises(ValueError, match=" or ".join(NETWORKS)):
+        load("zzz", 10, rng=np.random.default_rng(0))
+
+
+def test_a_file_cut_anywhere_is_refused(tmp_path):
+    text = (DATA / "networks" / "cancer.bif").read_text()
+    for end in range(len(text.rstrip())):
+        refused(tmp_path, text[:end])
+
+
+def test_a_file_cut_in_the_white_space_at_its_end_is_complete(tmp_path):
+    text = (DATA / "networks" / "cancer.bif").read_text()
+    assert same(parse(tmp_path, text.rstrip()), parse(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_file_cut_in_half_is_refused(tmp_path, name):
+    text = (DATA / "networks" / f"{name}.bif").read_text()
+    refused(tmp_path, text[: len(text) // 2])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("0.1, 0.2, 0.7", "0.1, 0.2, 0.6", "a row of 'B' sums to 0.9 instead of 1"),
+        ("0.2, 0.8", "0.2, 0.80002", "a row of 'A' sums to 1.00002 instead of 1"),
+        ("[ 3 ] { u, v, w }", "[ 3 ] { u, v }", "announces .* levels and lists 2"),
+        ("[ 2 ] { x, y }", "[ 2 ] { x, y, z }", "announces .* levels and lists 3"),
+        ("0.1, 0.2, 0.7", "0.3, 0.7", "a row of 'B' has 2 probabilities instead of 3"),
+        ("table 0.2, 0.8", "table 0.2, 0.1, 0.7", "'A' has 3 probabilities instead of 2"),
+        ("( B | A )", "( B | C )", "mention 'C', which is not declared"),
+        ("( A )", "( C )", "mention 'C', which is not declared"),
+        ("(y) 0.3, 0.3, 0.4;", "", "some parent configuration of 'B' has no row"),
+        ("(y)", "(z)", "says A = z, which is not a level"),
+        ("(y)", "(y, y)", "gives 2 levels for 1 parents"),
+        ("0.2, 0.7", "0.2, often", "a probability of 'B' is not a number"),
+        ("0.2, 0.7", "nan, 0.7", "'B'"),
+        ("0.2, 0.7", "inf, 0.7", "'B'"),
+        ("0.1, 0.2, 0.7", "-0.1, 0.4, 0.7", "'B' has a negative probability"),
+        ("discrete [ 2 ] { x, y }", "continuous", "is continuous, but only discrete"),
+        ("  type discrete [ 2 ] { x, y };\n", "", "'A' has no discrete levels"),
+        ("probability ( A ) {\n  table 0.2, 0.8;\n}\n", "", "'A' has no probabilities"),
+        ("variable B", "variable A", "'A' is declared twice"),
+        ("network toy", "net toy", "no block is called 'net'"),
+        ("probability ( A )", "potential ( A )", "no block is called 'potential'"),
+        ("( A ) {\n  table 0.2, 0.8;", "( A | A ) {\n  default 0.2, 0.8;", "form a cycle"),
+        ("( A ) {\n  table 0.2, 0.8;", "( A | B ) {\n  default 0.2, 0.8;", "form a cycle"),
+        ("(x) 0.1, 0.2, 0.7;", "(x) 0.1, 0.2, 0.7", "not a number"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, old, new, problem):
+    refused(tmp_path, changed(old, new), problem)
+
+
+@pytest.mark.parametrize("extra", ["}", "probability ( A ) {", "/* never ends"])
+def test_a_file_with_a_stray_end_is_refused(tmp_path, extra):
+    refused(tmp_path, TWO + extra)
+
+
+def test_a_variable_with_two_probability_blocks_is_refused(tmp_path):
+    refused(tmp_path, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A'")
+
+
+def test_a_row_given_twice_is_refused(tmp_path):
+    refused(tmp_path, changed("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3"), "'B'")
+
+
+def test_an_empty_file_is_refused(tmp_path):
+    refused(tmp_path, "", "declares no variable")
+
+
+def test_levels_listed_twice_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="'B' lists level 'u' twice; list each level once"):
+        parse(tmp_path, changed("{ u, v, w }", "{ u, v, u }"))
+
+
+def test_rounded_rows_are_scaled_to_sum_to_one(tmp_path):
+    table = parse(tmp_path, changed("0.1, 0.2, 0.7", "0.333333, 0.333333, 0.333333")).tables["B"]
+    assert table[0].tolist() == pytest.approx([1 / 3] * 3, rel=1e-15)
+    assert table[1].tolist() == [0.3, 0.3, 0.4]
+
+
+def test_comments_are_skipped(tmp_path):
+    text = changed("(x)", "// (x) 1, 0, 0;\n  /* (y)\n 0, 0, 1; */ (x)")
+    assert reads_like_two(tmp_path, "// exported }\n/* variable A { */" + text + "// end")
+
+
+def test_names_and_levels_may_be_quoted(tmp_path):
+    text = re.sub(r"\b([ABxyuvw])\b", r'"\1"', TWO)
+    assert '"B" | "A"' in text
+    assert reads_like_two(tmp_path, text)
+
+
+def test_a_quoted_name_may_hold_blanks_and_marks(tmp_path):
+    odd = "a b; {0} |"
+    network = parse(tmp_path, re.sub(r"\bA\b", f'"{odd}"', re.sub(r"\bx\b", '"x, (1)"', TWO)))
+    assert network.parents["B"] == (odd,)
+    assert network.levels[odd] == ("x, (1)", "y")
+
+
+@pytest.mark.parametrize(
+    "words", ["property weight = 3", 'property "visible, yes"', "property position = (3, [4])"]
+)
+@pytest.mark.parametrize("place", ["network toy {\n", "variable B {\n", "( B | A ) {\n"])
+def test_properties_are_skipped(tmp_path, words, place):
+    assert reads_like_two(tmp_path, changed(place, f"{place}  {words};\n"))
+
+
+@pytest.mark.parametrize("place", ["network toy {\n", "variable B {\n", "( B | A ) {\n"])
+def test_a_quoted_address_is_no_comment(tmp_path, place):
+    words = 'property source "http://example.org/toy" ;'
+    assert reads_like_two(tmp_path, changed(place, f"{place}  {words}\n"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "(x) 0.1, 0.2, 0.7; default 0.3, 0.3, 0.4;",
+        "default 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;",
+        "(y) 0.3, 0.3, 0.4; default 0.1, 0.2, 0.7;",
+    ],
+)
+def test_a_default_row_fills_what_is_not_listed(tmp_path, rows):
+    start, end = TWO.index("(x)"), TWO.rindex("}")
+    assert reads_like_two(tmp_path, TWO[:start] + rows + TWO[end:])
+
+
+def test_a_flat_table_lists_the_child_slowest_and_the_last_parent_fastest(tmp_path):
+    head = changed("( B | A )", "( B )")[: TWO.index("probability ( B")] + (
+        "variable C {\n  type discrete [ 2 ] { f, t };\n}\n"
+        "probability ( B ) {\n  table 0.5, 0.25, 0.25;\n}\n"
+    )
+    rows = """probability ( C | A, B ) {
+      (x, u) 0.01, 0.99;  (x, v) 0.02, 0.98;  (x, w) 0.03, 0.97;
+      (y, u) 0.04, 0.96;  (y, v) 0.05, 0.95;  (y, w) 0.06, 0.94;
+    }"""
+    flat = """probability ( C | A, B ) {
+      table 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.99, 0.98, 0.97, 0.96, 0.95, 0.94;
+    }"""
+    one, two = parse(tmp_path, head + rows), parse(tmp_path, head + flat)
+    assert same(one, two)
+    assert one.tables["C"][1, 0].tolist() == [0.04, 0.96]
+
+
+def test_rows_may_come_in_any_order_and_the_file_too(tmp_path):
+    mark = TWO.index("probability ( A )")
+    middle = TWO.index("probability ( B")
+    text = TWO[:mark] + TWO[middle:] + TWO[mark:middle]
+    rows = "(x) 0.1, 0.2, 0.7;", "(y) 0.3, 0.3, 0.4;"
+    text = text.replace(rows[0], "later").replace(rows[1], rows[0]).replace("later", rows[1])
+    assert reads_like_two(tmp_path, text)
+
+
+@needs_pgmpy
+def test_every_file_of_the_wheel_can_be_read(tmp_path):
+    wheel = importlib.metadata.distribution("pgmpy")
+    folder = Path(wheel.locate_file("pgmpy/utils/example_models"))
+    files = sorted(folder.glob("*.bif.gz"))
+    assert len(files) == 24
+    for file in files:
+        text = gzip.decompress(file.read_bytes()).decode()
+        network = parse(tmp_path, text)
+        assert len(network.levels) == len(re.findall(r"^variable ", text, re.MULTILINE))
+        assert nx.is_directed_acyclic_graph(network.graph)
+        for variable, table in network.tables.items():
+            parents = network.parents[variable]
+            assert table.shape == tuple(len(network.levels[v]) for v in (*parents, variable))
+            np.testing.assert_allclose(table.sum(axis=-1), 1, rtol=1e-12)

@@ -1,0 +1,373 @@
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.pc_search import search
+from dpcgd.privacy.budget import BudgetSpent
+
+seeded = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+class Separation:
+    """The truth about a DAG; notes what it was asked."""
+
+    def __init__(self, dag, variables=None):
+        self.dag = dag
+        self.variables = list(variables or dag)
+        self.asked = []
+
+    def separates(self, x, y, given):
+        self.asked.append((x, y, given))
+        a, b = self.variables[x], self.variables[y]
+        return nx.is_d_separator(self.dag, {a}, {b}, {self.variables[v] for v in given})
+
+
+class Coins:
+    """Answers by a fixed coin for each question, whatever the order of x, y and the set."""
+
+    def __init__(self, seed, chance):
+        self.seed, self.chance, self.asked = seed, chance, []
+
+    def separates(self, x, y, given):
+        self.asked.append((x, y, given))
+        return self.says(x, y, given)
+
+    def says(self, x, y, given):
+        question = [self.seed, *sorted((x, y)), 99, *sorted(given)]
+        return np.random.default_rng(question).random() < self.chance
+
+
+class Broke:
+    """Another oracle until its budget is spent, after k answers."""
+
+    def __init__(self, oracle, k):
+        self.oracle, self.left = oracle, k
+
+    def separates(self, x, y, given):
+        if self.left == 0:
+            raise BudgetSpent
+        self.left -= 1
+        return self.oracle.separates(x, y, given)
+
+
+@st.composite
+def dags(draw, smallest=3, largest=7):
+    size = draw(st.integers(smallest, largest))
+    order = draw(st.permutations(range(size)))
+    dag = nx.DiGraph()
+    dag.add_nodes_from(f"v{i}" for i in range(size))
+    for a, b in itertools.combinations(order, 2):
+        if draw(st.booleans()):
+            dag.add_edge(f"v{a}", f"v{b}")
+    return dag
+
+
+@st.composite
+def knowledge_of(draw, names):
+    """Any forbidden and required arcs that do not contradict one another."""
+    pairs = list(itertools.permutations(names, 2))
+    required = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=4))
+    assume(not required or nx.is_directed_acyclic_graph(nx.DiGraph(required)))
+    forbidden = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=6))
+    return Knowledge([arc for arc in forbidden if arc not in required], required)
+
+
+def obeys(graph, knowledge):
+    links = {(a, b) for a, b in graph.to_networkx().edges}
+    required_hold = all(arc in graph.arrows for arc in knowledge.required)
+    return required_hold and not links & set(knowledge.forbidden)
+
+
+@seeded
+@given(dags())
+def test_search_finds_the_completed_graph_of_any_dag(dag):
+    oracle = Separation(dag)
+    found = search(oracle, list(dag), max_order=len(dag))
+    assert found.graph == CPDAG.from_dag(dag)
+    assert found.tests == len(oracle.asked)
+    assert not found.stopped_early
+
+
+@seeded
+@given(dags())
+def test_each_removed_pair_comes_with_a_set_that_separates_it(dag):
+    found = search(Separation(dag), list(dag), max_order=len(dag))
+    joined = found.graph.skeleton
+    assert found.separating_sets.keys() == {
+        frozenset(pair) for pair in itertools.combinations(dag, 2) if frozenset(pair) not in joined
+    }
+    for (a, b), given_names in found.separating_sets.items():
+        assert nx.is_d_separator(dag, {a}, {b}, set(given_names))
+
+
+@seeded
+@given(dags(), st.randoms(use_true_random=False))
+def test_permuting_the_columns_permutes_the_graph(dag, random):
+    order = random.sample(list(dag), len(dag))
+    before = search(Separation(dag), list(dag), max_order=len(dag)).graph
+    after = search(Separation(dag, order), order, max_order=len(dag)).graph
+    assert after == before
+    assert after.variables == tuple(order)
+
+
+@seeded
+@given(st.integers(2, 6), st.integers(0, 10**6), st.floats(0, 1))
+def test_the_skeleton_does_not_depend_on_the_order_of_the_columns(size, seed, chance):
+    names = [f"v{i}" for i in range(size)]
+    order = np.random.default_rng(seed).permutation(size).tolist()
+
+    class Permuted(Coins):
+        def separates(self, x, y, given):
+            return super().separates(order[x], order[y], tuple(order[v] for v in given))
+
+    before = search(Coins(seed, chance), names).graph
+    after = search(Permuted(seed, chance), [names[i] for i in order]).graph
+    assert after.skeleton == before.skeleton
+
+
+@seeded
+@given(st.integers(2, 7), st.integers(0, 10**6), st.floats(0, 0.4))
+def test_questions_are_those_of_pc_stable_and_none_is_asked_twice(size, seed, chance):
+    oracle = Coins(seed, chance)
+    found = search(oracle, [f"v{i}" for i in range(size)], max_order=3)
+    assert [len(given) for *_, given in oracle.asked] == sorted(
+        len(given) for *_, given in oracle.asked
+    )
+    adjacent = {frozenset(pair) for pair in itertools.combinations(range(size), 2)}
+    for order in range(4):
+        asked = [
+            (frozenset((x, y)), frozenset(given))
+            for x, y, given in oracle.asked
+            if len(given) == order
+        ]
+        assert len(set(asked)) == len(asked)
+        near = {v: {w for w in range(size) if {v, w} in adjacent} for v in range(size)}
+        allowed = {
+            (pair, frozenset(given))
+            for pair in adjacent
+            for end in pair
+            for given in itertools.combinations(near[end] - pair, order)
+        }
+        assert set(asked) <= allowed
+        separated = {pair for pair, given in asked if oracle.says(*pair, given)}
+        assert all(pair in separated for pair, _ in allowed - set(asked))
+        adjacent -= separated
+    assert found.graph.skeleton == {frozenset(f"v{v}" for v in pair) for pair in adjacent}
+    assert found.tests == len(oracle.asked)
+
+
+@seeded
+@given(st.integers(2, 6), st.integers(0, 10**6), st.floats(0, 1))
+def test_a_separated_pair_is_not_asked_about_again(size, seed, chance):
+    oracle = Coins(seed, chance)
+    search(oracle, [f"v{i}" for i in range(size)])
+    last = {frozenset(q[:2]): q for q in oracle.asked}
+    assert all(q in last.values() for q in oracle.asked if oracle.says(*q))
+
+
+def test_a_spent_budget_keeps_what_is_left_after_any_number_of_answers():
+    dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("c", "e"), ("d", "f"), ("e", "f")])
+    variables = list(dag)
+    whole = Separation(dag)
+    full = search(whole, variables)
+    assert full.tests > 20
+    for k in range(full.tests + 1):
+        found = search(Broke(Separation(dag), k), variables)
+        assert found.stopped_early == (k < full.tests)
+        assert found.tests == k
+        answered = Separation(dag)
+        removed = {
+            frozenset((variables[x], variables[y])): tuple(variables[v] for v in given)
+            for x, y, given in whole.asked[:k]
+            if answered.separates(x, y, given)
+        }
+        assert found.separating_sets == removed
+        pairs = {frozenset(pair) for pair in itertools.combinations(variables, 2)}
+        assert found.graph.skeleton == pairs - removed.keys()
+
+
+@pytest.mark.parametrize("max_order", [0, 1, 2, 3])
+def test_no_set_is_larger_than_the_largest_order(max_order):
+    oracle = Coins(0, 0.0)
+    found = search(oracle, list("abcdef"), max_order=max_order)
+    assert max(len(given) for _, _, given in oracle.asked) == max_order
+    assert found.tests == 15 * sum(math.comb(4, order) for order in range(max_order + 1))
+
+
+def test_a_negative_order_is_refused_before_anything_is_asked():
+    oracle = Coins(0, 0.5)
+    with pytest.raises(ValueError, match="max_order must be 0 or more, not -1"):
+        search(oracle, list("abc"), max_order=-1)
+    assert oracle.asked == []
+
+
+def test_a_pair_forbidden_both_ways_is_never_asked_and_absent():
+    oracle = Coins(0, 0.0)
+    known = Knowledge(forbidden=[("a", "c"), ("c", "a")])
+    found = search(oracle, list("abcd"), knowledge=known)
+    assert oracle.asked
+    assert not [q for q in oracle.asked if {0, 2} == set(q[:2])]
+    assert found.graph.skeleton == {frozenset(pair) for pair in ("ab", "ad", "bc", "bd", "cd")}
+    assert frozenset("ac") not in found.separating_sets
+
+
+def test_a_required_arc_is_never_asked_and_keeps_its_direction():
+    oracle = Coins(0, 1.0)
+    found = search(oracle, list("abcd"), knowledge=Knowledge(required=[("c", "a")]))
+    assert oracle.asked
+    assert not [q for q in oracle.asked if {0, 2} == set(q[:2])]
+    assert found.graph.arrows == {("c", "a")}
+    assert found.graph.skeleton == {frozenset("ac")}
+
+
+def test_an_arc_forbidden_one_way_is_tested_and_points_the_other_way():
+    known = Knowledge(forbidden=[("a", "b")])
+    oracle = Coins(0, 0.0)
+    found = search(oracle, list("ab"), knowledge=known)
+    assert [q[:2] for q in oracle.asked] == [(0, 1)]
+    assert found.graph.arrows == {("b", "a")}
+    assert search(Coins(0, 1.0), list("ab"), knowledge=known).graph.skeleton == frozenset()
+
+
+def test_knowledge_orients_what_follows_from_it():
+    dag = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "d")])
+    assert search(Separation(dag), list(dag)).graph.arrows == frozenset()
+    known = Knowledge(required=[("a", "b")])
+    found = search(Separation(dag), list(dag), knowledge=known)
+    assert found.graph.arrows == set(dag.edges)
+
+
+def test_contradictory_cyclic_and_unknown_knowledge_is_refused():
+    with pytest.raises(ValueError, match="a -> b is both forbidden and required; drop one"):
+        Knowledge(forbidden=[("a", "b")], required=[("a", "b")])
+    for cycle in ([("a", "b"), ("b", "a")], [("a", "b"), ("b", "c"), ("c", "a")], [("a", "a")]):
+        with pytest.raises(ValueError, match="form a cycle; take one of them out"):
+            Knowledge(required=cycle)
+    oracle = Coins(0, 0.5)
+    for arcs in ({"required": [("smoke", "lungs")]}, {"forbidden": [("lungs", "smoke")]}):
+        with pytest.raises(ValueError, match="'lungs'; did you mean 'lung'"):
+            search(oracle, ["smoke", "lung", "asia"], knowledge=Knowledge(**arcs))
+    assert oracle.asked == []
+
+
+def test_knowledge_may_come_from_an_iterator():
+    known = Knowledge(required=iter([("a", "b")]))
+    for _ in range(2):
+        assert search(Coins(0, 1.0), list("ab"), knowledge=known).graph.arrows == {("a", "b")}
+
+
+@settings(seeded, max_examples=150)
+@given(st.data(), dags(3, 5), st.booleans())
+def test_the_result_never_violates_the_knowledge(data, dag, truthful):
+    known = data.draw(knowledge_of(list(dag)))
+    seed, chance = data.draw(st.integers(0, 10**6)), data.draw(st.floats(0, 1))
+    oracle = Separation(dag) if truthful else Coins(seed, chance)
+    found = search(oracle, list(dag), knowledge=known)
+    assert obeys(found.graph, known)
+    untested = {frozenset(arc) for arc in known.required}
+    untested |= {frozenset(a) for a in known.forbidden if a[::-1] in known.forbidden}
+    assert not untested & {frozenset((f"v{x}", f"v{y}")) for x, y, _ in oracle.asked}
+
+
+def test_a_pair_that_was_never_tested_does_not_rule_out_a_collider():
+    dag = nx.DiGraph([("a", "c"), ("b", "c")])
+    known = Knowledge(forbidden=[("a", "b"), ("b", "a"), ("c", "a")])
+    found = search(Separation(dag), list(dag), knowledge=known)
+    assert found.graph.arrows <= set(dag.edges)
+    assert ("a", "c") in found.graph.arrows
+
+
+@settings(seeded, max_examples=300)
+@given(st.data(), dags(3, 6))
+def test_true_knowledge_never_costs_a_true_edge_or_a_known_arrow(data, dag):
+    arcs = list(dag.edges)
+    others = [arc for arc in itertools.permutations(dag, 2) if arc not in arcs]
+    required = data.draw(st.lists(st.sampled_from(arcs), unique=True)) if arcs else []
+    forbidden = data.draw(st.lists(st.sampled_from(others), unique=True)) if others else []
+    known = Knowledge(forbidden, required)
+    found = search(Separation(dag), list(dag), max_order=len(dag), knowledge=known).graph
+    plain = CPDAG.from_dag(dag)
+    assert found.skeleton == plain.skeleton
+    assert obeys(found, known)
+    assert found.arrows <= set(dag.edges)
+
+
+def test_colliders_that_demand_opposite_arrowheads_leave_the_edge_undirected():
+    path = {frozenset("ab"), frozenset("bc"), frozenset("cd")}
+
+    for order in itertools.permutations("abcd"):
+
+        class Path:
+            def separates(self, x, y, given, order=order):
+                return frozenset((order[x], order[y])) not in path
+
+        found = search(Path(), order).graph
+        assert found.skeleton == path
+        assert found.arrows == {("a", "b"), ("d", "c")}
+
+
+class Several:
+    """Variables 0 and 1 are separated by each of these sets, and no other pair by any."""
+
+    def __init__(self, sets):
+        self.sets = sets
+
+    def separates(self, x, y, given):
+        return {x, y} == {0, 1} and given in self.sets
+
+
+def test_the_majority_of_separating_sets_decides_about_a_collider():
+    names = ["x", "y", "a", "b", "c"]
+    oracle = Several([(2,), (3,), (4,)])
+    first = search(oracle, names, max_order=1).graph
+    most = search(oracle, names, max_order=1, majority=True).graph
+    assert {("x", "b"), ("y", "b")} <= first.arrows
+    assert {("x", "a"), ("y", "a"), ("x", "b"), ("x", "c")} <= most.arrows
+    assert ("x", "a") not in first.arrows
+
+
+def test_with_a_majority_exactly_half_of_the_sets_keep_a_collider_away():
+    oracle = Several([(2,), (3,)])
+    graph = search(oracle, ["x", "y", "a", "b"], max_order=1, majority=True).graph
+    assert graph.arrows == frozenset()
+
+
+class Prepared(Coins):
+    """Notes what it was told would be asked."""
+
+    def __init__(self, seed, chance):
+        super().__init__(seed, chance)
+        self.told = []
+
+    def prepare(self, x, questions):
+        self.told += [(x, y, given) for y, sets in questions.items() for given in sets]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_oracle_that_prepares_is_told_what_it_will_be_asked(seed):
+    oracle, plain = Prepared(seed, 0.3), Coins(seed, 0.3)
+    assert search(oracle, "abcdef").graph == search(plain, "abcdef").graph
+    assert oracle.asked == plain.asked
+    assert set(oracle.asked) <= set(oracle.told)
+    assert len(set(oracle.told)) == len(oracle.told)
+    assert {(x, y, len(given)) for x, y, given in oracle.told} == {
+        (x, y, len(given)) for x, y, given in oracle.asked
+    }
+
+
+def test_an_oracle_that_cannot_pay_to_prepare_ends_the_search():
+    class Broke(Coins):
+        def prepare(self, x, questions):
+            raise BudgetSpent("no")
+
+    found = search(Broke(0, 0.3), "abc")
+    assert found.stopped_early
+    assert found.tests == 0
+    assert len(found.graph.skeleton) == 3

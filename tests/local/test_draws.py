@@ -1,0 +1,210 @@
+"""Draws for reports: what is drawn is exactly what the weights say, and as private as stated."""
+
+import itertools
+import math
+import sys
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.random import default_rng
+from scipy import stats
+
+from dpcgd import Dataset
+from dpcgd.local import draws
+from dpcgd.local.component_wise import ComponentWise
+from dpcgd.local.draws import SLACK, SecureDraws, as_integers, pick
+from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
+from dpcgd.local.randomized_response import RandomizedResponse
+from dpcgd.local.report import report
+from dpcgd.privacy.audit import empirical_epsilon
+
+MECHANISMS = [
+    RandomizedResponse(4, 1.0),
+    RandomizedResponse((2, 3), 30.0),
+    RandomizedResponse(2, 0.0),
+    RandomizedResponse(2, 600.0),  # in doubles the chance to keep a record would be 1
+    ClippedGeometric(5, 0.7),
+    ClippedGeometric(4, 150.0),
+    UniformGeometric(4, 0.9),
+    UniformGeometric(10, 7.9),
+    Geometric(5, 0.5),
+    Geometric(3, 1 - 1e-12),
+    *(Geometric((2, 4, 2), 0.2, norm) for norm in (1, 2, math.inf)),
+    ComponentWise([RandomizedResponse(2, 1.0), Geometric(3, 0.6)]),
+]
+
+
+def cells_of(mechanism):
+    single = not isinstance(mechanism.levels, tuple)
+    shape = (mechanism.levels,) if single else mechanism.levels
+    cells = np.array(list(itertools.product(*map(range, shape))))
+    return cells[:, 0] if single else cells
+
+
+@pytest.fixture
+def law(monkeypatch):
+    """The exact distribution of a record's secure report, by going through all draws."""
+
+    def run(mechanism, record, script, chance=1):
+        at, todo = itertools.count(), []
+
+        def chosen(weights):
+            nonlocal chance
+            if (i := next(at)) == len(script):
+                first, *others = [c for c, weight in enumerate(weights) if weight]
+                todo.extend([*script, c] for c in others)
+                script.append(first)
+            chance *= Fraction(weights[script[i]], sum(weights))
+            return script[i]
+
+        monkeypatch.setattr(draws, "pick", chosen)
+        monkeypatch.setattr(draws.secrets, "randbelow", lambda k: chosen([1] * k))
+        (found,) = mechanism.sample(record[None], secure=True)
+        return tuple(np.ravel(found).tolist()), chance, todo
+
+    def through_all(mechanism, record):
+        chances, scripts = Counter(), [[]]
+        while scripts:
+            found, chance, todo = run(mechanism, record, scripts.pop())
+            chances[found] += chance
+            scripts += todo
+        return chances
+
+    return through_all
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+def test_what_is_drawn_has_the_stated_epsilon(mechanism, law):
+    laws = [law(mechanism, record) for record in cells_of(mechanism)]
+    assert all(sum(chances.values()) == 1 for chances in laws)
+    worst = max(
+        max(chances[found] for chances in laws) / min(chances[found] for chances in laws)
+        for found in laws[0]
+    )
+    level = math.log(worst.numerator) - math.log(worst.denominator)
+    assert level <= mechanism.epsilon + SLACK
+    assert level == pytest.approx(mechanism.epsilon, abs=1e-11)
+
+
+@pytest.mark.parametrize("mechanism", [MECHANISMS[i] for i in (0, 4, 6, 8, 10, 11, 12)], ids=str)
+def test_what_is_drawn_is_the_channel(mechanism, law):
+    cells = cells_of(mechanism)
+    places = [tuple(np.ravel(cell).tolist()) for cell in cells]
+    laws = [law(mechanism, record) for record in cells]
+    found = [[float(chances[place]) for place in places] for chances in laws]
+    assert np.array(found) == pytest.approx(mechanism.channel, rel=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, Geometric((3, 4), 0.3)], ids=str)
+def test_secure_samples_follow_the_channel(mechanism):
+    # chi-squared, false alarms 1e-10 each
+    cells, times = cells_of(mechanism), 300
+    drawn = mechanism.sample(np.repeat(cells, times, axis=0), secure=True)
+    if drawn.ndim == 2:
+        drawn = np.ravel_multi_index(drawn.T, mechanism.levels)
+    seen = np.array([np.bincount(row, minlength=len(cells)) for row in drawn.reshape(-1, times)])
+    expected = mechanism.channel * times
+    large = expected >= 5
+    pooled = [(seen[large], expected[large]), (seen[~large].sum(), expected[~large].sum())]
+    value = sum(((s - e) ** 2 / e).sum() for s, e in pooled if np.size(e) and np.all(e > 1e-9))
+    assert stats.chi2.sf(value, large.sum() + 1) > 1e-10
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=1, max_size=8))
+def test_integers_have_exactly_the_proportions_of_the_doubles(weights):
+    found = as_integers(weights)
+    factors = {Fraction(i) / Fraction(w) for i, w in zip(found, weights, strict=True) if w}
+    assert len(factors) <= 1
+    assert [i == 0 for i in found] == [w == 0 for w in weights]
+
+
+@pytest.mark.parametrize("weights", [[1], [3, 0, 1, 4], [0, 0, 5], [0.375, 0.0, 2.0, 0.125]])
+def test_every_integer_below_the_sum_picks_a_column_as_often_as_its_weight(weights, monkeypatch):
+    exact = as_integers(weights)
+    picked = []
+    for at in range(sum(exact)):
+        monkeypatch.setattr(draws.secrets, "randbelow", lambda total, at=at: at)
+        picked.append(pick(exact))
+    assert [picked.count(column) for column in range(len(weights))] == exact
+
+
+def test_a_secure_report_knows_nothing_of_other_records(monkeypatch):
+    offered = []
+
+    def first(weights):
+        offered.append(weights)
+        return 0
+
+    monkeypatch.setattr(draws, "pick", first)
+    mechanism = Geometric((9, 8, 7), 0.07, 2)
+    others = default_rng(0).integers(0, (9, 8, 7), (100, 3))
+    for record in others:
+        mechanism.sample(record[None], secure=True)
+    alone, offered = offered, []
+    mechanism.sample(others, secure=True)
+    assert sorted(alone) == sorted(offered)
+
+
+def test_an_audit_of_secure_reports_and_with_half_the_noise_it_fails():
+    """No seed: correct code fails with less than 1e-9, twice the epsilon passes with less."""
+
+    def shown(mechanism):
+        def run(code):
+            return int(mechanism.sample(np.array([code]), secure=True)[0])
+
+        return empirical_epsilon(run, 0, 3, trials=4000)
+
+    assert 0 < shown(RandomizedResponse(4, 1.0)) <= 1 + SLACK < shown(RandomizedResponse(4, 2.0))
+
+
+def test_secure_draws_have_no_seed_and_need_no_other_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    mechanism, codes = RandomizedResponse((10,) * 4, 0.1), np.zeros((50, 4), int)
+    first, second = (mechanism.sample(codes, secure=True) for _ in range(2))
+    assert (first != second).any()  # equal with a chance below 1e-100
+
+
+def test_draws_of_nothing():
+    none = SecureDraws()
+    assert none.uniform((2, 3), 0).shape == (0, 2)
+    assert len(none.each(np.ones((0, 3)))) == len(none.happens(Fraction(1, 2), 0)) == 0
+
+
+class TestBadInput:
+    data = Dataset([[0, 2], [1, 1]], {"a": ["0", "1"], "b": ["0", "1", "2"]})
+    mechanisms = (
+        RandomizedResponse((2, 3), 1.0),
+        Geometric((2, 3), 0.5),
+        ComponentWise([RandomizedResponse(2, 1.0), ClippedGeometric(3, 1.0)]),
+    )
+
+    @pytest.mark.parametrize("mechanism", mechanisms, ids=str)
+    def test_neither_source_and_both(self, mechanism):
+        with pytest.raises(ValueError, match="say where the noise comes from"):
+            report(self.data, mechanism)
+        with pytest.raises(ValueError, match="say where the noise comes from"):
+            report(self.data, mechanism, rng=0)
+        rng = default_rng(0)
+        before = rng.bit_generator.state
+        with pytest.raises(ValueError, match="leave out rng"):
+            report(self.data, mechanism, rng=rng, secure=True)
+        assert rng.bit_generator.state == before
+
+    @pytest.mark.parametrize(
+        "mechanism",
+        [RandomizedResponse(2, 701.0), ClippedGeometric(3, 2000.0), Geometric(100, 1 - 1e-9)],
+        ids=str,
+    )
+    def test_probabilities_too_small_for_doubles(self, mechanism):
+        with pytest.raises(ValueError, match="too small to draw securely"):
+            mechanism.sample(np.array([0, 1]), secure=True)
+        mechanism.sample(np.array([0, 1]), rng=default_rng(0))
+
+    def test_counts_too_large_for_doubles(self):
+        whole = Geometric((10,) * 16, 0.05)
+        with pytest.raises(ValueError, match="too many to draw securely"):
+            whole.sample(np.zeros((1, 16), int), secure=True)

@@ -1,0 +1,242 @@
+"""Scores for the direction of a pair, each against a second writing of its definition."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import psi
+
+from dpcgd.pairwise.direction_scores import cds, igci, reci
+
+SCORES = [reci, igci, cds]
+seeded = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+@st.composite
+def pairs(draw):
+    """Reals and codes, few and many levels."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(30, 400))
+    x = rng.normal(size=n) if draw(st.booleans()) else rng.uniform(-2, 2, n)
+    y = x**3 + draw(st.sampled_from([0.1, 1.0, 3.0])) * rng.normal(size=n)
+    steps = st.sampled_from([None, 0.5, 2.0, 8.0])
+    return tuple(
+        v if step is None else np.floor((v - v.min()) * step) + np.arange(n) % 2
+        for v, step in ((x, draw(steps)), (y, draw(steps)))
+    )
+
+
+def scaled(values):
+    return (values - values.min()) / (values.max() - values.min())
+
+
+def monomial_error(cause, effect):
+    """Least squares of one regressor in closed form."""
+    u, v = scaled(cause) ** 3, scaled(effect)
+    return v.var() * (1 - np.corrcoef(u, v)[0, 1] ** 2)
+
+
+def cubic_error(cause, effect):
+    u, v = scaled(cause), scaled(effect)
+    return ((np.polynomial.Polynomial.fit(u, v, 3)(u) - v) ** 2).mean()
+
+
+def spacing_entropy(values):
+    values = sorted((values - values.mean()) / values.std())
+    gaps = [b - a for a, b in itertools.pairwise(values)]
+    known = sum(math.log(gap) for gap in gaps if gap > 0) / len(gaps)
+    return known + psi(len(values)) - psi(1)
+
+
+def bin_of(z):
+    return max(-6, min(6, round(2 * z)))
+
+
+def conditional_spread(cause, effect):
+    """Record by record, with dictionaries."""
+    if len(set(cause)) > 13:
+        z = (cause - cause.mean()) / cause.std()
+        usual = [v for v in z if abs(v) < 3]
+        labels = [bin_of((v - np.mean(usual)) / np.std(usual)) for v in z]
+    else:
+        labels = list(cause)
+    groups = {label: [] for label in labels}
+    for label, value in zip(labels, effect, strict=True):
+        groups[label].append(value)
+    shapes = [shape(group, effect) for group in groups.values() if len(group) > 12]
+    if not shapes:
+        return 0.0
+    mean = np.mean(shapes, axis=0)
+    return math.sqrt(np.mean([(np.array(one) - mean) ** 2 for one in shapes]))
+
+
+def shape(group, effect):
+    if len(set(effect)) > 13:
+        bins = Counter(bin_of((v - np.mean(group)) / effect.std()) for v in group)
+        return [bins[b] / len(group) for b in range(-6, 7)]
+    levels = sorted(set(effect))
+    k = len(levels)
+    whole = [list(effect).count(level) for level in levels]
+    part = [group.count(level) / len(group) for level in levels]
+
+    def agreement(move):
+        return sum(whole[i + move] * part[i] for i in range(k) if 0 <= i + move < k)
+
+    best = max(range(-k + 1, k), key=lambda move: (round(agreement(move), 9), move))
+    row = [0.0] * (3 * k - 2)
+    for i in range(k):
+        row[i + best + k - 1] = part[i]
+    return row
+
+
+@seeded
+@given(pairs())
+def test_reci_compares_the_errors_of_two_regressions(pair):
+    x, y = pair
+    expected = monomial_error(y, x) - monomial_error(x, y)
+    assert reci(x, y, powers=(3,)) == pytest.approx(expected, abs=1e-10)
+    if min(len(set(x)), len(set(y))) > 3:
+        expected = cubic_error(y, x) - cubic_error(x, y)
+        assert reci(x, y) == pytest.approx(expected, abs=1e-10)
+
+
+@seeded
+@given(pairs())
+def test_igci_compares_two_entropies(pair):
+    x, y = pair
+    assert igci(x, y) == pytest.approx(spacing_entropy(x) - spacing_entropy(y), abs=1e-9)
+
+
+@seeded
+@given(pairs())
+def test_cds_compares_the_spreads_of_conditional_shapes(pair):
+    x, y = pair
+    expected = conditional_spread(y, x) - conditional_spread(x, y)
+    assert cds(x, y) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@seeded
+@given(pair=pairs())
+def test_turning_the_pair_turns_the_score(score, pair):
+    x, y = pair
+    assert score(y, x) == -score(x, y)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@seeded
+@given(pair=pairs())
+def test_the_unit_of_a_variable_does_not_matter(score, pair):
+    x, y = pair
+    assert score(4 * x, 0.5 * y) == pytest.approx(score(x, y), abs=1e-9)  # exact in binary
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_the_order_of_the_records_does_not_matter(score):
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 10, 500)
+    y = x**2 + rng.integers(0, 9, 500)
+    moved = rng.permutation(500)
+    assert score(x[moved], y[moved]) == pytest.approx(score(x, y), abs=1e-12)
+
+
+def right_of_40(score, effect, bins):
+    """In how many of 40 draws a score names the cause, of reals or of equally wide bins."""
+    right = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1, 1, 1000)
+        y = effect(x, rng.normal(size=1000))
+        if bins:
+            x, y = (np.minimum(scaled(v) * bins, bins - 1).astype(int) for v in (x, y))
+        right += score(x, y) > 0
+    return right
+
+
+# a score that guesses has 38 or more right with probability 8e-10 (and the seeds are fixed)
+@pytest.mark.parametrize(
+    ("score", "effect", "bins"),
+    [
+        (reci, lambda x, noise: x**3 + 0.2 * noise, [None, 10, 30]),
+        (cds, lambda x, noise: x**3 + 0.2 * noise, [None, 10, 30]),
+        (cds, lambda x, noise: x**2 + 0.1 * noise, [None, 10, 30]),
+        (igci, lambda x, noise: np.exp(3 * x), [None]),
+        (igci, lambda x, noise: x**3, [None]),
+    ],
+)
+def test_a_score_names_the_cause_where_its_assumption_holds(score, effect, bins):
+    for number in bins:
+        assert right_of_40(score, effect, number) >= 38
+
+
+def test_igci_is_wrong_on_bins_of_the_pairs_it_gets_right():
+    # the cause fills its range evenly, so its codes spread more and its levels look closer
+    assert right_of_40(igci, lambda x, noise: x**3, 30) <= 2
+
+
+def test_reci_of_a_parabola_in_closed_form():
+    # x on a grid explains y = x^2 exactly; both values of x at one y leave their variance
+    x = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    spread = np.array([0.5, 0.25, 0, 0.25, 0.5]) ** 2
+    assert reci(x, x**2) == pytest.approx(spread.mean(), abs=1e-12)
+
+
+def test_reci_on_two_levels_fits_their_means():
+    x, y = np.array([0, 0, 1, 1]), np.array([0.0, 1.0, 2.0, 4.0])
+    within = np.array([-0.125, 0.125, -0.25, 0.25])
+    back = reci(x, y) + (within**2).mean()
+    assert back == pytest.approx(0, abs=1e-12)  # each y has its own x: a cubic through four points
+
+
+def test_igci_on_codes_sees_only_levels_and_spread():
+    # k levels one step s apart, all of them taken: (k - 1) log(1 / deviation) / (n - 1)
+    x, y = np.repeat(np.arange(5), 8), np.repeat(np.arange(4), 10)
+    expected = (-4 * math.log(x.std()) + 3 * math.log(y.std())) / 39
+    assert igci(x, y) == pytest.approx(expected, abs=1e-12)
+
+
+@seeded
+@given(pairs(), st.integers(0, 1000))
+def test_igci_does_not_see_how_the_variables_go_together(pair, seed):
+    x, y = pair
+    assert igci(x, np.random.default_rng(seed).permutation(y)) == pytest.approx(
+        igci(x, y), abs=1e-9
+    )
+
+
+def test_cds_of_independent_codes_with_equal_bins_is_nothing():
+    x, y = np.divmod(np.arange(400) % 4, 2)
+    assert cds(x, y) == 0
+
+
+def test_cds_without_a_full_bin_says_nothing():
+    assert cds(np.arange(12), np.arange(12) ** 2) == 0
+
+
+def test_cds_survives_a_value_that_is_all_but_constant():
+    far = 1e6 + np.arange(9)
+    x = np.concatenate([-far, np.zeros(10_000), far])
+    with np.errstate(all="raise"):
+        assert math.isfinite(cds(x, np.random.default_rng(0).normal(size=len(x))))
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([1, 1, 1], [1, 2, 3], "x is constant, so no direction can be told; leave the pair out"),
+        ([1, 2, 3], [0, 0, 0], "y is constant"),
+        ([1, np.nan, 3], [1, 2, 3], "x has a missing or infinite value; drop such records"),
+        ([1, 2, 3], [1, 2, np.inf], "y has a missing or infinite value"),
+        ([1, 2, 3], [1, 2], "two columns of the same records"),
+        ([[1, 2]], [[1, 2]], "two columns of the same records"),
+        ([1], [2], "at least two"),
+    ],
+)
+def test_bad_input_is_refused_with_its_cure(score, x, y, message):
+    with pytest.raises(ValueError, match=message):
+        score(np.array(x, float), np.array(y, float))

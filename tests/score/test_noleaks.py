@@ -1,0 +1,151 @@
+"""NOTEARS from noisy gradients: bounds, budgets, and attacks on what is claimed."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.random import default_rng
+
+import dpcgd.score.noleaks as module
+from dpcgd import Budget, load
+from dpcgd.datasets.linear_sems import random_sem
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.privacy.audit import empirical_epsilon
+from dpcgd.privacy.conversions import gaussian_multiplier, zcdp_rho
+from dpcgd.privacy.events import GaussianEvent
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.score.noleaks import clipped_gradient, descend, noleaks, published_gradient
+from dpcgd.score.notears import acyclic_graph, fit, squared_loss
+from dpcgd.score.schedules import additive, exponential, multiplicative, rising, uniform
+
+seeded = settings(derandomize=True, deadline=None, max_examples=100)
+SCHEDULES = [uniform, additive, exponential, multiplicative, rising]
+
+
+def test_descend_with_exact_gradients_agrees_with_fit():
+    gram = random_sem(6, 6, rng=default_rng(3)).covariance
+    gram = gram / np.mean(np.diag(gram))
+    steps = descend(lambda at: squared_loss(at, gram)[1], 6, steps=100)
+    names = range(6)
+    assert acyclic_graph(steps, 0.3, names).edges == acyclic_graph(fit(gram), 0.3, names).edges
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@seeded
+@given(epsilon=st.floats(1e-3, 100), steps=st.integers(1, 300))
+def test_no_schedule_overspends_or_is_refused(schedule, epsilon, steps):
+    account = GaussianFilter(Budget(epsilon, 1e-6))
+    shares = schedule(epsilon, steps)
+    prices = [zcdp_rho(GaussianEvent("Gaussian", s)) for s in module._for_shares(0.9, shares)]
+    assert np.asarray(prices) == pytest.approx(0.9 * shares**2 / (shares**2).sum(), rel=1e-6)
+    for multiplier in module._for_shares(account.share(1), shares):
+        account.spend(GaussianEvent("Gaussian", multiplier))
+    assert account.ledger.spent <= (epsilon, 1e-6)
+    assert account.remaining < 1e-6 * account.rho
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_whole_runs_stay_within_their_budget(schedule):
+    data = load("cancer", n=2000, rng=default_rng(0))
+    for epsilon, steps in ((0.05, 3), (2.0, 7)):
+        rng = default_rng(1)
+        release = noleaks(data, epsilon=epsilon, steps=steps, schedule=schedule, rng=rng)
+        assert release.ledger.spent <= (epsilon, 1e-6)
+        assert release.ledger.spent.epsilon > 0.999 * epsilon
+        assert len(release.ledger.events) == steps + 1
+
+
+def test_a_clipped_gradient_is_the_mean_over_records():
+    rng = default_rng(0)
+    rows, at = rng.normal(size=(30, 4)), rng.normal(size=(4, 4))
+    total = np.zeros((4, 4))
+    for x in rows:
+        one = -np.outer(x, x - at.T @ x)
+        np.fill_diagonal(one, 0)
+        total += one * min(1, 2.0 / np.linalg.norm(one))
+    assert clipped_gradient(rows, at, clip=2.0) == pytest.approx(total / 30, rel=1e-12)
+    gram = rows.T @ rows / 30
+    whole = squared_loss(at, gram)[1]
+    np.fill_diagonal(whole, 0)
+    assert clipped_gradient(rows, at, clip=1e9) == pytest.approx(whole, rel=1e-12)
+    assert published_gradient(rows, at, clip=1e9) == pytest.approx(whole, rel=1e-12)
+
+
+def test_equal_rows_may_be_told_once():
+    data = load("sachs", n=3000, rng=default_rng(0))
+    rows, times = module._distinct(data)
+    every = Measurements.from_codes(data).scaled
+    assert times.sum() == 3000
+    assert len(rows) < 3000
+    assert times @ rows == pytest.approx(every.sum(axis=0), rel=1e-12)
+    at = default_rng(1).normal(size=(11, 11))
+    collapsed = clipped_gradient(rows, at, clip=3.0, times=times)
+    assert collapsed == pytest.approx(clipped_gradient(every, at, clip=3.0), rel=1e-9)
+
+
+@seeded
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(0.01, 100))
+def test_no_replaced_record_moves_a_clipped_gradient_further_than_its_bound(seed, d, clip):
+    rng = default_rng(seed)
+    rows, at = rng.normal(size=(5, d)) * 10 ** rng.uniform(-2, 2), rng.normal(size=(d, d))
+    other = rows.copy()
+    other[0] = rng.normal(size=d) * 10 ** rng.uniform(-2, 2)
+    gradients = (clipped_gradient(data, at, clip=clip) for data in (rows, other))
+    assert np.linalg.norm(np.subtract(*gradients)) <= 2 * clip / 5 * (1 + 1e-9)
+
+
+def test_opposite_records_reach_the_bound():
+    rows = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    other = np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
+    gradients = [clipped_gradient(r, np.zeros((2, 2)), clip=0.5) for r in (rows, other)]
+    assert np.linalg.norm(np.subtract(*gradients)) == pytest.approx(2 * 0.5 / 3, rel=1e-12)
+
+
+def test_one_record_moves_the_published_gradient_many_times_its_claim():
+    n, d, clip = 1000, 5, 0.1
+    rows = np.zeros((n, d))
+    other = rows.copy()
+    other[0] = 100.0
+    gradients = [published_gradient(r, np.zeros((d, d)), clip=clip) for r in (rows, other)]
+    claimed = math.sqrt(d * (d - 1)) * clip / n
+    assert np.linalg.norm(np.subtract(*gradients)) == pytest.approx(n * claimed, rel=1e-12)
+
+
+@seeded
+@given(arrays(float, (2, 4), elements=st.floats(-1, 1)))
+def test_means_and_squares_move_by_at_most_2_root_d(pair):
+    moves = [module._means(row[None], np.ones(1)) for row in pair]
+    assert np.linalg.norm(np.subtract(*moves)) <= 2 * math.sqrt(4) * (1 + 1e-12)
+
+
+def test_a_clipped_step_is_as_private_as_it_says_and_not_with_half_the_noise_or_as_published():
+    """A large delta leaves little noise, and so much to see; false alarms below 1e-9."""
+    n, one, at = 200, Budget(1.0, 0.01), np.zeros((2, 2))
+    rows, other = np.zeros((2, n, 2))
+    rows[0], other[0] = (5.0, 5.0), (5.0, -5.0)
+
+    def shown(mean, moves):
+        rng, deviation = default_rng(0), gaussian_multiplier(one) * moves
+
+        def step(rows):
+            noisy = mean(rows, at, clip=1.0) + rng.normal(scale=deviation, size=(2, 2))
+            return noisy[0, 1] + noisy[1, 0]
+
+        return empirical_epsilon(step, rows, other, delta=one.delta, trials=20_000)
+
+    assert shown(clipped_gradient, 2 / n) <= 1.0
+    assert shown(clipped_gradient, 2 / n / 2) > 1.0
+    assert shown(published_gradient, math.sqrt(2) / n) > 1.0
+
+
+def test_the_published_version_claims_and_does_not_promise():
+    data = load("cancer", n=2000, rng=default_rng(0))
+    release = noleaks(data, epsilon=2.0, steps=4, published=True, rng=default_rng(1))
+    assert release.guarantee == "claimed, not proved"
+    assert release.ledger.spent == pytest.approx((2.0, 1e-6), rel=1e-12)
+    assert release.ledger.budget is None
+    each = gaussian_multiplier(Budget(0.5, 1e-6 / 4))
+    assert [event.noise_multiplier for event in release.ledger.events] == [each] * 4

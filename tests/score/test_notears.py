@@ -1,0 +1,371 @@
+"""NOTEARS and its private runs: gradients, optima, noise, and what all runs have in common."""
+
+import itertools
+import math
+import warnings
+from functools import partial
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.random import default_rng
+
+import dpcgd.score.noleaks
+import dpcgd.score.notears as module
+from dpcgd import Budget, load
+from dpcgd.book.narrow_noise import NarrowNoise
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.linear_sems import LinearSEM, random_sem
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.privacy.audit import empirical_epsilon
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.score.noleaks import noleaks
+from dpcgd.score.notears import (
+    acyclic_graph,
+    acyclicity,
+    fit,
+    gram_notears,
+    notears,
+    squared_loss,
+)
+
+FILES = [module, dpcgd.score.noleaks]
+seeded = settings(derandomize=True, deadline=None, max_examples=100)
+squares = st.integers(2, 6).flatmap(
+    lambda d: arrays(float, (d, d), elements=st.floats(-2, 2, allow_subnormal=False))
+)
+
+
+def by_complex_steps(function, at):
+    """The gradient of a function of a square array, exact to rounding."""
+    gradient, step = np.zeros(at.shape), 1e-30
+    for index in np.ndindex(at.shape):
+        moved = at.astype(complex)
+        moved[index] += 1j * step
+        gradient[index] = function(moved).imag / step
+    return gradient
+
+
+def complex_acyclicity(weights):
+    from scipy.linalg import expm
+
+    return np.trace(expm(weights * weights)) - len(weights)
+
+
+def complex_loss(weights, gram):
+    left = np.eye(len(weights)) - weights
+    return np.trace(left.T @ gram @ left) / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gradients_are_those_of_complex_steps(seed):
+    rng = default_rng(seed)
+    weights, rows = rng.normal(size=(5, 5)), rng.normal(size=(20, 5))
+    gram = rows.T @ rows / 20
+    value, slope = acyclicity(weights)
+    assert value == pytest.approx(complex_acyclicity(weights).real, rel=1e-12)
+    assert slope == pytest.approx(by_complex_steps(complex_acyclicity, weights), rel=1e-9)
+    value, slope = squared_loss(weights, gram)
+    assert value == pytest.approx(((rows - rows @ weights) ** 2).sum() / 40, rel=1e-12)
+    expected = by_complex_steps(lambda at: complex_loss(at, gram), weights)
+    assert slope == pytest.approx(expected, rel=1e-9)
+
+
+@seeded
+@given(squares)
+def test_acyclicity_is_0_for_acyclic_graphs_alone(weights):
+    acyclic = nx.is_directed_acyclic_graph(
+        nx.from_numpy_array(weights * weights, create_using=nx.DiGraph)
+    )
+    value, _ = acyclicity(weights)
+    assert value >= -1e-9
+    assert acyclicity(np.triu(weights, 1))[0] == pytest.approx(0, abs=1e-9)
+    if acyclic:
+        assert value == pytest.approx(0, abs=1e-9)
+
+
+def lasso(gram, target, parents, l1, sweeps=400):
+    """Coordinate descent for one variable on given parents, and its least value."""
+    weights = np.zeros(len(gram))
+    for _, j in itertools.product(range(sweeps), parents):
+        others = gram[j, target] - gram[j] @ weights + gram[j, j] * weights[j]
+        weights[j] = np.sign(others) * max(abs(others) - l1, 0) / gram[j, j]
+    residual = gram[target, target] - 2 * gram[target] @ weights + weights @ gram @ weights
+    return residual / 2 + l1 * np.abs(weights).sum()
+
+
+def best_by_trying_all_orders(gram, l1):
+    return min(
+        sum(lasso(gram, of, order[:i], l1) for i, of in enumerate(order))
+        for order in itertools.permutations(range(len(gram)))
+    )
+
+
+def test_fit_finds_the_optimum_over_all_acyclic_graphs_of_four_variables():
+    gaps = []
+    for seed in range(12):
+        gram = random_sem(4, 3 + seed % 3, rng=default_rng(seed)).covariance
+        weights = fit(gram, l1=0.05, tolerance=1e-8)
+        value = squared_loss(weights, gram)[0] + 0.05 * np.abs(weights).sum()
+        best = best_by_trying_all_orders(gram, 0.05)
+        gaps.append(value / best - 1)
+    assert min(gaps) > -1e-3, "nothing is better than the best but for the last bit of a cycle"
+    assert sum(gap < 1e-3 for gap in gaps) >= 9, gaps
+    assert max(gaps) < 0.5
+
+
+@pytest.mark.parametrize("arcs", [10, 15])
+def test_fit_finds_the_graph_behind_a_covariance(arcs):
+    sem = random_sem(10, arcs, rng=default_rng(arcs))
+    found = acyclic_graph(fit(sem.covariance, l1=0.02), 0.3, sem.variables)
+    assert set(found.edges) == set(sem.graph.edges)
+
+
+def test_fit_keeps_the_diagonal_0_and_survives_a_constant_column():
+    gram = np.array([[0.0, 0, 0], [0, 1, 0.5], [0, 0.5, 1]])
+    weights = fit(gram)
+    assert not weights.diagonal().any()
+    assert not weights[0].any()
+    assert not weights[:, 0].any()
+
+
+@seeded
+@given(squares, st.floats(0, 1))
+def test_an_acyclic_graph_keeps_every_strong_arc_that_is_on_no_cycle(weights, threshold):
+    np.fill_diagonal(weights, 0)
+    graph = acyclic_graph(weights, threshold)
+    strong = np.argwhere((np.abs(weights) >= threshold) & (weights != 0))
+    everything = nx.DiGraph([tuple(arc) for arc in strong.tolist()])
+    assert nx.is_directed_acyclic_graph(graph)
+    assert set(graph.edges) <= set(everything.edges)
+    for a, b in everything.edges:
+        assert graph.has_edge(a, b) or nx.has_path(everything, b, a)
+
+
+def test_the_weakest_arc_of_a_cycle_goes():
+    weights = np.zeros((4, 4))
+    weights[0, 1], weights[1, 2], weights[2, 0], weights[2, 3] = 0.5, -0.3, 0.4, 0.1
+    assert set(acyclic_graph(weights, 0.05).edges) == {(0, 1), (2, 0), (2, 3)}
+
+
+def neighbours(n=200):
+    """Signs with 1 + x.y = 0, which reach the bound of second moments."""
+    first = np.zeros((n, 3))
+    second = first.copy()
+    first[0], second[0] = (1, 1, 1), (1, -1, -1)
+    ranges = {name: (-1, 1) for name in "abc"}
+    return Measurements(first, ranges), Measurements(second, ranges)
+
+
+def apart(pair, look):
+    first, second = (look(data) for data in pair)
+    return (first - second) / np.linalg.norm(first - second)
+
+
+def test_the_released_moments_are_as_private_as_they_say():
+    pair, rng = neighbours(), default_rng(0)
+    upper = tuple(part[1:] for part in np.triu_indices(4))
+    exact = lambda data: module.second_moments(data.scaled, bound=9.0)[upper]  # noqa: E731
+    worst = apart(pair, exact)
+
+    def projected(wrong, data):
+        account = GaussianFilter(Budget(2.0, 0.1))
+        moments, _ = module._released_moments(data, math.sqrt(3), account, NarrowNoise(rng, wrong))
+        return float(moments[upper] @ worst)
+
+    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
+    for wrong, holds in ((1.0, True), (0.5, False)):
+        shown = empirical_epsilon(partial(projected, wrong), *pair, delta=0.1, trials=5000)
+        assert (shown <= 2.0) == holds
+
+
+def plain_gram(data, epsilon, rng):
+    """The released moments of binary columns, written again."""
+    x = 2.0 * data.codes - 1
+    n, d = x.shape
+    u = np.column_stack([np.ones(n), x])
+    rho = GaussianFilter(Budget(epsilon, 1e-6)).rho
+    deviation = (1 + d) / n / math.sqrt(2 * rho) * (1 + 1e-9)
+    noisy = u.T @ u / n
+    places = [(i, j) for i in range(d + 1) for j in range(i, d + 1)][1:]
+    for (i, j), z in zip(places, rng.normal(scale=deviation, size=len(places)), strict=True):
+        noisy[i, j] += z
+        noisy[j, i] = noisy[i, j]
+    return noisy, deviation
+
+
+def test_released_moments_against_a_plain_version():
+    data = load("cancer", n=5000, rng=default_rng(0))
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    found, deviation = module._released_moments(
+        data, math.sqrt(data.d), account, SeededNoise(default_rng(7))
+    )
+    plain, expected = plain_gram(data, 1.0, default_rng(7))
+    assert found == pytest.approx(plain, rel=1e-12)
+    assert deviation == pytest.approx(expected, rel=1e-12)
+
+
+def test_gram_notears_needs_no_more_than_a_little_budget_where_n_is_large():
+    data = load("earthquake", rng=default_rng(0))
+    without = notears(data).graph
+    assert gram_notears(data, epsilon=1.0, rng=default_rng(0)).graph.skeleton == without.skeleton
+
+
+def test_units_of_a_column_do_not_matter_when_standardized():
+    values = random_sem(5, 5, rng=default_rng(0)).sample(2000, rng=default_rng(1))
+    scale = np.array([1, 10, 0.1, 1000, 2])
+    ranges = {
+        v: (low * s, high * s)
+        for (v, (low, high)), s in zip(values.ranges.items(), scale, strict=True)
+    }
+    other = Measurements(values.values * scale, ranges)
+    for run in (notears, lambda data: gram_notears(data, epsilon=1.0, rng=default_rng(2))):
+        assert run(values).graph == run(other).graph
+
+
+def test_original_units_tell_directions_and_a_common_unit_does_not_matter():
+    weights = np.zeros((3, 3))
+    weights[0, 1], weights[1, 2] = 1.5, 1.5
+    data = LinearSEM(weights).sample(20_000, rng=default_rng(0))
+    wide = {v: (1000 * low, 1000 * high) for v, (low, high) in data.ranges.items()}
+    other = Measurements(1000 * data.values, wide)
+    rng = default_rng(5)
+    private = gram_notears(data, epsilon=1.0, standardized=False, threshold=0.3, rng=rng)
+    found = notears(data, standardized=False, threshold=0.3)
+    assert notears(other, standardized=False, threshold=0.3).graph == found.graph
+    assert found.graph.skeleton_f1(data.truth) == 1 == private.graph.skeleton_f1(data.truth)
+
+
+def test_short_rows_need_less_noise_and_have_no_known_squares():
+    data = load("sachs", n=1000, rng=default_rng(0))
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    _, full = module._released_moments(data, math.sqrt(11), account, SeededNoise(default_rng(1)))
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    _, short = module._released_moments(data, 1.0, account, SeededNoise(default_rng(1)))
+    assert short < full
+    assert gram_notears(data, epsilon=1.0, row_norm=1.0, rng=default_rng(1)).guarantee == "proved"
+
+
+RUNS = {
+    "gram": lambda data, **how: gram_notears(data, epsilon=1.0, **how),
+    "noleaks": lambda data, **how: noleaks(data, epsilon=1.0, **how),
+    "published": lambda data, **how: noleaks(data, epsilon=1.0, published=True, **how),
+}
+EXPECTED = {
+    "gram": "Akt-Erk Akt-Mek Akt-P38 Akt-PKA Akt-PKC Erk-Mek Erk-PKA Jnk-P38 Jnk-PKA Jnk-PKC "
+    "Mek-P38 Mek-PKA Mek-Raf P38-PKA P38-PKC P38-Raf PIP2-PIP3 PIP2-Plcg PIP3-Plcg PKA-PKC PKA-Raf "
+    "PKC-Raf",
+    "noleaks": "Akt-Erk Akt-Mek Akt-P38 Akt-PKA Akt-Raf Erk-Mek Erk-PKA Jnk-P38 Jnk-PKA Jnk-PKC "
+    "Mek-PKA Mek-Raf P38-PKA PIP2-PIP3 PIP2-Plcg PIP3-Plcg PKA-Raf PKC-Raf",
+    "published": "Akt-Erk Akt-P38 Akt-PKA Jnk-PKA Jnk-PKC Mek-PKA Mek-Raf P38-PKC PIP2-PIP3 "
+    "PIP2-Plcg PIP3-Plcg PKA-Raf PKC-Raf",
+}
+
+
+@pytest.mark.parametrize(
+    ("run", "settings", "message"),
+    [
+        (notears, {"l1": -1.0}, "l1 must be finite and not negative"),
+        (notears, {"threshold": -0.1}, "threshold must be finite and not negative"),
+        (RUNS["gram"], {"l1": math.nan}, "l1 must be finite"),
+        (RUNS["gram"], {"row_norm": 0.0}, "row_norm must be above 0"),
+        (RUNS["gram"], {"epsilon": 0.0}, "epsilon"),
+        (RUNS["noleaks"], {"steps": 0}, "steps must be at least 1"),
+        (RUNS["noleaks"], {"clip": 0.0}, "clip above 0"),
+        (RUNS["noleaks"], {"clip": math.nan}, "clip above 0"),
+        (RUNS["noleaks"], {"threshold": math.inf}, "threshold must be finite"),
+        (RUNS["noleaks"], {"schedule": lambda total, steps: np.zeros(steps)}, "each of the 30"),
+        (RUNS["noleaks"], {"schedule": lambda total, steps: np.ones(2)}, "each of the 30 steps"),
+        (RUNS["published"], {"secure": True, "rng": None}, "the published version is not proved"),
+    ],
+)
+def test_unusable_settings_are_refused_before_anything_runs(run, settings, message):
+    data = load("cancer", n=500, rng=default_rng(0))
+    rng = default_rng(1)
+    before = rng.bit_generator.state
+    how = settings if run is notears else {"rng": rng} | settings
+    if "epsilon" in settings:
+        run = gram_notears
+    with pytest.raises(ValueError, match=message):
+        run(data, **how)
+    assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize("gram", [np.ones((2, 3)), np.array([[1, np.nan], [np.nan, 1]])])
+def test_a_gram_matrix_that_is_none_is_refused(gram):
+    with pytest.raises(ValueError, match="square and finite"):
+        fit(gram)
+    with pytest.raises(ValueError, match="l1 must not be negative"):
+        fit(np.eye(2), l1=-0.1)
+
+
+def test_a_secure_run_has_no_seconds():
+    pytest.importorskip("opendp")
+    data = load("cancer", n=500, rng=default_rng(0))
+    for run in (RUNS["gram"], RUNS["noleaks"]):
+        release = run(data, secure=True)
+        assert release.seconds is None
+        assert release.guarantee == "proved"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_seeded_runs_do_not_move(name):
+    """On a network where changes in the last digit of all inputs do not move the graph."""
+    data = load("sachs", n=20_000, rng=default_rng(0))
+    release = RUNS[name](data, rng=default_rng(1))
+    found = sorted("-".join(sorted(pair)) for pair in release.graph.skeleton)
+    assert " ".join(found) == EXPECTED[name]
+
+
+def matrices():
+    """Positive semidefinite up to rounding: singular, huge, tiny, with equal eigenvalues, zero."""
+    entries = st.lists(st.floats(-1, 1), min_size=9, max_size=9)
+    scales = st.sampled_from([1e-300, 1e-20, 1.0, 1e20, 1e150, 1e300])
+    ranks = st.integers(0, 3)
+    drawn = st.builds(_matrix, entries, ranks, scales)
+    return drawn | scales.map(lambda scale: scale * np.eye(3))
+
+
+def _matrix(entries, rank, scale):
+    rows = np.reshape(entries, (3, 3))[:rank]
+    return scale * (rows.T @ rows)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(gram=matrices(), l1=st.sampled_from([0.0, 0.02, 1e100]))
+def test_every_matrix_has_weights(gram, l1):
+    with warnings.catch_warnings(action="error"):
+        weights = fit(gram, l1=l1)
+    assert np.isfinite(weights).all()
+    assert not np.diag(weights).any()
+    assert nx.is_directed_acyclic_graph(acyclic_graph(weights))
+
+
+@pytest.mark.parametrize("size", [1e8, 1e160, math.inf, math.nan])
+def test_a_cycle_that_is_too_large_for_doubles_is_infinitely_cyclic(size):
+    value, slope = acyclicity(np.array([[0, size], [size, 0]]))
+    assert value == math.inf
+    assert not slope.any()
+    if math.isfinite(size * size):
+        assert abs(acyclicity(np.array([[0, size], [0, 0]]))[0]) < 1e-12
+
+
+def test_a_line_search_that_goes_too_far_comes_back():
+    """The penalty times the square of the acyclicity overflows on the way."""
+    rows = [[0, 1, 0, 1, 1], [0, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 0, 1, 0, 0]]
+    levels = {f"v{i}": ["0", "1"] for i in range(5)}
+    data = Dataset(np.repeat(rows, [294, 315, 208, 183], axis=0), levels)
+    release = gram_notears(data, epsilon=2.0, rng=default_rng(708029063))
+    assert release.graph.variables == data.variables
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1e3, 1e9])
+@pytest.mark.parametrize("run", [gram_notears, noleaks])
+def test_extreme_budgets_give_a_graph(run, epsilon):
+    data = load("cancer", n=500, rng=default_rng(0))
+    release = run(data, epsilon=epsilon, rng=default_rng(0))
+    assert release.ledger.spent <= (epsilon, 1e-6)
