@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcgd import Budget, Network
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.marginals.interactions import MeasuredMarginals
+from dpcgd.marginals.interactions import MeasuredMarginals, paid
 from dpcgd.marginals.table_pc import LOOKS, PAIRS, TRIPLES, TableOracle, search_again
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
@@ -76,10 +76,10 @@ def score(
     account = kind(Budget(epsilon, 1e-6))
     triple = (1 - pairs) / (triples * data.d)
     pairs = 1 - triple * min(triples * data.d, math.comb(data.d, 3))
-    marginals = MeasuredMarginals(tables, account, SeededNoise(rng))
+    marginals = MeasuredMarginals(tables, paid(account, SeededNoise(rng)))
     marginals.measure_pairs(pairs * account.rho)
     oracle = TableOracle(marginals, price=triple * account.rho, **rules)
-    found = search_again(oracle, data.variables, looks=looks)
+    found = search_again(oracle, account, data.variables, looks=looks)
     return found.graph.skeleton_f1(data.truth)
 
 

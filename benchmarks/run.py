@@ -26,9 +26,16 @@ from peers import timed
 import dpcgd
 from dpcgd.book.results import record, results_folder
 from dpcgd.constraint import em_pc as exponential
-from dpcgd.constraint.em_pc import em_pc
+from dpcgd.constraint.curate_pc import published_curate_pc
+from dpcgd.constraint.em_pc import em_pc, published_em_pc
 from dpcgd.constraint.laplace_pc import PlainOracle
-from dpcgd.constraint.priv_pc import SieveOracle, share_of_the_rest, svt_pc
+from dpcgd.constraint.priv_pc import (
+    SieveOracle,
+    published_priv_pc,
+    published_svt_pc,
+    share_of_the_rest,
+    svt_pc,
+)
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.linear_sems import random_sem
 from dpcgd.graphs.pc_search import search
@@ -124,9 +131,12 @@ def runs_of_ours() -> dict:
     }
     proved = {name: seeded(system, epsilon=1.0) for name, system in private.items()}
     published = {
-        f"{name}, published": seeded(system, epsilon=1.0, delta=1e-3, published=True)
-        for name, system in private.items()
+        "SVT-PC, published": published_svt_pc,
+        "Priv-PC, published": published_priv_pc,
+        "EM-PC, published": published_em_pc,
+        "CURATE, published": published_curate_pc,
     }
+    published = {k: seeded(system, epsilon=1.0, delta=1e-3) for k, system in published.items()}
     return {
         "PC": dpcgd.pc,
         SAME_TEST: lambda data: dpcgd.pc(

@@ -14,10 +14,15 @@ from .datasets.published_networks import load as load
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
+from .marginals.edge_confidence import edge_confidence as edge_confidence
+from .marginals.fit_network import fit_network as fit_network
+from .marginals.hill_climbing import climb as climb
 from .marginals.table_pc import table_pc as table_pc
+from .pairwise.anm import anm as anm
 from .pairwise.anm import histogram_anm as histogram_anm
 from .pairwise.anm import private_anm as private_anm
 from .privacy.budget import Budget as Budget
 from .privacy.budget import BudgetSpent as BudgetSpent
 from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
+from .score.notears import notears as notears

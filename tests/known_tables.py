@@ -6,32 +6,8 @@ import math
 import numpy as np
 
 from dpcgd import Dataset
-from dpcgd.marginals.interactions import ExactMarginals
-
-
-class Counts:
-    """Tables of a given contingency table."""
-
-    def __init__(self, table):
-        self.table, self.n, self.levels = table, int(table.sum()), table.shape
-
-    def counts(self, variables):
-        kept = sorted(variables)
-        others = tuple(v for v in range(self.table.ndim) if v not in kept)
-        return self.table.sum(axis=others).transpose([kept.index(v) for v in variables])
-
-
-class Blurred(ExactMarginals):
-    """Noise of a chosen deviation, for experiments."""
-
-    def __init__(self, tables, deviation, rng):
-        super().__init__(tables)
-        self.deviation, self.rng = deviation, rng
-
-    def _release(self, subsets, sensitivity, rho):
-        exact = self._exactly(subsets)
-        noise = self.deviation * self.rng.standard_normal(len(exact))
-        self._keep(subsets, exact + noise, self.deviation)
+from dpcgd.book.known_tables import Counts
+from dpcgd.marginals.interactions import MeasuredMarginals, exactly
 
 
 def records(codes, levels):
@@ -49,7 +25,7 @@ def everything(marginals):
 
 
 def exact(table):
-    return everything(ExactMarginals(Counts(table)))
+    return everything(MeasuredMarginals(Counts(table), exactly))
 
 
 def random_table(shape, n, rng, concentration=3.0):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known_tables import Counts, exact
+from known_tables import exact
 from numpy.random import default_rng
 from scipy import integrate, stats
 
@@ -25,6 +25,7 @@ from dpcgd import (
     svt_pc,
     table_pc,
 )
+from dpcgd.book.known_tables import Counts
 from dpcgd.constraint.allocation import (
     LEAST_EPSILON,
     MOST_EPSILON,
@@ -37,8 +38,14 @@ from dpcgd.constraint.allocation import (
     most_questions,
     planner,
 )
-from dpcgd.constraint.curate_pc import proved_plan
-from dpcgd.constraint.priv_pc import ThresholdOracle, hits_of_the_rest, optimal_rate
+from dpcgd.constraint.curate_pc import proved_plan, published_curate_pc
+from dpcgd.constraint.priv_pc import (
+    ThresholdOracle,
+    hits_of_the_rest,
+    optimal_rate,
+    published_priv_pc,
+    published_svt_pc,
+)
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.linear_sems import LinearSEM
@@ -49,8 +56,8 @@ from dpcgd.local.moments import CorrelationOracle, Moments
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.marginals.association import _positive_part, _quadratic, association
 from dpcgd.marginals.edge_confidence import edge_confidence
-from dpcgd.marginals.fit_network import fit
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment
+from dpcgd.marginals.fit_network import fit_network
+from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, paid
 from dpcgd.marginals.table_pc import TableOracle
 from dpcgd.pairwise.anm import confidence, histogram_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
@@ -302,7 +309,7 @@ class TestAccounts:
         assert "claimed" in str(account.ledger)
 
 
-def paid(epsilon=0.01):
+def settings_of(epsilon=0.01):
     account = Filter(Budget(1.0, 1e-6), reserved=1e-7)
     return {"epsilon": epsilon, "account": account, "noise": SeededNoise(default_rng(0))}
 
@@ -313,11 +320,11 @@ def test_noise_without_a_scale_is_refused_before_it_is_paid(sensitivity):
         raise AssertionError("the data was looked at")
 
     for mechanism in (laplace, exponential, permute_and_flip):
-        how = paid()
+        how = settings_of()
         with pytest.raises(ValueError, match="no scale of noise"):
             mechanism(untouched, sensitivity=sensitivity, **how)
         assert how["account"].ledger.events == ()
-    how = paid()
+    how = settings_of()
     with pytest.raises(ValueError, match="no scale of noise"):
         propose_test_release(untouched, untouched, proposed=sensitivity, delta=1e-8, **how)
     with pytest.raises(ValueError, match="no scale of noise"):
@@ -347,10 +354,13 @@ def test_every_system_refuses_a_budget_that_double_precision_cannot_split(system
         system(DATA, epsilon=1e-200, delta=1e-300, rng=default_rng(0))
 
 
-@pytest.mark.parametrize("system", [priv_pc, svt_pc, curate_pc])
+PUBLISHED = [published_priv_pc, published_svt_pc, published_curate_pc]
+
+
+@pytest.mark.parametrize("system", PUBLISHED)
 @pytest.mark.parametrize("epsilon", [1e-250, 1e4, 1e160, MOST])
 def test_published_versions_read_whatever_they_spent(system, epsilon):
-    release = system(DATA, epsilon=epsilon, rng=default_rng(0), published=True)
+    release = system(DATA, epsilon=epsilon, rng=default_rng(0))
     assert release.guarantee == "claimed, not proved"
     assert release.ledger.spent.epsilon >= 0
 
@@ -359,7 +369,7 @@ def test_published_versions_read_whatever_they_spent(system, epsilon):
 def test_curate_says_what_it_cannot_plan_by(statistic):
     with pytest.raises(ValueError, match=r"critical value at 0.*such as KendallZ\(\)"):
         curate_pc(DATA, epsilon=1.0, rng=default_rng(0), statistic=statistic)
-    release = curate_pc(DATA, epsilon=1.0, rng=default_rng(0), statistic=statistic, published=True)
+    release = published_curate_pc(DATA, epsilon=1.0, rng=default_rng(0), statistic=statistic)
     assert release.guarantee == "claimed, not proved"
 
 
@@ -775,7 +785,7 @@ class TestMarginals:
 
     def test_a_rho_of_nothing_measures_nothing(self):
         account = Filter(Budget(1.0, 1e-6))
-        marginals = MeasuredMarginals(Tables(DATA), account, SeededNoise(default_rng(0)))
+        marginals = MeasuredMarginals(Tables(DATA), paid(account, SeededNoise(default_rng(0))))
         for rho in (0.0, 5e-324, 1e-200):
             with pytest.raises(BudgetSpent, match="pays for no measurement"):
                 marginals.measure((0, 1), rho)
@@ -792,7 +802,6 @@ class TestMarginals:
 
 
 RELEASE = table_pc(load("cancer", n=20_000, rng=default_rng(0)), epsilon=1.0, rng=default_rng(0))
-LEVELS = load("cancer", n=5, rng=default_rng(0)).levels
 
 
 class TestFits:
@@ -808,7 +817,7 @@ class TestFits:
         dag.add_node("Dyspnoea")
         dag = nx.relabel_nodes(dag, dict(zip(dag, RELEASE.graph.variables, strict=True)))
         release = self.with_moments(values, deviation)
-        fitted = fit(release, LEVELS, rng=default_rng(0), dag=dag, redraws=2)
+        fitted = fit_network(release, rng=default_rng(0), dag=dag, redraws=2)
         for name, table in fitted.network.tables.items():
             assert table.sum(axis=-1) == pytest.approx(np.ones(table.shape[:-1]))
             assert np.isfinite(fitted.errors[name]).all()
@@ -823,7 +832,7 @@ class TestFits:
     @pytest.mark.parametrize("number", [0, -1])
     def test_without_redraws_nothing_can_be_told(self, number):
         with pytest.raises(ValueError, match="redraws must be at least 1"):
-            fit(RELEASE, LEVELS, rng=default_rng(0), redraws=number)
+            fit_network(RELEASE, rng=default_rng(0), redraws=number)
         with pytest.raises(ValueError, match="runs must be at least 1"):
             edge_confidence(RELEASE, runs=number, rng=default_rng(0))
 

@@ -47,9 +47,9 @@ def turning_test(
     Parameters
     ----------
     statistics : sequence of float
-        |z| of every test of the run; values below 0.01 are drawn there.
+        ``|z|`` of every test of the run; values below 0.01 are drawn there.
     turning : (float, float)
-        |z| of the test whose answer turns, before and after the change.
+        ``|z|`` of the test whose answer turns, before and after the change.
     critical : float
         Below it a pair counts as separated.
     label : str
@@ -156,7 +156,7 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     samples : mapping of str to array
         Simulated values of z, named by what was simulated.
     critical : float
-        The test's critical value for |z|, marked on both sides.
+        The test's critical value for ``|z|``, marked on both sides.
 
     Returns
     -------

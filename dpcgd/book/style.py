@@ -12,9 +12,11 @@ import matplotlib.pyplot as plt
 __all__ = ["BLACK", "BLUE", "GREEN", "GREY", "PURPLE", "SERIES", "VERMILLION", "styled"]
 
 BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
+"""Okabe and Ito's black and blue, and a grey."""
 
 
 VERMILLION, GREEN, PURPLE = "#D55E00", "#009E73", "#CC79A7"
+"""Okabe and Ito's vermillion, bluish green and reddish purple."""
 
 
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))

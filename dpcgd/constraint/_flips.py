@@ -1,6 +1,6 @@
 """Greedy distance of a table to the other decision of a G-test, compiled.
 
-Kept apart from :mod:`dpcgd.exponential` because importing numba takes longer than all the rest.
+Kept apart: numba compiles it.
 """
 
 import numpy as np

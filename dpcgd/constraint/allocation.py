@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq, minimize
 
-from dpcgd.privacy.budget import LEAST, MOST, BudgetSpent
+from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.doubles import LEAST, MOST, ROOM
 
 __all__ = [
     "Surrogate",
@@ -28,7 +29,7 @@ MOST_COUNT = 10**300
 """Larger numbers of tests are taken for this one."""
 
 
-Price = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Cost = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From the tests and the epsilon of each order to what the order costs."""
 
 
@@ -116,7 +117,7 @@ class Surrogate:
 
 
 def allocate(
-    tests: Sequence[int], remaining: float, surrogate: Surrogate, price: Price
+    tests: Sequence[int], remaining: float, surrogate: Surrogate, price: Cost
 ) -> np.ndarray:
     """Epsilons of the orders, never rising, that make the surrogate small within the budget.
 
@@ -202,7 +203,7 @@ def _scale_to(cost, remaining) -> float:
     root, found = brentq(excess, bottom, top, full_output=True, disp=False, **close)
     if not found.converged:  # too wide a bracket
         root = brentq(excess, bottom, min(top, 2 * bottom), **close)
-    return root * (1 - 1e-9)
+    return root * (1 - ROOM)
 
 
 def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
@@ -244,7 +245,7 @@ def _log_ratio(costs, remaining) -> float:
 def _within(epsilons, tests, remaining, price) -> np.ndarray:
     """Shrunk until affordable: the constraints of an optimiser hold up to its tolerance only."""
     with np.errstate(over="ignore", divide="ignore"):
-        return epsilons * min(1.0, remaining / price(tests, epsilons).sum() * (1 - 1e-9))
+        return epsilons * min(1.0, remaining / price(tests, epsilons).sum() * (1 - ROOM))
 
 
 def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
@@ -297,7 +298,7 @@ def planner(
     remaining: Callable[[], float],
     questions: Questions,
     surrogate: Surrogate,
-    price: Price,
+    price: Cost,
     *,
     last: int,
     least: float = 0.0,

@@ -1,10 +1,9 @@
 """CURATE: the budget of each order of tests is planned anew, from released facts only."""
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -21,13 +20,13 @@ from dpcgd.constraint.allocation import (
     most_questions,
     planner,
 )
-from dpcgd.constraint.laplace_pc import LaplaceOracle, check_margin, release_of
+from dpcgd.constraint.laplace_pc import LaplaceOracle, released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, Spent
-from dpcgd.privacy.events import Event
+from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.odometer import Odometer
@@ -37,12 +36,12 @@ from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivi
 
 __all__ = [
     "CoinOracle",
+    "CurateOdometer",
     "CurateOracle",
-    "OrderFilter",
-    "OrderOdometer",
     "PublishedCurateP",
     "curate_pc",
     "proved_plan",
+    "published_curate_pc",
     "published_plan",
     "reading",
     "resolution",
@@ -58,38 +57,26 @@ class CurateOracle(LaplaceOracle):
 
     Parameters
     ----------
-    tables, statistic, epsilon, margin, account, noise
-        As for :class:`LaplaceOracle`; `epsilon` is that of the order at hand, set by the plan, and
-        `account` an :class:`OrderFilter` or :class:`OrderOdometer`.
+    tables, statistic, epsilon, margin, account, noise, label
+        As for :class:`~dpcgd.constraint.laplace_pc.LaplaceOracle`; `epsilon` and `label` are those
+        of the order at hand, set by the plan.
     plan : callable
         From the pairs still joined and the order to the epsilon of its tests. It may use what has
         been released and what is left, never the data.
-    joined : boolean array of shape (d, d)
-        Pairs that are joined at the start.
     crowded : float
         How many noise scales to lower the threshold for each factor of e in the sets a pair may be
         asked about: one of them is enough to lose it.
     """
 
-    plan: Plan
-    joined: np.ndarray
-    crowded: float = 0.5
-    _order: int = -1
+    plan: Plan = field(kw_only=True)
+    crowded: float = field(default=0.5, kw_only=True)
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Is the noisy statistic below the threshold of this order?"""
-        if len(given) > self._order:
-            self._begin(len(given))
-        independent = super().separates(x, y, given)
-        if independent:
-            self.joined[x, y] = self.joined[y, x] = False
-        return independent
-
-    def _begin(self, order):
-        self.epsilon = self.plan(self.joined, order)
-        self.account.order = self._order = order
-        pairs = max(1, int(np.triu(self.joined).sum()))
-        sets = min(askable(self.joined, order), MOST_COUNT) / pairs
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Plan the tests of an order."""
+        self.epsilon = self.plan(joined, order)
+        self.label = f"order {order}"
+        pairs = max(1, int(np.triu(joined).sum()))
+        sets = min(askable(joined, order), MOST_COUNT) / pairs
         self._lowered = self.crowded * math.log(max(1.0, sets))
 
     def _is_below(self, noisy, sensitivity) -> bool:
@@ -100,7 +87,7 @@ class CurateOracle(LaplaceOracle):
 class CoinOracle(CurateOracle):
     """The published decision: near the threshold, a coin."""
 
-    beta: float = PUBLISHED_BETA
+    beta: float = field(default=PUBLISHED_BETA, kw_only=True)
 
     def _is_below(self, noisy, sensitivity) -> bool:
         above = noisy - self.statistic.critical
@@ -109,42 +96,13 @@ class CoinOracle(CurateOracle):
         return self.noise.choose(2, 1)[0] == 0
 
 
-def reading(events: Iterable[Event], delta: float) -> float:
-    """CURATE's account of a run: the sum of :func:`leakage` over its orders."""
-    orders = Counter((event.mechanism, event.epsilon) for event in events)
+def reading(events: Iterable[PureEvent], delta: float) -> float:
+    """CURATE's account of a run, :func:`~dpcgd.constraint.allocation.leakage` added up."""
+    orders = Counter((event.label, event.epsilon) for event in events)
     return float(sum(leakage(t, epsilon, delta) for (_, epsilon), t in orders.items()))
 
 
-class _ByOrder:
-    """Events are noted by order."""
-
-    order = 0
-
-    def spend(self, *events: Event):
-        """Pay for events that are about to run."""
-        super().spend(*(_at(self.order, event) for event in events))
-
-
-def _at(order, event) -> Event:
-    return replace(event, mechanism=f"{event.mechanism}, order {order}")
-
-
-class OrderFilter(_ByOrder, Filter):
-    """A filter whose ledger has a row for each order.
-
-    Examples
-    --------
-    >>> from dpcgd.privacy.events import PureEvent
-    >>> account = OrderFilter(Budget(1.0, 1e-6))
-    >>> account.spend(PureEvent("Laplace", 0.1))
-    >>> account.order = 1
-    >>> account.spend(PureEvent("Laplace", 0.05))
-    >>> account.ledger.to_frame().mechanism.tolist()
-    ['Laplace, order 0', 'Laplace, order 1']
-    """
-
-
-class OrderOdometer(_ByOrder, Odometer):
+class CurateOdometer(Odometer):
     """CURATE's own account: orders by advanced composition, then added; what is left is refunded.
 
     Parameters
@@ -165,7 +123,7 @@ class OrderOdometer(_ByOrder, Odometer):
     @property
     def ledger(self) -> Ledger:
         """What has been noted so far."""
-        orders = len({event.mechanism for event in self._events})
+        orders = len({event.label for event in self._events})
         spent = Spent(reading(self._events, self.delta), orders * self.delta)
         accountant = "CURATE's sum over orders: claimed, not proved"
         return Ledger(tuple(self._events), spent, None, accountant)
@@ -208,27 +166,16 @@ def curate_pc(
     margin: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
-    published: bool = False,
 ) -> Release:
     """CURATE: the PC algorithm with Laplace noise on every test, planned order by order.
 
     Parameters
     ----------
-    data : Dataset
-    epsilon, delta : float
-        The guarantee of the whole run. With ``published=True``, epsilon is the total that the
-        paper's account allows and delta that of each order.
-    statistic : Statistic, optional
-        ``KendallZ()`` unless given; ``PublishedCurateP()`` for the published version.
+    data, epsilon, delta, rng, secure, statistic, max_order, knowledge
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     margin : float
         Noise scales between the statistic's critical value and the threshold at order 0; at higher
-        orders less by half the logarithm of the sets a pair may be asked about. Not used when
-        published.
-    published : bool
-        Run the paper's version instead: p-values, its sensitivity, a coin near the threshold, its
-        surrogate, its bounds on the tests, its account.
-    rng, secure, max_order, knowledge
-        As for :func:`dpcgd.priv_pc`.
+        orders less by half the logarithm of the sets a pair may be asked about.
 
     Returns
     -------
@@ -238,13 +185,13 @@ def curate_pc(
     Raises
     ------
     ValueError
-        If the budget, the noise source or the margin is unusable, or the statistic has its critical
-        value at 0, which leaves nothing to plan by (unless published); nothing has run then.
+        If the statistic has its critical value at 0, which leaves nothing to plan by, and as
+        :func:`~dpcgd.constraint.priv_pc.priv_pc`; nothing has run then.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: a zCDP filter pays for every
-    test of every order. Chapters 02, 03 and 06. None with ``published=True``.
+    test of every order. Chapters 02, 03 and 06, :prf:ref:`thm-curate-filter`.
 
     Notes
     -----
@@ -258,26 +205,57 @@ def curate_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    started = time.perf_counter()
-    check_margin(margin)
-    account, noise = open_run(data, epsilon, delta, rng, secure, published, OrderFilter)
-    last = min(max_order, data.d - 2)
-    forbidden, _ = (knowledge or Knowledge()).arrays(data.variables)
-    joined = ~(forbidden & forbidden.T) & ~np.eye(data.d, dtype=bool)
-    if published:
-        kind, statistic = CoinOracle, statistic or PublishedCurateP()
-        account = OrderOdometer(Budget(epsilon, delta))
-        plan = published_plan(account, statistic, data.n, last=last)
-    else:
-        kind, statistic = CurateOracle, statistic or KendallZ()
-        plan = proved_plan(account, statistic, data.n, last=last)
-    oracle = kind(
-        Tables(data), statistic, math.nan, margin, account, noise, plan=plan, joined=joined
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, "margin": margin, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    statistic, last = statistic or KendallZ(), min(max_order, data.d - 2)
+    plan = proved_plan(run.account, statistic, data.n, last=last)
+    oracle = CurateOracle(
+        Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan
     )
-    return release_of(oracle, data, last, knowledge, started, secure)
+    return released_by(oracle, run, data.variables, max_order=last, knowledge=knowledge)
 
 
-def published_plan(account: OrderOdometer, statistic: Statistic, n: int, *, last: int) -> Plan:
+def published_curate_pc(
+    data: Dataset,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator,
+    statistic: Statistic | None = None,
+    max_order: int = 3,
+    knowledge: Knowledge | None = None,
+) -> Release:
+    """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total that the paper's account allows, and the delta of each order.
+    statistic : Statistic, optional
+        ``PublishedCurateP()`` unless given.
+    data, rng, max_order, knowledge
+        As for :func:`curate_pc`.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapters 03 and 06.
+    """
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=CurateOdometer, **ours)
+    statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
+    plan = published_plan(run.account, statistic, data.n, last=last)
+    oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
+    return released_by(oracle, run, data.variables, max_order=last, knowledge=knowledge)
+
+
+def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, last: int) -> Plan:
     """The paper's: c1 = c2 = 1, margins of beta T, every set of other variables, its account."""
     slope = PUBLISHED_BETA * resolution(statistic, n)
     price = partial(leakage, delta=account.delta)

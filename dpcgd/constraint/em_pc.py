@@ -2,7 +2,6 @@
 
 import functools
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -10,20 +9,24 @@ from typing import ClassVar
 import numpy as np
 
 from dpcgd.constraint._flips import greedy_removals
-from dpcgd.constraint.laplace_pc import check_margin, release_of
+from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of
 from dpcgd.graphs.release import Release
+from dpcgd.privacy.account import Account
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, PureEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import Account, exponential, permute_and_flip
+from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import Noise
+from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
+from dpcgd.privacy.settings import check_level
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.rank_statistics import KendallZ
-from dpcgd.statistics.statistic import Statistic, check_level, in_sensitivities, refusal
+from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
 
 __all__ = [
     "ExponentialOracle",
@@ -31,6 +34,7 @@ __all__ = [
     "PublishedOracle",
     "count_scores",
     "em_pc",
+    "published_em_pc",
     "share_of_the_choices",
 ]
 
@@ -51,7 +55,7 @@ class ExponentialOracle:
     ----------
     tables, statistic
     price : callable
-        From (variables asked about so far, pairs separated so far) to the epsilon of each choice.
+        From (turns of variables so far, pairs separated so far) to the epsilon of each choice.
     choose : callable
         :func:`~dpcgd.privacy.mechanisms.exponential` or
         :func:`~dpcgd.privacy.mechanisms.permute_and_flip`.
@@ -68,27 +72,30 @@ class ExponentialOracle:
     account: Account
     noise: Noise
     _by: dict[tuple[int, int], Set] = field(default_factory=dict)
-    _asked: int = 0
+    _allowed: dict[int, dict[int, list[Set]]] = field(default_factory=dict)
+    _turns: int = 0
 
-    def separates(self, x: int, y: int, given: Set) -> bool:
-        """Is this the set that was chosen for the pair?"""
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note which sets may separate each pair; public facts rule some of them out."""
+        neighbours, (n, shape) = neighbours_of(joined), (self.tables.n, self.tables.shape)
+        self._allowed = {x: {} for x in range(len(joined))}
+        for x, y in np.argwhere(to_test).tolist():
+            sets = conditioning_sets(x, y, neighbours, order)
+            if allowed := [s for s in sets if not refusal(n, shape((x, y, *s)))]:
+                self._allowed[x][y] = allowed
+
+    def separates(self, x: int, y: int, given: Set) -> bool | None:
+        """Whether this set was chosen for the pair; None if public facts rule it out."""
+        if refusal(self.tables.n, self.tables.shape((x, y, *given))):
+            return None
+        if allowed := self._allowed.pop(x, {}):
+            self._decide(x, allowed)  # at the first question about x, for all its pairs
         return self._by.get((x, y)) == given
-
-    def prepare(self, x: int, questions: dict[int, Sequence[Set]]):
-        """Decide about all pairs of x at one order."""
-        n, shape = self.tables.n, self.tables.shape
-        allowed = {
-            y: [given for given in sets if not refusal(n, shape((x, y, *given)))]
-            for y, sets in questions.items()
-        }
-        allowed = {y: sets for y, sets in allowed.items() if sets}
-        if allowed:
-            self._decide(x, allowed)
 
     def _decide(self, x, allowed):
         """One choice of how many, then for each of them a choice of the pair and of its set."""
-        epsilon = self.price(self._asked, len(self._by))
-        self._asked += 1
+        epsilon = self.price(self._turns, len(self._by))
+        self._turns += 1
         scores = functools.cache(lambda y: self._scores(x, y, allowed[y], epsilon))
         left = list(allowed)
         count = self._choose(lambda: count_scores([scores(y).max() for y in left]), epsilon)
@@ -119,6 +126,7 @@ def count_scores(scores: Sequence[float]) -> np.ndarray:
     """For each number of scores, none to all: how far they are from having that many above 0.
 
     Its sensitivity is that of the scores: the k-th largest moves no more than the largest move.
+    Chapter 05, :prf:ref:`thm-em-scores`.
 
     Examples
     --------
@@ -138,7 +146,7 @@ def share_of_the_choices(
     -----
     That is a count for each variable at each order, G in all, and for each of the L pairs left
     itself and its set: 1 / (G + 2 L) of the remaining rho each. An only set is free, so that a run
-    keeps something back. Prices follow from released bits.
+    keeps something back. Prices follow from released bits. Chapter 05, :prf:ref:`thm-em-pc`.
     """
     unit = zcdp_rho(EVENTS[choose]("one choice", 1.0))
 
@@ -161,7 +169,8 @@ class PublishedFlips:
 
     Privacy
     -------
-    None proved: the true distance has sensitivity 1, what greed finds need not. Chapter 05.
+    None proved: the true distance has sensitivity 1, what greed finds need not. Chapter 05,
+    :prf:ref:`thm-em-greedy`.
 
     Notes
     -----
@@ -219,26 +228,16 @@ def em_pc(
     margin: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
-    published: bool = False,
 ) -> Release:
     """EM-PC: the PC algorithm whose edges are deleted by the exponential mechanism.
 
     Parameters
     ----------
-    data : Dataset
-    epsilon, delta : float
-        The guarantee of the whole run. With ``published=True``, every choice costs half of epsilon,
-        and delta is that of the reading afterwards.
-    statistic : Statistic, optional
-        ``KendallZ()`` unless given; ``PublishedFlips()`` for the published version.
+    data, epsilon, delta, rng, secure, statistic, margin, max_order, knowledge
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     choose : callable
-        The mechanism of each choice: :func:`dpcgd.privacy.mechanisms.exponential` or
-        :func:`dpcgd.privacy.mechanisms.permute_and_flip`.
-    published : bool
-        Run the published version instead: greedy distances of a G-test, the best set told without
-        noise, an odometer.
-    rng, secure, margin, max_order, knowledge
-        As for :func:`dpcgd.priv_pc`.
+        The mechanism of each choice: :func:`~dpcgd.privacy.mechanisms.exponential` or
+        :func:`~dpcgd.privacy.mechanisms.permute_and_flip`.
 
     Returns
     -------
@@ -247,16 +246,18 @@ def em_pc(
     Raises
     ------
     ValueError
-        If the budget, the noise source, `choose` or the margin is unusable; nothing has run then.
+        If `choose` is another mechanism, and as :func:`~dpcgd.constraint.priv_pc.priv_pc`; nothing
+        has run then.
 
     Privacy
     -------
-    (epsilon, delta)-differentially private for replace-one neighbours. Chapter 05. None with
-    ``published=True``.
+    (epsilon, delta)-differentially private for replace-one neighbours. Chapter 05,
+    :prf:ref:`thm-em-pc`.
 
     Notes
     -----
-    Xu, Yuan and Wu (2017), as Wang, Pang and Song (2020) compare with it.
+    Xu, Yuan and Wu (2017), as Wang, Pang and Song (2020) compare with it. Without noise it removes
+    the edges that PC-stable removes, where no score is 0: :prf:ref:`thm-em-limit`.
 
     Examples
     --------
@@ -266,16 +267,62 @@ def em_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    started = time.perf_counter()
+    _check_choice(choose)
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, "margin": margin, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    price = share_of_the_choices(run.account, choose, data.d, max_order)
+    oracle = ExponentialOracle(
+        Tables(data), statistic or KendallZ(), price, choose, margin, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, **settings)
+
+
+def published_em_pc(
+    data: Dataset,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator,
+    statistic: Statistic | None = None,
+    choose: Choice = exponential,
+    max_order: int = 3,
+    knowledge: Knowledge | None = None,
+) -> Release:
+    """EM-PC as published: greedy distances of a G-test, the best set told without noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        Every choice costs half of it.
+    delta : float
+        Of the odometer's reading afterwards.
+    statistic : Statistic, optional
+        ``PublishedFlips()`` unless given.
+    data, rng, choose, max_order, knowledge
+        As for :func:`em_pc`.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapter 05.
+    """
+    _check_choice(choose)
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, **settings}
+    account = Odometer.for_budget
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
+    statistic = statistic or PublishedFlips()
+    oracle = PublishedOracle(
+        Tables(data), statistic, lambda *_: epsilon / 2, choose, 0.0, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, **settings)
+
+
+def _check_choice(choose):
     if choose not in EVENTS:
         raise ValueError("choose must be dpcgd.privacy.mechanisms.exponential or permute_and_flip")
-    check_margin(margin)
-    account, noise = open_run(data, epsilon, delta, rng, secure, published)
-    if published:
-        kind, statistic, margin = PublishedOracle, statistic or PublishedFlips(), 0.0
-        price = lambda asked, separated: epsilon / 2  # noqa: E731
-    else:
-        kind, statistic = ExponentialOracle, statistic or KendallZ()
-        price = share_of_the_choices(account, choose, data.d, max_order)
-    oracle = kind(Tables(data), statistic, price, choose, margin, account, noise)
-    return release_of(oracle, data, max_order, knowledge, started, secure)

@@ -1,7 +1,7 @@
 """Plain PC, and PC with Laplace noise on every test."""
 
 import math
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,37 +9,37 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import search
+from dpcgd.graphs.pc_search import Oracle, search
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.budget import Spent
-from dpcgd.privacy.ledger import Ledger
-from dpcgd.privacy.mechanisms import (
-    Account,
-    laplace,
-)
+from dpcgd.privacy.account import Account
+from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import Run, open_run, run_without_privacy
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
 __all__ = ["LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
 
-MOST_TESTS = 1e50
-"""A budget split over more tests would leave each of them next to nothing."""
-
 
 @dataclass
 class PlainOracle:
-    """Asks the data directly. Not private."""
+    """Asks the data directly. Not private.
+
+    Parameters
+    ----------
+    tables : Tables
+    statistic : Statistic
+    """
 
     tables: Tables
     statistic: Statistic
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Is the statistic below its critical value? A refused test separates nothing."""
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+        """Whether the statistic is below its critical value; None if the test is refused."""
         tested = (x, y, *given)
         if refusal(self.tables.n, self.tables.shape(tested)):
-            return False
+            return None
         return self.statistic.value(self.tables.counts(tested)) < self.statistic.critical
 
 
@@ -55,6 +55,8 @@ class LaplaceOracle:
     margin : float
         The threshold is the statistic's critical value plus this many noise scales.
     account, noise
+    label : str
+        Of the tests' row in the ledger.
     """
 
     tables: Tables
@@ -63,13 +65,14 @@ class LaplaceOracle:
     margin: float
     account: Account
     noise: Noise
+    label: str = ""
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Is the noisy statistic below the threshold?"""
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+        """Whether the noisy statistic is below the threshold; None if the test is refused."""
         tested = (x, y, *given)
         levels = self.tables.shape(tested)
         if refusal(self.tables.n, levels):
-            return False
+            return None
         sensitivity = self.statistic.sensitivity(self.tables.n, levels)
         noisy = laplace(
             lambda: self.statistic.value(self.tables.counts(tested)),
@@ -77,6 +80,7 @@ class LaplaceOracle:
             epsilon=self.epsilon,
             account=self.account,
             noise=self.noise,
+            label=self.label,
         )
         return self._is_below(noisy, sensitivity)
 
@@ -118,11 +122,11 @@ def pc(
     Alarm -> JohnCalls
     Alarm -> MaryCalls
     """
-    started = time.perf_counter()
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    run = run_without_privacy(data, statistic=statistic, **settings)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
-    nothing = Ledger((), Spent(math.inf, 1.0), None, "no privacy")
-    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge, majority=True)
-    return _release(found, nothing, "none", started)
+    found = search(oracle, data.variables, majority=True, **settings)
+    return Release(**vars(found), **run.receipt())
 
 
 def laplace_pc(
@@ -170,49 +174,34 @@ def laplace_pc(
 
     Privacy
     -------
-    (epsilon, delta)-differentially private for replace-one neighbours. Chapters 02 and 03.
+    (epsilon, delta)-differentially private for replace-one neighbours: Laplace mechanisms through a
+    zCDP filter. Chapter 02, :prf:ref:`thm-laplace` and :prf:ref:`thm-filter`.
     """
-    started = time.perf_counter()
-    check_margin(margin)
-    account, noise = open_run(data, epsilon, delta, rng, secure)
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    run = open_run(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        rng=rng,
+        secure=secure,
+        statistic=statistic,
+        margin=margin,
+        planned_tests=planned_tests,
+        **settings,
+    )
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
-    if not 1 <= tests <= MOST_TESTS:
-        raise ValueError(
-            f"planned_tests must be at least 1 and at most {MOST_TESTS:g}, not {tests}"
-        )
     oracle = LaplaceOracle(
         Tables(data),
         statistic or KendallZ(),
-        epsilon=math.sqrt(2 * account.rho / tests) * (1 - 1e-9),  # room for rounding
+        epsilon=math.sqrt(2 * run.account.rho / tests) * (1 - ROOM),
         margin=margin,
-        account=account,
-        noise=noise,
+        account=run.account,
+        noise=run.noise,
     )
-    return release_of(oracle, data, max_order, knowledge, started, secure)
+    return released_by(oracle, run, data.variables, **settings)
 
 
-def check_margin(margin: float):
-    """Refuse what is no number of noise scales."""
-    if not math.isfinite(margin):
-        raise ValueError(f"margin must be a finite number of noise scales, not {margin!r}")
-
-
-def release_of(oracle, data, max_order, knowledge, started, secure=False) -> Release:
-    """Search with an oracle that pays; as good as its account and its statistic's sensitivity."""
-    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    proved = oracle.statistic.proved and oracle.account.proved
-    guarantee = "proved" if proved else "claimed, not proved"
-    return _release(found, oracle.account.ledger, guarantee, started, secure)
-
-
-def _release(found, ledger, guarantee, started, secure=False) -> Release:
-    seconds = None if secure else time.perf_counter() - started
-    return Release(
-        graph=found.graph,
-        ledger=ledger,
-        guarantee=guarantee,
-        separating_sets=found.separating_sets,
-        tests=found.tests,
-        stopped_early=found.stopped_early,
-        seconds=seconds,
-    )
+def released_by(oracle: Oracle, run: Run, variables: Sequence[str], **settings) -> Release:
+    """What a private search finds, with the receipt of its run."""
+    found = search(oracle, variables, **settings)
+    return Release(**vars(found), **run.receipt())

@@ -1,7 +1,6 @@
 """SVT-PC and Priv-PC: the PC algorithm over above-threshold, with and without an examination."""
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -9,19 +8,20 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from dpcgd.constraint.laplace_pc import check_margin, release_of
+from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
+from dpcgd.privacy.account import Account
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
-    Account,
     before_amplification,
     laplace,
 )
 from dpcgd.privacy.noise import Noise
+from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, normal_tail, refusal
@@ -35,6 +35,8 @@ __all__ = [
     "hits_of_the_rest",
     "optimal_rate",
     "priv_pc",
+    "published_priv_pc",
+    "published_svt_pc",
     "share_of_the_rest",
     "svt_pc",
 ]
@@ -84,11 +86,11 @@ class ThresholdOracle:
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Does the pair pass the sieve, and what comes after it?"""
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+        """Whether the pair passes the sieve and what follows it; None if the test is refused."""
         tested = (x, y, *given)
         if refusal(self._sampled, self.tables.shape(tested)):
-            return False
+            return None
         if self._sieve is None:
             self._renew()
         if not self._passes_sieve(tested):
@@ -147,10 +149,10 @@ class SieveOracle(ThresholdOracle):
         return noisy >= 0
 
 
-Price = Callable[[int], Round]
+RoundPrice = Callable[[int], Round]
 
 
-def hits_of_the_rest(account: Filter, pairs: int) -> Price:
+def hits_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
     """Price each sieve without examination so that the budget lasts as long as there are pairs.
 
     Notes
@@ -166,7 +168,7 @@ def hits_of_the_rest(account: Filter, pairs: int) -> Price:
     return price
 
 
-def share_of_the_rest(account: Filter, pairs: int) -> Price:
+def share_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
     """Price each round so that the budget lasts as long as there are pairs left.
 
     Notes
@@ -225,18 +227,16 @@ def svt_pc(
     secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
-    rate: float | None = None,
+    rate: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
-    published: bool = False,
 ) -> Release:
     """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, margin, rate, max_order, knowledge, published
-        As for :func:`priv_pc`; the published version looks at all records too unless told
-        otherwise.
+    data, epsilon, delta, rng, secure, statistic, margin, rate, max_order, knowledge
+        As for :func:`priv_pc`.
 
     Returns
     -------
@@ -249,8 +249,8 @@ def svt_pc(
 
     Privacy
     -------
-    (epsilon, delta)-differentially private for replace-one neighbours, as :func:`priv_pc`. None
-    with ``published=True``.
+    (epsilon, delta)-differentially private for replace-one neighbours, as :func:`priv_pc` but
+    without examinations. Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-filter`.
 
     Notes
     -----
@@ -264,17 +264,14 @@ def svt_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    started = time.perf_counter()
-    check_margin(margin)
-    account, noise = open_run(data, epsilon, delta, rng, secure, published)
-    if published:
-        settings = _as_published(statistic, 0.0, Round(epsilon, 0.0))
-    else:
-        price = hits_of_the_rest(account, math.comb(data.d, 2))
-        settings = _as_proved(statistic, margin, price)
-    rate = _checked(rate, 1.0)
-    oracle = ThresholdOracle(Tables(data), *settings, rate=rate, account=account, noise=noise)
-    return release_of(oracle, data, max_order, knowledge, started, secure)
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    price = hits_of_the_rest(run.account, math.comb(data.d, 2))
+    oracle = ThresholdOracle(
+        Tables(data), statistic or KendallZ(), price, margin, 0.0, rate, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, **settings)
 
 
 def priv_pc(
@@ -286,10 +283,9 @@ def priv_pc(
     secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
-    rate: float | None = None,
+    rate: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
-    published: bool = False,
 ) -> Release:
     """Priv-PC: the PC algorithm over sieve-and-examine.
 
@@ -297,34 +293,29 @@ def priv_pc(
     ----------
     data : Dataset
     epsilon, delta : float
-        The guarantee of the whole run. With ``published=True``, epsilon is that of one round of
-        sieve and examination, and delta that of the reading afterwards, as in the paper.
+        The guarantee of the whole run.
     rng : numpy.random.Generator
         Seeded noise, for experiments.
     secure : bool
         Floating-point-safe noise without a seed, for real releases.
     statistic : Statistic, optional
-        ``KendallZ()`` unless given; ``PublishedKendallP()`` for the published version.
+        ``KendallZ()`` unless given.
     margin : float
-        Noise scales between the statistic's critical value and the thresholds; 0 in the published
-        version.
-    rate : float, optional
-        Fraction of the records that a sieve looks at: all of them unless given, the optimal
-        ones in the published version.
+        Noise scales between the statistic's critical value and the thresholds.
+    rate : float
+        Fraction of the records that a sieve looks at.
     max_order, knowledge
-        See :func:`pc`.
-    published : bool
-        Run the paper's version instead: p-values, its sensitivity, its thresholds, its odometer.
+        See :func:`~dpcgd.constraint.laplace_pc.pc`.
 
     Returns
     -------
     Release
-        Its guarantee is "proved", or "claimed, not proved" for the published version.
+        Its guarantee is "proved", or "claimed, not proved" for a statistic without a proof.
 
     Raises
     ------
     ValueError
-        If the budget, the noise source, the margin or the rate is unusable; nothing has run then.
+        If the data, the budget, the noise source or a setting is unusable; nothing has run then.
 
     Warns
     -----
@@ -334,8 +325,8 @@ def priv_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: sensitivity of Kendall's z,
-    above-threshold, Laplace and the zCDP filter, proved in chapters 02 to 04. None with
-    ``published=True``.
+    above-threshold, Laplace and the zCDP filter, proved in chapters 02 to 04,
+    :prf:ref:`thm-priv-pc`.
 
     Notes
     -----
@@ -349,36 +340,114 @@ def priv_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    started = time.perf_counter()
-    check_margin(margin)
-    account, noise = open_run(data, epsilon, delta, rng, secure, published)
-    if published:
-        half = epsilon / 2
-        settings = _as_published(statistic, PUBLISHED_TWEAK, Round(half, half))
-        rate = _checked(rate, optimal_rate(half))
-    else:
-        price = share_of_the_rest(account, math.comb(data.d, 2))
-        settings = _as_proved(statistic, margin, price)
-        rate = _checked(rate, 1.0)
-    oracle = SieveOracle(Tables(data), *settings, rate=rate, account=account, noise=noise)
-    return release_of(oracle, data, max_order, knowledge, started, secure)
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    price = share_of_the_rest(run.account, math.comb(data.d, 2))
+    oracle = SieveOracle(
+        Tables(data), statistic or KendallZ(), price, margin, 0.0, rate, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, **settings)
 
 
-def _as_proved(statistic, margin, price):
-    """Statistic, price, margin and tweak of a run with a guarantee."""
-    return statistic or KendallZ(), price, margin, 0.0
+def published_svt_pc(
+    data: Dataset,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator,
+    statistic: Statistic | None = None,
+    rate: float = 1.0,
+    max_order: int = 3,
+    knowledge: Knowledge | None = None,
+) -> Release:
+    """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of one round.
+    data, delta, rng, statistic, rate, max_order, knowledge
+        As for :func:`published_priv_pc`.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapters 03 and 04.
+    """
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, "rate": rate, **settings}
+    account = Odometer.for_budget
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
+    each = Round(epsilon, 0.0)
+    statistic = statistic or PublishedKendallP()
+    oracle = ThresholdOracle(
+        Tables(data), statistic, lambda _: each, 0.0, 0.0, rate, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, **settings)
 
 
-def _as_published(statistic, tweak, each):
-    """The same of a run as the paper has it: every round costs the same."""
-    return statistic or PublishedKendallP(), lambda separated: each, 0.0, tweak
+def published_priv_pc(
+    data: Dataset,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator,
+    statistic: Statistic | None = None,
+    rate: float | None = None,
+    max_order: int = 3,
+    knowledge: Knowledge | None = None,
+) -> Release:
+    """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
 
+    Parameters
+    ----------
+    data : Dataset
+    epsilon : float
+        Of one round of sieve and examination.
+    delta : float
+        Of the reading afterwards.
+    rng : numpy.random.Generator
+    statistic : Statistic, optional
+        ``PublishedKendallP()`` unless given.
+    rate : float, optional
+        Fraction of the records that a sieve looks at; by :func:`optimal_rate` unless given.
+    max_order, knowledge
+        See :func:`~dpcgd.constraint.laplace_pc.pc`.
 
-def _checked(rate, usual) -> float:
-    rate = usual if rate is None else rate
-    if not 0 < rate <= 1:
-        raise ValueError(f"rate must be above 0 and at most 1, not {rate}")
-    return rate
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Raises
+    ------
+    ValueError
+        As :func:`priv_pc`.
+
+    Privacy
+    -------
+    None proved: the sensitivity is too small and the reading is no guarantee, chapters 03 and 04.
+
+    Notes
+    -----
+    Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
+    """
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"statistic": statistic, "rate": rate, **settings}
+    account = Odometer.for_budget
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
+    half = Round(epsilon / 2, epsilon / 2)
+    statistic, tweak = statistic or PublishedKendallP(), PUBLISHED_TWEAK
+    rate = optimal_rate(half.sieve) if rate is None else rate
+    oracle = SieveOracle(
+        Tables(data), statistic, lambda _: half, 0.0, tweak, rate, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, **settings)
 
 
 def optimal_rate(epsilon: float) -> float:

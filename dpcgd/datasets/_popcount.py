@@ -1,6 +1,6 @@
 """The hot loop of the package, compiled: popcounts of intersected bit columns.
 
-Kept apart from :mod:`dpcgd.tables` because importing numba takes longer than all the rest.
+Kept apart: numba compiles it.
 """
 
 import numpy as np

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import networkx as nx
 import numpy as np
 
+from dpcgd.datasets.arguments import check_generator, check_whole
 from dpcgd.datasets.dataset import Dataset
 
 __all__ = ["Network"]
@@ -42,14 +43,19 @@ class Network:
     def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
         """Draw n independent records, parents before children.
 
+        Raises
+        ------
+        ValueError
+            If n is no whole number of 1 or more, or rng no Generator.
+
         Examples
         --------
         >>> from dpcgd import load
         >>> load("asia", n=5, rng=np.random.default_rng(0)).codes.shape
         (5, 8)
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, not {n}")
+        check_whole("n", n, 1)
+        check_generator(rng)
         column = {variable: j for j, variable in enumerate(self.levels)}
         size = max(len(of) for of in self.levels.values())
         codes = np.zeros((n, len(column)), np.min_scalar_type(size - 1), order="F")

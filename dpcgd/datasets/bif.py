@@ -7,6 +7,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
+from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.dataset import check_levels
 
@@ -31,8 +32,8 @@ def from_bif(path) -> Network:
     Raises
     ------
     ValueError
-        If the file is cut short, a table does not fit its variables, or a row of probabilities does
-        not sum to 1.
+        If there is no such file, it is compressed or cut short, a table does not fit its variables,
+        or a row of probabilities does not sum to 1.
 
     Notes
     -----
@@ -56,6 +57,7 @@ class _BifReader:
     TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|("[^"]*"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+)', re.DOTALL)
 
     def __init__(self, path):
+        check_file(path, "path must be the path of a file; give it as text")
         self.path = os.fspath(path)
         self.at = 0
         try:

@@ -7,13 +7,14 @@ import math
 import networkx as nx
 import numpy as np
 
+from dpcgd.datasets.arguments import check_generator, check_whole, is_whole
 from dpcgd.datasets.data_files import data_folder
 from dpcgd.datasets.measurements import Measurements
 
 __all__ = ["PAIRS", "load_pair", "pair_weights", "synthetic_pair"]
 
 PAIRS = tuple(range(1, 100))
-"""Numbers of the pairs, as in the cdt package: 51 to 99 differ from the official numbers."""
+"""Numbers of the pairs, as in the cdt package; 51 to 99 differ from the official numbers."""
 
 
 def _rows(name: str) -> dict[int, dict[str, float]]:
@@ -58,7 +59,7 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
     Raises
     ------
     ValueError
-        If there is no such pair.
+        If there is no such pair, or rng is no Generator.
 
     Examples
     --------
@@ -66,8 +67,10 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
     >>> pair, pair.ranges["x"]
     (Measurements('pair 1', n=349, d=2), (0.0, 3000.0))
     """
-    if number not in PAIRS:
+    if not is_whole(number) or number not in PAIRS:
         raise ValueError(f"no pair has the number {number!r}; take one from 1 to {PAIRS[-1]}")
+    if rng is not None:
+        check_generator(rng)
     with gzip.open(data_folder() / "pairs" / "records.txt.gz", "rt") as file:
         lines = file.readlines()[2 * number - 2 : 2 * number]
     values = np.array([line.split() for line in lines], float).T
@@ -102,7 +105,7 @@ def synthetic_pair(
     Raises
     ------
     ValueError
-        If a parameter is out of range.
+        If a parameter is out of range, n is no whole number, or rng no Generator.
 
     Notes
     -----
@@ -114,8 +117,8 @@ def synthetic_pair(
     >>> list(pair.truth.edges)
     [('x', 'y')]
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1, not {n}")
+    check_whole("n", n, 1)
+    check_generator(rng)
     if not 0 < noise <= 0.5:
         raise ValueError(f"noise must lie above 0 and be at most 0.5, not {noise}")
     if not 0 < lipschitz < math.inf:

@@ -10,7 +10,7 @@ from dpcgd.datasets.dataset import Dataset
 
 __all__ = ["Tables"]
 
-MOST_CELLS = 1 << 18
+MOST_KEPT_CELLS = 1 << 18
 """Counts kept for tables that are asked for again: by other tests of the same variables."""
 
 
@@ -81,7 +81,7 @@ class Tables:
         flat = count_cells(
             self._bits, self._planes, self._first[at], self._width[at], np.array(shape, np.int64)
         )
-        if self._cells + len(flat) > MOST_CELLS:
+        if self._cells + len(flat) > MOST_KEPT_CELLS:
             self.forget()
         table = self._known[tuple(at)] = flat.reshape(shape)
         table.flags.writeable = False

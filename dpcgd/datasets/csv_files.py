@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from dpcgd.datasets.dataset import Dataset, check_levels, check_once
+from dpcgd.datasets.arguments import check_file, check_once
+from dpcgd.datasets.columns import check_columns, encode
+from dpcgd.datasets.dataset import Dataset, check_levels
 
 __all__ = ["read_csv"]
 
@@ -37,8 +39,9 @@ def read_csv(path, schema, *, ignore: Iterable[str] = (), name: str | None = Non
     Raises
     ------
     ValueError
-        If the header has a name twice, the schema and the header do not name the same columns, or a
-        value is missing or outside its variable's levels. Nothing is returned then.
+        If the file or the schema cannot be read, the header has a name twice, the schema, `ignore`
+        and the header do not name the same columns, or a value is missing or outside its variable's
+        levels. Nothing is returned then.
 
     Notes
     -----
@@ -53,31 +56,56 @@ def read_csv(path, schema, *, ignore: Iterable[str] = (), name: str | None = Non
     >>> data.codes.tolist()
     [[0, 1], [0, 0]]
     """
+    check_file(path, "path must be the path of a file; for a DataFrame use Dataset.from_pandas")
     levels = check_levels(_read_schema(schema))
     try:
-        _check_header(path, levels, set(ignore))
+        _check_header(path, levels, ignore)
         frame = pd.read_csv(
-            path, dtype=str, keep_default_na=False, usecols=list(levels), encoding="utf-8-sig"
+            path,
+            dtype=str,
+            keep_default_na=False,
+            usecols=list(levels),
+            encoding="utf-8-sig",
+            compression=None,
         )
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except csv.Error as error:  # what is between quotes has no end
+        raise ValueError(f"{path}: {error}; close every quotation mark") from None
     except pd.errors.ParserError as error:
         raise ValueError(f"{path}: {error}; give every row as many values as the header") from None
     if frame.empty:
         raise ValueError(f"{path} has a header but no record; give at least one")
-    codes = np.column_stack([_encode(path, frame[name], of) for name, of in levels.items()])
+    codes = np.column_stack([encode(path, frame[name], of) for name, of in levels.items()])
     return Dataset(codes, levels, name=name or os.path.splitext(os.path.basename(path))[0])
 
 
 def _read_schema(schema):
     if isinstance(schema, Mapping):
         return schema
-    with open(schema, encoding="utf-8") as file:
-        return json.load(file, object_pairs_hook=_named_once)
+    check_file(
+        schema,
+        "schema must be a mapping or the path of a JSON file; "
+        "map each variable's name to the list of its levels",
+    )
+    try:
+        with open(schema, encoding="utf-8-sig") as file:
+            found = json.load(file, object_pairs_hook=_named_once)
+    except UnicodeDecodeError:
+        raise ValueError(f"{schema} is not UTF-8 text; save it as UTF-8") from None
+    except json.JSONDecodeError as error:
+        where = f"{schema}, line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{where}: {error.msg}; correct the JSON there") from None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{schema} holds no mapping; map each variable's name to the list of its levels, "
+            'as in {"smoke": ["no", "yes"]}'
+        )
+    return found
 
 
 def _named_once(pairs):
-    check_once([name for name, _ in pairs], "the schema names variable {!r} twice; name it once")
+    check_once([name for name, _ in pairs], "the schema names variable", "name it once")
     return dict(pairs)
 
 
@@ -85,22 +113,9 @@ def _check_header(path, levels, ignore):
     with open(path, encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
         header = next(rows, [])
+        _check_first_line(path, header, levels)
+        check_columns(path, header, levels, ignore)
         ragged = next((row for row in rows if row and len(row) != len(header)), None)
-    if not header:
-        raise ValueError(f"{path} is empty; give a header and at least one record")
-    check_once(header, f"{path} names column {{!r}} twice; rename one of the two")
-    unknown = [name for name in header if name not in levels and name not in ignore]
-    if unknown:
-        raise ValueError(
-            f"the schema misses column {unknown[0]!r} of {path}; "
-            f"add its levels, or pass ignore=[{unknown[0]!r}]"
-        )
-    absent = [name for name in levels if name not in header]
-    if absent:
-        raise ValueError(
-            f"{path} has no column {absent[0]!r}, which the schema lists; "
-            "add the column or take it out of the schema"
-        )
     if ragged is not None:
         raise ValueError(
             f"{path}: a row has {len(ragged)} values for {len(header)} columns; "
@@ -108,19 +123,15 @@ def _check_header(path, levels, ignore):
         )
 
 
-def _encode(path, column, levels) -> np.ndarray:
-    codes = pd.Index(levels).get_indexer(column)
-    if codes.min() >= 0:
-        return codes
-    row = int(np.argmin(codes))
-    value = column.iloc[row]
-    where = f"{path}, record {row + 1}, column {column.name!r}"
-    if value == "":
+def _check_first_line(path, header, levels):
+    """Look for another separator and for values where the names should be."""
+    if not header:
+        raise ValueError(f"{path} is empty; give a header and at least one record")
+    for mark, called in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            raise ValueError(f"{path} has {called} between its columns; save it with commas")
+    values = {level for of in levels.values() for level in of}
+    if values.issuperset(header) and not set(header) & set(levels):
         raise ValueError(
-            f"{where}: the value is missing; drop or impute such records first, or list '' as a "
-            "level if 'not known' is an answer"
+            f"{path} has values in its first line; put a header with the columns' names above it"
         )
-    raise ValueError(
-        f"{where}: {value!r} is not among the levels {', '.join(levels)}; "
-        "correct the value or add the level to the schema"
-    )

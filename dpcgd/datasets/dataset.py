@@ -6,6 +6,10 @@ from types import MappingProxyType
 
 import networkx as nx
 import numpy as np
+import pandas as pd
+
+from dpcgd.datasets.arguments import check_array, check_name, check_once
+from dpcgd.datasets.columns import FRAME, as_text, check_frame, encode
 
 __all__ = ["Dataset"]
 
@@ -30,7 +34,8 @@ class Dataset:
     ------
     ValueError
         If there is no record, fewer than two variables, a code that is not an integer or is outside
-        its variable's levels, or a true graph over other variables.
+        its variable's levels, a DataFrame instead of an array, or a true graph that is cyclic or
+        over other variables.
 
     Notes
     -----
@@ -52,14 +57,52 @@ class Dataset:
     def __post_init__(self):
         levels = check_levels(self.levels)
         codes = _check_codes(self.codes, levels)
-        if self.truth is not None and set(self.truth) != set(levels):
-            odd = sorted(map(str, set(self.truth) ^ set(levels)))
-            raise ValueError(
-                f"the true graph and the levels must name the same variables; "
-                f"only one of them has {', '.join(odd)}"
-            )
+        check_truth(self.truth, levels, "levels")
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "codes", codes)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame,
+        levels: Mapping[str, Sequence[str]],
+        *,
+        ignore: Iterable[str] = (),
+        truth: nx.DiGraph | None = None,
+        name: str = "data",
+    ) -> "Dataset":
+        """Take the columns of a DataFrame by name and compare their values with the levels as text.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The whole number 1 is the level ``"1"`` and True the level ``"True"``. A missing value
+            is the level ``""``, if that is listed.
+        levels : mapping of str to sequence of str
+            As for the class; its order is the order of the variables.
+        ignore : iterable of str
+            Columns to leave out, such as record numbers.
+        truth : networkx.DiGraph, optional
+        name : str, optional
+
+        Raises
+        ------
+        ValueError
+            If the levels, `ignore` and the frame do not name the same columns, or a value is
+            missing or outside its variable's levels.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"cough": [True, False], "id": [7, 8], "smoke": [0, 1]})
+        >>> levels = {"smoke": ("0", "1"), "cough": ("False", "True")}
+        >>> Dataset.from_pandas(frame, levels, ignore=["id"]).codes.tolist()
+        [[0, 1], [1, 0]]
+        """
+        levels = check_levels(levels)
+        check_frame(frame, levels, ignore)
+        columns = [encode(FRAME, as_text(frame[name]), of) for name, of in levels.items()]
+        return cls(np.column_stack(columns), levels, truth, name)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -95,7 +138,8 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]
     Raises
     ------
     ValueError
-        If there are fewer than two variables, a variable has no level, or a level comes twice.
+        If there are fewer than two variables, a name is no text, a variable has no level, or a
+        level comes twice, is missing, nested or has blanks at its ends.
     """
     if not isinstance(levels, Mapping):
         raise ValueError(
@@ -103,32 +147,62 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]
         )
     if len(levels) < 2:
         raise ValueError(f"a causal graph needs at least two variables, this has {len(levels)}")
-    names = [str(name) for name in levels]
-    check_once(names, "the levels name variable {!r} twice; name each variable once")
-    checked = map(_check_variable, names, levels.values())
-    return MappingProxyType(dict(zip(names, checked, strict=True)))
-
-
-def check_once(names, problem):
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(problem.format(name))
+    for name in levels:
+        check_name(name)
+    return MappingProxyType({name: _check_variable(name, of) for name, of in levels.items()})
 
 
 def _check_variable(name, levels) -> tuple[str, ...]:
-    if isinstance(levels, (str, Set)) or not isinstance(levels, Iterable):
+    if isinstance(levels, (str, bytes, Set, Mapping)) or not isinstance(levels, Iterable):
         raise ValueError(f"variable {name!r}: give its levels as a list, not {levels!r}")
-    levels = tuple(str(level) for level in levels)
+    levels = tuple(_check_level(name, level) for level in levels)
     if not levels:
         raise ValueError(f"variable {name!r} has no level; list every value it may take")
-    if len(set(levels)) < len(levels):
-        twice = next(level for level in levels if levels.count(level) > 1)
-        raise ValueError(f"variable {name!r} lists level {twice!r} twice; list each level once")
+    check_once(levels, f"variable {name!r} lists level", "list each level once")
     return levels
 
 
+def _check_level(name, level) -> str:
+    if isinstance(level, Iterable) and not isinstance(level, str):
+        raise ValueError(f"variable {name!r} has {level!r} among its levels; list them one by one")
+    if pd.isna(level):
+        raise ValueError(
+            f"variable {name!r} has the missing value {level} among its levels; take it out, or "
+            "list '' if 'not known' is an answer"
+        )
+    text = str(level)
+    if text != text.strip():
+        raise ValueError(f"variable {name!r}: level {text!r} has blanks at its ends; take them out")
+    return text
+
+
+def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str):
+    """Check that the true graph, if there is one, is acyclic and over the variables.
+
+    Raises
+    ------
+    ValueError
+        If it is not; `public` says what else names the variables.
+    """
+    if truth is None:
+        return
+    if not isinstance(truth, nx.DiGraph):
+        raise ValueError(
+            f"truth must be a networkx.DiGraph, not {type(truth).__name__}; "
+            "make one with networkx.DiGraph(arcs)"
+        )
+    odd = sorted(map(str, set(truth) ^ set(variables)))
+    if odd:
+        raise ValueError(
+            f"the true graph and the {public} must name the same variables; "
+            f"only one of them has {', '.join(odd)}"
+        )
+    if not nx.is_directed_acyclic_graph(truth):
+        raise ValueError("the true graph has a cycle; take one of its arcs out")
+
+
 def _check_codes(codes, levels) -> np.ndarray:
-    codes = np.asarray(codes)
+    codes = check_array("codes", codes, "Dataset")
     if codes.ndim != 2 or codes.shape[1] != len(levels):
         raise ValueError(
             f"codes must have one row a record and one column for each of the {len(levels)} "
@@ -138,8 +212,8 @@ def _check_codes(codes, levels) -> np.ndarray:
         raise ValueError("the data set is empty; give at least one record")
     if codes.dtype.kind not in "iu":
         raise ValueError(
-            f"codes must be integers (positions in the levels), not {codes.dtype}; "
-            "read_csv turns values into codes"
+            f"codes must be integers (positions in the levels), not {codes.dtype}; convert them "
+            "with np.array(codes, int), and values with read_csv or Dataset.from_pandas"
         )
     for column, (name, of) in zip(codes.T, levels.items(), strict=True):
         low, high = int(column.min()), int(column.max())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
+from dpcgd.datasets.arguments import check_generator, check_whole
 from dpcgd.datasets.measurements import Measurements
 
 __all__ = ["LinearSEM", "random_sem"]
@@ -87,13 +88,18 @@ class LinearSEM:
     def sample(self, n: int, *, rng: np.random.Generator) -> Measurements:
         """Draw n independent records; the ranges follow from the model, as metadata would.
 
+        Raises
+        ------
+        ValueError
+            If n is no whole number of 1 or more, or rng no Generator.
+
         Examples
         --------
         >>> random_sem(5, 4, rng=np.random.default_rng(0)).sample(10, rng=np.random.default_rng(1))
         Measurements('linear SEM', n=10, d=5)
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, not {n}")
+        check_whole("n", n, 1)
+        check_generator(rng)
         values = rng.standard_normal((n, len(self.weights))) @ self._effects
         ends = DEVIATIONS * np.sqrt(np.diag(self.covariance))
         ranges = {name: (-end, end) for name, end in zip(self.variables, ends, strict=True)}
@@ -119,15 +125,18 @@ def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:
     Raises
     ------
     ValueError
-        If so many arcs do not fit.
+        If so many arcs do not fit, d or arcs is no whole number, or rng no Generator.
 
     Examples
     --------
     >>> random_sem(10, 20, rng=np.random.default_rng(0)).graph.number_of_edges()
     20
     """
+    check_whole("d", d, 1)
+    check_whole("arcs", arcs, 0)
+    check_generator(rng)
     first, second = np.triu_indices(d, 1)
-    if not 0 <= arcs <= len(first):
+    if arcs > len(first):
         raise ValueError(f"{d} variables have at most {len(first)} arcs, not {arcs}")
     chosen = rng.choice(len(first), arcs, replace=False)
     weights = np.zeros((d, d))

@@ -1,18 +1,26 @@
 """Real-valued records with public ranges, and how coded data become such."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from types import MappingProxyType
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.arguments import check_array, check_name, check_whole
+from dpcgd.datasets.columns import check_frame
+from dpcgd.datasets.dataset import Dataset, check_truth
 
 __all__ = ["Measurements"]
 
 SHORTEST = 1e-300
 """Half of a range: values divided by it are still numbers."""
+
+NUMBERS = (Real, Decimal, type(None))
+"""What objects may be; None is a missing value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +41,8 @@ class Measurements:
     Raises
     ------
     ValueError
-        If there is no record, a value is not finite, a range is empty or its length no finite
-        number, or the shapes or the true graph do not fit.
+        If there is no record, a value is no number or not finite, a range is no pair (low, high) or
+        its length no finite number, or the shapes or the true graph do not fit.
 
     Examples
     --------
@@ -53,7 +61,7 @@ class Measurements:
 
     def __post_init__(self):
         ranges = _check_ranges(self.ranges)
-        values = np.array(self.values, float)
+        values = _numbers(check_array("values", self.values, "Measurements"))
         if values.ndim != 2 or values.shape[1] != len(ranges) or len(values) == 0:
             raise ValueError(
                 f"values must have one row a record and one column for each of the {len(ranges)} "
@@ -61,13 +69,59 @@ class Measurements:
             )
         if not np.isfinite(values).all():
             raise ValueError("a value is missing or infinite; drop or impute such records first")
-        if self.truth is not None and set(self.truth) != set(ranges):
-            raise ValueError("the true graph and the ranges must name the same variables")
+        check_truth(self.truth, ranges, "ranges")
         low, high = np.array(list(ranges.values())).T
         values = np.clip(values, low, high)
         values.flags.writeable = False
         object.__setattr__(self, "ranges", MappingProxyType(ranges))
         object.__setattr__(self, "values", values)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame,
+        ranges: Mapping[str, tuple[float, float]],
+        *,
+        ignore: Iterable[str] = (),
+        truth: nx.DiGraph | None = None,
+        name: str = "data",
+    ) -> "Measurements":
+        """Take the columns of a DataFrame by name.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+        ranges : mapping of str to (low, high)
+            As for the class; its order is the order of the variables.
+        ignore : iterable of str
+            Columns to leave out, such as record numbers.
+        truth : networkx.DiGraph, optional
+        name : str, optional
+
+        Raises
+        ------
+        ValueError
+            If the ranges, `ignore` and the frame do not name the same columns, or a column does not
+            hold numbers, none missing.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"height": [1.5], "id": [7], "age": [20]})
+        >>> ranges = {"age": (0, 80), "height": (1, 2)}
+        >>> Measurements.from_pandas(frame, ranges, ignore=["id"]).values
+        array([[20. ,  1.5]])
+        """
+        ranges = _check_ranges(ranges)
+        check_frame(frame, ranges, ignore, "ranges")
+        for column in ranges:
+            if not pd.api.types.is_numeric_dtype(frame[column]):
+                raise ValueError(
+                    f"column {column!r} of the frame holds {frame[column].dtype}, not numbers; "
+                    "convert it with pd.to_numeric"
+                )
+        values = frame[list(ranges)].to_numpy(float, na_value=np.nan)
+        return cls(values, ranges, truth, name)
 
     @classmethod
     def from_codes(cls, data: Dataset) -> "Measurements":
@@ -99,7 +153,7 @@ class Measurements:
 
     @property
     def half_widths(self) -> np.ndarray:
-        """Half of each range: one unit of :attr:`scaled`."""
+        """Half of each range, one unit of :attr:`scaled`."""
         low, high = np.array(list(self.ranges.values())).T
         return (high - low) / 2
 
@@ -112,14 +166,18 @@ class Measurements:
     def binned(self, bins: int) -> Dataset:
         """Codes of equally wide bins of the public ranges.
 
+        Raises
+        ------
+        ValueError
+            If bins is no whole number of 1 or more.
+
         Examples
         --------
         >>> data = Measurements([[20.0, 1.5], [95.0, 1.9]], {"age": (0, 80), "height": (1, 2)})
         >>> data.binned(4).codes.tolist()
         [[1, 2], [3, 3]]
         """
-        if bins < 1:
-            raise ValueError(f"bins must be at least 1, not {bins}")
+        check_whole("bins", bins, 1)
         codes = np.minimum((self.scaled + 1) / 2 * bins, bins - 1).astype(int)
         levels = {name: tuple(map(str, range(bins))) for name in self.ranges}
         return Dataset(codes, levels, self.truth, self.name)
@@ -131,11 +189,40 @@ class Measurements:
 def _check_ranges(ranges) -> dict[str, tuple[float, float]]:
     if not isinstance(ranges, Mapping) or len(ranges) < 2:
         raise ValueError("ranges must map each of at least two variables to its public (low, high)")
-    for name, (low, high) in ranges.items():
-        ends = np.isfinite(low) and np.isfinite(high) and low < high
-        if not (ends and SHORTEST <= (float(high) - float(low)) / 2 < np.inf):
-            raise ValueError(
-                f"variable {name!r}: the range {low} to {high} is empty or not finite; "
-                "give the public (low, high)"
-            )
-    return {str(name): (float(low), float(high)) for name, (low, high) in ranges.items()}
+    for name in ranges:
+        check_name(name)
+    return {name: _check_range(name, ends) for name, ends in ranges.items()}
+
+
+def _check_range(name, ends) -> tuple[float, float]:
+    ordered = isinstance(ends, Iterable) and not isinstance(ends, (Set, Mapping))
+    pair = tuple(ends) if ordered else ()
+    if len(pair) != 2 or not all(isinstance(end, Real) for end in pair):
+        raise ValueError(
+            f"variable {name!r}: a range is two numbers, not {ends!r}; give the public (low, high)"
+        )
+    low, high = pair
+    if low > high:
+        raise ValueError(
+            f"variable {name!r}: the range {low} to {high} is the wrong way round; "
+            "give the public (low, high)"
+        )
+    if not SHORTEST <= (float(high) - float(low)) / 2 < np.inf:
+        raise ValueError(
+            f"variable {name!r}: the range {low} to {high} is empty or not finite; "
+            "give the public (low, high)"
+        )
+    return float(low), float(high)
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """A copy as floats; text that looks like numbers is still text."""
+    numeric = values.dtype.kind in "biuf"
+    if values.dtype.kind == "O":
+        numeric = all(isinstance(value, NUMBERS) for value in values.flat)
+    if not numeric:
+        raise ValueError(
+            "the values must be numbers, not text or other objects; convert them first, as with "
+            "np.array(values, float)"
+        )
+    return np.array(values, float)

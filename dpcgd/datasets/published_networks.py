@@ -34,7 +34,8 @@ def load(name: str, n: int = 100_000, *, rng: np.random.Generator) -> Dataset:
     Raises
     ------
     ValueError
-        If there is no such network; the message suggests near names.
+        If there is no such network (the message suggests near names), n is no whole number of 1 or
+        more, or rng no Generator.
 
     Examples
     --------

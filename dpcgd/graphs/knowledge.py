@@ -21,6 +21,12 @@ class Knowledge:
     required : iterable of (cause, effect)
         Arcs that must be. They are never tested either.
 
+    Raises
+    ------
+    ValueError
+        If something else than a list of pairs of names is given, an arc joins a variable to itself
+        or is both forbidden and required, or the required arcs form a cycle.
+
     Examples
     --------
     >>> Knowledge(required=[("smoke", "lung")], forbidden=[("lung", "asia")]).required
@@ -32,7 +38,10 @@ class Knowledge:
 
     def __post_init__(self):
         for name in ("forbidden", "required"):
-            object.__setattr__(self, name, tuple((a, b) for a, b in getattr(self, name)))
+            object.__setattr__(self, name, _check_arcs(name, getattr(self, name)))
+        loops = [a for a, b in self.forbidden if a == b]
+        if loops:
+            raise ValueError(f"{loops[0]} -> {loops[0]} is no arc; take it out of forbidden")
         both = set(self.forbidden) & set(self.required)
         if both:
             a, b = sorted(both)[0]
@@ -53,3 +62,19 @@ class Knowledge:
                 array[at[a], at[b]] = True
         forbidden, required = arrays
         return forbidden | required.T, required
+
+
+def _check_arcs(name, arcs) -> tuple[tuple[str, str], ...]:
+    cure = f"give a list of pairs (cause, effect), as in {name}=[('smoke', 'lung')]"
+    if isinstance(arcs, (str, dict)) or not isinstance(arcs, Iterable):
+        raise ValueError(f"{name} must hold arcs, not be {arcs!r}; {cure}")
+    arcs = tuple(arcs)
+    for arc in arcs:
+        if not _is_pair(arc):
+            raise ValueError(f"{name} holds {arc!r}, which is no pair of names; {cure}")
+    return tuple((a, b) for a, b in arcs)
+
+
+def _is_pair(arc) -> bool:
+    listed = isinstance(arc, (tuple, list, np.ndarray))
+    return listed and len(arc) == 2 and all(isinstance(name, str) for name in arc)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,18 +11,29 @@ from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
 
-__all__ = ["Found", "Oracle", "search"]
+__all__ = ["Found", "Oracle", "OrderOracle", "search"]
 
 
 class Oracle(Protocol):
     """Answers the one question a search asks."""
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Are variables x and y independent given these? May raise BudgetSpent.
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+        """Are variables x and y independent given these?
 
-        An oracle that decides about several pairs at once may have a second method,
-        ``prepare(x, questions)``. The search calls it before it asks about the pairs of x at an
-        order, with the conditioning sets it will ask about for each partner y.
+        None says that public facts do not allow the test: the pair stays joined, untested. May
+        raise BudgetSpent.
+        """
+
+
+@runtime_checkable
+class OrderOracle(Protocol):
+    """An oracle that is told when an order begins, so that it may plan or decide ahead."""
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Conditioning sets have this size from now on. May raise BudgetSpent.
+
+        `joined` is symmetric and holds the pairs still joined, `to_test` those of them with x < y
+        that will be asked about, as boolean arrays. They are copies.
         """
 
 
@@ -35,6 +46,8 @@ class Found:
     graph : CPDAG
     separating_sets : dict
         For each pair of variables that the oracle separated, the set that did it.
+    untested : frozenset
+        Pairs that stay joined without a single test: their edge is known or kept, not confirmed.
     tests : int
         How often the oracle was asked.
     stopped_early : bool
@@ -43,6 +56,7 @@ class Found:
 
     graph: CPDAG
     separating_sets: dict[frozenset[str], tuple[str, ...]]
+    untested: frozenset[frozenset[str]]
     tests: int
     stopped_early: bool
 
@@ -86,7 +100,8 @@ def search(
     Notes
     -----
     Colombo and Maathuis (2014) for skeleton and majority, Meek (1995) for the rules. Two colliders
-    that demand opposite arrowheads on one edge leave it undirected: their order does not matter.
+    that demand opposite arrowheads on one edge leave it undirected: their order does not matter. An
+    oracle that is right finds the class of the true graph: chapter 01, :prf:ref:`thm-pc-oracle`.
 
     Examples
     --------
@@ -100,53 +115,68 @@ def search(
     if max_order < 0:
         raise ValueError(f"max_order must be 0 or more, not {max_order}")
     forbidden, required = (knowledge or Knowledge()).arrays(variables)
-    adjacent, separated, tests, stopped_early = _skeleton(
-        oracle, forbidden, required, max_order, majority
-    )
-    arcs = _orient(adjacent, separated, forbidden)
-    names = {
-        frozenset((variables[x], variables[y])): tuple(variables[s] for s in sets[0])
-        for (x, y), sets in separated.items()
-    }
-    return Found(CPDAG(variables, arcs), names, tests, stopped_early)
-
-
-def _skeleton(oracle, forbidden, required, max_order, majority):
-    """Remove every edge that some set of neighbours separates, smallest sets first."""
-    adjacent = ~(forbidden & forbidden.T)
-    np.fill_diagonal(adjacent, False)
-    open_to_test = np.triu(adjacent & ~required & ~required.T)
-    separated, tests = {}, 0
+    done = _Skeleton(forbidden, required)
     try:
         for order in range(max_order + 1):
-            neighbours = [np.flatnonzero(row).tolist() for row in adjacent]
-            if max(map(len, neighbours)) <= order:
+            if done.joined.sum(axis=1).max() <= order:
                 break
-            for x, y in _pairs(oracle, adjacent & open_to_test, neighbours, order):
-                for given in _conditioning_sets(x, y, neighbours, order):
-                    independent = oracle.separates(x, y, given)
-                    tests += 1
-                    if independent:
-                        adjacent[x, y] = adjacent[y, x] = False
-                        separated.setdefault((x, y), []).append(given)
-                        if not majority:
-                            break
+            done.ask(oracle, order, majority)
+        stopped_early = False
     except BudgetSpent:
-        return adjacent, separated, tests, True
-    return adjacent, separated, tests, False
+        stopped_early = True
+
+    def names(x, y):
+        return frozenset((variables[x], variables[y]))
+
+    return Found(
+        graph=CPDAG(variables, _orient(done.joined, done.separated, forbidden)),
+        separating_sets={
+            names(x, y): tuple(variables[s] for s in sets[0])
+            for (x, y), sets in done.separated.items()
+        },
+        untested=frozenset(
+            names(x, y) for x, y in np.argwhere(np.triu(done.joined & ~done.tested)).tolist()
+        ),
+        tests=done.tests,
+        stopped_early=stopped_early,
+    )
 
 
-def _pairs(oracle, to_test, neighbours, order) -> Iterator[tuple[int, int]]:
-    """The pairs to ask about, after an oracle that wants to has looked at those of one variable."""
-    prepare = getattr(oracle, "prepare", None)
-    for x, row in enumerate(to_test):
-        partners = np.flatnonzero(row).tolist()
-        if prepare and partners:
-            prepare(x, {y: list(_conditioning_sets(x, y, neighbours, order)) for y in partners})
-        yield from ((x, y) for y in partners)
+class _Skeleton:
+    """What is known so far, and how an order of tests adds to it."""
+
+    def __init__(self, forbidden, required):
+        self.joined = ~(forbidden & forbidden.T)
+        np.fill_diagonal(self.joined, False)
+        self.open = np.triu(self.joined & ~required & ~required.T)
+        self.tested = np.zeros_like(self.joined)
+        self.separated: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        self.tests = 0
+
+    def ask(self, oracle, order, majority):
+        """Remove every edge that some set of this size separates, in an order of its own."""
+        neighbours = neighbours_of(self.joined)
+        to_test = self.joined & self.open
+        if to_test.any() and isinstance(oracle, OrderOracle):
+            oracle.begin_order(order, self.joined.copy(), to_test.copy())
+        for x, y in np.argwhere(to_test).tolist():
+            for given in conditioning_sets(x, y, neighbours, order):
+                independent = oracle.separates(x, y, given)
+                self.tests += 1
+                self.tested[x, y] |= independent is not None
+                if independent:
+                    self.joined[x, y] = self.joined[y, x] = False
+                    self.separated.setdefault((x, y), []).append(given)
+                    if not majority:
+                        break
 
 
-def _conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
+def neighbours_of(joined: np.ndarray) -> list[list[int]]:
+    """The neighbours of each variable."""
+    return [np.flatnonzero(row).tolist() for row in joined]
+
+
+def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
     """Sets of this size among the neighbours of x, then those only among the neighbours of y."""
     of_x = [v for v in neighbours[x] if v != y]
     of_y = [v for v in neighbours[y] if v != x]

@@ -21,6 +21,9 @@ class Release:
         "proved", "claimed, not proved", or "none".
     separating_sets : dict
         For each removed pair the set that separated it.
+    untested : frozenset
+        Pairs that stay joined although no test was made: knowledge, public facts or the end of the
+        budget decided. Empty for systems without tests.
     tests : int
         Tests asked for.
     stopped_early : bool
@@ -33,6 +36,18 @@ class Release:
     ledger: Ledger
     guarantee: str
     separating_sets: dict[frozenset[str], tuple[str, ...]]
+    untested: frozenset[frozenset[str]]
     tests: int
     stopped_early: bool
     seconds: float | None
+
+    def __repr__(self):
+        edges, arrows = len(self.graph.skeleton), len(self.graph.arrows)
+        spent, ended = self.ledger.spent, ", stopped early" if self.stopped_early else ""
+        never = f", {len(self.untested)} of them never tested" if self.untested else ""
+        return (
+            f"{type(self).__name__}({self.guarantee}: epsilon = {spent.epsilon:.4g} at "
+            f"delta = {spent.delta:g})\n"
+            f"  {len(self.graph.variables)} variables, {edges} edges{never}, {arrows} directed\n"
+            f"  {self.tests} tests{ended}"
+        )

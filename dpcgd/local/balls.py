@@ -16,7 +16,7 @@ MOST_KINDS = 200_000
 
 
 BLOCK = 256
-"""Inputs that are tuned at once: their counts of cells by distance take tens of megabytes."""
+"""Inputs that are tuned at once; their counts of cells by distance take tens of megabytes."""
 
 
 MOST_EXACT = 1 << 53

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 __all__ = ["Levels", "LocalMechanism", "privacy_loss"]
 
-MOST_CELLS = 4096
+MOST_CHANNEL_CELLS = 4096
 """Largest domain for which a channel is written out as a matrix."""
 
 
@@ -22,15 +22,16 @@ MOST_EPSILON = 1e9
 
 
 Levels = int | tuple[int, ...]
+"""Levels of one variable, or of each variable of a product domain."""
 
 
 class LocalMechanism(Protocol):
     """What all mechanisms here have in common."""
 
     levels: Levels
-    """Public levels: a number for one variable, a tuple of them for a product domain."""
+    """Public levels, a number for one variable, a tuple of them for a product domain."""
     epsilon: float
-    """Exact level of local privacy: the largest log-ratio of the probabilities of any report."""
+    """Exact level of local privacy, the largest log-ratio of the probabilities of any report."""
     d_privacy: float
     """The same per unit of distance between the two inputs."""
     p_max: float
@@ -169,11 +170,11 @@ def as_given(codes, levels) -> np.ndarray:
 
 def check_dense(levels):
     cells = math.prod(shape_of(levels))
-    if cells > MOST_CELLS:
+    if cells > MOST_CHANNEL_CELLS:
         raise ValueError(
             f"the channel of a domain of {cells:,} cells is too large to write out (the limit is "
-            f"{MOST_CELLS:,}); use sample, epsilon and p_max, which do not need it, fewer bins, or "
-            "a component-wise mechanism"
+            f"{MOST_CHANNEL_CELLS:,}); use sample, epsilon and p_max, which do not need it, fewer "
+            "bins, or a component-wise mechanism"
         )
 
 

@@ -16,7 +16,7 @@ from dpcgd.local.channels import (
     root_of_rising,
 )
 from dpcgd.local.moments import Moments
-from dpcgd.privacy.budget import LEAST
+from dpcgd.privacy.doubles import LEAST
 
 __all__ = ["ComponentWise"]
 
@@ -32,7 +32,7 @@ class ComponentWise:
     Privacy
     -------
     The epsilons add up, as do the d-privacy levels' largest for norm 1; chances to guess multiply.
-    All exactly. Chapter 10.
+    All exactly. Chapter 10, :prf:ref:`thm-local-composition`.
 
     Examples
     --------
@@ -60,7 +60,8 @@ class ComponentWise:
         Parameters
         ----------
         kind : class
-            :class:`RandomizedResponse`, :class:`dpcgd.local.geometric.Geometric` or
+            :class:`~dpcgd.local.randomized_response.RandomizedResponse`,
+            :class:`dpcgd.local.geometric.Geometric` or
             :class:`dpcgd.local.geometric.ClippedGeometric`.
         levels : sequence of int
         epsilon : float
@@ -97,7 +98,7 @@ class ComponentWise:
 
     @property
     def p_max(self) -> float:
-        """The product over the variables: the chance to guess the whole record."""
+        """The product over the variables, the chance to guess the whole record."""
         return math.prod(m.p_max for m in self.mechanisms)
 
     @property

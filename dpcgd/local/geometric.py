@@ -74,7 +74,8 @@ class ClippedGeometric(_OneVariable):
 
     Privacy
     -------
-    Exactly `rate` times distance, hence (levels - 1) times `rate` of local privacy. Chapter 10.
+    Exactly `rate` times distance, hence (levels - 1) times `rate` of local privacy. Chapter 10,
+    :prf:ref:`thm-local-clipped`.
 
     Notes
     -----
@@ -142,7 +143,7 @@ class UniformGeometric(_OneVariable):
 
 @dataclass(frozen=True)
 class Geometric(ThroughChannel):
-    """The bounded geometric mechanism: P[y | x] = p_max exp(-rate(x) |y - x|) inside the domain.
+    """The bounded geometric mechanism, ``p_max exp(-rate(x) |y - x|)`` inside the domain.
 
     Parameters
     ----------
@@ -162,14 +163,15 @@ class Geometric(ThroughChannel):
     Privacy
     -------
     The largest rate(x) times distance over all x and reports, exactly: :attr:`epsilon`. The level
-    of d-privacy exceeds every rate(x) where rates differ: :attr:`d_privacy`. Chapter 10.
+    of d-privacy exceeds every rate(x) where rates differ: :attr:`d_privacy`. Chapter 10,
+    :prf:ref:`thm-local-geometric`.
 
     Notes
     -----
     Binkyte et al. (2024): geometric noise, drawn anew until it is in the domain, at a fixed p_max.
     Rates, privacy and samples come from counts of cells by distance, never from a list of cells: a
-    domain of 10^11 cells takes a second. Inputs that a reflection or an exchange of equal variables
-    maps to each other share one rate.
+    domain of 10^11 cells takes a second (:prf:ref:`thm-local-counting`). Inputs that a reflection
+    or an exchange of equal variables maps to each other share one rate.
 
     Examples
     --------

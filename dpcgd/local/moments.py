@@ -83,8 +83,8 @@ class CorrelationOracle:
     -----
     The statistic is the partial covariance of x and y over its standard error, which is that of a
     mean over reports (delta method): its null is standard normal for large n, whatever the channel.
-    For normal records a partial correlation of 0 is the same as independence; binned ones are only
-    close to normal.
+    Chapter 10, :prf:ref:`thm-local-test`. For normal records a partial correlation of 0 is the same
+    as independence; binned ones are only close to normal.
 
     Examples
     --------

@@ -41,7 +41,7 @@ class RandomizedResponse:
 
     Privacy
     -------
-    epsilon-local privacy for each report, exactly. Chapter 10.
+    epsilon-local privacy for each report, exactly. Chapter 10, :prf:ref:`thm-local-krr`.
 
     Notes
     -----
@@ -88,7 +88,7 @@ class RandomizedResponse:
 
     @property
     def d_privacy(self) -> float:
-        """Epsilon: neighbouring inputs, at distance 1, differ as much as any."""
+        """Epsilon, as neighbouring inputs, at distance 1, differ as much as any."""
         return self.epsilon
 
     @property

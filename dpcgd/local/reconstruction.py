@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.local.channels import LocalMechanism, cells_of, checked_codes, shape_of
-from dpcgd.privacy.budget import LEAST
+from dpcgd.privacy.doubles import LEAST
 
 __all__ = ["CorrectedTables", "Reconstruction", "reconstruct"]
 
@@ -112,7 +112,8 @@ def reconstruct(
     -----
     Agrawal and Aggarwal (2001); the update is an EM step, so the likelihood never falls. It is
     concave in the joint distribution, and an update's largest factor bounds what is left to gain
-    (chapter 10). Component-wise mechanisms are applied one axis at a time.
+    (chapter 10, :prf:ref:`thm-local-ibu`). Component-wise mechanisms are applied one axis at a
+    time.
 
     Examples
     --------

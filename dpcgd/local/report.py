@@ -41,7 +41,8 @@ def report(
     ``mechanism.epsilon``-local privacy for everybody who reports once; m times that for m reports.
     For secure reports this holds of what is really drawn, to within
     :data:`~dpcgd.local.draws.SLACK` (for each variable of a component-wise mechanism):
-    :class:`~dpcgd.local.draws.SecureDraws`.
+    :class:`~dpcgd.local.draws.SecureDraws`. The level of each mechanism is proved in chapter 10,
+    :prf:ref:`thm-local-krr`, :prf:ref:`thm-local-geometric` and :prf:ref:`thm-local-composition`.
 
     Examples
     --------

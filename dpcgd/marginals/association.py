@@ -79,11 +79,14 @@ def association(
     -----
     With f the contrasts of the conditioning variables, the average conditional covariance
     Q = C_xy - C_xf C_ff^-1 C_fy of the contrasts is 0 under independence (with one conditioning
-    variable, or interacting ones, exactly). Its variance is E[Cov(x|s) x Cov(y|s)] / n from
-    sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11.
+    variable, or interacting ones, exactly). Its variance is ``E[Cov(x|s) x Cov(y|s)] / n`` from
+    sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11,
+    :prf:ref:`thm-average`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        design = _design(marginals, given, interacting)
+        design = marginals.worked_out(  # tests given the same variables share it
+            ("design", given, interacting), lambda: Design(marginals, given, interacting)
+        )
         to_x, to_y = design.regress(x), design.regress(y)
         pair = marginals.moment(x, y)
         q = design.average(to_x, to_y, pair.values).ravel()
@@ -116,7 +119,7 @@ class _Slope:
     deviations: np.ndarray
 
 
-class _Design:
+class Design:
     """The features of the conditioning variables: their contrasts, and products if interacting."""
 
     def __init__(self, marginals, given, interacting):
@@ -231,14 +234,6 @@ class _Design:
             + _kron(through_x, one_y)
             + of_given.T @ of_given
         )
-
-
-def _design(marginals, given, interacting) -> _Design:
-    """Kept, for tests of the same conditioning variables share it."""
-    key = "design", given, interacting
-    if key not in marginals.derived:
-        marginals.derived[key] = _Design(marginals, given, interacting)
-    return marginals.derived[key]
 
 
 def _kron(a, b) -> np.ndarray:

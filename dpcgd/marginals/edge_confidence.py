@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.datasets.arguments import check_whole
 from dpcgd.graphs.pc_search import search
-from dpcgd.marginals.table_pc import ALPHA, TableOracle, TableRelease
+from dpcgd.marginals.table_pc import TableOracle, TableRelease, check_tables
 
 __all__ = ["edge_confidence"]
 
@@ -16,9 +16,6 @@ def edge_confidence(
     *,
     runs: int = 100,
     rng: np.random.Generator,
-    alpha: float = ALPHA,
-    max_order: int = 2,
-    knowledge: Knowledge | None = None,
 ) -> dict[frozenset[str], float]:
     """How often each pair stays joined when the known noise is drawn anew on what was released.
 
@@ -28,8 +25,6 @@ def edge_confidence(
     runs : int
         At least 1.
     rng : numpy.random.Generator
-    alpha, max_order, knowledge
-        As in the run.
 
     Returns
     -------
@@ -39,11 +34,11 @@ def edge_confidence(
     Raises
     ------
     ValueError
-        If there is to be no run, or alpha is no level.
+        If the release holds no tables, or there is to be no run.
 
     Privacy
     -------
-    Post-processing of the release: no data, no budget. Chapter 11.
+    Post-processing of the release: no data, no budget. Chapter 11, :prf:ref:`thm-table-pc`.
 
     Notes
     -----
@@ -60,11 +55,12 @@ def edge_confidence(
     >>> found[frozenset("AE")]
     1.0
     """
-    if runs < 1:
-        raise ValueError(f"runs must be at least 1, not {runs}")
+    check_tables(release)
+    check_whole("runs", runs, 1)
     names, count = release.graph.variables, Counter()
+    settings = {"max_order": release.max_order, "knowledge": release.knowledge}
     for _ in range(runs):
-        oracle = TableOracle(release.marginals.redrawn(rng), alpha)
-        again = search(oracle, names, max_order=max_order, knowledge=knowledge)
+        oracle = TableOracle(release.marginals.redrawn(rng), release.alpha)
+        again = search(oracle, names, **settings)
         count.update(again.graph.skeleton)
     return {pair: count[pair] / runs for pair in release.graph.skeleton | set(count)}

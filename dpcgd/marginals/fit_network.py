@@ -7,19 +7,20 @@ from dataclasses import dataclass, field
 import networkx as nx
 import numpy as np
 
+from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.marginals.interactions import Marginals
-from dpcgd.marginals.table_pc import TableRelease
+from dpcgd.marginals.table_pc import TableRelease, check_tables
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["FittedNetwork", "fit_network"]
 
-MOST_CELLS = 100_000
+MOST_FAMILY_CELLS = 100_000
 """Of a variable with its parents."""
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedNetwork:
     """A network, and how far its probabilities may be off.
 
     Attributes
@@ -33,21 +34,18 @@ class Fitted:
     errors: Mapping[str, np.ndarray] = field(repr=False)
 
 
-def fit(
+def fit_network(
     release: TableRelease,
-    levels: Mapping[str, tuple[str, ...]],
     *,
     rng: np.random.Generator,
     dag: nx.DiGraph | None = None,
     redraws: int = 50,
-) -> Fitted:
+) -> FittedNetwork:
     """Conditional probabilities of a DAG from the released tables.
 
     Parameters
     ----------
     release : TableRelease
-    levels : mapping of str to tuple of str
-        Public, as ``data.levels``.
     rng : numpy.random.Generator
         Of the redraws that tell how far privacy noise carries.
     dag : networkx.DiGraph, optional
@@ -57,16 +55,17 @@ def fit(
 
     Returns
     -------
-    Fitted
+    FittedNetwork
 
     Raises
     ------
     ValueError
-        If a variable has too many parents for a table, or there is to be no redraw.
+        If the release holds no tables, a variable has too many parents for a table, or there is to
+        be no redraw.
 
     Privacy
     -------
-    Post-processing of the release. Chapter 11.
+    Post-processing of the release. Chapter 11, :prf:ref:`thm-table-pc`.
 
     Notes
     -----
@@ -79,25 +78,25 @@ def fit(
     >>> from dpcgd.marginals.table_pc import table_pc
     >>> data = load("cancer", rng=np.random.default_rng(0))
     >>> release = table_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> fitted = fit(release, data.levels, rng=np.random.default_rng(2))
+    >>> fitted = fit_network(release, rng=np.random.default_rng(2))
     >>> fitted.network.tables["Smoker"].round(2), bool(fitted.errors["Smoker"].max() < 0.01)
     (array([0.3, 0.7]), True)
     """
-    if redraws < 1:
-        raise ValueError(f"redraws must be at least 1, for errors to be told, not {redraws}")
+    check_tables(release)
+    check_whole("redraws", redraws, 1)
     names = list(release.graph.variables)
     dag = consistent_extension(release.graph) if dag is None else dag
     parents = {v: tuple(sorted(dag.predecessors(v), key=names.index)) for v in names}
     families = {v: tuple(names.index(u) for u in (*parents[v], v)) for v in names}
     for v, family in families.items():
-        if (cells := math.prod(release.marginals.levels[u] for u in family)) > MOST_CELLS:
+        if (cells := math.prod(release.marginals.levels[u] for u in family)) > MOST_FAMILY_CELLS:
             raise ValueError(
                 f"{v} with its parents has {cells:,} cells; give a dag with fewer parents for it"
             )
     drawn = [release.marginals.redrawn(rng) for _ in range(redraws)]
     tables = {v: _conditional(release.marginals, family) for v, family in families.items()}
     errors = {v: _error(release.marginals, drawn, families[v], tables[v]) for v in names}
-    return Fitted(Network("fitted", dict(levels), parents, tables), errors)
+    return FittedNetwork(Network("fitted", dict(release.levels), parents, tables), errors)
 
 
 def _conditional(marginals: Marginals, family) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Hill climbing over DAGs, by a score for which released pairs are enough."""
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.marginals.interactions import Marginals
+from dpcgd.marginals.table_pc import TableRelease, check_tables
 
 __all__ = ["PairScore", "climb"]
 
@@ -73,14 +73,12 @@ def _covariance(marginals, x, y) -> np.ndarray:
     return marginals.moment(x, y).values - means
 
 
-def climb(marginals: Marginals, variables: Sequence[str], *, most_parents: int = 4) -> CPDAG:
+def climb(release: TableRelease, *, most_parents: int = 4) -> CPDAG:
     """Add, take away and turn arcs one by one, always the one that gains most, until none does.
 
     Parameters
     ----------
-    marginals : Marginals
-        With all pairs released.
-    variables : sequence of str
+    release : TableRelease
     most_parents : int
 
     Returns
@@ -88,9 +86,14 @@ def climb(marginals: Marginals, variables: Sequence[str], *, most_parents: int =
     CPDAG
         Completed form of the DAG that was reached.
 
+    Raises
+    ------
+    ValueError
+        If the release holds no tables.
+
     Privacy
     -------
-    Post-processing of the release. Chapter 11.
+    Post-processing of the release. Chapter 11, :prf:ref:`thm-table-pc`.
 
     Examples
     --------
@@ -98,10 +101,11 @@ def climb(marginals: Marginals, variables: Sequence[str], *, most_parents: int =
     >>> from dpcgd.marginals.table_pc import table_pc
     >>> data = load("cancer", rng=np.random.default_rng(0))
     >>> release = table_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> climb(release.marginals, data.variables).skeleton_f1(data.truth)
+    >>> climb(release).skeleton_f1(data.truth)
     1.0
     """
-    score, dag = PairScore(marginals), nx.DiGraph()
+    check_tables(release)
+    score, dag, variables = PairScore(release.marginals), nx.DiGraph(), release.graph.variables
     dag.add_nodes_from(range(len(variables)))
     while step := _best_step(score, dag, most_parents):
         arc, new = step

@@ -7,28 +7,30 @@ one by one.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.privacy.account import Account
 from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.conversions import multiplier_of_rho
-from dpcgd.privacy.mechanisms import Account, gaussian
+from dpcgd.privacy.mechanisms import gaussian_for_rho
 from dpcgd.privacy.noise import Noise
 
 __all__ = [
-    "ExactMarginals",
     "Marginals",
     "MeasuredMarginals",
+    "Measurement",
     "Moment",
     "Subset",
     "contrasts",
     "covariance_of_contrasts",
+    "exactly",
     "interaction_sensitivity",
+    "paid",
     "pairs_sensitivity",
     "subsets_of",
 ]
@@ -42,6 +44,7 @@ LEAST_RHO = 1e-150
 
 
 Subset = tuple[int, ...]
+"""Numbers of some variables, in increasing order."""
 
 
 @cache
@@ -74,7 +77,7 @@ def interaction_sensitivity(levels: Sequence[int]) -> float:
     -----
     A record adds a product of contrast vectors of norm r_v = 1 - 1/L_v squared; two records whose
     levels differ at v have inner product r_v - 1 there, else r_v. The squared distance is
-    2 (prod r - prod t), largest over the choices of t. Chapter 11.
+    2 (prod r - prod t), largest over the choices of t. Chapter 11, :prf:ref:`thm-interactions`.
 
     Examples
     --------
@@ -96,8 +99,8 @@ def pairs_sensitivity(levels: Sequence[int]) -> float:
     -----
     When k variables change, those with the fewest levels move most:
     max over k of 2 (R + 1) k - k^2 - 2 (sum of the k smallest r) + k, with r = 1 - 1/L and R their
-    sum. Chapter 11. The tables one by one would cost sqrt(d (d - 1)): twice as much for many binary
-    variables, as much for variables with many levels.
+    sum. Chapter 11, :prf:ref:`thm-pairs`. The tables one by one would cost sqrt(d (d - 1)): twice
+    as much for many binary variables, as much for variables with many levels.
 
     Examples
     --------
@@ -146,12 +149,11 @@ class Marginals:
     Attributes
     ----------
     n, levels, released
-    derived : dict
-        What has been worked out from the releases, until one of them is made more precise.
 
     Privacy
     -------
-    All post-processing; it holds no data.
+    All post-processing; it holds no data. Tables follow from interactions as in chapter 11,
+    :prf:ref:`thm-interactions`.
     """
 
     def __init__(
@@ -167,11 +169,13 @@ class Marginals:
                 )
         self.n, self.levels = n, tuple(levels)
         self.released = {(): Moment(np.ones(()), 0.0), **(released or {})}
-        self.derived = {}
+        self._known: dict[tuple, Any] = {}
 
-    def measure(self, subset: Subset, rho: float):
-        """Refuse: only a run that still has data and budget can measure more."""
-        raise BudgetSpent("a release holds no data to measure; measure it in the run")
+    def worked_out(self, what: tuple, work: Callable[[], Any]) -> Any:
+        """The result of a piece of work on the releases, done once."""
+        if what not in self._known:
+            self._known[what] = work()
+        return self._known[what]
 
     def moment(self, *variables: int) -> Moment:
         """The released interaction of these variables, axes in this order.
@@ -202,13 +206,14 @@ class Marginals:
             If one of their single or pair interactions has not been released.
         """
         parts = [subset for subset in subsets_of(variables) if self._has(subset)]
-        key = "table", variables, len(parts)
-        if key not in self.derived:
+
+        def work():
             raw = sum(self._part(subset, variables) for subset in parts)
             least = max([1 / self.n, *(self.released[(v,)].deviation for v in variables)])
             raw = np.maximum(raw, least / raw.size)
-            self.derived[key] = raw / raw.sum()
-        return self.derived[key]
+            return raw / raw.sum()
+
+        return self.worked_out(("table", variables, len(parts)), work)
 
     def _has(self, subset) -> bool:
         return len(subset) < 3 or tuple(sorted(subset)) in self.released
@@ -233,24 +238,50 @@ class Marginals:
         return Marginals(self.n, self.levels, fresh)
 
 
+class Measurement(Protocol):
+    """How a query of a given L2 sensitivity is answered for rho, and how wide the noise is."""
+
+    def __call__(
+        self, query: Callable[[], np.ndarray], *, sensitivity: float, rho: float
+    ) -> tuple[np.ndarray, float]:
+        """The answer and the deviation of its noise; may raise BudgetSpent."""
+
+
+def paid(account: Account, noise: Noise) -> Measurement:
+    """Answer with Gaussian noise that an account pays for; next to no rho buys nothing."""
+
+    def measure(query, *, sensitivity, rho):
+        if 0 <= rho < LEAST_RHO:
+            raise BudgetSpent(f"a rho of {rho:g} pays for no measurement")
+        how = {"sensitivity": sensitivity, "rho": rho}
+        return gaussian_for_rho(query, account=account, noise=noise, **how)
+
+    return measure
+
+
+def exactly(query, *, sensitivity, rho) -> tuple[np.ndarray, float]:
+    """Answer without noise, at no cost. Not private."""
+    return query(), 0.0
+
+
 class MeasuredMarginals(Marginals):
     """Marginals that a run measures as it goes.
 
     Parameters
     ----------
     tables : Tables
-    account, noise
-        What pays, and knows what is left, and where the noise comes from.
+    measure : callable
+        Who measures: :func:`paid` by an account, or :func:`exactly`, which is not private.
 
     Privacy
     -------
-    Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11.
+    Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11,
+    :prf:ref:`thm-interactions`, :prf:ref:`thm-pairs` and :prf:ref:`thm-look-again`.
     """
 
-    def __init__(self, tables: Tables, account: Account, noise: Noise):
+    def __init__(self, tables: Tables, measure: Measurement):
         super().__init__(tables.n, tables.levels)
-        self.account = account
-        self._tables, self._noise = tables, noise
+        self._tables, self._measure = tables, measure
 
     def measure_pairs(self, rho: float):
         """Release every single variable's and every pair's interaction, for rho in all."""
@@ -290,19 +321,10 @@ class MeasuredMarginals(Marginals):
     def _release(self, subsets, sensitivity, rho):
         if sensitivity == 0:  # no contrasts, nothing to tell
             return self._keep(subsets, np.empty(0), 0.0)
-        if 0 <= rho < LEAST_RHO:
-            raise BudgetSpent(f"a rho of {rho:g} pays for no measurement")
-        multiplier = multiplier_of_rho(rho)
-        noisy = gaussian(
-            lambda: self._exactly(subsets),
-            sensitivity=sensitivity,
-            noise_multiplier=multiplier,
-            account=self.account,
-            noise=self._noise,
-        )
-        return self._keep(subsets, noisy, multiplier * sensitivity)
+        how = {"sensitivity": sensitivity, "rho": rho}
+        return self._keep(subsets, *self._measure(lambda: self.exact(subsets), **how))
 
-    def _exactly(self, subsets) -> np.ndarray:
+    def exact(self, subsets: Sequence[Subset]) -> np.ndarray:
         """Sums over records of the products of their contrasts, one subset after the other."""
         return np.concatenate([self._interaction(subset).ravel() for subset in subsets])
 
@@ -317,22 +339,12 @@ class MeasuredMarginals(Marginals):
             moment = Moment(part.reshape(shape) / self.n, deviation / self.n)
             if subset in self.released:
                 moment = self.released[subset].combined(moment)
-                self.derived.clear()
+                self._known.clear()
             self.released[subset] = moment
 
     def without_data(self) -> Marginals:
         """What has been released, and nothing else."""
         return Marginals(self.n, self.levels, self.released)
-
-
-class ExactMarginals(MeasuredMarginals):
-    """The same without noise, at no cost. Not private."""
-
-    def __init__(self, tables: Tables):
-        super().__init__(tables, None, None)
-
-    def _release(self, subsets, sensitivity, rho):
-        self._keep(subsets, self._exactly(subsets), 0.0)
 
 
 def subsets_of(variables: Subset) -> Iterator[Subset]:

@@ -1,8 +1,7 @@
 """PC on released tables: once the tables are out, its tests cost nothing."""
 
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -19,15 +18,16 @@ from dpcgd.marginals.interactions import (
     Marginals,
     MeasuredMarginals,
     Subset,
+    paid,
     pairs_sensitivity,
 )
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.conversions import multiplier_of_rho
-from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.run import open_run
-from dpcgd.statistics.statistic import check_level
+from dpcgd.privacy.settings import check_level
 
-__all__ = ["TableOracle", "TableRelease", "search_again", "shares", "table_pc"]
+__all__ = ["TableOracle", "TableRelease", "check_tables", "search_again", "shares", "table_pc"]
 
 PAIRS = 0.6
 """Share of the budget that all pairs together get at least; the rest is for triples."""
@@ -58,7 +58,7 @@ LOOKS = (0.4, 0.8)
 """Shares of what the search has left for one more look at the pairs in doubt, and for another."""
 
 
-MOST_CELLS = 600
+MOST_PAIR_CELLS = 600
 """Of a pair's table: beyond, its test takes too long."""
 
 
@@ -103,7 +103,7 @@ class TableOracle:
         Rho of a triple. At 0 nothing new is measured (but by marginals without noise, which take
         no price).
     determined, explained, most_noise, doubt : float
-        See :data:`DETERMINED`, :data:`EXPLAINED`, :data:`MOST_NOISE` and :data:`DOUBT`.
+        See ``DETERMINED``, ``EXPLAINED``, ``MOST_NOISE`` and ``DOUBT`` in the source.
 
     Raises
     ------
@@ -132,10 +132,13 @@ class TableOracle:
         if not self.doubt >= 1:
             raise ValueError(f"doubt must be at least 1, not {self.doubt!r}")
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Can what was released not tell x and y given these from independent ones?"""
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+        """Whether the releases cannot tell x and y given these from independent ones.
+
+        None where public facts say that they are too noisy to tell.
+        """
         if self._too_noisy(x, y, given):
-            return False
+            return None
         found = association(self.marginals, x, y, given)
         if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
             found = association(self.marginals, x, y, given, interacting=True)
@@ -165,16 +168,20 @@ class TableOracle:
         return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
 
     def _has(self, triple) -> bool:
-        if triple not in self.marginals.released:
-            try:
-                self.marginals.measure(triple, self.price)
-            except BudgetSpent:
-                return False
+        if triple in self.marginals.released:
+            return True
+        if not isinstance(self.marginals, MeasuredMarginals):
+            return False
+        try:
+            self.marginals.measure(triple, self.price)
+        except BudgetSpent:
+            return False
         return True
 
 
 def search_again(
     oracle: TableOracle,
+    account: Filter,
     variables: Sequence[str],
     *,
     looks: Sequence[float] = LOOKS,
@@ -187,6 +194,8 @@ def search_again(
     ----------
     oracle : TableOracle
         On marginals that a run measures.
+    account : Filter
+        Of that run.
     variables : sequence of str
     looks : sequence of float
         For each look, its share of what is left by then.
@@ -200,7 +209,8 @@ def search_again(
 
     Privacy
     -------
-    Which pairs are in doubt is a function of what has been released. Chapter 11.
+    Which pairs are in doubt is a function of what has been released. Chapter 11,
+    :prf:ref:`thm-table-pc`.
     """
     found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     for share in looks:
@@ -208,23 +218,46 @@ def search_again(
         if not pairs:
             break  # the same tables would give the same answers
         with suppress(BudgetSpent):  # next to nothing is left
-            oracle.marginals.measure_again(pairs, oracle.marginals.account.share(share))
+            oracle.marginals.measure_again(pairs, account.share(share))
         oracle.largest.clear()
         found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableRelease(Release):
-    """A release that also holds the tables it was made from.
+    """A release that also holds the tables it was made from, and how it was made.
 
     Attributes
     ----------
     marginals : Marginals
         Whatever is computed from it is post-processing: other tests, other searches, parameters.
+    levels : mapping of str to tuple of str
+        Public.
+    alpha, max_order, knowledge
+        Of the run.
     """
 
     marginals: Marginals
+    levels: Mapping[str, tuple[str, ...]]
+    alpha: float
+    max_order: int
+    knowledge: Knowledge | None
+
+
+def check_tables(release: Release) -> None:
+    """Refuse a release that holds no tables.
+
+    Raises
+    ------
+    ValueError
+        With the system that makes one that does.
+    """
+    if not isinstance(release, TableRelease):
+        raise ValueError(
+            f"this needs a release that holds its tables, not a {type(release).__name__}; make "
+            "one with table_pc"
+        )
 
 
 def table_pc(
@@ -245,7 +278,7 @@ def table_pc(
     Parameters
     ----------
     data, epsilon, delta, rng, secure, knowledge
-        As for :func:`dpcgd.priv_pc`.
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     alpha : float
         Level of each test.
     max_order : int
@@ -270,7 +303,8 @@ def table_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
     through one filter, the rest post-processing. The last of the budget buys triples that sharpen
-    the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit`). Chapter 11.
+    the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit_network`). Chapter 11,
+    :prf:ref:`thm-table-pc`.
 
     Examples
     --------
@@ -280,32 +314,32 @@ def table_pc(
     >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 0.3
     (1.0, True)
     """
-    started = time.perf_counter()
-    check_level(alpha)
-    account, noise = open_run(data, epsilon, delta, rng, secure, filter_kind=GaussianFilter)
-    for_pairs, for_triple = shares(data.d)
-    _check(data, max_order, for_pairs * account.rho)
-    marginals = MeasuredMarginals(Tables(data), account, noise)
-    marginals.measure_pairs(for_pairs * account.rho)
-    oracle = TableOracle(marginals, alpha, for_triple * account.rho)
-    found = search_again(oracle, data.variables, max_order=max_order, knowledge=knowledge)
-    _measure_families(marginals, consistent_extension(found.graph), oracle.price)
-    seconds = None if secure else time.perf_counter() - started
+    settings = {"max_order": max_order, "knowledge": knowledge}
+    ours = {"account": GaussianFilter, "alpha": alpha, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    for_pairs, for_triple = (share * run.account.rho for share in shares(data.d))
+    _check(data, max_order, for_pairs)
+    marginals = MeasuredMarginals(Tables(data), paid(run.account, run.noise))
+    marginals.measure_pairs(for_pairs)
+    oracle = TableOracle(marginals, alpha, for_triple)
+    found = search_again(oracle, run.account, data.variables, **settings)
+    _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
     return TableRelease(
         **vars(found),
-        ledger=account.ledger,
-        guarantee="proved",
-        seconds=seconds,
+        **run.receipt(),
+        **settings,
         marginals=marginals.without_data(),
+        levels=dict(data.levels),
+        alpha=alpha,
     )
 
 
-def _measure_families(marginals, dag, price):
+def _measure_families(marginals, account, dag, price):
     """Spend what the search has left on the triples of a variable and its only two parents.
 
     As many as can be had for the usual price, and all of it for them.
     """
-    at, account = {name: i for i, name in enumerate(dag)}, marginals.account
+    at = {name: i for i, name in enumerate(dag)}
     families = [(name, *dag.predecessors(name)) for name in dag if dag.in_degree(name) == 2]
     triples = {tuple(sorted(at[name] for name in family)) for family in families}
     affordable = int(min(max(account.remaining / price, 0.0), len(triples)))
@@ -319,10 +353,10 @@ def _check(data, max_order, rho):
     if max_order not in (0, 1, 2):
         raise ValueError(f"max_order must be 0, 1 or 2, not {max_order}")
     most = sorted(data.cardinalities)[-2:]
-    if math.prod(most) > MOST_CELLS:
+    if math.prod(most) > MOST_PAIR_CELLS:
         raise ValueError(
             f"two variables have {' and '.join(map(str, most))} levels, a table of more than "
-            f"{MOST_CELLS} cells; join levels first"
+            f"{MOST_PAIR_CELLS} cells; join levels first"
         )
     noise = pairs_sensitivity(data.cardinalities) * multiplier_of_rho(rho)
     if noise * max(most[-1], FEWEST_LEVELS) > MOST_NOISE * data.n:

@@ -2,24 +2,25 @@
 
 import functools
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise.dependence_scores import Hsic, Score
+from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
 from dpcgd.pairwise.kernel_ridge import Ridge
-from dpcgd.privacy.budget import Budget, Spent
-from dpcgd.privacy.filters import BasicFilter, Filter
+from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.mechanisms import gaussian
-from dpcgd.privacy.noise import Noise, SeededNoise, noise_source
+from dpcgd.privacy.noise import Noise, SeededNoise
+from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.privacy.settings import check_data
 
 __all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "private_anm"]
 
-LEAST = 4
+FEWEST = 4
 """Fewest records: two to fit and two to score."""
 
 
@@ -28,10 +29,6 @@ PROTECTS = ("everyone", "test set")
 
 CONTROLS = 8
 """Histograms of independent columns to which a noisy histogram is compared."""
-
-
-ROUNDING = 1 - 1e-9
-"""Room for rounding in parts of a budget."""
 
 
 Direction = tuple[str, str]
@@ -97,7 +94,7 @@ def confidence(margin: float, scale: float) -> float:
     Notes
     -----
     1 - (margin + 2 scale) / (4 scale) e^(-margin / scale), Kusner et al. (2016), theorem 2; exact.
-    Chapter 08.
+    Chapter 08, :prf:ref:`thm-anm-confidence`.
 
     Examples
     --------
@@ -114,7 +111,7 @@ def confidence(margin: float, scale: float) -> float:
 def anm(
     pair: Measurements,
     *,
-    score: Score | None = None,
+    score: DependenceScore | None = None,
     ridge: Ridge | None = None,
     rng: np.random.Generator,
 ) -> PairRelease:
@@ -127,7 +124,7 @@ def anm(
     ----------
     pair : Measurements
         Two columns.
-    score : Score, optional
+    score : DependenceScore, optional
         ``Hsic()`` unless given.
     ridge : Ridge, optional
         ``Ridge()`` unless given.
@@ -155,8 +152,8 @@ def anm(
     >>> anm(pair, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
-    started = time.perf_counter()
     _check_pair(pair)
+    run = run_without_privacy(pair, coded=False, score=score, ridge=ridge)
     constant = np.ptp(pair.values, axis=0) == 0
     if constant.any():
         name = pair.variables[int(constant.argmax())]
@@ -164,8 +161,7 @@ def anm(
     look = _Look(pair, _test_half(pair.n, SeededNoise(rng)), ridge or Ridge())
     score = score or Hsic()
     scores = {names: score.value(*look.columns(names)) for names in _directions(pair)}
-    nothing = Ledger((), Spent(math.inf, 1.0), None, "no privacy")
-    return _release(scores, 0.0, "nobody", nothing, "none", started)
+    return _release(scores, 0.0, "nobody", run)
 
 
 def private_anm(
@@ -175,7 +171,7 @@ def private_anm(
     delta: float = 1e-6,
     rng: np.random.Generator | None = None,
     secure: bool = False,
-    score: Score | None = None,
+    score: DependenceScore | None = None,
     ridge: Ridge | None = None,
     protects: str = "everyone",
 ) -> PairRelease:
@@ -224,7 +220,7 @@ def private_anm(
     (epsilon, delta) for neighbours that replace one record; with "test set", one record of the test
     half. A replaced record lies in one half only, so the noise is made for the larger of the two
     sensitivities and not for their sum. The halves are drawn without a look at the data. Chapters
-    08 and 09.
+    08 and 09, :prf:ref:`thm-everyone`.
 
     Examples
     --------
@@ -234,32 +230,27 @@ def private_anm(
     >>> release.direction, release.confidence > 0.9, release.ledger.spent.epsilon <= 2
     (('x', 'y'), True, True)
     """
-    started = time.perf_counter()
-    _check_pair(pair)
     if protects not in PROTECTS:
         raise ValueError(f"protects must be one of {PROTECTS}, not {protects!r}")
-    budget = Budget(epsilon, delta)
-    noise = noise_source(rng, secure)
-    budget.warn_if_weak(pair.n)
+    budget = {"epsilon": epsilon, "delta": delta, "account": BasicFilter}
+    run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **budget)
     score, ridge = score or Hsic(), ridge or Ridge()
-    look = _Look(pair, _test_half(pair.n, noise), ridge)
-    m, each = int(look.test.sum()), epsilon / 2 * ROUNDING
+    look = _Look(pair, _test_half(pair.n, run.noise), ridge)
+    m, each = int(look.test.sum()), epsilon / 2 * (1 - ROOM)
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0
-    account = BasicFilter(budget)
     scores = {
         names: score.release(
             functools.partial(look.columns, names),
             m=m,
             change=change,
             epsilon=each,
-            delta=delta / 2 * ROUNDING,
-            account=account,
-            noise=noise,
+            delta=delta / 2 * (1 - ROOM),
+            account=run.account,
+            noise=run.noise,
         )
         for names in _directions(pair)
     }
-    scale = score.scale(m, change, each)
-    return _release(scores, scale, protects, account.ledger, "proved", started, secure)
+    return _release(scores, score.scale(m, change, each), protects, run)
 
 
 def histogram_anm(
@@ -270,7 +261,7 @@ def histogram_anm(
     rng: np.random.Generator | None = None,
     secure: bool = False,
     bins: int | None = None,
-    score: Score | None = None,
+    score: DependenceScore | None = None,
     ridge: Ridge | None = None,
 ) -> PairRelease:
     """Which of two variables causes the other, from one noisy histogram of both.
@@ -297,7 +288,8 @@ def histogram_anm(
     Privacy
     -------
     (epsilon, delta) for neighbours that replace one record: two cells change by one, so the L2
-    sensitivity is sqrt(2), and all the rest uses the noisy histogram only.
+    sensitivity is sqrt(2), and all the rest uses the noisy histogram only. Chapters 02 and 03,
+    :prf:ref:`thm-gaussian` and :prf:ref:`thm-table-gram`.
 
     Notes
     -----
@@ -311,21 +303,17 @@ def histogram_anm(
     >>> histogram_anm(pair, epsilon=2.0, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
-    started = time.perf_counter()
-    _check_pair(pair)
-    account, noise = Filter(Budget(epsilon, delta)), noise_source(rng, secure)
-    account.budget.warn_if_weak(pair.n)
-    multiplier = 1 / math.sqrt(2 * account.rho * ROUNDING)
+    given = {"score": score, "ridge": ridge, "bins": bins}
+    run = _open(pair, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **given)
+    multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
     bins = bins or int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))
-    if bins < 2:
-        raise ValueError(f"bins must be at least 2, not {bins}")
     counts = gaussian(
         lambda: _histogram(pair, bins),
         sensitivity=math.sqrt(2),
         noise_multiplier=multiplier,
-        account=account,
-        noise=noise,
+        account=run.account,
+        noise=run.noise,
     )
     rng = rng or np.random.default_rng()  # what follows is post-processing
     rescore = functools.partial(
@@ -339,8 +327,7 @@ def histogram_anm(
             names: value - np.mean([control[names] or 0.0 for control in controls])
             for names, value in scores.items()
         }
-    found = _release(scores, 0.0, "everyone", account.ledger, "proved", started, secure)
-    return replace(found, confidence=None)
+    return replace(_release(scores, 0.0, "everyone", run), confidence=None)
 
 
 def _histogram(pair: Measurements, bins: int) -> np.ndarray:
@@ -371,12 +358,18 @@ def _drawn(pair: Measurements, weights: np.ndarray, rng: np.random.Generator) ->
     return Measurements(places * 2 / bins - 1, ends)
 
 
+def _open(pair: Measurements, **settings) -> Run:
+    """Open a run on a pair; what is refused is refused by public facts."""
+    _check_pair(pair)
+    return open_run(pair, coded=False, **settings)
+
+
 def _check_pair(pair: Measurements):
-    """Public facts only."""
+    check_data(pair, coded=False)
     if pair.d != 2:
         raise ValueError(f"a pair has two columns, not {pair.d}; choose two of {pair.variables}")
-    if pair.n < LEAST:
-        raise ValueError(f"{pair.n} records cannot be split in halves; there must be {LEAST}")
+    if pair.n < FEWEST:
+        raise ValueError(f"{pair.n} records cannot be split in halves; there must be {FEWEST}")
 
 
 def _test_half(n: int, noise: Noise) -> np.ndarray:
@@ -404,12 +397,11 @@ class _Look:
         return x[self.test], y[self.test] - fitted.predict(x[self.test])
 
 
-def _release(scores, scale, protects, ledger, guarantee, started, secure=False) -> PairRelease:
-    seconds = None if secure else time.perf_counter() - started
-    if None in scores.values():
-        return PairRelease(None, scores, None, protects, ledger, guarantee, seconds)
-    ours, theirs = scores
-    margin = scores[theirs] - scores[ours]
-    direction = ours if margin > 0 else theirs
-    sure = confidence(abs(margin), scale)
-    return PairRelease(direction, scores, sure, protects, ledger, guarantee, seconds)
+def _release(scores, scale, protects, run) -> PairRelease:
+    answer = {"direction": None, "confidence": None}
+    if None not in scores.values():
+        ours, theirs = scores
+        margin = scores[theirs] - scores[ours]
+        answer["direction"] = ours if margin > 0 else theirs
+        answer["confidence"] = confidence(abs(margin), scale)
+    return PairRelease(scores=scores, protects=protects, **answer, **run.receipt())

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 from dpcgd.privacy.mechanisms import Account, laplace, propose_test_release
 from dpcgd.privacy.noise import Noise
 
-__all__ = ["Hsic", "Iqr", "Kendall", "Score", "Spearman"]
+__all__ = ["Hsic", "Iqr", "Kendall", "DependenceScore", "Spearman"]
 
 Columns = Callable[[], tuple[np.ndarray, np.ndarray]]
 """A look at the data, not yet taken: inputs and residuals of the test records."""
@@ -25,7 +25,7 @@ BLOCK = 2**22
 """Entries of a kernel matrix that are held at once."""
 
 
-class Score(Protocol):
+class DependenceScore(Protocol):
     """Larger where the residual depends more on the input."""
 
     name: str
@@ -64,7 +64,11 @@ class _Bounded:
             are not protected.
         epsilon : float
         """
-        return max(self.sensitivity(m), self.residual_sensitivity(m, change)) / epsilon
+        return self._moves(m, change) / epsilon
+
+    def _moves(self, m: int, change: float) -> float:
+        """The most that one record, of either half, moves the score."""
+        return max(self.sensitivity(m), self.residual_sensitivity(m, change))
 
     def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float:
         """The score with Laplace noise.
@@ -91,7 +95,7 @@ class _Bounded:
         """
         return laplace(
             lambda: self.value(*columns()),
-            sensitivity=epsilon * self.scale(m, change, epsilon),
+            sensitivity=self._moves(m, change),
             epsilon=epsilon,
             account=account,
             noise=noise,
@@ -132,7 +136,10 @@ class Spearman(_Rank):
         return abs(12 * float(_centred_ranks(x) @ _centred_ranks(residual)) / (m**3 - m))
 
     def sensitivity(self, m: int) -> float:
-        """Proved bound if one of m >= 2 records is replaced; reached. Chapters 03 and 08."""
+        """Proved bound if one of m >= 2 records is replaced; reached.
+
+        Chapters 03 and 08, :prf:ref:`thm-anm-ranks`.
+        """
         return 6 / (m + 1)
 
 
@@ -171,7 +178,10 @@ class Kendall(_Rank):
         return abs(round(tau_b * math.sqrt(untied[0] * untied[1]))) / pairs
 
     def sensitivity(self, m: int) -> float:
-        """Proved bound if one of m >= 2 records is replaced; reached. Chapters 03 and 08."""
+        """Proved bound if one of m >= 2 records is replaced; reached.
+
+        Chapters 03 and 08, :prf:ref:`thm-anm-ranks`.
+        """
         return 4 / m
 
 
@@ -239,11 +249,17 @@ class Hsic(_Bounded):
         return np.exp(distances, out=distances)
 
     def sensitivity(self, m: int) -> float:
-        """Proved bound if one of m >= 2 records is replaced. Chapter 08."""
+        """Proved bound if one of m >= 2 records is replaced.
+
+        Chapter 08, :prf:ref:`thm-hsic-test`.
+        """
         return 2 / m + 4 / m**2
 
     def residual_sensitivity(self, m: int, change: float) -> float:
-        """Proved bound if differences of residuals move by at most `change`. Chapter 09."""
+        """Proved bound if differences of residuals move by at most `change`.
+
+        Chapter 09, :prf:ref:`thm-hsic-training`.
+        """
         lipschitz = math.exp(-0.5) / self.width
         return lipschitz * change * m / (2 * (m - 1))
 
@@ -313,7 +329,8 @@ class Iqr:
         Notes
         -----
         In each of two grids of bins, shifted by half a width, count the records that must be
-        replaced to leave the bin; the larger count, less one. Chapter 08.
+        replaced to leave the bin; the larger count, less one. Chapter 08,
+        :prf:ref:`thm-iqr-distance`.
         """
         low, high = _reach(np.sort(values), change)
         low, high = np.minimum(self._log(low), MOST_LOG), self._log(high)
@@ -336,7 +353,7 @@ class Iqr:
         Privacy
         -------
         (epsilon, delta), as :func:`~dpcgd.privacy.mechanisms.propose_test_release` with half of
-        epsilon for the test and half for the release. Chapter 08.
+        epsilon for the test and half for the release. Chapter 08, :prf:ref:`thm-iqr-distance`.
         """
 
         def distance():

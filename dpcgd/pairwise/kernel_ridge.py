@@ -22,7 +22,7 @@ DIVIDED = 2.0**24
 without a difference: rounding might turn them singular."""
 
 
-LARGEST = 5_000
+MOST_RECORDS = 5_000
 """Most records for which a kernel matrix is built."""
 
 
@@ -35,9 +35,9 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Ridge:
-    """Kernel ridge regression with the kernel exp(-|x - x'| / width).
+    """Kernel ridge regression with the kernel ``exp(-|x - x'| / width)``.
 
-    Fitting minimises penalty / 2 |w|^2 + mean (f(x_i) - y_i)^2 over f(x) = <w, k(x, .)>.
+    Fitting minimises ``penalty / 2 |w|^2 + mean (f(x_i) - y_i)^2`` over f(x) = <w, k(x, .)>.
 
     Parameters
     ----------
@@ -138,7 +138,8 @@ class Ridge:
 
         Privacy
         -------
-        A proved bound, whatever the records: 3 sqrt(3) / (n penalty). Chapter 09.
+        A proved bound, whatever the records: 3 sqrt(3) / (n penalty). Chapter 09,
+        :prf:ref:`thm-markov-change`.
         """
         return 3 * math.sqrt(3) / (n * self.penalty)
 
@@ -185,10 +186,10 @@ class GaussianRidge(Ridge):
             As there, and for more than 5,000 records.
         """
         x, y = _checked(x, y)
-        if len(x) > LARGEST:
+        if len(x) > MOST_RECORDS:
             raise ValueError(
-                f"{len(x):,} records need too large a matrix; choose {LARGEST:,} of them at random "
-                "without looking at them, and use change() of that number"
+                f"{len(x):,} records need too large a matrix; choose {MOST_RECORDS:,} of them at "
+                "random without looking at them, and use change() of that number"
             )
         matrix = self._kernel(x, x)
         matrix.flat[:: len(x) + 1] += len(x) * self.penalty / 2
@@ -207,7 +208,8 @@ class GaussianRidge(Ridge):
 
         Privacy
         -------
-        A proved bound, whatever the records. It grows as penalty^(-3/2). Chapter 09.
+        A proved bound, whatever the records. It grows as penalty^(-3/2). Chapter 09,
+        :prf:ref:`thm-ridge-change`.
         """
         norm = 1 / math.sqrt(2 * self.penalty)  # the most that the weights can have
         sine = (math.sqrt(1 + 8 * norm**2) - 1) / (4 * norm)

@@ -70,7 +70,7 @@ def empirical_epsilon(
     -----
     The first half of the runs chooses one event, outputs with the largest estimated likelihood
     ratios; the second half bounds its two probabilities by Clopper and Pearson, so nothing is
-    tested twice.
+    tested twice. Chapter 02, :prf:ref:`thm-audit`.
 
     Examples
     --------

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-__all__ = ["Budget", "BudgetSpent", "Spent"]
+from dpcgd.privacy.doubles import LEAST, MOST
 
-LEAST, MOST = sys.float_info.min, sys.float_info.max
-"""Ends of the positive numbers that doubles hold with all their digits."""
+__all__ = ["Budget", "BudgetSpent", "Spent"]
 
 
 class BudgetSpent(Exception):

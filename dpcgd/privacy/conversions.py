@@ -7,7 +7,8 @@ from functools import cache
 from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from dpcgd.privacy.budget import LEAST, MOST, Budget, check_delta, check_positive
+from dpcgd.privacy.budget import Budget, check_delta, check_positive
+from dpcgd.privacy.doubles import LEAST, MOST, ROOM, growth
 from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
 
 __all__ = [
@@ -29,7 +30,7 @@ STEEP = 1e4
 digits there."""
 
 
-def _squared(value) -> float:
+def squared(value) -> float:
     """Infinite, and no error, where it is too large a number."""
     return value**2 if float(value) < 1e150 else float(value) * float(value)
 
@@ -49,7 +50,8 @@ def zcdp_rho(event: Event) -> float:
     Notes
     -----
     epsilon^2 / 2 for a pure mechanism and 1 / (2 sigma^2) for a Gaussian one (Bun and Steinke
-    2016), epsilon^2 / 8 for a bounded range (Cesar and Rogers 2021). Chapter 02.
+    2016), epsilon^2 / 8 for a bounded range (Cesar and Rogers 2021). Chapter 02,
+    :prf:ref:`thm-range`, :prf:ref:`thm-gaussian` and :prf:ref:`thm-exponential`.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def zcdp_rho(event: Event) -> float:
     value = getattr(event, event.parameters[0])
     if isinstance(event, GaussianEvent):
         return 0.5 / value / value
-    return _squared(value) / (8 if isinstance(event, BoundedRangeEvent) else 2)
+    return squared(value) / (8 if isinstance(event, BoundedRangeEvent) else 2)
 
 
 def multiplier_of_rho(rho: float) -> float:
@@ -81,7 +83,7 @@ def multiplier_of_rho(rho: float) -> float:
     5.0
     """
     check_positive("rho", rho)
-    return math.sqrt(0.5 / rho) * (1 + 1e-9)
+    return math.sqrt(0.5 / rho) * (1 + ROOM)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -104,6 +106,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     Minimises over a > 1 the bound a rho + ln(1 - 1/a) - ln(a delta) / (a - 1) of Canonne, Kamath
     and Steinke (2020). Any a is valid, so numerical error can only lose, never overclaim. Where the
     best a is 1 in double precision, rho + 2 sqrt(rho ln(1/delta)) of Bun and Steinke (2016).
+    Chapter 02, :prf:ref:`thm-conversion`.
 
     Examples
     --------
@@ -145,7 +148,7 @@ def rho_of_budget(budget: Budget) -> float:
         lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon,
         budget.epsilon + math.sqrt(budget.epsilon) + 1,
     )
-    return low * (1 - 1e-9)
+    return low * (1 - ROOM)
 
 
 def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, float]:
@@ -186,7 +189,7 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     Notes
     -----
     Phi(1/(2 s) - epsilon s) - e^epsilon Phi(-1/(2 s) - epsilon s) with s the deviation over the
-    sensitivity (Balle and Wang 2018, theorem 8). Chapter 02.
+    sensitivity (Balle and Wang 2018, theorem 8). Chapter 02, :prf:ref:`thm-gaussian`.
 
     Examples
     --------
@@ -228,7 +231,7 @@ def _steep_delta(half: float, shift: float) -> float:
     return max(0.0, float(ndtr(-near)) - density * ratio(far))
 
 
-def _gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
+def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     """Smallest epsilon for which one Gaussian mechanism is (epsilon, delta)-private, if finite."""
 
     def too_little(epsilon):
@@ -245,7 +248,8 @@ def gaussian_multiplier(budget: Budget) -> float:
 
     Notes
     -----
-    A run that goes on needs a :class:`Filter` instead, which pays for all of its mechanisms.
+    A run that goes on needs a :class:`~dpcgd.privacy.filters.Filter` instead, which pays for all of
+    its mechanisms.
 
     Examples
     --------
@@ -279,14 +283,9 @@ def advanced_composition(epsilon: float, times: int, delta: float) -> float:
     if times == 0:
         return 0.0
     spread = math.sqrt(2 * times * _logarithm_of_inverse(delta)) * epsilon
-    return spread + times * epsilon * _growth(epsilon)
+    return spread + times * epsilon * growth(epsilon)
 
 
 def _logarithm_of_inverse(delta) -> float:
     """ln(1 / delta), infinite for a delta that is too small a number."""
     return math.log(1 / delta) if delta >= LEAST else math.inf
-
-
-def _growth(epsilon) -> float:
-    """e^epsilon - 1, infinite where it is too large a number."""
-    return math.expm1(epsilon) if epsilon < 709 else math.inf

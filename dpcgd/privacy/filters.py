@@ -1,34 +1,81 @@
 """Privacy filters: accounts that stop a run before it exceeds its budget."""
 
 import math
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from dpcgd.privacy.budget import LEAST, Budget, BudgetSpent, Spent
+from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
 from dpcgd.privacy.conversions import (
     LEAST_RHO,
     MOST_RHO,
-    _gaussian_epsilon,
-    _squared,
     epsilon_of_rho,
+    gaussian_epsilon,
     gaussian_multiplier,
     rho_of_budget,
+    squared,
     zcdp_rho,
 )
-from dpcgd.privacy.events import (
-    ApproximateEvent,
-    BoundedRangeEvent,
-    Event,
-    GaussianEvent,
-    Neighbours,
-    PureEvent,
-    _failure,
-)
-from dpcgd.privacy.ledger import Ledger, _prices
+from dpcgd.privacy.doubles import LEAST, ROOM
+from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
+from dpcgd.privacy.ledger import Ledger, prices_of
 
 __all__ = ["BasicFilter", "Filter", "GaussianFilter"]
 
 
-class Filter:
+class _Used(NamedTuple):
+    """What a filter has let through: concentrated cost, and deltas of approximate events."""
+
+    rho: float
+    delta: float
+
+
+class _Enforced:
+    """Pays for events, for all of them or for none, and keeps them."""
+
+    guarantee: ClassVar = "proved"
+    """What a release may say of a run that this account paid for."""
+
+    def __init__(self, budget: Budget, neighbours: Neighbours, nothing: tuple):
+        self.budget, self.neighbours = budget, neighbours
+        self._events: list[Event] = []
+        self._used = nothing
+
+    def spend(self, *events: Event):
+        """Pay for events that are about to run, for all of them or for none.
+
+        Raises
+        ------
+        BudgetSpent
+            If they would exceed the budget; nothing is charged then.
+        TypeError
+            If the cost of an event is not known here.
+        ValueError
+            If an event was proved for other neighbours, or costs nothing.
+        """
+        used = self._used
+        for event in events:
+            used = self._after(used, event)
+        self._events.extend(events)
+        self._used = used
+
+    def _check(self, event: Event, cost: float):
+        if event.neighbours is not self.neighbours:
+            raise ValueError(
+                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}, this "
+                f"run promises {self.neighbours.value}; use its sensitivity for the latter"
+            )
+        if not cost > 0:
+            raise ValueError(f"{event.mechanism} must cost more than nothing")
+        if not event.delta >= 0:
+            raise ValueError(f"{event.mechanism} must have a delta of 0 or more")
+
+    def _refuse(self, event: Event):
+        raise BudgetSpent(
+            f"{event.mechanism} with {prices_of([event])} would exceed "
+            f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
+        )
+
+
+class Filter(_Enforced):
     """Lets an adaptive run spend until its budget is gone, and not a bit more.
 
     Parameters
@@ -48,7 +95,7 @@ class Filter:
     -------
     Whatever is run through the filter, chosen however adaptively, is (epsilon, delta)-private in
     all: concentrated costs add up and are compared with the largest rho that converts to the
-    budget (Feldman and Zrnic 2021; Whitehouse et al. 2023). Chapter 02.
+    budget (Feldman and Zrnic 2021; Whitehouse et al. 2023). Chapter 02, :prf:ref:`thm-filter`.
 
     Examples
     --------
@@ -65,8 +112,6 @@ class Filter:
     """
 
     KIND: ClassVar = "zCDP"
-    proved: ClassVar = True
-    """Whether what it allows is a theorem; a release says so."""
 
     def __init__(
         self,
@@ -75,19 +120,16 @@ class Filter:
         neighbours: Neighbours = Neighbours.REPLACE_ONE,
         reserved: float = 0.0,
     ):
-        if not 0 <= reserved < budget.delta * (1 - 1e-8):
+        super().__init__(budget, neighbours, _Used(0.0, 0.0))
+        if not 0 <= reserved < budget.delta * (1 - 10 * ROOM):
             raise ValueError(f"reserved must be at least 0 and below delta, not {reserved!r}")
-        self.budget = budget
-        self.neighbours = neighbours
-        self.reserved = reserved * (1 + 1e-9)  # so that parts that round up still fit in
+        self.reserved = reserved * (1 + ROOM)
         self.rho = min(self._largest_rho(), MOST_RHO)
         if self.rho < LEAST_RHO:
             raise ValueError(
                 f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} is too small a budget to "
                 "be split up in double precision; take a larger epsilon or delta"
             )
-        self._events = []
-        self._spent = self._failing = 0.0
 
     @property
     def _concentrated(self) -> Budget:
@@ -99,7 +141,7 @@ class Filter:
     @property
     def remaining(self) -> float:
         """The rho that is left."""
-        return self.rho - self._spent
+        return self.rho - self._used.rho
 
     def share(self, part: float) -> float:
         """A part of the rho that is left, for a price that may depend on it.
@@ -114,44 +156,21 @@ class Filter:
             raise BudgetSpent("nothing is left to share out")
         return price
 
-    def spend(self, *events: Event):
-        """Pay for events that are about to run, for all of them or for none.
-
-        Raises
-        ------
-        BudgetSpent
-            If they would exceed the budget; nothing is charged then.
-        ValueError
-            If an event was proved for other neighbours.
-        """
-        total, failing = self._spent, self._failing
-        for event in events:
-            # rounding never in our favour
-            total = math.nextafter(total + self._cost(event), math.inf)
-            failing += _failure(event)
-            if failing > self.reserved:
-                raise BudgetSpent(
-                    f"{event.mechanism} with delta = {event.delta:g} would exceed the part of delta"
-                    f" that is kept for such events, {self.reserved:g}; see Filter(reserved=...)"
-                )
-            if total > self.rho:
-                raise BudgetSpent(
-                    f"{event.mechanism} with {_prices([event])} would exceed "
-                    f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
-                )
-        self._events.extend(events)
-        self._spent, self._failing = total, failing
+    def _after(self, used: _Used, event: Event) -> _Used:
+        self._check(event, cost := self._cost(event))
+        failing = used.delta + event.delta
+        if failing > self.reserved:
+            raise BudgetSpent(
+                f"{event.mechanism} with delta = {event.delta:g} would exceed the part of delta"
+                f" that is kept for such events, {self.reserved:g}; see Filter(reserved=...)"
+            )
+        total = math.nextafter(used.rho + cost, math.inf)  # rounding never in our favour
+        if total > self.rho:
+            self._refuse(event)
+        return _Used(total, failing)
 
     def _cost(self, event: Event) -> float:
-        cost = zcdp_rho(event)
-        if event.neighbours is not self.neighbours:
-            raise ValueError(
-                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}, this "
-                f"run promises {self.neighbours.value}; use its sensitivity for the latter"
-            )
-        if not cost > 0:
-            raise ValueError(f"{event.mechanism} must cost more than nothing")
-        return cost
+        return zcdp_rho(event)
 
     @property
     def ledger(self) -> Ledger:
@@ -163,19 +182,26 @@ class Filter:
     @property
     def _epsilon(self) -> float:
         """Of what has been spent."""
-        return epsilon_of_rho(self._spent, self._concentrated.delta)
+        return epsilon_of_rho(self._used.rho, self._concentrated.delta)
 
 
 class GaussianFilter(Filter):
     """A filter for Gaussian noise alone, which it counts without loss.
 
-    It allows more than a zCDP :class:`Filter`: at (1, 1e-6) 15% more rho. Parameters are the same.
+    It allows more than a zCDP :class:`Filter`: at (1, 1e-6) 15% more rho.
+
+    Parameters
+    ----------
+    budget : Budget
+    neighbours : Neighbours
+        As for :class:`Filter`.
 
     Privacy
     -------
     Whatever Gaussian mechanisms run through it, chosen however adaptively, satisfy every (epsilon,
     delta) that one Gaussian mechanism of their rho in all satisfies (Smith and Thakurta 2022).
-    Chapter 02.
+    Chapter 02, :prf:ref:`thm-gaussian-filter`. That it loses nothing is in chapter 07,
+    :prf:ref:`thm-gaussian-steps`.
 
     Examples
     --------
@@ -195,12 +221,15 @@ class GaussianFilter(Filter):
 
     KIND = "Gaussian"
 
+    def __init__(self, budget: Budget, *, neighbours: Neighbours = Neighbours.REPLACE_ONE):
+        super().__init__(budget, neighbours=neighbours)
+
     def _largest_rho(self) -> float:
         # for rounding, and for noise from a grid as fine as that of double precision
-        return 0.5 / _squared(gaussian_multiplier(self._concentrated)) * (1 - 1e-9)
+        return 0.5 / squared(gaussian_multiplier(self.budget)) * (1 - ROOM)
 
     def _cost(self, event: Event) -> float:
-        cost = super()._cost(event)
+        cost = zcdp_rho(event)
         if not isinstance(event, GaussianEvent):
             raise TypeError(
                 f"this filter counts Gaussian noise only, not {event.mechanism}; use a zCDP Filter"
@@ -209,11 +238,11 @@ class GaussianFilter(Filter):
 
     @property
     def _epsilon(self) -> float:
-        spent = max(self._spent, LEAST)
-        return _gaussian_epsilon(math.sqrt(0.5 / spent), self._concentrated.delta)
+        spent = max(self._used.rho, LEAST)
+        return gaussian_epsilon(math.sqrt(0.5 / spent), self.budget.delta)
 
 
-class BasicFilter:
+class BasicFilter(_Enforced):
     """Lets a run spend until the sum of its epsilons or deltas is gone: basic composition.
 
     For few mechanisms this promises less than a zCDP :class:`Filter`: two pure ones
@@ -242,46 +271,21 @@ class BasicFilter:
     dpcgd...BudgetSpent: Laplace with epsilon = 0.6 would exceed epsilon = 1, delta = 1e-06
     """
 
-    proved: ClassVar = True
-
     def __init__(self, budget: Budget):
-        self.budget = budget
-        self._events = []
-        self._spent = Spent(0.0, 0.0)
+        super().__init__(budget, Neighbours.REPLACE_ONE, Spent(0.0, 0.0))
 
-    def spend(self, *events: Event):
-        """Pay for events that are about to run, for all of them or for none.
-
-        Raises
-        ------
-        BudgetSpent
-            If they would exceed the budget; nothing is charged then.
-        TypeError, ValueError
-            If an event has no (epsilon, delta), or was proved for other neighbours.
-        """
-        epsilon, delta = self._spent
-        for event in events:
-            if not isinstance(event, PureEvent | BoundedRangeEvent | ApproximateEvent):
-                raise TypeError(f"{event!r} has no epsilon to add up; use a zCDP Filter")
-            if event.neighbours is not Neighbours.REPLACE_ONE:
-                raise ValueError(f"{event.mechanism} is proved for other neighbours")
-            if not event.epsilon > 0:
-                raise ValueError(f"{event.mechanism} must cost more than nothing")
-            if not _failure(event) >= 0:
-                raise ValueError(f"{event.mechanism} must have a delta of 0 or more")
-            # rounding never in our favour
-            epsilon = math.nextafter(epsilon + event.epsilon, math.inf)
-            delta += _failure(event)
-            if not (epsilon <= self.budget.epsilon and delta <= self.budget.delta):
-                raise BudgetSpent(
-                    f"{event.mechanism} with epsilon = {event.epsilon:.4g} would exceed "
-                    f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
-                )
-        self._events.extend(events)
-        self._spent = Spent(epsilon, delta)
+    def _after(self, used: Spent, event: Event) -> Spent:
+        if not isinstance(event, Event) or isinstance(event, GaussianEvent):
+            raise TypeError(f"{event!r} has no epsilon to add up; use a zCDP Filter")
+        self._check(event, event.epsilon)
+        total = math.nextafter(used.epsilon + event.epsilon, math.inf)  # not in our favour
+        spent = Spent(total, used.delta + event.delta)
+        if not (spent.epsilon <= self.budget.epsilon and spent.delta <= self.budget.delta):
+            self._refuse(event)
+        return spent
 
     @property
     def ledger(self) -> Ledger:
         """What has been spent so far."""
-        accountant = f"sum of epsilons, {Neighbours.REPLACE_ONE.value}"
-        return Ledger(tuple(self._events), self._spent, self.budget, accountant)
+        accountant = f"sum of epsilons, {self.neighbours.value}"
+        return Ledger(tuple(self._events), self._used, self.budget, accountant)

@@ -44,9 +44,10 @@ class Ledger:
         """(mechanism, times, price range, rho in all) of each kind of mechanism, in order."""
         kinds = {}
         for event in self.events:
-            kinds.setdefault((event.mechanism, type(event)), []).append(event)
+            name = ", ".join(filter(None, (event.mechanism, event.label)))
+            kinds.setdefault((name, type(event)), []).append(event)
         return [
-            (name, len(events), _prices(events), _in_all(map(zcdp_rho, events)))
+            (name, len(events), prices_of(events), _in_all(map(zcdp_rho, events)))
             for (name, _), events in kinds.items()
         ]
 
@@ -69,7 +70,7 @@ def _in_all(costs) -> float:
         return math.inf
 
 
-def _prices(events) -> str:
+def prices_of(events) -> str:
     """What each of these events cost, as the parameters they were run with."""
     shown = []
     for name in events[0].parameters:

@@ -5,6 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpcgd.privacy.account import Account
+from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.privacy.doubles import growth
 from dpcgd.privacy.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -13,7 +16,6 @@ from dpcgd.privacy.events import (
 )
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.odometer import Odometer
 
 __all__ = [
     "AboveThreshold",
@@ -21,14 +23,11 @@ __all__ = [
     "before_amplification",
     "exponential",
     "gaussian",
+    "gaussian_for_rho",
     "laplace",
     "permute_and_flip",
     "propose_test_release",
 ]
-
-LARGE = 709
-"""The exponential of a larger epsilon is too large a number."""
-
 
 WIDEST = 1e300
 """Noise of a larger scale might be too large a number."""
@@ -40,9 +39,6 @@ Query = Callable[[], float]
 
 VectorQuery = Callable[[], "float | np.ndarray"]
 """The same, with many numbers in its answer."""
-
-
-Account = Filter | Odometer
 
 
 def _scale(sensitivity, epsilon) -> float:
@@ -58,9 +54,29 @@ def _scale(sensitivity, epsilon) -> float:
 
 
 def laplace(
-    query: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
+    query: Query,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    account: Account,
+    noise: Noise,
+    label: str = "",
 ) -> float:
     """Answer a numeric query with Laplace noise of scale sensitivity / epsilon.
+
+    Parameters
+    ----------
+    query : callable
+        Returns a number.
+    sensitivity, epsilon : float
+    account, noise
+        Who pays and where randomness comes from.
+    label : str
+        Of its row in the ledger.
+
+    Returns
+    -------
+    float
 
     Raises
     ------
@@ -71,7 +87,8 @@ def laplace(
 
     Privacy
     -------
-    (epsilon, 0) for neighbours between which the query moves by at most `sensitivity`. Chapter 02.
+    (epsilon, 0) for neighbours between which the query moves by at most `sensitivity`. Chapter 02,
+    :prf:ref:`thm-laplace`.
 
     Examples
     --------
@@ -85,7 +102,7 @@ def laplace(
     (11.6, 0.0044)
     """
     scale = _scale(sensitivity, epsilon)
-    account.spend(PureEvent("Laplace", epsilon))
+    account.spend(PureEvent("Laplace", epsilon, label=label))
     return noise.laplace(float(query()), scale)
 
 
@@ -123,7 +140,7 @@ def gaussian(
     Privacy
     -------
     1 / (2 noise_multiplier^2)-zCDP for queries that move by at most `sensitivity` between
-    neighbours (Bun and Steinke 2016). Chapter 02.
+    neighbours (Bun and Steinke 2016). Chapter 02, :prf:ref:`thm-gaussian`.
     """
     with np.errstate(all="ignore"):
         deviation = noise_multiplier * sensitivity
@@ -135,6 +152,38 @@ def gaussian(
     account.spend(GaussianEvent("Gaussian", noise_multiplier))
     answer = np.asarray(query(), float)
     return noise.gaussian(answer if answer.ndim else float(answer), deviation)
+
+
+def gaussian_for_rho(
+    query: VectorQuery, *, sensitivity: float, rho: float, account: Account, noise: Noise
+) -> tuple[float | np.ndarray, float]:
+    """Answer a query with the Gaussian noise that a rho pays for, and tell how wide that is.
+
+    Parameters
+    ----------
+    query, sensitivity, account, noise
+        As for :func:`gaussian`.
+    rho : float
+
+    Returns
+    -------
+    float or array
+        Of the answer's shape.
+    float
+        The noise's deviation, which is public.
+
+    Raises
+    ------
+    BudgetSpent, ValueError
+        As :func:`gaussian`.
+
+    Privacy
+    -------
+    rho-zCDP, as :func:`gaussian`. Chapter 02, :prf:ref:`thm-gaussian`.
+    """
+    multiplier = multiplier_of_rho(rho)
+    how = {"sensitivity": sensitivity, "account": account, "noise": noise}
+    return gaussian(query, noise_multiplier=multiplier, **how), multiplier * sensitivity
 
 
 def exponential(
@@ -171,7 +220,7 @@ def exponential(
     Privacy
     -------
     (epsilon, 0), its loss of range epsilon: epsilon^2 / 8-zCDP (McSherry and Talwar 2007; Cesar and
-    Rogers 2021). Chapter 02.
+    Rogers 2021). Chapter 02, :prf:ref:`thm-exponential`.
     """
     scale = _scale(2 * sensitivity, epsilon)
     account.spend(BoundedRangeEvent("exponential", epsilon))
@@ -193,7 +242,9 @@ def permute_and_flip(
     Privacy
     -------
     (epsilon, 0) (McKenna and Sheldon 2020), as the largest score with exponential noise (Ding et
-    al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter 02.
+    al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter 02,
+    :prf:ref:`thm-permute-and-flip`; against the exponential mechanism,
+    :prf:ref:`thm-selection-order`.
     """
     scale = _scale(2 * sensitivity, epsilon)
     account.spend(PureEvent("permute and flip", epsilon))
@@ -242,7 +293,7 @@ def propose_test_release(
     Privacy
     -------
     (2 epsilon, delta); in concentrated terms epsilon^2 but for events of probability delta (Dwork
-    and Lei 2009). Chapter 02.
+    and Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
     """
     scale = _scale(proposed, epsilon)
     account.spend(
@@ -286,7 +337,7 @@ class AboveThreshold:
     -------
     (epsilon, 0): threshold noise 2 sensitivity / epsilon, query noise twice that, and no answer
     after the first positive one (Dwork and Roth 2014, theorem 3.23; Balle et al. 2018 for the
-    sub-sample). Chapter 02.
+    sub-sample). Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-subsampling`.
     """
 
     def __init__(
@@ -330,7 +381,7 @@ def amplified(epsilon: float, rate: float) -> float:
     Notes
     -----
     ln(1 + rate (e^epsilon - 1)) for sampling without replacement and replace-one neighbours (Balle,
-    Barthe and Gaboardi 2018, theorem 9).
+    Barthe and Gaboardi 2018, theorem 9). Chapter 02, :prf:ref:`thm-subsampling`.
 
     Examples
     --------
@@ -338,8 +389,8 @@ def amplified(epsilon: float, rate: float) -> float:
     0.1586
     """
     _check_rate(epsilon, rate)
-    if epsilon < LARGE:
-        return math.log1p(rate * math.expm1(epsilon))
+    if (grown := growth(epsilon)) < math.inf:
+        return math.log1p(rate * grown)
     return max(0.0, epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon)))
 
 
@@ -351,13 +402,17 @@ def before_amplification(epsilon: float, rate: float) -> float:
     ValueError
         As there.
 
+    Notes
+    -----
+    Chapter 02, :prf:ref:`thm-subsampling`.
+
     Examples
     --------
     >>> round(before_amplification(amplified(1.0, 0.1), 0.1), 12)
     1.0
     """
     _check_rate(epsilon, rate)
-    odds = math.expm1(epsilon) / rate if epsilon < LARGE else math.inf
+    odds = growth(epsilon) / rate
     return math.log1p(odds) if odds < math.inf else epsilon - math.log(rate)
 
 

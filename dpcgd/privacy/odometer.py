@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dpcgd.privacy.budget import Spent, check_delta
+from dpcgd.privacy.budget import Budget, Spent, check_delta
 from dpcgd.privacy.conversions import advanced_composition
-from dpcgd.privacy.events import Event, PureEvent
+from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.ledger import Ledger
 
 __all__ = ["Odometer"]
@@ -29,14 +29,19 @@ class Odometer:
         If delta is not above 0 and below 1.
     """
 
-    proved: ClassVar = False
+    guarantee: ClassVar = "claimed, not proved"
 
     def __init__(self, delta: float):
         check_delta(delta)
         self.delta = delta
-        self._events = []
+        self._events: list[PureEvent] = []
 
-    def spend(self, *events: Event):
+    @classmethod
+    def for_budget(cls, budget: Budget) -> "Odometer":
+        """One that reads off at the budget's delta; its epsilon is not enforced."""
+        return cls(budget.delta)
+
+    def spend(self, *events: PureEvent):
         """Note events."""
         self._events.extend(events)
 

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.score.scores import Score
+from dpcgd.score.scores import GraphScore
 from dpcgd.statistics.p_value_tests import IndependenceTest
 
 __all__ = ["hill_climb", "max_min_neighbours", "mmhc"]
@@ -22,12 +22,14 @@ TABU = 100
 """So many of the last graphs are not visited again."""
 
 
-def mmhc(score: Score, test: IndependenceTest, *, alpha: float = 0.05, max_order: int = 3) -> CPDAG:
+def mmhc(
+    score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05, max_order: int = 3
+) -> CPDAG:
     """Max-min hill climbing.
 
     Parameters
     ----------
-    score : Score
+    score : GraphScore
     test : IndependenceTest
         On the same variables.
     alpha : float
@@ -123,12 +125,12 @@ def _with(new, old, most) -> Iterator[tuple[int, ...]]:
         yield from ((new, *given) for given in _subsets(old, most - 1))
 
 
-def hill_climb(score: Score, allowed: np.ndarray) -> np.ndarray:
+def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     """Change one arc at a time, to the best graph not visited lately.
 
     Parameters
     ----------
-    score : Score
+    score : GraphScore
     allowed : boolean array, shape (d, d)
         ``allowed[a, b]``: the arc a -> b may be added.
 

@@ -2,9 +2,9 @@
 
 import functools
 import math
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,23 +16,24 @@ from dpcgd.privacy.conversions import gaussian_multiplier, multiplier_of_rho
 from dpcgd.privacy.events import Event
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.ledger import Ledger
-from dpcgd.privacy.mechanisms import gaussian
+from dpcgd.privacy.mechanisms import gaussian, gaussian_for_rho
+from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
 from dpcgd.score.notears import (
     FLOOR,
     L1,
     THRESHOLD,
     acyclicity,
-    check_settings,
     divisors_of,
+    half_widths_of,
     least_from,
     measured,
-    release_of,
+    release_by_weights,
     squares_known,
 )
 from dpcgd.score.schedules import Schedule, uniform
 
-__all__ = ["clipped_gradient", "descend", "noleaks", "published_gradient"]
+__all__ = ["clipped_gradient", "descend", "noleaks", "published_gradient", "published_noleaks"]
 
 SCALING = 0.1
 """Share of the budget that :func:`noleaks` spends on means and variances."""
@@ -74,9 +75,9 @@ def descend(
 
     Notes
     -----
-    A step minimises the loss's model <g, W> + |W - W_k|^2 / (2 step_size) plus the penalties l1 |W|
-    and p_k h(W), with p_k growing from 1 to 1000: a proximal gradient method whose proximal part is
-    free.
+    A step minimises the loss's model ``<g, W> + |W - W_k|^2 / (2 step_size)`` plus the penalties
+    ``l1 |W|`` and p_k h(W), with p_k growing from 1 to 1000: a proximal gradient method whose
+    proximal part is free.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def clipped_gradient(
 
     Privacy
     -------
-    Replace-one L2 sensitivity 2 clip / n. Chapter 07.
+    Replace-one L2 sensitivity 2 clip / n. Chapter 07, :prf:ref:`thm-clipped-gradient`.
 
     Notes
     -----
@@ -181,20 +182,22 @@ def _without_diagonal(square: np.ndarray) -> np.ndarray:
     return square
 
 
-@dataclass
 class _PairsAddedUp:
     """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
 
-    claimed: Spent
-    events: list[Event] = field(default_factory=list)
+    guarantee: ClassVar = "claimed, not proved"
 
-    def spend(self, *events: Event):
-        self.events.extend(events)
+    def __init__(self, claimed: Spent):
+        self._claimed = claimed
+        self._events: list[Event] = []
+
+    def spend(self, *events: Event) -> None:
+        self._events.extend(events)
 
     @property
     def ledger(self) -> Ledger:
         accountant = "pairs added up: claimed, not proved"
-        return Ledger(tuple(self.events), self.claimed, None, accountant)
+        return Ledger(tuple(self._events), self._claimed, None, accountant)
 
 
 def noleaks(
@@ -210,7 +213,6 @@ def noleaks(
     l1: float = L1,
     threshold: float = THRESHOLD,
     standardized: bool = True,
-    published: bool = False,
 ) -> Release:
     """NoLeaks and the score-based CURATE: NOTEARS that sees a noisy gradient in every step.
 
@@ -218,40 +220,35 @@ def noleaks(
     ----------
     data : Dataset or Measurements
     epsilon, delta : float
-        The guarantee; claimed for the published version.
+        The guarantee.
     rng, secure
-        As for :func:`dpcgd.score.notears.gram_notears`.
+        As for :func:`~dpcgd.score.notears.gram_notears`.
     steps : int
         Gradients.
     clip : float, optional
         Largest norm of one record's gradient, where columns have a variance of 1 on average; 2 d
-        unless given. In the published version the largest entry of the mean gradient; 1 unless
-        given.
+        unless given.
     schedule : callable
         From a total epsilon and the number of steps to the epsilon of each, as those of
-        :mod:`dpcgd.score.schedules`. Public. A step's share of the concentrated budget is in proportion
-        to the square.
+        :mod:`dpcgd.score.schedules`. Public. A step's share of the concentrated budget is in
+        proportion to the square.
     l1, threshold, standardized
-        As for :func:`dpcgd.score.notears.notears`.
-    published : bool
-        Run the published version instead: the mean is clipped, the data's own means and
-        variances scale the columns, pairs are added up.
+        As for :func:`~dpcgd.score.notears.notears`.
 
     Returns
     -------
     Release
-        Its guarantee is "proved", or "claimed, not proved" for the published version.
 
     Raises
     ------
     ValueError
-        If the budget, the noise source or a setting is unusable; nothing has run then.
+        If the data, the budget, the noise source or a setting is unusable; nothing has run then.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian mechanisms through
-    one filter, a first one for means and variances and one a step. Chapter 07. None with
-    ``published=True``.
+    one filter, a first one for means and variances and one a step. Chapter 07,
+    :prf:ref:`thm-noleaks`.
 
     Notes
     -----
@@ -266,41 +263,98 @@ def noleaks(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 31, True)
     """
-    started = time.perf_counter()
-    check_settings(l1=l1, threshold=threshold)
-    clip = (1.0 if published else 2 * data.d) if clip is None else clip
-    if steps < 1 or not clip > 0:
-        raise ValueError(f"steps must be at least 1 and clip above 0, not {steps} and {clip}")
-    account, noise = open_run(data, epsilon, delta, rng, secure, published, GaussianFilter)
+    settings = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
+    ours = {"account": GaussianFilter, "coded": False, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    shares = _epsilons(schedule, epsilon, steps)
+    clip = 2 * data.d if clip is None else clip
+    rows, times = _distinct(data)
+    scale = _released_scale(rows, times, data, run)
+    multipliers = _for_shares(run.account.share(1), shares)
+    mean = functools.partial(clipped_gradient, clip=clip, times=times)
+    look = _noisy(mean, 2 * clip / data.n, multipliers, run)
+    weights = _descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
+    return release_by_weights(weights, threshold, run, data.variables)
+
+
+def published_noleaks(
+    data: Dataset | Measurements,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator,
+    steps: int = 30,
+    clip: float = 1.0,
+    schedule: Schedule = uniform,
+    l1: float = L1,
+    threshold: float = THRESHOLD,
+    standardized: bool = True,
+) -> Release:
+    """NoLeaks as published: the mean gradient is clipped, and pairs (epsilon, delta) are added up.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Claimed.
+    clip : float
+        Largest entry of the mean gradient.
+    data, rng, steps, schedule, l1, threshold, standardized
+        As for :func:`noleaks`. The data's own means and variances scale the columns.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapter 07.
+    """
+    settings = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
+    ours = {"account": Odometer.for_budget, "coded": False, **settings}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, **ours)
+    shares = _epsilons(schedule, epsilon, steps)
+    run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
+    rows, times = _distinct(data)
+    scale = _scale(_means(rows, times), data, 0.0)
+    multipliers = _for_pairs(shares, delta / steps)
+    mean = functools.partial(published_gradient, clip=clip, times=times)
+    moves = math.sqrt(data.d * (data.d - 1)) * clip / data.n
+    look = _noisy(mean, moves, multipliers, run)
+    weights = _descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
+    return release_by_weights(weights, threshold, run, data.variables)
+
+
+def _noisy(mean, moves, multipliers, run):
+    """Gradients as a run may see them: of scaled rows, at weights, each with its own noise."""
+
+    def look(rows, at):
+        return gaussian(
+            lambda: mean(rows, at),
+            sensitivity=moves,
+            noise_multiplier=next(multipliers),
+            account=run.account,
+            noise=run.noise,
+        )
+
+    return look
+
+
+def _descended(look, rows, scale, data, standardized, *, steps, l1) -> np.ndarray:
+    """Weights by noisy gradients of the rows, brought to a mean variance of 1."""
+    centre, variances = scale
+    divisors = divisors_of(variances, half_widths_of(data), standardized)
+    mean_variance = np.mean(variances / divisors**2)
+    rows = (rows - centre) / (divisors * math.sqrt(mean_variance))
+    return descend(lambda at: look(rows, at), data.d, steps=steps, l1=l1 / mean_variance)
+
+
+def _epsilons(schedule, epsilon, steps) -> np.ndarray:
+    """What a schedule gives each step."""
     shares = np.asarray(schedule(epsilon, steps), float)
     if shares.shape != (steps,) or not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError(f"a schedule must give each of the {steps} steps an epsilon above 0")
-    rows, times = _distinct(data)
-    if published:
-        account = _PairsAddedUp(Spent(float(shares.sum()), delta))
-        centre, variances = _scale(_means(rows, times), data, 0.0)
-        multipliers = _for_pairs(shares, delta / steps)
-        mean, moves = published_gradient, math.sqrt(data.d * (data.d - 1)) * clip / data.n
-    else:
-        centre, variances = _released_scale(rows, times, data, account, noise)
-        multipliers = _for_shares(account.share(1), shares)
-        mean, moves = clipped_gradient, 2 * clip / data.n
-    divisors = divisors_of(variances, measured(data).half_widths, standardized)
-    mean_variance = np.mean(variances / divisors**2)  # brought to 1, for steps and clip
-    rows = (rows - centre) / (divisors * math.sqrt(mean_variance))
-
-    def gradient(at):
-        return gaussian(
-            lambda: mean(rows, at, clip=clip, times=times),
-            sensitivity=moves,
-            noise_multiplier=next(multipliers),
-            account=account,
-            noise=noise,
-        )
-
-    weights = descend(gradient, data.d, steps=steps, l1=l1 / mean_variance)
-    guarantee = "claimed, not proved" if published else "proved"
-    return release_of(weights, threshold, data, account.ledger, guarantee, started, secure)
+    return shares
 
 
 def _distinct(data: Dataset | Measurements) -> tuple[np.ndarray, np.ndarray]:
@@ -329,18 +383,16 @@ def _means(rows, times) -> np.ndarray:
     return times @ np.concatenate([rows, rows**2], axis=1) / times.sum()
 
 
-def _released_scale(rows, times, data, account, noise) -> tuple[np.ndarray, np.ndarray]:
+def _released_scale(rows, times, data, run) -> tuple[np.ndarray, np.ndarray]:
     """Noisy means and variances of the columns; they move by at most 2 sqrt(d) / n (chapter 07)."""
-    sensitivity = 2 * math.sqrt(data.d) / data.n
-    multiplier = multiplier_of_rho(account.share(SCALING))
-    noisy = gaussian(
+    noisy, deviation = gaussian_for_rho(
         lambda: _means(rows, times),
-        sensitivity=sensitivity,
-        noise_multiplier=multiplier,
-        account=account,
-        noise=noise,
+        sensitivity=2 * math.sqrt(data.d) / data.n,
+        rho=run.account.share(SCALING),
+        account=run.account,
+        noise=run.noise,
     )
-    return _scale(noisy, data, multiplier * sensitivity)
+    return _scale(noisy, data, deviation)
 
 
 def _scale(means, data, deviation) -> tuple[np.ndarray, np.ndarray]:

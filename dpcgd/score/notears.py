@@ -2,7 +2,6 @@
 
 import functools
 import math
-import time
 from collections.abc import Sequence
 
 import networkx as nx
@@ -14,12 +13,9 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.budget import Spent
-from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.privacy.ledger import Ledger
-from dpcgd.privacy.mechanisms import gaussian
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.mechanisms import gaussian_for_rho
+from dpcgd.privacy.run import Run, open_run, run_without_privacy
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 
 __all__ = ["acyclic_graph", "acyclicity", "fit", "gram_notears", "notears", "squared_loss"]
@@ -47,6 +43,10 @@ def acyclicity(weights: np.ndarray) -> tuple[float, np.ndarray]:
         is too large for doubles.
     array, shape (d, d)
         exp(W o W)^T o 2 W; zeros where the value is infinite.
+
+    Notes
+    -----
+    Chapter 07, :prf:ref:`thm-acyclicity`.
 
     Examples
     --------
@@ -76,6 +76,10 @@ def squared_loss(weights: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
     array, shape (d, d)
         -G (I - W).
 
+    Notes
+    -----
+    Chapter 07, :prf:ref:`thm-acyclicity`.
+
     Examples
     --------
     >>> squared_loss(np.array([[0.0, 0.5], [0.0, 0.0]]), np.array([[1.0, 0.5], [0.5, 1.0]]))[0]
@@ -88,7 +92,7 @@ def squared_loss(weights: np.ndarray, gram: np.ndarray) -> tuple[float, np.ndarr
 
 
 def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-6) -> np.ndarray:
-    """NOTEARS on a Gram matrix: the least loss plus l1 |W| without cycles, by augmented Lagrangian.
+    """NOTEARS on a Gram matrix: least loss plus ``l1 |W|`` without cycles, by augmented Lagrangian.
 
     Parameters
     ----------
@@ -222,6 +226,13 @@ def squares_known(data: Dataset | Measurements) -> np.ndarray:
     return np.array(data.cardinalities) == 2 if coded else np.zeros(data.d, bool)
 
 
+def half_widths_of(data: Dataset | Measurements) -> np.ndarray:
+    """Of the public ranges, without a look at the records."""
+    if isinstance(data, Measurements):
+        return data.half_widths
+    return np.maximum(1, np.array(data.cardinalities) - 1) / 2
+
+
 def divisors_of(variances, half_widths, standardized) -> np.ndarray:
     """Of scaled columns: each one's deviation, or in original units the smallest of all."""
     if standardized:
@@ -267,12 +278,10 @@ def notears(
     >>> round(notears(data).graph.skeleton_f1(data.truth), 2)
     0.89
     """
-    started = time.perf_counter()
-    check_settings(l1=l1, threshold=threshold)
+    run = run_without_privacy(data, coded=False, l1=l1, threshold=threshold)
     moments = second_moments(measured(data).scaled, bound=math.sqrt(data.d))
     weights = _fitted(moments, 0.0, data, l1, standardized)
-    nothing = Ledger((), Spent(math.inf, 1.0), None, "no privacy")
-    return release_of(weights, threshold, data, nothing, "none", started)
+    return release_by_weights(weights, threshold, run, data.variables)
 
 
 def gram_notears(
@@ -318,7 +327,7 @@ def gram_notears(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: one Gaussian mechanism on
     numbers of L2 sensitivity :func:`~dpcgd.statistics.moment_matrices.second_moments_sensitivity`;
-    the rest is post-processing. Chapter 07.
+    the rest is post-processing. Chapter 07, :prf:ref:`thm-gram-notears`.
 
     Examples
     --------
@@ -328,43 +337,47 @@ def gram_notears(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 1, True)
     """
-    started = time.perf_counter()
-    check_settings(l1=l1, threshold=threshold)
+    ours = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
+    run = open_run(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        rng=rng,
+        secure=secure,
+        account=GaussianFilter,
+        coded=False,
+        **ours,
+    )
     full = math.sqrt(data.d)
     bound = full if row_norm is None else row_norm
-    if not bound > 0:
-        raise ValueError(f"row_norm must be above 0, not {row_norm}")
-    account, noise = open_run(data, epsilon, delta, rng, secure, filter_kind=GaussianFilter)
-    moments, deviation = _released_moments(data, bound, account, noise)
+    moments, deviation = released_moments(data, bound, run.account, run.noise)
     if bound >= full:  # no row was shortened
         known = 1 + np.flatnonzero(squares_known(data))
         moments[known, known] = 1
     weights = _fitted(moments, deviation, data, l1, standardized)
-    return release_of(weights, threshold, data, account.ledger, "proved", started, secure)
+    return release_by_weights(weights, threshold, run, data.variables)
 
 
-def _released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
-    """Noisy second moments, symmetric, and the deviation of their noise."""
+def released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
+    """Noisy second moments, symmetric, for all that the account has; the noise's deviation."""
     upper = tuple(part[1:] for part in np.triu_indices(data.d + 1))  # the corner is 1
-    sensitivity = second_moments_sensitivity(data.n, data.d, bound=bound)
-    multiplier = multiplier_of_rho(account.rho)
-    noisy = gaussian(
+    noisy, deviation = gaussian_for_rho(
         lambda: second_moments(measured(data).scaled, bound=bound)[upper],
-        sensitivity=sensitivity,
-        noise_multiplier=multiplier,
+        sensitivity=second_moments_sensitivity(data.n, data.d, bound=bound),
+        rho=account.rho,
         account=account,
         noise=noise,
     )
     moments = np.ones((data.d + 1, data.d + 1))
     moments[upper] = noisy
     moments.T[upper] = noisy
-    return moments, multiplier * sensitivity
+    return moments, deviation
 
 
 def _fitted(moments, deviation, data, l1, standardized) -> np.ndarray:
     """NOTEARS on second moments whose noise has this deviation."""
     covariance, spread = _covariance(moments, deviation)
-    divisors = divisors_of(np.diag(covariance), measured(data).half_widths, standardized)
+    divisors = divisors_of(np.diag(covariance), half_widths_of(data), standardized)
     units = np.outer(divisors, divisors)
     spread = spread / units
     return fit(_positive(covariance / units, spread.mean()), l1=np.maximum(l1, spread))
@@ -389,22 +402,14 @@ def _positive(gram: np.ndarray, least: float) -> np.ndarray:
     return raised * np.outer(back, back)
 
 
-def check_settings(**settings):
-    """Refuse what is negative or not finite, by name."""
-    for name, value in settings.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and not negative, but is {value}")
-
-
-def release_of(weights, threshold, data, ledger, guarantee, started, secure=False) -> Release:
-    """What a run found by these weights."""
-    graph = acyclic_graph(weights, threshold, data.variables)
+def release_by_weights(weights, threshold: float, run: Run, variables: Sequence[str]) -> Release:
+    """The class of the graph of these weights, with the receipt of its run."""
+    receipt = run.receipt()
     return Release(
-        graph=CPDAG.from_dag(graph),
-        ledger=ledger,
-        guarantee=guarantee,
+        graph=CPDAG.from_dag(acyclic_graph(weights, threshold, variables)),
         separating_sets={},
-        tests=len(ledger.events),
+        untested=frozenset(),
+        tests=len(receipt["ledger"].events),
         stopped_early=False,
-        seconds=None if secure else time.perf_counter() - started,
+        **receipt,
     )

@@ -9,8 +9,8 @@ import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import search
-from dpcgd.privacy.budget import LEAST
-from dpcgd.score.scores import Score
+from dpcgd.privacy.doubles import LEAST
+from dpcgd.score.scores import GraphScore
 from dpcgd.statistics.p_value_tests import IndependenceTest, Level
 
 __all__ = ["OrderSample", "iterative_mcmc", "order_mcmc"]
@@ -63,7 +63,7 @@ class OrderSample:
 
 
 def iterative_mcmc(
-    score: Score,
+    score: GraphScore,
     test: IndependenceTest,
     *,
     alpha: float,
@@ -75,7 +75,7 @@ def iterative_mcmc(
 
     Parameters
     ----------
-    score : Score
+    score : GraphScore
     test : IndependenceTest
         On the same variables; its PC skeleton is the first space.
     alpha : float
@@ -127,13 +127,13 @@ def iterative_mcmc(
 
 
 def order_mcmc(
-    score: Score, candidates: np.ndarray, *, steps: int | None = None, rng: np.random.Generator
+    score: GraphScore, candidates: np.ndarray, *, steps: int | None = None, rng: np.random.Generator
 ) -> OrderSample:
     """Walk over the orders of the variables, each weighed by all the DAGs that fit it.
 
     Parameters
     ----------
-    score : Score
+    score : GraphScore
     candidates : boolean array, shape (d, d)
         ``candidates[a, b]``: a may be a parent of b. Any subset of a variable's candidates may be
         its parents, with at most one other variable.

@@ -74,6 +74,10 @@ def _in_all(total, shape) -> np.ndarray:
 def multiplicative(total: float, steps: int) -> np.ndarray:
     """CURATE's choice, e^(1 + k / steps) from a first epsilon e: it falls where that is below 1.
 
+    Notes
+    -----
+    Chapter 07, :prf:ref:`thm-schedules`.
+
     Examples
     --------
     >>> multiplicative(0.75, 2).round(3)

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.statistics.moment_matrices import checked_columns, correlations
 
-__all__ = ["BIC", "BDeu", "BGe", "Score", "graph_score"]
+__all__ = ["BIC", "BDeu", "BGe", "GraphScore", "graph_score"]
 
 LARGEST = 1e100
 """Of a covariance, or of a prior's weight; the smallest is its inverse."""
@@ -27,7 +27,7 @@ LEAST_LOG = -700.0
 """Of a variable's share in a logarithm of a determinant: for matrices that are singular."""
 
 
-class Score(Protocol):
+class GraphScore(Protocol):
     """Larger is better, and graphs of one Markov class score the same."""
 
     variables: Sequence[str]
@@ -36,7 +36,7 @@ class Score(Protocol):
         """Contribution of one variable with these parents."""
 
 
-def graph_score(score: Score, graph: nx.DiGraph) -> float:
+def graph_score(score: GraphScore, graph: nx.DiGraph) -> float:
     """Sum of the local scores of a DAG over the score's variables.
 
     Examples

@@ -72,7 +72,7 @@ class GTest(AgainstQuantile):
     Privacy
     -------
     Replace-one sensitivity 4 ((t + 1) ln(t + 1) - t ln t) with t = (n - 1) / 2, which is below 4 (1
-    + ln((n + 1) / 2)): finite, and it grows with n. Proved in chapter 03.
+    + ln((n + 1) / 2)): finite, and it grows with n. Proved in chapter 03, :prf:ref:`thm-g`.
 
     Examples
     --------
@@ -103,7 +103,8 @@ class ChiSquared(AgainstQuantile):
     Privacy
     -------
     Replace-one sensitivity n times one less than the fewer of the levels of x and y, which is the
-    statistic's whole range. With two levels one person can move it all the way: chapter 03.
+    statistic's whole range. With two levels one person can move it all the way: chapter 03,
+    :prf:ref:`thm-chi-squared`.
 
     Examples
     --------

@@ -59,7 +59,8 @@ class PartialCorrelation(Proved):
 
     Privacy
     -------
-    Replace-one sensitivity 1, its whole range. One person can move it all the way: chapter 03.
+    Replace-one sensitivity 1, its whole range. One person can move it all the way: chapter 03,
+    :prf:ref:`thm-chi-squared`.
 
     Examples
     --------
@@ -74,7 +75,7 @@ class PartialCorrelation(Proved):
         check_critical(self.critical)
 
     def value(self, table: np.ndarray) -> float:
-        """|r|."""
+        """``|r|``."""
         return abs(partial_correlation(table))
 
     def _bound(self, n, levels):
@@ -101,7 +102,7 @@ def clipped_gram(rows: np.ndarray, *, bound: float) -> np.ndarray:
 
     Privacy
     -------
-    Replace-one L2 sensitivity: :func:`gram_sensitivity`.
+    Replace-one L2 sensitivity: :func:`gram_sensitivity`. Chapter 03, :prf:ref:`thm-table-gram`.
 
     Examples
     --------
@@ -126,7 +127,8 @@ def gram_sensitivity(n: int, *, bound: float) -> float:
 
     Notes
     -----
-    sqrt(2) bound^2 / n, reached by two orthogonal rows of full norm (chapter 03).
+    sqrt(2) bound^2 / n, reached by two orthogonal rows of full norm. Chapter 03,
+    :prf:ref:`thm-table-gram`.
 
     Examples
     --------
@@ -152,7 +154,8 @@ def second_moments(rows: np.ndarray, *, bound: float) -> np.ndarray:
 
     Privacy
     -------
-    Replace-one L2 sensitivity of the upper triangle: :func:`second_moments_sensitivity`.
+    Replace-one L2 sensitivity of the upper triangle: :func:`second_moments_sensitivity`. Chapter
+    07, :prf:ref:`thm-second-moments`.
 
     Examples
     --------
@@ -171,7 +174,8 @@ def second_moments_sensitivity(n: int, d: int, *, bound: float) -> float:
     Notes
     -----
     (1 + d) / n because the columns lie in [-1, 1], reached for odd d; with rows no longer than
-    `bound`, sqrt((1 + bound^2)^2 + bound^2) / n, whichever is less. Chapter 07.
+    `bound`, sqrt((1 + bound^2)^2 + bound^2) / n, whichever is less. Chapter 07,
+    :prf:ref:`thm-second-moments`.
 
     Examples
     --------

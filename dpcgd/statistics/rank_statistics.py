@@ -105,7 +105,7 @@ class KendallZ(Proved):
     Replace-one sensitivity (27/2 - 9 / (2 M)) / sqrt(W), W = K w(n / K) over the K >= 2 public
     strata, M + 1 the fewer of the levels of x and y: 6 / sqrt(n) for two levels, 9 / sqrt(n) for
     many, to leading order. For K = 1, 18 (n - 1) / (2 n + 5) / sqrt(w(n)), and half of that if both
-    have two levels: 6 / sqrt(n) and 3 / sqrt(n). Proved in chapter 03.
+    have two levels: 6 / sqrt(n) and 3 / sqrt(n). Proved in chapter 03, :prf:ref:`thm-kendall-z`.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class KendallZ(Proved):
         check_critical(self.critical)
 
     def value(self, table: np.ndarray) -> float:
-        """|z|."""
+        """``|z|``."""
         return abs(kendall_z(table))
 
     def _bound(self, n, levels):
@@ -143,7 +143,8 @@ class KendallP(UpperTail):
 
     Privacy
     -------
-    With a the sensitivity of |z|, Phi(a) - 1/2: the normal tail is steepest at 0. Chapter 03.
+    With a the sensitivity of ``|z|``, Phi(a) - 1/2: the normal tail is steepest at 0. Chapter 03,
+    :prf:ref:`cor-kendall-p`.
 
     Examples
     --------
@@ -212,7 +213,7 @@ class SpearmanZ(Proved):
     Replace-one sensitivity 6 sqrt(g(x) g(y)) / sqrt(n - K) over the K >= 2 public strata, g(v) =
     5/3 - 2 / (3 (L - 1)^2) for a variable of L levels: 6 / sqrt(n) for two levels, 10 / sqrt(n) for
     many, to leading order. For K = 1, 6 sqrt(n - 1) / (n + 1), and half of that if both have two
-    levels. Proved in chapter 03.
+    levels. Proved in chapter 03, :prf:ref:`thm-spearman-z`.
 
     Examples
     --------
@@ -228,7 +229,7 @@ class SpearmanZ(Proved):
         check_critical(self.critical)
 
     def value(self, table: np.ndarray) -> float:
-        """|z|."""
+        """``|z|``."""
         return abs(spearman_z(table))
 
     def _bound(self, n, levels):
@@ -242,6 +243,11 @@ class SpearmanZ(Proved):
 class SpearmanP(UpperTail):
     """Minus the one-sided p-value of conditional Spearman's z, otherwise as :class:`KendallP`.
 
+    Privacy
+    -------
+    As of :class:`KendallP`, from the sensitivity of Spearman's z. Chapter 03,
+    :prf:ref:`cor-kendall-p`.
+
     Examples
     --------
     >>> p = SpearmanP()
@@ -254,5 +260,5 @@ class SpearmanP(UpperTail):
 
 
 TABLE_L1, TABLE_L2 = 2.0, math.sqrt(2)
-"""How far replacing one record moves a table of counts, of any size: one cell loses a record and
-another gains it (chapter 03)."""
+"""How far replacing one record moves a table of counts, of any size, as one cell loses a record and
+another gains it. Chapter 03, :prf:ref:`thm-table-gram`."""

@@ -9,6 +9,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import chdtri
 
+from dpcgd.privacy.settings import check_level
+
 __all__ = ["Statistic", "in_sensitivities", "normal_tail", "refusal"]
 
 RECORDS_PER_CELL = 5
@@ -26,7 +28,7 @@ class Statistic(Protocol):
     proved: bool
     """Whether its sensitivity is a theorem; a release says so."""
     critical: float
-    """Where a test without noise draws the line: x and y count as dependent at or above it."""
+    """Where a test without noise draws the line; x and y count as dependent at or above it."""
 
     def value(self, table: np.ndarray) -> float:
         """The statistic of a table with axes x, y and the conditioning variables."""
@@ -82,12 +84,6 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
 def check_critical(critical):
     if not math.isfinite(critical):
         raise ValueError(f"critical must be a finite number, not {critical!r}")
-
-
-def check_level(alpha: float):
-    """Refuse what is no level of a test."""
-    if not sys.float_info.min <= alpha < 1:
-        raise ValueError(f"alpha is a level above 0 and below 1, not {alpha!r}")
 
 
 def normal_tail(z: float) -> float:

@@ -16,6 +16,7 @@ from dpcgd.constraint.em_pc import (
     ExponentialOracle,
     PublishedFlips,
     count_scores,
+    published_em_pc,
     share_of_the_choices,
 )
 from dpcgd.datasets.contingency_tables import Tables
@@ -91,11 +92,18 @@ def test_without_noise_the_pairs_that_any_set_separates_go_by_their_best_set():
             assert found.separating_sets[frozenset(data.variables[v] for v in (x, y))] == ()
 
 
+def decide(oracle, x, questions):
+    """Let it decide about all pairs of x, with these sets to choose from."""
+    oracle._allowed = {x: questions}
+    y, (given, *_) = next(iter(questions.items()))
+    oracle.separates(x, y, given)
+
+
 def test_scores_are_distances_below_the_threshold_in_sensitivities():
     data = load("cancer", n=2_000, rng=default_rng(0))
     noise = Best()
     oracle = oracle_for(data, plenty(), noise, margin=1.5)
-    oracle.prepare(0, {1: [()], 2: [()]})
+    decide(oracle, 0, {1: [()], 2: [()]})
     tables, z = Tables(data), KendallZ()
     expected = [
         (3 - z.value(tables.counts((0, y)))) / z.sensitivity(2_000, (2, 2)) + 1.5 * 2 / 0.5
@@ -110,9 +118,9 @@ def test_an_only_set_is_free_and_several_are_chosen_from():
     data = load("cancer", n=5_000, rng=default_rng(0))
     account, noise = plenty(), Best()
     oracle = oracle_for(data, account, noise, margin=1e6)  # every pair goes
-    oracle.prepare(0, {1: [()], 2: [()]})
+    decide(oracle, 0, {1: [()], 2: [()]})
     assert len(account.ledger.events) == 1 + 2
-    oracle.prepare(1, {2: [(3,), (4,)]})
+    decide(oracle, 1, {2: [(3,), (4,)]})
     assert len(account.ledger.events) == 3 + 1 + 2
     assert oracle.separates(0, 1, ())
     assert [oracle.separates(1, 2, (v,)) for v in (3, 4)].count(True) == 1
@@ -122,9 +130,11 @@ def test_refused_tests_take_no_part():
     data = load("child", n=300, rng=default_rng(0))
     account = plenty()
     oracle = oracle_for(data, account, Best(), margin=1e6)
-    oracle.prepare(0, {1: [(2, 3, 4)]})
+    joined = np.zeros((data.d, data.d), bool)
+    joined[:5, :5] = ~np.eye(5, dtype=bool)
+    oracle.begin_order(3, joined, np.triu(joined))
+    assert oracle.separates(0, 1, (2, 3, 4)) is None
     assert account.ledger.events == ()
-    assert not oracle.separates(0, 1, (2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +177,7 @@ def test_nothing_is_looked_at_before_it_is_paid_for():
         Blind(data), KendallZ(), lambda *_: 5.0, exponential, 0.0, account, Best()
     )
     with pytest.raises(BudgetSpent):
-        oracle.prepare(0, {1: [()]})
+        decide(oracle, 0, {1: [()]})
     found = search(oracle, data.variables)
     assert found.stopped_early
     assert len(found.graph.skeleton) == 28
@@ -196,14 +206,12 @@ def test_secure_runs_work_for_both_choices():
         assert release.ledger.spent <= (1.0, 1e-6)
 
 
-def test_the_published_version_says_so_and_is_not_run_securely():
+def test_the_published_version_says_so():
     data = load("cancer", n=2_000, rng=default_rng(0))
     with warnings.catch_warnings(action="ignore"):
-        release = em_pc(data, epsilon=1.0, delta=1e-3, rng=default_rng(0), published=True)
+        release = published_em_pc(data, epsilon=1.0, delta=1e-3, rng=default_rng(0))
     assert release.guarantee == "claimed, not proved"
     assert release.ledger.budget is None
-    with pytest.raises(ValueError, match="leave out secure=True or published"):
-        em_pc(data, epsilon=1.0, secure=True, published=True)
 
 
 @pytest.mark.parametrize(

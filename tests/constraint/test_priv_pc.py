@@ -22,7 +22,7 @@ from dpcgd import (
     priv_pc,
     svt_pc,
 )
-from dpcgd.constraint.laplace_pc import LaplaceOracle, PlainOracle, release_of
+from dpcgd.constraint.laplace_pc import LaplaceOracle, PlainOracle, released_by
 from dpcgd.constraint.priv_pc import (
     PublishedKendallP,
     Round,
@@ -30,6 +30,8 @@ from dpcgd.constraint.priv_pc import (
     ThresholdOracle,
     hits_of_the_rest,
     optimal_rate,
+    published_priv_pc,
+    published_svt_pc,
     share_of_the_rest,
 )
 from dpcgd.datasets.contingency_tables import Tables
@@ -41,6 +43,7 @@ from dpcgd.privacy.filters import BasicFilter, Filter
 from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.run import Run
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
 
 
@@ -139,7 +142,7 @@ PRIVATE = {
     "em_pc": lambda data, **how: em_pc(data, epsilon=5.0, **how),
     "priv_pc": lambda data, **how: priv_pc(data, epsilon=5.0, **how),
     "priv_pc on a sample": lambda data, **how: priv_pc(data, epsilon=5.0, rate=0.2, **how),
-    "published": lambda data, **how: priv_pc(data, epsilon=1.0, published=True, **how),
+    "published": lambda data, rng=None, **how: published_priv_pc(data, epsilon=1.0, rng=rng, **how),
 }
 every_private_run = pytest.mark.parametrize("run", PRIVATE.values(), ids=PRIVATE)
 
@@ -428,11 +431,6 @@ def test_knowledge_and_the_largest_order_reach_the_search(run):
     assert max(map(len, release.separating_sets.values())) <= 1
 
 
-def test_the_published_version_is_not_run_securely():
-    with pytest.raises(ValueError, match="not proved; leave out secure=True or published"):
-        priv_pc(Untouchable(), epsilon=1.0, secure=True, published=True)
-
-
 def test_secure_runs_keep_their_budget_and_tell_no_time():
     data = load("earthquake", n=300, rng=default_rng(0))
     for run in (priv_pc, laplace_pc, svt_pc):
@@ -451,9 +449,9 @@ def test_each_system_says_what_its_guarantee_is_worth():
         (laplace_pc(data, epsilon=1.0, rng=rng), "proved"),
         (priv_pc(data, epsilon=1.0, rng=rng), "proved"),
         (svt_pc(data, epsilon=1.0, rng=rng), "proved"),
-        (priv_pc(data, epsilon=1.0, rng=rng, published=True), "claimed, not proved"),
-        (svt_pc(data, epsilon=1.0, rng=rng, published=True), "claimed, not proved"),
-        (svt_pc(data, epsilon=1.0, rng=rng, published=True, statistic=z), "claimed, not proved"),
+        (published_priv_pc(data, epsilon=1.0, rng=rng), "claimed, not proved"),
+        (published_svt_pc(data, epsilon=1.0, rng=rng), "claimed, not proved"),
+        (published_svt_pc(data, epsilon=1.0, rng=rng, statistic=z), "claimed, not proved"),
     ]
     for release, guarantee in releases:
         assert release.guarantee == guarantee
@@ -473,7 +471,8 @@ def test_each_system_says_what_its_guarantee_is_worth():
 def test_the_account_of_a_run_says_what_its_guarantee_is_worth(account, guarantee):
     data, noise = load("earthquake", n=300, rng=default_rng(0)), SeededNoise(default_rng(0))
     oracle = LaplaceOracle(Tables(data), KendallZ(), 0.1, 1.0, account, noise)
-    release = release_of(oracle, data, 0, None, 0.0)
+    run = Run(account, noise, account.guarantee, False, 0.0)
+    release = released_by(oracle, run, data.variables, max_order=0)
     assert release.guarantee == guarantee
     assert release.tests == len(release.ledger.events) == 10
 
@@ -507,7 +506,7 @@ def test_bad_arguments_are_refused_before_anything_is_spent_or_looked_at(
     run, bad, cure, monkeypatch
 ):
     opened = []
-    monkeypatch.setattr(dpcgd.privacy.run, "Filter", lambda *args: opened.append(args))
+    monkeypatch.setattr(Filter, "__init__", lambda *args: opened.append(args))
     with pytest.raises(ValueError, match=cure):
         run(Untouchable(), **{"epsilon": 1.0, "rng": default_rng(0)} | bad)
     assert opened == []
@@ -543,7 +542,7 @@ def test_the_published_version_runs_with_the_settings_of_the_paper(monkeypatch):
     data, noise = load("asia", n=10_000, rng=default_rng(0)), Script([0.0, 1.0, -1.0, *[-1e9] * 9])
     monkeypatch.setattr(dpcgd.privacy.run, "noise_source", lambda rng, secure: noise)
     with pytest.raises(StopIteration):
-        priv_pc(data, epsilon=1.0, published=True)
+        published_priv_pc(data, epsilon=1.0, rng=None)
     (threshold, scale), (sieved, sieve_scale), (examined, examination_scale), *_ = noise.calls
     rate = optimal_rate(0.5)
     assert rate < 0.2
@@ -562,7 +561,7 @@ def test_the_published_version_runs_with_the_settings_of_the_paper(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_published_version_costs_more_in_all_than_the_epsilon_of_a_round(epsilon):
     data = load("earthquake", n=100_000, rng=default_rng(0))
-    release = priv_pc(data, epsilon=epsilon, rng=default_rng(1), published=True)
+    release = published_priv_pc(data, epsilon=epsilon, rng=default_rng(1))
     assert release.ledger.spent.epsilon > 5 * epsilon
     assert {event.epsilon for event in release.ledger.events} == {epsilon / 2}
     assert release.ledger.budget is None

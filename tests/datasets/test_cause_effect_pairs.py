@@ -81,7 +81,7 @@ def test_columns_are_shuffled_with_their_ranges_and_the_truth_stays():
     assert orders == {("x", "y"), ("y", "x")}
 
 
-@pytest.mark.parametrize("number", [0, 100, "1", None])
+@pytest.mark.parametrize("number", [0, 100, "1", None, True, 1.0])
 def test_unknown_pairs_are_refused(number):
     with pytest.raises(ValueError, match="take one from 1 to 99"):
         load_pair(number)

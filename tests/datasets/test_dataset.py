@@ -4,6 +4,7 @@ import json
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpcgd.datasets.csv_files import read_csv
@@ -20,8 +21,9 @@ def write(folder, text, name="clinic.csv"):
 
 
 def refused(folder, text, cure, schema=LEVELS, **options):
-    with pytest.raises(ValueError, match=cure):
+    with pytest.raises(ValueError, match=cure) as error:
         read_csv(write(folder, text), schema, **options)
+    assert "\n" not in str(error.value)
 
 
 def accepted(folder, text, schema=LEVELS, **options):
@@ -44,10 +46,21 @@ def test_no_variable_is_refused():
         Dataset(np.zeros((3, 0), int), {})
 
 
-@pytest.mark.parametrize("codes", [[[0.0, 1.0]], [[True, False]], [["0", "1"]]])
+@pytest.mark.parametrize(
+    "codes",
+    [[[0.0, 1.0]], [[True, False]], [["0", "1"]], np.array([[0, 1]], object), [[0, None]]],
+)
 def test_codes_that_are_not_integers_are_refused(codes):
-    with pytest.raises(ValueError, match=r"must be integers.*read_csv turns values into codes"):
+    cure = (
+        r"must be integers .* convert them with np.array\(codes, int\), and values with read_csv or"
+    )
+    with pytest.raises(ValueError, match=cure):
         Dataset(codes, LEVELS)
+
+
+def test_rows_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="rows of codes differ in length; give all as many"):
+        Dataset([[0, 1], [0]], LEVELS)
 
 
 @pytest.mark.parametrize("code", [-1, 2, 256, 2**40, -(2**40)])
@@ -73,7 +86,7 @@ def test_levels_with_the_same_text_are_a_level_listed_twice():
         Dataset([[0, 1]], {"a": BIT, "b": (1, "1")})
 
 
-@pytest.mark.parametrize("levels", ["01", 2, None])
+@pytest.mark.parametrize("levels", ["01", b"01", 2, None, {"0": "no", "1": "yes"}])
 def test_levels_that_are_not_a_list_are_refused(levels):
     with pytest.raises(ValueError, match="'b': give its levels as a list"):
         Dataset([[0, 1]], {"a": BIT, "b": levels})
@@ -94,9 +107,41 @@ def test_a_schema_that_is_not_a_mapping_is_refused():
         Dataset([[0, 1]], [("a", BIT), ("b", BIT)])
 
 
-def test_names_with_the_same_text_are_refused():
-    with pytest.raises(ValueError, match="twice"):
-        Dataset([[0], [1]], {1: BIT, "1": BIT})
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        (1, "variable name 1 is not text; write it as '1'"),
+        (None, "variable name None is not text"),
+        ("", "a variable has an empty name; give it one"),
+        (" b", "variable name ' b' has blanks at its ends; take them out"),
+        ("b\n", "has blanks at its ends; take them out"),
+    ],
+)
+def test_a_name_that_is_no_proper_text_is_refused(name, cure):
+    with pytest.raises(ValueError, match=cure):
+        Dataset([[0, 1]], {"a": BIT, name: BIT})
+
+
+@pytest.mark.parametrize(
+    ("level", "cure"),
+    [
+        (None, "'b' has the missing value None among its levels; take it out, or list ''"),
+        (float("nan"), "missing value nan among its levels; take it out"),
+        (pd.NA, "missing value <NA> among its levels; take it out"),
+        (" 1", "'b': level ' 1' has blanks at its ends; take them out"),
+        ("1\n", "has blanks at its ends; take them out"),
+        (["1", "2"], r"'b' has \['1', '2'\] among its levels; list them one by one"),
+        (b"1", "among its levels; list them one by one"),
+    ],
+)
+def test_a_level_that_is_no_single_value_is_refused(level, cure):
+    with pytest.raises(ValueError, match=cure):
+        Dataset([[0, 1]], {"a": BIT, "b": ["0", level]})
+
+
+def test_levels_given_as_booleans_are_read_as_their_text():
+    data = Dataset([[0, 1]], {"a": [False, True], "b": [np.False_, np.True_]})
+    assert set(data.levels.values()) == {("False", "True")}
 
 
 def test_a_truth_over_other_variables_is_refused():
@@ -108,6 +153,19 @@ def test_a_truth_over_other_variables_is_refused():
 def test_a_truth_that_lacks_a_variable_is_refused():
     with pytest.raises(ValueError, match="must name the same variables; only one of them has b"):
         Dataset([[0, 1]], LEVELS, truth=nx.empty_graph(["a"], create_using=nx.DiGraph))
+
+
+@pytest.mark.parametrize("truth", [nx.Graph([("a", "b")]), [("a", "b")], "a -> b", np.eye(2)])
+def test_a_truth_that_is_no_digraph_is_refused(truth):
+    cure = r"truth must be a networkx.DiGraph, not .*; make one with networkx.DiGraph\(arcs\)"
+    with pytest.raises(ValueError, match=cure):
+        Dataset([[0, 1]], LEVELS, truth=truth)
+
+
+@pytest.mark.parametrize("arcs", [[("a", "b"), ("b", "a")], [("a", "b"), ("a", "a")]])
+def test_a_cyclic_truth_is_refused(arcs):
+    with pytest.raises(ValueError, match="the true graph has a cycle; take one of its arcs out"):
+        Dataset([[0, 1]], LEVELS, truth=nx.DiGraph(arcs))
 
 
 def test_a_value_outside_the_schema_is_refused(tmp_path):
@@ -161,12 +219,12 @@ def test_a_variable_twice_in_a_json_schema_is_refused(tmp_path):
 
 
 def test_a_schema_that_misses_a_column_is_refused(tmp_path):
-    cure = r"misses column 'c' of .*clinic.csv; add its levels, or pass ignore=\['c'\]"
+    cure = r"'c' of .*clinic.csv is not in the schema; add it to the schema, or pass ignore=\['c'\]"
     refused(tmp_path, "a,b,c\n0,1,2\n", cure)
 
 
 def test_a_schema_with_a_column_the_file_lacks_is_refused(tmp_path):
-    cure = "has no column 'c', which the schema lists; add the column or take it out of the schema"
+    cure = "has no column 'c', which is in the schema; add the column or take it out of the schema"
     refused(tmp_path, "a,b\n0,1\n", cure, {**LEVELS, "c": BIT})
 
 
@@ -259,8 +317,25 @@ def test_ignored_columns_may_hold_anything(tmp_path):
     assert accepted(tmp_path, text, ignore=["id", "note"]) == [[0, 1], [1, 0]]
 
 
-def test_columns_to_ignore_need_not_be_there(tmp_path):
-    assert accepted(tmp_path, "a,b\n0,1\n", ignore=["id"]) == [[0, 1]]
+@pytest.mark.parametrize(
+    ("ignore", "cure"),
+    [
+        (["id", "b"], "'b' is both in the schema and in ignore; take it out of one of them"),
+        (["id", "ntoe"], "ignore names 'ntoe', .* no column of .*clinic.csv; did you mean 'note'"),
+        (["id", "chd"], "ignore names 'chd', .* no column of .*clinic.csv; take it out of ignore"),
+        (["id", 7], "ignore names 7, which is no column"),
+        ([["id", "note"]], r"ignore names \['id', 'note'\], which is no column"),
+        ("id", r"ignore must be a list of columns, not 'id'; give a list, such as ignore="),
+        (None, r"ignore must be a list of columns, not None; give a list, such as ignore="),
+    ],
+)
+def test_what_is_ignored_are_columns_and_no_variables(tmp_path, ignore, cure):
+    refused(tmp_path, "id,a,note,b\n7,0,,1\n", cure, ignore=ignore)
+
+
+@pytest.mark.parametrize("ignore", [{"id", "note"}, iter(["id", "note"]), pd.Index(["id", "note"])])
+def test_columns_to_ignore_may_come_from_any_iterable(tmp_path, ignore):
+    assert accepted(tmp_path, "id,a,note,b\n7,0,,1\n", ignore=ignore) == [[0, 1]]
 
 
 def test_variables_come_in_the_order_of_the_schema(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import search
+from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of, search
 from dpcgd.privacy.budget import BudgetSpent
 
 seeded = settings(derandomize=True, deadline=None, max_examples=60)
@@ -339,20 +339,23 @@ def test_with_a_majority_exactly_half_of_the_sets_keep_a_collider_away():
     assert graph.arrows == frozenset()
 
 
-class Prepared(Coins):
+class Planning(Coins):
     """Notes what it was told would be asked."""
 
     def __init__(self, seed, chance):
         super().__init__(seed, chance)
         self.told = []
 
-    def prepare(self, x, questions):
-        self.told += [(x, y, given) for y, sets in questions.items() for given in sets]
+    def begin_order(self, order, joined, to_test):
+        neighbours = neighbours_of(joined)
+        assert (joined == joined.T).all()
+        for x, y in np.argwhere(to_test).tolist():
+            self.told += [(x, y, s) for s in conditioning_sets(x, y, neighbours, order)]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_oracle_that_prepares_is_told_what_it_will_be_asked(seed):
-    oracle, plain = Prepared(seed, 0.3), Coins(seed, 0.3)
+def test_an_oracle_that_plans_is_told_what_it_will_be_asked(seed):
+    oracle, plain = Planning(seed, 0.3), Coins(seed, 0.3)
     assert search(oracle, "abcdef").graph == search(plain, "abcdef").graph
     assert oracle.asked == plain.asked
     assert set(oracle.asked) <= set(oracle.told)
@@ -362,12 +365,28 @@ def test_an_oracle_that_prepares_is_told_what_it_will_be_asked(seed):
     }
 
 
-def test_an_oracle_that_cannot_pay_to_prepare_ends_the_search():
+def test_an_oracle_that_cannot_pay_for_an_order_ends_the_search():
     class Broke(Coins):
-        def prepare(self, x, questions):
+        def begin_order(self, order, joined, to_test):
             raise BudgetSpent("no")
 
     found = search(Broke(0, 0.3), "abc")
     assert found.stopped_early
     assert found.tests == 0
     assert len(found.graph.skeleton) == 3
+
+
+class Untestable(Coins):
+    """Public facts allow no test of the first pair, nor any of order 1."""
+
+    def separates(self, x, y, given):
+        return None if (x, y) == (0, 1) or given else super().separates(x, y, given)
+
+
+def test_pairs_that_were_never_tested_are_told():
+    found = search(Untestable(0, 0.0), "abc", max_order=1)
+    assert found.untested == {frozenset("ab")}
+    known = Knowledge(required=[("b", "c")])
+    found = search(Untestable(0, 0.0), "abc", max_order=1, knowledge=known)
+    assert found.untested == {frozenset("ab"), frozenset("bc")}
+    assert search(Coins(0, 1.0), "abc").untested == frozenset()

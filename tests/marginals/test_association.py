@@ -2,12 +2,13 @@ import itertools
 
 import numpy as np
 import pytest
-from known_tables import Blurred, Counts, exact, independent, random_table
+from known_tables import exact, independent, random_table
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd.marginals.association import _design, association
-from dpcgd.marginals.interactions import Marginals, Moment, contrasts
+from dpcgd.book.known_tables import Counts, blurred
+from dpcgd.marginals.association import Design, association
+from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, contrasts
 
 
 def plain_association(table):
@@ -66,7 +67,7 @@ def test_a_determined_variable_leaves_nothing_open():
 
 
 def average(marginals, given, interacting):
-    design = _design(marginals, given, interacting)
+    design = Design(marginals, given, interacting)
     pair = marginals.moment(0, 1).values
     return design.average(design.regress(0), design.regress(1), pair).ravel()
 
@@ -95,7 +96,7 @@ def test_privacy_variance_is_what_the_derivatives_say(shape, interacting):
             expected = expected + np.outer(change, change) / step**2
     told = {s: Moment(m.values, 1e-9) for s, m in truth.released.items() if s}
     noisy = Marginals(truth.n, shape, told)
-    design = _design(noisy, given, interacting)
+    design = Design(noisy, given, interacting)
     found = design.noise(design.regress(0), design.regress(1), 1e-9) / 1e-18
     assert found == pytest.approx(expected, abs=2e-3)
 
@@ -115,7 +116,7 @@ def test_the_level_is_held(shape, n, deviation):
     joint = independent(shape, rng).ravel()
     for _ in range(1500):
         table = rng.multinomial(n, joint).reshape(shape)
-        marginals = Blurred(Counts(table), deviation, rng)
+        marginals = MeasuredMarginals(Counts(table), blurred(deviation, rng))
         marginals.measure_pairs(1.0)
         for triple in [(0, 2, 3), (1, 2, 3)] if len(shape) == 4 else []:
             marginals.measure(triple, 1.0)
@@ -130,9 +131,8 @@ def test_a_variable_close_to_its_condition_does_not_break_the_level():
     x, y = np.array([[0.02, 0.98], [0.98, 0.02]]), np.array([[0.95, 0.95], [0.05, 0.05]])
     joint = 0.5 * np.einsum("as,bs->abs", x, y)
     for _ in range(1500):
-        marginals = Blurred(
-            Counts(rng.multinomial(100_000, joint.ravel()).reshape(2, 2, 2)), 1e3, rng
-        )
+        table = rng.multinomial(100_000, joint.ravel()).reshape(2, 2, 2)
+        marginals = MeasuredMarginals(Counts(table), blurred(1e3, rng))
         marginals.measure_pairs(1.0)
         rejected += association(marginals, 0, 1, (2,)).p_value < 0.1
     assert 75 < rejected < 225

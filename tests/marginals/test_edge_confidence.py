@@ -3,17 +3,17 @@ import dataclasses
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import Knowledge, load, table_pc
+from dpcgd import Knowledge, climb, fit_network, load, priv_pc, table_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.marginals.edge_confidence import edge_confidence
-from dpcgd.marginals.interactions import ExactMarginals
+from dpcgd.marginals.interactions import MeasuredMarginals, exactly
 from dpcgd.marginals.table_pc import TableOracle
 
 
 def test_without_noise_every_edge_comes_again():
     data = load("cancer", rng=default_rng(0))
-    marginals = ExactMarginals(Tables(data))
+    marginals = MeasuredMarginals(Tables(data), exactly)
     marginals.measure_pairs(1.0)
     graph = search(TableOracle(marginals), data.variables, max_order=2).graph
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
@@ -31,11 +31,19 @@ def test_shares_are_of_the_runs_and_cover_the_released_edges():
     assert found[frozenset(("bronc", "dysp"))] == 1.0
 
 
-def test_knowledge_and_order_are_those_of_the_call():
-    data = load("survey", rng=default_rng(0))
-    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
-    known = Knowledge(required=[("A", "S")])
-    found = edge_confidence(release, runs=5, rng=default_rng(2), knowledge=known)
+def test_knowledge_and_order_are_those_of_the_run():
+    data, known = load("survey", rng=default_rng(0)), Knowledge(required=[("A", "S")])
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1), knowledge=known)
+    found = edge_confidence(release, runs=5, rng=default_rng(2))
     assert found[frozenset("AS")] == 1.0
-    all_joined = edge_confidence(release, runs=5, rng=default_rng(2), max_order=0)
-    assert len(all_joined) > len(found)
+    marginal = table_pc(data, epsilon=1.0, rng=default_rng(1), max_order=0)
+    assert len(edge_confidence(marginal, runs=5, rng=default_rng(2))) > len(found)
+
+
+@pytest.mark.parametrize("follow_up", [edge_confidence, fit_network])
+def test_a_release_without_tables_is_refused(follow_up):
+    release = priv_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
+    with pytest.raises(ValueError, match="make one with table_pc"):
+        follow_up(release, rng=default_rng(2))
+    with pytest.raises(ValueError, match="make one with table_pc"):
+        climb(release)

@@ -5,14 +5,14 @@ from numpy.random import default_rng
 
 from dpcgd import load, table_pc
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.marginals.fit_network import fit
-from dpcgd.marginals.interactions import ExactMarginals
+from dpcgd.marginals.fit_network import fit_network
+from dpcgd.marginals.interactions import MeasuredMarginals, exactly
 from dpcgd.marginals.table_pc import TableRelease
 
 
 def exact_release(data, triples=()):
     """A release without noise, of pairs and some triples, with the true graph."""
-    marginals = ExactMarginals(Tables(data))
+    marginals = MeasuredMarginals(Tables(data), exactly)
     marginals.measure_pairs(1.0)
     for triple in triples:
         marginals.measure(triple, 1.0)
@@ -31,7 +31,7 @@ def test_without_noise_the_fit_is_the_frequencies():
     names = list(data.variables)
     family = tuple(sorted(map(names.index, ("Pollution", "Smoker", "Cancer"))))
     release = exact_release(data, [family])
-    fitted = fit(release, data.levels, rng=default_rng(1), dag=data.truth)
+    fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
     for child, parents in fitted.network.parents.items():
         assert set(parents) == set(data.truth.predecessors(child))
         expected = frequencies(data, child, parents)
@@ -46,7 +46,7 @@ def test_errors_are_about_right():
     off = []
     for seed in range(4):
         release = table_pc(data, epsilon=0.5, rng=default_rng(seed))
-        fitted = fit(release, data.levels, rng=default_rng(1), dag=data.truth)
+        fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
         for child, parents in fitted.network.parents.items():
             if len(parents) < 2:
                 exact = frequencies(data, child, parents)
@@ -59,7 +59,7 @@ def test_errors_are_about_right():
 def test_a_fitted_network_can_be_sampled():
     data = load("asia", rng=default_rng(0))
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
-    fitted = fit(release, data.levels, rng=default_rng(2))
+    fitted = fit_network(release, rng=default_rng(2))
     assert nx.is_directed_acyclic_graph(fitted.network.graph)
     again = fitted.network.sample(1000, rng=default_rng(3))
     assert again.levels == data.levels
@@ -75,4 +75,4 @@ def test_too_large_a_family_is_refused():
     dag.add_nodes_from(data.variables)
     dag.add_edges_from((v, data.variables[-1]) for v in data.variables[:-1])
     with pytest.raises(ValueError, match="give a dag with fewer parents"):
-        fit(release, data.levels, rng=default_rng(2), dag=dag)
+        fit_network(release, rng=default_rng(2), dag=dag)

@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known_tables import Blurred, Counts, exact, random_table, records
+from known_tables import exact, random_table, records
 from numpy.random import default_rng
 from scipy import stats
 
 from dpcgd import Budget, BudgetSpent, load
+from dpcgd.book.known_tables import Counts, blurred
 from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.marginals.interactions import (
-    ExactMarginals,
     Marginals,
     MeasuredMarginals,
     Moment,
     contrasts,
+    exactly,
     interaction_sensitivity,
+    paid,
     pairs_sensitivity,
 )
 from dpcgd.privacy.audit import empirical_epsilon
@@ -48,7 +50,8 @@ def test_sensitivities_are_the_largest_distance_of_two_records(levels):
     pairs = [*itertools.combinations(variables, 1), *itertools.combinations(variables, 2)]
 
     def spread(subsets):
-        told = [ExactMarginals(Tables(records(one, levels)))._exactly(subsets) for one in domain]
+        tables = [Tables(records(one, levels)) for one in domain]
+        told = [MeasuredMarginals(one, exactly).exact(subsets) for one in tables]
         return max(np.linalg.norm(a - b) for a, b in itertools.product(told, repeat=2))
 
     assert pairs_sensitivity(levels) == pytest.approx(spread(pairs), abs=1e-12)
@@ -79,7 +82,7 @@ def test_all_interactions_without_noise_are_the_table():
 
 def test_a_moment_is_the_mean_product_of_contrasts():
     data = load("survey", n=500, rng=default_rng(0))
-    marginals = ExactMarginals(Tables(data))
+    marginals = MeasuredMarginals(Tables(data), exactly)
     marginals.measure((0, 3, 1), 1.0)
     of = [contrasts(data.cardinalities[v])[data.codes[:, v]] for v in (0, 1, 3)]
     expected = np.einsum("ia,ib,ic->abc", *of) / data.n
@@ -89,7 +92,7 @@ def test_a_moment_is_the_mean_product_of_contrasts():
 
 def test_an_interaction_that_was_not_released_counts_as_zero_in_a_table():
     table = random_table((2, 3, 2), 5000, default_rng(0)) + 1
-    marginals = ExactMarginals(Counts(table))
+    marginals = MeasuredMarginals(Counts(table), exactly)
     marginals.measure_pairs(1.0)
     joint = marginals.table(0, 1, 2)
     for axis in range(3):
@@ -99,7 +102,8 @@ def test_an_interaction_that_was_not_released_counts_as_zero_in_a_table():
 
 
 def test_a_noisy_table_has_no_zero_and_adds_up():
-    marginals = Blurred(Counts(np.array([[50, 0], [0, 50]])), 30.0, default_rng(0))
+    table, noise = np.array([[50, 0], [0, 50]]), blurred(30.0, default_rng(0))
+    marginals = MeasuredMarginals(Counts(table), noise)
     marginals.measure_pairs(1.0)
     assert marginals.table(0, 1).min() > 0
     assert marginals.table(0, 1).sum() == pytest.approx(1)
@@ -118,7 +122,7 @@ class Scale:
 
 def test_one_draw_of_the_right_width_for_all_pairs():
     data, noise = load("asia", n=1000, rng=default_rng(0)), Scale()
-    marginals = MeasuredMarginals(Tables(data), Filter(Budget(10.0, 1e-6)), noise)
+    marginals = MeasuredMarginals(Tables(data), paid(Filter(Budget(10.0, 1e-6)), noise))
     marginals.measure_pairs(0.5)
     marginals.measure((2, 0, 1), 0.125)
     assert noise.scales == pytest.approx([5.0, 2 * math.sqrt(0.5)])
@@ -134,7 +138,7 @@ def test_nothing_is_looked_at_before_it_is_paid_for():
             raise AssertionError("looked")
 
     account = Filter(Budget(0.01, 1e-6))
-    marginals = MeasuredMarginals(Blind(data), account, SeededNoise(default_rng(0)))
+    marginals = MeasuredMarginals(Blind(data), paid(account, SeededNoise(default_rng(0))))
     for measure in (marginals.measure_pairs, lambda rho: marginals.measure((0, 1, 2), rho)):
         with pytest.raises(BudgetSpent):
             measure(2 * account.rho)
@@ -148,9 +152,9 @@ def test_some_pairs_together_move_no_further_than_their_noise_is_made_for(levels
     pairs = list(itertools.combinations(range(len(levels)), 2))
     for some in itertools.chain(*(itertools.combinations(pairs, k) for k in (1, 2, 3, len(pairs)))):
         noise = Scale()
-        marginals = MeasuredMarginals(domain[0], Filter(Budget(9.0, 1e-3)), noise)
+        marginals = MeasuredMarginals(domain[0], paid(Filter(Budget(9.0, 1e-3)), noise))
         marginals.measure_again(some, 0.5)
-        told = [ExactMarginals(tables)._exactly(some) for tables in domain]
+        told = [MeasuredMarginals(tables, exactly).exact(some) for tables in domain]
         farthest = max(np.linalg.norm(a - b) for a, b in itertools.combinations(told, 2))
         assert farthest <= noise.scales[0] + 1e-12
         assert len(some) > 1 or farthest == pytest.approx(noise.scales[0])
@@ -170,7 +174,7 @@ def test_measuring_again_helps_as_much_as_was_paid():
     off = []
     for _ in range(300):
         account = Filter(Budget(10.0, 1e-6))
-        marginals = MeasuredMarginals(Tables(data), account, SeededNoise(rng))
+        marginals = MeasuredMarginals(Tables(data), paid(account, SeededNoise(rng)))
         marginals.measure_pairs(0.5)
         marginals.measure_again([(0, 1), (3, 4)], 0.5)
         told = marginals.moment(3, 4)
@@ -181,14 +185,14 @@ def test_measuring_again_helps_as_much_as_was_paid():
 
 @cache
 def exact_moments(data):
-    marginals = ExactMarginals(Tables(data))
+    marginals = MeasuredMarginals(Tables(data), exactly)
     marginals.measure_pairs(1.0)
     return marginals.released
 
 
 def test_what_has_been_derived_follows_a_new_release():
     table = random_table((2, 3, 2), 5000, default_rng(0)) + 1
-    marginals = Blurred(Counts(table), 300.0, default_rng(1))
+    marginals = MeasuredMarginals(Counts(table), blurred(300.0, default_rng(1)))
     marginals.measure_pairs(1.0)
     rough, joint = marginals.table(0, 1), marginals.table(0, 1, 2)
     marginals.deviation = 0.0
@@ -215,7 +219,7 @@ def shifted(measure, wrong=1.0):
 
     def mechanism(data):
         account = GaussianFilter(Budget(2.0, 0.1))
-        marginals = MeasuredMarginals(tables[id(data)], account, NarrowNoise(rng, wrong))
+        marginals = MeasuredMarginals(tables[id(data)], paid(account, NarrowNoise(rng, wrong)))
         measure(marginals, account)
         return likelihood(marginals.released)
 

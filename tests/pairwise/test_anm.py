@@ -24,6 +24,7 @@ from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.run import open_run
 
 RANGES = {"x": (-1, 1), "y": (-1, 1)}
 
@@ -129,37 +130,15 @@ def test_the_noise_is_for_the_larger_sensitivity_not_for_the_sum():
 def test_all_noise_is_paid_for(run, monkeypatch):
     witnesses = []
 
-    def watched(kind):
-        def make(budget):
-            account = kind(budget)
-            witnesses.append(Witness(account, SeededNoise(default_rng(0))))
-            return witnesses[-1]
+    def watched(*args, **settings):
+        run = open_run(*args, **settings)
+        witnesses.append(Witness(run.account, SeededNoise(default_rng(0))))
+        return dataclasses.replace(run, account=witnesses[-1], noise=witnesses[-1])
 
-        return make
-
-    basic, concentrated = dpcgd.pairwise.anm.BasicFilter, dpcgd.pairwise.anm.Filter
-    monkeypatch.setattr("dpcgd.pairwise.anm.BasicFilter", watched(basic))
-    monkeypatch.setattr("dpcgd.pairwise.anm.Filter", watched(concentrated))
-    monkeypatch.setattr("dpcgd.pairwise.anm.noise_source", Later(witnesses))
+    monkeypatch.setattr("dpcgd.pairwise.anm.open_run", watched)
     run(model(), rng=default_rng(0))
     (witness,) = witnesses
     assert witness.unpaid == []
-
-
-class Later:
-    """A noise source that uses the witness, which the account makes first or last."""
-
-    def __init__(self, witnesses):
-        self.witnesses = witnesses
-
-    def __call__(self, rng, secure):
-        return self
-
-    def choose(self, n, m):
-        return default_rng(0).choice(n, m, replace=False)
-
-    def __getattr__(self, name):
-        return lambda *args: getattr(self.witnesses[0], name)(*args)
 
 
 @every_private_run
@@ -274,7 +253,7 @@ def test_an_audit_of_the_test_half_and_with_less_noise_it_fails(
 
     def shown(share):
         rng, prices = default_rng(9), set()
-        monkeypatch.setattr("dpcgd.pairwise.anm.noise_source", lambda *_: Fixed(rng, share))
+        monkeypatch.setattr("dpcgd.privacy.run.noise_source", lambda *_: Fixed(rng, share))
 
         def mechanism(pair):
             release = private_anm(pair, epsilon=3.2, protects="test set", score=score, rng=rng)
@@ -308,7 +287,7 @@ def test_an_audit_of_the_histogram_and_with_half_the_noise_it_fails(monkeypatch)
 
     def shown(share):
         rng = default_rng(10)
-        monkeypatch.setattr("dpcgd.pairwise.anm.noise_source", lambda *_: NarrowNoise(rng, share))
+        monkeypatch.setattr("dpcgd.privacy.run.noise_source", lambda *_: NarrowNoise(rng, share))
 
         def mechanism(pair):
             release = histogram_anm(pair, epsilon=1.5, delta=0.4, bins=2, rng=rng)
@@ -390,7 +369,7 @@ def test_the_filter_refuses_what_it_cannot_add_up():
     account = BasicFilter(Budget(1.0, 1e-6))
     with pytest.raises(TypeError, match="zCDP"):
         account.spend(GaussianEvent("Gaussian", 5.0))
-    with pytest.raises(ValueError, match="other neighbours"):
+    with pytest.raises(ValueError, match="neighbours that add or remove"):
         account.spend(PureEvent("Laplace", 0.1, Neighbours.ADD_OR_REMOVE_ONE))
 
 

@@ -1,4 +1,4 @@
-"""The attacks of `dpcgd.audit`: they find what is planted, and nothing where nothing is."""
+"""The attacks of the package: they find what is planted, and nothing where nothing is."""
 
 import dataclasses
 import itertools

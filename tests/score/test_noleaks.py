@@ -17,7 +17,13 @@ from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.conversions import gaussian_multiplier, zcdp_rho
 from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.score.noleaks import clipped_gradient, descend, noleaks, published_gradient
+from dpcgd.score.noleaks import (
+    clipped_gradient,
+    descend,
+    noleaks,
+    published_gradient,
+    published_noleaks,
+)
 from dpcgd.score.notears import acyclic_graph, fit, squared_loss
 from dpcgd.score.schedules import additive, exponential, multiplicative, rising, uniform
 
@@ -143,7 +149,7 @@ def test_a_clipped_step_is_as_private_as_it_says_and_not_with_half_the_noise_or_
 
 def test_the_published_version_claims_and_does_not_promise():
     data = load("cancer", n=2000, rng=default_rng(0))
-    release = noleaks(data, epsilon=2.0, steps=4, published=True, rng=default_rng(1))
+    release = published_noleaks(data, epsilon=2.0, steps=4, rng=default_rng(1))
     assert release.guarantee == "claimed, not proved"
     assert release.ledger.spent == pytest.approx((2.0, 1e-6), rel=1e-12)
     assert release.ledger.budget is None

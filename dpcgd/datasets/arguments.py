@@ -1,0 +1,131 @@
+"""What is checked about arguments before anything is read or drawn, each in one line."""
+
+import os
+from numbers import Integral
+
+import numpy as np
+
+__all__ = [
+    "check_array",
+    "check_file",
+    "check_generator",
+    "check_name",
+    "check_once",
+    "check_whole",
+    "is_whole",
+]
+
+NOT_UTF_8 = {
+    b"\x1f\x8b": "is compressed with gzip; unpack it first",
+    b"PK\x03\x04": "is a zip archive or an Excel workbook; unpack it or save its sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "is an Excel workbook; save its sheet as CSV",
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+}
+"""What a file is that begins with these bytes, whatever its name."""
+
+
+def is_whole(value) -> bool:
+    """Is this a whole number, of Python or numpy, and no bool?"""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_whole(name: str, value, least: int):
+    """Check that an argument is a whole number, at least so large.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if not is_whole(value):
+        raise ValueError(f"{name} must be a whole number, at least {least}, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
+def check_generator(rng):
+    """Check that `rng` is a numpy Generator.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(
+            f"rng must be a numpy Generator, not {type(rng).__name__}; "
+            "pass rng=np.random.default_rng(seed)"
+        )
+
+
+def check_array(name: str, values, owner: str) -> np.ndarray:
+    """Return `values` as an array, unless columns with names would go by their position.
+
+    Raises
+    ------
+    ValueError
+        If it is a table with named columns, or rows differ in length.
+    """
+    if hasattr(values, "columns"):
+        raise ValueError(
+            f"{name} must be an array, not a {type(values).__name__}, whose columns have names; "
+            f"use {owner}.from_pandas, which goes by them"
+        )
+    try:
+        return np.asarray(values)
+    except ValueError:  # numpy finds no shape
+        raise ValueError(f"the rows of {name} differ in length; give all as many entries") from None
+
+
+def check_name(name):
+    """Check the name of a variable.
+
+    Raises
+    ------
+    ValueError
+        If it is not text, is empty, or has blanks at its ends.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"the variable name {name!r} is not text; write it as '{name}'")
+    if not name:
+        raise ValueError("a variable has an empty name; give it one")
+    if name != name.strip():
+        raise ValueError(f"the variable name {name!r} has blanks at its ends; take them out")
+
+
+def check_once(names, says: str, cure: str):
+    """Check that no name comes twice.
+
+    Raises
+    ------
+    ValueError
+        If one does: what is said about it, the name, and the cure.
+    """
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{says} {name!r} twice; {cure}")
+        seen.add(name)
+
+
+def check_file(path, refusal: str):
+    """Check that there is a file at `path` and that it does not begin like something else.
+
+    Raises
+    ------
+    ValueError
+        If `path` is no path (that is what `refusal` says), there is no such file, or it is a
+        folder, compressed, a workbook or UTF-16 text.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(refusal)
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder; give the path of a file in it")
+    if not os.path.exists(path):
+        raise ValueError(f"there is no file {path}; correct the path")
+    with open(path, "rb") as file:
+        start = file.read(4)
+    for mark, what in NOT_UTF_8.items():
+        if start.startswith(mark):
+            raise ValueError(f"{path} {what}")

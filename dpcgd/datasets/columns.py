@@ -1,0 +1,130 @@
+"""Columns of a table, taken by name, and their values as positions in public levels."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from dpcgd.datasets.arguments import check_once
+
+__all__ = ["FRAME", "as_text", "check_columns", "check_frame", "encode"]
+
+FRAME = "the frame"
+"""What messages call a table that comes from no file."""
+
+
+def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema"):
+    """Check that a DataFrame has the columns of the public variables and those to ignore.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or as :func:`check_columns` does.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(
+            f"frame must be a pandas DataFrame, not {type(frame).__name__}; "
+            "name the columns with pd.DataFrame(values, columns=names)"
+        )
+    check_columns(FRAME, list(frame.columns), public, ignore, where)
+
+
+def check_columns(source, names: list, public: Mapping, ignore: Iterable, where: str = "schema"):
+    """Check that a table has the columns of the public variables and those to ignore, each once.
+
+    Parameters
+    ----------
+    source : str or path
+        Where the table comes from.
+    names : list
+        The names of its columns.
+    public : mapping
+        From each variable to what is public about it.
+    ignore : iterable of str
+        Columns that are no variables.
+    where : str
+        What the messages call that mapping.
+
+    Raises
+    ------
+    ValueError
+        If a name comes twice, `ignore` is no list, names a variable or no column, or the other
+        columns are not the variables.
+    """
+    check_once(names, f"{source} names column", "rename one of the two")
+    ignore = _check_ignore(source, names, public, ignore, where)
+    for name in names:
+        if name not in public and name not in ignore:
+            raise ValueError(_unknown(source, name, where))
+    absent = [name for name in public if name not in names]
+    if absent:
+        raise ValueError(
+            f"{source} has no column {absent[0]!r}, which is in the {where}; "
+            f"add the column or take it out of the {where}"
+        )
+
+
+def _check_ignore(source, names, public, ignore, where) -> list:
+    if isinstance(ignore, str) or not isinstance(ignore, Iterable):
+        raise ValueError(
+            f"ignore must be a list of columns, not {ignore!r}; give a list, such as ignore=['id']"
+        )
+    ignore = list(ignore)
+    for name in ignore:
+        if name not in names:
+            near = difflib.get_close_matches(str(name), [str(other) for other in names], n=1)
+            cure = f"did you mean {near[0]!r}?" if near else "take it out of ignore"
+            raise ValueError(f"ignore names {name!r}, which is no column of {source}; {cure}")
+        if name in public:
+            raise ValueError(
+                f"column {name!r} is both in the {where} and in ignore; take it out of one of them"
+            )
+    return ignore
+
+
+def _unknown(source, name, where) -> str:
+    if not isinstance(name, str):
+        return (
+            f"the name of column {name!r} of {source} is not text; "
+            "rename the columns, as with frame.columns = frame.columns.map(str)"
+        )
+    if name != name.strip():
+        return (
+            f"the name of column {name!r} of {source} has blanks at its ends; "
+            "take them out, and out of the values too"
+        )
+    return (
+        f"column {name!r} of {source} is not in the {where}; "
+        f"add it to the {where}, or pass ignore=[{name!r}]"
+    )
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """The values as text; one that is missing is empty text, as in a file."""
+    return column.astype(object).map(str).where(column.notna(), "")
+
+
+def encode(source, column: pd.Series, levels: tuple[str, ...]) -> np.ndarray:
+    """Positions of a column of text in its variable's levels.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing or outside the levels.
+    """
+    codes = pd.Index(levels).get_indexer(column)
+    if codes.min(initial=0) >= 0:
+        return codes
+    row = int(np.argmin(codes))
+    value = column.iloc[row]
+    where = f"{source}, record {row + 1}, column {column.name!r}"
+    if value == "":
+        raise ValueError(
+            f"{where}: the value is missing; drop or impute such records first, or list '' as a "
+            "level if 'not known' is an answer"
+        )
+    raise ValueError(
+        f"{where}: {value!r} is not among the levels {', '.join(levels)}; "
+        "correct the value or add the level to the schema"
+    )

@@ -1,0 +1,120 @@
+"""Which public settings a run refuses: here for all systems, before anything is spent."""
+
+import math
+from collections.abc import Callable
+from numbers import Real
+
+from dpcgd.datasets.arguments import check_whole
+from dpcgd.privacy.doubles import LEAST
+
+__all__ = ["check_data", "check_level", "check_settings"]
+
+MOST_TESTS = 1e50
+"""A budget split over more tests would leave each of them next to nothing."""
+
+
+def check_data(data: object, *, coded: bool) -> None:
+    """Refuse what is no data set; some systems need levels, others take ranges too.
+
+    Raises
+    ------
+    ValueError
+        With the way to make one.
+    """
+    if hasattr(data, "cardinalities"):
+        return
+    if not hasattr(data, "ranges"):
+        raise ValueError(
+            f"data must be a data set, not a {type(data).__name__}; make one with read_csv(path, "
+            "schema) or Dataset.from_pandas(frame, levels)"
+        )
+    if coded:
+        raise ValueError(
+            "this system needs levels, and these are real values; put them into bins of their "
+            "public ranges with data.binned(bins)"
+        )
+
+
+def check_level(alpha: float) -> None:
+    """Refuse what is no level of a test."""
+    if not (_is_real(alpha) and LEAST <= alpha < 1):
+        raise ValueError(f"alpha is a level above 0 and below 1, not {alpha!r}")
+
+
+def check_settings(data, **settings) -> None:
+    """Refuse settings by name; None stands for a default and is never refused.
+
+    Raises
+    ------
+    ValueError
+        For the first that is unusable.
+
+    Examples
+    --------
+    >>> check_settings(None, max_order=2, margin=1.0)
+    >>> check_settings(None, max_order=1.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: max_order must be a whole number, at least 0, not 1.5
+    """
+    for name, value in settings.items():
+        if value is not None:
+            _CHECKS[name](name, value, data)
+
+
+def _is_real(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _number(holds: Callable[[float], bool], rule: str) -> Callable:
+    def check(name, value, data):
+        if not (_is_real(value) and holds(value)):
+            raise ValueError(f"{name} must be {rule}, not {value!r}")
+
+    return check
+
+
+def _whole(least: int) -> Callable:
+    return lambda name, value, data: check_whole(name, value, least)
+
+
+def _made_of(methods: tuple[str, ...], example: str) -> Callable:
+    def check(name, value, data):
+        lacks = isinstance(value, type) or not all(hasattr(value, method) for method in methods)
+        if lacks:
+            raise ValueError(f"{name} must be one such as {example}, not {value!r}")
+
+    return check
+
+
+def _knowledge(name, value, data):
+    if not hasattr(value, "arrays"):
+        raise ValueError(
+            f"{name} must be Knowledge(forbidden=[...], required=[...]), not a "
+            f"{type(value).__name__}"
+        )
+    value.arrays(data.variables)  # refuses names that are not there
+
+
+_NOT_NEGATIVE = _number(lambda value: 0 <= value < math.inf, "finite and not negative")
+_POSITIVE = _number(lambda value: 0 < value < math.inf, "above 0 and finite")
+
+_CHECKS: dict[str, Callable] = {
+    "alpha": lambda name, value, data: check_level(value),
+    "bins": _whole(2),
+    "clip": _POSITIVE,
+    "knowledge": _knowledge,
+    "l1": _NOT_NEGATIVE,
+    "margin": _number(math.isfinite, "a finite number of noise scales"),
+    "max_order": _whole(0),
+    "planned_tests": _number(
+        lambda value: 1 <= value <= MOST_TESTS, f"at least 1 and at most {MOST_TESTS:g}"
+    ),
+    "rate": _number(lambda value: 0 < value <= 1, "above 0 and at most 1"),
+    "ridge": _made_of(("fit", "change"), "Ridge()"),
+    "row_norm": _number(lambda value: value > 0, "above 0"),
+    "score": _made_of(("value", "release"), "Hsic()"),
+    "statistic": _made_of(("value", "sensitivity", "critical", "proved"), "KendallZ()"),
+    "steps": _whole(1),
+    "threshold": _NOT_NEGATIVE,
+}

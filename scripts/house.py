@@ -1,0 +1,102 @@
+"""The package's rooms in numbers: lines, imports against the rule, theorems and code without links.
+
+python scripts/house.py      # writes _build/results/house.json
+"""
+
+import ast
+import json
+import sys
+
+from chapters import BUILD, ROOT
+from reference import systems_without_theorem, theorems_without_code
+
+PACKAGE = ROOT / "dpcgd"
+FLOORS = (
+    ("datasets", "privacy"),
+    ("statistics", "graphs"),
+    ("constraint", "score", "pairwise", "local", "marginals"),
+    ("book",),
+)
+"""A file imports from its own room and from floors below; on the first two, from its own too."""
+ROOMS = [room for floor in FLOORS for room in floor]
+SYSTEMS = 2
+
+
+def floor_of(room: str) -> int:
+    """Which floor a room is on."""
+    return next(i for i, floor in enumerate(FLOORS) if room in floor)
+
+
+def is_up(room: str, used: str) -> bool:
+    """Does a file of this room that imports from that one look up?"""
+    return floor_of(used) > floor_of(room)
+
+
+def is_sideways(room: str, used: str) -> bool:
+    """Does it look at another system's room?"""
+    return used != room and floor_of(used) == floor_of(room) == SYSTEMS
+
+
+def files(room: str) -> list:
+    """The files of a room."""
+    return sorted((PACKAGE / room).glob("*.py"))
+
+
+def imports(text: str):
+    """Every module of the package that a text imports, wherever in it."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpcgd":
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.split(".")[0] == "dpcgd")
+
+
+def rooms_used(text: str) -> set[str]:
+    """The rooms that a text imports from."""
+    return {module.split(".")[1] for module in imports(text) if "." in module}
+
+
+def is_text(node: ast.AST) -> bool:
+    """Is it a docstring, or a text that stands where one does?"""
+    constant = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+
+
+def lines_of_code(text: str) -> int:
+    """Lines that hold code: no blank ones, no comments, no docstrings."""
+    without = set()
+    for node in ast.walk(ast.parse(text)):
+        if is_text(node):
+            without.update(range(node.lineno, node.end_lineno + 1))
+    held = (line.strip() for i, line in enumerate(text.splitlines(), 1) if i not in without)
+    return sum(bool(line) and not line.startswith("#") for line in held)
+
+
+def house() -> dict:
+    """What is written to the file."""
+    used = [
+        (room, other) for room in ROOMS for f in files(room) for other in rooms_used(f.read_text())
+    ]
+    return {
+        "rooms": {room: sum(lines_of_code(f.read_text()) for f in files(room)) for room in ROOMS},
+        "imports_up": sum(is_up(*pair) for pair in used),
+        "imports_sideways": sum(is_sideways(*pair) for pair in used),
+        "theorems_without_code": len(theorems_without_code()),
+        "systems_without_theorem": len(systems_without_theorem()),
+    }
+
+
+def main():
+    found = house()
+    file = BUILD / "results" / "house.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1) + "\n")
+    for room, lines in found["rooms"].items():
+        print(f"  {room:<12}{lines:>6,} lines")
+    print(f"  {'in all':<12}{sum(found['rooms'].values()):>6,}")
+    if wrong := [name for name, count in found.items() if name != "rooms" and count]:
+        sys.exit(f"not in order: {', '.join(wrong)}; see {file}")
+
+
+if __name__ == "__main__":
+    main()

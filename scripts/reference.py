@@ -1,0 +1,220 @@
+"""The links between the theorems of the chapters and the code that rests on them.
+
+A theorem's box may end in a line "In the package:" with links such as {py:func}`~dpcgd...laplace`,
+and the docstring of that function then names the theorem, as :prf:ref:`thm-laplace`.
+"""
+
+import ast
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+ROOT = Path(__file__).resolve().parent.parent
+
+BOX = re.compile(r"^(`{3,})\{prf:(\w+)\}.*?^\1$", re.MULTILINE | re.DOTALL)
+LABEL = re.compile(r"^:label: (\S+)$", re.MULTILINE)
+LINK = re.compile(r"\{py:\w+\}`(?:[^`<]*<)?~?([\w.]+)>?`")
+NAMED = re.compile(r":prf:ref:`([\w-]+)`")
+
+THEOREMS = {"theorem", "lemma", "corollary", "proposition"}
+
+FOLLOW_UPS = [
+    "dpcgd.local.report.report",
+    "dpcgd.marginals.edge_confidence.edge_confidence",
+    "dpcgd.marginals.fit_network.fit_network",
+    "dpcgd.marginals.hill_climbing.climb",
+]
+"""Systems that return something else than a release."""
+
+
+WITHOUT_CODE = {
+    "cor-advantage": "it says what a guarantee is worth",
+    "thm-curate-coin": "negative: why the package's test has no coin",
+    "thm-curate-error": "about the published coin; what it shows is measured in the chapter",
+    "thm-curate-flat": "negative: why the published bound cannot plan",
+    "thm-curate-vacuous": "negative: what the published surrogate promises",
+    "thm-grid": "for the chapter's own sampler; the package takes such noise from OpenDP",
+    "thm-kernel-column": "a step in the proof of thm-hsic-test",
+    "thm-neighbours": "the package has one relation and refuses events proved for the other",
+    "thm-no-gain": "negative: why a sieve looks at all records",
+    "thm-pc-not-private": "negative: why there are other systems than pc",
+    "thm-regression-first": "for the chapter's comparison alone; the package has histogram_anm",
+    "thm-stability": "the chapter shows that such a release almost never answers",
+}
+"""Why nothing in the package rests on a theorem."""
+
+NOT_PRIVATE = "not private"
+REPRODUCTION = "claimed, not proved"
+WITHOUT_THEOREM = {
+    "dpcgd.constraint.curate_pc.published_curate_pc": REPRODUCTION,
+    "dpcgd.constraint.em_pc.published_em_pc": REPRODUCTION,
+    "dpcgd.constraint.laplace_pc.pc": NOT_PRIVATE,
+    "dpcgd.constraint.priv_pc.published_priv_pc": REPRODUCTION,
+    "dpcgd.constraint.priv_pc.published_svt_pc": REPRODUCTION,
+    "dpcgd.local.geometric.UniformGeometric": "no claim: its level is read off its channel",
+    "dpcgd.pairwise.anm.anm": NOT_PRIVATE,
+    "dpcgd.score.noleaks.published_noleaks": REPRODUCTION,
+    "dpcgd.score.notears.notears": NOT_PRIVATE,
+}
+"""Why a system has no guarantee that a theorem could stand behind."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A theorem, or another box with a label, and the code that it links to."""
+
+    kind: str
+    code: tuple[str, ...]
+
+
+@cache
+def boxes() -> dict[str, Box]:
+    """Every box of the chapters that has a label."""
+    found = {}
+    for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        for cell in json.loads(path.read_text())["cells"]:
+            if cell["cell_type"] == "markdown":
+                found |= boxes_in("".join(cell["source"]))
+    return found
+
+
+def boxes_in(text: str) -> dict[str, Box]:
+    found = [(box, LABEL.search(box[0])) for box in BOX.finditer(text)]
+    return {at[1]: Box(box[2], tuple(LINK.findall(box[0]))) for box, at in found if at}
+
+
+@cache
+def docstrings() -> dict[str, str]:
+    """The docstring of every module, class, function, method and constant of the package."""
+    return {
+        name: text
+        for path in sorted((ROOT / "dpcgd").rglob("*.py"))
+        for name, text in _documented(ast.parse(path.read_text()), module_name(path))
+    }
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _documented(node: ast.Module | ast.ClassDef | ast.FunctionDef, name: str):
+    yield name, ast.get_docstring(node) or ""
+    for child, after in zip(node.body, [*node.body[1:], None], strict=True):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
+            yield from _documented(child, f"{name}.{child.name}")
+        elif isinstance(child, ast.Assign | ast.AnnAssign):
+            yield from ((f"{name}.{constant}", _string(after)) for constant in _assigned(child))
+
+
+def _string(node: ast.stmt | None) -> str:
+    is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return str(node.value.value) if is_constant else ""
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
+@cache
+def mentions() -> dict[str, set[str]]:
+    """The labels in each docstring that has any."""
+    found = {name: set(NAMED.findall(text)) for name, text in docstrings().items()}
+    return {name: labels for name, labels in found.items() if labels}
+
+
+def broken(boxes: Mapping[str, Box], mentions: Mapping[str, set[str]]) -> list[str]:
+    """What is wrong with links that lead nowhere, or are there in one direction only."""
+    there = {(label, name) for label, box in boxes.items() for name in box.code}
+    back = {(label, name) for name, labels in mentions.items() for label in labels}
+    return sorted(
+        [
+            f"{label} links to {name}, which is not there"
+            for label, name in there
+            if at(name) is None
+        ]
+        + [f"{name} does not name {label}, which links to it" for label, name in there - back]
+        + [
+            f"{name} names {label}, which is not there"
+            for label, name in back
+            if label not in boxes
+        ]
+        + [f"{label} does not link to {name}, which names it" for label, name in back - there]
+    )
+
+
+def at(name: str) -> object | None:
+    """The module of this name, or what lies in one; None if there is no such thing."""
+    module, _, last = name.rpartition(".")
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return getattr(at(module), last, None) if module else None
+
+
+def theorems_without_code() -> list[str]:
+    """Theorems that link to nothing in the package, for no reason given above."""
+    return [label for label in unlinked() if label not in WITHOUT_CODE]
+
+
+def systems_without_theorem() -> list[str]:
+    """Systems, mechanisms and sensitivities that name no theorem, for no reason given above."""
+    return [name for name in nameless() if name not in WITHOUT_THEOREM]
+
+
+def unlinked() -> list[str]:
+    """Labels of all theorems that link to nothing in the package."""
+    return [label for label, box in boxes().items() if box.kind in THEOREMS and not box.code]
+
+
+def nameless() -> list[str]:
+    """What a theorem could stand behind, and names none."""
+    all_of_them = {*systems(), *mechanisms(), *sensitivities()}
+    return sorted(name for name in all_of_them if not mentions().get(name, set()) & boxes().keys())
+
+
+def systems() -> list[str]:
+    """Public functions that return a release, and a few that do not or go on from one."""
+    return [*(name for name, it in public() if _releases(it)), *FOLLOW_UPS]
+
+
+def _releases(it: object) -> bool:
+    returned = inspect.signature(it).return_annotation if inspect.isfunction(it) else None
+    return getattr(returned, "__name__", str(returned)).endswith("Release")
+
+
+def mechanisms() -> list[str]:
+    """Those that an account pays for, and those that everybody runs alone."""
+    paid = [name for name, _ in public("dpcgd.privacy.mechanisms.")]
+    return paid + [name for name, it in public("dpcgd.local.") if hasattr(it, "from_p_max")]
+
+
+def sensitivities() -> list[str]:
+    """Statistics and moments that tell how far one record moves them."""
+    rooms = [*public("dpcgd.statistics."), *public("dpcgd.marginals.interactions.")]
+    return [name for name, it in rooms if _has_sensitivity(name, it)]
+
+
+def _has_sensitivity(name: str, it: object) -> bool:
+    if "Privacy\n-------" in docstrings().get(name, "") or name.endswith("_sensitivity"):
+        return True
+    return hasattr(it, "sensitivity") and Protocol not in it.__bases__
+
+
+def public(within: str = "dpcgd.") -> Iterator[tuple[str, object]]:
+    """What the public modules list in ``__all__``, with the whole name."""
+    for module in modules():
+        if f"{module}.".startswith(within):
+            listed = getattr(importlib.import_module(module), "__all__", ())
+            yield from ((f"{module}.{name}", at(f"{module}.{name}")) for name in listed)
+
+
+def modules() -> list[str]:
+    """Public modules in the rooms of the package."""
+    return [module_name(path) for path in sorted((ROOT / "dpcgd").glob("*/[a-z]*.py"))]

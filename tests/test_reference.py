@@ -1,0 +1,130 @@
+"""The theorems of the chapters and the code link to each other, and the reference is complete."""
+
+import re
+
+import pytest
+import reference
+import yaml
+from reference import Box
+
+ROOMS = ["datasets", "privacy", "statistics", "graphs", "constraint", "score", "pairwise", "local"]
+ROOMS += ["marginals", "book"]
+
+
+def test_every_theorem_links_to_code_or_it_is_known_why_not():
+    assert reference.theorems_without_code() == []
+    assert set(reference.WITHOUT_CODE) <= set(reference.unlinked()), "a reason too many"
+
+
+def test_every_system_names_a_theorem_or_it_is_known_why_not():
+    assert reference.systems_without_theorem() == []
+    assert set(reference.WITHOUT_THEOREM) <= set(reference.nameless()), "a reason too many"
+
+
+def test_reproductions_and_systems_without_privacy_say_so():
+    words = {reference.REPRODUCTION: "None proved", reference.NOT_PRIVATE: '"none"'}
+    for name, why in reference.WITHOUT_THEOREM.items():
+        assert words.get(why, "") in reference.docstrings()[name], name
+
+
+def test_a_theorem_and_a_system_without_a_link_are_found(monkeypatch):
+    monkeypatch.setattr(reference, "WITHOUT_CODE", {})
+    monkeypatch.setattr(reference, "WITHOUT_THEOREM", {})
+    assert "thm-pc-not-private" in reference.theorems_without_code()
+    assert "dpcgd.constraint.laplace_pc.pc" in reference.systems_without_theorem()
+
+
+def test_every_link_is_there_in_both_directions():
+    assert reference.broken(reference.boxes(), reference.mentions()) == []
+
+
+def test_the_systems_are_those_of_the_chapters():
+    names = {name.rpartition(".")[2] for name in reference.systems()}
+    known = "pc laplace_pc svt_pc priv_pc em_pc curate_pc noleaks gram_notears notears anm"
+    known += " private_anm histogram_anm table_pc report edge_confidence fit_network climb"
+    assert set(known.split()) <= names
+    assert all(map(reference.at, reference.systems()))
+
+
+LAPLACE = "dpcgd.privacy.mechanisms.laplace"
+PLANTED = [
+    ("dpcgd.privacy.mechanisms.lapalce", {}, "which is not there"),
+    ("dpcgd.graphs.cpdag.CPDAG.to_dot", {}, "CPDAG.to_dot does not name thm-x"),
+    (LAPLACE, {LAPLACE: {"thm-x", "thm-y"}}, "names thm-y, which is not there"),
+    (LAPLACE, {LAPLACE: {"thm-x"}, "dpcgd.local": {"thm-x"}}, "thm-x does not link to dpcgd.local"),
+]
+
+
+@pytest.mark.parametrize(("linked", "mentions", "told"), PLANTED)
+def test_a_planted_link_is_found(linked, mentions, told):
+    problems = reference.broken({"thm-x": Box("theorem", (linked,))}, mentions)
+    assert any(told in problem for problem in problems)
+
+
+def test_links_are_read_off_a_box():
+    code = "{py:func}`~dpcgd.local.report.report` and {py:meth}`Ridge.change <dpcgd.Ridge.change>`"
+    text = f"```{{prf:theorem}} A title\n:label: thm-x\nAs said.\n\nIn the package: {code}.\n```\n"
+    expected = Box("theorem", ("dpcgd.local.report.report", "dpcgd.Ridge.change"))
+    assert reference.boxes_in(f"Before.\n\n{text}\nAfter {code}.") == {"thm-x": expected}
+    good = reference.broken({"thm-x": Box("theorem", (LAPLACE,))}, {LAPLACE: {"thm-x"}})
+    assert good == []
+
+
+def test_every_public_module_stands_on_the_page_of_its_room():
+    for room in ROOMS:
+        page = (reference.ROOT / f"book/api/{room}.md").read_text()
+        shown = re.findall(r"^\.\. automodule:: (\S+)$", page, re.MULTILINE)
+        listed = [m for m in reference.modules() if m.startswith(f"dpcgd.{room}.") and has_names(m)]
+        assert sorted(shown) == sorted([f"dpcgd.{room}", *listed]), room
+
+
+def has_names(module):
+    return hasattr(reference.at(module), "__all__")
+
+
+def test_every_public_name_has_a_docstring_or_the_page_would_lack_it():
+    assert [name for name, _ in reference.public() if not reference.docstrings().get(name)] == []
+
+
+def test_every_room_has_a_page_in_the_book():
+    assert {module.split(".")[1] for module in reference.modules()} == set(ROOMS)
+    toc = yaml.safe_load((reference.ROOT / "_toc.yml").read_text())
+    (part,) = [part for part in toc["parts"] if part["caption"] == "The package"]
+    (index,) = part["chapters"]
+    pages = [entry["file"] for entry in index["sections"]]
+    assert (index["file"], pages) == ("book/api", [f"book/api/{room}" for room in ROOMS])
+
+
+def test_the_table_of_systems_is_complete_and_right():
+    rows = re.findall(r"^\| .* \| (\S+) \| `(\S+)` \| .*$", index_page(), re.MULTILINE)
+    shown = {reference.LINK.findall(link)[0]: file for link, file in rows}
+    assert set(reference.systems()) <= shown.keys()
+    for name, file in shown.items():
+        assert file == name.rpartition(".")[0].replace(".", "/") + ".py"
+        assert reference.at(name), name
+
+
+def index_page():
+    return (reference.ROOT / "book/api.md").read_text()
+
+
+def test_the_index_lists_every_room():
+    assert re.findall(r"^   dpcgd\.(\w+)$", index_page(), re.MULTILINE) == ROOMS
+
+
+def test_constants_and_properties_are_described_without_a_colon_in_the_first_line():
+    """The reference would take what stands before it for a type."""
+    assert [name for name in described_as_data() if ": " in first_line(name)] == []
+
+
+def first_line(name):
+    return reference.docstrings()[name].partition("\n\n")[0]
+
+
+def described_as_data():
+    """Public constants, and what public classes hold beside methods."""
+    public = dict(reference.public())
+    for name in reference.docstrings():
+        inside = isinstance(public.get(name.rpartition(".")[0]), type) and "._" not in name
+        if (name in public or inside) and not callable(reference.at(name)):
+            yield name
