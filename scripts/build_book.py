@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import yaml
 from chapters import BUILD, ROOT, Home, chapters, execute_all, home, publish, table
+from nbformat import v4
 
 STAGE = BUILD / "book"
 
@@ -40,18 +42,17 @@ def main(profile: str = "quick", names: str = ""):
 def build_html(at: Home) -> bool:
     """Render the executed copies: Jupyter Book's own cache misses changes in the package.
 
-    Chapters that have not been executed are left out of the pages; links to them then lead nowhere,
-    and warnings are no errors.
+    A chapter that has not been executed is an empty page, so that the others keep their numbers;
+    references into it lead nowhere, and warnings are no errors.
     """
     missing = [path for path in chapters() if not at.copy(path).exists()]
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(ROOT / "book", STAGE / "book")
     shutil.copytree(at.executed, STAGE / "notebooks")
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    gone = {f"notebooks/{path.stem}" for path in missing}
-    for part in toc["parts"]:
-        part["chapters"] = [entry for entry in part["chapters"] if entry["file"] not in gone]
-    (STAGE / "_toc.yml").write_text(yaml.safe_dump(toc, sort_keys=False))
+    shutil.copy(ROOT / "_toc.yml", STAGE)
+    for path in missing:
+        said = v4.new_markdown_cell(f"# {path.stem}\n\nThis chapter has not been executed yet.")
+        nbformat.write(v4.new_notebook(cells=[said]), STAGE / "notebooks" / path.name)
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     config["execute"]["execute_notebooks"] = "off"
     (STAGE / "_config.yml").write_text(yaml.safe_dump(config))
@@ -60,7 +61,7 @@ def build_html(at: Home) -> bool:
     command = [jupyter_book, "build", STAGE, "--all", "--quiet", "--path-output", BUILD.parent]
     if missing:
         names = ", ".join(path.stem for path in missing)
-        print(f"\nNot in these pages, as they have not been executed yet: {names}")
+        print(f"\nEmpty in these pages, as they have not been executed yet: {names}")
     return subprocess.run([*command, *([] if missing else strict)], cwd=ROOT).returncode == 0
 
 

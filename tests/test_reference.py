@@ -7,6 +7,8 @@ import reference
 import yaml
 from reference import Box
 
+pytest.importorskip("matplotlib", reason="it is in the book extra, and dpcgd.book needs it")
+
 ROOMS = ["datasets", "privacy", "statistics", "graphs", "constraint", "score", "pairwise", "local"]
 ROOMS += ["marginals", "book"]
 

@@ -13,8 +13,9 @@ __all__ = ["Account", "NoPrivacy"]
 class Account(Protocol):
     """Who pays for the mechanisms of a run."""
 
-    guarantee: ClassVar[str]
-    """What a release may say of a run that this account paid for."""
+    @property
+    def guarantee(self) -> str:
+        """What a release may say of a run that this account paid for."""
 
     def spend(self, *events: Event) -> None:
         """Pay for events that are about to run, or raise BudgetSpent."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
@@ -98,7 +99,7 @@ def _kinds(both: list[list[Output]], first: int) -> np.ndarray:
 
     Bins and kinds follow from the first runs alone; what is new later is of a kind of its own.
     """
-    reals = [x for row in both for x in row[:first] if isinstance(x, Real)]
+    reals: list[Any] = [x for row in both for x in row[:first] if isinstance(x, Real)]
     if len(set(reals)) > BINS:
         edges = np.unique(np.quantile(reals, np.linspace(0, 1, BINS + 1)[1:-1]))
         both = [[_bin(x, edges) if isinstance(x, Real) else x for x in row] for row in both]
@@ -169,9 +170,10 @@ class Witness:
 
     def __init__(self, account: Account, noise: Noise):
         self._account, self._noise = account, noise
-        self.unpaid = []
-        self._paid, self._sieve = [], None
-        self._fresh = None  # is the sub-sample unused? None while there is none
+        self.unpaid: list[str] = []
+        self._paid: list[str | None] = []
+        self._sieve: _Sieve | None = None
+        self._fresh: bool | None = None  # is the sub-sample unused? None while there is none
 
     def __getattr__(self, name):
         return getattr(self._account, name)
@@ -192,28 +194,26 @@ class Witness:
 
     def laplace(self, value: float, scale: float) -> float:
         """`value` plus Laplace noise, paid for by itself or as part of a sieve."""
-        noisy = self._noise.laplace(value, scale)
-        if "Laplace" in self._paid or self._sieve is None:
+        noisy, sieve = self._noise.laplace(value, scale), self._sieve
+        if "Laplace" in self._paid or sieve is None:
             self._use("Laplace", scale)
-        elif self._sieve.threshold is None:
+        elif sieve.threshold is None:
             self._sieve = _Sieve(noisy, scale)
-        elif not math.isclose(scale, 2 * self._sieve.scale):
+        elif not math.isclose(scale, 2 * sieve.scale):
             self._use("Laplace", scale)
         else:
-            self._ask(noisy)
+            self._ask(sieve, noisy >= sieve.threshold)
         return noisy
 
-    def _ask(self, noisy: float):
+    def _ask(self, sieve: "_Sieve", hit: bool):
         """A query of the sieve: its first needs a sub-sample of its own, a hit ends it."""
-        if not self._sieve.asked and self._fresh is False:
+        if not sieve.asked and self._fresh is False:
             self.unpaid.append("the sub-sample of an earlier sieve")
         if self._fresh:
             self._fresh = False
-        self._sieve = replace(self._sieve, asked=True)
-        if noisy >= self._sieve.threshold:
-            self._sieve = None
+        self._sieve = None if hit else replace(sieve, asked=True)
 
-    def gaussian(self, value: float, scale: float) -> float:
+    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
         """`value` plus Gaussian noise."""
         self._use("Gaussian", scale)
         return self._noise.gaussian(value, scale)
@@ -239,5 +239,5 @@ class _Sieve:
     """An above-threshold that has been paid for: its noisy threshold and that noise's scale."""
 
     threshold: float | None = None
-    scale: float | None = None
+    scale: float = math.nan
     asked: bool = False

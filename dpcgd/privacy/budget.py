@@ -5,6 +5,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from numbers import Real
+from types import FrameType
 from typing import NamedTuple
 
 from dpcgd.privacy.doubles import LEAST, MOST
@@ -25,7 +26,8 @@ class Spent(NamedTuple):
 
 def check_positive(name, value):
     try:
-        number = float(value) if isinstance(value, Real) else math.nan
+        is_real = isinstance(value, Real) and not isinstance(value, bool)
+        number = float(value) if is_real else math.nan
     except OverflowError:  # a whole number beyond doubles
         number = math.inf
     if not LEAST <= number <= MOST:
@@ -78,7 +80,8 @@ class Budget:
 
 def _level_of_the_caller() -> int:
     """Where a warning given by this function's caller points outside of the package."""
-    package, frame, level = __name__.partition(".")[0], sys._getframe(1), 1
+    package, level = __name__.partition(".")[0], 1
+    frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
     return level

@@ -1,7 +1,7 @@
 """Privacy filters: accounts that stop a run before it exceeds its budget."""
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
 from dpcgd.privacy.conversions import (
@@ -34,7 +34,7 @@ class _Enforced:
     guarantee: ClassVar = "proved"
     """What a release may say of a run that this account paid for."""
 
-    def __init__(self, budget: Budget, neighbours: Neighbours, nothing: tuple):
+    def __init__(self, budget: Budget, neighbours: Neighbours, nothing: _Used | Spent):
         self.budget, self.neighbours = budget, neighbours
         self._events: list[Event] = []
         self._used = nothing
@@ -56,6 +56,10 @@ class _Enforced:
             used = self._after(used, event)
         self._events.extend(events)
         self._used = used
+
+    def _after(self, used: Any, event: Event) -> Any:
+        """What has been used once this event has run; raises BudgetSpent if that is too much."""
+        raise NotImplementedError
 
     def _check(self, event: Event, cost: float):
         if event.neighbours is not self.neighbours:
@@ -99,6 +103,7 @@ class Filter(_Enforced):
 
     Examples
     --------
+    >>> from dpcgd.privacy.events import PureEvent
     >>> account = Filter(Budget(1.0, 1e-6))
     >>> account.spend(PureEvent("Laplace", 0.2))
     >>> account.spend(PureEvent("Laplace", 0.2))
@@ -112,6 +117,7 @@ class Filter(_Enforced):
     """
 
     KIND: ClassVar = "zCDP"
+    _used: _Used
 
     def __init__(
         self,
@@ -205,6 +211,7 @@ class GaussianFilter(Filter):
 
     Examples
     --------
+    >>> from dpcgd.privacy.events import PureEvent
     >>> account = GaussianFilter(Budget(1.0, 1e-6))
     >>> round(account.rho / Filter(account.budget).rho, 2)
     1.15
@@ -259,6 +266,7 @@ class BasicFilter(_Enforced):
 
     Examples
     --------
+    >>> from dpcgd.privacy.events import PureEvent
     >>> account = BasicFilter(Budget(1.0, 1e-6))
     >>> account.spend(PureEvent("Laplace", 0.5))
     >>> print(account.ledger)
@@ -270,6 +278,8 @@ class BasicFilter(_Enforced):
     ...
     dpcgd...BudgetSpent: Laplace with epsilon = 0.6 would exceed epsilon = 1, delta = 1e-06
     """
+
+    _used: Spent
 
     def __init__(self, budget: Budget):
         super().__init__(budget, Neighbours.REPLACE_ONE, Spent(0.0, 0.0))

@@ -42,7 +42,7 @@ class Ledger:
 
     def _rows(self):
         """(mechanism, times, price range, rho in all) of each kind of mechanism, in order."""
-        kinds = {}
+        kinds: dict[tuple[str, type], list[Event]] = {}
         for event in self.events:
             name = ", ".join(filter(None, (event.mechanism, event.label)))
             kinds.setdefault((name, type(event)), []).append(event)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -182,7 +183,7 @@ def gaussian_for_rho(
     rho-zCDP, as :func:`gaussian`. Chapter 02, :prf:ref:`thm-gaussian`.
     """
     multiplier = multiplier_of_rho(rho)
-    how = {"sensitivity": sensitivity, "account": account, "noise": noise}
+    how: dict[str, Any] = {"sensitivity": sensitivity, "account": account, "noise": noise}
     return gaussian(query, noise_multiplier=multiplier, **how), multiplier * sensitivity
 
 

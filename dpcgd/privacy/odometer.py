@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpcgd.privacy.budget import Budget, Spent, check_delta
 from dpcgd.privacy.conversions import advanced_composition
-from dpcgd.privacy.events import PureEvent
+from dpcgd.privacy.events import Event
 from dpcgd.privacy.ledger import Ledger
 
 __all__ = ["Odometer"]
@@ -34,14 +34,14 @@ class Odometer:
     def __init__(self, delta: float):
         check_delta(delta)
         self.delta = delta
-        self._events: list[PureEvent] = []
+        self._events: list[Any] = []  # those with an epsilon
 
     @classmethod
     def for_budget(cls, budget: Budget) -> "Odometer":
         """One that reads off at the budget's delta; its epsilon is not enforced."""
         return cls(budget.delta)
 
-    def spend(self, *events: PureEvent):
+    def spend(self, *events: Event):
         """Note events."""
         self._events.extend(events)
 
@@ -57,6 +57,6 @@ class Odometer:
         accountant = "odometer, advanced composition: claimed, not proved"
         return Ledger(tuple(self._events), Spent(epsilon, self.delta), None, accountant)
 
-    def _charged(self) -> Sequence[PureEvent]:
+    def _charged(self) -> Sequence[Any]:
         unfinished = self._events and self._events[-1].mechanism == "above threshold"
         return self._events[:-1] if unfinished else self._events

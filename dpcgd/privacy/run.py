@@ -94,13 +94,26 @@ def open_run(
     started = time.perf_counter()
     check_data(data, coded=coded)
     check_settings(data, **settings)
+    proved = _is_proved(settings)
     budget = Budget(epsilon, delta)
     noise = noise_source(rng, secure)
     pays = account(budget)
     budget.warn_if_weak(data.n)
-    proved = getattr(settings.get("statistic"), "proved", True)
     guarantee = pays.guarantee if proved else "claimed, not proved"
     return Run(pays, noise, guarantee, secure, started)
+
+
+def _is_proved(settings: dict[str, Any]) -> bool:
+    """Whether the statistic's sensitivity is a theorem; the default ones' are."""
+    statistic = settings.get("statistic")
+    if statistic is None:
+        return True
+    if not hasattr(statistic, "sensitivity"):
+        raise ValueError(
+            f"{statistic!r} has no sensitivity(n, levels), and a private run needs it; take one "
+            "such as KendallZ()"
+        )
+    return statistic.proved
 
 
 def run_without_privacy(data: Any, *, coded: bool = True, **settings: Any) -> Run:

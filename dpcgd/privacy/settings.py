@@ -114,7 +114,7 @@ _CHECKS: dict[str, Callable] = {
     "ridge": _made_of(("fit", "change"), "Ridge()"),
     "row_norm": _number(lambda value: value > 0, "above 0"),
     "score": _made_of(("value", "release"), "Hsic()"),
-    "statistic": _made_of(("value", "sensitivity", "critical", "proved"), "KendallZ()"),
+    "statistic": _made_of(("value", "critical"), "KendallZ()"),
     "steps": _whole(1),
     "threshold": _NOT_NEGATIVE,
 }

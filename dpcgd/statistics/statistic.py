@@ -24,11 +24,17 @@ MOST_EXACT = 10**9
 class Statistic(Protocol):
     """A number of a table, larger for more dependence, and how far one person moves it."""
 
-    name: str
-    proved: bool
-    """Whether its sensitivity is a theorem; a release says so."""
-    critical: float
-    """Where a test without noise draws the line; x and y count as dependent at or above it."""
+    @property
+    def name(self) -> str:
+        """How it is called in messages and tables."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether its sensitivity is a theorem; a release says so."""
+
+    @property
+    def critical(self) -> float:
+        """Where a test without noise draws the line; x and y count as dependent at or above it."""
 
     def value(self, table: np.ndarray) -> float:
         """The statistic of a table with axes x, y and the conditioning variables."""

@@ -1,0 +1,221 @@
+"""A run refuses by public facts, in one line that names the cure, before anything is spent."""
+
+import math
+import re
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.random import default_rng
+
+from dpcgd import (
+    Budget,
+    Knowledge,
+    Measurements,
+    anm,
+    curate_pc,
+    em_pc,
+    gram_notears,
+    histogram_anm,
+    laplace_pc,
+    load,
+    noleaks,
+    notears,
+    pc,
+    priv_pc,
+    private_anm,
+    svt_pc,
+    table_pc,
+)
+from dpcgd.constraint.curate_pc import published_curate_pc
+from dpcgd.constraint.em_pc import published_em_pc
+from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
+from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.run import open_run, run_without_privacy
+from dpcgd.score.noleaks import published_noleaks
+from dpcgd.statistics.rank_statistics import KendallZ
+
+SEARCHES = [laplace_pc, priv_pc, svt_pc, em_pc, curate_pc]
+CLAIMED = [published_priv_pc, published_svt_pc, published_em_pc, published_curate_pc]
+CODED = [*SEARCHES, *CLAIMED, table_pc]
+SCORED = [gram_notears, noleaks, published_noleaks]
+PAIRS = [private_anm, histogram_anm]
+PRIVATE = [*CODED, *SCORED, *PAIRS]
+
+
+class Untouchable:
+    """Public facts of coded data whose records must not be looked at."""
+
+    n, d, variables, cardinalities = 1000, 3, tuple("abc"), (2, 2, 2)
+    levels = dict.fromkeys("abc", ("0", "1"))
+
+    @property
+    def codes(self):
+        raise AssertionError("the records were looked at")
+
+    scaled = codes
+
+
+def refused(system, data, message, **bad):
+    """The system refuses in one line, nothing having been looked at or spent."""
+    with pytest.raises(ValueError, match=message) as caught:
+        system(data, **{"epsilon": 1.0, "rng": default_rng(0)} | bad)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def spent(monkeypatch):
+    """What filters and odometers are asked to pay."""
+    asked = []
+    for kind in (Filter, Odometer):
+        monkeypatch.setattr(kind, "spend", lambda self, *events: asked.extend(events))
+    yield asked
+    assert asked == []
+
+
+@pytest.mark.parametrize("system", CODED)
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"knowledge": {"required": [("a", "b")]}}, r"Knowledge\(forbidden.*not a dict"),
+        ({"knowledge": Knowledge(required=[("smokr", "b")])}, "no variable is called 'smokr'"),
+        ({"max_order": 1.5}, "max_order must be a whole number"),
+        ({"max_order": "2"}, "max_order must be a whole number"),
+        ({"max_order": True}, "max_order must be a whole number"),
+        ({"max_order": -1}, "max_order must be at least 0"),
+        ({"epsilon": True}, "epsilon must be a positive finite number"),
+        ({"epsilon": "1"}, "epsilon must be a positive finite number"),
+        ({"epsilon": -1.0}, "epsilon must be a positive finite number"),
+        ({"delta": 1.0}, "delta must be below 1"),
+        ({"delta": None}, "delta must be a positive finite number"),
+        ({"rng": 0}, "say where the noise comes from"),
+    ],
+    ids=str,
+)
+def test_bad_settings_of_a_search(system, bad, message, spent):
+    refused(system, Untouchable(), message, **bad)
+
+
+@pytest.mark.parametrize("system", [*SEARCHES, *CLAIMED])
+@pytest.mark.parametrize(
+    ("statistic", "message"),
+    [
+        ("kendall", r"statistic must be one such as KendallZ\(\)"),
+        (KendallZ, r"statistic must be one such as KendallZ\(\)"),
+        (type("Half", (), {"value": 1, "critical": 1.0})(), "has no sensitivity"),
+    ],
+    ids=["text", "class", "no sensitivity"],
+)
+def test_bad_statistics(system, statistic, message, spent):
+    refused(system, Untouchable(), message, statistic=statistic)
+
+
+@pytest.mark.parametrize("alpha", [-1, 0, 1, 5, "0.01", True, math.nan])
+def test_bad_levels(alpha, spent):
+    refused(table_pc, Untouchable(), "alpha is a level above 0 and below 1", alpha=alpha)
+
+
+@pytest.mark.parametrize("system", [priv_pc, svt_pc, published_priv_pc, published_svt_pc])
+@pytest.mark.parametrize("rate", [0, 1.1, "0.5", math.nan])
+def test_bad_rates(system, rate, spent):
+    refused(system, Untouchable(), "rate must be above 0 and at most 1", rate=rate)
+
+
+@pytest.mark.parametrize("system", SEARCHES)
+@pytest.mark.parametrize("margin", [math.inf, math.nan, "1", True])
+def test_bad_margins(system, margin, spent):
+    refused(system, Untouchable(), "margin must be a finite number", margin=margin)
+
+
+@pytest.mark.parametrize(
+    ("system", "bad"),
+    [
+        (laplace_pc, {"planned_tests": 0}),
+        (laplace_pc, {"planned_tests": math.nan}),
+        (gram_notears, {"l1": -1.0}),
+        (gram_notears, {"threshold": "0.1"}),
+        (gram_notears, {"row_norm": 0.0}),
+        (noleaks, {"steps": 0}),
+        (noleaks, {"steps": 2.5}),
+        (noleaks, {"clip": math.nan}),
+        (published_noleaks, {"steps": "30"}),
+    ],
+    ids=str,
+)
+def test_bad_numbers(system, bad, spent):
+    (name,) = bad
+    refused(system, Untouchable(), f"{name} must be", **bad)
+
+
+@pytest.mark.parametrize("system", [pc, notears, *PRIVATE])
+@pytest.mark.parametrize("data", ["people.csv", pd.DataFrame({"a": [0], "b": [1]}), None, [[0, 1]]])
+def test_what_is_no_data_set(system, data, spent):
+    how = {} if system in (pc, notears) else {"epsilon": 1.0, "rng": default_rng(0)}
+    with pytest.raises(ValueError, match=r"data must be a data set, not a .*; make one with"):
+        system(data, **how)
+
+
+@pytest.mark.parametrize("system", [pc, *CODED])
+def test_real_values_where_levels_are_needed(system, spent):
+    data = Measurements([[0.1, 0.2], [0.3, 0.4]], {"a": (0, 1), "b": (0, 1)})
+    how = {} if system is pc else {"epsilon": 1.0, "rng": default_rng(0)}
+    with pytest.raises(ValueError, match=r"needs levels.*data.binned\(bins\)"):
+        system(data, **how)
+
+
+@pytest.mark.parametrize("system", [anm, *PAIRS])
+@pytest.mark.parametrize("bad", [{"score": "hsic"}, {"ridge": 0.1}], ids=str)
+def test_bad_parts_of_a_run_on_a_pair(system, bad, spent):
+    pair = Measurements(default_rng(0).random((9, 2)), {"a": (0, 1), "b": (0, 1)})
+    (name,) = bad
+    how = {} if system is anm else {"epsilon": 1.0}
+    with pytest.raises(ValueError, match=f"{name} must be one such as"):
+        system(pair, rng=default_rng(0), **how, **bad)
+
+
+@pytest.mark.parametrize("system", [*SEARCHES, table_pc, gram_notears, noleaks])
+def test_a_very_large_epsilon_is_a_budget_like_any_other(system):
+    data = load("cancer", n=2000, rng=default_rng(0))
+    release = system(data, epsilon=1e9, rng=default_rng(0))
+    assert 0 < release.ledger.spent.epsilon <= 1e9
+
+
+def test_a_receipt_holds_the_ledger_the_guarantee_and_the_time():
+    data = load("cancer", n=2000, rng=default_rng(0))
+    run = open_run(data, epsilon=1.0, delta=1e-6, rng=default_rng(0))
+    receipt = run.receipt()
+    assert receipt["guarantee"] == "proved"
+    assert receipt["ledger"].budget == Budget(1.0, 1e-6)
+    assert receipt["seconds"] > 0
+    assert run_without_privacy(data).receipt()["guarantee"] == "none"
+
+
+def test_a_secure_run_tells_no_time():
+    pytest.importorskip("opendp")
+    data = load("cancer", n=2000, rng=default_rng(0))
+    run = open_run(data, epsilon=1.0, delta=1e-6, rng=None, secure=True)
+    assert run.receipt()["seconds"] is None
+
+
+def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
+    data = load("cancer", n=3, rng=default_rng(0))
+    release = priv_pc(data, epsilon=1.0, delta=0.1, rng=default_rng(0))
+    assert len(release.untested) == len(release.graph.skeleton) == 10
+    lines = repr(release).splitlines()
+    assert len(lines) == 3
+    assert "10 edges, 10 of them never tested" in lines[1]
+    assert re.match(r"Release\(proved: epsilon = 0 at delta = 0\)", lines[0])
+    tables = table_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(0))
+    assert repr(tables).startswith("TableRelease(proved: epsilon = ")
+    assert len(repr(tables)) < 300
+    assert not tables.untested
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(list(tables.graph.arrows)))
+
+
+@pytest.mark.parametrize("system", SCORED)
+def test_scores_test_no_pairs(system):
+    data = load("cancer", n=2000, rng=default_rng(0))
+    release = system(data, epsilon=1.0, rng=np.random.default_rng(0))
+    assert release.untested == frozenset()
