@@ -3,11 +3,20 @@ PYTHON ?= python3
 PROFILE ?= quick
 VENV = .venv/bin/python
 
-.PHONY: book test portable halved golden bench lock clean
+.PHONY: book check test portable halved golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
 	$(VENV) scripts/build_book.py $(PROFILE) $(CHAPTER)
+	$(VENV) scripts/house.py
+
+# Style, types and the fast tests; no chapters. For every save.
+check: .venv/installed
+	$(VENV) -m ruff format --check .
+	$(VENV) -m ruff check .
+	$(VENV) -m mypy
+	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -m "not slow" \
+		--ignore tests/test_notebooks.py --ignore tests/test_benchmarks.py
 
 test: .venv/installed
 	$(VENV) -m ruff format --check .

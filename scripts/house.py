@@ -28,12 +28,12 @@ def floor_of(room: str) -> int:
 
 
 def is_up(room: str, used: str) -> bool:
-    """Does a file of this room that imports from that one look up?"""
+    """Whether a file of this room that imports from that one looks up."""
     return floor_of(used) > floor_of(room)
 
 
 def is_sideways(room: str, used: str) -> bool:
-    """Does it look at another system's room?"""
+    """Whether it looks at another system's room."""
     return used != room and floor_of(used) == floor_of(room) == SYSTEMS
 
 
@@ -57,7 +57,7 @@ def rooms_used(text: str) -> set[str]:
 
 
 def is_text(node: ast.AST) -> bool:
-    """Is it a docstring, or a text that stands where one does?"""
+    """Whether it is a docstring, or a text that stands where one does."""
     constant = node.value if isinstance(node, ast.Expr) else None
     return isinstance(constant, ast.Constant) and isinstance(constant.value, str)
 

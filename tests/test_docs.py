@@ -9,6 +9,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = re.compile(r"```python\n(.*?)```\s+```text\n(.*?)```", re.DOTALL)
+ENTRY = re.compile(r"^@\w+{(\S+),\n(.*?)^}", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"^  (doi|url) += {(.*)},?$", re.MULTILINE)
+UNLINKED = {"korn1984", "taylor1987"}  # no DOI of these two could be confirmed
 
 
 @pytest.mark.parametrize("page", ["README.md", "book/intro.md", "book/fork.md"])
@@ -23,3 +26,12 @@ def test_the_example_prints_what_stands_below_it(page):
 def test_the_readme_example_is_ten_lines_at_most():
     code = EXAMPLE.search((ROOT / "README.md").read_text())[1]
     assert len(code.splitlines()) <= 10
+
+
+def test_every_source_has_a_plain_doi_or_url():
+    entries = ENTRY.findall((ROOT / "book" / "references.bib").read_text())
+    links = {key: LINK.findall(fields) for key, fields in entries}
+    assert {key for key, found in links.items() if not found} == UNLINKED
+    plain = {"doi": r"10\.\d{4,9}/\S+", "url": r"https://\S+"}
+    for key, found in links.items():
+        assert all(re.fullmatch(plain[kind], link) for kind, link in found), key

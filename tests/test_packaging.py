@@ -1,6 +1,5 @@
 """The project's promises about itself: pins, import time's causes, what a wheel holds."""
 
-import ast
 import importlib.metadata
 import importlib.util
 import re
@@ -10,6 +9,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import house
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -104,46 +104,36 @@ def test_the_wheel_carries_the_data(tmp_path):
     assert "dpcgd/data/samples/galton.csv" in names
 
 
-FLOORS = (
-    ("datasets", "privacy"),
-    ("statistics", "graphs"),
-    ("constraint", "score", "pairwise", "local", "marginals"),
-    ("book",),
-)
-MODULES = {path: path.relative_to(ROOT / "dpcgd").parts for path in ROOT.glob("dpcgd/**/*.py")}
+MODULES = {path: path.relative_to(house.PACKAGE).parts for path in house.PACKAGE.rglob("*.py")}
 
 
 def test_the_package_has_ten_rooms_and_nothing_beside_them():
     rooms = {parts[0] for parts in MODULES.values() if len(parts) == 2}
-    assert rooms == {room for floor in FLOORS for room in floor}
+    assert rooms == set(house.ROOMS)
+    assert len(rooms) == 10
     assert [parts for parts in MODULES.values() if len(parts) != 2] == [("__init__.py",)]
-
-
-def imports(path):
-    """Every module of the package that a file imports, wherever in the file."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "dpcgd":
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (a.name for a in node.names if a.name.partition(".")[0] == "dpcgd")
-
-
-def upward_or_sideways(room, used):
-    """Is the room that is used above this one, or beside it among the systems?"""
-    at, there = (next(i for i, f in enumerate(FLOORS) if r in f) for r in (room, used))
-    return used != room and (there > at or there == at == 2)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: "/".join(MODULES[path]))
 def test_a_file_imports_from_its_room_and_from_floors_below(path):
     room, *_ = MODULES[path]
-    used = {module.split(".")[1] for module in imports(path)}
-    assert [other for other in used if upward_or_sideways(room, other)] == []
+    used = house.rooms_used(path.read_text())
+    assert [other for other in used if house.is_up(room, other)] == []
+    assert [other for other in used if house.is_sideways(room, other)] == []
 
 
 def test_a_wrong_import_would_be_seen():
-    assert upward_or_sideways("score", "constraint")
-    assert upward_or_sideways("privacy", "graphs")
-    assert not upward_or_sideways("constraint", "graphs")
-    assert not upward_or_sideways("graphs", "statistics")
-    assert "dpcgd.graphs.pc_search" in set(imports(ROOT / "dpcgd/constraint/laplace_pc.py"))
+    assert house.is_sideways("score", "constraint")
+    assert house.is_up("privacy", "graphs")
+    assert not house.is_sideways("constraint", "graphs")
+    assert not house.is_up("graphs", "statistics")
+    nested = "def f():\n    from dpcgd.book.sweep import sweep\n    import dpcgd.local.draws\n"
+    assert house.rooms_used(nested) == {"book", "local"}
+    searches = (house.PACKAGE / "constraint" / "laplace_pc.py").read_text()
+    assert "graphs" in house.rooms_used(searches)
+
+
+def test_lines_of_code_leave_out_docstrings_and_comments():
+    text = '"""Two\nlines."""\n\nX = 1\n"""What it is."""\n# why\n'
+    text += 'def f():\n    """Text."""\n    return X\n'
+    assert house.lines_of_code(text) == 3

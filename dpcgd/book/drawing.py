@@ -1,6 +1,7 @@
 """Graphs as pictures. Only notebooks import this: it needs matplotlib, an extra."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -13,7 +14,7 @@ from dpcgd.graphs.cpdag import CPDAG
 
 __all__ = ["draw_graph", "layered_positions"]
 
-EDGES = {
+EDGES: dict[str, dict[str, Any]] = {
     "same": dict(color=BLACK, linewidth=1.3, linestyle="-"),
     "extra": dict(color=VERMILLION, linewidth=3.2, linestyle="-"),
     "turned": dict(color=BLUE, linewidth=2.2, linestyle=(0, (4, 1, 1, 1))),
@@ -107,7 +108,7 @@ def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, flo
     """
     dag = _any_dag(graph)
     layers = [list(layer) for layer in nx.topological_generations(dag)]
-    place = {}
+    place: dict[str, tuple[float, float]] = {}
     for layer in layers:
         _centre(layer, place)
     for _ in range(8):

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.statistics.rank_statistics import KendallZ, kendall_z
 from dpcgd.statistics.sensitivity_attack import sensitivity_search
+from dpcgd.statistics.statistic import Statistic
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -50,13 +52,13 @@ class Mutant:
 
     name: str
     found_by: str
-    flagged: Callable[[Callable, np.random.Generator], bool]
-    broken: Callable
-    correct: Callable
+    flagged: Callable[[Any, np.random.Generator], bool]
+    broken: Callable | Statistic
+    correct: Callable | Statistic
 
 
 def _audited(mechanism, rng, *, data, neighbour, claim=EPSILON, delta=0.0) -> bool:
-    """Does watching it on two neighbours show more than it claims?"""
+    """Whether watching it on two neighbours shows more than it claims."""
     shown = empirical_epsilon(
         partial(mechanism, noise=SeededNoise(rng)),
         data,
@@ -68,13 +70,13 @@ def _audited(mechanism, rng, *, data, neighbour, claim=EPSILON, delta=0.0) -> bo
 
 
 def _searched(statistic, rng, *, n=2000, levels=(2, 3, 2)) -> bool:
-    """Does one person move it by more than its sensitivity says?"""
+    """Whether one person moves it by more than its sensitivity says."""
     worst = sensitivity_search(statistic, n, levels, pairs=30_000, rng=rng)
     return worst.change > statistic.sensitivity(n, levels) * (1 + 1e-9)
 
 
 def _witnessed(run, rng) -> bool:
-    """Does it use noise or a sub-sample that nobody paid for?"""
+    """Whether it uses noise or a sub-sample that nobody paid for."""
     witness = Witness(Filter(Budget(10.0, 1e-6)), SeededNoise(rng))
     run(witness)
     return bool(witness.unpaid)
@@ -168,7 +170,7 @@ def _sieve_run(account, *, last_is_paid=True, samples=4):
         sieve = AboveThreshold(0.0, **settings, account=paying, rate=0.1)
         if i < samples:
             account.choose(1000, 100)
-        if sieve.above(lambda answer=answer: answer):
+        if sieve.above(partial(float, answer)):
             laplace(lambda: 1e6, **settings, account=account)
 
 

@@ -6,6 +6,7 @@ colour alone.
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import matplotlib.pyplot as plt
 
@@ -23,7 +24,7 @@ SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "o
 """Colour, line style and marker of the first, second, ... series of a figure."""
 
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "figure.dpi": 140,
     "axes.spines.top": False,

@@ -117,7 +117,7 @@ class Surrogate:
 
 
 def allocate(
-    tests: Sequence[int], remaining: float, surrogate: Surrogate, price: Cost
+    tests: Sequence[int] | np.ndarray, remaining: float, surrogate: Surrogate, price: Cost
 ) -> np.ndarray:
     """Epsilons of the orders, never rising, that make the surrogate small within the budget.
 
@@ -153,18 +153,18 @@ def allocate(
     >>> allocate([28, 60], 0.02, Surrogate(100.0), concentrated).round(4)
     array([0.0248, 0.0195])
     """
-    tests = np.asarray(tests, float)
-    countable = tests.size and (tests >= 0).all() and np.isfinite(tests).all() and tests.any()
+    asked = np.asarray(tests, float)
+    countable = asked.size and (asked >= 0).all() and np.isfinite(asked).all() and asked.any()
     if not (countable and 0 < remaining < math.inf):
         raise ValueError(
-            f"a plan needs tests and something to spend on them, not {tests} and {remaining!r}"
+            f"a plan needs tests and something to spend on them, not {asked} and {remaining!r}"
         )
-    some = tests[tests > 0]
+    some = asked[asked > 0]
     starts = _starts(some, remaining, price)
     found = [_improve(start, some, remaining, surrogate, price) for start in starts]
     best = min([*starts, *found], key=surrogate.value)
-    planned = np.full(len(tests), best[-1])
-    planned[tests > 0] = best
+    planned = np.full(len(asked), best[-1])
+    planned[asked > 0] = best
     return np.maximum.accumulate(planned[::-1])[::-1]  # an order without tests: as the next one
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -205,7 +205,7 @@ def curate_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     statistic, last = statistic or KendallZ(), min(max_order, data.d - 2)
@@ -246,7 +246,7 @@ def published_curate_pc(
     -------
     None proved: chapters 03 and 06.
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=CurateOdometer, **ours)
     statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,7 +44,10 @@ Set = tuple[int, ...]
 Choice = Callable[..., int]
 
 
-EVENTS = {exponential: BoundedRangeEvent, permute_and_flip: PureEvent}
+EVENTS: dict[Choice, type[BoundedRangeEvent | PureEvent]] = {
+    exponential: BoundedRangeEvent,
+    permute_and_flip: PureEvent,
+}
 
 
 @dataclass
@@ -268,7 +271,7 @@ def em_pc(
     ('proved', True)
     """
     _check_choice(choose)
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_choices(run.account, choose, data.d, max_order)
@@ -312,7 +315,7 @@ def published_em_pc(
     None proved: chapter 05.
     """
     _check_choice(choose)
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)

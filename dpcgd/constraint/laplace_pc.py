@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def pc(
     Alarm -> JohnCalls
     Alarm -> MaryCalls
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = run_without_privacy(data, statistic=statistic, **settings)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
     found = search(oracle, data.variables, majority=True, **settings)
@@ -177,7 +178,7 @@ def laplace_pc(
     (epsilon, delta)-differentially private for replace-one neighbours: Laplace mechanisms through a
     zCDP filter. Chapter 02, :prf:ref:`thm-laplace` and :prf:ref:`thm-filter`.
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = open_run(
         data,
         epsilon=epsilon,

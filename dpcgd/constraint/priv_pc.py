@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -82,7 +82,7 @@ class ThresholdOracle:
     noise: Noise
 
     def __post_init__(self):
-        self._sieve = None
+        self._open = False  # is there a sieve?
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
 
@@ -91,11 +91,11 @@ class ThresholdOracle:
         tested = (x, y, *given)
         if refusal(self._sampled, self.tables.shape(tested)):
             return None
-        if self._sieve is None:
+        if not self._open:
             self._renew()
         if not self._passes_sieve(tested):
             return False
-        self._sieve = None
+        self._open = False
         independent = self._confirms(tested)
         self._separated += independent
         return independent
@@ -114,6 +114,7 @@ class ThresholdOracle:
             account=self.account,
             noise=self.noise,
         )
+        self._open = True
         self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))
 
     def _passes_sieve(self, tested) -> bool:
@@ -189,6 +190,7 @@ class _PublishedBound:
     """A p-value's change from z = 0 to z = constant / sqrt(n), whatever the levels."""
 
     proved: ClassVar[bool] = False
+    constant: ClassVar[float]
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """As published; not a bound."""
@@ -264,7 +266,7 @@ def svt_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
@@ -340,7 +342,7 @@ def priv_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
@@ -379,7 +381,7 @@ def published_svt_pc(
     -------
     None proved: chapters 03 and 04.
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "rate": rate, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
@@ -437,7 +439,7 @@ def published_priv_pc(
     -----
     Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "rate": rate, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)

@@ -50,7 +50,8 @@ def count_cells(bits, planes, first, width, levels):
         for j in range(len(planes)):
             ones = 0
             for word in range(words):
-                ones += _ones(masks[depth][word] & planes[j][word])
+                # numba itself gives the first argument, which its types do not know
+                ones += _ones(masks[depth][word] & planes[j][word])  # type: ignore[call-arg]
             total += ones << j
         counts[i] = total
         changed = depth - 1

@@ -26,7 +26,7 @@ NOT_UTF_8 = {
 
 
 def is_whole(value) -> bool:
-    """Is this a whole number, of Python or numpy, and no bool?"""
+    """Whether this is a whole number, of Python or numpy, and no bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

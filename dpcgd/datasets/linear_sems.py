@@ -45,7 +45,7 @@ class LinearSEM:
     """
 
     weights: np.ndarray
-    variables: Sequence[str] | None = None
+    variables: Sequence[str] = ()
 
     def __post_init__(self):
         weights = np.array(self.weights, float)

@@ -40,7 +40,7 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
     while left:
         last = min(sorted(left), key=lambda v: _offences(arcs, v))
         joined = np.flatnonzero(arcs[last] | arcs[:, last])
-        dag.add_edges_from((graph.variables[v], graph.variables[last]) for v in joined)
+        dag.add_edges_from((graph.variables[v], graph.variables[last]) for v in joined.tolist())
         arcs[last] = arcs[:, last] = False
         left.remove(last)
     return dag

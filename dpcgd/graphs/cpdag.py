@@ -199,8 +199,6 @@ class CPDAG:
             return False
         return bool((self.arcs == other._arranged(self.variables)).all())
 
-    __hash__ = None
-
     @property
     def skeleton(self) -> frozenset[frozenset[str]]:
         """The joined pairs, without direction."""

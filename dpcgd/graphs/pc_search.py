@@ -18,7 +18,7 @@ class Oracle(Protocol):
     """Answers the one question a search asks."""
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
-        """Are variables x and y independent given these?
+        """Whether variables x and y are independent given these.
 
         None says that public facts do not allow the test: the pair stays joined, untested. May
         raise BudgetSpent.

@@ -1,7 +1,7 @@
 """Balls: the cells of a product domain by their distance from one of them, counted and drawn."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement, groupby, product
 
 import numpy as np
@@ -51,6 +51,11 @@ class _Balls:
     Inputs come in canonical form: variables sorted by their levels, each reflected into the lower
     half of its levels, equal variables in rising order.
     """
+
+    distances: np.ndarray
+    radius: Callable[[np.ndarray], np.ndarray]
+    counts: Callable[[np.ndarray], list[np.ndarray]]
+    draw: Callable[..., np.ndarray]
 
     def __init__(self, levels):
         self.given = np.array(shape_of(levels))
@@ -151,6 +156,6 @@ class _Largest(_Balls):
         for v, k in enumerate(self.levels):
             place, most = rows[row, v], total - (v < first)
             gap = np.abs(np.arange(k) - place[:, None])
-            allowed = np.where((v == first)[:, None], gap == total[:, None], gap <= most[:, None])
+            allowed = np.where((first == v)[:, None], gap == total[:, None], gap <= most[:, None])
             cells[:, v] = draws.each(allowed.astype(float))
         return cells

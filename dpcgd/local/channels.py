@@ -28,16 +28,28 @@ Levels = int | tuple[int, ...]
 class LocalMechanism(Protocol):
     """What all mechanisms here have in common."""
 
-    levels: Levels
-    """Public levels, a number for one variable, a tuple of them for a product domain."""
-    epsilon: float
-    """Exact level of local privacy, the largest log-ratio of the probabilities of any report."""
-    d_privacy: float
-    """The same per unit of distance between the two inputs."""
-    p_max: float
-    """An attacker's chance to guess the input from the report, all inputs being equally likely."""
-    channel: np.ndarray
-    """P[report | input], one row an input, product domains in the order of nested loops."""
+    @property
+    def levels(self) -> Levels:
+        """Public levels, a number for one variable, a tuple of them for a product domain."""
+
+    @property
+    def epsilon(self) -> float:
+        """Exact level of local privacy, the largest log-ratio of any report's probabilities."""
+
+    @property
+    def d_privacy(self) -> float:
+        """The same per unit of distance between the two inputs."""
+
+    @property
+    def p_max(self) -> float:
+        """An attacker's chance to guess the input from the report, all inputs equally likely."""
+
+    @property
+    def channel(self) -> np.ndarray:
+        """P[report | input], one row an input, product domains in the order of nested loops."""
+
+    def __hash__(self) -> int:
+        """Mechanisms are values: what is worked out for one is kept."""
 
     def sample(
         self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
@@ -56,6 +68,11 @@ class ThroughChannel:
 
     Mechanisms that know how to do without have methods of their own.
     """
+
+    @property
+    def channel(self) -> np.ndarray:
+        """P[report | input]."""
+        raise NotImplementedError
 
     def forward(self, joint: np.ndarray) -> np.ndarray:
         """Distribution of the reports of records with this distribution."""

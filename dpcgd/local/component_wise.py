@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from dpcgd.local.channels import (
     checked_codes,
     checked_levels,
     root_of_rising,
+    shape_of,
 )
 from dpcgd.local.moments import Moments
 from dpcgd.privacy.doubles import LEAST
@@ -54,7 +56,9 @@ class ComponentWise:
             raise ValueError("give one mechanism on one variable for each variable")
 
     @classmethod
-    def from_epsilon(cls, kind: type, levels: Sequence[int], epsilon: float) -> "ComponentWise":
+    def from_epsilon(
+        cls, kind: type[Any], levels: Sequence[int], epsilon: float
+    ) -> "ComponentWise":
         """At this exact level of local privacy, shared in proportion to the levels.
 
         Parameters
@@ -71,9 +75,9 @@ class ComponentWise:
         return cls([kind.from_epsilon(k, epsilon * k / total) for k in levels])
 
     @classmethod
-    def from_p_max(cls, kind: type, levels: Sequence[int], p_max: float) -> "ComponentWise":
+    def from_p_max(cls, kind: type[Any], levels: Sequence[int], p_max: float) -> "ComponentWise":
         """With this attacker's success on the whole record; shares as for :meth:`from_epsilon`."""
-        check_p_max(p_max, math.prod(checked_levels(tuple(levels))))
+        check_p_max(p_max, math.prod(shape_of(checked_levels(tuple(levels)))))
 
         def excess(epsilon):
             ratio = cls.from_epsilon(kind, levels, epsilon).p_max / p_max
@@ -84,7 +88,7 @@ class ComponentWise:
     @property
     def levels(self) -> tuple[int, ...]:
         """Public levels of each variable."""
-        return tuple(m.levels for m in self.mechanisms)
+        return tuple(shape_of(m.levels)[0] for m in self.mechanisms)
 
     @property
     def epsilon(self) -> float:
@@ -144,7 +148,7 @@ class ComponentWise:
         columns = zip(self.mechanisms, checked_codes(reports, self.levels).T, strict=True)
         values, squares = np.empty((2, len(reports), len(self.mechanisms)))
         for v, (mechanism, column) in enumerate(columns):
-            codes = np.arange(mechanism.levels)
+            codes = np.arange(self.levels[v])
             scores = _inverse(mechanism) @ np.column_stack([codes, codes**2])
             values[:, v], squares[:, v] = scores[column].T
         d = len(self.mechanisms)

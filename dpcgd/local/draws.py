@@ -136,6 +136,7 @@ def draws_for(mechanism: LocalMechanism, rng: np.random.Generator | None, secure
     """
     if not secure or rng is not None:
         noise_source(rng, secure)  # refuses neither and both
+    if rng is not None:
         return SeededDraws(rng)
     if not mechanism.epsilon <= MOST_EPSILON:
         raise ValueError(

@@ -98,7 +98,8 @@ class ClippedGeometric(_OneVariable):
     @classmethod
     def from_epsilon(cls, levels: int, epsilon: float) -> "ClippedGeometric":
         """At this exact level of local privacy."""
-        return cls(levels, epsilon / (checked_levels(levels) - 1))
+        checked_levels(levels)
+        return cls(levels, epsilon / (int(levels) - 1))
 
     @cached_property
     def channel(self) -> np.ndarray:
@@ -241,7 +242,7 @@ class Geometric(ThroughChannel):
             return self._worst_step()
         check_dense(self.levels)
         cells = cells_of(self.levels)
-        kinds = np.unique(self._balls.canonical(cells)[0], axis=0, return_index=True)[1]
+        kinds = np.unique(self._balls.canonical(cells)[0], axis=0, return_index=True)[1].tolist()
         return privacy_loss(self.channel, distances_between(self.levels, self.norm), inputs=kinds)
 
     def _worst_step(self) -> float:

@@ -126,7 +126,7 @@ class CorrelationOracle:
         return max(float(each.std()), rounding, 1e-300)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Is the p-value above the level?"""
+        """Whether the p-value is above the level."""
         return 2 * normal_tail(abs(self.statistic(x, y, given))) > self.alpha
 
 

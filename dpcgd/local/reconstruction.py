@@ -8,6 +8,8 @@ import numpy as np
 
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.local.channels import LocalMechanism, cells_of, checked_codes, shape_of
+from dpcgd.local.component_wise import ComponentWise
+from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.privacy.doubles import LEAST
 
 __all__ = ["CorrectedTables", "Reconstruction", "reconstruct"]
@@ -136,7 +138,8 @@ def reconstruct(
     if most < 0:
         raise ValueError(f"most must be 0 or more, not {most}")
     seen = _histogram(codes, shape) / len(codes)
-    joint, path = np.full(shape, 1 / math.prod(shape)), []
+    joint = np.full(shape, 1 / math.prod(shape))
+    path: list[float] = []
     for _ in range(most + 1):
         expected = mechanism.forward(joint)
         if not path and (expected[seen > 0] <= 0).any():
@@ -162,7 +165,7 @@ class CorrectedTables:
     Parameters
     ----------
     reports : Dataset
-    mechanism : LocalMechanism
+    mechanism : ComponentWise or RandomizedResponse
         The one that made them: component-wise, or randomised response over the whole record.
 
     Notes
@@ -173,7 +176,7 @@ class CorrectedTables:
     """
 
     reports: Dataset
-    mechanism: LocalMechanism
+    mechanism: ComponentWise | RandomizedResponse
 
     @property
     def n(self) -> int:

@@ -103,8 +103,8 @@ def association(
 class _Slope:
     """A variable's contrasts regressed on the features of the conditioning variables.
 
-    ``fitted`` and ``within`` have a row for each cell of these: what the regression gives there,
-    and the covariance of the variable there (``within`` only where the regression is exact).
+    ``mu`` and ``covariances`` have a row for each cell of these: what the regression gives there,
+    and the covariance of the variable there (``covariances`` only where the regression is exact).
     """
 
     mean: np.ndarray
@@ -113,8 +113,8 @@ class _Slope:
     intercept: np.ndarray
     residual: np.ndarray
     undetermined: float
-    fitted: np.ndarray
-    within: np.ndarray | None
+    mu: np.ndarray
+    covariances: np.ndarray | None
     deviation: float
     deviations: np.ndarray
 
@@ -128,21 +128,21 @@ class Design:
         if interacting and len(given) == 2:
             self.subsets.append(given)
         self.exact = len(given) < 2 or len(self.subsets) == 3
-        self.weight = marginals.table(*given).ravel() if given else np.ones(1)
+        self.p = marginals.table(*given).ravel() if given else np.ones(1)
         self.features = self._features(self.subsets)
         self.mean = self._flat([marginals.moment(*subset).values for subset in self.subsets])
-        centred = self.features - self.weight @ self.features
-        self.covariance = (centred * self.weight[:, None]).T @ centred
+        centred = self.features - self.p @ self.features
+        self.covariance = (centred * self.p[:, None]).T @ centred
         self.eigen = np.linalg.eigh(self.covariance)
-        self.known = self._what_is_known()
+        self.h = self._h()
         self._slopes: dict[int, _Slope] = {}
 
     def _features(self, subsets) -> np.ndarray:
         """Products of contrasts, a row for each cell of the conditioning variables."""
         levels = [self.marginals.levels[v] for v in self.given]
-        cells = np.indices(levels).reshape(len(levels), len(self.weight))
+        cells = np.indices(levels).reshape(len(levels), len(self.p))
         of = {v: contrasts(k)[at] for v, k, at in zip(self.given, levels, cells, strict=True)}
-        columns = [np.ones((len(self.weight), 0))]
+        columns = [np.ones((len(self.p), 0))]
         for subset in subsets:
             both = of[subset[0]]
             for v in subset[1:]:
@@ -150,10 +150,10 @@ class Design:
             columns.append(both)
         return np.hstack(columns)
 
-    def _what_is_known(self) -> np.ndarray:
+    def _h(self) -> np.ndarray:
         """What the noise of the conditioning variables' own moments does to each of their cells."""
         levels = self.marginals.levels
-        cells, columns = len(self.weight), [np.empty((len(self.weight), 0))]
+        cells, columns = len(self.p), [np.empty((len(self.p), 0))]
         for subset in subsets_of(self.given):
             if subset:
                 share = math.prod(levels[v] for v in subset) / cells
@@ -191,8 +191,8 @@ class Design:
             intercept=intercept,
             residual=residual,
             undetermined=_share(np.trace(residual), np.trace(variance)),
-            fitted=intercept + self.features @ slope.T,
-            within=self._within(x) if self.exact else None,
+            mu=intercept + self.features @ slope.T,
+            covariances=self._covariances(x) if self.exact else None,
             deviation=own.deviation,
             deviations=deviations,
         )
@@ -202,7 +202,7 @@ class Design:
         values, vectors = self.eigen
         return (vectors / np.maximum(values, floor)) @ vectors.T
 
-    def _within(self, x) -> np.ndarray:
+    def _covariances(self, x) -> np.ndarray:
         table = self.marginals.table(x, *self.given).reshape(self.marginals.levels[x], -1)
         table = table / table.sum(axis=0)
         return covariance_of_contrasts(table.T, self.marginals.levels[x])
@@ -216,8 +216,8 @@ class Design:
         """n times the sampling variance of the average conditional covariance."""
         if not self.exact:
             return _kron(to_x.residual, to_y.residual)
-        products = np.einsum("s,sab,scd->acbd", self.weight, to_x.within, to_y.within)
-        size = to_x.within.shape[1] * to_y.within.shape[1]
+        products = np.einsum("s,sab,scd->acbd", self.p, to_x.covariances, to_y.covariances)
+        size = to_x.covariances.shape[1] * to_y.covariances.shape[1]
         return products.reshape(size, size)
 
     def noise(self, to_x, to_y, deviation) -> np.ndarray:
@@ -227,8 +227,8 @@ class Design:
         through_y = (to_y.slope * to_x.deviations**2) @ to_y.slope.T
         through_y = through_y + to_x.deviation**2 * np.outer(to_y.intercept, to_y.intercept)
         one_x, one_y = np.eye(len(through_x)), np.eye(len(through_y))
-        fitted = np.einsum("sa,sb->sab", to_x.fitted, to_y.fitted).reshape(len(self.weight), -1)
-        of_given = self.known.T @ fitted
+        mu = np.einsum("sa,sb->sab", to_x.mu, to_y.mu).reshape(len(self.p), -1)
+        of_given = self.h.T @ mu
         return (
             _kron(one_x, deviation**2 * one_y + through_y)
             + _kron(through_x, one_y)

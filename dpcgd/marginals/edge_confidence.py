@@ -1,6 +1,7 @@
 """How much of a released graph would have come out again under other noise."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,9 @@ def edge_confidence(
     """
     check_tables(release)
     check_whole("runs", runs, 1)
-    names, count = release.graph.variables, Counter()
-    settings = {"max_order": release.max_order, "knowledge": release.knowledge}
+    names = release.graph.variables
+    count: Counter[frozenset[str]] = Counter()
+    settings: dict[str, Any] = {"max_order": release.max_order, "knowledge": release.knowledge}
     for _ in range(runs):
         oracle = TableOracle(release.marginals.redrawn(rng), release.alpha)
         again = search(oracle, names, **settings)

@@ -116,7 +116,7 @@ def climb(release: TableRelease, *, most_parents: int = 4) -> CPDAG:
 
 def _best_step(score, dag, most_parents) -> tuple | None:
     """(arc to remove, arcs to add) of the legal step that gains most; of equal ones the last."""
-    best = []
+    best: list[tuple] = []
     for gain, arc, new in sorted(_steps(score, dag), reverse=True):
         if gain < (best[0][0] - TIE if best else TIE):
             break

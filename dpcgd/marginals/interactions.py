@@ -208,7 +208,7 @@ class Marginals:
         parts = [subset for subset in subsets_of(variables) if self._has(subset)]
 
         def work():
-            raw = sum(self._part(subset, variables) for subset in parts)
+            raw = sum((self._part(subset, variables) for subset in parts), np.zeros(()))
             least = max([1 / self.n, *(self.released[(v,)].deviation for v in variables)])
             raw = np.maximum(raw, least / raw.size)
             return raw / raw.sum()

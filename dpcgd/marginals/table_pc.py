@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -214,11 +215,11 @@ def search_again(
     """
     found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     for share in looks:
-        pairs = oracle.in_doubt()
-        if not pairs:
+        pairs, marginals = oracle.in_doubt(), oracle.marginals
+        if not (pairs and isinstance(marginals, MeasuredMarginals)):
             break  # the same tables would give the same answers
         with suppress(BudgetSpent):  # next to nothing is left
-            oracle.marginals.measure_again(pairs, account.share(share))
+            marginals.measure_again(pairs, account.share(share))
         oracle.largest.clear()
         found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     return found
@@ -314,7 +315,7 @@ def table_pc(
     >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 0.3
     (1.0, True)
     """
-    settings = {"max_order": max_order, "knowledge": knowledge}
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"account": GaussianFilter, "alpha": alpha, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     for_pairs, for_triple = (share * run.account.rho for share in shares(data.d))
@@ -329,7 +330,7 @@ def table_pc(
         **run.receipt(),
         **settings,
         marginals=marginals.without_data(),
-        levels=dict(data.levels),
+        levels={name: tuple(levels) for name, levels in data.levels.items()},
         alpha=alpha,
     )
 

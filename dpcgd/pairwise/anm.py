@@ -1,9 +1,10 @@
-"""Cause or effect? Additive noise models for a pair of variables, with and without privacy."""
+"""Additive noise models for cause or effect in a pair, with and without privacy."""
 
 import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -321,11 +322,12 @@ def histogram_anm(
     )
     scores = rescore(counts)
     if None not in scores.values():
-        alone = _independent(counts, pair.n)
+        alone = _independent(np.asarray(counts), pair.n)
         controls = [rescore(rng.normal(alone, deviation)) for _ in range(CONTROLS)]
         scores = {
-            names: value - np.mean([control[names] or 0.0 for control in controls])
+            names: value - float(np.mean([control[names] or 0.0 for control in controls]))
             for names, value in scores.items()
+            if value is not None
         }
     return replace(_release(scores, 0.0, "everyone", run), confidence=None)
 
@@ -398,7 +400,7 @@ class _Look:
 
 
 def _release(scores, scale, protects, run) -> PairRelease:
-    answer = {"direction": None, "confidence": None}
+    answer: dict[str, Any] = {"direction": None, "confidence": None}
     if None not in scores.values():
         ours, theirs = scores
         margin = scores[theirs] - scores[ours]

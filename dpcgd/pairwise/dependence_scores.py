@@ -28,7 +28,9 @@ BLOCK = 2**22
 class DependenceScore(Protocol):
     """Larger where the residual depends more on the input."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """How it is called in messages and tables."""
 
     def value(self, x: np.ndarray, residual: np.ndarray) -> float:
         """The score without noise."""
@@ -52,6 +54,10 @@ class DependenceScore(Protocol):
 
 class _Bounded:
     """A score that one record moves by a bounded amount, whatever the data."""
+
+    value: Callable[[np.ndarray, np.ndarray], float]
+    sensitivity: Callable[[int], float]
+    residual_sensitivity: Callable[[int, float], float]
 
     def scale(self, m: int, change: float, epsilon: float) -> float:
         """Scale of the Laplace noise for m test records.

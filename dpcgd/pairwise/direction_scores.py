@@ -1,4 +1,4 @@
-"""Which of two variables is the cause? Scores above 0 say the first, below 0 the second."""
+"""Scores for the cause among two variables: above 0 the first, below 0 the second."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def _checked(x, y) -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(f"{name} has a missing or infinite value; drop such records first")
         if values.min() == values.max():
             raise ValueError(f"{name} is constant, so no direction can be told; leave the pair out")
-    return tuple(map(_in_range, pair))
+    return _in_range(pair[0]), _in_range(pair[1])
 
 
 def _in_range(values) -> np.ndarray:
@@ -176,8 +176,8 @@ def _variation(cause, effect) -> float:
     shapes = [_shape(effect[at == b], effect) for b in range(len(bins)) if size[b] >= FEWEST]
     if not shapes:
         return 0.0
-    shapes = np.array(shapes)
-    return float((shapes - shapes.mean(axis=0)).std())
+    rows = np.array(shapes)
+    return float((rows - rows.mean(axis=0)).std())
 
 
 def _binned(values) -> np.ndarray:

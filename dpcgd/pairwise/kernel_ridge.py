@@ -1,6 +1,7 @@
 """Kernel ridge regression on the line, with proved bounds on what one training record can move."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -221,7 +222,7 @@ class GaussianRidge(Ridge):
 class _Expansion:
     """A sum of kernels at the training inputs."""
 
-    kernel: object
+    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray]
     inputs: np.ndarray
     weights: np.ndarray
 

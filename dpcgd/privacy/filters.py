@@ -1,6 +1,7 @@
 """Privacy filters: accounts that stop a run before it exceeds its budget."""
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
@@ -33,6 +34,8 @@ class _Enforced:
 
     guarantee: ClassVar = "proved"
     """What a release may say of a run that this account paid for."""
+    _after: Callable[[Any, Event], Any]
+    """What has been used once this event has run; raises BudgetSpent if that is too much."""
 
     def __init__(self, budget: Budget, neighbours: Neighbours, nothing: _Used | Spent):
         self.budget, self.neighbours = budget, neighbours
@@ -56,10 +59,6 @@ class _Enforced:
             used = self._after(used, event)
         self._events.extend(events)
         self._used = used
-
-    def _after(self, used: Any, event: Event) -> Any:
-        """What has been used once this event has run; raises BudgetSpent if that is too much."""
-        raise NotImplementedError
 
     def _check(self, event: Event, cost: float):
         if event.neighbours is not self.neighbours:

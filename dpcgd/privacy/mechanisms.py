@@ -358,7 +358,7 @@ class AboveThreshold:
         self._fired = False
 
     def above(self, query: Query) -> bool:
-        """Is the query above the threshold?
+        """Whether the query is above the threshold.
 
         Raises
         ------

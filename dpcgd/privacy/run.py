@@ -72,7 +72,7 @@ def open_run(
     account : callable
         From the budget to the account that pays.
     coded : bool
-        Does the system need levels?
+        Whether the system needs levels.
     settings
         By name, those of :func:`~dpcgd.privacy.settings.check_settings`. A statistic without a
         proof takes the run's guarantee.

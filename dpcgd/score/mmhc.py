@@ -96,9 +96,10 @@ def max_min_neighbours(
 
 def _neighbours(test, target, log_alpha, max_order) -> list[int]:
     """Add the variable whose weakest dependence is strongest; then drop what others separate."""
-    chosen, weakest = [], {v: test.log_p(target, v, ()) for v in range(test.d) if v != target}
+    chosen: list[int] = []
+    weakest = {v: test.log_p(target, v, ()) for v in range(test.d) if v != target}
     while weakest:
-        strongest = min(weakest, key=weakest.get)
+        strongest = min(weakest, key=weakest.__getitem__)
         if weakest.pop(strongest) > log_alpha:
             break
         for v in weakest:
@@ -168,7 +169,7 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     here, height, best, best_height = np.zeros((d, d), bool), 0.0, np.zeros((d, d), bool), 0.0
     visited, idle = [here.tobytes()], 0
     while idle < PATIENCE:
-        ways = []
+        ways: list[tuple] = []
         for changed, children in _changes(here, allowed):
             if changed.tobytes() not in visited[-TABU:]:
                 gain = sum(family(changed, c) - family(here, c) for c in children)
@@ -202,7 +203,7 @@ def _changes(arcs, allowed) -> Iterator[tuple[np.ndarray, tuple[int, ...]]]:
 
 
 def _reaches(arcs, start, end) -> bool:
-    """Does a directed path lead from one to the other?"""
+    """Whether a directed path leads from one to the other."""
     seen, edge = {start}, [start]
     while edge:
         edge = [v for u in edge for v in np.flatnonzero(arcs[u]).tolist() if v not in seen]

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -263,7 +263,7 @@ def noleaks(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 31, True)
     """
-    settings = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
+    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
     ours = {"account": GaussianFilter, "coded": False, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     shares = _epsilons(schedule, epsilon, steps)
@@ -310,7 +310,7 @@ def published_noleaks(
     -------
     None proved: chapter 07.
     """
-    settings = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
+    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
     ours = {"account": Odometer.for_budget, "coded": False, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, **ours)
     shares = _epsilons(schedule, epsilon, steps)

@@ -222,8 +222,9 @@ def measured(data: Dataset | Measurements) -> Measurements:
 
 def squares_known(data: Dataset | Measurements) -> np.ndarray:
     """Which scaled columns are -1 or 1 for everybody."""
-    coded = isinstance(data, Dataset)
-    return np.array(data.cardinalities) == 2 if coded else np.zeros(data.d, bool)
+    if isinstance(data, Dataset):
+        return np.array(data.cardinalities) == 2
+    return np.zeros(data.d, bool)
 
 
 def half_widths_of(data: Dataset | Measurements) -> np.ndarray:

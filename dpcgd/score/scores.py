@@ -30,7 +30,9 @@ LEAST_LOG = -700.0
 class GraphScore(Protocol):
     """Larger is better, and graphs of one Markov class score the same."""
 
-    variables: Sequence[str]
+    @property
+    def variables(self) -> Sequence[str]:
+        """Their names, in the order of their numbers."""
 
     def local(self, child: int, parents: tuple[int, ...]) -> float:
         """Contribution of one variable with these parents."""
@@ -70,7 +72,7 @@ class _Gaussian:
 
     covariance: np.ndarray
     n: int
-    variables: Sequence[str] | None = None
+    variables: Sequence[str] = ()
 
     def __post_init__(self):
         covariance = np.array(self.covariance, float)
@@ -90,7 +92,7 @@ class _Gaussian:
         object.__setattr__(self, "variables", tuple(names))
 
     @classmethod
-    def from_values(cls, values: np.ndarray, variables=None, **settings):
+    def from_values(cls, values: np.ndarray, variables=(), **settings):
         """The score of columns of reals or codes, shape (n, d), each brought to variance 1."""
         values = checked_columns(values)
         return cls(correlations(values), len(values), variables, **settings)
@@ -142,19 +144,22 @@ class BGe(_Gaussian):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.freedom is None:
-            object.__setattr__(self, "freedom", self.d + 1 + self.mean_weight)
-        if not self.mean_weight > 0 or not self.freedom > self.d + 1:
+        object.__setattr__(self, "freedom", self._freedom)
+        if not self.mean_weight > 0 or not self._freedom > self.d + 1:
             raise ValueError(
                 f"mean_weight must be positive and freedom above {self.d + 1}, not "
                 f"{self.mean_weight} and {self.freedom}"
             )
-        if not max(self.mean_weight, self.freedom) <= MOST_FREEDOM:
+        if not max(self.mean_weight, self._freedom) <= MOST_FREEDOM:
             raise ValueError(f"mean_weight and freedom must be at most {MOST_FREEDOM:g}")
+
+    @property
+    def _freedom(self) -> float:
+        return self.d + 1 + self.mean_weight if self.freedom is None else self.freedom
 
     @cached_property
     def _prior_scale(self) -> float:
-        return self.mean_weight * (self.freedom - self.d - 1) / (self.mean_weight + 1)
+        return self.mean_weight * (self._freedom - self.d - 1) / (self.mean_weight + 1)
 
     @cached_property
     def _posterior(self) -> np.ndarray:
@@ -176,7 +181,7 @@ class BGe(_Gaussian):
         return self._marginals[at]
 
     def _marginal(self, at) -> float:
-        size, freedom = len(at), self.freedom - self.d + len(at)
+        size, freedom = len(at), self._freedom - self.d + len(at)
         ratio = sum(
             math.lgamma((self.n + freedom - i) / 2) - math.lgamma((freedom - i) / 2)
             for i in range(size)

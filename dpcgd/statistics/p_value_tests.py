@@ -19,8 +19,9 @@ __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
 class IndependenceTest(Protocol):
     """Tells how surprising the data would be if x and y were independent."""
 
-    d: int
-    """Number of variables."""
+    @property
+    def d(self) -> int:
+        """Number of variables."""
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the p-value, which ranks dependence where p itself underflows."""
@@ -166,5 +167,5 @@ class Level:
             raise ValueError(f"alpha is a level between 0 and 1, not {self.alpha}")
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Is the p-value above the level?"""
+        """Whether the p-value is above the level."""
         return self.test.log_p(x, y, given) > math.log(self.alpha)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def _worst(found: Iterable[Worst]) -> Worst:
 
 def _over_one_record(statistic: Statistic | Value, others: np.ndarray) -> Worst:
     """The worst pair among all tables that add one record to these."""
-    value = getattr(statistic, "value", statistic)
+    value: Any = getattr(statistic, "value", statistic)
     values = np.empty(others.size)
     for cell in range(others.size):
         others.flat[cell] += 1

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Protocol
@@ -101,6 +102,7 @@ class Proved:
     """What the statistics with a theorem share: a bound, of tests that are not refused."""
 
     proved: ClassVar[bool] = True
+    _bound: Callable[[int, tuple[int, ...]], float]
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
@@ -114,6 +116,7 @@ class UpperTail(Proved):
     """Minus the one-sided p-value of a z statistic: what the p-value classes share."""
 
     alpha: float = 0.1
+    z: ClassVar[Statistic]
 
     def __post_init__(self):
         check_level(self.alpha)

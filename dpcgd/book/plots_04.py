@@ -1,0 +1,119 @@
+"""Figures of chapter 04: margins, errors and the loss of odometers."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from dpcgd.book.style import BLUE, GREY, SERIES, VERMILLION, styled
+
+__all__ = ["error_curves", "f1_by_epsilon", "loss_by_hits", "margins"]
+
+
+@styled
+def error_curves(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> plt.Figure:
+    """Plot exact error probabilities beside printed bounds, one panel each.
+
+    Parameters
+    ----------
+    panels : mapping of str to three arrays
+        From a title to distances from the threshold, exact probabilities, bounds.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, row = plt.subplots(1, len(panels), figsize=(8.4, 3.3), layout="constrained")
+    for axes, (title, (distances, exact, bound)) in zip(row, panels.items(), strict=True):
+        axes.semilogy(distances, exact, color=BLUE, label="exact")
+        axes.semilogy(distances, bound, color=VERMILLION, linestyle="--", label="printed bound")
+        axes.set(title=title, xlabel="distance from threshold / sensitivity", ylim=(1e-4, 1.2))
+        axes.set_ylabel("probability of the error")
+        axes.legend()
+    return figure
+
+
+@styled
+def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figure:
+    """Plot sorted distances from a threshold, in sensitivities, one line for each statistic.
+
+    Parameters
+    ----------
+    distances : mapping of str to sequence of float
+        From a statistic's name to the distances of all pairs.
+    noise : float
+        Half-width of a band, in the same unit.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(6.8, 3.3), layout="constrained")
+    axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
+        rank = np.linspace(0, 1, len(values))
+        axes.plot(np.sort(values), rank, color=color, linestyle=line, label=name)
+    axes.set_xscale("symlog", linthresh=10)
+    axes.set(xlabel="distance from threshold / sensitivity", ylabel="fraction of pairs below")
+    axes.legend(loc="upper left")
+    return figure
+
+
+@styled
+def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Figure:
+    """Plot F1 against epsilon with deviations, one small panel for each network.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Columns network, epsilon and F1, one row a run.
+    ceilings : mapping of str to float
+        The non-private score of each network, drawn as a line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    names = list(dict.fromkeys(scores.network))
+    figure, grid = plt.subplots(
+        2, -(-len(names) // 2), figsize=(9, 4.6), sharey=True, layout="constrained"
+    )
+    for axes in grid.flat[len(names) :]:
+        axes.set_axis_off()
+    for axes, name in zip(grid.flat, names, strict=False):
+        runs = scores[scores.network == name].groupby("epsilon").F1
+        mean, spread = runs.mean(), runs.std(ddof=0)
+        axes.errorbar(mean.index, mean, spread, color=BLUE, marker="o", ms=4, capsize=3)
+        axes.axhline(ceilings[name], color=VERMILLION, linestyle="--")
+        axes.set(title=name, xscale="log", ylim=(0, 1.05))
+    figure.supxlabel("guaranteed epsilon (delta = 1e-6)")
+    figure.supylabel("skeleton F1")
+    return figure
+
+
+@styled
+def loss_by_hits(hits: Sequence[int], loss: Sequence[float], epsilon: float) -> plt.Figure:
+    """Plot the privacy loss of one threshold that answers several hits.
+
+    Parameters
+    ----------
+    hits : sequence of int
+    loss : sequence of float
+        In nats.
+    epsilon : float
+        What was promised, drawn as a line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(5.8, 3.1), layout="constrained")
+    axes.plot(hits, loss, color=BLUE, marker="o", ms=4, label="exact loss")
+    axes.axhline(epsilon, color=VERMILLION, linestyle="--", label="promised")
+    axes.set(xlabel="hits answered from one threshold", ylabel="privacy loss (nats)")
+    axes.set_ylim(0, None)
+    axes.locator_params(axis="x", integer=True)
+    axes.legend()
+    return figure
