@@ -47,6 +47,7 @@ def price_of(name):
     return {"zcdp": concentrated, "paper": lambda t, e: leakage(t, e, 1e-6)}[name]
 
 
+@pytest.mark.slow
 @seeded
 @given(
     st.lists(st.floats(0, 7), min_size=1, max_size=19),
@@ -345,6 +346,7 @@ def test_secure_runs_work():
     assert release.ledger.spent <= (1.0, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails(monkeypatch):
     """On two variables a run makes one test, and its price is all that it may show.
 

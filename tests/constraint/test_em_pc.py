@@ -214,6 +214,7 @@ def test_the_published_version_says_so():
     assert release.ledger.budget is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choose", "epsilon", "share"),
     # `exponential` is at its price with the rarest events only. A third of the noise is seen here;

@@ -195,6 +195,7 @@ def compared(data, marginal, variables):
     return counts.size
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
@@ -210,6 +211,7 @@ def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
     assert cells < MOST_CELLS
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_the_comparison_notices_a_wrong_probability(peer):
     data = load("cancer", N, rng=np.random.default_rng(0))
@@ -418,6 +420,7 @@ def test_rows_may_come_in_any_order_and_the_file_too(tmp_path):
     assert reads_like_two(tmp_path, text)
 
 
+@pytest.mark.slow
 @needs_pgmpy
 def test_every_file_of_the_wheel_can_be_read(tmp_path):
     wheel = importlib.metadata.distribution("pgmpy")

@@ -107,6 +107,7 @@ def test_each_removed_pair_comes_with_a_set_that_separates_it(dag):
         assert nx.is_d_separator(dag, {a}, {b}, set(given_names))
 
 
+@pytest.mark.slow
 @seeded
 @given(dags(), st.randoms(use_true_random=False))
 def test_permuting_the_columns_permutes_the_graph(dag, random):
@@ -284,6 +285,7 @@ def test_a_pair_that_was_never_tested_does_not_rule_out_a_collider():
     assert ("a", "c") in found.graph.arrows
 
 
+@pytest.mark.slow
 @settings(seeded, max_examples=300)
 @given(st.data(), dags(3, 6))
 def test_true_knowledge_never_costs_a_true_edge_or_a_known_arrow(data, dag):

@@ -72,6 +72,7 @@ class TestExact:
         success = mechanism.channel.max(axis=0).sum() / len(mechanism.channel)
         assert mechanism.p_max == pytest.approx(success, abs=1e-12)
 
+    @pytest.mark.slow
     def test_samples_follow_the_channel(self, mechanism):
         # chi-squared, false alarms 1e-10 each
         cells, times = cells_of(mechanism), 2000

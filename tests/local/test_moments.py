@@ -41,6 +41,7 @@ class TestCorrelationOracle:
         assert corrected == CPDAG.from_dag(self.data.truth)
         assert len(naive.skeleton) == 3
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("combined", [False, True])
     def test_its_null_is_standard_normal(self, combined):
         # 400 samples with a -> b -> c: Kolmogorov and Smirnov, false alarms below 1e-9
@@ -78,6 +79,7 @@ class TestCorrelationOracle:
         assert math.isfinite(CorrelationOracle(moments).statistic(0, 1, (2,)))
 
 
+@pytest.mark.slow
 def test_a_synthetic_network_is_found_better_with_the_correction():
     # seeded regression: 10 variables, 20,000 records
     sem = random_sem(10, 13, rng=default_rng(0))

@@ -109,6 +109,7 @@ LEVEL_CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "n", "deviation"), LEVEL_CASES)
 def test_the_level_is_held(shape, n, deviation):
     # Binomial with 1,500 runs at level 0.1: 75 to 225 rejections but for a chance below 1e-9.
@@ -125,6 +126,7 @@ def test_the_level_is_held(shape, n, deviation):
     assert 75 < rejected < 225
 
 
+@pytest.mark.slow
 def test_a_variable_close_to_its_condition_does_not_break_the_level():
     # As above; without the noise of the condition's own margin it would be 15% too many.
     rng, rejected = default_rng(6), 0

@@ -21,6 +21,7 @@ def test_without_noise_every_edge_comes_again():
     assert set(edge_confidence(release, runs=3, rng=default_rng(0)).values()) == {1.0}
 
 
+@pytest.mark.slow
 def test_shares_are_of_the_runs_and_cover_the_released_edges():
     data = load("asia", rng=default_rng(0))
     release = table_pc(data, epsilon=0.3, rng=default_rng(1))

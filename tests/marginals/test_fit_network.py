@@ -68,6 +68,7 @@ def test_a_fitted_network_can_be_sampled():
         assert table.min() > 0
 
 
+@pytest.mark.slow
 def test_too_large_a_family_is_refused():
     data = load("alarm", n=100_000, rng=default_rng(0))
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))

@@ -236,6 +236,7 @@ def pairs_twice(marginals, account):
     marginals.measure_again([(0, 2), (1, 2)], account.share(1 - 1e-9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", [all_pairs, pairs_twice])
 def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails(measure):
     # False alarm 1e-9. A large delta leaves little noise, and so much to see.

@@ -57,6 +57,7 @@ def oracle_of(data, source, account):
     return TableOracle(marginals, price=for_triple * account.rho)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["asia", "sachs"])
 def test_runs_pay_for_all_noise(name):
     data = load(name, n=20_000, rng=default_rng(0))
@@ -144,6 +145,7 @@ def told_by_a_run(wrong, data, along):
         return empirical_epsilon(mechanism, *data, delta=0.1, trials=2500), np.mean(looks)
 
 
+@pytest.mark.slow
 def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails():
     # False alarm 1e-9.
     rows = [[0, 0]] * 60 + [[1, 1]] * 60 + [[0, 1]] * 45 + [[1, 0]] * 45
@@ -200,6 +202,7 @@ def test_redrawn_marginals_carry_their_noise_twice():
     assert stats.kstest(ratio, "norm").pvalue > 1e-9
 
 
+@pytest.mark.slow
 def test_seeded_runs_do_not_change():
     data = load("sachs", rng=default_rng(0))
     release, again = (table_pc(data, epsilon=0.3, rng=default_rng(1)) for _ in range(2))

@@ -178,6 +178,7 @@ def test_no_answer_is_a_legal_outcome():
     assert release.ledger.spent <= (0.5, 1e-6)
 
 
+@pytest.mark.slow
 def test_iqr_answers_where_there_are_many_records():
     release = private_anm(
         model(40_000), epsilon=4.0, score=Iqr(), protects="test set", rng=default_rng(1)
@@ -198,6 +199,7 @@ def test_confidence_is_the_chance_that_noise_keeps_the_order(margin):
     assert abs(kept - confidence(margin, 1.5)) < 6.2 * 0.5 / math.sqrt(400_000)
 
 
+@pytest.mark.slow
 def test_a_private_run_is_right_as_often_as_theorem_2_says():
     """False alarms below 1e-9: Hoeffding, 600 runs on fixed halves with their own margins."""
     pair = model(400)
@@ -220,6 +222,7 @@ def test_a_private_run_is_right_as_often_as_theorem_2_says():
 # --- audits ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "crowd", "ends", "share"),
     [
@@ -267,6 +270,7 @@ def test_an_audit_of_the_test_half_and_with_less_noise_it_fails(
     assert honest <= price < narrow
 
 
+@pytest.mark.slow
 def test_an_audit_of_the_histogram_and_with_half_the_noise_it_fails(monkeypatch):
     """What is made of the noisy counts is replaced by a look at them.
 
@@ -327,6 +331,7 @@ def test_independent_histograms_have_the_margins_and_the_size():
     assert np.isfinite(dpcgd.pairwise.anm._independent(-np.ones((4, 4)), 500)).all()
 
 
+@pytest.mark.slow
 def test_controls_remove_the_preference_for_one_shape_of_a_column():
     """Of independent columns, one wide and one narrow; without controls the rate is about .8."""
     found = []

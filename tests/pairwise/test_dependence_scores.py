@@ -101,6 +101,7 @@ def of_table(score):
     return lambda table: score.value(*columns_of(table))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 3, 4, 5])
 @every_bounded
 def test_no_neighbours_break_the_bound_exhaustively(score, m):
@@ -109,6 +110,7 @@ def test_no_neighbours_break_the_bound_exhaustively(score, m):
         assert worst.change <= score.sensitivity(m) + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [5, 6])
 @pytest.mark.parametrize("score", [Spearman(), Kendall()], ids=lambda score: score.name)
 def test_rank_bounds_are_reached_without_the_absolute_value(score, m):
@@ -128,6 +130,7 @@ def signed_value(score, x, y):
     return math.copysign(score.value(x, y), signs[score.name](x, y).statistic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [10, 50, 400])
 @every_bounded
 def test_hill_climbing_does_not_break_the_bound(score, m):
@@ -202,6 +205,7 @@ def test_reach_is_exact(m):
             assert high[k] == most or (high[k] == math.inf and most > 40)
 
 
+@pytest.mark.slow
 def test_the_distance_has_sensitivity_one_and_keeps_its_promise():
     rng, score = default_rng(5), Iqr(width=0.4)
 
@@ -222,6 +226,7 @@ def test_the_distance_has_sensitivity_one_and_keeps_its_promise():
     assert seen == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_training_moves_count_in_the_distance():
     x, _ = two_columns(400)
     far = Iqr().distance(x)
@@ -233,6 +238,7 @@ def test_training_moves_count_in_the_distance():
         assert abs(Iqr().distance(x, change=0.01) - Iqr().distance(moved, change=0.01)) <= 1
 
 
+@pytest.mark.slow
 def test_a_large_sample_gets_an_answer_and_a_small_one_none():
     answers = [release(Iqr(), two_columns(m), epsilon=2.0, m=m) for m in (20, 20_000)]
     assert answers[0] is None
@@ -263,6 +269,7 @@ def test_nothing_is_looked_at_before_it_is_paid(score):
     assert account.ledger.events == ()
 
 
+@pytest.mark.slow
 @every_score
 def test_all_noise_is_paid_for(score):
     columns = two_columns(5000)
@@ -299,6 +306,7 @@ def test_an_audit_finds_no_more_than_epsilon_unless_the_noise_is_too_narrow(scor
     assert empirical_epsilon(narrow, *values, trials=20_000) > epsilon
 
 
+@pytest.mark.slow
 def test_an_audit_of_iqr_at_the_edge_of_its_bin_and_with_half_the_noise_it_fails():
     """The neighbours are as near to the refusal as can be.
 

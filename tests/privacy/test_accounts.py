@@ -350,6 +350,7 @@ def test_tiny_budgets_have_a_rho_too():
         assert epsilon_of_rho(rho, budget.delta) <= budget.epsilon
 
 
+@pytest.mark.slow
 @settings(seeded, max_examples=100)
 @given(budgets, st.lists(events, max_size=30))
 def test_a_filter_never_lets_more_through_than_its_budget(budget, wishes):
@@ -448,6 +449,7 @@ ADVERSARIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_whoever_chooses_on_the_way_gets_no_more_than_one_gaussian(adversary, epsilon):
@@ -463,6 +465,7 @@ def test_whoever_chooses_on_the_way_gets_no_more_than_one_gaussian(adversary, ep
         assert delta_of_adaptive_run(epsilon, part * rho, second, 0.5) > budget.delta
 
 
+@pytest.mark.slow
 @settings(seeded, max_examples=100)
 @given(
     budgets,
@@ -757,6 +760,7 @@ def small_data(draw):
     return Dataset(codes, {f"v{i}": range(k) for i, k in enumerate(cardinalities)})
 
 
+@pytest.mark.slow
 @settings(seeded, max_examples=100)
 @given(small_data(), budgets, st.integers(0, 10**6), st.sampled_from([-1.0, 0.0, 1.0]), st.data())
 def test_no_run_exceeds_its_budget_in_the_books_of_an_independent_accountant(
@@ -874,6 +878,7 @@ def largest_share(composition):
     return max(costs) / sum(map(zcdp_rho, composition.elements()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_random_compositions_cost_no_less_than_their_loss_distributions_and_not_much_more(seed):
     rng = default_rng(seed)

@@ -37,12 +37,14 @@ from dpcgd.statistics.sensitivity_attack import every_neighbour, sensitivity_sea
 every_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 
 
+@pytest.mark.slow
 @every_mutant
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_mutant_is_flagged(mutant, seed):
     assert mutant.flagged(mutant.broken, default_rng(seed))
 
 
+@pytest.mark.slow
 @every_mutant
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_correct_twin_is_flagged(mutant, seed):
@@ -63,6 +65,7 @@ def randomised_response(epsilon, rng, answers=(False, True)):
     return lambda truth: answers[truth if rng.random() < honest else 1 - truth]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "truth", "delta"),
     [
@@ -285,6 +288,7 @@ def on_another_machine(value):
     return nudged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ(), KendallP()], ids=repr)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_climbs_the_same_way_whatever_the_last_digits_are(statistic, seed):
@@ -312,6 +316,7 @@ def test_a_search_comes_close_to_what_trying_all_finds(levels):
     assert 0.9 * best.change < found.change <= best.change * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ()], ids=repr)
 @pytest.mark.parametrize("n", [1_000, 100_000])
 def test_a_search_comes_close_to_the_bound_of_a_conditional_test(statistic, n):

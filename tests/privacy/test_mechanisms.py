@@ -310,6 +310,7 @@ def test_the_largest_score_with_noise_has_the_law_of_the_definition(epsilon):
     assert abs(softmax - flipped).max() > 0.01
 
 
+@pytest.mark.slow
 @every_choice
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
 @pytest.mark.parametrize("scores", [SCORES, [3.0, 3.0], [-5.0, -1.0, -5.0]], ids=str)
@@ -649,6 +650,7 @@ def laplace_many(query, epsilon, seed, trials):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_audit_of_laplace(epsilon):
     claimed = audited(laplace_answers(0.0, 1, epsilon), laplace_answers(2.0, 2, epsilon))
@@ -672,6 +674,7 @@ def gaussian_shown(multiplier, delta):
     return audited(*answers, delta=delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiplier", [1.0, 2.0])
 def test_audit_of_gaussian(multiplier):
     delta = 0.01
@@ -687,6 +690,7 @@ def choices(choice, scores, seed, epsilon, trials=20_000):
     return [choice(lambda: scores, noise=noise, **how) for _ in range(trials)]
 
 
+@pytest.mark.slow
 @every_choice
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_audit_of_a_choice(choice, epsilon):
@@ -712,6 +716,7 @@ def released(distance, value, seed, trials=20_000, kind=SeededNoise):
     ]
 
 
+@pytest.mark.slow
 def test_audit_of_a_tested_release():
     # Between distances 0 and 1 the query moves by what was proposed; pure there, so delta is 0.
     shown = audited(released(0, 0.0, 1), released(1, 3.0, 2))
@@ -778,10 +783,12 @@ def planted_sieve(
     return hits
 
 
+@pytest.mark.slow
 def test_audit_of_above_threshold():
     assert 0.2 < audit_of_sieve(package_sieve) <= 1.0
 
 
+@pytest.mark.slow
 def test_audit_flags_an_above_threshold_of_the_package_with_half_the_noise():
     def halved(queries, rng):
         return package_sieve(queries, rng, trials=100_000, kind=NarrowNoise)
@@ -804,6 +811,7 @@ def sub_sampled_sieve(records, rng, rate, kind=SeededNoise):
         yield next((j for j, q in enumerate(queries) if sieve.above(lambda q=q: q)), None)
 
 
+@pytest.mark.slow
 def test_audit_of_above_threshold_on_a_sub_sample():
     def shown(kind, trials):
         runs = (
@@ -826,6 +834,7 @@ def test_audit_flags_a_sieve_that_looks_at_everyone_with_the_noise_of_a_sample()
     assert audited(*everyone, trials=60_000) > 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [1.0, 0.5, 0.1])
 def test_above_threshold_loses_its_epsilon_and_no_more_by_integration(rate):
     # With chance `rate` the sample holds the record that moves the queries from FLAT to HALF.
@@ -836,10 +845,12 @@ def test_above_threshold_loses_its_epsilon_and_no_more_by_integration(rate):
     assert 0.95 < losses.max() <= 1
 
 
+@pytest.mark.slow
 def test_audit_of_a_faithful_copy_of_above_threshold():
     assert 0.2 < audit_of_sieve(planted_sieve) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bug", "pair"),
     [
@@ -854,6 +865,7 @@ def test_audit_flags_planted_bugs_in_above_threshold(bug, pair):
     assert audit_of_sieve(lambda q, rng: planted_sieve(q, rng, **bug), [pair]) > 1.0
 
 
+@pytest.mark.slow
 def test_audit_flags_an_above_threshold_of_the_package_that_never_stops(monkeypatch):
     above = AboveThreshold.above
 
@@ -865,6 +877,7 @@ def test_audit_flags_an_above_threshold_of_the_package_that_never_stops(monkeypa
     assert audit_of_sieve(lambda q, rng: package_sieve(q, rng, trials=6_000), [(FLAT, HALF)]) > 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [SeededNoise(np.random.default_rng(4)), SecureNoise()])
 def test_gaussian_noise_on_an_array_is_drawn_anew_for_each_entry(noise):
     start = np.arange(6.0).reshape(2, 3)

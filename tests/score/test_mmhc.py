@@ -63,6 +63,7 @@ def test_what_a_neighbour_separates_is_not_asked_about_again():
     ]
 
 
+@pytest.mark.slow
 def test_climbing_finds_most_of_the_best_graphs():
     dags, found = list(all_dags(4)), 0
     for seed in range(30):

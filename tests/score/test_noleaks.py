@@ -39,6 +39,7 @@ def test_descend_with_exact_gradients_agrees_with_fit():
     assert acyclic_graph(steps, 0.3, names).edges == acyclic_graph(fit(gram), 0.3, names).edges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @seeded
 @given(epsilon=st.floats(1e-3, 100), steps=st.integers(1, 300))
@@ -127,6 +128,7 @@ def test_means_and_squares_move_by_at_most_2_root_d(pair):
     assert np.linalg.norm(np.subtract(*moves)) <= 2 * math.sqrt(4) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_a_clipped_step_is_as_private_as_it_says_and_not_with_half_the_noise_or_as_published():
     """A large delta leaves little noise, and so much to see; false alarms below 1e-9."""
     n, one, at = 200, Budget(1.0, 0.01), np.zeros((2, 2))

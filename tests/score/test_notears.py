@@ -105,6 +105,7 @@ def best_by_trying_all_orders(gram, l1):
     )
 
 
+@pytest.mark.slow
 def test_fit_finds_the_optimum_over_all_acyclic_graphs_of_four_variables():
     gaps = []
     for seed in range(12):
@@ -166,6 +167,7 @@ def apart(pair, look):
     return (first - second) / np.linalg.norm(first - second)
 
 
+@pytest.mark.slow
 def test_the_released_moments_are_as_private_as_they_say():
     pair, rng = neighbours(), default_rng(0)
     upper = tuple(part[1:] for part in np.triu_indices(4))

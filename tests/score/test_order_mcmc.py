@@ -87,6 +87,7 @@ def test_arc_probabilities_over_all_orders_are_those_over_all_dags(space):
     np.testing.assert_allclose(np.tensordot(weights, given, 1), expected, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_chain_agrees_with_enumeration(seed):
     score = four_columns(seed)

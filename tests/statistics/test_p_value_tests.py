@@ -35,6 +35,7 @@ def test_fisher_z_is_the_test_of_two_residuals():
         assert test.log_p(y, x, given) == pytest.approx(math.log(p), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_fisher_z_keeps_its_level_on_gaussian_records():
     rng = np.random.default_rng(1)
     tests = 4000

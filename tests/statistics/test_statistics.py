@@ -412,6 +412,7 @@ def bound_of(statistic, n, levels):
     return BOUNDS[statistic.name](n, levels)
 
 
+@pytest.mark.slow
 @every_statistic
 @exactly
 @given(st.integers(20, 10**6), st.lists(st.integers(1, 5), min_size=2, max_size=5))
@@ -490,6 +491,7 @@ EVERYTHING = [
 ]
 
 
+@pytest.mark.slow
 @every_statistic
 @pytest.mark.parametrize(("n", "levels"), EVERYTHING)
 def test_no_neighbours_of_any_tiny_data_set_differ_by_more_than_the_bound(statistic, n, levels):
@@ -497,6 +499,7 @@ def test_no_neighbours_of_any_tiny_data_set_differ_by_more_than_the_bound(statis
     assert 0 < change <= bound_of(statistic, n, levels) * ROUNDING
 
 
+@pytest.mark.slow
 @every_statistic
 @pytest.mark.parametrize(("n", "levels"), [(4, (2, 2)), (9, (2, 2)), (4, (3, 3)), (4, (2, 2, 2))])
 def test_two_ways_to_try_every_neighbour_agree(statistic, n, levels):
@@ -507,6 +510,7 @@ def test_two_ways_to_try_every_neighbour_agree(statistic, n, levels):
 SHAPES = [(2, 2), (3, 3), (2, 2, 2), (2, 3, 2), (3, 3, 3)]
 
 
+@pytest.mark.slow
 @every_statistic
 @pytest.mark.parametrize("levels", SHAPES, ids=str)
 @pytest.mark.parametrize("n", [1000, 100_000])
@@ -527,6 +531,7 @@ def moved(table, origin, target):
 shapes = st.sampled_from([(2, 2), (3, 2), (3, 3), (2, 2, 2), (3, 2, 2), (2, 3, 2, 2), (2, 2, 5)])
 
 
+@pytest.mark.slow
 @every_statistic
 @settings(exactly, max_examples=40)
 @given(st.integers(50, 2000), shapes, st.floats(0.02, 2), st.integers(0, 2**32 - 1))
