@@ -22,6 +22,7 @@ test: .venv/installed
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	OMP_NUM_THREADS=1 $(VENV) -m pytest
+	$(VENV) scripts/portable.py passed
 
 # Chapters and tests on other processors, emulated here; MACHINE=nehalem names one, and with it
 # CHAPTER=06 chapters, without the tests.
