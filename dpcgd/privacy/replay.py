@@ -156,7 +156,7 @@ def replay(system: Callable[[Any], Any], data: Any, other: Any, *, rate: float =
     ('Laplace', 1.0)
     """
     first, steps = _watched(system, data, _Both)
-    again, _ = _watched(system, other, lambda *both: _Again(*both, steps))
+    again, _ = _watched(system, other, lambda account, noise: _Again(account, noise, steps))
     if len([step for step in steps if step.other is not None]) < len(steps):
         raise Divergence("one run goes on, the other ends")
     if difference := _difference(first, again):
