@@ -1,7 +1,7 @@
 """What is checked about arguments before anything is read or drawn, each in one line."""
 
 import os
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -12,6 +12,7 @@ __all__ = [
     "check_name",
     "check_once",
     "check_whole",
+    "is_real",
     "is_whole",
 ]
 
@@ -23,6 +24,11 @@ NOT_UTF_8 = {
     b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
 }
 """What a file is that begins with these bytes, whatever its name."""
+
+
+def is_real(value) -> bool:
+    """Whether this is a real number, of Python or numpy, and no bool."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_whole(value) -> bool:

@@ -4,10 +4,10 @@ import math
 import sys
 import warnings
 from dataclasses import dataclass
-from numbers import Real
 from types import FrameType
 from typing import NamedTuple
 
+from dpcgd.datasets.arguments import is_real
 from dpcgd.privacy.doubles import LEAST, MOST
 
 __all__ = ["Budget", "BudgetSpent", "Spent"]
@@ -26,8 +26,7 @@ class Spent(NamedTuple):
 
 def check_positive(name, value):
     try:
-        is_real = isinstance(value, Real) and not isinstance(value, bool)
-        number = float(value) if is_real else math.nan
+        number = float(value) if is_real(value) else math.nan
     except OverflowError:  # a whole number beyond doubles
         number = math.inf
     if not LEAST <= number <= MOST:

@@ -140,7 +140,8 @@ def replay(system: Callable[[Any], Any], data: Any, other: Any, *, rate: float =
     Raises
     ------
     Divergence
-        If the runs pay or draw differently, or release anything different, seconds aside.
+        If the runs pay or draw differently, release anything different, seconds aside, or draw
+        noise that nobody paid for.
 
     Examples
     --------
@@ -204,9 +205,11 @@ def _draws(steps: list[_Step], rate: float) -> Iterator[Draw]:
         if step.kind == "spend":
             events = list(step.about)
         elif step.kind != "choose":
+            if not events:
+                raise Divergence(f"nobody paid for {step.kind} noise of scale {step.scale:g}")
             event = events[0]
             if event.mechanism != "above threshold":  # one payment for many draws
-                events = events[1:] or events
+                events = events[1:]
             yield _draw(step, event, rate)
 
 

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable
-from numbers import Real
 
-from dpcgd.datasets.arguments import check_whole
+from dpcgd.datasets.arguments import check_whole, is_real
 from dpcgd.privacy.doubles import LEAST
 
 __all__ = ["check_data", "check_level", "check_settings"]
@@ -37,7 +36,7 @@ def check_data(data: object, *, coded: bool) -> None:
 
 def check_level(alpha: float) -> None:
     """Refuse what is no level of a test."""
-    if not (_is_real(alpha) and LEAST <= alpha < 1):
+    if not (is_real(alpha) and LEAST <= alpha < 1):
         raise ValueError(f"alpha is a level above 0 and below 1, not {alpha!r}")
 
 
@@ -62,13 +61,9 @@ def check_settings(data, **settings) -> None:
             _CHECKS[name](name, value, data)
 
 
-def _is_real(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _number(holds: Callable[[float], bool], rule: str) -> Callable:
     def check(name, value, data):
-        if not (_is_real(value) and holds(value)):
+        if not (is_real(value) and holds(value)):
             raise ValueError(f"{name} must be {rule}, not {value!r}")
 
     return check

@@ -22,7 +22,10 @@ from dpcgd import (
     svt_pc,
     table_pc,
 )
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.marginals.table_pc import TableOracle
 from dpcgd.pairwise.dependence_scores import Iqr, Kendall, Spearman
+from dpcgd.privacy import run as run_module
 from dpcgd.privacy.mechanisms import laplace, permute_and_flip
 from dpcgd.privacy.replay import Divergence, replay, worst
 from dpcgd.score.noleaks import _scale as noleaks_scale
@@ -180,6 +183,18 @@ def test_a_price_that_is_too_low_is_found(monkeypatch):
     assert worst(replay(run, *all_ones(50))) == pytest.approx(2, rel=1e-6)
 
 
+def test_a_second_draw_for_one_payment_is_found(monkeypatch):
+    def twice(query, *, sensitivity, epsilon, account, noise, **how):
+        first = laplace(
+            query, sensitivity=sensitivity, epsilon=epsilon, account=account, noise=noise, **how
+        )
+        return (first + noise.laplace(query(), sensitivity / epsilon)) / 2
+
+    monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", twice)
+    with pytest.raises(Divergence, match="nobody paid"):
+        replay(started(laplace_pc, {}, 0, 1.0), *all_ones(50))
+
+
 def test_a_scale_from_the_data_is_found(monkeypatch):
     def looks(query, *, sensitivity, **how):
         return laplace(query, sensitivity=sensitivity * (1 + query() ** 2), **how)
@@ -190,14 +205,10 @@ def test_a_scale_from_the_data_is_found(monkeypatch):
 
 
 def test_a_branch_on_the_data_is_found(monkeypatch):
-    from dpcgd.marginals.table_pc import TableOracle
-
     kept = TableOracle._too_noisy
 
     def peeks(self, x, y, given):
         return bool((TABLES[-1].counts((x, y)) == 0).any()) or kept(self, x, y, given)
-
-    from dpcgd.datasets.contingency_tables import Tables
 
     TABLES, made = [], Tables.__init__
 
@@ -214,10 +225,10 @@ def test_a_branch_on_the_data_is_found(monkeypatch):
 
 
 def test_a_field_that_no_mechanism_covers_is_found(monkeypatch):
-    from dpcgd.privacy import run
-
-    kept = run.Run.receipt
-    monkeypatch.setattr(run.Run, "receipt", lambda self: kept(self) | {"guarantee": SEEN[-1]})
+    kept = run_module.Run.receipt
+    monkeypatch.setattr(
+        run_module.Run, "receipt", lambda self: kept(self) | {"guarantee": SEEN[-1]}
+    )
     SEEN = []
 
     def leaks(data):
