@@ -3,7 +3,7 @@ PYTHON ?= python3
 PROFILE ?= quick
 VENV = .venv/bin/python
 
-.PHONY: book check test portable halved golden bench lock clean
+.PHONY: book check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
@@ -32,6 +32,11 @@ portable: .venv/installed
 # Every chapter with half of its noise: something has to notice.
 halved: .venv/installed
 	$(VENV) scripts/halved.py $(CHAPTER)
+
+# A hundred thousand replays of every system; then bugs planted in the package, one at a time:
+# something has to notice each.
+mutants: .venv/installed
+	$(VENV) scripts/mutants.py
 
 # Run the chapters and take their results as the new golden values; prints what moved.
 golden: .venv/installed

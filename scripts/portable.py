@@ -33,8 +33,16 @@ CODE = sorted((ROOT / "tests").rglob("*.py"))
 TESTED = (*READ, *CODE, "book", "README.md", "pyproject.toml", "environment.yml")
 """What the outcome of the tests depends on, but for those that execute chapters."""
 TESTS = "the tests"
-FOR_BOOK = ("book", "test_benchmarks.py", "test_notebooks.py", "test_packaging.py")
+FOR_BOOK = (
+    "book",
+    "test_benchmarks.py",
+    "test_mutants.py",
+    "test_notebooks.py",
+    "test_packaging.py",
+)
 """Tests that need what only the book needs."""
+ELSEWHERE = ("test_notebooks.py", "test_mutants.py")
+"""Tests that are no matter of the machine, or jobs of their own here."""
 OTHER_PYTHONS = ("python3.14", "python3.13", "python3.12")
 OLD_X86 = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
 NEW_X86 = "X86_V4 AVX512_ICL AVX512_SPR"
@@ -223,7 +231,7 @@ def note_passed():
 
 def tests_of(machine: Machine, python: Path | str):
     """All tests but those that execute chapters, which are jobs of their own."""
-    command = [python, "-m", "pytest", f"--ignore={ROOT / 'tests' / 'test_notebooks.py'}"]
+    command = [python, "-m", "pytest", *(f"--ignore={ROOT / 'tests' / name}" for name in ELSEWHERE)]
     contents = tested(machine, python)
     folder, how = AT / machine.name, {"cwd": ROOT, "env": os.environ | machine.variables}
     return functools.partial(tests_row, machine.name, folder, command, contents, **how)

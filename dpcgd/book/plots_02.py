@@ -1,4 +1,4 @@
-"""Figures of chapter 02: accountants, and the doubles that noise can reach."""
+"""Figures of chapter 02: accountants, readings, and the doubles that noise can reach."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcgd.book.style import BLACK, BLUE, GREY, PURPLE, VERMILLION, styled
 
-__all__ = ["accountants", "reachable_doubles"]
+__all__ = ["accountants", "over_the_stated_delta", "reachable_doubles"]
 
 
 @styled
@@ -88,5 +88,37 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
         f"double-precision number, counted from {start:g} in steps of $2^{{{exponent}}}$"
     )
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.set_layout_engine("tight")
+    return figure
+
+
+@styled
+def over_the_stated_delta(
+    answers: Sequence[int], times: Mapping[str, Sequence[float]]
+) -> plt.Figure:
+    """Plot an exact delta over the stated one, one line a way to end.
+
+    Parameters
+    ----------
+    answers : sequence of int
+    times : mapping of str to sequence of float
+        From the name of a line to the ratio at each number of answers.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    looks = ((VERMILLION, "-", "o"), (VERMILLION, "--", "s"), (BLUE, "-", "o"), (BLUE, "--", "s"))
+    figure, axes = plt.subplots(figsize=(6.8, 3.2))
+    for (name, ratios), (color, line, marker) in zip(times.items(), looks, strict=True):
+        axes.plot(answers, ratios, line, color=color, marker=marker, markersize=4, label=name)
+    axes.axhline(1, color=GREY, linewidth=1)
+    axes.set(
+        xscale="log",
+        ylim=(0, None),
+        xlabel="answers at most (log scale)",
+        ylabel=r"exact $\delta$ / stated $\delta$",
+    )
+    axes.legend(loc="upper left")
     figure.set_layout_engine("tight")
     return figure

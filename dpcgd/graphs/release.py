@@ -16,7 +16,7 @@ class Release:
     ----------
     graph : CPDAG
     ledger : Ledger
-        What ran and what it cost; ``ledger.spent`` is (epsilon, delta).
+        What ran and what it cost; ``ledger.budget`` is the promise.
     guarantee : str
         "proved", "claimed, not proved", or "none".
     separating_sets : dict
@@ -43,11 +43,12 @@ class Release:
 
     def __repr__(self):
         edges, arrows = len(self.graph.skeleton), len(self.graph.arrows)
-        spent, ended = self.ledger.spent, ", stopped early" if self.stopped_early else ""
+        promise = self.ledger.budget or self.ledger.spent
+        ended = ", stopped early" if self.stopped_early else ""
         never = f", {len(self.untested)} of them never tested" if self.untested else ""
         return (
-            f"{type(self).__name__}({self.guarantee}: epsilon = {spent.epsilon:.4g} at "
-            f"delta = {spent.delta:g})\n"
+            f"{type(self).__name__}({self.guarantee}: epsilon = {promise.epsilon:.4g} at "
+            f"delta = {promise.delta:g})\n"
             f"  {len(self.graph.variables)} variables, {edges} edges{never}, {arrows} directed\n"
             f"  {self.tests} tests{ended}"
         )

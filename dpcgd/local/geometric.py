@@ -28,6 +28,9 @@ from dpcgd.local.draws import draws_for
 
 __all__ = ["ClippedGeometric", "Geometric", "UniformGeometric"]
 
+NEAR_ONE = 1 - 1e-7
+"""Of larger chances, what is missing to 1 has fewer than nine digits."""
+
 
 @dataclass(frozen=True)
 class _OneVariable(ThroughChannel):
@@ -204,7 +207,10 @@ class Geometric(ThroughChannel):
 
     @classmethod
     def from_epsilon(cls, levels: Levels, epsilon: float, norm: float = 2) -> "Geometric":
-        """At this exact level of local privacy, reached by the input that needs the most noise."""
+        """At this level of local privacy, reached by the input that needs the most noise.
+
+        Where p_max is so near 1 that doubles leave few digits of the rest, just below it.
+        """
         check_nonnegative("epsilon", epsilon)
         check_counted(checked_levels(levels))
         balls = balls_of(checked_levels(levels), norm)
@@ -216,7 +222,10 @@ class Geometric(ThroughChannel):
             mass = balls.counts(rows)[0] * falls
             least = min(least, 1 / mass.sum(axis=1).max())
         low, high = 1 / math.prod(shape_of(levels)), math.nextafter(1, 0)  # but for rounding
-        return cls(levels, min(max(float(least), low), high), norm)
+        mechanism = cls(levels, min(max(float(least), low), high), norm)
+        while mechanism.p_max > NEAR_ONE and mechanism.epsilon > epsilon:
+            mechanism = cls(levels, math.nextafter(mechanism.p_max, 0), norm)
+        return mechanism
 
     @cached_property
     def _balls(self):

@@ -54,7 +54,7 @@ class PairRelease:
         "everyone", "test set" (then records that fitted the regression are not protected), or
         "nobody".
     ledger : Ledger
-        What ran and what it cost; ``ledger.spent`` is (epsilon, delta).
+        What ran and what it cost; ``ledger.budget`` is the promise.
     guarantee : str
         "proved" for those that are protected, or "none".
     seconds : float or None

@@ -18,7 +18,7 @@ class BudgetSpent(Exception):
 
 
 class Spent(NamedTuple):
-    """A guarantee in the (epsilon, delta) sense."""
+    """What has been used, read off by an account; the :class:`Budget` is the guarantee."""
 
     epsilon: float
     delta: float

@@ -112,7 +112,8 @@ class Filter(_Enforced):
     >>> print(account.ledger)
     mechanism          times  each                               rho in all
     Laplace                1  epsilon = 0.2                        0.020000
-    spent epsilon = 0.8999 of 1 at delta = 1e-06 (zCDP filter, replace one record)
+    promised (1, 1e-06) by a zCDP filter, replace one record
+    used so far, for planning: epsilon = 0.8999 at delta = 1e-06
     """
 
     KIND: ClassVar = "zCDP"
@@ -179,14 +180,14 @@ class Filter(_Enforced):
 
     @property
     def ledger(self) -> Ledger:
-        """What has been spent so far."""
+        """What has been used so far."""
         spent = Spent(self._epsilon, self.budget.delta) if self._events else Spent(0.0, 0.0)
         accountant = f"{self.KIND} filter, {self.neighbours.value}"
         return Ledger(tuple(self._events), spent, self.budget, accountant)
 
     @property
     def _epsilon(self) -> float:
-        """Of what has been spent."""
+        """Of what has been used."""
         return epsilon_of_rho(self._used.rho, self._concentrated.delta)
 
 
@@ -218,7 +219,8 @@ class GaussianFilter(Filter):
     >>> print(account.ledger)
     mechanism          times  each                               rho in all
     Gaussian               1  noise multiplier = 5                 0.020000
-    spent epsilon = 0.8341 of 1 at delta = 1e-06 (Gaussian filter, replace one record)
+    promised (1, 1e-06) by a Gaussian filter, replace one record
+    used so far, for planning: epsilon = 0.8341 at delta = 1e-06
     >>> account.spend(PureEvent("Laplace", 0.01))
     Traceback (most recent call last):
     ...
@@ -271,7 +273,8 @@ class BasicFilter(_Enforced):
     >>> print(account.ledger)
     mechanism          times  each                               rho in all
     Laplace                1  epsilon = 0.5                        0.125000
-    spent epsilon = 0.5 of 1 at delta = 0 (sum of epsilons, replace one record)
+    promised (1, 1e-06) by a sum of epsilons, replace one record
+    used so far, for planning: epsilon = 0.5 at delta = 0
     >>> account.spend(PureEvent("Laplace", 0.6))
     Traceback (most recent call last):
     ...
@@ -295,6 +298,6 @@ class BasicFilter(_Enforced):
 
     @property
     def ledger(self) -> Ledger:
-        """What has been spent so far."""
+        """What has been used so far."""
         accountant = f"sum of epsilons, {self.neighbours.value}"
         return Ledger(tuple(self._events), self._used, self.budget, accountant)

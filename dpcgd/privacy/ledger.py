@@ -22,9 +22,11 @@ class Ledger:
     events : tuple
         Each mechanism that ran.
     spent : Spent
-        The total, ``(epsilon, delta)``.
+        What was used by the end, ``(epsilon, delta)``. For planning only: where a run chooses by
+        its own answers when to stop, this is no guarantee (chapter 02,
+        :prf:ref:`thm-filter`). The budget is one, and budgets add up over releases.
     budget : Budget or None
-        What was allowed; None where nothing was enforced.
+        The promise; None where nothing was enforced.
     accountant : str
         How the total was reached.
     """
@@ -54,11 +56,13 @@ class Ledger:
     def __str__(self):
         lines = ["{:<18}{:>6}  {:<34}{:>11}".format(*self.COLUMNS)]
         lines += ["{:<18}{:>6}  {:<34}{:>11.6f}".format(*row) for row in self._rows()]
-        allowed = f" of {self.budget.epsilon:g}" if self.budget else ""
-        lines.append(
-            f"spent epsilon = {self.spent.epsilon:.4g}{allowed} at delta = {self.spent.delta:g} "
-            f"({self.accountant})"
-        )
+        used = f"epsilon = {self.spent.epsilon:.4g} at delta = {self.spent.delta:g}"
+        if self.budget:
+            promise = f"({self.budget.epsilon:g}, {self.budget.delta:g})"
+            lines.append(f"promised {promise} by a {self.accountant}")
+            lines.append(f"used so far, for planning: {used}")
+        else:
+            lines.append(f"nothing is promised; a reading of {used} ({self.accountant})")
         return "\n".join(lines)
 
 

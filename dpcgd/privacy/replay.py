@@ -6,8 +6,9 @@ And at every draw the exact loss between neighbours has to stay within what was 
 here is private.
 """
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 from unittest import mock
 
@@ -15,7 +16,13 @@ import numpy as np
 
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM
-from dpcgd.privacy.events import Event, GaussianEvent
+from dpcgd.privacy.events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+)
 from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run
@@ -24,6 +31,19 @@ __all__ = ["Divergence", "Draw", "replay", "worst"]
 
 SLACK = 1e-7
 """Statistics are computed in doubles: a loss may exceed its price by this part of it."""
+
+
+PAID_BY: dict[str, type | tuple[type, ...]] = {
+    "laplace": (PureEvent, ApproximateEvent),
+    "gaussian": GaussianEvent,
+    "gumbel": BoundedRangeEvent,
+    "exponential": PureEvent,
+}
+"""What an account has to be told of each kind of noise."""
+
+
+KNOWN = ("spend", "choose")
+"""Steps that follow from what is public and from earlier answers."""
 
 
 class Divergence(AssertionError):
@@ -49,15 +69,19 @@ class Draw:
     price: float
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Step:
     """A payment, or a draw: its kind, what it was about, how wide, and the answer."""
 
     kind: str
     about: Any
-    scale: float = 0.0
-    answer: Any = None
-    other: Any = None
+    scale: float
+    answer: Any
+
+    def __str__(self):
+        if self.kind in KNOWN:
+            return f"{self.kind} {self.about}"
+        return f"{self.kind} noise of scale {self.scale:g} on shape {np.shape(self.about)}"
 
 
 class _Both:
@@ -100,6 +124,9 @@ class _Both:
         self.steps.append(_Step(kind, about, scale, draw()))
         return self.steps[-1].answer
 
+    def check_ended(self) -> None:
+        """Refuse to end before the run that is replayed."""
+
 
 class _Again(_Both):
     """The same, answering as an earlier run was answered; it refuses to do anything else."""
@@ -113,35 +140,41 @@ class _Again(_Both):
         if step is None:
             raise Divergence(f"one run ends, the other goes on with {kind}")
         same = (kind, scale, np.shape(about)) == (step.kind, step.scale, np.shape(step.about))
-        if not same or (kind in ("spend", "choose") and about != step.about):
-            raise Divergence(f"{kind} {about} of scale {scale:g} in one run, {step} in the other")
+        if not same or (kind in KNOWN and about != step.about):
+            now, before = _Step(kind, about, scale, None), step
+            raise Divergence(f"one run has {before}, the other {now}")
         draw()  # what is not private afterwards may use the same seed
-        step.other = about
-        self.steps.append(step)
+        self.steps.append(_Step(kind, about, scale, step.answer))
         return step.answer
 
+    def check_ended(self) -> None:
+        if next(self._known, None):
+            raise Divergence("one run goes on, the other ends")
 
-def replay(system: Callable[[Any], Any], data: Any, other: Any, *, rate: float = 1.0) -> list[Draw]:
-    """Run a system on two data sets with the same noisy answers, and compare.
+
+def replay(system: Callable[[Any], Any], data: Any, *others: Any) -> list[Draw]:
+    """Run a system on data sets with the same noisy answers, and compare with the first run.
 
     Parameters
     ----------
     system : callable
         From a data set to a release; each call has to start from the same seed.
-    data, other
-        With the same public facts. Losses are within prices if they are neighbours.
-    rate : float
-        Of sub-samples, which are the same in both runs.
+    data
+        What the noisy answers are about.
+    *others
+        Data sets with the same public facts. Losses are within prices for neighbours of `data`.
+        Sub-samples are of the same records.
 
     Returns
     -------
     list of Draw
+        Of `data` and each of the others in turn.
 
     Raises
     ------
     Divergence
-        If the runs pay or draw differently, release anything different, seconds aside, or draw
-        noise that nobody paid for.
+        If the runs pay or draw differently, release anything different, seconds aside, draw noise
+        that nobody paid for, or break off once something was paid.
 
     Examples
     --------
@@ -157,12 +190,13 @@ def replay(system: Callable[[Any], Any], data: Any, other: Any, *, rate: float =
     ('Laplace', 1.0)
     """
     first, steps = _watched(system, data, _Both)
-    again, _ = _watched(system, other, lambda account, noise: _Again(account, noise, steps))
-    if len([step for step in steps if step.other is not None]) < len(steps):
-        raise Divergence("one run goes on, the other ends")
-    if difference := _difference(first, again):
-        raise Divergence(f"the releases differ in {difference}")
-    return list(_draws(steps, rate))
+    found: list[Draw] = []
+    for other in others:
+        again, seen = _watched(system, other, lambda account, noise: _Again(account, noise, steps))
+        if difference := _difference(first, again):
+            raise Divergence(f"the releases differ in {difference}")
+        found += _draws(steps, seen)
+    return found
 
 
 def _watched(system, data, watch) -> tuple[Any, list[_Step]]:
@@ -174,58 +208,83 @@ def _watched(system, data, watch) -> tuple[Any, list[_Step]]:
         return Run(seen[0], seen[0], *rest)
 
     with mock.patch("dpcgd.privacy.run.Run", opened):
-        release = system(data)
+        try:
+            release = system(data)
+        except Divergence:
+            raise
+        except Exception as error:
+            if seen and seen[0].steps:
+                raise Divergence(f"a run breaks off once it has paid: {error!r}") from error
+            raise
+    seen[0].check_ended()
     return release, seen[0].steps
 
 
 def _difference(first: Any, second: Any) -> str | None:
     """The first field in which two releases differ, seconds aside."""
     for name, value in vars(first).items():
-        if name != "seconds" and not _equal(value, getattr(second, name)):
+        if name != "seconds" and not _equal(value, getattr(second, name), set()):
             return name
     return None
 
 
-def _equal(one: Any, two: Any) -> bool:
+def _equal(one: Any, two: Any, seen: set[int]) -> bool:
     if isinstance(one, np.ndarray):
         return np.array_equal(one, two)
     if isinstance(one, tuple | list):
-        return len(one) == len(two) and all(map(_equal, one, two))
+        pairs = zip(one, two, strict=False)
+        return len(one) == len(two) and all(_equal(*pair, seen) for pair in pairs)
     if isinstance(one, dict):
-        return one.keys() == two.keys() and all(_equal(one[key], two[key]) for key in one)
-    if type(one).__eq__ is object.__eq__ and hasattr(one, "__dict__"):
-        return type(one) is type(two) and _equal(vars(one), vars(two))
+        return one.keys() == two.keys() and all(_equal(one[k], two[k], seen) for k in one)
+    if hasattr(one, "__dict__") and (is_dataclass(one) or type(one).__eq__ is object.__eq__):
+        if id(one) in seen:  # objects may hold each other
+            return True
+        seen.add(id(one))
+        return type(one) is type(two) and _equal(vars(one), vars(two), seen)
     return bool(one == two)
 
 
-def _draws(steps: list[_Step], rate: float) -> Iterator[Draw]:
-    """Each draw beside the payment that covers it."""
+def _draws(steps: list[_Step], others: list[_Step]) -> Iterator[Draw]:
+    """Each draw of two runs beside the payment that covers it."""
     events: list[Event] = []
-    for step in steps:
+    rate = 1.0
+    for step, other in zip(steps, others, strict=True):
         if step.kind == "spend":
-            events = list(step.about)
-        elif step.kind != "choose":
-            if not events:
+            events, rate = list(step.about), 1.0
+        elif step.kind == "choose":  # a sample drawn for an earlier payment amplifies nothing
+            rate = step.about[1] / step.about[0]
+        else:
+            if not (events and isinstance(events[0], PAID_BY[step.kind])):
                 raise Divergence(f"nobody paid for {step.kind} noise of scale {step.scale:g}")
             event = events[0]
             if event.mechanism != "above threshold":  # one payment for many draws
                 events = events[1:]
-            yield _draw(step, event, rate)
+            moved = np.asarray(other.about, float) - np.asarray(step.about, float)
+            distance, price = _distance(step.kind, moved), _price(event, rate)
+            yield Draw(event.mechanism, _over(distance, step.scale), price * (1 + SLACK + ROOM))
 
 
-def _draw(step: _Step, event: Event, rate: float) -> Draw:
-    moved = np.asarray(step.other, float) - np.asarray(step.about, float)
+def _distance(kind: str, moved: np.ndarray) -> float:
+    if kind == "gumbel":
+        return float(np.ptp(moved))
+    if kind == "exponential":
+        return 2 * float(np.abs(moved).max())
+    return float(np.linalg.norm(moved))
+
+
+def _price(event: Event, rate: float) -> float:
     if isinstance(event, GaussianEvent):
-        loss, price = float(np.linalg.norm(moved)) / step.scale, 1 / event.noise_multiplier
-    elif step.kind == "gumbel":
-        loss, price = float(np.ptp(moved)) / step.scale, event.epsilon
-    elif step.kind == "exponential":
-        loss, price = 2 * float(np.abs(moved).max()) / step.scale, event.epsilon
-    elif event.mechanism == "above threshold":
-        loss, price = abs(float(moved)) / step.scale, before_amplification(event.epsilon, rate) / 4
-    else:
-        loss, price = abs(float(moved)) / step.scale, event.epsilon
-    return Draw(event.mechanism, loss, price * (1 + SLACK + ROOM))
+        return 1 / event.noise_multiplier
+    if event.mechanism == "above threshold":
+        return before_amplification(event.epsilon, rate) / 4
+    return event.epsilon
+
+
+def _over(distance: float, scale: float) -> float:
+    """What never moves needs no noise."""
+    if scale == 0:
+        return math.inf if distance else 0.0
+    return distance / scale
 
 
 def worst(draws: list[Draw]) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpcgd.privacy.account import Account, NoPrivacy
 from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.doubles import kept_for_rounding
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.settings import check_data, check_settings
@@ -65,6 +66,7 @@ def open_run(
     data : Dataset or Measurements
         Only its public facts are looked at.
     epsilon, delta : float
+        Of more than half a million records, a part of epsilon is kept for rounding.
     rng : numpy.random.Generator
         Seeded noise, for experiments.
     secure : bool
@@ -97,7 +99,7 @@ def open_run(
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta)
     noise = noise_source(rng, secure)
-    pays = account(budget)
+    pays = account(Budget(epsilon * (1 - kept_for_rounding(data.n)), delta))
     budget.warn_if_weak(data.n)
     guarantee = pays.guarantee if proved else "claimed, not proved"
     return Run(pays, noise, guarantee, secure, started)

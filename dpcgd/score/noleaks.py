@@ -144,10 +144,17 @@ def clipped_gradient(
     """
     times = np.ones(len(rows)) if times is None else times
     left = rows - rows @ at
-    squares, left_squares = rows * rows, left * left
-    norm = squares.sum(1) * left_squares.sum(1) - (squares * left_squares).sum(1)
-    shorter = clip / np.maximum(np.sqrt(norm.clip(0)), clip)
+    norm = np.sqrt((rows * rows * _sums_of_others(left * left)).sum(axis=1))
+    shorter = clip / np.maximum(norm, clip)
     return _without_diagonal(-(rows.T * (times * shorter)) @ left / times.sum())
+
+
+def _sums_of_others(squares: np.ndarray) -> np.ndarray:
+    """Of each row, without the column itself: no difference, which would lose all its digits."""
+    sums = np.zeros_like(squares)
+    sums[:, 1:] = squares[:, :-1].cumsum(axis=1)
+    sums[:, :-1] += squares[:, :0:-1].cumsum(axis=1)[:, ::-1]
+    return sums
 
 
 def published_gradient(

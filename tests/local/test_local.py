@@ -106,6 +106,13 @@ def test_epsilon_is_as_asked(kind, epsilon):
     assert shares == pytest.approx([epsilon * k / 12 for k in (3, 7, 2)], abs=1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [15.0, 20.0, 30.0, 35.5, 36.0, 50.0])
+@pytest.mark.parametrize("levels", [2, 5, (2, 3)])
+def test_the_epsilon_asked_for_is_not_exceeded_where_p_max_is_near_1(levels, epsilon):
+    found = Geometric.from_epsilon(levels, epsilon).epsilon
+    assert min(epsilon - 1, 36) < found <= epsilon * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 def test_combined_epsilon_is_as_asked(norm):
     for levels in ((3, 4), (10,) * 11):

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 import sys
@@ -635,7 +636,7 @@ def test_a_ledger_says_the_same_in_words_and_numbers():
     assert in_all.sum() == pytest.approx(account.rho - account.remaining, rel=1e-12)
     prices = " ".join(frame["each"])
     assert all(price in prices for price in ("epsilon = 0.", "0.05", "0.1", "noise multiplier = 8"))
-    head, *rows, foot = str(ledger).splitlines()
+    head, *rows, promise, foot = str(ledger).splitlines()
     assert head.split() == ["mechanism", "times", "each", "rho", "in", "all"]
     for row, (mechanism, times, each, rho_in_all) in zip(
         rows, frame.itertuples(index=False, name=None), strict=True
@@ -643,9 +644,11 @@ def test_a_ledger_says_the_same_in_words_and_numbers():
         first, second, *price, last = row.split()
         assert (first, int(second), " ".join(price)) == (mechanism, times, each)
         assert float(last) == pytest.approx(rho_in_all, abs=1e-6)
-    assert foot == (
-        f"spent epsilon = {ledger.spent.epsilon:.4g} of 2 at delta = 1e-06 "
-        "(zCDP filter, replace one record)"
+    assert promise == "promised (2, 1e-06) by a zCDP filter, replace one record"
+    used = f"epsilon = {ledger.spent.epsilon:.4g} at delta = 1e-06"
+    assert foot == f"used so far, for planning: {used}"
+    assert "promised" not in str(dataclasses.replace(ledger, budget=None)).replace(
+        "nothing is promised", ""
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -30,7 +31,7 @@ from dpcgd import (
 )
 from dpcgd.constraint.curate_pc import published_curate_pc
 from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
+from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc, published_svt_pc
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run, run_without_privacy
@@ -192,11 +193,25 @@ def test_a_receipt_holds_the_ledger_the_guarantee_and_the_time():
     assert run_without_privacy(data).receipt()["guarantee"] == "none"
 
 
+def test_a_statistic_without_a_proof_takes_the_guarantee_of_a_run():
+    data, how = load("cancer", n=2000, rng=default_rng(0)), {"epsilon": 1.0, "rng": default_rng(0)}
+    assert priv_pc(data, **how).guarantee == "proved"
+    assert priv_pc(data, statistic=PublishedKendallP(), **how).guarantee == "claimed, not proved"
+
+
 def test_a_secure_run_tells_no_time():
     pytest.importorskip("opendp")
     data = load("cancer", n=2000, rng=default_rng(0))
     run = open_run(data, epsilon=1.0, delta=1e-6, rng=None, secure=True)
     assert run.receipt()["seconds"] is None
+
+
+@pytest.mark.parametrize(("n", "kept"), [(500_000, 0), (10**7, 1e7 / 2**49), (10**9, 1e9 / 2**49)])
+def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
+    facts = SimpleNamespace(n=n, cardinalities=(2, 2), variables=("x", "y"))
+    run = open_run(facts, epsilon=2.0, delta=1e-12, rng=default_rng(0))
+    assert run.account.budget.epsilon == 2.0 * (1 - kept)
+    assert run.account.budget.delta == 1e-12
 
 
 def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
@@ -206,7 +221,7 @@ def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
     lines = repr(release).splitlines()
     assert len(lines) == 3
     assert "10 edges, 10 of them never tested" in lines[1]
-    assert re.match(r"Release\(proved: epsilon = 0 at delta = 0\)", lines[0])
+    assert re.match(r"Release\(proved: epsilon = 1 at delta = 0.1\)", lines[0])
     tables = table_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(0))
     assert repr(tables).startswith("TableRelease(proved: epsilon = ")
     assert len(repr(tables)) < 300

@@ -104,6 +104,17 @@ def test_no_replaced_record_moves_a_clipped_gradient_further_than_its_bound(seed
     assert np.linalg.norm(np.subtract(*gradients)) <= 2 * clip / 5 * (1 + 1e-9)
 
 
+@seeded
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(1e-9, 1e9))
+def test_no_row_is_longer_than_the_clip_however_unequal_its_entries(seed, d, clip):
+    """A norm computed as a difference made this 1.4e7 times too long."""
+    rng = default_rng(seed)
+    row = 10 ** rng.uniform(-12, 12, (1, d))
+    assert np.linalg.norm(clipped_gradient(row, np.zeros((d, d)), clip=clip)) <= clip * (1 + 1e-12)
+    steep = clipped_gradient(np.array([[1e8, 1.0]]), np.zeros((2, 2)), clip=10.0)
+    assert np.linalg.norm(steep) == pytest.approx(10, rel=1e-12)
+
+
 def test_opposite_records_reach_the_bound():
     rows = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     other = np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
