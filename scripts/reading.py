@@ -1,0 +1,111 @@
+"""How long each chapter is for its reader, and where its first picture stands.
+
+python scripts/reading.py
+
+Folds, exercises and what is off the page do not count. Screens are estimated, of 900 points at a
+width of 1300, from the executed copy where there is one. Results are in
+_build/results/reading.json: chapter -> {"words", "visible_cells", "visible_lines_per_cell",
+"first_picture_screen", "screens", "minutes"}.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import nbformat
+from chapters import BUILD, chapters, home
+
+LIMITS = {
+    "words": 3500,
+    "visible_cells": 60,
+    "visible_lines_per_cell": 6.0,
+    "first_picture_screen": 1,
+}
+FOLDED = re.compile(
+    r"^(`{3,}|:{3,})\{(?:prf:proof|exercise|solution|admonition|dropdown|note|tip)\}.*?^\1 *$",
+    re.DOTALL | re.MULTILINE,
+)
+FENCE = re.compile(r"^(?:[`:]{3,}.*|:\w+:.*|\(.*\)=)$", re.MULTILINE)
+PICTURE = re.compile(r"\{glue:figure\}|\{figure\}|!\[")
+HIDDEN = {"hide-cell", "hide-input", "remove-cell", "remove-input"}
+SCREEN, LINE, CODE_LINE, MARGIN, FIGURE = 900, 27, 21, 45, 430
+WORDS_A_LINE, WORDS_A_MINUTE = 13, 150
+
+
+def unfolded(source: str) -> str:
+    """Prose without what the reader may open, and without directives."""
+    kept = FOLDED.sub(
+        lambda m: "" if ":class: dropdown" in m[0] or "cise}" in m[0] else m[0], source
+    )
+    return FENCE.sub("", kept)
+
+
+def tags(cell) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def height(cell) -> float:
+    """Of a cell on the page, roughly."""
+    if cell.cell_type == "markdown":
+        words = len(unfolded(cell.source).split())
+        pictures = len(PICTURE.findall(cell.source))
+        paragraphs = len(re.findall(r"\n\n", cell.source)) + 1
+        return words / WORDS_A_LINE * LINE + paragraphs * LINE / 2 + pictures * FIGURE
+    if tags(cell) & {"remove-cell"}:
+        return 0.0
+    lines = 0 if tags(cell) & HIDDEN else len(cell.source.splitlines())
+    shown = 0 if tags(cell) & {"hide-cell"} else sum(map(_output, cell.get("outputs", [])))
+    return lines * CODE_LINE + shown + MARGIN
+
+
+def _output(output) -> float:
+    data = output.get("data", {})
+    if any("scrapbook" in kind for kind in data) or "image/png" in data or "image/svg+xml" in data:
+        return 0.0 if any("scrapbook" in kind for kind in data) else FIGURE
+    text = output.get("text") or data.get("text/plain", "")
+    return len(text.splitlines()) * CODE_LINE
+
+
+def measured(path: Path) -> dict:
+    """What a reader meets."""
+    copy = home("quick").copy(path)
+    book = nbformat.read(copy if copy.exists() else path, as_version=4)
+    code = [c for c in book.cells if c.cell_type == "code" and not tags(c) & HIDDEN]
+    words = sum(len(unfolded(c.source).split()) for c in book.cells if c.cell_type == "markdown")
+    lines = sum(len(c.source.splitlines()) for c in code)
+    at, first = 0.0, None
+    for cell in book.cells:
+        if first is None and cell.cell_type == "markdown" and (m := PICTURE.search(cell.source)):
+            before = len(unfolded(cell.source[: m.start()]).split()) / WORDS_A_LINE * LINE
+            first = at + before
+        at += height(cell)
+    return {
+        "words": words,
+        "visible_cells": len(code),
+        "visible_lines_per_cell": round(lines / max(1, len(code)), 1),
+        "first_picture_screen": int((at if first is None else first) // SCREEN) + 1,
+        "screens": round(at / SCREEN, 1),
+        "minutes": round(words / WORDS_A_MINUTE + lines / 20),
+    }
+
+
+def over(found: dict) -> list[str]:
+    """Which limits a chapter is over."""
+    return [name for name, limit in LIMITS.items() if found[name] > limit]
+
+
+def main():
+    results = {path.stem: measured(path) for path in chapters()}
+    file = BUILD / "results" / "reading.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    names = list(next(iter(results.values())))
+    print(f"{'':<34}" + "".join(f"{name.replace('_', ' '):>24}" for name in names))
+    for chapter, found in results.items():
+        marked = (f"{found[n]}{'*' if n in over(found) else ''}" for n in names)
+        print(f"{chapter:<34}" + "".join(f"{text:>24}" for text in marked))
+    print("* over the limit")
+
+
+if __name__ == "__main__":
+    main()
