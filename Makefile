@@ -3,12 +3,20 @@ PYTHON ?= python3
 PROFILE ?= quick
 VENV = .venv/bin/python
 
-.PHONY: book check test portable halved mutants golden bench lock clean
+.PHONY: book look chapter check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
 	$(VENV) scripts/build_book.py $(PROFILE) $(CHAPTER)
 	$(VENV) scripts/house.py
+
+# Every built page in a browser, wide, on a phone and in the dark: pictures of it, and its faults.
+look: .venv/installed
+	$(VENV) scripts/look.py
+
+# A chapter of your own, as a copy: make chapter FROM=04 NAME=12_my_question
+chapter: .venv/installed
+	$(VENV) scripts/new_chapter.py $(FROM) $(NAME)
 
 # Style, types and the fast tests; no chapters. For every save.
 check: .venv/installed

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import check_pages
 import nbformat
+import pages
 import yaml
 from chapters import BUILD, ROOT, Home, chapters, execute_all, home, publish, table
 from nbformat import v4
@@ -48,7 +50,10 @@ def build_html(at: Home) -> bool:
     missing = [path for path in chapters() if not at.copy(path).exists()]
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(ROOT / "book", STAGE / "book")
-    shutil.copytree(at.executed, STAGE / "notebooks")
+    (STAGE / "notebooks").mkdir()
+    for path in chapters():
+        if path not in missing:
+            nbformat.write(pages.finished(path, at.copy(path)), STAGE / "notebooks" / path.name)
     shutil.copy(ROOT / "_toc.yml", STAGE)
     for path in missing:
         said = v4.new_markdown_cell(f"# {path.stem}\n\nThis chapter has not been executed yet.")
@@ -62,7 +67,16 @@ def build_html(at: Home) -> bool:
     if missing:
         names = ", ".join(path.stem for path in missing)
         print(f"\nEmpty in these pages, as they have not been executed yet: {names}")
-    return subprocess.run([*command, *([] if missing else strict)], cwd=ROOT).returncode == 0
+    built = subprocess.run([*command, *([] if missing else strict)], cwd=ROOT).returncode == 0
+    pages.mend(BUILD / "html")
+    return built and (bool(missing) or not told(check_pages.faults(BUILD / "html")))
+
+
+def told(faults: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Print what is wrong with the pages."""
+    for page, of in faults.items():
+        print(page, *of[:12], sep="\n    ", file=sys.stderr)
+    return faults
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ BUGS = (
         "tests with conditions are not charged",
         "constraint/laplace_pc.py",
         "account=self.account,\n            noise=self.noise,\n            label=self.label,",
-        "account=run_without_privacy(0).account if given else self.account,\n"
+        "account=__import__('dpcgd.privacy.account', fromlist=['x']).NoPrivacy() if given "
+        "else self.account,\n"
         "            noise=self.noise,\n            label=self.label,",
         "laplace_pc",
         "constraint",
@@ -657,6 +658,7 @@ BUGS = (
         "return n * (min(levels[:2]) - 1)",
         "return 20.0 * (min(levels[:2]) - 1)",
         "laplace_pc",
+        "statistics/test_statistics.py",
     ),
     Bug(
         "a correlation that nobody moves far",

@@ -12,7 +12,16 @@ import chapters  # noqa: E402
 import golden  # noqa: E402
 import reading  # noqa: E402
 
-OVER: dict[str, set[str]] = {}
+OVER = {
+    name: {"words", "visible_cells", "visible_lines_per_cell", "first_picture_screen"}
+    for name in (
+        "02_privacy_toolkit",
+        "04_sieve_and_examine",
+        "08_anm_test_privacy",
+        "09_anm_training_privacy",
+        "11_release_the_tables",
+    )
+}
 """Limits that a chapter does not keep yet."""
 NAMES = [path.stem for path in chapters.chapters()]
 SECTIONS = ["What you will be able to do", "What breaks", "Fork me"]

@@ -1,4 +1,4 @@
-"""Figures of chapter 03: a replaced record, and the weights of strata."""
+"""Figures of chapter 03: a replaced record, changes against claims, the weights of strata."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import ConnectionPatch
 
-from dpcgd.book.style import BLACK, BLUE, VERMILLION, styled
+from dpcgd.book.style import BLACK, BLUE, GREY, VERMILLION, styled
 
-__all__ = ["replaced_record", "stratum_weights"]
+__all__ = ["change_against_claim", "replaced_record", "stratum_weights"]
 
 
 @styled
@@ -25,16 +25,74 @@ def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
     matplotlib.figure.Figure
     """
     before, after = (table.reshape(*table.shape[:2], -1) for table in (before, after))
+    wide, tall, strata = before.shape
+    size = (1.2 + 0.62 * wide * strata + 0.5 * (strata - 1), 1.0 + 0.55 * tall)
+    figure = plt.figure(figsize=size, layout="constrained")
+    _draw_tables(figure, before, after)
+    return figure
+
+
+@styled
+def change_against_claim(
+    before: np.ndarray,
+    after: np.ndarray,
+    title: str,
+    ratios: Mapping[str, Mapping[str, float]],
+) -> plt.Figure:
+    """Draw a replaced record, and beside it how far each statistic moved by what was claimed.
+
+    Parameters
+    ----------
+    before, after : integer arrays
+        Axes x, y and one for the strata. They differ in one record.
+    title : str
+        What the replaced record did.
+    ratios : mapping of str to mapping of str to float
+        From a group of claims, at most two, to the ratio of each: the change that was seen over the
+        sensitivity that is claimed.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = plt.figure(figsize=(8.8, 3.9), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(3.4, 5.4))
+    _draw_tables(left, before, after)
+    left.suptitle(title, fontsize=10)
+    axes = right.subplots()
+    rows = [(group, *row) for group, named in ratios.items() for row in named.items()]
+    styles = dict(zip(ratios, ((BLUE, "o"), (VERMILLION, "D")), strict=False))
+    places = np.arange(len(rows))[::-1]
+    for place, (group, _, ratio) in zip(places, rows, strict=True):
+        color, marker = styles[group]
+        axes.plot(ratio, place, marker, color=color, ms=5, label=group)
+        axes.plot([1, ratio], [place, place], color=color, linewidth=1.2)
+        if group != rows[0][0]:
+            text = f"{ratio:,.1f}" if ratio < 10 else f"{ratio:,.0f}"
+            away, side = ((8, 0), "left") if ratio >= 1 else ((-8, 0), "right")
+            axes.annotate(
+                text, (ratio, place), away, textcoords="offset points", ha=side, va="center"
+            )
+    axes.axvline(1, color=BLACK, linewidth=0.9)
+    axes.axhline(len(rows) - len(ratios[rows[0][0]]) - 0.5, color=GREY, linewidth=0.6)
+    axes.set_yticks(places, [name for _, name, _ in rows], fontsize=8.5)
+    axes.set(xscale="log", xlim=(0.02, 4e4), xlabel="change / claimed sensitivity")
+    handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    axes.legend(handles.values(), handles, loc="upper right")
+    return figure
+
+
+def _draw_tables(figure, before, after):
+    """The records that two tables share, one grid for each stratum, and the replaced one."""
     shared = np.minimum(before, after)
     wide, tall, strata = shared.shape
-    size = (1.2 + 0.62 * wide * strata + 0.5 * (strata - 1), 1.0 + 0.55 * tall)
-    figure, row = plt.subplots(1, strata, figsize=size, squeeze=False, layout="constrained")
+    row = figure.subplots(1, strata, squeeze=False)
     for stratum, axes in enumerate(row[0]):
         axes.imshow(np.sign(shared[:, :, stratum]).T, cmap="Greys", vmin=0, vmax=5, origin="lower")
         for x, y in np.argwhere(shared[:, :, stratum]):
-            beside = 0.3 * (before[x, y, stratum] != after[x, y, stratum])  # not below the mark
+            below = 0.31 * (before[x, y, stratum] != after[x, y, stratum])  # not on the mark
             count = f"{shared[x, y, stratum]:,}"
-            axes.text(x + beside, y, count, ha="center", va="center", fontsize=8)
+            axes.text(x, y - below, count, ha="center", va="center", fontsize=8)
         axes.set(xticks=range(wide), yticks=range(tall), xlabel="level of $x$")
         axes.set_xticks(np.arange(wide + 1) - 0.5, minor=True)
         axes.set_yticks(np.arange(tall + 1) - 0.5, minor=True)
@@ -43,7 +101,6 @@ def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
         axes.set_title(f"stratum {stratum}" if strata > 1 else "")
     row[0][0].set_ylabel("level of $y$")
     _arrow_of_the_record(figure, row[0], before - after)
-    return figure
 
 
 def _arrow_of_the_record(figure, row, lost):

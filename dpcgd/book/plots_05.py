@@ -1,14 +1,55 @@
-"""Figures of chapter 05: greedy distances and running times."""
+"""Figures of chapter 05: two systems compared, greedy distances and running times."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
-from dpcgd.book.style import BLUE, GREY, SERIES, VERMILLION, styled
+from dpcgd.book.style import BLACK, BLUE, GREY, SERIES, VERMILLION, styled
 
-__all__ = ["greedy_and_true", "seconds_by_system"]
+__all__ = ["difference_by_budget", "greedy_and_true", "seconds_by_system"]
+
+
+@styled
+def difference_by_budget(
+    paired: Mapping[float, Mapping[str, float]], by_network: pd.DataFrame
+) -> plt.Figure:
+    """Plot how far EM-PC is ahead of Priv-PC, with a band of two standard errors.
+
+    Parameters
+    ----------
+    paired : mapping of float to mapping
+        From the guaranteed epsilon to ``difference`` and ``2 errors``, in F1.
+    by_network : DataFrame
+        The difference of each network: a row for each epsilon, a column for each network.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
+    budgets = list(paired)
+    mean = np.array([paired[e]["difference"] for e in budgets])
+    error = np.array([paired[e]["2 errors"] for e in budgets])
+    axes.axhline(0, color=BLACK, linewidth=0.9)
+    band = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
+    axes.fill_between(budgets, mean - error, mean + error, **band)
+    axes.plot(budgets, mean, color=BLUE, marker="o", label="mean over the networks")
+    circle = dict(linestyle="", marker="o", ms=4.5, markerfacecolor="none", markeredgecolor=GREY)
+    for i, name in enumerate(by_network):
+        label = "one network" if i == 0 else None
+        axes.plot(by_network.index, by_network[name], **circle, label=label)
+    side = dict(transform=axes.transAxes, ha="right", color=BLACK)
+    axes.text(0.99, 0.95, "EM-PC ahead", va="top", **side)
+    axes.text(0.99, 0.05, "Priv-PC ahead", va="bottom", **side)
+    axes.set(xscale="log", xlabel="guaranteed epsilon", ylabel="difference in skeleton F1")
+    reach = 1.25 * max(np.nanmax(np.abs(by_network.to_numpy())), np.max(np.abs(mean) + error))
+    if np.isfinite(reach):
+        axes.set_ylim(-reach, reach)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
 
 
 @styled

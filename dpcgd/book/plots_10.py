@@ -1,4 +1,4 @@
-"""Figures of chapter 10: estimates with their intervals."""
+"""Figures of chapter 10: channels with their privacy, and estimates with their intervals."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,39 @@ import numpy as np
 
 from dpcgd.book.style import GREY, SERIES, styled
 
-__all__ = ["intervals"]
+__all__ = ["channels", "intervals"]
+
+
+@styled
+def channels(
+    panels: Mapping[str, np.ndarray], numbers: Mapping[str, Mapping[str, float]]
+) -> plt.Figure:
+    """Draw channels as heat maps, each with its numbers underneath.
+
+    Parameters
+    ----------
+    panels : mapping of str to array
+        From a mechanism's name to its channel: one row for each record, one column for each report.
+    numbers : mapping of str to mapping of str to float
+        From a mechanism's name to what is printed below it, by name.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    size = (2.0 * len(panels) + 0.6, 3.3)
+    figure, row = plt.subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
+    top = max(channel.max() for channel in panels.values())
+    for axes, (name, channel) in zip(row[0], panels.items(), strict=True):
+        image = axes.imshow(channel, cmap="Blues", vmin=0, vmax=top)
+        ends = [0, len(channel) - 1]
+        said = "\n".join(f"{value:.2f}  {what}" for what, value in numbers[name].items())
+        axes.set(title=name.replace(", ", ",\n"), xticks=ends, yticks=ends)
+        axes.set_xlabel(f"report\n{said}", linespacing=1.35, fontsize=9)
+        axes.spines[:].set_visible(True)
+    row[0][0].set_ylabel("record")
+    figure.colorbar(image, ax=row[0], label="probability", shrink=0.6, aspect=14)
+    return figure
 
 
 @styled

@@ -172,8 +172,8 @@ class PublishedFlips:
 
     Privacy
     -------
-    None proved: the true distance has sensitivity 1, what greed finds need not. Chapter 05,
-    :prf:ref:`thm-em-greedy`.
+    None proved: the true signed distance moves by up to 2, by 1 after a correction of half a step,
+    and what greed finds by far more. Chapter 05, :prf:ref:`thm-em-greedy`.
 
     Notes
     -----

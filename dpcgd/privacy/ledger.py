@@ -23,8 +23,8 @@ class Ledger:
         Each mechanism that ran.
     spent : Spent
         What was used by the end, ``(epsilon, delta)``. For planning only: where a run chooses by
-        its own answers when to stop, this is no guarantee (chapter 02,
-        :prf:ref:`thm-filter`). The budget is one, and budgets add up over releases.
+        its own answers when to stop, this is no guarantee (chapter 02). The budget is one, and
+        budgets add up over releases.
     budget : Budget or None
         The promise; None where nothing was enforced.
     accountant : str

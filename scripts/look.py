@@ -1,0 +1,140 @@
+"""Every built page in a browser, wide, on a phone and in the dark: a picture of each, its faults.
+
+python scripts/look.py [part of a page's name]
+
+It takes Chromium or Chrome, if one is installed. A page fails if something on it is cut off at the
+side, or its scripts complain. Pictures are in _build/look.
+"""
+
+import asyncio
+import base64
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from urllib.request import urlopen
+
+from chapters import BUILD
+from tornado.websocket import websocket_connect
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+VIEWS = {"wide": (1300, "light"), "phone": (390, "light"), "dark": (1300, "dark")}
+TALLEST = 16_000
+"""Points of a picture; what is below is not in it."""
+CUT_OFF = """
+[...document.querySelectorAll('main *, header *')].filter(e => {
+  const box = e.getBoundingClientRect();
+  if (!box.width || box.right <= innerWidth + 1) return false;
+  for (let p = e; p; p = p.parentElement) {
+    const of = getComputedStyle(p);
+    if (/auto|scroll|hidden/.test(of.overflowX) || of.position === 'fixed') return false;
+  }
+  return true;
+}).slice(0, 3).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 40))
+"""
+
+
+class Browser:
+    """A browser without a window, spoken to by its debugging protocol."""
+
+    def __init__(self, socket):
+        self._socket, self._ids, self.complaints = socket, itertools.count(1), []
+
+    async def call(self, method: str, **params):
+        """One command; what the page complains about on the way is noted."""
+        number = next(self._ids)
+        await self._socket.write_message(
+            json.dumps({"id": number, "method": method, "params": params})
+        )
+        while True:
+            message = json.loads(await asyncio.wait_for(self._socket.read_message(), 60))
+            self._note(message)
+            if message.get("id") == number:
+                return message.get("result", {})
+
+    async def wait(self, event: str):
+        while True:
+            message = json.loads(await asyncio.wait_for(self._socket.read_message(), 60))
+            self._note(message)
+            if message.get("method") == event:
+                return
+
+    def _note(self, message):
+        entry = message.get("params", {}).get("entry", {})
+        if message.get("method") == "Log.entryAdded" and entry.get("level") == "error":
+            self.complaints.append(entry.get("text", ""))
+        if message.get("method") == "Runtime.exceptionThrown":
+            details = message["params"]["exceptionDetails"]
+            told = details.get("exception", {}).get("description", details["text"])
+            self.complaints.append(told.splitlines()[0])
+
+
+async def seen(browser: Browser, page: Path, view: str) -> list[str]:
+    """Show a page in a view, take its picture, and tell its faults."""
+    width, scheme = VIEWS[view]
+    browser.complaints.clear()
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    await browser.call("Emulation.setDeviceMetricsOverride", **screen)
+    dark = [{"name": "prefers-color-scheme", "value": scheme}]
+    await browser.call("Emulation.setEmulatedMedia", features=dark)
+    await browser.call("Page.navigate", url=page.as_uri())
+    await browser.wait("Page.loadEventFired")
+    await asyncio.sleep(1.5)  # formulas are set by a script
+    cut = await browser.call("Runtime.evaluate", expression=CUT_OFF, returnByValue=True)
+    size = await browser.call("Page.getLayoutMetrics")
+    clip = {"x": 0, "y": 0, "width": width, "scale": 1}
+    clip["height"] = min(TALLEST, size["cssContentSize"]["height"])
+    shot = await browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+    picture = BUILD / "look" / view / f"{page.stem}.png"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_bytes(base64.b64decode(shot["data"]))
+    faults = cut.get("result", {}).get("value", [])
+    return [*(f"cut off: {what}" for what in faults), *browser.complaints]
+
+
+async def look(port: int, pages: list[Path]) -> int:
+    """All pages in all views; how many have faults."""
+    (tab, *_) = (
+        t for t in json.load(urlopen(f"http://127.0.0.1:{port}/json")) if t["type"] == "page"
+    )
+    url = tab["webSocketDebuggerUrl"]
+    browser = Browser(await websocket_connect(url, max_message_size=200_000_000))
+    for domain in ("Page", "Log", "Runtime"):
+        await browser.call(f"{domain}.enable")
+    failed = 0
+    for page in pages:
+        for view in VIEWS:
+            faults = await seen(browser, page, view)
+            failed += bool(faults)
+            print(f"  {page.stem}, {view}: {'; '.join(faults) or 'ok'}", flush=True)
+    return failed
+
+
+def main(part: str = ""):
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        sys.exit(f"no browser is installed; this takes one of {', '.join(BROWSERS)}")
+    folders = (BUILD / "html", BUILD / "html" / "book", BUILD / "html" / "notebooks")
+    pages = [p for of in folders for p in sorted(of.glob("*.html")) if part in p.stem]
+    with tempfile.TemporaryDirectory() as profile:
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+        options.append("--allow-file-access-from-files")  # fonts, where pages are files
+        command = [browser, *options, f"--user-data-dir={profile}", "about:blank"]
+        running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            told = (re.search(r"ws://[^:]+:(\d+)/", line) for line in running.stderr)
+            port = int(next(filter(None, told))[1])
+            failed = asyncio.run(look(port, pages))
+        finally:
+            running.kill()
+    print(f"The pictures: {BUILD / 'look'}")
+    if failed:
+        sys.exit(f"{failed} views have faults")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

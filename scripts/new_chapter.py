@@ -1,0 +1,69 @@
+"""A chapter of your own, as a copy of another: make chapter FROM=04 NAME=12_my_question
+
+The copy has labels of its own, so that the strict build passes, and stands in the table of
+contents. Theorems keep their label where they were: the copy's text refers to those. Its golden
+values are those it was copied with; make golden takes new ones.
+"""
+
+import re
+import shutil
+import sys
+
+import golden
+import nbformat
+from chapters import NOTEBOOKS, ROOT, chapters
+
+TOC = ROOT / "_toc.yml"
+PART = "  - caption: Your chapters\n    numbered: 1\n    chapters:\n"
+NEXT = "  - caption: The papers\n"
+BOX = re.compile(r"^(`{3,})\{prf:\w+\}.*?^\1$", re.MULTILINE | re.DOTALL)
+
+
+def copied(cells, old: str, new: str) -> None:
+    """Give figures, exercises and anchors labels of the new chapter; theorems lose theirs."""
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    own = re.findall(r"^:name: (\S+)$", prose, re.MULTILINE)
+    own += re.findall(r"^:label: ((?!thm|lem|cor|prop|def|alg)\S+)$", prose, re.MULTILINE)
+    names = (
+        re.compile("(?<![\\w-])(" + "|".join(map(re.escape, own)) + ")(?![\\w-])") if own else None
+    )
+    number, digits = new[:2], old[:2]
+    for cell in cells:
+        if cell.cell_type == "code":
+            cell.source = cell.source.replace(f'"{old}"', f'"{new}"')
+            continue
+        text = BOX.sub(lambda box: re.sub(r"^:label: .*\n", "", box[0], flags=re.M), cell.source)
+        text = re.sub(rf"(#|^\(){digits}-", rf"\g<1>{number}-", text, flags=re.MULTILINE)
+        if names:
+            text = names.sub(rf"\1-{number}", text)
+        cell.source = text
+
+
+def register(name: str, title: str) -> None:
+    """Put a chapter into the table of contents, in a part of its own."""
+    toc = TOC.read_text()
+    if PART not in toc:
+        toc = toc.replace(NEXT, PART + NEXT)
+    entry = f"      - file: notebooks/{name}\n        title: {title}\n"
+    TOC.write_text(toc.replace(NEXT, entry + NEXT))
+
+
+def main(source: str = "", name: str = ""):
+    if not (source and re.fullmatch(r"\d\d_[a-z0-9_]+", name)):
+        sys.exit("say what to copy and what to call it: make chapter FROM=04 NAME=12_my_question")
+    (old,) = chapters(source)[:1]
+    new = NOTEBOOKS / f"{name}.ipynb"
+    if list(NOTEBOOKS.glob(f"{name[:2]}_*.ipynb")):
+        sys.exit(f"there is a chapter {name[:2]} already; choose another number")
+    book = nbformat.read(old, as_version=4)
+    copied(book.cells, old.stem, name)
+    title = name[3:].replace("_", " ").capitalize()
+    book.cells[0].source = re.sub(r"^# .*", f"# {title}", book.cells[0].source, count=1)
+    nbformat.write(book, new)
+    shutil.copy(golden.GOLDEN / f"{old.stem}.json", golden.GOLDEN / f"{name}.json")
+    register(name, title)
+    print(f"{new}\nChange it, then: make book CHAPTER={name[:2]}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,95 @@
+"""What a chapter's page gets when the book is built: its time to read, links to the glossary."""
+
+import re
+
+import nbformat
+import reading
+from chapters import ROOT
+
+GLOSSARY = ROOT / "book" / "glossary.md"
+OTHER_FORMS = {
+    "audit": ("audits",),
+    "collider": ("colliders",),
+    "conditioning set": ("conditioning sets",),
+    "filter": ("filters",),
+    "odometer": ("odometers",),
+    "oracle": ("oracles",),
+    "separating set": ("separating sets",),
+    "sensitivity": ("sensitivities",),
+}
+TAKEN = re.compile(
+    r"(`{3,}|:{3,}).*?^\1 *$"  # directives and blocks of code
+    r"|\$\$.*?\$\$|\$[^$]+\$|`[^`]*`"  # formulas, code
+    r"|\{[a-z:]+\}`[^`]*`|!?\[[^\]]*\](?:\([^)]*\))?|<[^>]*>"  # roles, links, HTML
+    r"|^#.*?$|^\([^)]*\)=$|^\|.*?$|\*\*[^*]*\*\*|\*[^*]+\*",  # headings, labels, tables, stress
+    re.DOTALL | re.MULTILINE,
+)
+
+
+SAME_IDS = re.compile(r' id="(?:proof|(?:proof|exercise|solution)-content)"')
+PROOF = re.compile(r'(<div class="proof dropdown admonition"[^>]*>)\s*<p>Proof\. ')
+TITLED = r'\1<p class="admonition-title">Proof</p><p>'
+"""Without a title of its own a proof is no fold, and stops the script for all folds after it."""
+EMPTY = re.compile(r"<h1>\s*</h1>")
+LIVE_CODE = re.compile(
+    r"<script[^>]*>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>"
+)
+"""Twice on every page, from the network, and nothing here uses it."""
+
+
+def mend(folder) -> None:
+    """Take out of the built pages what the theme leaves: ids twice, empty headings, scripts."""
+    for page in folder.rglob("*.html"):
+        text = page.read_text()
+        if page.name == "search.html":
+            text = text.replace('id="search-input"', 'id="search-words"', 1)
+        text = PROOF.sub(TITLED, SAME_IDS.sub("", text))
+        mended = LIVE_CODE.sub("", EMPTY.sub("", text))
+        if mended != page.read_text():
+            page.write_text(mended)
+
+
+def terms() -> dict[str, str]:
+    """From each form of a term, longest first, to the term."""
+    block = re.search(r"```{glossary}\n(.*?)```", GLOSSARY.read_text(), re.DOTALL)[1]
+    named = re.findall(r"^(\S.*)$", block, re.MULTILINE)
+    forms = {form: term for term in named for form in (term, *OTHER_FORMS.get(term, ()))}
+    return dict(sorted(forms.items(), key=lambda item: -len(item[0])))
+
+
+def finished(path, source=None) -> nbformat.NotebookNode:
+    """An executed chapter as its page is to show it."""
+    book = nbformat.read(source or path, as_version=4)
+    if not book.cells or book.cells[0].cell_type != "markdown":
+        return book
+    title, _, rest = book.cells[0].source.partition("\n")
+    minutes = reading.measured(path)["minutes"]
+    book.cells[0].source = f"{title}\n\n*About {minutes} minutes.*\n{rest}"
+    link_first_uses([cell for cell in book.cells if cell.cell_type == "markdown"])
+    return book
+
+
+def link_first_uses(cells) -> None:
+    """In running prose only: not in headings, formulas, code, tables or other links."""
+    left = terms()
+    for cell in cells:
+        parts, last = [], 0
+        for taken in TAKEN.finditer(cell.source):
+            parts += [_linked(cell.source[last : taken.start()], left), taken[0]]
+            last = taken.end()
+        cell.source = "".join([*parts, _linked(cell.source[last:], left)])
+
+
+def _linked(prose: str, left: dict[str, str]) -> str:
+    """Prose with the first use of each term that is left as a link; those are taken away."""
+    if not left:
+        return prose
+    found = re.search(r"\b(" + "|".join(map(re.escape, left)) + r")\b", prose, re.IGNORECASE)
+    if not found:
+        return prose
+    form = found[1]
+    term = next(t for f, t in left.items() if f.lower() == form.lower())
+    for other in [f for f, t in left.items() if t == term]:
+        del left[other]
+    link = f"{{term}}`{form} <{term}>`"
+    return prose[: found.start()] + link + _linked(prose[found.end() :], left)

@@ -1,0 +1,110 @@
+"""What is made of the chapters for the pages, and how the pages are checked."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="it is in the book extra")
+
+import chapters  # noqa: E402
+import check_pages  # noqa: E402
+import home_picture  # noqa: E402
+import new_chapter  # noqa: E402
+import pages  # noqa: E402
+import reading  # noqa: E402
+
+NAMES = [path.stem for path in chapters.chapters()]
+
+
+def markdown(text):
+    return SimpleNamespace(cell_type="markdown", source=text, metadata={})
+
+
+def test_the_home_page_shows_the_stored_results():
+    found = json.loads(home_picture.STORED.read_text())
+    assert home_picture.PAGE.read_text() == home_picture.drawn(found)
+    assert {"made_by", "date", "versions", "settings"} <= set(found)
+
+
+def test_a_stored_result_of_the_home_page_comes_out_again():
+    """One run of ten: its F1 is within what ten runs vary by, and then some."""
+    found = json.loads(home_picture.STORED.read_text())
+    at = home_picture.EPSILONS.index(1.0)
+    *_, f1, graph = home_picture.one("table_pc", 1.0, 0)
+    assert abs(f1 - found["f1"]["table_pc"][at]) < 0.15
+    assert len(graph) == pytest.approx(len(found["graphs"][at]), abs=4)
+
+
+def test_the_first_use_of_a_term_in_prose_leads_to_the_glossary():
+    cells = [
+        markdown("# A filter\n\nThe `filter` in $filter$ and [a filter](x.md) are not it."),
+        markdown("An *audit* is stressed. Audits find what a Filter missed; the filter again."),
+    ]
+    pages.link_first_uses(cells)
+    assert "{term}" not in cells[0].source
+    assert cells[1].source == (
+        "An *audit* is stressed. {term}`Audits <audit>` find what a {term}`Filter <filter>`"
+        " missed; the filter again."
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_to_the_glossary_leave_the_rest_of_a_chapter_as_it_is(name):
+    path = chapters.NOTEBOOKS / f"{name}.ipynb"
+    before, after = nbformat.read(path, as_version=4), pages.finished(path)
+    for old, new in zip(before.cells, after.cells, strict=True):
+        unlinked = re.sub(r"\{term\}`([^<`]*) <[^`]*>`", r"\1", new.source)
+        assert re.sub(r"\n\n\*About \d+ minutes\.\*\n", "\n", unlinked) == old.source
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_of_a_chapter_has_labels_of_its_own(name):
+    book = nbformat.read(chapters.NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    labels = [labels_of(book)]
+    new_chapter.copied(book.cells, name, "99_my_question")
+    labels.append(labels_of(book))
+    assert len(labels[0]) == len(set(labels[0]))
+    assert not set(labels[0]) & set(labels[1])
+    code = "\n".join(cell.source for cell in book.cells if cell.cell_type == "code")
+    assert '"99_my_question"' in code
+    assert f'"{name}"' not in code
+
+
+def labels_of(book):
+    prose = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    return re.findall(r"^:(?:name|label): (\S+)|^\((\S+)\)=$", prose, re.MULTILINE)
+
+
+def test_a_page_is_held_against_its_links_ids_pictures_and_headings(tmp_path):
+    (tmp_path / "good.html").write_text('<h1 id="a">A</h1><a href="#a">a</a><img alt="b" src="">')
+    assert check_pages.faults(tmp_path) == {}
+    (tmp_path / "bad.html").write_text(
+        '<h1 id="a"> </h1><p id="a"></p><a href="good.html#b">b</a><a href="no.html">n</a>'
+        '<img src=""><input name="q">'
+    )
+    assert sorted(fault.split(":")[0] for fault in check_pages.faults(tmp_path)["bad.html"]) == [
+        "a field without a label",
+        "a picture without a text",
+        "an empty heading",
+        "an id twice",
+        "leads nowhere",
+        "leads nowhere",
+    ]
+
+
+def test_folds_and_what_is_off_the_page_do_not_count_as_read():
+    cell = markdown("One two.\n\n```{prf:proof}\n:class: dropdown\nthree\n```\n\nfour")
+    assert reading.unfolded(cell.source).split() == ["One", "two.", "four"]
+    kept = markdown("```{prf:theorem}\n:label: thm-x\nfive six\n```")
+    assert reading.unfolded(kept.source).split() == ["five", "six"]
+
+
+def test_pictures_have_texts():
+    text = "".join(p.read_text() for p in Path(chapters.ROOT / "book").glob("*.md"))
+    assert text.count("{figure}") == text.count(":alt:")
+    for name in NAMES:
+        prose = (chapters.NOTEBOOKS / f"{name}.ipynb").read_text()
+        assert prose.count("{glue:figure}") == prose.count(":alt:"), name
