@@ -49,7 +49,8 @@ def build_html(at: Home) -> bool:
     """
     missing = [path for path in chapters() if not at.copy(path).exists()]
     shutil.rmtree(STAGE, ignore_errors=True)
-    shutil.copytree(ROOT / "book", STAGE / "book")
+    for folder in ("book", "_static"):
+        shutil.copytree(ROOT / folder, STAGE / folder)
     (STAGE / "notebooks").mkdir()
     for path in chapters():
         if path not in missing:

@@ -26,6 +26,7 @@ VIEWS = {"wide": (1300, "light"), "phone": (390, "light"), "dark": (1300, "dark"
 TALLEST = 16_000
 """Points of a picture; what is below is not in it."""
 CUT_OFF = """
+(document.documentElement.scrollWidth > innerWidth + 1 ? ['the page is too wide'] : []).concat(
 [...document.querySelectorAll('main *, header *')].filter(e => {
   const box = e.getBoundingClientRect();
   if (!box.width || box.right <= innerWidth + 1) return false;
@@ -34,7 +35,7 @@ CUT_OFF = """
     if (/auto|scroll|hidden/.test(of.overflowX) || of.position === 'fixed') return false;
   }
   return true;
-}).slice(0, 3).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 40))
+}).slice(0, 3).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 40)))
 """
 
 
@@ -86,9 +87,10 @@ async def seen(browser: Browser, page: Path, view: str) -> list[str]:
     await asyncio.sleep(1.5)  # formulas are set by a script
     cut = await browser.call("Runtime.evaluate", expression=CUT_OFF, returnByValue=True)
     size = await browser.call("Page.getLayoutMetrics")
-    clip = {"x": 0, "y": 0, "width": width, "scale": 1}
-    clip["height"] = min(TALLEST, size["cssContentSize"]["height"])
-    shot = await browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+    screen["height"] = int(min(TALLEST, size["cssContentSize"]["height"]))
+    await browser.call("Emulation.setDeviceMetricsOverride", **screen)
+    await asyncio.sleep(0.5)
+    shot = await browser.call("Page.captureScreenshot")
     picture = BUILD / "look" / view / f"{page.stem}.png"
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_bytes(base64.b64decode(shot["data"]))
@@ -120,7 +122,7 @@ def main(part: str = ""):
         sys.exit(f"no browser is installed; this takes one of {', '.join(BROWSERS)}")
     folders = (BUILD / "html", BUILD / "html" / "book", BUILD / "html" / "notebooks")
     pages = [p for of in folders for p in sorted(of.glob("*.html")) if part in p.stem]
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
         options.append("--allow-file-access-from-files")  # fonts, where pages are files
         command = [browser, *options, f"--user-data-dir={profile}", "about:blank"]
@@ -131,6 +133,7 @@ def main(part: str = ""):
             failed = asyncio.run(look(port, pages))
         finally:
             running.kill()
+            running.wait()
     print(f"The pictures: {BUILD / 'look'}")
     if failed:
         sys.exit(f"{failed} views have faults")

@@ -15,7 +15,6 @@ import reading  # noqa: E402
 OVER = {
     name: {"words", "visible_cells", "visible_lines_per_cell", "first_picture_screen"}
     for name in (
-        "02_privacy_toolkit",
         "04_sieve_and_examine",
         "08_anm_test_privacy",
         "09_anm_training_privacy",

@@ -1,4 +1,4 @@
-"""Figures of chapter 02: accountants, readings, and the doubles that noise can reach."""
+"""Figures of chapter 02: noise, accountants, audits, readings, and the doubles noise reaches."""
 
 import itertools
 import math
@@ -9,15 +9,32 @@ import numpy as np
 
 from dpcgd.book.style import BLACK, BLUE, GREY, PURPLE, VERMILLION, styled
 
-__all__ = ["accountants", "over_the_stated_delta", "reachable_doubles"]
+__all__ = [
+    "audits",
+    "broken_variants",
+    "noise_and_price",
+    "over_the_stated_delta",
+    "reachable_doubles",
+]
 
 
 @styled
-def accountants(tests: Sequence[int], spent: Mapping[str, Sequence[float]]) -> plt.Figure:
-    """Plot the epsilon that a number of tests costs, one line for each way of adding up.
+def noise_and_price(
+    outputs: Sequence[float],
+    densities: Mapping[str, Sequence[float]],
+    epsilon: float,
+    tests: Sequence[int],
+    spent: Mapping[str, Sequence[float]],
+) -> plt.Figure:
+    """Draw what two neighbours' noisy answers look like, and what many such answers cost.
 
     Parameters
     ----------
+    outputs : sequence of float
+    densities : mapping of str to sequence of float
+        From the name of each of two data sets to the density of every output.
+    epsilon : float
+        The most that the logarithms of the two differ.
     tests : sequence of int
     spent : mapping of str to sequence of float
         From an accountant's name to its epsilon after each number of tests.
@@ -26,6 +43,30 @@ def accountants(tests: Sequence[int], spent: Mapping[str, Sequence[float]]) -> p
     -------
     matplotlib.figure.Figure
     """
+    figure = plt.figure(figsize=(9.6, 4.0))
+    grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15), height_ratios=(1.7, 1))
+    top = figure.add_subplot(grid[0, 0])
+    for (name, density), (color, line) in zip(
+        densities.items(), ((BLUE, "-"), (VERMILLION, "--")), strict=True
+    ):
+        top.plot(outputs, density, line, color=color, label=name)
+    top.set(ylabel="density", ylim=(0, None), title="One noisy answer")
+    top.legend(loc="upper right")
+    low = figure.add_subplot(grid[1, 0], sharex=top)
+    first, second = map(np.asarray, densities.values())
+    low.plot(outputs, np.log(first / second), color=BLACK)
+    for end, name in ((epsilon, r"$\varepsilon$"), (-epsilon, r"$-\varepsilon$")):
+        low.axhline(end, color=GREY, linewidth=1, linestyle=":")
+        low.text(1.01, end, name, va="center", transform=low.get_yaxis_transform())
+    low.set(xlabel="output", ylabel="log of ratio", ylim=(-1.5 * epsilon, 1.5 * epsilon))
+    plt.setp(top.get_xticklabels(), visible=False)
+    _accountants(figure.add_subplot(grid[:, 1]), tests, spent)
+    figure.set_layout_engine("tight")
+    return figure
+
+
+def _accountants(axes, tests, spent):
+    """The epsilon that a number of tests costs, one line for each way of adding up."""
     styles = (
         (GREY, "--", "s"),
         (VERMILLION, "-.", "^"),
@@ -33,7 +74,6 @@ def accountants(tests: Sequence[int], spent: Mapping[str, Sequence[float]]) -> p
         (BLUE, "-", "o"),
         (BLACK, (0, (6, 2)), ""),
     )
-    figure, axes = plt.subplots(figsize=(6.8, 4.0))
     named = zip(spent.items(), itertools.cycle(styles), strict=False)
     for (name, epsilons), (color, line, marker) in named:
         axes.plot(
@@ -49,10 +89,69 @@ def accountants(tests: Sequence[int], spent: Mapping[str, Sequence[float]]) -> p
     axes.set(
         xscale="log",
         yscale="log",
-        xlabel="tests $k$ (log scale)",
+        xlabel="answers (log scale)",
         ylabel=r"$\varepsilon$ spent (log scale)",
+        title="Many noisy answers",
     )
     axes.legend(loc="upper left")
+
+
+@styled
+def broken_variants(broken: Mapping[str, tuple[float, float]], how: Sequence[str]) -> plt.Figure:
+    """Draw the epsilon that each broken mechanism claims and the one that it has.
+
+    Parameters
+    ----------
+    broken : mapping of str to (float, float)
+        From a mechanism's name to its claim and what was shown.
+    how : sequence of str
+        How each was shown.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    claims, shown = np.array(list(broken.values())).T
+    rows = -np.arange(len(broken))
+    figure, axes = plt.subplots(figsize=(7.2, 2.4))
+    axes.barh(rows, shown, height=0.55, color=VERMILLION)
+    axes.vlines(claims, rows - 0.42, rows + 0.42, color=BLACK, linewidth=2, label="claimed")
+    for row, value, way in zip(rows, shown, how, strict=True):
+        axes.text(value, row, f"  {way} {value:.2f}", va="center", fontsize=9)
+    axes.set_yticks(rows, list(broken))
+    axes.set(xlabel=r"$\varepsilon$", xlim=(0, 1.45 * shown.max()))
+    axes.legend(loc="lower right")
+    figure.set_layout_engine("tight")
+    return figure
+
+
+@styled
+def audits(
+    honest: Mapping[str, float], sloppy: Mapping[str, float], *, claimed: float
+) -> plt.Figure:
+    """Draw the lower bounds of audits beside the claim, one row a mechanism.
+
+    Parameters
+    ----------
+    honest, sloppy : mapping of str to float
+        From a mechanism's name to the epsilon that was shown: with its own noise, and with half.
+    claimed : float
+        The epsilon of all of them.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    rows = {name: -row for row, name in enumerate(honest)}
+    figure, axes = plt.subplots(figsize=(7.2, 2.9))
+    axes.axvline(claimed, color=BLACK, linewidth=1.5, label=r"claimed")
+    kinds = ((honest, BLUE, "o", "its own noise"), (sloppy, VERMILLION, "D", "half the noise"))
+    for shown, color, marker, label in kinds:
+        axes.plot(list(shown.values()), [rows[n] for n in shown], marker, color=color, label=label)
+    axes.set_yticks(list(rows.values()), list(rows))
+    axes.set(xlabel=r"$\varepsilon$, at least", xlim=(0, None))
+    axes.grid(axis="y", color=GREY, alpha=0.3)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.set_layout_engine("tight")
     return figure
 
