@@ -10,6 +10,9 @@ from dpcgd.book.style import BLUE, GREY, SERIES, VERMILLION, styled
 
 __all__ = ["error_curves", "f1_by_epsilon", "loss_by_hits", "margins"]
 
+_ON_Z = {"color": BLUE, "marker": "o", "linestyle": "-"}
+_ON_P = {"color": VERMILLION, "marker": "s", "linestyle": ":"}
+
 
 @styled
 def error_curves(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> plt.Figure:
@@ -68,9 +71,9 @@ def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Fi
     Parameters
     ----------
     scores : DataFrame
-        Columns network, epsilon and F1, one row a run.
+        Columns statistic, network, epsilon and F1, one row a run; one line for each statistic.
     ceilings : mapping of str to float
-        The non-private score of each network, drawn as a line.
+        The non-private score of each network, drawn as a dashed line.
 
     Returns
     -------
@@ -83,12 +86,16 @@ def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Fi
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     for axes, name in zip(grid.flat, names, strict=False):
-        runs = scores[scores.network == name].groupby("epsilon").F1
-        mean, spread = runs.mean(), runs.std(ddof=0)
-        axes.errorbar(mean.index, mean, spread, color=BLUE, marker="o", ms=4, capsize=3)
-        axes.axhline(ceilings[name], color=VERMILLION, linestyle="--")
+        here = scores[scores.network == name].groupby("statistic", sort=False)
+        for (statistic, runs), look in zip(here, (_ON_Z, _ON_P), strict=False):
+            f1 = runs.groupby("epsilon").F1
+            mean, spread = f1.mean(), f1.std(ddof=0)
+            axes.errorbar(mean.index, mean, spread, label=statistic, ms=4, capsize=3, **look)
+        axes.axhline(ceilings[name], color=GREY, linestyle="--", label="without privacy")
         axes.set(title=name, xscale="log", ylim=(0, 1.05))
-    figure.supxlabel("guaranteed epsilon (delta = 1e-6)")
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    figure.supxlabel("guaranteed epsilon")
     figure.supylabel("skeleton F1")
     return figure
 
