@@ -15,7 +15,6 @@ import reading  # noqa: E402
 OVER = {
     name: {"words", "visible_cells", "visible_lines_per_cell", "first_picture_screen"}
     for name in (
-        "08_anm_test_privacy",
         "09_anm_training_privacy",
         "11_release_the_tables",
     )
