@@ -117,7 +117,7 @@ def broken_variants(broken: Mapping[str, tuple[float, float]], how: Sequence[str
     axes.barh(rows, shown, height=0.55, color=VERMILLION)
     axes.vlines(claims, rows - 0.42, rows + 0.42, color=BLACK, linewidth=2, label="claimed")
     for row, value, way in zip(rows, shown, how, strict=True):
-        axes.text(value, row, f"  {way} {value:.2f}", va="center", fontsize=9)
+        axes.text(value, float(row), f"  {way} {value:.2f}", va="center", fontsize=9)
     axes.set_yticks(rows, list(broken))
     axes.set(xlabel=r"$\varepsilon$", xlim=(0, 1.45 * shown.max()))
     axes.legend(loc="lower right")

@@ -1,6 +1,7 @@
 """Figures of chapter 03: a replaced record, changes against claims, the weights of strata."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -56,7 +57,8 @@ def change_against_claim(
     matplotlib.figure.Figure
     """
     figure = plt.figure(figsize=(8.8, 3.9), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(3.4, 5.4))
+    parts: Any = figure.subfigures(1, 2, width_ratios=(3.4, 5.4))
+    left, right = parts
     _draw_tables(left, before, after)
     left.suptitle(title, fontsize=10)
     axes = right.subplots()

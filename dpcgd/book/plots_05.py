@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,14 +35,14 @@ def difference_by_budget(
     mean = np.array([paired[e]["difference"] for e in budgets])
     error = np.array([paired[e]["2 errors"] for e in budgets])
     axes.axhline(0, color=BLACK, linewidth=0.9)
-    band = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
+    band: dict[str, Any] = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
     axes.fill_between(budgets, mean - error, mean + error, **band)
     axes.plot(budgets, mean, color=BLUE, marker="o", label="mean over the networks")
-    circle = dict(linestyle="", marker="o", ms=4.5, markerfacecolor="none", markeredgecolor=GREY)
+    circle: dict[str, Any] = dict(linestyle="", marker="o", ms=4.5, mfc="none", mec=GREY)
     for i, name in enumerate(by_network):
         label = "one network" if i == 0 else None
         axes.plot(by_network.index, by_network[name], **circle, label=label)
-    side = dict(transform=axes.transAxes, ha="right", color=BLACK)
+    side: dict[str, Any] = dict(transform=axes.transAxes, ha="right", color=BLACK)
     axes.text(0.99, 0.95, "EM-PC ahead", va="top", **side)
     axes.text(0.99, 0.05, "Priv-PC ahead", va="bottom", **side)
     axes.set(xscale="log", xlabel="guaranteed epsilon", ylabel="difference in skeleton F1")

@@ -29,7 +29,7 @@ def staircase(
     matplotlib.figure.Figure
     """
     both = pd.concat([steps, beside])
-    means, places = both.mean(axis=1), list(range(len(steps)))
+    means, places = both.mean(axis=1), [float(i) for i in range(len(steps))]
     places += [len(steps) + 0.4 + i for i in range(len(beside))]
     before = [*means.iloc[: len(steps)].cummax().shift(fill_value=0.0), *means.iloc[len(steps) :]]
     figure, axes = plt.subplots(figsize=(8.2, 3.9), layout="constrained")
