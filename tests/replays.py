@@ -242,7 +242,7 @@ SYSTEMS = {
     ),
     "curate_pc": Replayed(
         dpcgd.curate_pc,
-        MARGIN | {"max_order": lambda rng: int(rng.integers(8) == 0)} | STATISTIC,
+        MARGIN | {"max_order": lambda rng: int(rng.integers(16) == 0)} | STATISTIC,
         coded,
     ),
     "table_pc": Replayed(dpcgd.table_pc, {"alpha": any_level, "max_order": any_of(0, 1, 2)}, coded),
@@ -257,7 +257,7 @@ SYSTEMS = {
     ),
     "histogram_anm": Replayed(
         dpcgd.histogram_anm,
-        {"bins": any_of(2, 2, 2, 9)},
+        {"bins": any_of(2, 2, 2, 2, 2, 2, 2, 9)},
         paired,
     ),
 }
