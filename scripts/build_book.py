@@ -70,14 +70,7 @@ def build_html(at: Home) -> bool:
         print(f"\nEmpty in these pages, as they have not been executed yet: {names}")
     built = subprocess.run([*command, *([] if missing else strict)], cwd=ROOT).returncode == 0
     pages.mend(BUILD / "html")
-    return built and (bool(missing) or not told(check_pages.faults(BUILD / "html")))
-
-
-def told(faults: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Print what is wrong with the pages."""
-    for page, of in faults.items():
-        print(page, *of[:12], sep="\n    ", file=sys.stderr)
-    return faults
+    return built and (bool(missing) or not check_pages.told(BUILD / "html"))
 
 
 if __name__ == "__main__":

@@ -57,12 +57,8 @@ class Page(HTMLParser):
 
 def faults(folder: Path) -> dict[str, list[str]]:
     """From each page to what is wrong with it."""
-    files = (
-        path
-        for path in sorted(folder.resolve().rglob("*.html"))
-        if not {"_static", "_modules"} & set(path.parts)
-    )
-    pages = {path: Page(path) for path in files}
+    files = sorted(folder.resolve().rglob("*.html"))
+    pages = {path: Page(path) for path in files if not FOREIGN & set(path.parts)}
     ids = {path: set(page.ids) for path, page in pages.items()}
     found = {}
     for path, page in pages.items():
@@ -79,7 +75,7 @@ def faults(folder: Path) -> dict[str, list[str]]:
 def leads(link: str, page: Path, ids: dict[Path, set[str]]) -> bool:
     """Whether a local link has a file, and its fragment an element."""
     parts = urlsplit(link)
-    if parts.scheme or parts.netloc or (link.startswith(("#", "data:")) and len(link) < 2):
+    if parts.scheme or parts.netloc:
         return True
     target = Path(os.path.normpath(page.parent / unquote(parts.path))) if parts.path else page
     if target not in ids or not parts.fragment:
@@ -87,12 +83,17 @@ def leads(link: str, page: Path, ids: dict[Path, set[str]]) -> bool:
     return unquote(parts.fragment) in ids[target]
 
 
-def main(folder: str = ""):
-    found = faults(Path(folder) if folder else BUILD / "html")
+def told(folder: Path) -> int:
+    """Print what is wrong with each page; how much that is."""
+    found = faults(folder)
     for page, of in found.items():
-        print(page, *of[:12], sep="\n    ")
-    if found:
-        sys.exit(f"{sum(map(len, found.values()))} faults on {len(found)} pages")
+        print(page, *of[:12], sep="\n    ", file=sys.stderr)
+    return sum(map(len, found.values()))
+
+
+def main(folder: str = ""):
+    if count := told(Path(folder) if folder else BUILD / "html"):
+        sys.exit(f"{count} faults")
     print("every link leads somewhere, every id is one, every picture has a text")
 
 

@@ -148,8 +148,18 @@ def chart(found) -> str:
         colour, f1 = LOOKS[SYSTEMS.index(system)], found["f1"][system]
         path = " ".join(f"{across(e):.1f},{down(f):.1f}" for e, f in zip(EPSILONS, f1, strict=True))
         parts.append(f'<polyline points="{path}" style="stroke:{colour}"/>')
+        parts += [
+            whisker(*of, colour) for of in zip(EPSILONS, f1, found["error"][system], strict=True)
+        ]
         parts.append(f'<text x="524" y="{label + 4:.0f}" style="fill:{colour}">{system}</text>')
     return "".join(parts)
+
+
+def whisker(epsilon, f1, error, colour) -> str:
+    """Two standard errors up and down."""
+    x, ends = across(epsilon), (down(min(1, f1 + 2 * error)), down(max(0, f1 - 2 * error)))
+    line = '<line x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}" style="stroke:{3}"/>'
+    return line.format(x, *ends, colour)
 
 
 def spread(heights, gap=15.0) -> list[float]:
@@ -230,8 +240,8 @@ mean F1 <output id="dp-f1">{shown_f1:.2f}</output></p>
 <figcaption id="dp-caption">Above: the network {network}, and the graph that
 <code>table_pc</code> releases about {n:,} records at the guarantee (epsilon, 10<sup>-6</sup>).
 Blue edges are right, orange dashed ones wrong, dotted ones missed. Below: every private system
-of the book at the same guarantee, the mean of {runs} runs; the dashed line is PC without
-privacy.</figcaption>
+of the book at the same guarantee, the mean of {runs} runs and two standard errors; the dashed
+line is PC without privacy.</figcaption>
 <script>
 (function () {{
   var epsilons = {epsilons}, across = {across};

@@ -6,19 +6,18 @@ Before that, the package as it is: a hundred thousand replays of every system. W
 done again, so that a run that was stopped goes on. Results are in _build/results/attacks.json.
 """
 
-import functools
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from chapters import BUILD, ROOT, digest
+
+from dpcgd.book.sweep import sweep
 
 TESTS = ROOT / "tests"
 sys.path.insert(0, str(TESTS))
@@ -26,7 +25,6 @@ sys.path.insert(0, str(TESTS))
 from planted_bugs import BUGS, Bug  # noqa: E402
 from replays import SYSTEMS  # noqa: E402
 
-AT = BUILD / "mutants"
 PAIRS, STRANGERS, CHUNKS = 100_000, 200, 4
 """Replays of each system, in so many parts."""
 OF_A_SEED = "seeded_ or of_the_seed or same_seed or for_a_seed"
@@ -83,76 +81,57 @@ def found_by_replay(bug: Bug, told: str) -> str:
     """What replay found; a patch that merely breaks the code shows nothing."""
     found = FOUND.findall(told)
     if not found:
-        sys.exit(f"{bug.name}: the patch breaks the code: {told[-500:]}")
+        raise RuntimeError(f"{bug.name}: the patch breaks the code: {told[-500:]}")
     return found[-1]
 
 
 def failed_test(bug: Bug, told: str) -> str:
     failures = re.findall(r"^FAILED \S+::(\S+)", told, re.MULTILINE)
     if not failures:
-        sys.exit(f"{bug.name}: no test could run:\n{told[-2000:]}")
+        raise RuntimeError(f"{bug.name}: no test could run:\n{told[-2000:]}")
     return failures[0]
-
-
-def once(name: str, contents: str, work: Callable[[], object]) -> object:
-    """The outcome of a piece of work, from file if it has been done."""
-    file = AT / contents / f"{name}.json"
-    if not file.exists():
-        found = work()
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(found))
-    return json.loads(file.read_text())
 
 
 def part(name: str, chunk: int) -> dict:
     """A part of the replays of a system; raises where one finds something."""
     done = replayed(name, PAIRS // CHUNKS, STRANGERS // CHUNKS, chunk)
     if done.returncode:
-        sys.exit(f"{name}, replayed:\n{done.stderr}")
+        raise RuntimeError(f"{name}, replayed:\n{done.stderr}")
     print(f"  {name}: {done.stdout.strip()}", flush=True)
     return json.loads(done.stdout)
 
 
-def planted(bug: Bug) -> tuple[str, str]:
+def planted(name: str) -> dict:
+    """Who notices a bug, by its name."""
+    bug = next(bug for bug in BUGS if bug.name == name)
     by, told = noticed(bug)
-    print(f"  {bug.file}: {bug.name}: {by or 'NOBODY'}: {told[:80]}", flush=True)
-    return by, told
+    print(f"  {bug.file}: {name}: {by or 'NOBODY'}: {told[:80]}", flush=True)
+    return {"by": by, "told": told}
 
 
 def main():
     files = [*(ROOT / "dpcgd").rglob("*.py"), *TESTS.rglob("*.py"), Path(__file__)]
-    do = functools.partial(once, contents=digest(sorted(files))[:16])
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = {
-            (name, chunk): pool.submit(
-                do, f"{name}-{chunk}", work=functools.partial(part, name, chunk)
-            )
-            for name in SYSTEMS
-            for chunk in range(CHUNKS)
-        }
-        bugs = {
-            bug: pool.submit(do, f"bug-{i}", work=functools.partial(planted, bug))
-            for i, bug in enumerate(BUGS)
-        }
-        replays = {name: [parts[name, c].result() for c in range(CHUNKS)] for name in SYSTEMS}
-        found = {bug: result.result() for bug, result in bugs.items()}
-    write(replays, found)
-    if missed := [bug.name for bug, (by, _) in found.items() if not by]:
+    known = BUILD / "mutants" / f"{digest(sorted(files))[:16]}.jsonl"
+    how = {"path": known, "workers": os.cpu_count()}
+    parts = [{"name": name, "chunk": chunk} for name in SYSTEMS for chunk in range(CHUNKS)]
+    replays = sweep(part, parts, **how)
+    bugs = sweep(planted, [{"name": bug.name} for bug in BUGS], **how)
+    write(replays, bugs)
+    if missed := [bug["name"] for bug in bugs if not bug["by"]]:
         sys.exit("\nnobody notices: " + "; ".join(missed))
 
 
-def write(replays, found):
+def write(replays, bugs):
     """Results on file, and in a line."""
-    by = [by for by, _ in found.values()]
+    by = [bug["by"] for bug in bugs]
+    of = {name: [found for found in replays if found["name"] == name] for name in SYSTEMS}
     results = {
         "planted": len(by),
         "caught": sum(map(bool, by)),
         "caught_by_replay": by.count("replay"),
-        "replayed_pairs": {name: sum(p["pairs"] for p in of) for name, of in replays.items()},
-        "worst_loss_over_price": {
-            name: max(p["worst"] for p in of) for name, of in replays.items()
-        },
-        "noticed_by": {bug.name: f"{by}: {told}" for bug, (by, told) in found.items()},
+        "replayed_pairs": {name: sum(f["pairs"] for f in of[name]) for name in of},
+        "worst_loss_over_price": {name: max(f["worst"] for f in of[name]) for name in of},
+        "noticed_by": {bug["name"]: f"{bug['by']}: {bug['told']}" for bug in bugs},
     }
     file = BUILD / "results" / "attacks.json"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,31 +12,30 @@ import sys
 import golden
 import nbformat
 from chapters import NOTEBOOKS, ROOT, chapters
+from reference import BOX
 
 TOC = ROOT / "_toc.yml"
 PART = "  - caption: Your chapters\n    numbered: 1\n    chapters:\n"
 NEXT = "  - caption: The papers\n"
-BOX = re.compile(r"^(`{3,})\{prf:\w+\}.*?^\1$", re.MULTILINE | re.DOTALL)
 
 
 def copied(cells, old: str, new: str) -> None:
     """Give figures, exercises and anchors labels of the new chapter; theorems lose theirs."""
-    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    own = re.findall(r"^:name: (\S+)$", prose, re.MULTILINE)
-    own += re.findall(r"^:label: ((?!thm|lem|cor|prop|def|alg)\S+)$", prose, re.MULTILINE)
-    names = (
-        re.compile("(?<![\\w-])(" + "|".join(map(re.escape, own)) + ")(?![\\w-])") if own else None
+    prose = [cell for cell in cells if cell.cell_type == "markdown"]
+    for cell in prose:
+        cell.source = BOX.sub(
+            lambda box: re.sub(r"^:label: .*\n", "", box[0], flags=re.M), cell.source
+        )
+    own = re.findall(
+        r"^:(?:name|label): (\S+)$", "\n".join(cell.source for cell in prose), re.MULTILINE
     )
-    number, digits = new[:2], old[:2]
+    anchor = re.compile(rf"(#|^\(){old[:2]}-", re.MULTILINE)
+    labels = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, own)) or '(?!)'})(?![\w-])")
+    for cell in prose:
+        cell.source = labels.sub(rf"\1-{new[:2]}", anchor.sub(rf"\g<1>{new[:2]}-", cell.source))
     for cell in cells:
         if cell.cell_type == "code":
             cell.source = cell.source.replace(f'"{old}"', f'"{new}"')
-            continue
-        text = BOX.sub(lambda box: re.sub(r"^:label: .*\n", "", box[0], flags=re.M), cell.source)
-        text = re.sub(rf"(#|^\(){digits}-", rf"\g<1>{number}-", text, flags=re.MULTILINE)
-        if names:
-            text = names.sub(rf"\1-{number}", text)
-        cell.source = text
 
 
 def register(name: str, title: str) -> None:

@@ -26,27 +26,31 @@ TAKEN = re.compile(
 )
 
 
-SAME_IDS = re.compile(r' id="(?:proof|(?:proof|exercise|solution)-content)"')
-PROOF = re.compile(r'(<div class="proof dropdown admonition"[^>]*>)\s*<p>Proof\. ')
-TITLED = r'\1<p class="admonition-title">Proof</p><p>'
-"""Without a title of its own a proof is no fold, and stops the script for all folds after it."""
-EMPTY = re.compile(r"<h1>\s*</h1>")
-LIVE_CODE = re.compile(
-    r"<script[^>]*>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>"
-)
-"""Twice on every page, from the network, and nothing here uses it."""
+LEFT_BEHIND = {
+    # ids that occur once for each box
+    re.compile(r' id="(?:proof|(?:proof|exercise|solution)-content)"'): "",
+    # without a title a proof is no fold, and stops the script for all folds after it
+    re.compile(
+        r'(<div class="proof dropdown admonition"[^>]*>)\s*<p>Proof\. '
+    ): r'\1<p class="admonition-title">Proof</p><p>',
+    re.compile(r"<h1>\s*</h1>"): "",
+    # twice on every page, from the network, and nothing here uses it
+    re.compile(
+        r"<script[^>]*>const THEBE_JS_URL.*?</script>|<script[^>]*sphinx-thebe[^>]*></script>"
+    ): "",
+}
+"""What the theme and its extensions leave on pages, and what stands there instead."""
 
 
 def mend(folder) -> None:
-    """Take out of the built pages what the theme leaves: ids twice, empty headings, scripts."""
+    """Take out of the built pages what the theme leaves there."""
     for page in folder.rglob("*.html"):
         text = page.read_text()
         if page.name == "search.html":
             text = text.replace('id="search-input"', 'id="search-words"', 1)
-        text = PROOF.sub(TITLED, SAME_IDS.sub("", text))
-        mended = LIVE_CODE.sub("", EMPTY.sub("", text))
-        if mended != page.read_text():
-            page.write_text(mended)
+        for pattern, instead in LEFT_BEHIND.items():
+            text = pattern.sub(instead, text)
+        page.write_text(text)
 
 
 def terms() -> dict[str, str]:

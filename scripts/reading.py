@@ -22,7 +22,7 @@ LIMITS = {
     "first_picture_screen": 1,
 }
 FOLDED = re.compile(
-    r"^(`{3,}|:{3,})\{(?:prf:proof|exercise|solution|admonition|dropdown|note|tip)\}.*?^\1 *$",
+    r"^(`{3,}|:{3,})\{(prf:proof|exercise|solution|admonition|note|tip)\}.*?^\1 *$",
     re.DOTALL | re.MULTILINE,
 )
 FENCE = re.compile(r"^(?:[`:]{3,}.*|:\w+:.*|\(.*\)=)$", re.MULTILINE)
@@ -34,10 +34,11 @@ WORDS_A_LINE, WORDS_A_MINUTE = 13, 150
 
 def unfolded(source: str) -> str:
     """Prose without what the reader may open, and without directives."""
-    kept = FOLDED.sub(
-        lambda m: "" if ":class: dropdown" in m[0] or "cise}" in m[0] else m[0], source
-    )
-    return FENCE.sub("", kept)
+
+    def kept(box):
+        return "" if box[2] == "exercise" or ":class: dropdown" in box[0] else box[0]
+
+    return FENCE.sub("", FOLDED.sub(kept, source))
 
 
 def tags(cell) -> set[str]:
@@ -51,25 +52,26 @@ def height(cell) -> float:
         pictures = len(PICTURE.findall(cell.source))
         paragraphs = len(re.findall(r"\n\n", cell.source)) + 1
         return words / WORDS_A_LINE * LINE + paragraphs * LINE / 2 + pictures * FIGURE
-    if tags(cell) & {"remove-cell"}:
+    if "remove-cell" in tags(cell):
         return 0.0
     lines = 0 if tags(cell) & HIDDEN else len(cell.source.splitlines())
-    shown = 0 if tags(cell) & {"hide-cell"} else sum(map(_output, cell.get("outputs", [])))
+    shown = 0 if "hide-cell" in tags(cell) else sum(map(_output, cell.get("outputs", [])))
     return lines * CODE_LINE + shown + MARGIN
 
 
 def _output(output) -> float:
-    data = output.get("data", {})
-    if any("scrapbook" in kind for kind in data) or "image/png" in data or "image/svg+xml" in data:
-        return 0.0 if any("scrapbook" in kind for kind in data) else FIGURE
-    text = output.get("text") or data.get("text/plain", "")
+    kinds = output.get("data", {})
+    if any("scrapbook" in kind for kind in kinds):  # glued: it stands elsewhere
+        return 0.0
+    if kinds.keys() & {"image/png", "image/svg+xml"}:
+        return FIGURE
+    text = output.get("text") or kinds.get("text/plain", "")
     return len(text.splitlines()) * CODE_LINE
 
 
 def measured(path: Path) -> dict:
-    """What a reader meets."""
-    copy = home("quick").copy(path)
-    book = nbformat.read(copy if copy.exists() else path, as_version=4)
+    """What a reader meets; of a copy without outputs, screens without them."""
+    book = nbformat.read(path, as_version=4)
     code = [c for c in book.cells if c.cell_type == "code" and not tags(c) & HIDDEN]
     words = sum(len(unfolded(c.source).split()) for c in book.cells if c.cell_type == "markdown")
     lines = sum(len(c.source.splitlines()) for c in code)
@@ -95,7 +97,8 @@ def over(found: dict) -> list[str]:
 
 
 def main():
-    results = {path.stem: measured(path) for path in chapters()}
+    copies = ((path, home("quick").copy(path)) for path in chapters())
+    results = {path.stem: measured(copy if copy.exists() else path) for path, copy in copies}
     file = BUILD / "results" / "reading.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")

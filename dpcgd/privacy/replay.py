@@ -29,10 +29,6 @@ from dpcgd.privacy.run import Run
 
 __all__ = ["Divergence", "Draw", "replay", "worst"]
 
-SLACK = 1e-7
-"""Statistics are computed in doubles: a loss may exceed its price by this part of it."""
-
-
 PAID_BY: dict[str, type | tuple[type, ...]] = {
     "laplace": (PureEvent, ApproximateEvent),
     "gaussian": GaussianEvent,
@@ -261,7 +257,7 @@ def _draws(steps: list[_Step], others: list[_Step]) -> Iterator[Draw]:
                 events = events[1:]
             moved = np.asarray(other.about, float) - np.asarray(step.about, float)
             distance, price = _distance(step.kind, moved), _price(event, rate)
-            yield Draw(event.mechanism, _over(distance, step.scale), price * (1 + SLACK + ROOM))
+            yield Draw(event.mechanism, _over(distance, step.scale), price * (1 + ROOM))
 
 
 def _distance(kind: str, moved: np.ndarray) -> float:

@@ -37,6 +37,13 @@ def test_what_follows_from_a_release_is_replayed_too():
     assert {name for name in follow if not name.startswith("check_")} <= called
 
 
+def test_strangers_are_asked_for_what_follows_too(monkeypatch):
+    asked = []
+    monkeypatch.setattr(dpcgd, "climb", lambda release: asked.append(release))
+    replays.attacked("table_pc", pairs=0, strangers=1)
+    assert len(asked) >= 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_every_loss_between_neighbours_is_paid_for(name):
