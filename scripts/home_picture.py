@@ -19,6 +19,7 @@ from chapters import ROOT
 from joblib import Parallel, delayed
 
 import dpcgd
+from dpcgd.book.style import LOOKS
 
 STORED, PAGE = ROOT / "book" / "stored" / "home_picture.json", ROOT / "book" / "home_picture.html"
 NETWORK, N, DELTA, RUNS, SHOWN = "sachs", 100_000, 1e-6, 10, 1.0
@@ -33,8 +34,8 @@ SYSTEMS = (
     "svt_pc",
     "laplace_pc",
 )
-LOOKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F6A00", "#8C8C8C")
-"""A colour a system; each line carries its name too."""
+COLOURS = dict(zip(SYSTEMS, (colour for colour, *_ in LOOKS.values()), strict=True))
+"""The colours of the book's figures, in their order; each line carries its name too."""
 
 
 # --- measure ------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def chart(found) -> str:
     last = sorted(SYSTEMS, key=lambda s: -found["f1"][s][-1])
     labels = spread([down(found["f1"][s][-1]) for s in last])
     for system, label in zip(last, labels, strict=True):
-        colour, f1 = LOOKS[SYSTEMS.index(system)], found["f1"][system]
+        colour, f1 = COLOURS[system], found["f1"][system]
         path = " ".join(f"{across(e):.1f},{down(f):.1f}" for e, f in zip(EPSILONS, f1, strict=True))
         parts.append(f'<polyline points="{path}" style="stroke:{colour}"/>')
         parts += [

@@ -14,7 +14,7 @@ import nbformat
 from chapters import NOTEBOOKS, ROOT, chapters
 from reference import BOX
 
-TOC = ROOT / "_toc.yml"
+TOC, STORED = ROOT / "_toc.yml", ROOT / "book" / "stored"
 PART = "  - caption: Your chapters\n    numbered: 1\n    chapters:\n"
 NEXT = "  - caption: The papers\n"
 
@@ -59,6 +59,8 @@ def main(source: str = "", name: str = ""):
     title = name[3:].replace("_", " ").capitalize()
     book.cells[0].source = re.sub(r"^# .*", f"# {title}", book.cells[0].source, count=1)
     nbformat.write(book, new)
+    if (STORED / old.stem).exists():
+        shutil.copytree(STORED / old.stem, STORED / name)
     shutil.copy(golden.GOLDEN / f"{old.stem}.json", golden.GOLDEN / f"{name}.json")
     register(name, title)
     print(f"{new}\nChange it, then: make book CHAPTER={name[:2]}")

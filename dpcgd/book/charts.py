@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dpcgd.book.style import BLACK, GREY, PURPLE, SERIES, styled
+from dpcgd.book.style import BLACK, GREY, SERIES, look_of, styled
 
 __all__ = ["curves", "f1_by_system", "null_distributions"]
 
@@ -76,7 +76,8 @@ def curves(
         1, len(panels), figsize=(wide, 3.6), squeeze=False, layout="constrained"
     )
     for axes, (title, lines), xlabel in zip(row[0], panels.items(), xlabels, strict=True):
-        for (name, (x, y)), (color, line, marker) in zip(lines.items(), SERIES, strict=False):
+        for place, (name, (x, y)) in enumerate(lines.items()):
+            color, line, marker = look_of(name, place)
             style = {"linestyle": "", "marker": marker} if name in points else {"linestyle": line}
             axes.plot(x, y, color=color, label=name, ms=5, markerfacecolor="white", **style)
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
@@ -122,12 +123,10 @@ def f1_by_system(
     )
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
-    styles: tuple[tuple, ...] = (*SERIES[:3], (BLACK, "-", "^"), (PURPLE, (0, (1, 1)), "v"))
-    styles += (("#56B4E9", (0, (5, 1)), "P"), ("#E69F00", (0, (3, 1, 1, 1)), "X"))
     for axes, name in zip(grid.flat, names, strict=False):
         here = scores[scores.network == name]
-        for (system, runs), style in zip(here.groupby("system", sort=False), styles, strict=False):
-            _line_with_bars(axes, system, runs.groupby("epsilon"), style)
+        for place, (system, runs) in enumerate(here.groupby("system", sort=False)):
+            _line_with_bars(axes, system, runs.groupby("epsilon"), look_of(system, place))
         axes.axhline(ceilings[name], color=GREY, linestyle="-", linewidth=1, zorder=0)
         axes.set(title=name, xscale="log", xlim=limits, ylim=(0, 1.05))
     figure.supxlabel(xlabel)

@@ -9,8 +9,22 @@ from functools import wraps
 from typing import Any
 
 import matplotlib.pyplot as plt
+from IPython import get_ipython
 
-__all__ = ["BLACK", "BLUE", "GREEN", "GREY", "PURPLE", "SERIES", "VERMILLION", "styled"]
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "LOOKS",
+    "ORANGE",
+    "PURPLE",
+    "SERIES",
+    "SKY",
+    "VERMILLION",
+    "look_of",
+    "styled",
+]
 
 BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
 """Okabe and Ito's black and blue, and a grey."""
@@ -20,8 +34,38 @@ VERMILLION, GREEN, PURPLE = "#D55E00", "#009E73", "#CC79A7"
 """Okabe and Ito's vermillion, bluish green and reddish purple."""
 
 
+ORANGE, SKY, OLIVE = "#E69F00", "#56B4E9", "#7F6A00"
+"""Okabe and Ito's orange and sky blue, and a dark yellow that is seen on white."""
+
+
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
 """Colour, line style and marker of the first, second, ... series of a figure."""
+
+
+LOOKS: dict[str, tuple[str, Any, str]] = {
+    "table_pc": (BLUE, "-", "o"),
+    "Gram NOTEARS": (VERMILLION, "--", "s"),
+    "Priv-PC": (GREEN, "-.", "D"),
+    "EM-PC": (PURPLE, ":", "^"),
+    "CURATE": (ORANGE, (0, (3, 1, 1, 1)), "v"),
+    "NoLeaks": (SKY, (0, (5, 1)), "P"),
+    "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
+    "Laplace-PC": (GREY, (0, (6, 2)), "<"),
+}
+"""Colour, line style and marker of each system, the same in every figure."""
+
+
+def look_of(system: str, place: int) -> tuple[str, Any, str]:
+    """A system's colour, line style and marker; by place, if it is no system of the book.
+
+    Variants look like their system: what follows a comma in a name does not count.
+
+    Examples
+    --------
+    >>> look_of("EM-PC, published", 0) == LOOKS["EM-PC"]
+    True
+    """
+    return LOOKS.get(system.split(",")[0], SERIES[place % len(SERIES)])
 
 
 STYLE: dict[Any, Any] = {
@@ -46,3 +90,12 @@ def styled(draw: Callable[..., plt.Figure]) -> Callable[..., plt.Figure]:
         return figure
 
     return drawn
+
+
+def _draw_as_svg():
+    """Figures of a notebook as vectors."""
+    if shell := get_ipython():
+        shell.run_line_magic("config", "InlineBackend.figure_formats = ['svg']")
+
+
+_draw_as_svg()

@@ -1,0 +1,248 @@
+"""Full results, kept in the repository; a build runs a sample of them again and compares.
+
+A figure needs hundreds of runs, a build has time for a few. So the runs are on file, in
+``book/stored/<chapter>/<name>.csv``, one a line, and ``made.json`` beside them says when and with
+what they were made. ``make results`` makes them anew.
+"""
+
+import json
+import math
+import os
+import platform
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dpcgd.book.results import results_folder
+from dpcgd.book.sweep import sweep
+
+__all__ = ["FullResults", "standard_errors_apart", "stored_folder"]
+
+RENEW = "DPCGD_RENEW"
+"""An environment variable: full results are made anew, whatever is on file."""
+
+FRESH = 1000
+"""Runs that check begin with this number; those on file stay below."""
+
+LIMIT = 6.0
+"""Standard errors between fresh runs and those on file at which they disagree.
+
+On normal differences the false alarm is 2e-9 a comparison; a test draws fresh runs from those on
+file, for every table, and finds none near it.
+"""
+
+
+def stored_folder() -> Path:
+    """Where full results are kept in the checkout that surrounds the package or the notebook."""
+    here = [Path(__file__).resolve(), Path.cwd() / "here"]
+    roots = [p for start in here for p in start.parents if (p / "_toc.yml").is_file()]
+    return (roots[0] if roots else Path.cwd()) / "book" / "stored"
+
+
+def standard_errors_apart(
+    fresh: Sequence[float], stored: Sequence[Sequence[float]], usual: float
+) -> float:
+    """The mean of fresh runs against the runs on file of the same cells, in standard errors.
+
+    Parameters
+    ----------
+    fresh : sequence of float
+        One new value for each of some cells.
+    stored : sequence of sequences of float
+        At least two values on file of each of these cells.
+    usual : float
+        The mean variance of all cells on file. A cell counts with no less: a few equal values do
+        not say that it never varies.
+
+    Returns
+    -------
+    float
+        The sum of the differences over its standard error.
+
+    Examples
+    --------
+    >>> standard_errors_apart([0.9, 0.9], [[0.7, 0.8, 0.9], [0.8, 0.8, 0.8]], 0.01)
+    1.224...
+    """
+    variances = [max(usual, float(np.var(values, ddof=1))) for values in stored]
+    counts = [len(values) for values in stored]
+    error = math.sqrt(sum(v * (1 + 1 / k) for v, k in zip(variances, counts, strict=True)))
+    apart = math.fsum(f - np.mean(values) for f, values in zip(fresh, stored, strict=True))
+    if abs(apart) < 1e-6 * max(1, *map(abs, fresh)):  # the file has six digits
+        return 0.0
+    return apart / error if error else math.copysign(math.inf, apart)
+
+
+class FullResults:
+    """The full results of one chapter.
+
+    Parameters
+    ----------
+    chapter : str
+        The notebook's name without its ending.
+    profile : str
+        "paper" runs everything here and now, as ``make results`` does.
+    seed : int
+        Of the sample that is run again.
+
+    Attributes
+    ----------
+    complete : bool
+        Whether every table so far was a full one.
+    """
+
+    def __init__(self, chapter: str, *, profile: str, seed: int):
+        self.chapter, self.seed, self.complete = chapter, seed, True
+        self._renews = profile == "paper" or bool(os.environ.get(RENEW))
+        self._told: dict[str, str] = {}
+
+    def rows(
+        self,
+        name: str,
+        task: Callable[..., dict],
+        cases: Iterable[dict],
+        *,
+        few: Iterable[dict],
+        compare: str,
+        again: int = 6,
+    ) -> pd.DataFrame:
+        """The runs of a table or figure, one a row.
+
+        Parameters
+        ----------
+        name : str
+            Of the table, a file name without its ending.
+        task : callable
+            Called as ``task(**case)``; returns a dictionary of numbers, texts and None.
+        cases : iterable of dict
+            All of them, of numbers and texts; each has a ``run`` and a ``seed``, on which the
+            task's random numbers depend, and at least two runs of each cell.
+        few : iterable of dict
+            Cases to run if these are not on file, as after a change of the chapter's parameters.
+        compare : str
+            The result in which fresh runs have to agree with those on file.
+        again : int
+            Cells to run again.
+
+        Returns
+        -------
+        DataFrame
+            A column for each entry of the cases and of the results.
+
+        Raises
+        ------
+        AssertionError
+            If fresh runs and those on file are more than six standard errors apart.
+        """
+        cases = list(cases)
+        if self._renews:
+            return self._made_anew(name, task, cases, compare)
+        kept = _on_file(stored_folder() / self.chapter, name, cases)
+        if kept is None:
+            self.complete = False
+            few = list(few)
+            self._told[name] = f"{_runs(few)} of each in this build"
+            return pd.DataFrame(sweep(task, few))
+        runs, date = _runs(cases), _made(stored_folder() / self.chapter)[name]["date"]
+        self._compare(name, task, kept, list(cases[0]), compare, again)
+        self._told[name] = f"{runs} of each, on file since {date}; {again} cells were run again"
+        return kept
+
+    def told(self, name: str) -> str:
+        """How many runs a table rests on and where they are from, for its caption."""
+        return self._told[name]
+
+    def _made_anew(self, name, task, cases, compare):
+        folder = results_folder()
+        path = folder / "sweeps" / f"{self.chapter}.{name}.{_code(task)}.jsonl"
+        rows = pd.DataFrame(sweep(task, cases, path=path, workers=os.cpu_count() or 1))
+        _keep(folder / "full" / self.chapter, name, rows, cases, compare)
+        self._told[name] = f"{_runs(cases)} of each, made in this build"
+        return _on_file(folder / "full" / self.chapter, name, cases)
+
+    def _compare(self, name, task, kept, keys, compare, again):
+        cell = [key for key in keys if key not in ("run", "seed")]
+        values = {
+            _key(k): v.tolist() for k, v in kept.dropna(subset=compare).groupby(cell)[compare]
+        }
+        cells = [dict(zip(cell, row, strict=True)) for row in kept[cell].drop_duplicates().values]
+        cells = [c for c in cells if len(values.get(_key(c.values()), ())) > 1]
+        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        chosen = [cells[i] for i in rng.choice(len(cells), min(again, len(cells)), replace=False)]
+        runs = [{**c, "run": FRESH + i, "seed": self.seed} for i, c in enumerate(chosen)]
+        fresh = [row for row in sweep(task, map(_plain, runs)) if row[compare] is not None]
+        stored = [values[_key(row[key] for key in cell)] for row in fresh]
+        usual = float(np.mean([np.var(v, ddof=1) for v in values.values() if len(v) > 1]))
+        apart = standard_errors_apart([row[compare] for row in fresh], stored, usual)
+        assert abs(apart) < LIMIT, (
+            f"{self.chapter}, {name}: fresh runs are {apart:.1f} standard errors from the full "
+            f"results on file; if the package was meant to change: make results"
+        )
+
+
+def _plain(case):
+    """Numbers from a table as Python's own; whole ones as int, as a chapter writes them."""
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in case.items()}
+    return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in plain.items()}
+
+
+def _key(values):
+    values = values if isinstance(values, (tuple, list, type({}.values()))) else [*values]
+    return tuple(v if isinstance(v, str) else f"{float(v):.6g}" for v in values)
+
+
+def _runs(cases) -> int:
+    return len({case["run"] for case in cases})
+
+
+def _code(task) -> str:
+    """Of the package and of the task: results of other code are not taken for these."""
+    package = Path(__file__).resolve().parents[1]
+    files = [p for p in sorted(package.rglob("*.py")) if p.parent.name != "book"]
+    code = getattr(task, "__code__", None)
+    parts = [*(file.read_bytes() for file in files), code.co_code if code else b""]
+    return f"{zlib.crc32(b''.join(parts)):08x}"
+
+
+def _made(folder) -> dict:
+    file = folder / "made.json"
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def _keep(folder, name, rows, cases, compare):
+    """Columns that never vary are said once, in made.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
+    rows.drop(columns=[*fixed]).to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
+    about = {
+        "made_by": f"make results CHAPTER={folder.name[:2]}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {"python": platform.python_version()}
+        | {package: version(package) for package in ("dpcgd", "numpy", "scipy")},
+        "runs": _runs(cases),
+        "settings": fixed,
+        "cell": [k for k in cases[0] if k not in ("run", "seed", *fixed)],
+        "compare": compare,
+    }
+    text = json.dumps(_made(folder) | {name: about}, indent=1, sort_keys=True)
+    (folder / "made.json").write_text(text + "\n")
+
+
+def _on_file(folder, name, cases) -> pd.DataFrame | None:
+    """The rows of just these cases, in their order; None unless all are there."""
+    file = folder / f"{name}.csv"
+    if not file.exists():
+        return None
+    rows = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    rows = rows.assign(**_made(folder)[name]["settings"])
+    keys = [key for key in cases[0] if key != "seed"]
+    if not set(keys) <= set(rows):
+        return None
+    at = {_key(values): i for i, values in enumerate(rows[keys].itertuples(False, None))}
+    found = [at.get(_key([case[key] for key in keys])) for case in cases]
+    return None if None in found else rows.iloc[found].reset_index(drop=True)

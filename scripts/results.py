@@ -1,0 +1,72 @@
+"""Make the full results of the chapters anew: make results, or make results CHAPTER=05
+
+Chapters run one after the other, each on all cores. A run on file is not made again, so that a
+command that was killed goes on where it stopped. Prints what moved, and where all asserts of the
+chapter hold puts the new tables into book/stored.
+"""
+
+import json
+import shutil
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+from chapters import BUILD, ROOT, Home, chapters, execute_all
+
+STORED = ROOT / "book" / "stored"
+MOVED = 3.0
+"""Standard errors from which a cell is told."""
+
+
+def keeps_results(path) -> bool:
+    return "FullResults(" in path.read_text()
+
+
+def cells(folder, name) -> pd.DataFrame:
+    """Mean and standard error of every cell of a table."""
+    about = json.loads((folder / "made.json").read_text())[name]
+    rows = pd.read_csv(folder / f"{name}.csv")
+    of = rows.groupby(about["cell"])[about["compare"]]
+    return pd.DataFrame({"mean": of.mean(), "error": of.sem(), "runs": of.count()})
+
+
+def moved(old, new) -> list[str]:
+    """Cells of a table whose mean is another, and what is in one of them only."""
+    both = old.join(new, how="outer", lsuffix="_old", rsuffix="_new")
+    gone = both["mean_new"].isna() & both["mean_old"].notna()
+    added = both["mean_old"].isna() & both["mean_new"].notna()
+    error = np.hypot(both.error_old, both.error_new)
+    apart = both.mean_new - both.mean_old
+    other = both[(apart.abs() > 1e-9) & (apart.abs() >= MOVED * error)]
+    lines = [f"    {i}: {r.mean_old:.3f} -> {r.mean_new:.3f}" for i, r in other.iterrows()]
+    if gone.any() or added.any():
+        lines.append(f"    {gone.sum()} cells are gone, {added.sum()} are new")
+    return lines
+
+
+def take(made, kept) -> None:
+    """Say what moved and put the new tables in place of the old ones."""
+    for file in sorted(made.glob("*.csv")):
+        known = (kept / file.name).exists()
+        lines = moved(cells(kept, file.stem), cells(made, file.stem)) if known else ["    new"]
+        print(f"  {made.name}, {file.stem}: {'' if lines else 'nothing moved'}", *lines, sep="\n")
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(made, kept)
+
+
+def main(names: str = ""):
+    at = Home(BUILD / "full")
+    for path in filter(keeps_results, chapters(names)):
+        made, started = at.results / "full" / path.stem, time.perf_counter()
+        shutil.rmtree(made, ignore_errors=True)
+        at.clear(path)
+        (outcome,) = execute_all(at, "full", [path], extra={"DPCGD_RENEW": "1"})
+        print(f"{path.stem}: {time.perf_counter() - started:.0f} s", flush=True)
+        if outcome.error:
+            sys.exit(f"{outcome.error}\nThe tables of before were left as they are")
+        take(made, STORED / path.stem)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,125 @@
+"""Full results on file, and whether a sample that is run again would notice a change."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpcgd.book import stored
+from dpcgd.book.stored import FullResults, standard_errors_apart
+
+CASES = [
+    {"network": name, "epsilon": e, "n": 100, "run": run, "seed": 0}
+    for name in ("asia", "child")
+    for e in (0.1, 1, 10.0)
+    for run in range(8)
+]
+
+
+def noisy(network, epsilon, n, run, seed, *, less=0.0):
+    rng = np.random.default_rng([seed, run, int(10 * epsilon), len(network)])
+    return {"F1": 0.8 - less + 0.05 * rng.normal(), "edges": None if network == "asia" else 3}
+
+
+def worse(**case):
+    return noisy(**case, less=0.2)
+
+
+def refused(**case):
+    raise AssertionError("nothing should be run")
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The results of `noisy` on file, made as `make results` does."""
+    monkeypatch.setenv("DPCGD_RESULTS", str(tmp_path))
+    monkeypatch.setenv(stored.RENEW, "1")
+    full = FullResults("00_example", profile="quick", seed=0)
+    rows = full.rows("f1", noisy, CASES, few=(), compare="F1")
+    monkeypatch.delenv(stored.RENEW)
+    monkeypatch.setattr(stored, "stored_folder", lambda: tmp_path / "full")
+    return rows
+
+
+def test_what_is_on_file_comes_back_in_the_order_of_the_cases(kept, tmp_path):
+    full = FullResults("00_example", profile="quick", seed=3)
+    rows = full.rows("f1", noisy, CASES[::-1], few=(), compare="F1")
+    pd.testing.assert_frame_equal(rows[::-1].reset_index(drop=True), kept, check_like=True)
+    assert list(rows.run[:3]) == [7, 6, 5]
+    assert full.complete
+    assert full.told("f1").startswith("8 of each, on file since 20")
+    assert full.told("f1").endswith("6 cells were run again")
+    about = json.loads((tmp_path / "full" / "00_example" / "made.json").read_text())["f1"]
+    assert about["settings"] == {"n": 100, "seed": 0}
+    assert about["made_by"] == "make results CHAPTER=00"
+    assert {"date", "versions", "runs"} <= set(about)
+    assert about["cell"] == ["network", "epsilon"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_worse_system_is_noticed(kept, seed):
+    full = FullResults("00_example", profile="quick", seed=seed)
+    with pytest.raises(AssertionError, match=r"fresh runs are -\d+\.\d standard errors from"):
+        full.rows("f1", worse, CASES, few=(), compare="F1")
+
+
+def test_other_cases_are_run_and_are_not_called_full(kept):
+    few = [{**CASES[0], "n": 50}]
+    full = FullResults("00_example", profile="quick", seed=0)
+    rows = full.rows("f1", noisy, [{**c, "n": 50} for c in CASES], few=few, compare="F1")
+    assert len(rows) == 1
+    assert not full.complete
+    assert full.told("f1") == "1 of each in this build"
+
+
+def test_renewing_goes_on_where_it_stopped(kept, monkeypatch):
+    monkeypatch.setenv(stored.RENEW, "1")
+    monkeypatch.setattr(stored, "_code", lambda task: "same")
+    again = FullResults("00_example", profile="quick", seed=0)
+    again.rows("f1", noisy, CASES, few=(), compare="F1")
+    monkeypatch.setattr(refused, "__name__", "noisy")
+    rows = again.rows("f1", refused, CASES, few=(), compare="F1")
+    assert rows.F1.tolist() == kept.F1.tolist()
+
+
+def test_equal_values_on_file_do_not_say_that_nothing_varies():
+    assert standard_errors_apart([1.0], [[1.0] * 9], 0.0) == 0
+    assert abs(standard_errors_apart([0.9, 0.9], [[1.0] * 9, [0.8, 1.0, 0.9]], 0.005)) < 2
+    assert standard_errors_apart([0.9], [[1.0] * 9], 0.0) == -np.inf
+
+
+TABLES = sorted(stored.stored_folder().glob("*/*.csv"))
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_table_on_file_says_how_it_was_made(path):
+    about = stored._made(path.parent)[path.stem]
+    assert about["made_by"].startswith("make results CHAPTER=")
+    assert about["runs"] >= 2
+    rows = pd.read_csv(path)
+    assert rows.run.max() < stored.FRESH
+    assert path.stat().st_size < 400_000
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_runs_like_those_on_file_agree_with_them(path):
+    """One run of each of six cells is held against the others of its cell, many times."""
+    about = stored._made(path.parent)[path.stem]
+    values = runs_by_cell(path, about)
+    usual = np.mean([np.var(v, ddof=1) for v in values])
+    rng = np.random.default_rng(0)
+    apart = []
+    for _ in range(1000):
+        of = [values[i] for i in rng.choice(len(values), min(6, len(values)), replace=False)]
+        at = [rng.integers(len(v)) for v in of]
+        fresh = [v[i] for v, i in zip(of, at, strict=True)]
+        others = [np.delete(v, i) for v, i in zip(of, at, strict=True)]
+        apart.append(standard_errors_apart(fresh, others, usual))
+    assert np.max(np.abs(apart)) < 0.9 * stored.LIMIT
+
+
+def runs_by_cell(path, about):
+    rows = pd.read_csv(path).dropna(subset=about["compare"])
+    groups = rows.groupby(about["cell"])[about["compare"]] if about["cell"] else [(0, rows)]
+    return [v.to_numpy(float) for _, v in groups if len(v) > 2]
