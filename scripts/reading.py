@@ -5,7 +5,11 @@ python scripts/reading.py
 Folds, exercises and what is off the page do not count. Screens are estimated, of 900 points at a
 width of 1300, from the executed copy where there is one. Results are in
 _build/results/reading.json: chapter -> {"words", "visible_cells", "visible_lines_per_cell",
-"first_picture_screen", "screens", "minutes"}.
+"first_picture_screen", "screens", "minutes", "screens_between_pictures"}.
+
+Pictures are figures, and figures and tables that code on the page shows. The widest gap counts the
+way from the top to the first one and from the last one to the end too; of a copy without outputs
+only figures in the prose are seen.
 """
 
 import json
@@ -45,6 +49,25 @@ def tags(cell) -> set[str]:
     return set(cell.metadata.get("tags", []))
 
 
+def pictures(cell) -> list[float]:
+    """Where figures and tables stand in a cell, in points below its top."""
+    if cell.cell_type == "markdown":
+        text = FOLDED.sub(lambda box: "" if "dropdown" in box[0] else box[0], cell.source)
+        before = (text[: found.start()] for found in PICTURE.finditer(text))
+        return [height(nbformat.v4.new_markdown_cell(part)) for part in before]
+    if tags(cell) & {"hide-cell", "remove-cell", "hide-output", "remove-output"}:
+        return []
+    if not any(map(_is_picture, cell.get("outputs", []))):
+        return []
+    return [0.0 if tags(cell) & HIDDEN else len(cell.source.splitlines()) * CODE_LINE]
+
+
+def _is_picture(output) -> bool:
+    kinds = output.get("data", {})
+    glued = any("scrapbook" in kind for kind in kinds)
+    return not glued and bool(kinds.keys() & {"image/png", "image/svg+xml", "text/html"})
+
+
 def height(cell) -> float:
     """Of a cell on the page, roughly."""
     if cell.cell_type == "markdown":
@@ -75,8 +98,10 @@ def measured(path: Path) -> dict:
     code = [c for c in book.cells if c.cell_type == "code" and not tags(c) & HIDDEN]
     words = sum(len(unfolded(c.source).split()) for c in book.cells if c.cell_type == "markdown")
     lines = sum(len(c.source.splitlines()) for c in code)
-    at, first = 0.0, None
+    at, first, seen, widest = 0.0, None, 0.0, 0.0
     for cell in book.cells:
+        for place in pictures(cell):
+            widest, seen = max(widest, at + place - seen), at + place
         if first is None and cell.cell_type == "markdown" and (m := PICTURE.search(cell.source)):
             before = len(unfolded(cell.source[: m.start()]).split()) / WORDS_A_LINE * LINE
             first = at + before
@@ -88,6 +113,7 @@ def measured(path: Path) -> dict:
         "first_picture_screen": int((at if first is None else first) // SCREEN) + 1,
         "screens": round(at / SCREEN, 1),
         "minutes": round(words / WORDS_A_MINUTE + lines / 20),
+        "screens_between_pictures": round(max(widest, at - seen) / SCREEN, 1),
     }
 
 

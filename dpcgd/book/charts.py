@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.lines import Line2D
 
-from dpcgd.book.style import BLACK, GREY, SERIES, look_of, styled
+from dpcgd.book.style import BLACK, GREY, SERIES, looks_of, styled
 
 __all__ = ["curves", "f1_by_system", "null_distributions"]
 
@@ -28,7 +30,7 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     matplotlib.figure.Figure
     """
     grid = np.linspace(-4, 4, 401)
-    figure, axes = plt.subplots(figsize=(6.4, 3.2))
+    figure, axes = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
     normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
     axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
     for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
@@ -39,26 +41,27 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     for edge in (-critical, critical):
         axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
     axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)", ylabel="density")
-    axes.legend(loc="upper right")
-    figure.set_layout_engine("tight")
+    columns = _legend_columns([*samples, "standard normal"], 5.6)
+    figure.legend(loc="outside lower center", ncols=columns)
     return figure
 
 
 @styled
 def curves(
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
     *,
     xlabels: Sequence[str],
     ylabel: str,
     log: str = "xy",
     points: Sequence[str] = (),
 ) -> plt.Figure:
-    """Plot named curves in panels side by side.
+    """Plot named curves in panels, two in a row. Curves of at most a dozen points have markers.
 
     Parameters
     ----------
-    panels : mapping of str to mapping of str to (x, y)
-        From a panel's title to its curves by name, at most four. The first panel has all names.
+    panels : mapping of str to mapping of str to (x, y) or (x, y, error)
+        From a panel's title to its curves by name, at most four besides the systems of the book.
+        An error is drawn as a bar up and down. The first panel has all names.
     xlabels : sequence of str
         One for each panel.
     ylabel : str
@@ -71,24 +74,44 @@ def curves(
     -------
     matplotlib.figure.Figure
     """
-    wide = 7.6 if len(panels) == 1 else 4.4 * len(panels)
-    figure, row = plt.subplots(
-        1, len(panels), figsize=(wide, 3.6), squeeze=False, layout="constrained"
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    looks, rows = looks_of(names), -(-len(panels) // 2)
+    size = (5.6, 3.5) if len(panels) == 1 else (6.5, 2.7 * rows)
+    columns = _legend_columns(names, size[0])
+    legend = -(-len(names) // columns)
+    figure, grid = plt.subplots(
+        rows,
+        min(2, len(panels)),
+        figsize=(size[0], size[1] + 0.22 * legend),
+        squeeze=False,
+        layout="constrained",
     )
-    for axes, (title, lines), xlabel in zip(row[0], panels.items(), xlabels, strict=True):
-        for place, (name, (x, y)) in enumerate(lines.items()):
-            color, line, marker = look_of(name, place)
-            style = {"linestyle": "", "marker": marker} if name in points else {"linestyle": line}
-            axes.plot(x, y, color=color, label=name, ms=5, markerfacecolor="white", **style)
-        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    for axes, (title, lines), xlabel in zip(grid.flat, panels.items(), xlabels, strict=False):
+        for name, (x, y, *error) in lines.items():
+            look = dict(looks[name], markerfacecolor="white", ms=5, label=name)
+            if name in points:
+                look["linestyle"] = ""
+            elif len(x) > 12 or len(x) < 3:  # dense, or a level line
+                look["marker"] = ""
+            axes.errorbar(x, y, *error, capsize=2, **look)
+        axes.set(title=title, xlabel=xlabel)
         axes.set_xscale("log" if "x" in log else "linear")
         axes.set_yscale("log" if "y" in log else "linear")
-    lines = row[0][0].get_lines()  # the first panel has all curves
-    if len(panels) == 1:
-        figure.legend(handles=lines, loc="outside right upper")
-    else:
-        figure.legend(handles=lines, loc="outside lower center", ncols=4)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(ylabel)
+    if any(names):
+        handles = dict(zip(*grid.flat[0].get_legend_handles_labels()[::-1], strict=True))
+        where: dict[str, Any] = dict(loc="outside lower center", ncols=columns, handlelength=3)
+        figure.legend(handles.values(), handles, **where)
     return figure
+
+
+def _legend_columns(names, inches) -> int:
+    """As many as fit beside one another."""
+    widest = 0.75 + 0.07 * max((len(name.replace("$", "")) for name in names), default=0)
+    return max(1, min(3, int(inches / widest)))
 
 
 @styled
@@ -98,6 +121,7 @@ def f1_by_system(
     *,
     xlabel: str,
     limits: tuple[float, float] | None = None,
+    bars: str = "deviation",
 ) -> plt.Figure:
     """Plot F1 against a budget, one small panel for each network, one line for each system.
 
@@ -105,39 +129,57 @@ def f1_by_system(
     ----------
     scores : DataFrame
         Columns network, system, epsilon, total and F1, one row a run. Runs of one epsilon make one
-        point, at their mean total; the bars are standard deviations.
+        point, at their mean total; systems are drawn a little beside one another.
     ceilings : mapping of str to float
         The non-private score of each network, drawn as a line.
     xlabel : str
         What a total is.
     limits : (float, float), optional
         Smallest and largest total shown.
+    bars : str
+        "deviation", the standard deviation of the runs, or "error", twice the standard error of
+        their mean.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    names = list(dict.fromkeys(scores.network))
+    names, systems = (list(dict.fromkeys(of)) for of in (scores.network, scores.system))
+    looks = looks_of(systems)
+    aside = dict(zip(systems, 1.035 ** (np.arange(len(systems)) - len(systems) / 2), strict=True))
+    rows = -(-len(names) // 2)
     figure, grid = plt.subplots(
-        2, -(-len(names) // 2), figsize=(9, 5.2), sharex=True, sharey=True, layout="constrained"
+        rows,
+        min(2, len(names)),
+        figsize=(6.5, 1.9 * rows + 0.6),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
     )
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     for axes, name in zip(grid.flat, names, strict=False):
         here = scores[scores.network == name]
-        for place, (system, runs) in enumerate(here.groupby("system", sort=False)):
-            _line_with_bars(axes, system, runs.groupby("epsilon"), look_of(system, place))
-        axes.axhline(ceilings[name], color=GREY, linestyle="-", linewidth=1, zorder=0)
+        for system, runs in here.groupby("system", sort=False):
+            _line_with_bars(axes, runs.groupby("epsilon"), bars, aside[system], looks[system])
+        axes.axhline(ceilings[name], color=GREY, linestyle="-", linewidth=1.4, zorder=0)
         axes.set(title=name, xscale="log", xlim=limits, ylim=(0, 1.05))
-    figure.supxlabel(xlabel)
-    figure.supylabel("skeleton F1")
-    lines, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(lines, labels, loc="outside upper center", ncols=len(labels), handlelength=3)
+        axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
+    figure.supxlabel(xlabel, fontsize=10.5)
+    figure.supylabel("skeleton F1", fontsize=10.5)
+    handles = [Line2D([], [], ms=5, label=s, **looks[s]) for s in systems]
+    free = grid.flat[-1] if grid.size > len(names) else None
+    if free is None:
+        figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=3.4)
+    else:
+        free.legend(handles=handles, loc="upper center", handlelength=3.4, labelspacing=0.35)
     return figure
 
 
-def _line_with_bars(axes, label, runs, style):
-    color, line, marker = style
-    settings = dict(color=color, linestyle=line, marker=marker, ms=3.5, capsize=2, linewidth=1.2)
-    spread = runs.F1.std(ddof=0)
-    axes.errorbar(runs.total.mean(), runs.F1.mean(), spread, label=label, **settings)
+def _line_with_bars(axes, runs, bars, aside, look):
+    spread = runs.F1.std(ddof=0) if bars == "deviation" else 2 * runs.F1.sem()
+    total = runs.total.mean() * aside
+    axes.errorbar(
+        total, runs.F1.mean(), spread, ms=4, capsize=1.5, linewidth=1.2, elinewidth=0.8, **look
+    )

@@ -25,6 +25,9 @@ EDGES: dict[str, dict[str, Any]] = {
 ROW, HEIGHT = 0.82, 0.32
 """Inches between two layers of a drawn graph, and the height of a node."""
 
+PAGE = 6.9
+"""Inches that graphs side by side may take."""
+
 
 @styled
 def draw_graph(
@@ -34,7 +37,9 @@ def draw_graph(
     positions: Mapping[str, tuple[float, float]] | None = None,
     confidence: Mapping[frozenset[str], float] | None = None,
 ) -> plt.Figure:
-    """Draw causal graphs side by side, each variable at the same place, causes above effects.
+    """Draw causal graphs, each variable at the same place, causes above effects.
+
+    They stand side by side where a page has room for it, and below one another else.
 
     Parameters
     ----------
@@ -65,22 +70,26 @@ def draw_graph(
     places = positions or layered_positions(
         next(iter(graphs.values())) if reference is None else reference
     )
-    spacing = max(0.8, max(map(_width, places)) + 0.24)
+    spacing = max(0.72, max(map(_width, places)) + 0.16)
     places = {name: (x * spacing, -y * ROW) for name, (x, y) in places.items()}
     margin = np.array([spacing / 2, 0.26])
     low, high = np.min(list(places.values()), 0) - margin, np.max(list(places.values()), 0) + margin
     wide, tall = high - low
     foot, title_height = (0.0 if reference is None else 0.34), 0.28
-    total = tall + foot + title_height
-    figure, row = plt.subplots(1, len(graphs), figsize=(wide * len(graphs), total), squeeze=False)
-    kinds = set()
-    for axes, (title, graph) in zip(row[0], graphs.items(), strict=True):
-        axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    across = min(len(graphs), max(1, int(PAGE / wide)))
+    rows = -(-len(graphs) // across)
+    total = rows * (tall + title_height) + foot
+    figure, grid = plt.subplots(rows, across, figsize=(wide * across, total), squeeze=False)
+    for axes in grid.flat:
         axes.set_axis_off()
+    kinds = set()
+    for axes, (title, graph) in zip(grid.flat, graphs.items(), strict=False):
+        axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         kinds |= _draw_edges(axes, graph, reference, places, confidence or {})
         _draw_nodes(axes, places)
     _explain_edges(figure, kinds)
-    figure.subplots_adjust(0, foot / total, 1, 1 - title_height / total, wspace=0.04)
+    around = dict(left=0, right=1, bottom=foot / total, top=1 - title_height / total)
+    figure.subplots_adjust(**around, wspace=0.04, hspace=title_height / tall)
     return figure
 
 
@@ -144,7 +153,7 @@ def _as_digraph(graph) -> nx.DiGraph:
 
 def _width(name) -> float:
     """Inches that a node needs for its name."""
-    return 0.2 + 0.075 * len(name)
+    return 0.15 + 0.083 * len(name)
 
 
 def _draw_nodes(axes, places):
@@ -161,7 +170,7 @@ def _draw_nodes(axes, places):
             zorder=3,
         )
         axes.add_patch(box)
-        axes.text(x, y, name, ha="center", va="center_baseline", fontsize=9.5, zorder=4)
+        axes.text(x, y, name, ha="center", va="center_baseline", fontsize=10.5, zorder=4)
 
 
 def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:

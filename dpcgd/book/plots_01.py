@@ -37,7 +37,7 @@ def turning_test(
     matplotlib.figure.Figure
     """
     values = np.maximum(np.sort(statistics), 0.01)
-    figure, axes = plt.subplots(figsize=(6.6, 3.4))
+    figure, axes = plt.subplots(figsize=(6.0, 3.6))
     ranks = np.arange(1, len(values) + 1)
     axes.plot(values, ranks, "o", color=BLUE, markerfacecolor="white", ms=4.5, mew=0.9)
     rank = 1 + np.searchsorted(values, turning[0])
@@ -45,7 +45,7 @@ def turning_test(
     axes.set_xscale("log")
     _mark_critical(axes, critical)
     axes.set(xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
-    zoomed = axes.inset_axes((0.05, 0.6, 0.36, 0.24), facecolor="white", title=label)
+    zoomed = axes.inset_axes((0.05, 0.58, 0.4, 0.24), facecolor="white", title=label)
     _zoom(zoomed, turning, critical)
     axes.annotate(
         "",
@@ -64,8 +64,8 @@ def _mark_critical(axes, critical):
     axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
     axes.set_xlim(low, high)
     over = axes.get_xaxis_transform()
-    axes.text(critical, 1.01, "separated ", ha="right", va="bottom", fontsize=9, transform=over)
-    axes.text(critical, 1.01, " dependent", ha="left", va="bottom", fontsize=9, transform=over)
+    axes.text(critical, 1.01, "separated ", ha="right", va="bottom", fontsize=9.5, transform=over)
+    axes.text(critical, 1.01, " dependent", ha="left", va="bottom", fontsize=9.5, transform=over)
 
 
 def _zoom(axes, turning, critical):
@@ -75,11 +75,11 @@ def _zoom(axes, turning, critical):
     axes.plot(before, 0, "D", color=VERMILLION, ms=6)
     axes.plot(after, 0, "X", color=VERMILLION, ms=7)
     for value, word in ((before, "before"), (after, "after")):
-        axes.text(value, 0.35, word, ha="center", fontsize=8)
+        axes.text(value, 0.35, word, ha="center", fontsize=9)
     axes.axvspan(critical - reach, critical, color="#EDEDED", zorder=0, linewidth=0)
     axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
     axes.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
-    axes.set_xticks([before, after], [f"{before:.3f}", f"{after:.3f}"], fontsize=8)
+    axes.set_xticks([before, after], [f"{before:.3f}", f"{after:.3f}"], fontsize=9)
     for side in axes.spines.values():
         side.set(visible=True, color=GREY)
 
@@ -102,7 +102,7 @@ def leaky_fraction(
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.8, 3.5))
+    figure, axes = plt.subplots(figsize=(6.0, 4.3), layout="constrained")
     for (label, points), (color, line, marker) in zip(series.items(), SERIES, strict=False):
         n, share, low, high = np.transpose(points)
         n = n * (1.0 if color == SERIES[0][0] else 1.05)  # beside the first, not on top of it
@@ -119,6 +119,5 @@ def leaky_fraction(
         xlabel="records $n$ (log scale)",
         ylabel="share of data sets",
     )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    figure.set_layout_engine("tight")
+    figure.legend(loc="outside lower center", ncols=2, handlelength=3)
     return figure

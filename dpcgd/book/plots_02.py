@@ -43,15 +43,16 @@ def noise_and_price(
     -------
     matplotlib.figure.Figure
     """
-    figure = plt.figure(figsize=(9.6, 4.0))
-    grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15), height_ratios=(1.7, 1))
+    figure = plt.figure(figsize=(6.8, 4.4), layout="constrained")
+    grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.2), height_ratios=(1.7, 1))
     top = figure.add_subplot(grid[0, 0])
     for (name, density), (color, line) in zip(
         densities.items(), ((BLUE, "-"), (VERMILLION, "--")), strict=True
     ):
         top.plot(outputs, density, line, color=color, label=name)
-    top.set(ylabel="density", ylim=(0, None), title="One noisy answer")
-    top.legend(loc="upper right")
+    highest = max(map(max, densities.values()))
+    top.set(ylabel="density", ylim=(0, 1.5 * highest), title="One noisy answer")
+    top.legend(loc="upper center", fontsize=9)
     low = figure.add_subplot(grid[1, 0], sharex=top)
     first, second = map(np.asarray, densities.values())
     low.plot(outputs, np.log(first / second), color=BLACK)
@@ -61,7 +62,6 @@ def noise_and_price(
     low.set(xlabel="output", ylabel="log of ratio", ylim=(-1.5 * epsilon, 1.5 * epsilon))
     plt.setp(top.get_xticklabels(), visible=False)
     _accountants(figure.add_subplot(grid[:, 1]), tests, spent)
-    figure.set_layout_engine("tight")
     return figure
 
 
@@ -113,11 +113,11 @@ def broken_variants(broken: Mapping[str, tuple[float, float]], how: Sequence[str
     """
     claims, shown = np.array(list(broken.values())).T
     rows = -np.arange(len(broken))
-    figure, axes = plt.subplots(figsize=(7.2, 2.4))
+    figure, axes = plt.subplots(figsize=(6.4, 2.5))
     axes.barh(rows, shown, height=0.55, color=VERMILLION)
     axes.vlines(claims, rows - 0.42, rows + 0.42, color=BLACK, linewidth=2, label="claimed")
     for row, value, way in zip(rows, shown, how, strict=True):
-        axes.text(value, float(row), f"  {way} {value:.2f}", va="center", fontsize=9)
+        axes.text(value, float(row), f"  {way} {value:.2f}", va="center", fontsize=9.5)
     axes.set_yticks(rows, list(broken))
     axes.set(xlabel=r"$\varepsilon$", xlim=(0, 1.45 * shown.max()))
     axes.legend(loc="lower right")
@@ -143,7 +143,7 @@ def audits(
     matplotlib.figure.Figure
     """
     rows = {name: -row for row, name in enumerate(honest)}
-    figure, axes = plt.subplots(figsize=(7.2, 2.9))
+    figure, axes = plt.subplots(figsize=(6.2, 3.2), layout="constrained")
     axes.axvline(claimed, color=BLACK, linewidth=1.5, label=r"claimed")
     kinds = ((honest, BLUE, "o", "its own noise"), (sloppy, VERMILLION, "D", "half the noise"))
     for shown, color, marker, label in kinds:
@@ -151,8 +151,7 @@ def audits(
     axes.set_yticks(list(rows.values()), list(rows))
     axes.set(xlabel=r"$\varepsilon$, at least", xlim=(0, None))
     axes.grid(axis="y", color=GREY, alpha=0.3)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.set_layout_engine("tight")
+    figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
@@ -173,7 +172,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     """
     rows = np.array(list(hits.values()), bool)
     shared = rows.all(axis=0)
-    figure, axes = plt.subplots(figsize=(7.2, 1.7))
+    figure, axes = plt.subplots(figsize=(6.4, 2.1), layout="constrained")
     kinds = ((rows & ~shared, VERMILLION, "D", "from one only"), (rows & shared, BLUE, "o", "both"))
     for where, color, marker, label in kinds:
         row, column = np.nonzero(where)
@@ -186,8 +185,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     axes.set_xlabel(
         f"double-precision number, counted from {start:g} in steps of $2^{{{exponent}}}$"
     )
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.set_layout_engine("tight")
+    figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
@@ -208,7 +206,7 @@ def over_the_stated_delta(
     matplotlib.figure.Figure
     """
     looks = ((VERMILLION, "-", "o"), (VERMILLION, "--", "s"), (BLUE, "-", "o"), (BLUE, "--", "s"))
-    figure, axes = plt.subplots(figsize=(6.8, 3.2))
+    figure, axes = plt.subplots(figsize=(6.0, 3.6))
     for (name, ratios), (color, line, marker) in zip(times.items(), looks, strict=True):
         axes.plot(answers, ratios, line, color=color, marker=marker, markersize=4, label=name)
     axes.axhline(1, color=GREY, linewidth=1)

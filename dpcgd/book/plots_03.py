@@ -40,7 +40,7 @@ def change_against_claim(
     title: str,
     ratios: Mapping[str, Mapping[str, float]],
 ) -> plt.Figure:
-    """Draw a replaced record, and beside it how far each statistic moved by what was claimed.
+    """Draw a replaced record, and below it how far each statistic moved by what was claimed.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def change_against_claim(
     -------
     matplotlib.figure.Figure
     """
-    figure = plt.figure(figsize=(8.8, 3.9), layout="constrained")
-    parts: Any = figure.subfigures(1, 2, width_ratios=(3.4, 5.4))
-    left, right = parts
-    _draw_tables(left, before, after)
-    left.suptitle(title, fontsize=10)
-    axes = right.subplots()
+    figure = plt.figure(figsize=(6.4, 6.6), layout="constrained")
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.5, 4.1))
+    top, bottom = parts
+    _draw_tables(top, before, after)
+    top.suptitle(title, fontsize=10.5)
+    axes = bottom.subplots()
     rows = [(group, *row) for group, named in ratios.items() for row in named.items()]
     styles = dict(zip(ratios, ((BLUE, "o"), (VERMILLION, "D")), strict=False))
     places = np.arange(len(rows))[::-1]
@@ -77,7 +77,7 @@ def change_against_claim(
             )
     axes.axvline(1, color=BLACK, linewidth=0.9)
     axes.axhline(len(rows) - len(ratios[rows[0][0]]) - 0.5, color=GREY, linewidth=0.6)
-    axes.set_yticks(places, [name for _, name, _ in rows], fontsize=8.5)
+    axes.set_yticks(places, [name for _, name, _ in rows], fontsize=9.5)
     axes.set(xscale="log", xlim=(0.02, 4e4), xlabel="change / claimed sensitivity")
     handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     axes.legend(handles.values(), handles, loc="upper right")
@@ -94,7 +94,7 @@ def _draw_tables(figure, before, after):
         for x, y in np.argwhere(shared[:, :, stratum]):
             below = 0.31 * (before[x, y, stratum] != after[x, y, stratum])  # not on the mark
             count = f"{shared[x, y, stratum]:,}"
-            axes.text(x, y - below, count, ha="center", va="center", fontsize=8)
+            axes.text(x, y - below, count, ha="center", va="center", fontsize=9.5)
         axes.set(xticks=range(wide), yticks=range(tall), xlabel="level of $x$")
         axes.set_xticks(np.arange(wide + 1) - 0.5, minor=True)
         axes.set_yticks(np.arange(tall + 1) - 0.5, minor=True)
@@ -147,7 +147,7 @@ def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(7.6, 0.5 * len(rows) + 1.1))
+    figure, axes = plt.subplots(figsize=(6.4, 0.55 * len(rows) + 1.2))
     fills = ((BLUE, ""), ("#D9D9D9", "//"), ("white", "xx"))
     weights = np.array(list(rows.values()), float)
     ends, places = weights.cumsum(axis=1), np.arange(len(rows))[::-1]

@@ -1,17 +1,20 @@
 """Figures of chapter 04: margins, errors and the loss of odometers."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dpcgd.book.style import BLUE, GREY, SERIES, VERMILLION, styled
+from dpcgd.book.style import BLACK, BLUE, GREY, LOOKS, SERIES, VERMILLION, styled
 
-__all__ = ["error_curves", "f1_by_epsilon", "loss_by_hits", "margins"]
+__all__ = ["error_curves", "f1_by_epsilon", "loss_by_hits", "margins", "mean_f1_by_epsilon"]
 
-_ON_Z = {"color": BLUE, "marker": "o", "linestyle": "-"}
-_ON_P = {"color": VERMILLION, "marker": "s", "linestyle": ":"}
+_COLOR, _LINE, _MARKER = LOOKS["Priv-PC"]
+_ON_Z: dict[str, Any] = {"color": _COLOR, "marker": _MARKER, "linestyle": _LINE}
+_ON_P: dict[str, Any] = {"color": _COLOR, "marker": "o", "linestyle": ":", "mfc": "white"}
+"""Both are Priv-PC: one colour, told apart by line and marker."""
 
 
 @styled
@@ -27,11 +30,11 @@ def error_curves(panels: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
     -------
     matplotlib.figure.Figure
     """
-    figure, row = plt.subplots(1, len(panels), figsize=(8.4, 3.3), layout="constrained")
+    figure, row = plt.subplots(1, len(panels), figsize=(7.2, 3.3), layout="constrained")
     for axes, (title, (distances, exact, bound)) in zip(row, panels.items(), strict=True):
         axes.semilogy(distances, exact, color=BLUE, label="exact")
         axes.semilogy(distances, bound, color=VERMILLION, linestyle="--", label="printed bound")
-        axes.set(title=title, xlabel="distance from threshold / sensitivity", ylim=(1e-4, 1.2))
+        axes.set(title=title, xlabel="distance / sensitivity", ylim=(1e-4, 1.2))
         axes.set_ylabel("probability of the error")
         axes.legend()
     return figure
@@ -52,7 +55,7 @@ def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figur
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.8, 3.3), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.5, 3.3), layout="constrained")
     axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
     axes.axvline(0, color=GREY, linewidth=0.8)
     for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
@@ -65,8 +68,33 @@ def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figur
 
 
 @styled
+def mean_f1_by_epsilon(lines: Mapping[str, pd.DataFrame], ceiling: float) -> plt.Figure:
+    """Plot the mean over networks against epsilon, with bars of two standard errors.
+
+    Parameters
+    ----------
+    lines : mapping of str to DataFrame
+        Two of them: on z and on the p-value. Columns ``mean`` and ``error``, indexed by epsilon.
+    ceiling : float
+        The mean without privacy, drawn as a dashed line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
+    axes.axhline(ceiling, color=GREY, linestyle="--", label="PC without privacy")
+    for (label, line), look in zip(lines.items(), (_ON_Z, _ON_P), strict=True):
+        two = 2 * line.error
+        axes.errorbar(line.index, line["mean"], two, label=label, ms=6, capsize=3, **look)
+    axes.set(xscale="log", ylim=(0, 1.02), xlabel="guaranteed epsilon", ylabel="mean skeleton F1")
+    figure.legend(loc="outside upper center", ncols=3, handlelength=3)
+    return figure
+
+
+@styled
 def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Figure:
-    """Plot F1 against epsilon with deviations, one small panel for each network.
+    """Plot F1 against epsilon with standard deviations, one small panel for each network.
 
     Parameters
     ----------
@@ -80,23 +108,32 @@ def f1_by_epsilon(scores: pd.DataFrame, ceilings: Mapping[str, float]) -> plt.Fi
     matplotlib.figure.Figure
     """
     names = list(dict.fromkeys(scores.network))
+    rows = -(-(len(names) + 1) // 2)
     figure, grid = plt.subplots(
-        2, -(-len(names) // 2), figsize=(9, 4.6), sharey=True, layout="constrained"
+        rows,
+        2,
+        figsize=(6.5, 1.9 * rows),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
     )
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
     for axes, name in zip(grid.flat, names, strict=False):
         here = scores[scores.network == name].groupby("statistic", sort=False)
-        for (statistic, runs), look in zip(here, (_ON_Z, _ON_P), strict=False):
+        for place, ((statistic, runs), look) in enumerate(zip(here, (_ON_Z, _ON_P), strict=False)):
             f1 = runs.groupby("epsilon").F1
             mean, spread = f1.mean(), f1.std(ddof=0)
-            axes.errorbar(mean.index, mean, spread, label=statistic, ms=4, capsize=3, **look)
-        axes.axhline(ceilings[name], color=GREY, linestyle="--", label="without privacy")
+            at = mean.index * 1.06 ** (2 * place - 1)  # side by side, where they would overlap
+            axes.errorbar(at, mean, spread, label=statistic, ms=5, capsize=3, **look)
+        axes.axhline(ceilings[name], color=BLACK, linestyle="--", lw=1, label="without privacy")
         axes.set(title=name, xscale="log", ylim=(0, 1.05))
+        axes.tick_params(labelbottom=True)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
-    figure.supxlabel("guaranteed epsilon")
-    figure.supylabel("skeleton F1")
+    grid.flat[-1].legend(handles, labels, loc="center", handlelength=3)
+    figure.supxlabel("guaranteed epsilon", fontsize=10)
+    figure.supylabel("skeleton F1", fontsize=10)
     return figure
 
 

@@ -8,16 +8,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dpcgd.book.style import BLACK, BLUE, GREY, SERIES, VERMILLION, styled
+from dpcgd.book.style import BLACK, BLUE, GREY, LOOKS, SERIES, VERMILLION, styled
 
 __all__ = ["difference_by_budget", "greedy_and_true", "seconds_by_system"]
 
 
 @styled
 def difference_by_budget(
-    paired: Mapping[float, Mapping[str, float]], by_network: pd.DataFrame
+    paired: Mapping[float, Mapping[str, float]],
+    by_network: pd.DataFrame,
+    *,
+    ahead: tuple[str, str] = ("EM-PC ahead", "Priv-PC ahead"),
 ) -> plt.Figure:
-    """Plot how far EM-PC is ahead of Priv-PC, with a band of two standard errors.
+    """Plot how far one system is ahead of another, with a band of two standard errors.
 
     Parameters
     ----------
@@ -25,12 +28,14 @@ def difference_by_budget(
         From the guaranteed epsilon to ``difference`` and ``2 errors``, in F1.
     by_network : DataFrame
         The difference of each network: a row for each epsilon, a column for each network.
+    ahead : (str, str)
+        What a value above and a value below 0 means.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     budgets = list(paired)
     mean = np.array([paired[e]["difference"] for e in budgets])
     error = np.array([paired[e]["2 errors"] for e in budgets])
@@ -43,8 +48,8 @@ def difference_by_budget(
         label = "one network" if i == 0 else None
         axes.plot(by_network.index, by_network[name], **circle, label=label)
     side: dict[str, Any] = dict(transform=axes.transAxes, ha="right", color=BLACK)
-    axes.text(0.99, 0.95, "EM-PC ahead", va="top", **side)
-    axes.text(0.99, 0.05, "Priv-PC ahead", va="bottom", **side)
+    axes.text(0.99, 0.95, ahead[0], va="top", **side)
+    axes.text(0.99, 0.05, ahead[1], va="bottom", **side)
     axes.set(xscale="log", xlabel="guaranteed epsilon", ylabel="difference in skeleton F1")
     reach = 1.25 * max(np.nanmax(np.abs(by_network.to_numpy())), np.max(np.abs(mean) + error))
     if np.isfinite(reach):
@@ -95,26 +100,28 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
     matplotlib.figure.Figure
     """
     ours, paper = results["seconds"], results["paper_seconds"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.9), sharey=True, layout="constrained")
+    figure, (above, below) = plt.subplots(
+        2, 1, figsize=(6.5, 6.6), sharex=True, layout="constrained"
+    )
     theirs = {
         package: {name: of.get("seconds", math.nan) for name, of in networks.items()}
         for package, networks in results["peers"].items()
     }
     plain = {"dpcgd": ours["PC, chi squared"], **theirs}
     for (label, row), (color, line, marker) in zip(plain.items(), SERIES, strict=False):
-        left.plot(*_by_network(row), color=color, linestyle=line, marker=marker, ms=4, label=label)
-    for system, (color, _, marker) in zip(("SVT-PC", "Priv-PC", "EM-PC"), SERIES, strict=False):
-        style = dict(color=color, marker=marker, ms=5)
-        right.plot(*_by_network(ours[system]), label=f"{system}, dpcgd", **style)
-        style |= dict(linestyle="--", markerfacecolor="white")
-        right.plot(*_by_network(paper[system]), label=f"{system}, paper", **style)
-    for axes, title in ((left, "PC without privacy, same test"), (right, "private PC")):
-        axes.set(title=title, yscale="log")
-        axes.tick_params(axis="x", rotation=40)
-        axes.legend(loc="upper left")
-    left.set_ylabel("seconds a run (log scale)")
-    low, high = left.get_ylim()
-    left.set_ylim(low, 30 * high)  # room for the legends
+        above.plot(*_by_network(row), color=color, linestyle=line, marker=marker, ms=5, label=label)
+    for system in ("SVT-PC", "Priv-PC", "EM-PC"):
+        color, line, marker = LOOKS[system]
+        style: dict[str, Any] = dict(color=color, marker=marker, ms=5, linestyle=line)
+        below.plot(*_by_network(ours[system]), label=f"{system}, here", **style)
+        style |= dict(markerfacecolor="white")
+        below.plot(*_by_network(paper[system]), label=f"{system}, paper", **style)
+    for axes, title in ((above, "PC without privacy, same test"), (below, "private PC")):
+        axes.set(title=title, yscale="log", ylabel="seconds a run")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        axes.grid(axis="y", color="#E4E4E4", linewidth=0.7)
+        axes.axhline(1, color=BLACK, linewidth=0.7)
+    below.tick_params(axis="x", rotation=30)
     return figure
 
 
