@@ -231,10 +231,12 @@ def _partial(blocks, ridge) -> np.ndarray:
     extra = ridge * noise * math.sqrt(len(blocks.covariances))
     values, vectors = np.linalg.eigh(blocks.covariances)
     precision = (vectors / np.maximum(values + extra, extra / 2)) @ vectors.T
-    own = np.diag(precision)
-    known = np.clip(1 - extra * own, 0, 1)  # 0 where a variance is lost in the ridge
-    scale = known / np.sqrt(own)
-    found = blocks.sums((precision * np.outer(scale, scale)) ** 2)
+    scale = np.zeros_like(precision)
+    for start, end in zip(blocks.starts, [*blocks.starts[1:], len(precision)], strict=True):
+        own, turned = np.linalg.eigh(precision[start:end, start:end])
+        known = np.clip(1 - extra * own, 0, 1)  # 0 where a variance is lost in the ridge
+        scale[start:end, start:end] = (turned * (known / np.sqrt(own))) @ turned.T
+    found = blocks.sums((scale @ precision @ scale) ** 2)
     np.fill_diagonal(found, 0.0)
     return found
 
