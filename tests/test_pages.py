@@ -130,9 +130,7 @@ def test_every_table_and_figure_of_a_paper_has_a_verdict_and_a_section(name):
         assert "|" not in row["shows"] + row["why"]
     for kind, most in PRINTED[name].items():
         items = [row["item"] for row in verdicts if row["item"].startswith(kind)]
-        assert sorted(numbers for item in items for numbers in numbered(item)) == [
-            *range(1, most + 1)
-        ]
+        assert {k for item in items for k in numbered(item)} == set(range(1, most + 1))
 
 
 def numbered(item):
