@@ -23,9 +23,10 @@ def main(profile: str = "quick", names: str = ""):
         sys.exit(f"no profile is called {profile!r}; it is quick or paper")
     at, paths = home(profile), chapters(names)
     print(f"Executing the chapters ({profile} profile)")
-    outcomes = []
+    outcomes, left = [], {path.stem: path for path in paths}
     for outcome in execute_all(at, profile, paths):
-        print(f"  {outcome}", flush=True)
+        del left[outcome.chapter]
+        print(f"  {outcome}{at.left(left.values())}", flush=True)
         outcomes.append(outcome)
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
@@ -55,6 +56,9 @@ def build_html(at: Home) -> bool:
     for path in chapters():
         if path not in missing:
             nbformat.write(pages.finished(path, at.copy(path)), STAGE / "notebooks" / path.name)
+    page = STAGE / "book" / "tables_and_figures.md"
+    papers = [path for path in chapters() if path.stem[0] == "2"]
+    page.write_text(pages.with_verdicts(page.read_text(), at, papers))
     shutil.copy(ROOT / "_toc.yml", STAGE)
     for path in missing:
         said = v4.new_markdown_cell(f"# {path.stem}\n\nThis chapter has not been executed yet.")

@@ -77,6 +77,19 @@ class Home:
     def stamp(self, path: Path) -> Path:
         return self.folder / "contents" / path.stem
 
+    def seconds(self, path: Path) -> float | None:
+        """How long the chapter took when it was last executed."""
+        file = self.folder / "seconds" / path.stem
+        return float(file.read_text()) if file.exists() else None
+
+    def left(self, paths: Iterable[Path]) -> str:
+        """How much longer these chapters will take, by how long they took; if that is known."""
+        known = [self.seconds(path) for path in paths]
+        if not known or None in known:
+            return ""
+        seconds = max(max(known), sum(known) / (os.cpu_count() or 1))
+        return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; {seconds:.0f} s left"
+
     def holds(self, path: Path, contents: str) -> bool:
         """Is there an outcome of this chapter with just these contents?"""
         stamp, files = self.stamp(path), (self.copy(path), self.result(path))
@@ -187,10 +200,13 @@ class Run:
             output = self.output(command)
             if output is None or NO_KERNEL not in output:
                 break
-        error = _error(chapter, copy, output)
+        error, seconds = _error(chapter, copy, output), time.perf_counter() - started
         if error is None:
             self.home.stamp(path).write_text(contents)
-        return Outcome(chapter, time.perf_counter() - started, error)
+            took = self.home.folder / "seconds" / chapter
+            took.parent.mkdir(exist_ok=True)
+            took.write_text(f"{seconds:.1f}")
+        return Outcome(chapter, seconds, error)
 
     def output(self, command) -> str | None:
         """Run it with files of its own; return what it printed if it failed."""

@@ -16,7 +16,7 @@ from reference import BOX
 
 TOC, STORED = ROOT / "_toc.yml", ROOT / "book" / "stored"
 PART = "  - caption: Your chapters\n    numbered: 1\n    chapters:\n"
-NEXT = "  - caption: The papers\n"
+NEXT = "  - caption: The papers, re-run\n"
 
 
 def copied(cells, old: str, new: str) -> None:

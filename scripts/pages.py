@@ -1,10 +1,12 @@
 """What a chapter's page gets when the book is built: its time to read, links to the glossary."""
 
+import json
 import re
+from collections import Counter
 
 import nbformat
 import reading
-from chapters import ROOT
+from chapters import ROOT, Home
 
 GLOSSARY = ROOT / "book" / "glossary.md"
 OTHER_FORMS = {
@@ -51,6 +53,29 @@ def mend(folder) -> None:
         for pattern, instead in LEFT_BEHIND.items():
             text = pattern.sub(instead, text)
         page.write_text(text)
+
+
+VERDICTS = "<!-- verdicts -->"
+KINDS = ("holds", "holds with changes", "fails", "cannot be compared", "illustration")
+
+
+def with_verdicts(text: str, at: Home, papers) -> str:
+    """A page with all tables and figures of the papers where its mark stands, as recorded."""
+    known = [path for path in papers if at.result(path).exists()]
+    found = {path: json.loads(at.result(path).read_text())["verdicts"] for path in known}
+    count = Counter(row["verdict"] for rows in found.values() for row in rows)
+    total = ", ".join(f"{count[kind]} **{kind}**" for kind in KINDS if count[kind])
+    parts = [f"{sum(count.values())} entries: {total}."] if count else []
+    for path, rows in found.items():
+        title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].strip("# ")
+        parts.append(f"## [{title}](../notebooks/{path.name})")
+        lines = ["| in the paper | what it shows | verdict | why |", "|---|---|---|---|"]
+        lines += [
+            f"| [{r['item']}](#{r['section']}) | {r['shows']} | **{r['verdict']}** | {r['why']} |"
+            for r in rows
+        ]
+        parts.append("\n".join(lines))
+    return text.replace(VERDICTS, "\n\n".join(parts))
 
 
 def terms() -> dict[str, str]:

@@ -11,6 +11,7 @@ nbformat = pytest.importorskip("nbformat", reason="it is in the book extra")
 
 import chapters  # noqa: E402
 import check_pages  # noqa: E402
+import golden  # noqa: E402
 import home_picture  # noqa: E402
 import new_chapter  # noqa: E402
 import pages  # noqa: E402
@@ -108,3 +109,42 @@ def test_pictures_have_texts():
     for name in NAMES:
         prose = (chapters.NOTEBOOKS / f"{name}.ipynb").read_text()
         assert prose.count("{glue:figure}") == prose.count(":alt:"), name
+
+
+PRINTED = {
+    "21_priv_pc_rerun": {"Table": 3, "Figure": 1},
+    "22_curate_rerun": {"Figure": 7},
+    "23_additive_noise_rerun": {"Table": 2, "Figure": 2},
+    "24_local_privacy_rerun": {"Table": 2, "Figure": 175},
+}
+"""How many tables and figures each paper has."""
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_table_and_figure_of_a_paper_has_a_verdict_and_a_section(name):
+    verdicts = golden.of(name)["verdicts"]["value"]
+    source = (chapters.NOTEBOOKS / f"{name}.ipynb").read_text()
+    assert {row["verdict"] for row in verdicts} <= set(pages.KINDS)
+    for row in verdicts:
+        assert f"({row['section']})=" in source, row
+        assert "|" not in row["shows"] + row["why"]
+    for kind, most in PRINTED[name].items():
+        items = [row["item"] for row in verdicts if row["item"].startswith(kind)]
+        assert {k for item in items for k in numbered(item)} == set(range(1, most + 1))
+
+
+def numbered(item):
+    """Figures 9 to 21, 30 and 33 -> 9, ..., 21, 30, 33"""
+    spans = re.findall(r"(\d+)(?: to (\d+))?", item)
+    return [k for first, last in spans for k in range(int(first), int(last or first) + 1)]
+
+
+def test_the_page_of_verdicts_lists_what_the_chapters_recorded(tmp_path):
+    at = chapters.Home(tmp_path)
+    at.results.mkdir()
+    (path,) = chapters.chapters("21")
+    row = {"item": "Figure 1", "shows": "F1", "verdict": "fails", "why": ".1, not .9"}
+    at.result(path).write_text(json.dumps({"verdicts": [{**row, "section": "21-figure-1"}]}))
+    text = pages.with_verdicts(f"before {pages.VERDICTS}", at, [path])
+    assert text.startswith("before 1 entries: 1 **fails**.")
+    assert "| [Figure 1](#21-figure-1) | F1 | **fails** | .1, not .9 |" in text

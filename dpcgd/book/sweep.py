@@ -2,9 +2,12 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from IPython import get_ipython
+from IPython.display import display
 from joblib import Parallel, delayed
 
 __all__ = ["sweep"]
@@ -50,11 +53,13 @@ def sweep(
     name = getattr(task, "__name__", type(task).__name__)
     done = _read(path) if path and path.exists() else {}
     left = [case for case in cases if _key(name, case) not in done]
-    for count, (case, found) in enumerate(_run(task, left, workers), start=1):
+    progress = _Progress(len(left))
+    for case, found in _run(task, left, workers):
         done[_key(name, case)] = found
         if path:
             _append(path, name, case, found)
-        _tell(count + len(cases) - len(left), len(cases))
+        progress.step()
+    progress.end()
     return [{**case, **done[_key(name, case)]} for case in cases]
 
 
@@ -92,6 +97,40 @@ def _read(path) -> dict[str, dict]:
         raise ValueError(f"{path} holds no sweep ({error}); delete it or name another") from None
 
 
-def _tell(done, all_of_them):
-    if sys.stderr.isatty():
-        print(f"\r{done} of {all_of_them}", end="", file=sys.stderr, flush=True)
+class _Progress:
+    """How many cases are done and how long the others will take, in terminals and notebooks."""
+
+    EVERY = 1.0
+    """Seconds between two lines: what takes less says nothing."""
+
+    def __init__(self, cases: int):
+        self.cases, self.done = cases, 0
+        self.started = self.last = time.monotonic()
+        self.shown = None
+
+    def step(self):
+        self.done += 1
+        now = time.monotonic()
+        if now - self.last >= self.EVERY:
+            self.last = now
+            seconds = (now - self.started) / self.done * (self.cases - self.done)
+            self._show(f"{self.done} of {self.cases}; about {_duration(seconds)} left")
+
+    def end(self):
+        """Leave nothing on the page."""
+        if self.shown is not None:
+            self._show("")
+
+    def _show(self, text):
+        if get_ipython() is None:
+            if sys.stderr.isatty():
+                print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
+                self.shown = text
+        elif self.shown is None:
+            self.shown = display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self.shown.update({"text/plain": text}, raw=True)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,6 +1,7 @@
 """The Bayesian networks of the papers, by name."""
 
 import difflib
+from pathlib import Path
 
 import numpy as np
 
@@ -15,12 +16,12 @@ NETWORKS = ("earthquake", "cancer", "asia", "survey", "sachs", "child", "alarm")
 
 
 def load(name: str, n: int = 100_000, *, rng: np.random.Generator) -> Dataset:
-    """Sample records from one of the papers' networks.
+    """Sample records from one of the papers' networks, or from a network of one's own.
 
     Parameters
     ----------
     name : str
-        One of `NETWORKS`.
+        One of `NETWORKS`, or the path of a file that ends in ``.bif``.
     n : int
         Number of records.
     rng : numpy.random.Generator
@@ -34,15 +35,20 @@ def load(name: str, n: int = 100_000, *, rng: np.random.Generator) -> Dataset:
     Raises
     ------
     ValueError
-        If there is no such network (the message suggests near names), n is no whole number of 1 or
-        more, or rng no Generator.
+        If there is no such network (the message suggests near names) or file, the file is no
+        network, n is no whole number of 1 or more, or rng no Generator.
 
     Examples
     --------
     >>> load("asia", n=1000, rng=np.random.default_rng(0))
     Dataset('asia', n=1,000, d=8, 8 true edges)
     """
+    if str(name).endswith(".bif") and Path(name).is_file():
+        return from_bif(name).sample(n, rng=rng)
     if name not in NETWORKS:
         near = difflib.get_close_matches(str(name).lower(), NETWORKS, n=2, cutoff=0.5) or NETWORKS
-        raise ValueError(f"no data set is called {name!r}; did you mean {' or '.join(near)}?")
+        raise ValueError(
+            f"no data set is called {name!r}; did you mean {' or '.join(near)}? "
+            "(a network of your own is named by the path of its .bif file)"
+        )
     return from_bif(data_folder() / "networks" / f"{name}.bif").sample(n, rng=rng)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dpcgd.book.sweep import sweep
+from dpcgd.book.sweep import _duration, _Progress, sweep
 
 CASES = [{"x": x, "name": name} for x in (1, 2, 3) for name in "ab"]
 
@@ -85,3 +85,16 @@ def test_workers_find_the_same(tmp_path):
     cases = [{"x": x} for x in range(8)]
     assert sweep(square, cases, path=path, workers=2) == sweep(square, cases)
     assert len({json.loads(line)[1]["x"] for line in path.read_text().splitlines()}) == 8
+
+
+def test_what_is_left_is_told_in_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(_Progress, "EVERY", 0.0)
+    sweep(Counting(), CASES)
+    lines = capsys.readouterr().err.split("\r")
+    assert lines[1].strip() == "1 of 6; about 0 s left"
+    assert lines[-1].strip() == ""
+
+
+def test_a_long_time_is_told_in_minutes():
+    assert [_duration(seconds) for seconds in (7, 600)] == ["7 s", "10 min"]

@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.bif import from_bif
+from dpcgd.datasets.data_files import data_folder
 from dpcgd.datasets.published_networks import NETWORKS, load
 
 DATA = Path(__file__).parents[2] / "data"
@@ -264,6 +265,16 @@ def test_an_empty_sample_is_refused(n):
 def test_an_unknown_name_suggests_near_ones(wrong, near):
     with pytest.raises(ValueError, match=f"no data set is called '{wrong}'; did you mean {near}"):
         load(wrong, 10, rng=np.random.default_rng(0))
+
+
+def test_a_network_of_ones_own_is_named_by_its_file(tmp_path):
+    file = tmp_path / "mine.bif"
+    file.write_text((data_folder() / "networks" / "asia.bif").read_text())
+    mine, asia = (load(str(name), 50, rng=np.random.default_rng(1)) for name in (file, "asia"))
+    assert mine.name == "mine"
+    assert (mine.codes == asia.codes).all()
+    with pytest.raises(ValueError, match=r"no data set is called .* the path of its \.bif file"):
+        load(str(tmp_path / "other.bif"), 50, rng=np.random.default_rng(1))
 
 
 def test_a_name_near_none_suggests_all():

@@ -1,0 +1,130 @@
+"""Random Bayesian networks of every kind: where settings are chosen and readers are trained."""
+
+import numpy as np
+
+from dpcgd.datasets.bayesian_networks import Network
+
+__all__ = ["SHAPES", "TABLES", "random_network"]
+
+SHAPES = ("sparse", "dense", "tree", "hubs", "layers", "chain")
+"""What the graph looks like; each variable has at most four parents."""
+
+
+TABLES = ("strong", "mixed", "weak", "rare", "copies")
+"""What the probabilities look like: rows far apart, of any kind, close together, with rare levels,
+or nearly deterministic."""
+
+
+MOST_PARENTS, MOST_ROWS = 4, 400
+
+
+def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) -> Network:
+    """A network of d variables with two to six levels.
+
+    Parameters
+    ----------
+    shape : str
+        One of `SHAPES`.
+    tables : str
+        One of `TABLES`.
+    d : int
+        Variables.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    ValueError
+        If there is no such shape or kind of tables.
+
+    Examples
+    --------
+    >>> network = random_network("tree", "weak", 6, np.random.default_rng(0))
+    >>> len(network.levels), network.graph.number_of_edges()
+    (6, 5)
+    """
+    for given, known in ((shape, SHAPES), (tables, TABLES)):
+        if given not in known:
+            raise ValueError(f"{given!r} is none of {', '.join(known)}")
+    names = [f"v{i}" for i in range(d)]
+    most = rng.choice([2, 3, 4, 6], p=[0.2, 0.3, 0.3, 0.2])
+    levels = {v: tuple("abcdef"[: rng.integers(2, most + 1)]) for v in names}
+    arcs = _arcs(shape, d, rng)
+    order = rng.permutation(names)
+    parents: dict[str, list[str]] = {v: [] for v in names}
+    rows = dict.fromkeys(names, 1)
+    for i, j in arcs:
+        parent, child = order[i], order[j]
+        if len(parents[child]) < MOST_PARENTS and rows[child] * len(levels[parent]) <= MOST_ROWS:
+            parents[child].append(parent)
+            rows[child] *= len(levels[parent])
+    of = {v: tuple(p) for v, p in parents.items()}
+    made = {v: _table([len(levels[p]) for p in of[v]], len(levels[v]), tables, rng) for v in names}
+    return Network(f"{shape}, {tables}", levels, of, made)
+
+
+def _arcs(shape, d, rng) -> list[tuple[int, int]]:
+    """Arcs from earlier to later variables, in random order."""
+    if shape in ("sparse", "dense"):
+        low, high = (0.7, 1.5) if shape == "sparse" else (1.5, 2.2)
+        most = d * (d - 1) // 2
+        pairs = [(i, j) for j in range(d) for i in range(j)]
+        count = min(most, round(d * rng.uniform(low, high)))
+        arcs = [pairs[k] for k in rng.choice(most, count, replace=False)]
+    elif shape == "chain":
+        back = rng.geometric(0.5, size=(d, 2))
+        arcs = [(j - b, j) for j in range(d) for b in {*back[j]} if j >= b]
+    elif shape == "tree":
+        arcs = [(int(rng.integers(j)), j) for j in range(1, d)]
+    elif shape == "hubs":
+        hubs = rng.permutation(d)[: max(1, d // 8)]
+        arcs = [(min(h, j), max(h, j)) for j in range(d) for h in rng.choice(hubs, 2) if h != j]
+        arcs = [arc for arc in dict.fromkeys(arcs) if rng.random() < 0.8]
+    else:
+        depth = np.sort(rng.integers(0, max(2, d // 5), d))
+        arcs = [
+            (i, j)
+            for j in range(d)
+            for i in rng.permutation(np.flatnonzero(depth == depth[j] - 1))[: rng.integers(1, 4)]
+        ]
+    unique = list(dict.fromkeys((int(i), int(j)) for i, j in arcs))
+    return [unique[k] for k in rng.permutation(len(unique))]
+
+
+def _table(parents, levels, kind, rng) -> np.ndarray:
+    """One row of probabilities for each configuration of the parents."""
+    shape = (*parents, levels)
+    if kind == "mixed":
+        kind = rng.choice(["strong", "weak", "rare", "copies"], p=[0.4, 0.3, 0.15, 0.15])
+    if kind == "strong":
+        return rng.dirichlet(np.full(levels, rng.choice([0.3, 0.6, 1.0])), size=parents or None)
+    if kind == "copies" and parents:
+        mostly = rng.integers(levels, size=parents)
+        first = np.arange(parents[0]) % levels
+        mostly = first.reshape(-1, *[1] * (len(parents) - 1)) + np.where(
+            rng.random(parents) < 0.15, mostly, 0
+        )
+        slip = rng.uniform(0.005, 0.1)
+        return np.eye(levels)[mostly % levels] * (1 - slip) + slip / levels
+    return _softmax(_scores(parents, levels, kind, rng).reshape(shape))
+
+
+def _scores(parents, levels, kind, rng) -> np.ndarray:
+    """Additive effects of the parents, and a little interaction."""
+    base = rng.normal(size=levels) * (0.5 if kind == "weak" else 1.0)
+    if kind == "rare":
+        base = base - 2.5 * (np.arange(levels) >= max(1, levels // 2))
+    scores = np.broadcast_to(base, (*parents, levels)).copy()
+    size = {"weak": 0.5, "rare": 1.5, "copies": 1.0}[kind]
+    for axis, k in enumerate(parents):
+        effect = size * rng.uniform(0.5, 1.5) * rng.normal(size=(k, levels))
+        scores += effect.reshape(*[k if a == axis else 1 for a in range(len(parents))], levels)
+    return scores + 0.3 * size * rng.normal(size=scores.shape)
+
+
+def _softmax(scores) -> np.ndarray:
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)

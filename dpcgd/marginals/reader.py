@@ -1,0 +1,136 @@
+"""A reader of released pairs, trained on simulated networks: which pairs are edges."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dpcgd.datasets.data_files import data_folder
+from dpcgd.marginals.interactions import Marginals
+from dpcgd.marginals.pair_features import FEATURES, pair_features
+
+__all__ = ["Reader", "edge_probabilities", "most_likely_edges", "trained_reader"]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Boosted trees: the log odds of an edge are a sum of what the trees say.
+
+    Parameters
+    ----------
+    bias : float
+    roots : array of int
+        The first node of each tree.
+    feature : array of int
+        What a node looks at, as a column of the features; -1 at a leaf.
+    threshold : array of float
+        Rows at or below it go left.
+    left, right : array of int
+    value : array of float
+        Of a leaf.
+    trained : mapping
+        On what: how many networks and releases, smallest and largest of what is public.
+    """
+
+    bias: float
+    roots: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    trained: dict[str, Any]
+
+    def probabilities(self, features: np.ndarray) -> np.ndarray:
+        """Of an edge, for each row of features, shape (k,)."""
+        rows = np.arange(len(features))
+        log_odds = np.full(len(features), self.bias)
+        for root in self.roots:
+            at = np.full(len(features), root)
+            while (inner := self.feature[at] >= 0).any():
+                goes_left = features[rows, self.feature[at]] <= self.threshold[at]
+                at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
+            log_odds += self.value[at]
+        return 1 / (1 + np.exp(-log_odds))
+
+
+@cache
+def trained_reader() -> Reader:
+    """The reader that comes with the package; ``make reader`` trains it.
+
+    Raises
+    ------
+    ValueError
+        If it was trained on other features than this package computes.
+    """
+    file = data_folder() / "reader.json"
+    kept = json.loads(file.read_text())
+    if tuple(kept["features"]) != FEATURES:
+        raise ValueError(f"{file} was trained on other features; train it anew with: make reader")
+    arrays = {k: np.array(kept[k]) for k in ("roots", "feature", "left", "right")}
+    arrays |= {k: np.array(kept[k], float) for k in ("threshold", "value")}
+    return Reader(bias=kept["bias"], trained=kept["trained"], **arrays)
+
+
+def edge_probabilities(marginals: Marginals) -> np.ndarray:
+    """Of an edge between any two variables, symmetric, shape (d, d).
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released.
+
+    Raises
+    ------
+    KeyError
+        If a pair has not been released.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    d = len(marginals.levels)
+    found = np.zeros((d, d))
+    if d > 1:
+        pairs, features = pair_features(marginals)
+        found[pairs[:, 0], pairs[:, 1]] = trained_reader().probabilities(features)
+    return found + found.T
+
+
+def most_likely_edges(probabilities: np.ndarray, precision: float | None = None) -> np.ndarray:
+    """The edge set of largest expected F1, or the largest one that is expected to be so precise.
+
+    Parameters
+    ----------
+    probabilities : array of shape (d, d)
+    precision : float, optional
+        Share of the edges that should be right.
+
+    Returns
+    -------
+    boolean array of shape (d, d)
+
+    Notes
+    -----
+    With probabilities p in falling order and S their sum, the k most likely pairs have an expected
+    F1 of about 2 (p_1 + ... + p_k) / (k + S), and an expected precision of their mean.
+
+    Examples
+    --------
+    >>> p = np.array([[0, 0.9, 0.5], [0.9, 0, 0.1], [0.5, 0.1, 0]])
+    >>> int(most_likely_edges(p).sum()) // 2, int(most_likely_edges(p, 0.8).sum()) // 2
+    (2, 1)
+    """
+    upper = np.triu(probabilities, 1)
+    falling = np.sort(upper[upper > 0])[::-1]
+    if not len(falling):
+        return np.zeros(probabilities.shape, bool)
+    right, taken = np.cumsum(falling), np.arange(1, len(falling) + 1)
+    if precision is None:
+        count = int(np.argmax(2 * right / (taken + right[-1]))) + 1
+    else:
+        count = int(np.sum(right / taken >= precision))
+    least = falling[count - 1] if count else np.inf
+    return (probabilities >= least) & (probabilities > 0)

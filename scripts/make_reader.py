@@ -1,0 +1,178 @@
+"""Train the reader of released pairs on simulated networks, where the truth is known: make reader
+
+Draws networks of every kind (dpcgd/datasets/random_networks.py), none of which is in the book,
+releases their pairs at random budgets, and fits two models of which pairs are edges: boosted trees,
+and a logistic regression that one can read. What is drawn is kept in _build/reader, so that a
+command that was killed goes on where it stopped. Writes data/reader.json.
+"""
+
+import hashlib
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+from chapters import BUILD, ROOT
+from joblib import Parallel, delayed
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
+from dpcgd.marginals.interactions import (
+    Marginals,
+    MeasuredMarginals,
+    Moment,
+    exactly,
+    pairs_sensitivity,
+)
+from dpcgd.marginals.pair_features import FEATURES, pair_features
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
+
+NETWORKS, RELEASES, SEED = 800, 2, 2026
+VARIABLES, RECORDS, EPSILONS = (5, 80), (5e3, 1e6), (0.05, 5.0)
+MOST_CODES = 1.5e7
+"""Records times variables, for time."""
+WITHOUT_NOISE = 0.05
+"""Share of releases with next to no noise."""
+KEPT = BUILD / "reader"
+
+
+def between(bounds, rng) -> float:
+    return math.exp(rng.uniform(*map(math.log, bounds)))
+
+
+def drawn(number: int) -> Path:
+    """The exact pairs of one network's records, on file."""
+    file = KEPT / "networks" / f"{number:04d}.npz"
+    if file.exists():
+        return file
+    rng = np.random.default_rng([SEED, number])
+    d = round(between(VARIABLES, rng))
+    network = random_network(rng.choice(SHAPES), rng.choice(TABLES), d, rng)
+    n = round(min(between(RECORDS, rng), MOST_CODES / d))
+    data = network.sample(n, rng=rng)
+    exact = MeasuredMarginals(Tables(data), exactly)
+    exact.measure_pairs(1.0)
+    subsets = [s for s in exact.released if s]
+    at = {name: i for i, name in enumerate(data.variables)}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    whole = file.with_suffix(".part.npz")
+    np.savez_compressed(
+        whole,
+        n=n,
+        name=network.name,
+        levels=data.cardinalities,
+        values=np.concatenate([exact.released[s].values.ravel() for s in subsets]),
+        edges=[(at[a], at[b]) for a, b in network.graph.edges],
+    )
+    whole.rename(file)
+    return file
+
+
+def released(values, n, levels, deviation, rng) -> Marginals:
+    """All pairs with noise of this deviation on each moment's mean."""
+    d, moments, start = len(levels), {}, 0
+    subsets = [(v,) for v in range(d)] + [(a, b) for a in range(d) for b in range(a + 1, d)]
+    for subset in subsets:
+        shape = tuple(levels[v] - 1 for v in subset)
+        part = values[start : start + math.prod(shape)].reshape(shape)
+        start += math.prod(shape)
+        moments[subset] = Moment(part + deviation * rng.standard_normal(shape), deviation)
+    return Marginals(n, levels, moments)
+
+
+def examples(number: int) -> Path:
+    """Features and labels of the pairs of one network's releases, on file."""
+    code = hashlib.sha256((ROOT / "dpcgd/marginals/pair_features.py").read_bytes()).hexdigest()[:8]
+    file = KEPT / f"examples-{code}" / f"{number:04d}.npz"
+    if file.exists():
+        return file
+    kept = np.load(drawn(number))
+    n, levels = int(kept["n"]), [int(k) for k in kept["levels"]]
+    joined = {tuple(sorted(edge)) for edge in kept["edges"].tolist()}
+    rng, rows, labels = np.random.default_rng([SEED, number, 1]), [], []
+    for _ in range(RELEASES):
+        rho = rho_of_budget(Budget(between(EPSILONS, rng), 1e-6))
+        rho = 1e6 if rng.random() < WITHOUT_NOISE else rho
+        deviation = pairs_sensitivity(levels) * multiplier_of_rho(rho) / n
+        pairs, found = pair_features(released(kept["values"], n, levels, deviation, rng))
+        rows.append(found)
+        labels.append([tuple(pair) in joined for pair in pairs.tolist()])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    whole = file.with_suffix(".part.npz")
+    sizes = [len(of) for of in labels]
+    np.savez_compressed(whole, rows=np.vstack(rows), labels=np.concatenate(labels), sizes=sizes)
+    whole.rename(file)
+    return file
+
+
+def gathered(files) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, labels and the network of every pair."""
+    parts = [np.load(file) for file in files]
+    groups = [np.full(len(part["labels"]), i) for i, part in enumerate(parts)]
+    rows, labels = (np.concatenate([part[k] for part in parts]) for k in ("rows", "labels"))
+    return rows, labels, np.concatenate(groups)
+
+
+def trees(rows, labels) -> HistGradientBoostingClassifier:
+    how = {"max_iter": 200, "learning_rate": 0.08, "max_leaf_nodes": 16}
+    how |= {"min_samples_leaf": 60, "l2_regularization": 1.0, "early_stopping": False}
+    return HistGradientBoostingClassifier(**how, random_state=SEED).fit(rows, labels)
+
+
+def as_arrays(model) -> dict:
+    """The trees as lists of plain numbers."""
+    found: dict = {k: [] for k in ("roots", "feature", "threshold", "left", "right", "value")}
+    for (tree,) in model._predictors:
+        start, nodes = len(found["feature"]), tree.nodes
+        leaf = nodes["is_leaf"].astype(bool)
+        found["roots"].append(start)
+        found["feature"] += np.where(leaf, -1, nodes["feature_idx"]).tolist()
+        found["threshold"] += [float(f"{t:.6g}") for t in np.where(leaf, 0, nodes["num_threshold"])]
+        found["left"] += (nodes["left"] + start).tolist()
+        found["right"] += (nodes["right"] + start).tolist()
+        found["value"] += [float(f"{v:.4g}") for v in np.where(leaf, nodes["value"], 0)]
+    return {"bias": float(np.ravel(model._baseline_prediction)[0]), **found}
+
+
+def expected_f1(probabilities, labels, groups) -> float:
+    """Mean over networks of the F1 of the edges that are read."""
+    scores = []
+    for group in np.unique(groups):
+        p, of = probabilities[groups == group], labels[groups == group]
+        order = np.argsort(-p)
+        right = np.cumsum(p[order])
+        count = int(np.argmax(2 * right / (np.arange(1, len(p) + 1) + right[-1]))) + 1
+        scores.append(2 * of[order[:count]].sum() / (count + of.sum()))
+    return float(np.mean(scores))
+
+
+def main(workers: str = "-1"):
+    files = Parallel(int(workers))(delayed(examples)(k) for k in range(NETWORKS))
+    rows, labels, groups = gathered(files)
+    held = groups % 5 == 0
+    model = trees(rows[~held], labels[~held])
+    told = model.predict_proba(rows[held])[:, 1]
+    print(f"{len(labels)} pairs, {labels.mean():.3f} of them edges")
+    print(f"F1 on a fifth of the networks: {expected_f1(told, labels[held], groups[held]):.3f}")
+    for low, high in itertools.pairwise((0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)):
+        of = (told >= low) & (told < high)
+        print(f"  said {told[of].mean():.3f}, was {labels[held][of].mean():.3f}, {of.sum()} pairs")
+    trained = {
+        "networks": NETWORKS,
+        "releases": RELEASES * NETWORKS,
+        "variables": VARIABLES,
+        "records": RECORDS,
+        "epsilons": EPSILONS,
+        "levels": [2, 6],
+        "script": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16],
+    }
+    kept = {"features": FEATURES, "trained": trained, **as_arrays(trees(rows, labels))}
+    (ROOT / "data" / "reader.json").write_text(json.dumps(kept) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,66 @@
+"""The reader of released pairs: its trees, its edge sets, and what it was trained on."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from dpcgd.datasets import data_files
+from dpcgd.marginals import reader
+from dpcgd.marginals.reader import Reader, most_likely_edges, trained_reader
+
+TWO_TREES = Reader(
+    bias=-1.0,
+    roots=np.array([0, 3]),
+    feature=np.array([1, -1, -1, -1]),
+    threshold=np.array([0.5, 0, 0, 0]),
+    left=np.array([1, 1, 2, 3]),
+    right=np.array([2, 1, 2, 3]),
+    value=np.array([0, -2.0, 3.0, 0.25]),
+    trained={},
+)
+
+
+def test_the_log_odds_are_the_sum_of_the_leaves():
+    found = TWO_TREES.probabilities(np.array([[9.0, 0.5], [9.0, 0.6]]))
+    assert np.allclose(np.log(found / (1 - found)), [-1 - 2 + 0.25, -1 + 3 + 0.25])
+
+
+def expected_f1(chosen, p):
+    """By its definition, over all graphs that the probabilities allow."""
+    total = 0.0
+    for truth in itertools.product([0, 1], repeat=len(p)):
+        chance = np.prod([q if t else 1 - q for q, t in zip(p, truth, strict=True)])
+        right = sum(c and t for c, t in zip(chosen, truth, strict=True))
+        sizes = sum(chosen) + sum(truth)
+        total += chance * (2 * right / sizes if sizes else 1.0)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_chosen_edges_have_nearly_the_largest_expected_f1(seed):
+    rng = np.random.default_rng(seed)
+    p = np.zeros((4, 4))
+    p[np.triu_indices(4, 1)] = of = rng.beta(0.5, 0.5, 6)
+    chosen = most_likely_edges(p + p.T)[np.triu_indices(4, 1)]
+    best = max(expected_f1(set_, of) for set_ in itertools.product([0, 1], repeat=6))
+    assert expected_f1(chosen, of) >= best - 0.05
+    assert (most_likely_edges(p + p.T) == most_likely_edges(p + p.T).T).all()
+
+
+def test_a_precision_keeps_as_many_edges_as_it_allows():
+    p = np.zeros((4, 4))
+    p[np.triu_indices(4, 1)] = [0.99, 0.9, 0.8, 0.3, 0.2, 0.0]
+    counts = [most_likely_edges(p + p.T, at).sum() // 2 for at in (1.0, 0.95, 0.89, 0.1)]
+    assert counts == [0, 1, 3, 5]
+
+
+def test_a_reader_of_other_features_is_refused(tmp_path, monkeypatch):
+    kept = json.loads((data_files.data_folder() / "reader.json").read_text())
+    (tmp_path / "reader.json").write_text(json.dumps(kept | {"features": ["something else"]}))
+    monkeypatch.setattr(reader, "data_folder", lambda: tmp_path)
+    trained_reader.cache_clear()
+    with pytest.raises(ValueError, match="train it anew with: make reader"):
+        trained_reader()
+    trained_reader.cache_clear()
