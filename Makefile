@@ -3,7 +3,7 @@ PYTHON ?= python3
 PROFILE ?= quick
 VENV = .venv/bin/python
 
-.PHONY: book results look chapter check test portable halved mutants golden bench lock clean
+.PHONY: book results reader look chapter check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
@@ -14,6 +14,10 @@ book: .venv/installed
 # CHAPTER=05 those of one. Prints what moved.
 results: .venv/installed
 	$(VENV) scripts/results.py $(CHAPTER)
+
+# The reader of released pairs, trained anew on simulated networks: data/reader.json.
+reader: .venv/installed
+	$(VENV) scripts/make_reader.py
 
 # Every built page in a browser, wide, on a phone and in the dark: pictures of it, and its faults.
 look: .venv/installed

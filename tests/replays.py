@@ -242,6 +242,7 @@ SYSTEMS = {
         MARGIN | {"max_order": lambda rng: int(rng.integers(16) == 0)} | STATISTIC,
         coded,
     ),
+    "learned_pc": Replayed(dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded),
     "table_pc": Replayed(dpcgd.table_pc, {"alpha": any_level, "max_order": any_of(0, 1, 2)}, coded),
     "gram_notears": Replayed(
         dpcgd.gram_notears, WEIGHTS | {"row_norm": log_uniform(1e-3, 1e3)}, measured

@@ -19,6 +19,7 @@ from dpcgd import (
     curate_pc,
     em_pc,
     laplace_pc,
+    learned_pc,
     load,
     priv_pc,
     private_anm,
@@ -336,7 +337,17 @@ def test_noise_without_a_scale_is_refused_before_it_is_paid(sensitivity):
 
 
 DATA = load("survey", n=400, rng=default_rng(0))
-SYSTEMS = (laplace_pc, priv_pc, svt_pc, em_pc, curate_pc, table_pc, gram_notears, noleaks)
+SYSTEMS = (
+    laplace_pc,
+    priv_pc,
+    svt_pc,
+    em_pc,
+    curate_pc,
+    learned_pc,
+    table_pc,
+    gram_notears,
+    noleaks,
+)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -7,9 +7,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dpcgd.book.style import BLACK, BLUE, GREY, LOOKS, SERIES, VERMILLION, styled
+from dpcgd.book.style import BLACK, BLUE, GREEN, GREY, LOOKS, SERIES, VERMILLION, styled
 
-__all__ = ["error_curves", "f1_by_epsilon", "loss_by_hits", "margins", "mean_f1_by_epsilon"]
+__all__ = [
+    "error_curves",
+    "f1_by_epsilon",
+    "loss_by_hits",
+    "margins",
+    "mean_f1_by_epsilon",
+    "rounds",
+]
 
 _COLOR, _LINE, _MARKER = LOOKS["Priv-PC"]
 _ON_Z: dict[str, Any] = {"color": _COLOR, "marker": _MARKER, "linestyle": _LINE}
@@ -160,4 +167,48 @@ def loss_by_hits(hits: Sequence[int], loss: Sequence[float], epsilon: float) -> 
     axes.set_ylim(0, None)
     axes.locator_params(axis="x", integer=True)
     axes.legend()
+    return figure
+
+
+@styled
+def rounds(noise: Mapping[str, Sequence[float]], queries: Sequence[float]) -> plt.Figure:
+    """Plot runs of sieve-and-examine, noisy queries against a noisy threshold, one panel each.
+
+    Parameters
+    ----------
+    noise : mapping of str to sequence of float
+        From a panel's title to the noise in the order of its draws: of the threshold, of each query
+        that was asked, of the examination if the sieve has fired.
+    queries : sequence of float
+        Without noise; the threshold without noise is 0.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, row = plt.subplots(1, len(noise), figsize=(6.5, 3.6), sharey=True, layout="constrained")
+    for axes, (title, (threshold, *rest)) in zip(row, noise.items(), strict=True):
+        asked = [query + extra for query, extra in zip(queries, rest, strict=False)]
+        fired = next((k for k, seen in enumerate(asked) if seen >= threshold), None)
+        asked = asked if fired is None else asked[: fired + 1]
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        axes.axhline(threshold, color=VERMILLION, linestyle="--", label="noisy threshold")
+        places = np.arange(1, len(queries) + 1)
+        axes.plot(places, queries, "_", color=BLACK, ms=17, mew=2, label="query")
+        axes.vlines(places[: len(asked)], queries[: len(asked)], asked, color=BLUE, linewidth=0.9)
+        axes.plot(places[: len(asked)], asked, "o", color=BLUE, ms=7, label="noisy query")
+        told = "nothing"
+        if fired is not None:
+            examined = queries[fired] + rest[fired + 1]
+            look: dict[str, Any] = dict(marker="D", color=GREEN, mfc="white", ms=7, mew=1.6)
+            axes.plot(fired + 1.25, examined, linestyle="", label="examination", **look)
+            told = f"query {fired + 1}" if examined >= 0 else told
+        axes.set(title=f"{title}, told: {told}", xlabel="query", xticks=places)
+        axes.set_xlim(0.5, len(queries) + 0.5)
+    row[0].set_ylabel("value / sensitivity")
+    known: dict[str, Any] = {}
+    for axes in row:
+        lines, labels = axes.get_legend_handles_labels()
+        known |= dict(zip(labels, lines, strict=True))
+    figure.legend(known.values(), known, loc="outside lower center", ncols=4)
     return figure

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpcgd.book.style import BLACK, BLUE, GREY, LOOKS, SERIES, VERMILLION, styled
 
-__all__ = ["difference_by_budget", "greedy_and_true", "seconds_by_system"]
+__all__ = ["chances_of_choices", "difference_by_budget", "greedy_and_true", "seconds_by_system"]
 
 
 @styled
@@ -127,3 +127,34 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
 
 def _by_network(row):
     return list(row), list(row.values())
+
+
+@styled
+def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
+    """Plot the probability of each candidate as bars, one panel for each choice.
+
+    Parameters
+    ----------
+    panels : mapping of str to DataFrame
+        From the name of the candidates to probabilities: a row for each candidate, a column for
+        each budget.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, row = plt.subplots(
+        1, len(panels), figsize=(6.5, 3.3), sharey=True, layout="constrained"
+    )
+    fills = (("white", "////"), (BLUE, ""))
+    for axes, (xlabel, chances) in zip(row, panels.items(), strict=True):
+        places, width = np.arange(len(chances)), 0.8 / chances.shape[1]
+        for i, (budget, (color, hatch)) in enumerate(zip(chances, fills, strict=True)):
+            at = places + width * (i - (chances.shape[1] - 1) / 2)
+            bars: dict[str, Any] = dict(color=color, hatch=hatch, edgecolor=BLUE, linewidth=0.9)
+            axes.bar(at, chances[budget], width, label=budget, **bars)
+        axes.set(xlabel=xlabel, ylim=(0, 1))
+        axes.set_xticks(places, chances.index)
+    row[0].set_ylabel("probability")
+    figure.legend(*row[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure

@@ -14,7 +14,10 @@ __all__ = ["grid", "reports", "statements"]
 
 @styled
 def statements(
-    rows: Mapping[str, Mapping[str, tuple[float, float]]], *, xlabels: Sequence[str]
+    rows: Mapping[str, Mapping[str, tuple[float, float]]],
+    *,
+    xlabels: Sequence[str],
+    width: float = 7.4,
 ) -> plt.Figure:
     """Plot differences that should be above 0, with two standard errors on both sides.
 
@@ -24,6 +27,8 @@ def statements(
         From a statement to its difference in each measure.
     xlabels : sequence of str
         What the difference in each measure is.
+    width : float
+        Of the figure, in inches.
 
     Returns
     -------
@@ -33,7 +38,7 @@ def statements(
     figure, axes = plt.subplots(
         1,
         len(measures),
-        figsize=(7.4, 0.31 * len(rows) + 1.2),
+        figsize=(width, 0.31 * len(rows) + 1.2),
         sharey=True,
         squeeze=False,
         layout="constrained",

@@ -11,8 +11,10 @@ SHAPES = ("sparse", "dense", "tree", "hubs", "layers", "chain")
 
 
 TABLES = ("strong", "mixed", "weak", "rare", "copies")
-"""What the probabilities look like: rows far apart, of any kind, close together, with rare levels,
-or nearly deterministic."""
+"""What the probabilities look like.
+
+Rows far apart, of any kind, close together, with rare levels, or nearly deterministic.
+"""
 
 
 MOST_PARENTS, MOST_ROWS = 4, 400

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dpcgd.privacy.run import open_run
 
 __all__ = ["LearnedRelease", "learned_pc", "orient"]
 
-SURE = 1.0
+SURE = 0.5
 """How much better the sets with a middle variable have to separate its neighbours than those
 without it, or the other way round, for it to be called no collider or one."""
 
@@ -97,8 +98,8 @@ def learned_pc(
     """
     if precision is not None and not 0 < precision <= 1:
         raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
-    settings = {"account": GaussianFilter, "knowledge": knowledge}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **settings)
+    how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
+    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     marginals = MeasuredMarginals(Tables(data), paid(run.account, run.noise))
     marginals.measure_pairs(run.account.rho)

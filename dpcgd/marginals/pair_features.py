@@ -32,6 +32,10 @@ LEAST_OPEN = 0.02
 """Share of a variance that counts as left open at least."""
 
 
+LARGEST = 1e6
+"""Of correlations, covariances and their noise: beyond, there is nothing but noise."""
+
+
 STRONGEST = (1, 2, 3, 5)
 """Sizes of the sets of strongest neighbours that a pair is conditioned on."""
 
@@ -99,7 +103,8 @@ def blocks_of(marginals: Marginals) -> Blocks:
     KeyError
         If a pair has not been released.
     """
-    d, widths = len(marginals.levels), [of - 1 for of in marginals.levels]
+    # a variable of one level has no contrasts; a constant stands in for it
+    d, widths = len(marginals.levels), [max(1, of - 1) for of in marginals.levels]
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(int)
     at = [slice(s, s + w) for s, w in zip(starts, widths, strict=True)]
     size = int(sum(widths))
@@ -107,18 +112,21 @@ def blocks_of(marginals: Marginals) -> Blocks:
     means = [marginals.moment(v).values for v in range(d)]
     scales = [_scale(marginals, v) for v in range(d)]
     wide = [(scale**2).sum(axis=1) for scale in scales]
-    for x, y in combinations(range(d), 2):
+    varying = [v for v in range(d) if marginals.levels[v] > 1]
+    for x, y in combinations(varying, 2):
         pair = marginals.moment(x, y)
         block = at[x], at[y]
         covariances[block] = pair.values - np.outer(means[x], means[y])
         deviations[block] = pair.deviation
         correlations[block] = scales[x] @ covariances[block] @ scales[y].T
         noise[block] = pair.deviation**2 * np.outer(wide[x], wide[y])
-    both = [entries + entries.T for entries in (correlations, noise, covariances, deviations)]
+    parts = (correlations, noise, covariances, deviations)
+    both = [np.clip(entries + entries.T, -LARGEST, LARGEST) for entries in parts]
     for v in range(d):
         both[0][at[v], at[v]] = np.eye(widths[v])
-        both[2][at[v], at[v]] = marginals.variance(v)
-    return Blocks(*both, n=marginals.n, starts=starts)
+        both[2][at[v], at[v]] = marginals.variance(v) if v in varying else 1.0
+    names = ("correlations", "noise", "covariances", "deviations")
+    return Blocks(**dict(zip(names, both, strict=True)), n=marginals.n, starts=starts)
 
 
 def _scale(marginals, v) -> np.ndarray:

@@ -21,6 +21,7 @@ from dpcgd import (
     curate_pc,
     em_pc,
     laplace_pc,
+    learned_pc,
     load,
     priv_pc,
     private_anm,
@@ -159,7 +160,8 @@ def test_systems_for_pairs_blame_the_line_that_chose_delta(system):
 
 
 @pytest.mark.parametrize(
-    "system", [laplace_pc, priv_pc, svt_pc, em_pc, curate_pc, table_pc, gram_notears, noleaks]
+    "system",
+    [laplace_pc, priv_pc, svt_pc, em_pc, curate_pc, learned_pc, table_pc, gram_notears, noleaks],
 )
 def test_all_other_systems_do_so_too(system):
     def here():

@@ -1,0 +1,108 @@
+"""Graphs read from one release of all pairs: what runs, what it costs, and what it is made of."""
+
+import numpy as np
+import pytest
+
+from dpcgd import Budget, Dataset, Knowledge, learned_pc, load
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.random_networks import SHAPES, random_network
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.marginals.interactions import MeasuredMarginals, exactly
+from dpcgd.marginals.learned_pc import orient
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_the_whole_budget_goes_into_one_release():
+    release = learned_pc(load("asia", n=10_000, rng=rng()), epsilon=0.5, delta=1e-7, rng=rng(1))
+    assert len(release.ledger.events) == 1
+    assert release.guarantee == "proved"
+    assert 0.499 < release.ledger.spent.epsilon <= 0.5
+    assert release.ledger.budget == Budget(0.5, 1e-7)
+    assert len(release.probabilities) == 28
+    assert all(0 <= p <= 1 for p in release.probabilities.values())
+
+
+def test_one_seed_gives_one_graph():
+    data = load("survey", n=20_000, rng=rng())
+    first, same = (learned_pc(data, epsilon=1.0, rng=rng(3)).graph for _ in range(2))
+    assert str(first) == str(same)
+
+
+def test_a_higher_precision_keeps_fewer_edges():
+    data = load("child", n=10_000, rng=rng())
+    sizes = [
+        len(learned_pc(data, epsilon=0.3, rng=rng(1), precision=p).graph.skeleton)
+        for p in (0.3, 0.7, 0.99)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+@pytest.mark.parametrize("precision", [0, -0.5, 1.1, float("nan")])
+def test_an_unusable_precision_is_refused(precision):
+    with pytest.raises(ValueError, match="precision must be above 0 and at most 1"):
+        learned_pc(load("asia", n=50, rng=rng()), epsilon=1.0, rng=rng(), precision=precision)
+
+
+def test_knowledge_is_kept():
+    data = load("asia", n=20_000, rng=rng())
+    knowledge = Knowledge(
+        forbidden=[("smoke", "lung"), ("lung", "smoke")], required=[("asia", "xray")]
+    )
+    release = learned_pc(data, epsilon=1.0, rng=rng(1), knowledge=knowledge)
+    assert frozenset(("smoke", "lung")) not in release.graph.skeleton
+    assert ("asia", "xray") in release.graph.arrows
+
+
+def test_a_variable_of_one_level_is_joined_to_nothing():
+    data = load("survey", n=5_000, rng=rng())
+    codes = np.column_stack([data.codes, np.zeros(data.n, int)])
+    more = Dataset(codes, {**data.levels, "same": ("only",)})
+    release = learned_pc(more, epsilon=1.0, rng=rng(1))
+    assert not any("same" in pair for pair in release.graph.skeleton)
+
+
+def test_without_noise_strong_colliders_and_chains_are_told_apart():
+    flip = lambda codes, share, r: np.where(r.random(len(codes)) < share, 1 - codes, codes)  # noqa: E731
+    for seed in range(5):
+        r = rng(seed)
+        a, b = r.integers(0, 2, (2, 50_000))
+        collider = np.column_stack([a, b, flip(a | b, 0.1, r)])
+        chain = np.column_stack([a, flip(flip(a, 0.2, r), 0.2, r), flip(a, 0.2, r)])
+        assert oriented(collider, [(0, 2), (1, 2)]).arrows == {("v0", "v2"), ("v1", "v2")}
+        middle_first = chain[:, [0, 2, 1]]
+        middle_first[:, 2] = flip(middle_first[:, 1], 0.2, r)
+        assert not oriented(middle_first, [(0, 1), (1, 2)]).arrows
+
+
+def oriented(codes, edges):
+    data = Dataset(codes, {f"v{j}": ("no", "yes") for j in range(codes.shape[1])})
+    marginals = MeasuredMarginals(Tables(data), exactly)
+    marginals.measure_pairs(1.0)
+    joined = np.zeros((data.d, data.d), bool)
+    for x, y in edges:
+        joined[x, y] = joined[y, x] = True
+    return CPDAG(data.variables, orient(marginals.without_data(), joined, joined & False))
+
+
+@pytest.mark.slow
+def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
+    """Seeds that the reader was not trained on; 6 deviations of a sum of independent pairs."""
+    said, right = [], []
+    for k, shape in enumerate(SHAPES * 3):
+        r = rng([7, k])
+        data = random_network(shape, "mixed", int(r.integers(8, 25)), r).sample(30_000, rng=r)
+        release = learned_pc(data, epsilon=1.0, rng=r)
+        true = {frozenset(edge) for edge in data.truth.edges}
+        for pair, p in release.probabilities.items():
+            said.append(p)
+            right.append(pair in true)
+    said, right = np.array(said), np.array(right)
+    for low, high in ((0.05, 0.35), (0.35, 0.65), (0.65, 0.95), (0.95, 1.0)):
+        of = (said > low) & (said <= high)
+        expected, found = said[of].mean(), right[of].mean()
+        # pairs of one network share its noise: a deviation is taken four times as wide
+        assert abs(found - expected) < 0.02 + 4 * np.sqrt(expected * (1 - expected) / of.sum()), low
