@@ -169,8 +169,8 @@ def released_margins(
         for m, i in here:
             axes.plot([0, m], [i, i], color=color, linewidth=0.9)
         if here:
-            style = {"color": color, "marker": marker, "linestyle": "", "ms": 7}
-            axes.plot(*zip(*here, strict=True), label=label, **style)
+            margin, row = zip(*here, strict=True)
+            axes.plot(margin, row, label=label, color=color, marker=marker, linestyle="", ms=7)
     reach = 1.15 * max(np.max(np.abs(margins)), abs(exact))
     count = len(margins)
     axes.set(xlim=(-reach, reach), ylim=(count + 0.6, -0.9), xlabel=xlabel, ylabel="release")

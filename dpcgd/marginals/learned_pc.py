@@ -1,5 +1,6 @@
 """A private graph from one joint release of all pairs, read by what was trained on simulations."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,7 +15,7 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Subset, paid
 from dpcgd.marginals.pair_features import LocalEvidence, blocks_of
-from dpcgd.marginals.reader import edge_probabilities, most_likely_edges
+from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 
@@ -80,7 +81,8 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n.
+        If delta is not below 1/n, or if the number of variables, of their levels or of records is
+        none that the reader was trained on.
 
     Privacy
     -------
@@ -101,6 +103,9 @@ def learned_pc(
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
+    if strange := _outside(data):
+        message = f"the reader was trained on {strange}; its probabilities may be off here"
+        warnings.warn(message, stacklevel=2)
     marginals = MeasuredMarginals(Tables(data), paid(run.account, run.noise))
     marginals.measure_pairs(run.account.rho)
     told = marginals.without_data()
@@ -120,6 +125,22 @@ def learned_pc(
         marginals=told,
         levels={name: tuple(levels) for name, levels in data.levels.items()},
         probabilities={pair: float(probabilities[at]) for pair, at in pairs.items()},
+    )
+
+
+def _outside(data) -> str:
+    """What the reader was trained on, where this table's public facts are outside."""
+    trained = trained_reader().trained
+    sizes = {
+        "variables": (data.d, data.d),
+        "levels": (2, max(data.cardinalities)),
+        "records": (data.n, data.n),
+    }
+    kept = {k: [int(end) for end in trained[k]] for k in sizes}
+    return ", ".join(
+        f"{kept[k][0]:,} to {kept[k][1]:,} {k}"
+        for k, (low, high) in sizes.items()
+        if low < kept[k][0] or high > kept[k][1]
     )
 
 

@@ -47,6 +47,12 @@ def test_an_unusable_precision_is_refused(precision):
         learned_pc(load("asia", n=50, rng=rng()), epsilon=1.0, rng=rng(), precision=precision)
 
 
+def test_a_table_unlike_what_it_was_trained_on_is_told_by_public_facts():
+    with pytest.warns(UserWarning, match="trained on 5,000 to 1,000,000 records; its prob") as told:
+        learned_pc(load("asia", n=500, rng=rng()), epsilon=1.0, rng=rng())
+    assert told[0].filename == __file__
+
+
 def test_knowledge_is_kept():
     data = load("asia", n=20_000, rng=rng())
     knowledge = Knowledge(
