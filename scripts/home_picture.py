@@ -34,7 +34,7 @@ SYSTEMS = (
     "svt_pc",
     "laplace_pc",
 )
-COLOURS = dict(zip(SYSTEMS, (colour for colour, *_ in LOOKS.values()), strict=True))
+COLOURS = dict(zip(SYSTEMS, (colour for colour, *_ in LOOKS.values()), strict=False))
 """The colours of the book's figures, in their order; each line carries its name too."""
 
 

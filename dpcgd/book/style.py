@@ -52,6 +52,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "NoLeaks": (SKY, (0, (5, 1)), "P"),
     "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
     "Laplace-PC": (GREY, (0, (6, 2)), "<"),
+    "learned_pc": (BLACK, "-", "h"),
 }
 """Colour, line style and marker of each system, the same in every figure."""
 

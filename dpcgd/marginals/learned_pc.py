@@ -81,14 +81,14 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the number of variables, of their levels or of records is
-        none that the reader was trained on.
+        If delta is not below 1/n, or if the number of variables or of their levels is none that the
+        reader was trained on.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: one Gaussian release of all
     single variables and pairs; reading it is post-processing, whatever the reader was trained on.
-    Chapter 11, :prf:ref:`thm-pairs`.
+    Chapter 11, :prf:ref:`thm-pairs`, and chapter 15, :prf:ref:`thm-learned-pc`.
 
     Examples
     --------
@@ -134,7 +134,6 @@ def _outside(data) -> str:
     sizes = {
         "variables": (data.d, data.d),
         "levels": (2, max(data.cardinalities)),
-        "records": (data.n, data.n),
     }
     kept = {k: [int(end) for end in trained[k]] for k in sizes}
     return ", ".join(
