@@ -10,7 +10,7 @@ book: .venv/installed
 	$(VENV) scripts/build_book.py $(PROFILE) $(CHAPTER)
 	$(VENV) scripts/house.py
 
-# The full results behind the figures, anew: hours on two cores; goes on where it stopped.
+# The full results behind the figures, anew: about an hour on two cores; goes on where it stopped.
 # CHAPTER=05 those of one. Prints what moved.
 results: .venv/installed
 	$(VENV) scripts/results.py $(CHAPTER)

@@ -129,10 +129,10 @@ def main():
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(results, indent=1) + "\n")
     names = list(next(iter(results.values())))
-    print(f"{'':<34}" + "".join(f"{name.replace('_', ' '):>24}" for name in names))
+    print(f"{'':<34}" + "".join(f"{name.replace('_', ' '):>26}" for name in names))
     for chapter, found in results.items():
         marked = (f"{found[n]}{'*' if n in over(found) else ''}" for n in names)
-        print(f"{chapter:<34}" + "".join(f"{text:>24}" for text in marked))
+        print(f"{chapter:<34}" + "".join(f"{text:>26}" for text in marked))
     print("* over the limit")
 
 
