@@ -7,16 +7,13 @@ insurance, water, hailfinder and hepar2 from pgmpy's wheel. One setting serves a
 flat.
 """
 
-import gzip
-import importlib.metadata
 import itertools
 import math
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
-from dpcgd import Budget, Network, from_bif
+from dpcgd import Budget, Network
+from dpcgd.book.larger_networks import packaged
 from dpcgd.constraint.priv_pc import Round, SieveOracle
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
@@ -25,7 +22,7 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ
 
 RECORDS = 100_000
-HELD_OUT = ("insurance", "water", "hailfinder", "hepar2")
+LARGER = ("insurance", "water", "hailfinder", "hepar2")
 SIZES = (5, 6, 8, 11, 15, 20) * 12
 
 
@@ -41,15 +38,6 @@ def random_network(d, rng) -> Network:
         parents[name] = tuple(of)
         tables[name] = rng.dirichlet(spread * np.ones(len(levels[name])), size=shape or None)
     return Network("random", levels, parents, tables)
-
-
-def packaged(name) -> Network:
-    wheel = importlib.metadata.distribution("pgmpy")
-    text = Path(wheel.locate_file(f"pgmpy/utils/example_models/{name}.bif.gz")).read_bytes()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{name}.bif"
-        file.write_bytes(gzip.decompress(text))
-        return from_bif(file)
 
 
 def score(data, tables, seed, *, share, ratio, margin) -> float:
@@ -76,7 +64,7 @@ def score(data, tables, seed, *, share, ratio, margin) -> float:
 
 def main():
     rng = np.random.default_rng(99)
-    networks = [packaged(name) for name in HELD_OUT] + [random_network(d, rng) for d in SIZES]
+    networks = [packaged(name) for name in LARGER] + [random_network(d, rng) for d in SIZES]
     samples = [network.sample(RECORDS, rng=rng) for network in networks]
     prepared = [(data, Tables(data)) for data in samples]
     print("share  ratio  margin   mean skeleton F1")

@@ -28,6 +28,7 @@ from dpcgd.marginals.interactions import (
     pairs_sensitivity,
 )
 from dpcgd.marginals.pair_features import FEATURES, pair_features
+from dpcgd.marginals.reader import best_count
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 
@@ -144,8 +145,7 @@ def expected_f1(probabilities, labels, groups) -> float:
     for group in np.unique(groups):
         p, of = probabilities[groups == group], labels[groups == group]
         order = np.argsort(-p)
-        right = np.cumsum(p[order])
-        count = int(np.argmax(2 * right / (np.arange(1, len(p) + 1) + right[-1]))) + 1
+        count = best_count(p[order])
         scores.append(2 * of[order[:count]].sum() / (count + of.sum()))
     return float(np.mean(scores))
 

@@ -59,10 +59,11 @@ VERDICTS = "<!-- verdicts -->"
 KINDS = ("holds", "holds with changes", "fails", "cannot be compared", "illustration")
 
 
-def with_verdicts(text: str, at: Home, papers) -> str:
+def with_verdicts(text: str, at: Home, paths) -> str:
     """A page with all tables and figures of the papers where its mark stands, as recorded."""
-    known = [path for path in papers if at.result(path).exists()]
-    found = {path: json.loads(at.result(path).read_text())["verdicts"] for path in known}
+    done = [path for path in paths if at.result(path).exists()]
+    recorded = {path: json.loads(at.result(path).read_text()) for path in done}
+    found = {path: of["verdicts"] for path, of in recorded.items() if "verdicts" in of}
     count = Counter(row["verdict"] for rows in found.values() for row in rows)
     total = ", ".join(f"{count[kind]} **{kind}**" for kind in KINDS if count[kind])
     parts = [f"{sum(count.values())} entries: {total}."] if count else []

@@ -142,9 +142,10 @@ def numbered(item):
 def test_the_page_of_verdicts_lists_what_the_chapters_recorded(tmp_path):
     at = chapters.Home(tmp_path)
     at.results.mkdir()
-    (path,) = chapters.chapters("21")
+    path, other = chapters.chapters("21,01")[::-1]
+    at.result(other).write_text(json.dumps({"score": 1}))
     row = {"item": "Figure 1", "shows": "F1", "verdict": "fails", "why": ".1, not .9"}
     at.result(path).write_text(json.dumps({"verdicts": [{**row, "section": "21-figure-1"}]}))
-    text = pages.with_verdicts(f"before {pages.VERDICTS}", at, [path])
+    text = pages.with_verdicts(f"before {pages.VERDICTS}", at, [other, path])
     assert text.startswith("before 1 entries: 1 **fails**.")
     assert "| [Figure 1](#21-figure-1) | F1 | **fails** | .1, not .9 |" in text

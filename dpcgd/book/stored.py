@@ -192,7 +192,6 @@ def _plain(case):
 
 
 def _key(values):
-    values = values if isinstance(values, (tuple, list, type({}.values()))) else [*values]
     return tuple(v if isinstance(v, str) else f"{float(v):.6g}" for v in values)
 
 

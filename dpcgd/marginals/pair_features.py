@@ -96,13 +96,17 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(marginals: Marginals) -> Blocks:
-    """The released moments as correlations.
+    """The released moments as correlations, worked out once.
 
     Raises
     ------
     KeyError
         If a pair has not been released.
     """
+    return marginals.worked_out(("blocks",), lambda: _blocks(marginals))
+
+
+def _blocks(marginals) -> Blocks:
     # a variable of one level has no contrasts; a constant stands in for it
     d, widths = len(marginals.levels), [max(1, of - 1) for of in marginals.levels]
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(int)

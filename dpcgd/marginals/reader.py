@@ -11,7 +11,7 @@ from dpcgd.datasets.data_files import data_folder
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import FEATURES, pair_features
 
-__all__ = ["Reader", "edge_probabilities", "most_likely_edges", "trained_reader"]
+__all__ = ["Reader", "best_count", "edge_probabilities", "most_likely_edges", "trained_reader"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,18 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
     return found + found.T
 
 
+def best_count(falling: np.ndarray) -> int:
+    """How many of these pairs, the most probable ones first, have the largest expected F1.
+
+    Examples
+    --------
+    >>> best_count(np.array([0.9, 0.5, 0.1]))
+    2
+    """
+    right, taken = np.cumsum(falling), np.arange(1, len(falling) + 1)
+    return int(np.argmax(2 * right / (taken + right[-1]))) + 1
+
+
 def most_likely_edges(probabilities: np.ndarray, precision: float | None = None) -> np.ndarray:
     """The edge set of largest expected F1, or the largest one that is expected to be so precise.
 
@@ -127,10 +139,10 @@ def most_likely_edges(probabilities: np.ndarray, precision: float | None = None)
     falling = np.sort(upper[upper > 0])[::-1]
     if not len(falling):
         return np.zeros(probabilities.shape, bool)
-    right, taken = np.cumsum(falling), np.arange(1, len(falling) + 1)
     if precision is None:
-        count = int(np.argmax(2 * right / (taken + right[-1]))) + 1
+        count = best_count(falling)
     else:
-        count = int(np.sum(right / taken >= precision))
+        expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
+        count = int(np.sum(expected >= precision))
     least = falling[count - 1] if count else np.inf
     return (probabilities >= least) & (probabilities > 0)
