@@ -8,9 +8,15 @@ from .datasets.bayesian_networks import Network as Network
 from .datasets.bif import from_bif as from_bif
 from .datasets.csv_files import read_csv as read_csv
 from .datasets.dataset import Dataset as Dataset
+from .datasets.draft_schema import draft_schema as draft_schema
+from .datasets.draft_schema import (
+    draft_schema_from_data_not_private as draft_schema_from_data_not_private,
+)
 from .datasets.measurements import Measurements as Measurements
+from .datasets.parquet_files import read_parquet as read_parquet
 from .datasets.published_networks import NETWORKS as NETWORKS
 from .datasets.published_networks import load as load
+from .datasets.schema import Schema as Schema
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
