@@ -21,9 +21,12 @@ from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
 from .marginals.edge_confidence import edge_confidence as edge_confidence
+from .marginals.epsilon_for import epsilon_for as epsilon_for
 from .marginals.fit_network import fit_network as fit_network
 from .marginals.hill_climbing import climb as climb
 from .marginals.learned_pc import learned_pc as learned_pc
+from .marginals.plan import plan as plan
+from .marginals.rehearsal import rehearse as rehearse
 from .marginals.table_pc import table_pc as table_pc
 from .pairwise.anm import anm as anm
 from .pairwise.anm import histogram_anm as histogram_anm
