@@ -21,6 +21,8 @@ KEYS = ("levels", "edges", "outside", "missing", "ordered")
 """What a schema may say about a variable."""
 
 REFUSE = "refuse"
+"""What a schema says where such a value refuses the table."""
+
 OUTSIDE = ("clip", REFUSE)
 """A number outside the edges goes to the nearer end, or the table is refused."""
 

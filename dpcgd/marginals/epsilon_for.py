@@ -124,7 +124,9 @@ def _asked(planned: Plan, between) -> list[tuple[str, str]]:
         if not pairs:
             raise ValueError("no two variables have two levels or more; nothing can be found")
         return pairs
-    for pair in (tuple(between), tuple(between)[::-1]):
-        if pair in planned.pairs:
-            return [pair]
-    raise ValueError(f"between must name two variables of the table, not {between!r}")
+    asked = [pair for pair in planned.pairs if between in (pair, pair[::-1])]
+    if not asked:
+        raise ValueError(
+            f"between must name two variables of the table, as in ('a', 'b'), not {between!r}"
+        )
+    return asked

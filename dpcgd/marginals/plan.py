@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement, product
@@ -455,7 +455,9 @@ def _all_shares(schema: Schema, known) -> Iterator[tuple[str, Shares]]:
         if name not in schema.variables:
             raise ValueError(f"shares names {name!r}, which is no variable; correct the name")
     for name, of in schema.levels.items():
-        shares = list(known.get(name, [1] * len(of)))
+        shares = known.get(name, (1,) * len(of))
+        if not isinstance(shares, Collection) or isinstance(shares, (str, Mapping, Set)):
+            raise ValueError(f"variable {name!r}: give its shares as a list, not {shares!r}")
         if len(shares) != len(of):
             raise ValueError(
                 f"variable {name!r} has {len(of)} levels and {len(shares)} shares; give each level "

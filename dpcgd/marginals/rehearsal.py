@@ -73,7 +73,8 @@ class Rehearsal:
     def __repr__(self):
         frame = self.to_frame()
         mean = ", ".join(f"{name} {frame[name].mean():.2f}" for name in SCORES)
-        table = frame.to_string(float_format="{:.2f}".format)
+        told = frame.rename_axis(index=None, columns="run")
+        table = told.to_string(float_format="{:.2f}".format)
         return f"Rehearsal of {self.title}\n{table}\nmean: {mean}"
 
 

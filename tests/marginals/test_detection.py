@@ -47,9 +47,7 @@ def test_with_even_shares_the_power_has_a_closed_form(levels, n, deviation, r):
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
-@given(
-    st.lists(some_shares, min_size=2, max_size=3), st.floats(0.05, 0.95), st.floats(1e-6, 0.002)
-)
+@given(st.lists(some_shares, min_size=2, max_size=3), st.floats(0.05, 0.95), st.floats(1e-6, 0.002))
 def test_the_smallest_correlation_is_found_with_the_power_asked_for(shares, power, deviation):
     test = Detection(10_000, tuple(shares), deviation, 0.01, 0.3)
     r = test.smallest(power)
