@@ -45,7 +45,7 @@ def read_csv(
     name : str, optional
         What to call the data set; the file's name unless given.
     separator : str, optional
-        The one character between two columns: ``";"``, ``"\\t"`` for tabs.
+        The one character between two columns: ``";"``, ``"\t"`` for tabs.
     encoding : str, optional
         Such as ``"latin-1"``. UTF-8, with its mark or without, unless given.
 
