@@ -60,6 +60,29 @@ def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilo
     assert release.untested == {frozenset(pair) for pair in never}
 
 
+@pytest.mark.parametrize("given_to", [None, (), ("d",), ("b", "d")])
+def test_plan_and_run_change_their_minds_at_the_same_epsilon(given_to):
+    n, x, y = 3000, "a", "c"
+    data = records(np.zeros((n, 4), int), [len(of) for of in LEVELS.values()])
+    names = dict(zip(LEVELS, data.variables, strict=True))
+
+    def planned(epsilon):
+        it, _ = run_or_refusal(plan, LEVELS, n, epsilon=epsilon)
+        return it is not None and (given_to is None or it.testable(x, y, given_to))
+
+    def run(epsilon):
+        it, _ = run_or_refusal(table_pc, data, epsilon=epsilon, rng=default_rng(0))
+        at = [data.variables.index(names[v]) for v in (x, y, *(given_to or ()))]
+        asked = it and TableOracle(it.marginals).separates(at[0], at[1], tuple(at[2:]))
+        return it is not None and (given_to is None or asked is not None)
+
+    low, high = 0.01, 100.0
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if planned(middle) else (middle, high)
+    assert (planned(low), planned(high)) == (run(low), run(high)) == (False, True)
+
+
 def test_questions_beyond_the_order_of_the_run_are_not_asked():
     low = plan(LEVELS, 10_000, epsilon=1.0, max_order=0)
     assert low.testable("a", "b")
@@ -88,6 +111,15 @@ def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
             most = noise[" x ".join(map(str, levels))] / data.n
             assert moment.deviation <= most * (1 + 1e-12)
             assert len(subset) > 1 or moment.deviation == most
+
+
+def test_a_triple_has_the_noise_that_is_planned():
+    data = load("asia", n=50_000, rng=default_rng(0))
+    planned = plan(data.levels, data.n, epsilon=1.0)
+    told = table_pc(data, epsilon=1.0, rng=default_rng(1)).marginals.released
+    triples = [moment.deviation for subset, moment in told.items() if len(subset) == 3]
+    most = planned.noise().set_index("levels")["number"]["2 x 2 x 2"] / data.n
+    assert max(triples) == pytest.approx(most, rel=1e-12)
 
 
 def test_the_noise_of_a_cell_is_that_of_the_sum_over_interactions():

@@ -1,5 +1,6 @@
 """Rehearsals: a system on synthetic tables with the levels of the one to come."""
 
+import itertools
 import math
 
 import networkx as nx
@@ -62,6 +63,10 @@ def test_scores_are_of_edges_without_direction():
     assert (run.precision, run.recall, run.f1) == (2 / 3, 1 / 2, 4 / 7)
     nothing = RehearsedRun(0, 0, 0, 0)
     assert (nothing.precision, nothing.recall, nothing.f1) == (1, 1, 1)
+    _, everything = seen_by(lambda data: itertools.combinations(data.variables, 2))
+    back = rehearse(SCHEMA, 50, epsilon=1.0, rng=default_rng(0), system=everything, runs=4)
+    assert all(run.found == 6 and run.right == run.edges for run in back.runs)
+    assert any(run.edges < 6 for run in back.runs)
     _, system = seen_by(lambda data: [(y, x) for x, y in data.truth.edges])
     back = rehearse(
         SCHEMA, 50, epsilon=1.0, rng=default_rng(0), system=system, runs=2, shape="chain"
