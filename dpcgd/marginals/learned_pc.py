@@ -13,8 +13,9 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
+from dpcgd.marginals.blocks import blocks_of
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Subset, paid
-from dpcgd.marginals.pair_features import LocalEvidence, blocks_of
+from dpcgd.marginals.pair_features import LocalEvidence
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
