@@ -235,7 +235,7 @@ class CPDAG:
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """Each edge once, by column numbers: as it points, or in column order."""
+        """Each edge once, by column numbers, as it points or in column order."""
         pairs = np.argwhere(self.arcs).tolist()
         return [(a, b) for a, b in pairs if a < b or not self.arcs[b, a]]
 

@@ -51,7 +51,7 @@ def in_words(guarantee: str, budget: Budget | None, terms: Terms) -> list[str]:
         f"The run is ({epsilon:.6g}, {delta:.6g})-differentially private for {unit_of(terms)}: two "
         f"tables are neighbours if you get from one to the other when you {changed}.",
         f"Whatever one person's {whose} had been instead, no set of results would have been more "
-        f"than {_factor(epsilon)} times as probable, and {delta:.6g} more.",
+        f"than {_factor(epsilon)} times as probable, plus {delta:.6g}.",
         "An attacker who knows all other records, and has to tell two equally likely possibilities "
         f"for one person's {whose} apart, guesses right at most {right:.4g}% of the time; without "
         "the release, 50%.",
@@ -72,8 +72,8 @@ def not_protected(terms: Terms) -> list[str]:
     found = [
         f"That the run took place, on {terms.n:,} records; the names of the variables, and their "
         "levels or ranges. They are public.",
-        "Neighbours replace records, so how many there are is not protected. Nor is it what "
-        f"somebody with more than {rows} record{'s' if rows > 1 else ''} in the table adds.",
+        "Neighbours replace records: how many there are is not protected. People with more than "
+        f"{rows} record{'s' if rows > 1 else ''} in the table are promised less.",
         "How long the run took, and messages about input that was refused. They are for the data "
         "holder only.",
         "What is true of the population: it can be learned, and says something about everybody, in "

@@ -400,7 +400,6 @@ def test_bad_pairs_are_refused_before_a_look(run):
     [
         ({"epsilon": 0.0}, "epsilon"),
         ({"delta": 0.0}, "delta"),
-        ({"rng": None}, "where the noise comes from"),
         ({"rng": 3}, "where the noise comes from"),
         ({"secure": True}, "no seed"),
         ({"protects": "nobody"}, "protects must be one of"),
