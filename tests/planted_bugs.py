@@ -612,7 +612,7 @@ BUGS = (
         "privacy/test_rows_per_person.py",
     ),
     Bug(
-        "an account that is written after the run has its budget",
+        "an account on disk that forgets earlier runs",
         "privacy/account_file.py",
         "before = self._read()",
         "before = ()",

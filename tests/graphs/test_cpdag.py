@@ -266,7 +266,7 @@ def test_what_is_no_graph_is_refused():
 @pytest.mark.parametrize("name", ["cancer", "asia", "survey"])
 def test_other_packages_read_what_is_written_for_them(name):
     known = CPDAG.from_dag(load(name, n=2, rng=np.random.default_rng(0)).truth)
-    assert CPDAG.from_networkx(nx.parse_gml(known.to_gml())) == graph
+    assert CPDAG.from_networkx(nx.parse_gml(known.to_gml())) == known
     directed, undirected = known.to_edge_lists()
     assert set(directed) == known.arrows
     assert {frozenset(arc) for arc in (*directed, *undirected)} == known.skeleton
@@ -281,7 +281,7 @@ def test_causal_learn_reads_the_graph_that_is_made_for_it():
     assert theirs.is_directed_from_to(nodes["a"], nodes["c"])
     assert theirs.is_undirected_from_to(nodes["e"], nodes["f"])
     assert theirs.is_ancestor_of(nodes["a"], nodes["d"])
-    assert CPDAG.from_amat(theirs.graph, known.variables, "causal-learn") == graph
+    assert CPDAG.from_amat(theirs.graph, known.variables, "causal-learn") == known
 
 
 def test_without_causal_learn_the_cure_is_named(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
-from dpcgd import BudgetSpent, check_rows_per_person, load, priv_pc, table_pc
+from dpcgd import BudgetSpent, Dataset, check_rows_per_person, load, priv_pc, table_pc
 from dpcgd.marginals.interactions import pairs_sensitivity
 from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.budget import Budget, Spent
@@ -25,7 +25,7 @@ from dpcgd.privacy.conversions import (
 )
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
-from dpcgd.privacy.replay import replay
+from dpcgd.privacy.replay import replay, worst
 from dpcgd.privacy.run import open_run
 
 seeded = settings(derandomize=True, deadline=None)
@@ -166,6 +166,38 @@ def test_the_losses_of_all_rows_of_a_person_are_within_the_budget(k):
     allowed = 0.5 / gaussian_multiplier(Budget(1.0, 1e-6)) ** 2
     assert cost_of(replay(run(k), one, other)) <= allowed
     assert cost_of(replay(run(1), one, other)) > (k**2 - 1) * allowed  # the sensitivity of one row
+
+
+def of_two_rows(data, *neighbours):
+    """Neighbours of a data set in two records, from neighbours in one."""
+    for one, other in zip(neighbours[::2], neighbours[1::2], strict=False):
+        if isinstance(data, Dataset):
+            codes = np.where(one.codes == data.codes, other.codes, one.codes)
+            yield replays.data_set(codes.astype(int), data.cardinalities)
+        else:
+            yield replays.measurements(
+                np.where(one.values == data.values, other.values, one.values)
+            )
+
+
+@pytest.mark.parametrize("name", replays.SYSTEMS)
+def test_two_rows_move_every_answer_by_at_most_two_prices(name):
+    """And in no way that only some of several rows could: same questions, same release."""
+    case, rng = replays.SYSTEMS[name], default_rng(11)
+    settings = replays.FAST.get(name, {}) | {"epsilon": 5.0, "delta": 1e-3, "seed": 0}
+    compared = 0
+    for _ in range(6):
+        data, *others = case.data(rng, settings)
+        run = replays.started(case.system, settings | {"rows_per_person": 2})
+        if data.n < 40:
+            continue
+        try:
+            draws = replay(run, data, *of_two_rows(data, *others))
+        except ValueError:  # refused by public facts
+            continue
+        compared += len(draws)
+        assert worst(replays.covered(draws)) <= 2
+    assert compared
 
 
 AUDITED = Budget(1.0, 0.2)
