@@ -125,6 +125,11 @@ def open_run(
     budget = Budget(epsilon, delta, rows_per_person)
     noise = noise_source(rng, secure)
     pays = account(replace(budget, epsilon=epsilon * (1 - kept_for_rounding(data.n))))
+    if rows_per_person > 1 and pays.guarantee != "proved":
+        raise ValueError(
+            f"{type(pays).__name__} enforces no budget, and rows_per_person needs that; "
+            "take a Filter as the account"
+        )
     budget.warn_if_weak(data.n)
     guarantee = pays.guarantee if proved else "claimed, not proved"
     system, *theorems = by

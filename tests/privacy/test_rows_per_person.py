@@ -25,6 +25,7 @@ from dpcgd.privacy.conversions import (
 )
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
+from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.replay import replay, worst
 from dpcgd.privacy.run import open_run
 
@@ -263,7 +264,15 @@ def test_a_bound_beyond_doubles_is_refused():
         Filter(Budget(1e-95, 1e-95, 10**9))
 
 
-def test_none_leaves_the_bound_of_one_row():
+def test_an_account_that_enforces_nothing_promises_nothing_to_persons():
+    data = load("cancer", n=2000, rng=default_rng(0))
+    how = {"epsilon": 1.0, "delta": 1e-6, "rng": default_rng(0), "account": Odometer.for_budget}
+    assert open_run(data, **how).guarantee == "claimed, not proved"
+    with pytest.raises(ValueError, match="^Odometer enforces no budget"):
+        open_run(data, rows_per_person=2, **how)
+
+
+def test_none_is_no_bound():
     data = load("cancer", n=2000, rng=default_rng(0))
     with pytest.raises(ValueError, match="rows_per_person must be a whole number"):
         open_run(data, epsilon=1.0, delta=1e-6, rng=default_rng(0), rows_per_person=None)
