@@ -11,6 +11,8 @@ from .datasets.dataset import Dataset as Dataset
 from .datasets.measurements import Measurements as Measurements
 from .datasets.published_networks import NETWORKS as NETWORKS
 from .datasets.published_networks import load as load
+from .datasets.rows_per_person import check_rows_per_person as check_rows_per_person
+from .graphs.check_receipt import check_receipt as check_receipt
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
@@ -18,10 +20,12 @@ from .marginals.edge_confidence import edge_confidence as edge_confidence
 from .marginals.fit_network import fit_network as fit_network
 from .marginals.hill_climbing import climb as climb
 from .marginals.learned_pc import learned_pc as learned_pc
+from .marginals.read_release import read_release as read_release
 from .marginals.table_pc import table_pc as table_pc
 from .pairwise.anm import anm as anm
 from .pairwise.anm import histogram_anm as histogram_anm
 from .pairwise.anm import private_anm as private_anm
+from .privacy.account_file import open_account as open_account
 from .privacy.budget import Budget as Budget
 from .privacy.budget import BudgetSpent as BudgetSpent
 from .score.noleaks import noleaks as noleaks

@@ -59,12 +59,13 @@ def learned_pc(
     secure: bool = False,
     precision: float | None = None,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> LearnedRelease:
     """One joint release of all pairs, read by a model that was trained on simulated networks.
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, knowledge
+    data, epsilon, delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -102,6 +103,7 @@ def learned_pc(
     if precision is not None and not 0 < precision <= 1:
         raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
+    how |= {"rows_per_person": rows_per_person, "by": ("learned_pc", "thm-pairs", "thm-learned-pc")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     if strange := _outside(data):

@@ -271,6 +271,7 @@ def table_pc(
     alpha: float = ALPHA,
     max_order: int = 2,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> TableRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
 
@@ -278,7 +279,7 @@ def table_pc(
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, knowledge
+    data, epsilon, delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     alpha : float
         Level of each test.
@@ -317,6 +318,7 @@ def table_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"account": GaussianFilter, "alpha": alpha, **settings}
+    ours |= {"rows_per_person": rows_per_person, "by": ("table_pc", "thm-table-pc")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     for_pairs, for_triple = (share * run.account.rho for share in shares(data.d))
     _check(data, max_order, for_pairs)
