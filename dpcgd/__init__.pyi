@@ -16,7 +16,9 @@ from .datasets.measurements import Measurements as Measurements
 from .datasets.parquet_files import read_parquet as read_parquet
 from .datasets.published_networks import NETWORKS as NETWORKS
 from .datasets.published_networks import load as load
+from .datasets.rows_per_person import check_rows_per_person as check_rows_per_person
 from .datasets.schema import Schema as Schema
+from .graphs.check_receipt import check_receipt as check_receipt
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
@@ -26,11 +28,13 @@ from .marginals.fit_network import fit_network as fit_network
 from .marginals.hill_climbing import climb as climb
 from .marginals.learned_pc import learned_pc as learned_pc
 from .marginals.plan import plan as plan
+from .marginals.read_release import read_release as read_release
 from .marginals.rehearsal import rehearse as rehearse
 from .marginals.table_pc import table_pc as table_pc
 from .pairwise.anm import anm as anm
 from .pairwise.anm import histogram_anm as histogram_anm
 from .pairwise.anm import private_anm as private_anm
+from .privacy.account_file import open_account as open_account
 from .privacy.budget import Budget as Budget
 from .privacy.budget import BudgetSpent as BudgetSpent
 from .score.noleaks import noleaks as noleaks

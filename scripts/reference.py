@@ -32,6 +32,9 @@ FOLLOW_UPS = [
 ]
 """Systems that return something else than a release."""
 
+READ_BACK = "dpcgd.marginals.read_release.read_release"
+"""It returns a release that some system made."""
+
 
 WITHOUT_CODE = {
     "cor-advantage": "it says what a guarantee is worth",
@@ -180,8 +183,9 @@ def nameless() -> list[str]:
 
 
 def systems() -> list[str]:
-    """Public functions that return a release, and a few that do not or go on from one."""
-    return [*(name for name, it in public() if _releases(it)), *FOLLOW_UPS]
+    """Public functions that make a release, and a few that do not or go on from one."""
+    made = (name for name, it in public() if _releases(it) and name != READ_BACK)
+    return [*made, *FOLLOW_UPS]
 
 
 def _releases(it: object) -> bool:

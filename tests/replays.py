@@ -206,6 +206,8 @@ def with_what_follows(data, *, rng, **settings):
     rng = rng or default_rng(0)
     return SimpleNamespace(
         **vars(release),
+        status=release.pair_status(),
+        page=release.report(),
         confidence=dpcgd.edge_confidence(release, runs=2, rng=rng),
         network=vars(dpcgd.fit_network(release, rng=rng, redraws=2)),
         climbed=dpcgd.climb(release),

@@ -5,14 +5,23 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import networkx as nx
-import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from dpcgd.book.style import BLACK, BLUE, GREY, VERMILLION, styled
 from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.layout import (
+    HEIGHT,
+    as_digraph,
+    in_inches,
+    is_inside,
+    layered_positions,
+    least_bend,
+    way_between,
+    width_of,
+)
 
-__all__ = ["draw_graph", "layered_positions"]
+__all__ = ["draw_graph"]
 
 EDGES: dict[str, dict[str, Any]] = {
     "same": dict(color=BLACK, linewidth=1.3, linestyle="-"),
@@ -21,9 +30,6 @@ EDGES: dict[str, dict[str, Any]] = {
     "missing": dict(color=GREY, linewidth=1.3, linestyle=(0, (3, 3))),
 }
 
-
-ROW, HEIGHT = 0.82, 0.32
-"""Inches between two layers of a drawn graph, and the height of a node."""
 
 PAGE = 6.9
 """Inches that graphs side by side may take."""
@@ -50,8 +56,8 @@ def draw_graph(
         vermillion, those that point otherwise dash-dotted and blue. A DAG stands for its completed
         form, as in the scores of `CPDAG`.
     positions : mapping of str to (column, layer), optional
-        Where each variable stands; :func:`layered_positions` of the reference, or of the first
-        graph, unless given.
+        Where each variable stands; :func:`~dpcgd.graphs.layout.layered_positions` of the reference,
+        or of the first graph, unless given.
     confidence : mapping of frozenset to float, optional
         From a joined pair to a number up to 1, shown as the width of its line.
 
@@ -70,10 +76,7 @@ def draw_graph(
     places = positions or layered_positions(
         next(iter(graphs.values())) if reference is None else reference
     )
-    spacing = max(0.72, max(map(_width, places)) + 0.16)
-    places = {name: (x * spacing, -y * ROW) for name, (x, y) in places.items()}
-    margin = np.array([spacing / 2, 0.26])
-    low, high = np.min(list(places.values()), 0) - margin, np.max(list(places.values()), 0) + margin
+    places, low, high = in_inches(places)
     wide, tall = high - low
     foot, title_height = (0.0 if reference is None else 0.34), 0.28
     across = min(len(graphs), max(1, int(PAGE / wide)))
@@ -93,72 +96,9 @@ def draw_graph(
     return figure
 
 
-def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, float]]:
-    """Give each variable a column and a layer, so that arrows point down and seldom cross.
-
-    Parameters
-    ----------
-    graph : networkx.DiGraph or CPDAG
-
-    Returns
-    -------
-    dict
-        (column, layer) of each variable; layer 0 is on top.
-
-    Notes
-    -----
-    A layer is the longest way from a variable without causes; the order inside a layer comes from
-    repeatedly sorting by the mean column of the neighbours (Sugiyama's heuristic).
-
-    Examples
-    --------
-    >>> layered_positions(nx.DiGraph([("smoke", "lung"), ("smoke", "bronc")]))["smoke"]
-    (0.0, 0)
-    """
-    dag = _any_dag(graph)
-    layers = [list(layer) for layer in nx.topological_generations(dag)]
-    place: dict[str, tuple[float, float]] = {}
-    for layer in layers:
-        _centre(layer, place)
-    for _ in range(8):
-        for layer in (*layers, *reversed(layers)):
-            mean = {v: np.mean([place[u][0] for u in nx.all_neighbors(dag, v)] or 0) for v in layer}
-            layer.sort(key=mean.get)
-            _centre(layer, place)
-    return {v: (place[v][0], i) for i, layer in enumerate(layers) for v in layer}
-
-
-def _centre(layer, place):
-    for i, v in enumerate(layer):
-        place[v] = (i - (len(layer) - 1) / 2, 0)
-
-
-def _any_dag(graph) -> nx.DiGraph:
-    """The directed edges, and every other one in column order unless that closes a cycle."""
-    both = _as_digraph(graph)
-    order = {v: i for i, v in enumerate(both)}
-    dag = nx.DiGraph()
-    dag.add_nodes_from(order)
-    loose = [(a, b) for a, b in both.edges if both.has_edge(b, a)]
-    fixed = [arc for arc in both.edges if arc not in set(loose)]
-    for a, b in (*fixed, *sorted(loose, key=lambda arc: (order[arc[0]], order[arc[1]]))):
-        if not nx.has_path(dag, b, a):
-            dag.add_edge(a, b)
-    return dag
-
-
-def _as_digraph(graph) -> nx.DiGraph:
-    return graph.to_networkx() if isinstance(graph, CPDAG) else graph
-
-
-def _width(name) -> float:
-    """Inches that a node needs for its name."""
-    return 0.15 + 0.083 * len(name)
-
-
 def _draw_nodes(axes, places):
     for name, (x, y) in places.items():
-        wide = _width(name)
+        wide = width_of(name)
         box = FancyBboxPatch(
             (x - wide / 2, y - HEIGHT / 2),
             wide,
@@ -174,12 +114,12 @@ def _draw_nodes(axes, places):
 
 
 def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
-    arcs = set(_as_digraph(graph).edges)
+    arcs = set(as_digraph(graph).edges)
     if reference is None:
         compared = arcs
     else:
         whole = reference if isinstance(reference, CPDAG) else CPDAG.from_dag(reference)
-        compared = set(_as_digraph(whole).edges)
+        compared = set(as_digraph(whole).edges)
     kinds = set()
     for pair in {frozenset(arc) for arc in arcs | compared}:
         a, b = sorted(pair, key=list(places).index)
@@ -202,9 +142,9 @@ def _kind(here, there) -> str:
 
 
 def _draw_edge(axes, places, start, end, *, arrow, **line):
-    bend = _least_bend(places, start, end)
-    way = _way(places[start], places[end], bend)
-    free = way[~_inside(way, places, (start, end)).any(axis=0)]
+    bend = least_bend(places, start, end)
+    way = way_between(places[start], places[end], bend)
+    free = way[~is_inside(way, places, (start, end)).any(axis=0)]
     axes.add_patch(
         FancyArrowPatch(
             free[0],
@@ -218,35 +158,6 @@ def _draw_edge(axes, places, start, end, *, arrow, **line):
             **line,
         )
     )
-
-
-def _way(start, end, bend, points=200) -> np.ndarray:
-    """Points along matplotlib's arc3 curve between two places."""
-    (x, y), (u, v) = start, end
-    middle = ((x + u) / 2 + bend * (v - y), (y + v) / 2 - bend * (u - x))
-    t = np.linspace(0, 1, points)[:, None]
-    return (
-        (1 - t) ** 2 * np.array(start) + 2 * t * (1 - t) * np.array(middle) + t**2 * np.array(end)
-    )
-
-
-def _inside(way, places, names, margin=0.0) -> np.ndarray:
-    """Which points of a way lie in the boxes of these variables, a row for each."""
-    half = np.array([(_width(name) / 2 + margin, HEIGHT / 2 + margin) for name in names])
-    centre = np.array([places[name] for name in names])
-    return (np.abs(way - centre[:, None]) < half[:, None]).all(axis=2)
-
-
-def _least_bend(places, start, end) -> float:
-    """The straightest of a few ways that crosses no other variable's box."""
-    others = [name for name in places if name not in (start, end)]
-    if not others:
-        return 0.0
-
-    def crossed(bend):
-        return _inside(_way(places[start], places[end], bend), places, others, 0.03).any(1).sum()
-
-    return min((0.0, 0.2, -0.2, 0.35, -0.35, 0.5, -0.5), key=crossed)
 
 
 def _explain_edges(figure, kinds):

@@ -166,12 +166,13 @@ def curate_pc(
     margin: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> Release:
     """CURATE: the PC algorithm with Laplace noise on every test, planned order by order.
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, max_order, knowledge
+    data, epsilon, delta, rng, secure, statistic, max_order, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     margin : float
         Noise scales between the statistic's critical value and the threshold at order 0; at higher
@@ -207,6 +208,7 @@ def curate_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, **settings}
+    ours |= {"rows_per_person": rows_per_person, "by": ("curate_pc", "thm-curate-filter")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     statistic, last = statistic or KendallZ(), min(max_order, data.d - 2)
     plan = proved_plan(run.account, statistic, data.n, last=last)

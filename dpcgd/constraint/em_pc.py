@@ -231,12 +231,13 @@ def em_pc(
     margin: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> Release:
     """EM-PC: the PC algorithm whose edges are deleted by the exponential mechanism.
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, margin, max_order, knowledge
+    data, epsilon, delta, rng, secure, statistic, margin, max_order, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     choose : callable
         The mechanism of each choice: :func:`~dpcgd.privacy.mechanisms.exponential` or
@@ -273,6 +274,7 @@ def em_pc(
     _check_choice(choose)
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, **settings}
+    ours |= {"rows_per_person": rows_per_person, "by": ("em_pc", "thm-em-pc")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_choices(run.account, choose, data.d, max_order)
     oracle = ExponentialOracle(

@@ -142,6 +142,7 @@ def laplace_pc(
     planned_tests: int | None = None,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> Release:
     """The PC algorithm with Laplace noise on every test.
 
@@ -150,10 +151,11 @@ def laplace_pc(
     data : Dataset
     epsilon, delta : float
         The guarantee.
-    rng : numpy.random.Generator
-        Seeded noise, for experiments.
+    rng : numpy.random.Generator, optional
+        Seeded noise, for experiments. Unless given, noise is safe in floating point and has no
+        seed, as a real release needs it.
     secure : bool
-        Floating-point-safe noise without a seed, for real releases.
+        Refuse a seed.
     statistic : Statistic, optional
         ``KendallZ()`` unless given.
     margin : float
@@ -162,6 +164,10 @@ def laplace_pc(
         The budget is split evenly over this many tests; twice the number of pairs unless given.
     max_order, knowledge
         See :func:`pc`.
+    rows_per_person : int
+        Rows that one person may have: a public bound, such as
+        :func:`~dpcgd.datasets.rows_per_person.check_rows_per_person` checks. The guarantee is for
+        all of them together.
 
     Returns
     -------
@@ -188,6 +194,8 @@ def laplace_pc(
         statistic=statistic,
         margin=margin,
         planned_tests=planned_tests,
+        rows_per_person=rows_per_person,
+        by=("laplace_pc", "thm-laplace", "thm-filter"),
         **settings,
     )
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests

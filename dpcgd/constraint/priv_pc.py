@@ -232,12 +232,15 @@ def svt_pc(
     rate: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> Release:
     """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, margin, rate, max_order, knowledge
+    data, epsilon, delta, rng, secure, statistic, margin, rate
+        As for :func:`priv_pc`.
+    max_order, knowledge, rows_per_person
         As for :func:`priv_pc`.
 
     Returns
@@ -268,6 +271,10 @@ def svt_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
+    ours |= {
+        "rows_per_person": rows_per_person,
+        "by": ("svt_pc", "thm-above-threshold", "thm-filter"),
+    }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = ThresholdOracle(
@@ -288,6 +295,7 @@ def priv_pc(
     rate: float = 1.0,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> Release:
     """Priv-PC: the PC algorithm over sieve-and-examine.
 
@@ -296,10 +304,11 @@ def priv_pc(
     data : Dataset
     epsilon, delta : float
         The guarantee of the whole run.
-    rng : numpy.random.Generator
-        Seeded noise, for experiments.
+    rng : numpy.random.Generator, optional
+        Seeded noise, for experiments. Unless given, noise is safe in floating point and has no
+        seed, as a real release needs it.
     secure : bool
-        Floating-point-safe noise without a seed, for real releases.
+        Refuse a seed.
     statistic : Statistic, optional
         ``KendallZ()`` unless given.
     margin : float
@@ -308,6 +317,10 @@ def priv_pc(
         Fraction of the records that a sieve looks at.
     max_order, knowledge
         See :func:`~dpcgd.constraint.laplace_pc.pc`.
+    rows_per_person : int
+        Rows that one person may have: a public bound, such as
+        :func:`~dpcgd.datasets.rows_per_person.check_rows_per_person` checks. The guarantee is for
+        all of them together.
 
     Returns
     -------
@@ -344,6 +357,7 @@ def priv_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
+    ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = SieveOracle(

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 
-__all__ = ["CPDAG", "meek"]
+__all__ = ["CPDAG", "EdgeLists", "meek"]
 
 
 def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
@@ -69,6 +70,13 @@ def _is_forced(a, b, directed, undirected, adjacent, shielded) -> bool:
         for c in np.flatnonzero(undirected[a])
         if c != b
     )
+
+
+class EdgeLists(NamedTuple):
+    """The edges of a graph by name: as (from, to), and without direction."""
+
+    directed: list[tuple[str, str]]
+    undirected: list[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,20 +183,67 @@ class CPDAG:
         escaped = [name.replace("\\", "\\\\").replace('"', '\\"') for name in self.variables]
         quoted = [f'"{name}"' for name in escaped]
         lines = [f"  {name};" for name in quoted]
-        for a, b in self._edges():
+        for a, b in self.edges:
             tail = " [dir=none];" if self.arcs[b, a] else ";"
             lines.append(f"  {quoted[a]} -> {quoted[b]}{tail}")
         return "\n".join(["digraph {", *lines, "}"])
 
-    def _edges(self):
-        """Each edge once: as it points, or in column order."""
-        return [(a, b) for a, b in np.argwhere(self.arcs) if a < b or not self.arcs[b, a]]
+    def to_gml(self) -> str:
+        """GML, with ``directed`` 1 or 0 of each arc; an undirected edge is both arcs.
+
+        Read it with ``CPDAG.from_networkx(networkx.parse_gml(text))``.
+        """
+        graph = self.to_networkx()
+        for _, _, of in graph.edges(data=True):
+            of["directed"] = int(of["directed"])
+        return "\n".join(nx.generate_gml(graph))
+
+    def to_edge_lists(self) -> EdgeLists:
+        """Names of the ends of the directed edges and of the undirected ones.
+
+        As pgmpy takes them: ``PDAG(directed_ebunch=directed, undirected_ebunch=undirected)``.
+
+        Examples
+        --------
+        >>> CPDAG.from_dag(nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])).to_edge_lists()
+        EdgeLists(directed=[('a', 'c'), ('c', 'd'), ('b', 'c')], undirected=[])
+        """
+        named = {(a, b): (self.variables[a], self.variables[b]) for a, b in self.edges}
+        directed = [names for (a, b), names in named.items() if not self.arcs[b, a]]
+        return EdgeLists(directed, [names for names in named.values() if names not in directed])
+
+    def to_causal_learn(self) -> Any:
+        """A ``GeneralGraph`` of causal-learn.
+
+        Raises
+        ------
+        ImportError
+            If causal-learn is not installed.
+        """
+        try:
+            from causallearn.graph.GeneralGraph import GeneralGraph
+            from causallearn.graph.GraphNode import GraphNode
+        except ImportError:
+            raise ImportError(
+                "this needs causal-learn; install it with: pip install causal-learn; the matrix "
+                "to_amat('causal-learn') needs nothing"
+            ) from None
+        graph = GeneralGraph([GraphNode(name) for name in self.variables])
+        graph.graph = self.to_amat("causal-learn")
+        graph.reconstitute_dpath(graph.get_graph_edges())
+        return graph
+
+    @property
+    def edges(self) -> list[tuple[int, int]]:
+        """Each edge once, by column numbers, as it points or in column order."""
+        pairs = np.argwhere(self.arcs).tolist()
+        return [(a, b) for a, b in pairs if a < b or not self.arcs[b, a]]
 
     def __str__(self):
         sign = {True: "--", False: "->"}
         edges = [
             f"{self.variables[a]} {sign[bool(self.arcs[b, a])]} {self.variables[b]}"
-            for a, b in self._edges()
+            for a, b in self.edges
         ]
         return "\n".join(edges) or "(no edge)"
 
@@ -202,9 +257,7 @@ class CPDAG:
     @property
     def skeleton(self) -> frozenset[frozenset[str]]:
         """The joined pairs, without direction."""
-        return frozenset(
-            frozenset((self.variables[a], self.variables[b])) for a, b in self._edges()
-        )
+        return frozenset(frozenset((self.variables[a], self.variables[b])) for a, b in self.edges)
 
     @property
     def arrows(self) -> frozenset[tuple[str, str]]:

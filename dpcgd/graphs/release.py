@@ -1,9 +1,17 @@
 """What a run releases."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.receipt import write_receipt
+from dpcgd.graphs.report import Page, write_report
 from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.terms import Terms
 
 __all__ = ["Release"]
 
@@ -30,6 +38,8 @@ class Release:
         True if the budget ended before the search did.
     seconds : float or None
         Wall time. It depends on the data and no mechanism covers it, so a secure run has none.
+    terms : Terms
+        What was fixed beforehand, and public; ``terms.kind`` says "release" only of a secure run.
     """
 
     graph: CPDAG
@@ -40,15 +50,114 @@ class Release:
     tests: int
     stopped_early: bool
     seconds: float | None
+    terms: Terms
+
+    def pair_status(self) -> Mapping[frozenset[str], str]:
+        """What has become of each pair of variables.
+
+        Returns
+        -------
+        mapping of frozenset to str
+            "confirmed": joined, and every test that was made found dependence. "removed": a test
+            separated it. "not testable": public facts allowed no test. "not reached": the budget
+            ended before its first test. "known": knowledge decided, nobody asked. A system without
+            tests confirms what it joins, and removes the rest.
+
+        Privacy
+        -------
+        A function of what has been released.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpcgd import load, priv_pc
+        >>> data = load("cancer", rng=np.random.default_rng(0))
+        >>> release = priv_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
+        >>> release.pair_status()[frozenset(("Smoker", "Pollution"))]
+        'removed'
+        """
+        pairs = list(map(frozenset, combinations(self.graph.variables, 2)))
+        known = self._known_pairs()
+        asked_in_turn = [pair for pair in pairs if pair not in known]
+        late = set(asked_in_turn[self.tests :] if self.stopped_early else ())
+        return {pair: self._status(pair, known, late) for pair in pairs}
+
+    def _known_pairs(self) -> set[frozenset[str]]:
+        """Those that knowledge joins, or keeps apart."""
+        knowledge = self.terms.settings.get("knowledge")
+        if knowledge is None:
+            return set()
+        names = self.graph.variables
+        forbidden, required = knowledge.arrays(names)
+        known = np.argwhere(required | (forbidden & forbidden.T)).tolist()
+        return {frozenset((names[a], names[b])) for a, b in known}
+
+    def _status(self, pair, known, late) -> str:
+        if pair in known:
+            return "known"
+        if pair in self.untested:
+            return "not reached" if pair in late else "not testable"
+        return "confirmed" if pair in self.graph.skeleton else "removed"
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a receipt: all of the release, what was promised, and how it was kept.
+
+        Read it with :func:`~dpcgd.marginals.read_release.read_release`, check it with
+        :func:`~dpcgd.graphs.check_receipt.check_receipt`.
+
+        Parameters
+        ----------
+        path : path
+            Of a JSON file.
+
+        Raises
+        ------
+        ValueError
+            If the run was not private, or the file cannot be written; there is no part of a file
+            then.
+
+        Privacy
+        -------
+        What has been released, what is public, and versions of packages; no running time.
+        """
+        write_receipt(path, self, self.pair_status())
+
+    def report(self, path: str | os.PathLike | None = None) -> Page:
+        """A page for a reviewer: the graph, what was promised and what was not, how to cite.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it: HTML, or Markdown if it ends in ``.md``.
+
+        Returns
+        -------
+        Page
+            A text that a notebook shows as a page.
+
+        Raises
+        ------
+        ValueError
+            If the file cannot be written, or its ending is another.
+
+        Privacy
+        -------
+        As :meth:`save`.
+        """
+        return write_report(path, self, self.pair_status())
 
     def __repr__(self):
         edges, arrows = len(self.graph.skeleton), len(self.graph.arrows)
         promise = self.ledger.budget or self.ledger.spent
         ended = ", stopped early" if self.stopped_early else ""
-        never = f", {len(self.untested)} of them never tested" if self.untested else ""
+        untested = len(self.untested & self.graph.skeleton)
+        never = f", {untested} of them never tested" if untested else ""
+        rows = self.terms.rows_per_person
+        unit = f" for a person of up to {rows} rows" if rows > 1 else ""
         return (
             f"{type(self).__name__}({self.guarantee}: epsilon = {promise.epsilon:.4g} at "
-            f"delta = {promise.delta:g})\n"
+            f"delta = {promise.delta:g}{unit})\n"
+            f"  {self.terms.kind}\n"
             f"  {len(self.graph.variables)} variables, {edges} edges{never}, {arrows} directed\n"
             f"  {self.tests} tests{ended}"
         )

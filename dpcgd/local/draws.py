@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from dpcgd.local.channels import LocalMechanism
-from dpcgd.privacy.noise import noise_source
+from dpcgd.privacy.noise import check_source
 
 __all__ = ["SLACK", "Draws", "SecureDraws", "SeededDraws", "as_integers", "draws_for", "pick"]
 
@@ -126,16 +126,15 @@ def pick(weights: Sequence[int]) -> int:
 
 
 def draws_for(mechanism: LocalMechanism, rng: np.random.Generator | None, secure: bool) -> Draws:
-    """Seeded draws for experiments or secure ones for real reports; the caller has to say which.
+    """Secure draws for real reports, or seeded ones for experiments if a seed is asked for.
 
     Raises
     ------
     ValueError
-        If neither or both are asked for, `rng` is not a Generator, or secure draws are asked for at
-        an epsilon above 700.
+        If both are asked for, `rng` is not a Generator, or secure draws are asked for at an epsilon
+        above 700.
     """
-    if not secure or rng is not None:
-        noise_source(rng, secure)  # refuses neither and both
+    check_source(rng, secure)
     if rng is not None:
         return SeededDraws(rng)
     if not mechanism.epsilon <= MOST_EPSILON:

@@ -25,7 +25,8 @@ def report(
     rng : numpy.random.Generator
         Seeded reports, for experiments: in use each person draws their own randomness.
     secure : bool
-        Exact draws from the operating system's randomness, without a seed, for real reports.
+        Exact draws from the operating system's randomness, without a seed, for real reports: what
+        there is unless `rng` is given.
 
     Returns
     -------

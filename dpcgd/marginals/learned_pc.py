@@ -13,8 +13,9 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
+from dpcgd.marginals.blocks import blocks_of
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Subset, paid
-from dpcgd.marginals.pair_features import LocalEvidence, blocks_of
+from dpcgd.marginals.pair_features import LocalEvidence
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
@@ -58,12 +59,13 @@ def learned_pc(
     secure: bool = False,
     precision: float | None = None,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> LearnedRelease:
     """One joint release of all pairs, read by a model that was trained on simulated networks.
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, knowledge
+    data, epsilon, delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -101,6 +103,7 @@ def learned_pc(
     if precision is not None and not 0 < precision <= 1:
         raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
+    how |= {"rows_per_person": rows_per_person, "by": ("learned_pc", "thm-pairs", "thm-learned-pc")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     if strange := _outside(data):

@@ -41,6 +41,11 @@ class PublicFacts:
     n: int
 
     @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """Of each variable."""
+        return self.schema.levels
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """Names."""
         return tuple(self.schema.variables)
@@ -242,8 +247,11 @@ class Plan:
         how
             ``runs``, ``shape`` and ``strength``.
         """
-        setting = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
-        ours: dict[str, Any] = {"alpha": self.alpha, "max_order": self.max_order, **setting}
+        ours: dict[str, Any] = {
+            "alpha": self.alpha,
+            "max_order": self.max_order,
+            **vars(self.budget),
+        }
         return rehearse(self.schema, self.n, rng=rng, **ours, **how)
 
     def __repr__(self):
@@ -253,8 +261,9 @@ class Plan:
             for k, said in enumerate(("none", "one", "two")[: self.max_order + 1])
             if frame[f"order_{k}"].notna().any()
         )
+        rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
         lines = [
-            f"Plan(table_pc: epsilon = {budget.epsilon:g} at delta = {budget.delta:g})",
+            f"Plan(table_pc: epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows})",
             f"  {self.n:,} records, {len(self.shares)} variables, {len(frame)} pairs",
             f"  tests that can be made: {tests}",
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
@@ -355,6 +364,7 @@ def plan(
     power: float = 0.8,
     shares: Mapping[str, Collection[float]] | None = None,
     related: float = RELATED,
+    rows_per_person: int = 1,
 ) -> Plan:
     """Plan a run before any data is touched: what it could test, what it would find, its noise.
 
@@ -364,7 +374,7 @@ def plan(
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
         Records.
-    epsilon, delta, alpha, max_order
+    epsilon, delta, alpha, max_order, rows_per_person
         As for the system.
     system : callable
         :func:`~dpcgd.marginals.table_pc.table_pc`: there is no plan for others yet.
@@ -430,14 +440,20 @@ def plan(
     public = PublicFacts(schema, n)
     nothing = np.random.default_rng(0)  # a run has to say where noise comes from; none is drawn
     _, rho_of_pairs, rho_of_triple = open_table_run(
-        public, epsilon=epsilon, delta=delta, rng=nothing, alpha=alpha, max_order=max_order
+        public,
+        epsilon=epsilon,
+        delta=delta,
+        rng=nothing,
+        alpha=alpha,
+        max_order=max_order,
+        rows_per_person=rows_per_person,
     )
     _check_number("power", power, least=alpha, most=1)
     _check_number("related", related, least=0, most=1)
     return Plan(
         schema=schema,
         n=n,
-        budget=Budget(epsilon, delta),
+        budget=Budget(epsilon, delta, rows_per_person),
         alpha=alpha,
         power=power,
         related=related,
@@ -484,7 +500,9 @@ def _ways(counted: Counter, kind: tuple) -> int:
 
 def _told(frame) -> Iterator[str]:
     """The smallest findable dependence of the easiest pair and of the hardest."""
-    said = {"correlation": "in a pair", "partial_correlation": "given one more"}
+    said = {"correlation": "in a pair"}
+    if frame.get("order_1", pd.Series()).any():
+        said["partial_correlation"] = "given one more"
     for column, where in said.items():
         found = frame[column].dropna()
         points = frame[column.replace("correlation", "points")].dropna()

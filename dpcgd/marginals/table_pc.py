@@ -300,6 +300,7 @@ def table_pc(
     alpha: float = ALPHA,
     max_order: int = 2,
     knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
 ) -> TableRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
 
@@ -307,7 +308,7 @@ def table_pc(
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, knowledge
+    data, epsilon, delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     alpha : float
         Level of each test.
@@ -346,6 +347,7 @@ def table_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
+    how["rows_per_person"] = rows_per_person
     run, for_pairs, for_triple = open_table_run(data, alpha=alpha, **how, **settings)
     marginals = MeasuredMarginals(Tables(data), paid(run.account, run.noise))
     marginals.measure_pairs(for_pairs)
@@ -387,7 +389,8 @@ def open_table_run(data: Any, *, max_order: int = 2, **how: Any) -> tuple[Run, f
     ValueError
         As :func:`table_pc`.
     """
-    run = open_run(data, account=GaussianFilter, max_order=max_order, **how)
+    how |= {"account": GaussianFilter, "by": ("table_pc", "thm-table-pc")}
+    run = open_run(data, max_order=max_order, **how)
     for_pairs, for_triple = (share * run.account.rho for share in shares(data.d))
     _check(data, max_order, for_pairs)
     return run, for_pairs, for_triple

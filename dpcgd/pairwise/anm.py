@@ -18,6 +18,7 @@ from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.noise import Noise, SeededNoise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy
 from dpcgd.privacy.settings import check_data
+from dpcgd.privacy.terms import Terms
 
 __all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "private_anm"]
 
@@ -59,6 +60,8 @@ class PairRelease:
         "proved" for those that are protected, or "none".
     seconds : float or None
         Wall time. It depends on the data and no mechanism covers it, so a secure run has none.
+    terms : Terms
+        What was fixed beforehand.
     """
 
     direction: Direction | None
@@ -68,6 +71,7 @@ class PairRelease:
     ledger: Ledger
     guarantee: str
     seconds: float | None
+    terms: Terms
 
 
 def confidence(margin: float, scale: float) -> float:
@@ -175,6 +179,7 @@ def private_anm(
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
     protects: str = "everyone",
+    rows_per_person: int = 1,
 ) -> PairRelease:
     """Which of two variables causes the other, by an additive noise model, privately.
 
@@ -184,15 +189,19 @@ def private_anm(
         Two columns. Values outside the public ranges have been moved to their ends.
     epsilon, delta : float
         The guarantee. Only a score that is released by propose-test-release spends delta.
-    rng : numpy.random.Generator
-        Seeded noise and halves, for experiments.
+    rng : numpy.random.Generator, optional
+        Seeded noise and halves, for experiments. Unless given, noise is safe in floating point and
+        has no seed, as a real release needs it.
     secure : bool
-        Floating-point-safe noise without a seed, for real releases.
+        Refuse a seed.
     score, ridge
         As for :func:`anm`.
     protects : str
         "everyone", or "test set" for the half that gives residuals only, as in chapter 08: who is
         in the other half is then not protected at all.
+    rows_per_person : int
+        Rows that one person may have, a public bound. The guarantee is for all of them together,
+        with "test set" for those of them in the test half.
 
     Returns
     -------
@@ -233,11 +242,12 @@ def private_anm(
     """
     if protects not in PROTECTS:
         raise ValueError(f"protects must be one of {PROTECTS}, not {protects!r}")
-    budget = {"epsilon": epsilon, "delta": delta, "account": BasicFilter}
-    run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **budget)
+    budget = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
+    ours = {"account": BasicFilter, "by": ("private_anm", "thm-everyone"), **budget}
+    run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **ours)
     score, ridge = score or Hsic(), ridge or Ridge()
     look = _Look(pair, _test_half(pair.n, run.noise), ridge)
-    m, each = int(look.test.sum()), epsilon / 2 * (1 - ROOM)
+    m, each = int(look.test.sum()), run.account.limit.epsilon / 2 * (1 - ROOM)
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0
     scores = {
         names: score.release(
@@ -245,7 +255,7 @@ def private_anm(
             m=m,
             change=change,
             epsilon=each,
-            delta=delta / 2 * (1 - ROOM),
+            delta=run.account.limit.delta / 2 * (1 - ROOM),
             account=run.account,
             noise=run.noise,
         )
@@ -264,12 +274,13 @@ def histogram_anm(
     bins: int | None = None,
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
+    rows_per_person: int = 1,
 ) -> PairRelease:
     """Which of two variables causes the other, from one noisy histogram of both.
 
     Parameters
     ----------
-    pair, epsilon, delta, rng, secure, score, ridge
+    pair, epsilon, delta, rng, secure, score, ridge, rows_per_person
         As for :func:`private_anm`.
     bins : int, optional
         Equally wide ones of each public range; by n and the noise unless given.
@@ -304,8 +315,12 @@ def histogram_anm(
     >>> histogram_anm(pair, epsilon=2.0, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
-    given = {"score": score, "ridge": ridge, "bins": bins}
-    run = _open(pair, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **given)
+    ours: dict[str, Any] = {"score": score, "ridge": ridge, "bins": bins}
+    ours |= {
+        "by": ("histogram_anm", "thm-gaussian", "thm-table-gram"),
+        "rows_per_person": rows_per_person,
+    }
+    run = _open(pair, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
     bins = bins or int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))

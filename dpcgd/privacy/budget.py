@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import NamedTuple
 
-from dpcgd.datasets.arguments import is_real
+from dpcgd.datasets.arguments import check_whole, is_real
 from dpcgd.privacy.doubles import LEAST, MOST
 
 __all__ = ["Budget", "BudgetSpent", "Spent"]
+
+
+MOST_ROWS = 10**9
+"""Rows of one person; its square is still far from where doubles end."""
 
 
 class BudgetSpent(Exception):
@@ -48,24 +52,44 @@ class Budget:
     ----------
     epsilon, delta : float
         Positive and finite, delta below 1.
+    rows_per_person : int
+        Rows that one person may have, 1 to 1,000,000,000: a public bound.
 
     Raises
     ------
     ValueError
         Otherwise.
 
+    Privacy
+    -------
+    What is promised is promised to a person. An account that is opened for this budget charges for
+    one row what keeps all rows of a person within it. Chapter 13,
+    :prf:ref:`thm-rows-per-person`.
+
     Examples
     --------
     >>> Budget(1.0, 1e-6)
     Budget(epsilon=1.0, delta=1e-06)
+    >>> Budget(1.0, 1e-6, rows_per_person=2)
+    Budget(epsilon=1.0, delta=1e-06, rows_per_person=2)
     """
 
     epsilon: float
     delta: float
+    rows_per_person: int = 1
 
     def __post_init__(self):
         check_positive("epsilon", self.epsilon)
         check_delta(self.delta)
+        check_whole("rows_per_person", self.rows_per_person, 1)
+        if self.rows_per_person > MOST_ROWS:
+            raise ValueError(
+                f"rows_per_person must be at most {MOST_ROWS:,}, not {self.rows_per_person}"
+            )
+
+    def __repr__(self):
+        rows = f", rows_per_person={self.rows_per_person}" if self.rows_per_person > 1 else ""
+        return f"Budget(epsilon={self.epsilon!r}, delta={self.delta!r}{rows})"
 
     def warn_if_weak(self, n: int):
         """Warn where delta is so large that publishing a few records outright would satisfy it."""

@@ -138,17 +138,21 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 def rho_of_budget(budget: Budget) -> float:
     """Largest rho whose conversion stays within the budget; 0 where that is too small a number.
 
+    It is that of one row: the k rows of a person cost k^2 times as much.
+
     Examples
     --------
     >>> rho = rho_of_budget(Budget(1.0, 1e-6))
     >>> round(rho, 4), epsilon_of_rho(rho, 1e-6) <= 1.0
     (0.0244, True)
+    >>> rho_of_budget(Budget(1.0, 1e-6, rows_per_person=2)) == rho / 4
+    True
     """
     low, _ = _turning_point(
         lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon,
         budget.epsilon + math.sqrt(budget.epsilon) + 1,
     )
-    return low * (1 - ROOM)
+    return low * (1 - ROOM) / budget.rows_per_person**2
 
 
 def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, float]:
@@ -246,6 +250,8 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
 def gaussian_multiplier(budget: Budget) -> float:
     """Smallest noise multiplier for which one Gaussian mechanism stays within the budget.
 
+    It is that of one row: the k rows of a person move an answer by up to k times as much.
+
     Notes
     -----
     A run that goes on needs a :class:`~dpcgd.privacy.filters.Filter` instead, which pays for all of
@@ -263,7 +269,7 @@ def gaussian_multiplier(budget: Budget) -> float:
     high = 1.0
     while too_little(high):
         high *= 2
-    return _turning_point(too_little, high)[1]
+    return _turning_point(too_little, high)[1] * budget.rows_per_person
 
 
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:

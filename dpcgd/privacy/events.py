@@ -23,6 +23,20 @@ class Neighbours(Enum):
     REPLACE_ONE = "replace one record"
     ADD_OR_REMOVE_ONE = "add or remove one record"
 
+    def of(self, rows_per_person: int) -> str:
+        """The same where a person has up to so many rows.
+
+        Examples
+        --------
+        >>> Neighbours.REPLACE_ONE.of(3)
+        'replace up to 3 records, all of one person'
+        """
+        if rows_per_person == 1:
+            return self.value
+        return self.value.replace(
+            "one record", f"up to {rows_per_person} records, all of one person"
+        )
+
 
 @dataclass(frozen=True)
 class PureEvent:

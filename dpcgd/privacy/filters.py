@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
@@ -15,7 +16,7 @@ from dpcgd.privacy.conversions import (
     squared,
     zcdp_rho,
 )
-from dpcgd.privacy.doubles import LEAST, ROOM
+from dpcgd.privacy.doubles import LEAST, ROOM, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
 from dpcgd.privacy.ledger import Ledger, prices_of
 
@@ -41,6 +42,11 @@ class _Enforced:
         self.budget, self.neighbours = budget, neighbours
         self._events: list[Event] = []
         self._used = nothing
+
+    @property
+    def _whose(self) -> str:
+        """The neighbours of the promise, which may be persons with several rows."""
+        return self.neighbours.of(self.budget.rows_per_person)
 
     def spend(self, *events: Event):
         """Pay for events that are about to run, for all of them or for none.
@@ -92,7 +98,8 @@ class Filter(_Enforced):
     Raises
     ------
     ValueError
-        If the part reserved is not below delta, or the budget is too small for double precision.
+        If the part reserved is not below delta, or is for persons with several rows, or the budget
+        is too small for double precision.
 
     Privacy
     -------
@@ -129,6 +136,8 @@ class Filter(_Enforced):
         super().__init__(budget, neighbours, _Used(0.0, 0.0))
         if not 0 <= reserved < budget.delta * (1 - 10 * ROOM):
             raise ValueError(f"reserved must be at least 0 and below delta, not {reserved!r}")
+        if reserved and budget.rows_per_person > 1:
+            raise ValueError("no part of delta can be reserved where a person has several rows")
         self.reserved = reserved * (1 + ROOM)
         self.rho = min(self._largest_rho(), MOST_RHO)
         if self.rho < LEAST_RHO:
@@ -139,7 +148,7 @@ class Filter(_Enforced):
 
     @property
     def _concentrated(self) -> Budget:
-        return Budget(self.budget.epsilon, self.budget.delta - self.reserved)
+        return replace(self.budget, delta=self.budget.delta - self.reserved)
 
     def _largest_rho(self) -> float:
         return rho_of_budget(self._concentrated)
@@ -182,13 +191,14 @@ class Filter(_Enforced):
     def ledger(self) -> Ledger:
         """What has been used so far."""
         spent = Spent(self._epsilon, self.budget.delta) if self._events else Spent(0.0, 0.0)
-        accountant = f"{self.KIND} filter, {self.neighbours.value}"
+        accountant = f"{self.KIND} filter, {self._whose}"
         return Ledger(tuple(self._events), spent, self.budget, accountant)
 
     @property
     def _epsilon(self) -> float:
         """Of what has been used."""
-        return epsilon_of_rho(self._used.rho, self._concentrated.delta)
+        of_a_person = self._used.rho * self.budget.rows_per_person**2
+        return epsilon_of_rho(of_a_person, self._concentrated.delta)
 
 
 class GaussianFilter(Filter):
@@ -247,7 +257,8 @@ class GaussianFilter(Filter):
     @property
     def _epsilon(self) -> float:
         spent = max(self._used.rho, LEAST)
-        return gaussian_epsilon(math.sqrt(0.5 / spent), self.budget.delta)
+        of_a_person = math.sqrt(0.5 / spent) / self.budget.rows_per_person
+        return gaussian_epsilon(of_a_person, self.budget.delta)
 
 
 class BasicFilter(_Enforced):
@@ -259,6 +270,11 @@ class BasicFilter(_Enforced):
     Parameters
     ----------
     budget : Budget
+
+    Attributes
+    ----------
+    limit : Spent
+        What the prices may add up to: the budget of one row.
 
     Privacy
     -------
@@ -285,6 +301,7 @@ class BasicFilter(_Enforced):
 
     def __init__(self, budget: Budget):
         super().__init__(budget, Neighbours.REPLACE_ONE, Spent(0.0, 0.0))
+        self.limit = _of_one_row(budget)
 
     def _after(self, used: Spent, event: Event) -> Spent:
         if not isinstance(event, Event) or isinstance(event, GaussianEvent):
@@ -292,12 +309,34 @@ class BasicFilter(_Enforced):
         self._check(event, event.epsilon)
         total = math.nextafter(used.epsilon + event.epsilon, math.inf)  # not in our favour
         spent = Spent(total, used.delta + event.delta)
-        if not (spent.epsilon <= self.budget.epsilon and spent.delta <= self.budget.delta):
+        if not (spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta):
             self._refuse(event)
         return spent
 
     @property
     def ledger(self) -> Ledger:
         """What has been used so far."""
-        accountant = f"sum of epsilons, {self.neighbours.value}"
-        return Ledger(tuple(self._events), self._used, self.budget, accountant)
+        rows, (epsilon, delta) = self.budget.rows_per_person, self._used
+        of_a_person = Spent(rows * epsilon, delta and delta * _times(epsilon, rows))
+        accountant = f"sum of epsilons, {self._whose}"
+        return Ledger(tuple(self._events), of_a_person, self.budget, accountant)
+
+
+def _of_one_row(budget: Budget) -> Spent:
+    """What may be spent on one row if all rows of a person are to stay within the budget."""
+    rows = budget.rows_per_person
+    if rows == 1:
+        return Spent(budget.epsilon, budget.delta)
+    epsilon = budget.epsilon / rows * (1 - ROOM)
+    return Spent(epsilon, budget.delta / _times(epsilon, rows) * (1 - ROOM))
+
+
+def _times(epsilon: float, rows: int) -> float:
+    """How often a delta of one row counts for a person: 1 + e^epsilon + ..., a term for each row.
+
+    Infinite where it is too large a number.
+    """
+    if rows == 1:
+        return 1.0
+    most = growth(rows * epsilon)
+    return most / growth(epsilon) if 0 < most < math.inf else most or float(rows)

@@ -20,11 +20,11 @@ class Ledger:
     Attributes
     ----------
     events : tuple
-        Each mechanism that ran.
+        Each mechanism that ran, at the price for one record.
     spent : Spent
-        What was used by the end, ``(epsilon, delta)``. For planning only: where a run chooses by
-        its own answers when to stop, this is no guarantee (chapter 02). The budget is one, and
-        budgets add up over releases.
+        What was used by the end, ``(epsilon, delta)``, for the unit of the budget. For planning
+        only: where a run chooses by its own answers when to stop, this is no guarantee (chapter
+        02). The budget is one, and budgets add up over releases.
     budget : Budget or None
         The promise; None where nothing was enforced.
     accountant : str
@@ -59,7 +59,8 @@ class Ledger:
         used = f"epsilon = {self.spent.epsilon:.4g} at delta = {self.spent.delta:g}"
         if self.budget:
             promise = f"({self.budget.epsilon:g}, {self.budget.delta:g})"
-            lines.append(f"promised {promise} by a {self.accountant}")
+            unit = "; prices are of one record" if self.budget.rows_per_person > 1 else ""
+            lines.append(f"promised {promise} by a {self.accountant}{unit}")
             lines.append(f"used so far, for planning: {used}")
         else:
             lines.append(f"nothing is promised; a reading of {used} ({self.accountant})")

@@ -1,4 +1,4 @@
-"""Where noise comes from: a seed for experiments, OpenDP for releases."""
+"""Where noise comes from: OpenDP for releases, a seed for experiments."""
 
 import secrets
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["Noise", "SecureNoise", "SeededNoise", "noise_source"]
+__all__ = ["Noise", "SecureNoise", "SeededNoise", "check_source", "noise_source"]
 
 
 class Noise(Protocol):
@@ -73,7 +73,8 @@ class SecureNoise:
             import opendp.prelude as dp
         except ImportError:
             raise ImportError(
-                "secure noise needs OpenDP; install it with: pip install 'dpcgd[secure]'"
+                "secure noise needs OpenDP; install it with: pip install 'dpcgd[secure]'; or give "
+                "rng=np.random.default_rng(seed) for an experiment, which is no release"
             ) from None
         dp.enable_features("contrib")
         space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
@@ -110,20 +111,40 @@ class SecureNoise:
 
 
 def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:
-    """Seeded noise for experiments or secure noise for a release; the caller has to say which.
+    """Secure noise for a release, or seeded noise for an experiment if a seed is asked for.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator or None
+        None is secure noise.
+    secure : bool
+        Refuses a seed.
 
     Raises
     ------
     ValueError
-        If neither or both are asked for, or `rng` is not a Generator.
+        If both are asked for, or `rng` is not a Generator.
+    ImportError
+        If secure noise is asked for and OpenDP is not installed.
     """
+    check_source(rng, secure)
+    return SecureNoise() if rng is None else SeededNoise(rng)
+
+
+def check_source(rng: np.random.Generator | None, secure: bool) -> None:
+    """Refuse a seed where secure noise is asked for, and what is no seed.
+
+    Raises
+    ------
+    ValueError
+        With the cure.
+    """
+    if rng is None:
+        return
     if secure:
-        if rng is not None:
-            raise ValueError("secure noise has no seed; leave out rng when secure=True")
-        return SecureNoise()
+        raise ValueError("secure noise has no seed; leave out rng when secure=True")
     if not isinstance(rng, np.random.Generator):
         raise ValueError(
-            "say where the noise comes from: rng=np.random.default_rng(seed) for an experiment, "
-            "secure=True for a real release"
+            f"rng must be a numpy Generator, not {type(rng).__name__}; say where the noise comes "
+            "from: rng=np.random.default_rng(seed) for an experiment, no rng for a release"
         )
-    return SeededNoise(rng)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from dpcgd.privacy.doubles import kept_for_rounding
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.settings import check_data, check_settings
+from dpcgd.privacy.terms import Terms, public_domain, told
 
 __all__ = ["Run", "open_run", "run_without_privacy"]
 
@@ -29,23 +30,34 @@ class Run:
         None where nothing is private.
     guarantee : str
         "proved", "claimed, not proved", or "none".
-    secure : bool
+    terms : Terms
+        What was fixed beforehand.
     started : float
     """
 
     account: Any
     noise: Any
     guarantee: str
-    secure: bool
+    terms: Terms
     started: float
 
+    @property
+    def secure(self) -> bool:
+        """Whether the noise has no seed."""
+        return self.terms.noise == "secure"
+
     def receipt(self) -> dict[str, Any]:
-        """What every release holds beside its result: ledger, guarantee, seconds.
+        """What every release holds beside its result: ledger, guarantee, seconds, terms.
 
         The time depends on the data and no mechanism covers it, so a secure run leaves it out.
         """
         seconds = None if self.secure else time.perf_counter() - self.started
-        return {"ledger": self.account.ledger, "guarantee": self.guarantee, "seconds": seconds}
+        return {
+            "ledger": self.account.ledger,
+            "guarantee": self.guarantee,
+            "seconds": seconds,
+            "terms": self.terms,
+        }
 
 
 def open_run(
@@ -57,6 +69,8 @@ def open_run(
     secure: bool = False,
     account: Callable[[Budget], Account] = Filter,
     coded: bool = True,
+    rows_per_person: int = 1,
+    by: tuple[str, ...] = ("",),
     **settings: Any,
 ) -> Run:
     """Open a run; all that public facts can refuse is refused here, before anything is spent.
@@ -68,13 +82,17 @@ def open_run(
     epsilon, delta : float
         Of more than half a million records, a part of epsilon is kept for rounding.
     rng : numpy.random.Generator
-        Seeded noise, for experiments.
+        Seeded noise, for experiments; secure noise unless given.
     secure : bool
-        Floating-point-safe noise without a seed, for real releases.
+        Refuses a seed.
     account : callable
         From the budget to the account that pays.
     coded : bool
         Whether the system needs levels.
+    rows_per_person : int
+        Rows that one person may have; the budget is a person's.
+    by : tuple of str
+        For the receipt: who runs, and the labels of the theorems that prove its guarantee.
     settings
         By name, those of :func:`~dpcgd.privacy.settings.check_settings`. A statistic without a
         proof takes the run's guarantee.
@@ -87,22 +105,46 @@ def open_run(
     ------
     ValueError
         If the data, the budget, the noise source or a setting is unusable.
+    ImportError
+        If the noise is to be secure and OpenDP is not installed.
 
     Warns
     -----
     UserWarning
         If delta is not below 1/n.
+
+    Privacy
+    -------
+    The account is for all rows of a person together. Chapter 13,
+    :prf:ref:`thm-rows-per-person`.
     """
     started = time.perf_counter()
     check_data(data, coded=coded)
-    check_settings(data, **settings)
+    check_settings(data, rows_per_person=rows_per_person, **settings)
     proved = _is_proved(settings)
-    budget = Budget(epsilon, delta)
+    budget = Budget(epsilon, delta, rows_per_person)
     noise = noise_source(rng, secure)
-    pays = account(Budget(epsilon * (1 - kept_for_rounding(data.n)), delta))
+    pays = account(replace(budget, epsilon=epsilon * (1 - kept_for_rounding(data.n))))
+    if rows_per_person > 1 and pays.guarantee != "proved":
+        raise ValueError(
+            f"{type(pays).__name__} enforces no budget, and rows_per_person needs that; "
+            "take a Filter as the account"
+        )
     budget.warn_if_weak(data.n)
     guarantee = pays.guarantee if proved else "claimed, not proved"
-    return Run(pays, noise, guarantee, secure, started)
+    system, *theorems = by
+    if rows_per_person > 1:
+        theorems.append("thm-rows-per-person")
+    terms = Terms(
+        noise="secure" if rng is None else "seeded",
+        n=data.n,
+        domain=public_domain(data),
+        system=system,
+        theorems=tuple(theorems) if guarantee == "proved" else (),
+        rows_per_person=int(rows_per_person),
+        settings=told(settings),
+    )
+    return Run(pays, noise, guarantee, terms, started)
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:
@@ -123,4 +165,5 @@ def run_without_privacy(data: Any, *, coded: bool = True, **settings: Any) -> Ru
     started = time.perf_counter()
     check_data(data, coded=coded)
     check_settings(data, **settings)
-    return Run(NoPrivacy(), None, NoPrivacy.guarantee, False, started)
+    terms = Terms("none", data.n, public_domain(data), settings=told(settings))
+    return Run(NoPrivacy(), None, NoPrivacy.guarantee, terms, started)

@@ -91,6 +91,12 @@ def _knowledge(name, value, data):
     value.arrays(data.variables)  # refuses names that are not there
 
 
+def _rows_per_person(name, value, data):
+    check_whole(name, value, 1)
+    if value > max(data.n, 1):
+        raise ValueError(f"{name} must be at most {data.n}, the number of records, not {value}")
+
+
 _NOT_NEGATIVE = _number(lambda value: 0 <= value < math.inf, "finite and not negative")
 _POSITIVE = _number(lambda value: 0 < value < math.inf, "above 0 and finite")
 
@@ -107,6 +113,7 @@ _CHECKS: dict[str, Callable] = {
     ),
     "rate": _number(lambda value: 0 < value <= 1, "above 0 and at most 1"),
     "ridge": _made_of(("fit", "change"), "Ridge()"),
+    "rows_per_person": _rows_per_person,
     "row_norm": _number(lambda value: value > 0, "above 0"),
     "score": _made_of(("value", "release"), "Hsic()"),
     "statistic": _made_of(("value", "critical"), "KendallZ()"),

@@ -220,6 +220,7 @@ def noleaks(
     l1: float = L1,
     threshold: float = THRESHOLD,
     standardized: bool = True,
+    rows_per_person: int = 1,
 ) -> Release:
     """NoLeaks and the score-based CURATE: NOTEARS that sees a noisy gradient in every step.
 
@@ -228,7 +229,7 @@ def noleaks(
     data : Dataset or Measurements
     epsilon, delta : float
         The guarantee.
-    rng, secure
+    rng, secure, rows_per_person
         As for :func:`~dpcgd.score.notears.gram_notears`.
     steps : int
         Gradients.
@@ -272,6 +273,7 @@ def noleaks(
     """
     settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
     ours = {"account": GaussianFilter, "coded": False, **settings}
+    ours |= {"rows_per_person": rows_per_person, "by": ("noleaks", "thm-noleaks")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     shares = _epsilons(schedule, epsilon, steps)
     clip = 2 * data.d if clip is None else clip

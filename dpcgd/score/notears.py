@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -296,6 +297,7 @@ def gram_notears(
     threshold: float = THRESHOLD,
     standardized: bool = True,
     row_norm: float | None = None,
+    rows_per_person: int = 1,
 ) -> Release:
     """NOTEARS on means and mean products that are released once, with Gaussian noise.
 
@@ -304,16 +306,21 @@ def gram_notears(
     data : Dataset or Measurements
     epsilon, delta : float
         The guarantee.
-    rng : numpy.random.Generator
-        Seeded noise, for experiments.
+    rng : numpy.random.Generator, optional
+        Seeded noise, for experiments. Unless given, noise is safe in floating point and has no
+        seed, as a real release needs it.
     secure : bool
-        Floating-point-safe noise without a seed, for real releases.
+        Refuse a seed.
     l1 : float
         Penalty of a weight; at least the deviation of the noise in the weight's correlation.
     threshold, standardized
         As for :func:`notears`.
     row_norm : float, optional
         Rows, scaled to [-1, 1], are shortened to this norm. Not at all unless given.
+    rows_per_person : int
+        Rows that one person may have: a public bound, such as
+        :func:`~dpcgd.datasets.rows_per_person.check_rows_per_person` checks. The guarantee is for
+        all of them together.
 
     Returns
     -------
@@ -338,7 +345,7 @@ def gram_notears(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 1, True)
     """
-    ours = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
+    ours: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
     run = open_run(
         data,
         epsilon=epsilon,
@@ -347,6 +354,8 @@ def gram_notears(
         secure=secure,
         account=GaussianFilter,
         coded=False,
+        rows_per_person=rows_per_person,
+        by=("gram_notears", "thm-gram-notears"),
         **ours,
     )
     full = math.sqrt(data.d)

@@ -318,7 +318,7 @@ def test_bad_input_is_refused_before_anything_runs():
     with pytest.raises(ValueError, match="max_order must be at least 0"):
         curate_pc(data, epsilon=1.0, rng=default_rng(0), max_order=-1)
     with pytest.raises(ValueError, match="say where the noise comes from"):
-        curate_pc(data, epsilon=1.0)
+        curate_pc(data, epsilon=1.0, rng=0)
 
 
 def test_tiny_data_sets_run():

@@ -44,6 +44,7 @@ from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import Run
+from dpcgd.privacy.terms import Terms
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
 
 
@@ -471,7 +472,7 @@ def test_each_system_says_what_its_guarantee_is_worth():
 def test_the_account_of_a_run_says_what_its_guarantee_is_worth(account, guarantee):
     data, noise = load("earthquake", n=300, rng=default_rng(0)), SeededNoise(default_rng(0))
     oracle = LaplaceOracle(Tables(data), KendallZ(), 0.1, 1.0, account, noise)
-    run = Run(account, noise, account.guarantee, False, 0.0)
+    run = Run(account, noise, account.guarantee, Terms("seeded", data.n, data.levels), 0.0)
     release = released_by(oracle, run, data.variables, max_order=0)
     assert release.guarantee == guarantee
     assert release.tests == len(release.ledger.events) == 10
@@ -496,8 +497,7 @@ class Untouchable:
         *(({"epsilon": e}, "epsilon must be a positive finite") for e in (math.inf, None)),
         *(({"delta": d}, "delta must be a positive finite") for d in (0, -1, math.nan, math.inf)),
         ({"delta": 1.0}, "delta must be below 1"),
-        ({"rng": None}, r"rng=np.random.default_rng\(seed\) for an experiment, secure=True"),
-        ({"rng": 42}, r"rng=np.random.default_rng\(seed\) for an experiment, secure=True"),
+        ({"rng": 42}, r"rng=np.random.default_rng\(seed\) for an experiment, no rng for a release"),
         ({"secure": True}, "leave out rng when secure=True"),
     ],
     ids=str,

@@ -1,5 +1,6 @@
 import itertools
 import re
+import sys
 
 import networkx as nx
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_graphs import NAMES, equivalence_classes
 
+from dpcgd import load
 from dpcgd.graphs.cpdag import CPDAG, meek
 
 seeded = settings(derandomize=True, deadline=None, max_examples=200)
@@ -259,3 +261,39 @@ def test_what_is_no_graph_is_refused():
         CPDAG("aa", np.zeros((2, 2)))
     with pytest.raises(ValueError, match="cycle"):
         CPDAG.from_dag(nx.DiGraph([("a", "b"), ("b", "a")]))
+
+
+@pytest.mark.parametrize("name", ["cancer", "asia", "survey"])
+def test_other_packages_read_what_is_written_for_them(name):
+    known = CPDAG.from_dag(load(name, n=2, rng=np.random.default_rng(0)).truth)
+    assert CPDAG.from_networkx(nx.parse_gml(known.to_gml())) == known
+    directed, undirected = known.to_edge_lists()
+    assert set(directed) == known.arrows
+    assert {frozenset(arc) for arc in (*directed, *undirected)} == known.skeleton
+    assert len(directed) + len(undirected) == len(known.skeleton)
+
+
+def test_causal_learn_reads_the_graph_that_is_made_for_it():
+    pytest.importorskip("causallearn")
+    known = CPDAG.from_dag(nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("e", "f")]))
+    theirs = known.to_causal_learn()
+    nodes = {node.get_name(): node for node in theirs.get_nodes()}
+    assert theirs.is_directed_from_to(nodes["a"], nodes["c"])
+    assert theirs.is_undirected_from_to(nodes["e"], nodes["f"])
+    assert theirs.is_ancestor_of(nodes["a"], nodes["d"])
+    assert CPDAG.from_amat(theirs.graph, known.variables, "causal-learn") == known
+
+
+def test_without_causal_learn_the_cure_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "causallearn.graph.GeneralGraph", None)
+    with pytest.raises(ImportError, match="pip install causal-learn"):
+        CPDAG.from_dag(nx.DiGraph([("a", "b")])).to_causal_learn()
+
+
+def test_pgmpy_takes_the_edge_lists():
+    base = pytest.importorskip("pgmpy.base")
+    known = CPDAG.from_dag(nx.DiGraph([("a", "c"), ("b", "c"), ("e", "f")]))
+    directed, undirected = known.to_edge_lists()
+    theirs = base.PDAG(directed_ebunch=directed, undirected_ebunch=undirected)
+    assert theirs.directed_edges == set(directed)
+    assert {frozenset(edge) for edge in theirs.undirected_edges} == {frozenset("ef")}

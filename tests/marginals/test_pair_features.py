@@ -6,11 +6,11 @@ import pytest
 from dpcgd import Dataset
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import random_network
+from dpcgd.marginals.blocks import blocks_of
 from dpcgd.marginals.interactions import MeasuredMarginals, exactly
 from dpcgd.marginals.pair_features import (
     FEATURES,
     LocalEvidence,
-    blocks_of,
     candidates,
     pair_features,
 )

@@ -400,7 +400,6 @@ def test_bad_pairs_are_refused_before_a_look(run):
     [
         ({"epsilon": 0.0}, "epsilon"),
         ({"delta": 0.0}, "delta"),
-        ({"rng": None}, "where the noise comes from"),
         ({"rng": 3}, "where the noise comes from"),
         ({"secure": True}, "no seed"),
         ({"protects": "nobody"}, "protects must be one of"),
@@ -428,3 +427,10 @@ def test_missing_values_never_get_here_and_far_ones_are_clipped():
     far = pair_of([-5, 0.5, 9, 1], [0, 7, 1, 1])
     assert np.abs(far.scaled).max() == 1
     assert far.truth is None
+
+
+def test_more_than_half_a_million_records_keep_a_part_of_the_budget_for_rounding():
+    pair = Measurements(default_rng(0).uniform(-1, 1, (600_000, 2)), {"x": (-1, 1), "y": (-1, 1)})
+    release = private_anm(pair, epsilon=1.0, score=Kendall(), rng=default_rng(0))
+    assert len(release.ledger.events) == 2
+    assert 1 - 3e-9 < release.ledger.spent.epsilon < 1

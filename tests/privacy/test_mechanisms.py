@@ -495,22 +495,23 @@ def test_every_subset_is_equally_likely(kind):
     assert stats.chisquare(counts).pvalue > 1e-8
 
 
-def test_the_caller_has_to_say_where_noise_comes_from():
-    for nothing in (None, 0, 42, np.random.RandomState(0), np.random):
-        with pytest.raises(
-            ValueError, match=r"default_rng\(seed\).*secure=True for a real release"
-        ):
+def test_noise_is_secure_unless_a_seed_is_asked_for():
+    for nothing in (0, 42, np.random.RandomState(0), np.random):
+        with pytest.raises(ValueError, match=r"default_rng\(seed\) for an experiment, no rng for"):
             noise_source(nothing, secure=False)
     with pytest.raises(ValueError, match="leave out rng when secure=True"):
         noise_source(default_rng(0), secure=True)
     assert isinstance(noise_source(default_rng(0), secure=False), SeededNoise)
     assert isinstance(noise_source(None, secure=True), SecureNoise)
+    assert isinstance(noise_source(None, secure=False), SecureNoise)
 
 
 def test_secure_noise_without_opendp_names_the_cure(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(ImportError, match=r"pip install 'dpcgd\[secure\]'"):
-        noise_source(None, secure=True)
+    for secure in (True, False):
+        with pytest.raises(ImportError, match=r"pip install 'dpcgd\[secure\]'; or give rng=") as no:
+            noise_source(None, secure)
+        assert "\n" not in str(no.value)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

@@ -210,7 +210,8 @@ def test_a_secure_run_tells_no_time():
 
 @pytest.mark.parametrize(("n", "kept"), [(500_000, 0), (10**7, 1e7 / 2**49), (10**9, 1e9 / 2**49)])
 def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
-    facts = SimpleNamespace(n=n, cardinalities=(2, 2), variables=("x", "y"))
+    levels = {"x": ("0", "1"), "y": ("0", "1")}
+    facts = SimpleNamespace(n=n, cardinalities=(2, 2), variables=("x", "y"), levels=levels)
     run = open_run(facts, epsilon=2.0, delta=1e-12, rng=default_rng(0))
     assert run.account.budget.epsilon == 2.0 * (1 - kept)
     assert run.account.budget.delta == 1e-12
@@ -221,8 +222,9 @@ def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
     release = priv_pc(data, epsilon=1.0, delta=0.1, rng=default_rng(0))
     assert len(release.untested) == len(release.graph.skeleton) == 10
     lines = repr(release).splitlines()
-    assert len(lines) == 3
-    assert "10 edges, 10 of them never tested" in lines[1]
+    assert len(lines) == 4
+    assert lines[1] == "  experiment, not a release"
+    assert "10 edges, 10 of them never tested" in lines[2]
     assert re.match(r"Release\(proved: epsilon = 1 at delta = 0.1\)", lines[0])
     tables = table_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(0))
     assert repr(tables).startswith("TableRelease(proved: epsilon = ")

@@ -1,0 +1,132 @@
+"""Files that are written whole or not at all, and JSON files that show whether they were edited."""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dpcgd.datasets.arguments import check_file
+
+__all__ = ["digest_of", "read_sealed", "write_sealed", "write_whole"]
+
+SEAL = "sha256"
+
+
+def digest_of(content: Any) -> str:
+    """SHA-256 of what may stand in JSON, whatever the order of its keys.
+
+    Examples
+    --------
+    >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
+    True
+    """
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def write_whole(path: str | os.PathLike, text: str) -> None:
+    """Write a text file whole, and to the disk, or leave what was there before.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written.
+    """
+    path = check_target(path)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(beside, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def check_target(path: str | os.PathLike) -> Path:
+    """Refuse what no file can be written to.
+
+    Raises
+    ------
+    ValueError
+        If it is no path, a folder, or in a folder that is not there.
+    """
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise ValueError(f"give the path of a file to write to, not {path!r}")
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the path of a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent}; make it first")
+    return path
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the file's name on the disk too, where the system can do that for a folder."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
+    """Write JSON with a digest of itself, whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written.
+    """
+    sealed = {**content, SEAL: digest_of(content)}
+    write_whole(path, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
+
+
+def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
+    """Read what :func:`write_sealed` wrote.
+
+    Parameters
+    ----------
+    path : path
+    form : str
+        What the file's ``format`` has to be.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it is of another kind, or it is not what was written. The digest
+        is no signature: it shows accidents and edits by hand, and who edits can make a new one.
+    """
+    check_file(path, f"give the path of a {form} file, not {path!r}")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        content = json.loads(text, object_pairs_hook=_without_twins)
+        found = {key: value for key, value in content.items() if key != SEAL}
+        digest = digest_of(found)  # refuses what is no number
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, AttributeError, RecursionError):
+        raise ValueError(f"{path} is no {form}; take the file as it was written") from None
+    if found.get("format") != form:
+        raise ValueError(f"{path} is no {form}; take the file as it was written")
+    if content.get(SEAL) != digest:
+        raise ValueError(
+            f"{path} does not verify: it is not what was written; take the file as it was written"
+        )
+    return found
+
+
+def _without_twins(pairs) -> dict[str, Any]:
+    """A reader might see the first of two values of a key, and a program take the last."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key comes twice")
+    return dict(pairs)

@@ -1,0 +1,588 @@
+"""Receipts: all of a release and nothing else, read back as it was, checked by others."""
+
+import builtins
+import dataclasses
+import json
+import math
+import re
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+import replays
+from numpy.random import default_rng
+
+from dpcgd import (
+    CPDAG,
+    BudgetSpent,
+    Dataset,
+    Knowledge,
+    check_receipt,
+    learned_pc,
+    load,
+    pc,
+    priv_pc,
+    read_release,
+    table_pc,
+)
+from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc
+from dpcgd.graphs.pc_search import search
+from dpcgd.graphs.promise import guessing, in_words
+from dpcgd.graphs.release import Release
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import gaussian_delta
+from dpcgd.privacy.replay import _difference
+from dpcgd.privacy.run import open_run
+from dpcgd.privacy.sealed_file import digest_of
+
+GRAPHS = [name for name in replays.SYSTEMS if replays.SYSTEMS[name].data is not replays.paired]
+DATA = load("cancer", n=2000, rng=default_rng(0))
+
+
+def run_of(name, **settings):
+    how = replays.FAST.get(name, {}) | {"epsilon": 2.0, "delta": 1e-4} | settings
+    return replays.SYSTEMS[name].system(DATA, **({"rng": default_rng(0)} | how))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "receipt.json"
+
+
+@pytest.fixture
+def saved(path):
+    run_of("table_pc").save(path)
+    return path
+
+
+# --- round trips
+
+
+def without_results_kept(release):
+    """What marginals have worked out is kept beside them and is no part of a release."""
+    if hasattr(release, "marginals"):
+        release.marginals._known.clear()
+    return release
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_release_is_read_back_as_it_was(name, rows, path):
+    release = run_of(name, rows_per_person=rows)
+    release.save(path)
+    again = read_release(path)
+    assert type(again) is type(release)
+    assert again.seconds is None
+    assert _difference(*map(without_results_kept, (release, again))) is None
+    assert again.pair_status() == release.pair_status()
+    assert str(again.ledger) == str(release.ledger)
+    assert check_receipt(path).epsilon <= 2.0
+    text = path.read_text()
+    again.save(path)
+    assert path.read_text() == text
+
+
+def test_knowledge_and_a_statistic_go_along(path):
+    knowledge = Knowledge(required=[("Smoker", "Cancer")], forbidden=[("Xray", "Smoker")])
+    release = priv_pc(
+        DATA, epsilon=1.0, rng=default_rng(0), knowledge=knowledge, statistic=PublishedKendallP()
+    )
+    release.save(path)
+    again = read_release(path)
+    assert again.terms == release.terms
+    assert again.terms.settings["knowledge"] == knowledge
+    assert "PublishedKendallP" in again.terms.settings["statistic"]
+    assert again.guarantee == "claimed, not proved"
+    assert again.terms.theorems == ()
+
+
+def test_a_run_that_only_claims_is_read_back_too(path):
+    release = published_priv_pc(DATA, epsilon=0.5, rng=default_rng(0))
+    release.save(path)
+    assert _difference(release, read_release(path)) is None
+    with pytest.raises(ValueError, match="promises nothing, so there is nothing to check"):
+        check_receipt(path)
+
+
+def test_names_and_levels_of_any_language_and_with_marks(path):
+    levels = {
+        'a "b" <c>': ["ja", "nein"],
+        "größe|x": ["klein", "mittel", "groß"],
+        "年龄": ["0", "1"],
+    }
+    codes = default_rng(0).integers(0, [2, 3, 2], (3000, 3))
+    codes[:, 2] = codes[:, 0]
+    release = table_pc(Dataset(codes, levels), epsilon=2.0, rng=default_rng(0))
+    release.save(path)
+    assert _difference(*map(without_results_kept, (release, read_release(path)))) is None
+    page = release.report()
+    assert "<c>" not in page
+    assert "&lt;c&gt;" in page
+    assert nx.utils.graphs_equal(
+        nx.parse_gml(release.graph.to_gml()), nx.parse_gml(read_release(path).graph.to_gml())
+    )
+
+
+def test_a_variable_of_one_level_has_empty_tables(path):
+    levels = {"a": ["0", "1"], "b": ["0", "1"], "c": ["0"]}
+    codes = default_rng(0).integers(0, [2, 2, 1], (3000, 3))
+    release = table_pc(Dataset(codes, levels), epsilon=2.0, rng=default_rng(0))
+    release.save(path)
+    again = read_release(path)
+    for subset, moment in release.marginals.released.items():
+        assert again.marginals.released[subset].values.shape == moment.values.shape
+
+
+# --- what stands in a receipt
+
+
+def keys_in(content, at=""):
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from keys_in(value, f"{at}.{key}")
+    else:
+        yield at
+
+
+def test_a_receipt_holds_what_a_reviewer_asks_for(saved):
+    content = json.loads(saved.read_text())
+    promise, data = content["guarantee"], content["data"]
+    assert content["kind"] == "experiment, not a release"
+    assert content["made_by"]["system"] == "table_pc"
+    assert {"python", "numpy"} <= set(content["made_by"]["versions"])
+    assert (promise["status"], promise["epsilon"], promise["delta"]) == ("proved", 2.0, 1e-4)
+    assert promise["neighbours"] == "replace one record"
+    assert promise["unit"] == "one record"
+    assert promise["theorems"] == ["thm-table-pc"]
+    assert data["n"] == 2000
+    domain = [[name, list(levels)] for name, levels in DATA.levels.items()]
+    assert data["domain_sha256"] == digest_of(domain)
+    assert len(content["pairs"]) == 10
+    assert {pair["status"] for pair in content["pairs"]} <= {"confirmed", "removed"}
+    assert content["ledger"]["events"][0]["mechanism"] == "Gaussian"
+    assert "seconds" not in saved.read_text()
+
+
+def test_a_secure_run_is_a_release(path):
+    pytest.importorskip("opendp")
+    release = priv_pc(DATA, epsilon=1.0)
+    assert release.terms.kind == "release"
+    assert repr(release).splitlines()[1] == "  release"
+    release.save(path)
+    content = json.loads(path.read_text())
+    assert content["kind"] == "release"
+    assert content["noise"] == "secure"
+    assert "experiment" not in path.read_text()
+    assert "experiment" not in release.report()
+    assert _difference(release, read_release(path)) is None
+
+
+def test_a_seeded_run_says_that_it_is_none():
+    release = run_of("priv_pc")
+    for told in (repr(release), release.report(), release.terms.kind):
+        assert "experiment, not a release" in told
+
+
+def test_what_is_released_is_the_same_whatever_the_data_that_gave_it(path):
+    """A stranger's data with the same noisy answers give the same receipt, to the last byte."""
+    from dpcgd.privacy.replay import replay
+
+    texts = []
+
+    def run(data):
+        release = table_pc(data, epsilon=2.0, delta=1e-4, rng=default_rng(0))
+        release.save(path)
+        texts.append((path.read_text(), release.report()))
+        return release
+
+    replay(run, DATA, Dataset(np.zeros((2000, DATA.d), int), DATA.levels))
+    assert texts[0] == texts[1]
+
+
+def test_a_run_without_privacy_has_no_receipt(path):
+    with pytest.raises(ValueError, match="this run was not private"):
+        pc(DATA).save(path)
+    assert not path.exists()
+
+
+def test_a_value_that_a_receipt_cannot_hold_is_refused_and_no_file_is_left(path):
+    @dataclasses.dataclass(frozen=True, repr=False)
+    class Odd(Release):
+        records: object
+
+    release = Odd(**vars(run_of("priv_pc")), records=object())
+    with pytest.raises(TypeError, match="a receipt has no way to write"):
+        release.save(path)
+    assert list(path.parent.iterdir()) == []
+
+
+# --- checking
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_others_add_up_to_what_the_ledger_reads(name, rows, path):
+    release = run_of(name, rows_per_person=rows)
+    release.save(path)
+    theirs, ours = check_receipt(path), release.ledger.spent
+    assert theirs.delta == ours.delta
+    basic = rows * sum(getattr(event, "epsilon", math.inf) for event in release.ledger.events)
+    assert theirs.epsilon == pytest.approx(min(ours.epsilon, basic), rel=1e-5)
+
+
+def resealed(path, change):
+    """An edit by someone who knows how to make a new digest."""
+    content = json.loads(path.read_text())
+    change(content)
+    content.pop("sha256")
+    path.write_text(json.dumps({**content, "sha256": digest_of(content)}))
+
+
+def test_a_promise_that_the_ledger_exceeds_is_found_even_under_a_new_seal(saved):
+    resealed(saved, lambda content: content["guarantee"].update(epsilon=1.9))
+    with pytest.raises(ValueError, match=r"promises epsilon = 1\.9, and its ledger comes to 1\.98"):
+        check_receipt(saved)
+
+
+def test_rows_of_a_person_that_the_ledger_did_not_pay_for_are_found(saved):
+    resealed(saved, lambda content: content["guarantee"].update(rows_per_person=2))
+    with pytest.raises(ValueError, match="promises epsilon = 2, and its ledger comes to"):
+        check_receipt(saved)
+
+
+def test_an_empty_ledger_comes_to_nothing(saved):
+    resealed(saved, lambda content: content["ledger"]["events"].clear())
+    assert check_receipt(saved).epsilon == 0
+
+
+def test_without_dp_accounting_the_cure_is_named(saved, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(ImportError, match="pip install dp-accounting") as caught:
+        check_receipt(saved)
+    assert "\n" not in str(caught.value)
+
+
+# --- bad input
+
+
+EDITS = {
+    "an arrow more": lambda c: c["graph"]["directed"].append(["Xray", "Smoker"]),
+    "names in another order": lambda c: c["graph"]["variables"].reverse(),
+    "a smaller epsilon": lambda c: c["guarantee"].update(epsilon=0.1),
+    "a better word": lambda c: c.update(kind="release"),
+    "another n": lambda c: c["data"].update(n=10**6),
+    "another level": lambda c: c["data"]["domain"]["Smoker"].append("maybe"),
+    "an event less": lambda c: c["ledger"]["events"].pop(),
+    "a status": lambda c: c["pairs"][0].update(status="confirmed!"),
+    "a moment": lambda c: c["released"]["marginals"]["marginals"]["moments"][0].update(deviation=0),
+    "no seal": lambda c: c.pop("sha256"),
+    "an empty seal": lambda c: c.update(sha256=None),
+    "a comment": lambda c: c.update(comment="checked"),
+}
+
+
+@pytest.mark.parametrize("use", [read_release, check_receipt])
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_receipt_edited_by_hand_does_not_verify(saved, use, edit):
+    content = json.loads(saved.read_text())
+    EDITS[edit](content)
+    saved.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="does not verify: it is not what was written") as caught:
+        use(saved)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("use", [read_release, check_receipt])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no dpcgd receipt 1"),
+        ("not json", "is no dpcgd receipt 1"),
+        ("[1, 2]", "is no dpcgd receipt 1"),
+        ("null", "is no dpcgd receipt 1"),
+        ('{"format": "dpcgd receipt 2"}', "is no dpcgd receipt 1"),
+        ('{"format": "dpcgd receipt 1", "x": 1e999}', "is no dpcgd receipt 1"),
+        ('{"format": "dpcgd receipt 1", "x": NaN}', "is no dpcgd receipt 1"),
+        ("[" * 100_000, "is no dpcgd receipt 1"),
+        ('{"format": "dpcgd receipt 1"}', "does not verify"),
+    ],
+    ids=range(9),
+)
+def test_another_file_is_no_receipt(path, use, text, message):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        use(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("use", [read_release, check_receipt])
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("missing.json", "there is no file"),
+        (".", "is a folder"),
+        (None, "give the path of a dpcgd receipt 1 file"),
+        (7, "give the path of a dpcgd receipt 1 file"),
+    ],
+    ids=str,
+)
+def test_where_there_is_no_receipt(tmp_path, monkeypatch, use, where, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        use(where)
+
+
+def test_bytes_that_are_no_text(path):
+    path.write_bytes(b"\xff\x00\xfe" * 9)
+    with pytest.raises(ValueError, match="is no dpcgd receipt 1"):
+        read_release(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(release="PairRelease"),
+        lambda c: c["released"].update(more=1),
+        lambda c: c["ledger"]["events"][0].update(kind="Other"),
+        lambda c: c["graph"]["directed"].append(["Smoker", "nobody"]),
+        lambda c: c["guarantee"].update(delta=7),
+        lambda c: c.pop("pairs"),
+    ],
+)
+def test_a_receipt_of_another_version_is_refused_in_one_line(saved, change):
+    resealed(saved, change)
+    with pytest.raises(ValueError, match="holds no release that this version can read") as caught:
+        read_release(saved)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("write", ["save", "report"])
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (".", "is a folder"),
+        ("no/such/folder/receipt.html", "there is no folder"),
+        ("", "give the path of a file to write to"),
+        (3, "give the path of a file to write to"),
+    ],
+    ids=str,
+)
+def test_a_place_that_cannot_be_written_to(tmp_path, monkeypatch, write, where, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message) as caught:
+        getattr(run_of("priv_pc"), write)(where)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["report.txt", "report", "report.pdf"])
+def test_a_report_of_another_kind_is_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"a report ends in \.html or \.md, not in"):
+        run_of("priv_pc").report(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["receipt.json", "report.html", "report.md"])
+def test_a_write_that_breaks_off_leaves_no_part_of_a_file(tmp_path, monkeypatch, name):
+    release = run_of("priv_pc")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dpcgd.privacy.sealed_file.os.fsync", full)
+    with pytest.raises(ValueError, match="cannot be written: No space left on device"):
+        (release.save if name.endswith("json") else release.report)(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- the status of pairs
+
+
+class Scripted:
+    """Separates the pairs it is told to, cannot test others, and ends after so many questions."""
+
+    def __init__(self, separated=(), untestable=(), asked=10**9):
+        self.separated, self.untestable, self.asked = separated, untestable, asked
+
+    def separates(self, x, y, given):
+        if not self.asked:
+            raise BudgetSpent
+        self.asked -= 1
+        if {x, y} in self.untestable:
+            return None
+        return {x, y} in self.separated
+
+
+def status_by(oracle, knowledge=None):
+    data = Dataset(np.zeros((9, 4), int), dict.fromkeys("abcd", ("0", "1")))
+    how = {"max_order": 1, "knowledge": knowledge}
+    run = open_run(data, epsilon=1.0, delta=1e-6, rng=default_rng(0), **how)
+    found = search(oracle, data.variables, **how)
+    release = Release(**vars(found), **run.receipt())
+    status = release.pair_status()
+    assert len(status) == 6
+    return {"".join(sorted(pair)): word for pair, word in status.items()}, release
+
+
+def test_a_whole_search_confirms_removes_and_leaves_out_what_it_cannot_test():
+    status, _ = status_by(Scripted([{0, 1}], [{2, 3}]))
+    assert status == dict.fromkeys(("ac", "ad", "bc", "bd"), "confirmed") | {
+        "ab": "removed",
+        "cd": "not testable",
+    }
+
+
+def test_knowledge_is_not_taken_for_an_answer():
+    knowledge = Knowledge(required=[("a", "b")], forbidden=[("c", "d"), ("d", "c"), ("a", "c")])
+    status, _ = status_by(Scripted([{0, 3}]), knowledge)
+    assert (status["ab"], status["cd"], status["ac"]) == ("known", "known", "confirmed")
+    assert status["ad"] == "removed"
+
+
+@pytest.mark.parametrize("asked", range(8))
+def test_where_the_budget_ends_says_what_was_not_reached(asked):
+    """Six pairs in order: ab ac ad bc bd cd; ac cannot be tested."""
+    status, release = status_by(Scripted([{1, 3}], [{0, 2}], asked=asked))
+    order = ["ab", "ac", "ad", "bc", "bd", "cd"]
+    assert release.stopped_early
+    for i, pair in enumerate(order):
+        if i >= asked:
+            assert status[pair] == "not reached", pair
+        else:
+            expected = {"ac": "not testable", "bd": "removed"}.get(pair, "confirmed")
+            assert status[pair] == expected, pair
+
+
+def test_pairs_that_knowledge_takes_out_are_not_counted_among_those_asked():
+    knowledge = Knowledge(required=[("a", "b")])
+    status, _ = status_by(Scripted(asked=2), knowledge)
+    assert [status[p] for p in ("ab", "ac", "ad", "bc", "bd", "cd")] == [
+        *("known", "confirmed", "confirmed"),
+        *("not reached",) * 3,
+    ]
+
+
+def test_a_pair_never_tested_keeps_its_status_once_it_has_left_the_graph():
+    _, release = status_by(Scripted([{0, 1}], [{2, 3}]))
+    arcs = release.graph.arcs.copy()
+    arcs[2, 3] = arcs[3, 2] = False
+    without = dataclasses.replace(release, graph=CPDAG(release.graph.variables, arcs))
+    assert without.pair_status() == release.pair_status()
+    assert "never tested" not in repr(without)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_status_of_every_pair_agrees_with_the_graph(name):
+    release = run_of(name)
+    for pair, word in release.pair_status().items():
+        assert word in ("confirmed", "removed", "not testable", "not reached")
+        if word in ("confirmed", "removed"):
+            assert (pair in release.graph.skeleton) == (word == "confirmed")
+
+
+# --- what is said in words
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 5.0, 50.0, 1e5])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.2])
+def test_an_attacker_is_right_at_most_as_often_as_is_said(epsilon, delta):
+    """Reached by the worst mechanism of this guarantee, and not by Gaussian noise."""
+    budget = Budget(epsilon, delta)
+    told = guessing(budget)
+    honest = delta + (1 - delta) / (1 + math.exp(-epsilon))
+    assert told == pytest.approx(honest, rel=1e-12)
+    assert 0.5 < told <= 1
+    multiplier = next(m for m in np.geomspace(1e-4, 1e4, 200) if gaussian_delta(m, epsilon) < delta)
+    assert 0.5 + gaussian_delta(multiplier, 0.0) / 2 <= told
+
+
+def test_what_is_said_has_the_numbers_of_the_promise():
+    release = run_of("priv_pc", epsilon=1.0, delta=1e-6, rows_per_person=2)
+    words = " ".join(in_words(release.guarantee, release.ledger.budget, release.terms))
+    assert "(1, 1e-06)-differentially private for one person, of up to 2 records" in words
+    assert "replace up to 2 records, all of one person" in words
+    assert "2.718 times" in words
+    assert "73.11%" in words
+    claimed = in_words("claimed, not proved", release.ledger.budget, release.terms)
+    assert claimed[0] == "This guarantee is claimed and not proved; do not rely on it."
+    (nothing,) = in_words("none", None, release.terms)
+    assert nothing.startswith("Nothing is proved")
+    huge = in_words("proved", Budget(1e6, 1e-6), release.terms)
+    assert "e^1e+06 times" in " ".join(huge)
+
+
+# --- reports
+
+
+def parts_of(page):
+    return re.findall(r"<h2>(.*?)</h2>", page) or re.findall(r"^## (.*)$", page, re.MULTILINE)
+
+
+def test_a_report_is_one_page_with_everything_in_it(tmp_path):
+    release = run_of("table_pc", rows_per_person=2)
+    page = release.report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == page == release.report()
+    assert page._repr_html_() == page
+    assert page._repr_markdown_() is None
+    assert not re.search(r"(src|href)=|url\(", page)  # it needs nothing else
+    markdown = release.report(tmp_path / "report.md")
+    assert (tmp_path / "report.md").read_text() == markdown
+    assert markdown._repr_markdown_() == markdown
+    assert markdown._repr_html_() is None
+    assert parts_of(page) == parts_of(markdown)
+    assert len(parts_of(page)) == 7
+    for text in ("one person, of up to 2 records", "thm-rows-per-person", "guesses right at most"):
+        assert text in page
+        assert text in markdown
+
+
+def test_a_report_draws_every_variable_and_every_edge():
+    release = run_of("table_pc")
+    picture = re.search(r"<svg.*?</svg>", release.report(), re.DOTALL)[0]
+    names = re.findall(r"<text[^>]*>(.*?)</text>", picture)
+    assert sorted(names) == sorted(release.graph.variables)
+    assert picture.count("<polyline") == len(release.graph.skeleton)
+    assert picture.count("<polygon") == len(release.graph.arrows)
+
+
+def test_a_report_needs_no_other_package(monkeypatch):
+    kept = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.partition(".")[0] in ("matplotlib", "dp_accounting", "causallearn", "pgmpy"):
+            raise ImportError(name)
+        return kept(name, *args, **kwargs)
+
+    release = run_of("priv_pc")
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert release.report().startswith("<!doctype html>")
+
+
+def test_a_report_counts_what_became_of_the_pairs():
+    release = run_of("priv_pc")
+    words = list(release.pair_status().values())
+    for word in set(words):
+        row = f"<tr><td>{word}</td><td>{words.count(word)}</td>"
+        assert row in release.report()
+
+
+def test_a_report_of_a_run_without_privacy_promises_nothing():
+    page = pc(DATA).report()
+    assert "Nothing is proved about what this run tells" in page
+    assert "no privacy, not a release" in page
+
+
+def test_the_citation_is_that_of_the_citation_file():
+    yaml = pytest.importorskip("yaml")
+    with open("CITATION.cff", encoding="utf-8") as file:
+        cited = yaml.safe_load(file)
+    page = run_of("priv_pc").report()
+    assert cited["title"] in page
+    assert cited["authors"][0]["name"] in page
+
+
+def test_probabilities_of_a_reader_are_kept(path):
+    release = learned_pc(DATA, epsilon=2.0, rng=default_rng(0))
+    release.save(path)
+    assert read_release(path).probabilities == release.probabilities
