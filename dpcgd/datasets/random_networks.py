@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.bayesian_networks import Network
 
 __all__ = ["SHAPES", "TABLES", "random_network"]
@@ -19,9 +20,23 @@ Rows far apart, of any kind, close together, with rare levels, or nearly determi
 
 MOST_PARENTS, MOST_ROWS = 4, 400
 
+LEVELS = "abcdef"
+"""Usual ones."""
 
-def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) -> Network:
-    """A network of d variables with two to six levels.
+
+MANY = 0.2
+"""Share of the variables that have more levels than usual, where any may."""
+
+
+def random_network(
+    shape: str,
+    tables: str,
+    d: int,
+    rng: np.random.Generator,
+    *,
+    most_levels: int = len(LEVELS),
+) -> Network:
+    """A network of d variables with two to six levels, or some of them with many.
 
     Parameters
     ----------
@@ -32,6 +47,9 @@ def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) ->
     d : int
         Variables.
     rng : numpy.random.Generator
+    most_levels : int
+        At more than six, one variable in five has seven levels to so many, all orders of magnitude
+        alike.
 
     Returns
     -------
@@ -40,7 +58,7 @@ def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) ->
     Raises
     ------
     ValueError
-        If there is no such shape or kind of tables.
+        If there is no such shape or kind of tables, or `most_levels` is below six.
 
     Examples
     --------
@@ -51,9 +69,14 @@ def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) ->
     for given, known in ((shape, SHAPES), (tables, TABLES)):
         if given not in known:
             raise ValueError(f"{given!r} is none of {', '.join(known)}")
+    check_whole("most_levels", most_levels, len(LEVELS))
     names = [f"v{i}" for i in range(d)]
     most = rng.choice([2, 3, 4, 6], p=[0.2, 0.3, 0.3, 0.2])
-    levels = {v: tuple("abcdef"[: rng.integers(2, most + 1)]) for v in names}
+    levels = {v: tuple(LEVELS[: rng.integers(2, most + 1)]) for v in names}
+    if most_levels > len(LEVELS):
+        ends = np.log([len(LEVELS) + 1, most_levels + 1])
+        many = {v: int(np.exp(rng.uniform(*ends))) for v in names if rng.random() < MANY}
+        levels |= {v: tuple(map(str, range(k))) for v, k in many.items()}
     arcs = _arcs(shape, d, rng)
     order = rng.permutation(names)
     parents: dict[str, list[str]] = {v: [] for v in names}

@@ -252,9 +252,12 @@ def test_bad_input_is_refused_before_anything_is_spent():
         table_pc(data, epsilon=1.0, rng=rng, max_order=3)
     with pytest.raises(ValueError, match="take a larger epsilon, fewer variables or levels"):
         table_pc(data, epsilon=0.01, rng=rng)
-    wide = records(np.zeros((5000, 2), int), (30, 30))
-    with pytest.raises(ValueError, match=r"30 and 30 levels.*join levels first"):
-        table_pc(wide, epsilon=1.0, rng=rng)
+    with pytest.raises(ValueError, match="untested must be 'keep' or 'drop', not 'maybe'"):
+        table_pc(data, epsilon=1.0, rng=rng, untested="maybe")
+    with pytest.raises(ValueError, match="no variable is called age; correct the names in ordered"):
+        table_pc(data, epsilon=1.0, rng=rng, ordered=["age"])
+    with pytest.raises(ValueError, match="give the ordered variables as a list, not 'asia'"):
+        table_pc(data, epsilon=1.0, rng=rng, ordered="asia")
     with pytest.raises(ValueError, match="say where the noise comes from"):
         table_pc(data, epsilon=1.0)
     assert rng.bit_generator.state == default_rng(0).bit_generator.state
