@@ -72,8 +72,8 @@ their level with more noise, but have little power then."""
 
 
 MOST_UNTESTABLE = 0.5
-"""Share of the pairs that may be too noisy to be tested given another variable: beyond, levels are
-joined, and if that is not enough the run warns."""
+"""Share of the pairs that may be too noisy to be tested given another variable; beyond, a run
+warns."""
 
 
 def shares(d: int) -> tuple[float, float]:
@@ -131,7 +131,7 @@ class TableOracle:
     doubt: float = DOUBT
     joined: Collection[int] = ()
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
-    _answered: dict[Subset, bool] = field(default_factory=dict, init=False)
+    _conditional: bool = field(default=False, init=False)
 
     def __post_init__(self):
         check_level(self.alpha)
@@ -145,16 +145,15 @@ class TableOracle:
 
         None where public facts say that they are too noisy to tell.
         """
-        pair, refused = (min(x, y), max(x, y)), self._too_noisy(x, y, given)
-        if given:
-            self._answered[pair] = self._answered.get(pair, False) or not refused
-        if refused:
+        self._conditional |= bool(given)
+        if self._too_noisy(x, y, given):
             return None
         found = association(self.marginals, x, y, given)
         if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
             found = association(self.marginals, x, y, given, interacting=True)
         if found.undetermined < self.determined:
             return False
+        pair = min(x, y), max(x, y)
         self.largest[pair] = max(found.p_value, self.largest.get(pair, 0.0))
         return found.p_value > self.alpha
 
@@ -164,35 +163,30 @@ class TableOracle:
         return sorted(pair for pair, p in self.largest.items() if low < p < high)
 
     def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
-        """Pairs that were asked about given others, and no answer to that confirms their edge.
+        """Pairs that a neighbour of both may explain which no test can take as given.
 
-        Either all those questions were refused for noise, by public facts; or a neighbour of both
-        had its levels joined. Given such a variable its neighbours stay dependent, so the pair is
-        confirmed only if it is more dependent than one of the two is with that neighbour: what
-        runs through a variable is no stronger than its links.
+        For the test is refused for noise, by public facts, or the neighbour's levels were joined:
+        given such a variable its neighbours stay dependent. A pair is confirmed all the same if it
+        is more dependent than one of the two is with that neighbour, for what runs through a
+        variable is no stronger than its links.
         """
         found = np.zeros_like(joined)
-        for (x, y), answered in self._answered.items():
-            found[x, y] = joined[x, y] and not (answered and self._is_direct(joined, x, y))
+        if self._conditional:
+            for x, y in np.argwhere(np.triu(joined)).tolist():
+                between = np.flatnonzero(joined[x] & joined[y]).tolist()
+                found[x, y] = any(self._may_explain(z, x, y) for z in between)
         return found | found.T
 
-    def _is_direct(self, joined, x, y) -> bool:
-        """Whether x and y are too dependent for any joined neighbour of both to explain it."""
-        between = [z for z in self.joined if joined[x, z] and joined[y, z]]
-        return all(
-            self._effect(x, y) >= min(self._effect(x, z), self._effect(y, z)) for z in between
-        )
+    def _may_explain(self, z, x, y) -> bool:
+        if z not in self.joined and not self._too_noisy(x, y, (z,)):
+            return False
+        return self._effect(x, y) < min(self._effect(x, z), self._effect(y, z))
 
     def _effect(self, x, y) -> float:
         pair = min(x, y), max(x, y)
         return self.marginals.worked_out(
             ("effect", pair), lambda: association(self.marginals, *pair).effect
         )
-
-    def forget(self):
-        """Let go of what was answered: it is asked again, of other measurements."""
-        self.largest.clear()
-        self._answered.clear()
 
     def _too_noisy(self, x, y, given) -> bool:
         """By public facts: too many strata and levels for the noise."""
@@ -262,7 +256,7 @@ def search_again(
             break  # the same tables would give the same answers
         with suppress(BudgetSpent):  # next to nothing is left
             marginals.measure_again(pairs, account.share(share))
-        oracle.forget()
+        oracle.largest.clear()
         found = search(oracle, variables, **how)
     return found
 
@@ -437,16 +431,14 @@ def _measure_families(marginals, account, dag, price):
 def _planned_levels(data, rho) -> int:
     """The most levels that a variable may keep, by public facts.
 
-    All may keep theirs if none has more than ``MOST_LEVELS`` and most pairs can be tested. Else so
-    many that even the largest variables can be tested given another such.
+    All keep theirs if none has more than ``MOST_LEVELS``. Else fewer, if pairs of variables with so
+    many could not be tested at all.
     """
-    untestable = _untestable(data.cardinalities, _noise(data, rho, MOST_LEVELS))
-    if max(data.cardinalities) <= MOST_LEVELS and untestable <= MOST_UNTESTABLE:
-        return MOST_LEVELS
-    for most in range(MOST_LEVELS, 2, -1):
-        if max(most, FEWEST_LEVELS) * most * _noise(data, rho, most) <= MOST_NOISE:
-            return most
-    return 2
+    most = MOST_LEVELS
+    if max(data.cardinalities) > MOST_LEVELS:
+        while most > FEWEST_LEVELS and most * _noise(data, rho, most) > MOST_NOISE:
+            most -= 1
+    return most
 
 
 def _noise(data, rho, most) -> float:
