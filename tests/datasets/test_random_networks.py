@@ -34,3 +34,20 @@ def test_one_state_gives_one_network():
 def test_an_unknown_kind_is_refused(shape, tables):
     with pytest.raises(ValueError, match="is none of"):
         random_network(shape, tables, 5, np.random.default_rng(0))
+
+
+def test_some_variables_may_have_many_levels():
+    network = random_network("sparse", "mixed", 200, np.random.default_rng(0), most_levels=100)
+    sizes = [len(of) for of in network.levels.values()]
+    many = [k for k in sizes if k > 6]
+    assert 20 <= len(many) <= 60  # 40 expected; outside by chance below 1e-3, and the seed is fixed
+    assert min(many) >= 7
+    assert 50 < max(many) <= 100
+    same, usual = (
+        random_network("sparse", "mixed", 9, np.random.default_rng(0), **how)
+        for how in ({"most_levels": 6}, {})
+    )
+    assert same.levels == usual.levels
+    assert same.parents == usual.parents
+    with pytest.raises(ValueError, match="most_levels must be at least 6"):
+        random_network("sparse", "mixed", 9, np.random.default_rng(0), most_levels=5)
