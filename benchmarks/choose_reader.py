@@ -24,8 +24,8 @@ CHANGES = {
     "half of the networks": {"part": 2},
     "a quarter of the networks": {"part": 4},
     "every release counts alike": {"alike": True},
-    "half the trees": {"max_iter": 100},
-    "twice the trees, 24 leaves": {"max_iter": 400, "max_leaf_nodes": 24},
+    "half the trees": {"max_iter": 200},
+    "half the trees, 16 leaves": {"max_iter": 200, "max_leaf_nodes": 16},
 }
 HELD = 10
 """One network in so many is held back."""

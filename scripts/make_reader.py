@@ -40,9 +40,9 @@ MOST_CODES = 1.5e7
 WITHOUT_NOISE = 0.05
 """Share of releases with next to no noise."""
 TREES: dict = {
-    "max_iter": 200,
+    "max_iter": 400,
     "learning_rate": 0.08,
-    "max_leaf_nodes": 16,
+    "max_leaf_nodes": 24,
     "min_samples_leaf": 60,
     "l2_regularization": 1.0,
     "early_stopping": False,

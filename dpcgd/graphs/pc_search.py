@@ -11,7 +11,7 @@ from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
 
-__all__ = ["Found", "Oracle", "OrderOracle", "search"]
+__all__ = ["ConfirmingOracle", "Found", "Oracle", "OrderOracle", "search"]
 
 
 class Oracle(Protocol):
@@ -37,6 +37,17 @@ class OrderOracle(Protocol):
         """
 
 
+@runtime_checkable
+class ConfirmingOracle(Protocol):
+    """An oracle that says in the end which pairs are joined for want of a test."""
+
+    def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
+        """Those of the pairs still joined whose edge no test has confirmed.
+
+        Both are symmetric boolean arrays; `joined` is a copy.
+        """
+
+
 @dataclass(frozen=True)
 class Found:
     """What a search returns.
@@ -47,7 +58,8 @@ class Found:
     separating_sets : dict
         For each pair of variables that the oracle separated, the set that did it.
     untested : frozenset
-        Pairs that stay joined without a single test: their edge is known or kept, not confirmed.
+        Pairs that no test has separated and none has confirmed, for there was none or, by the
+        oracle, none that counts. They are edges if they are known or kept, else they are left out.
     tests : int
         How often the oracle was asked.
     stopped_early : bool
@@ -68,6 +80,7 @@ def search(
     max_order: int = 3,
     knowledge: Knowledge | None = None,
     majority: bool = False,
+    untested: str = "keep",
 ) -> Found:
     """The PC algorithm in its order-independent form (PC-stable).
 
@@ -83,6 +96,9 @@ def search(
         Ask about every set of the size at which a pair is first separated, and let most of those
         that separate it decide whether a middle variable is a collider. The graph then does not
         depend on the order of the variables. It takes more tests: for answers that cost nothing.
+    untested : str
+        Whether pairs that no test has confirmed are to "keep" their edge or to "drop" it; what
+        knowledge requires stays.
 
     Returns
     -------
@@ -91,7 +107,8 @@ def search(
     Raises
     ------
     ValueError
-        If `max_order` is negative or the knowledge names unknown variables.
+        If `max_order` is negative, `untested` another word, or the knowledge names unknown
+        variables.
 
     Privacy
     -------
@@ -114,6 +131,7 @@ def search(
     """
     if max_order < 0:
         raise ValueError(f"max_order must be 0 or more, not {max_order}")
+    check_untested(untested)
     forbidden, required = (knowledge or Knowledge()).arrays(variables)
     done = _Skeleton(forbidden, required)
     try:
@@ -124,22 +142,35 @@ def search(
         stopped_early = False
     except BudgetSpent:
         stopped_early = True
+    unconfirmed = done.unconfirmed(oracle)
+    left_out = unconfirmed & done.may_go if untested == "drop" else np.zeros_like(unconfirmed)
 
     def names(x, y):
         return frozenset((variables[x], variables[y]))
 
+    arcs = _orient(done.joined & ~left_out, done.separated, forbidden, left_out)
     return Found(
-        graph=CPDAG(variables, _orient(done.joined, done.separated, forbidden)),
+        graph=CPDAG(variables, arcs),
         separating_sets={
             names(x, y): tuple(variables[s] for s in sets[0])
             for (x, y), sets in done.separated.items()
         },
-        untested=frozenset(
-            names(x, y) for x, y in np.argwhere(np.triu(done.joined & ~done.tested)).tolist()
-        ),
+        untested=frozenset(names(x, y) for x, y in np.argwhere(np.triu(unconfirmed)).tolist()),
         tests=done.tests,
         stopped_early=stopped_early,
     )
+
+
+def check_untested(untested: str) -> None:
+    """Refuse what is no answer to what becomes of pairs that no test has confirmed.
+
+    Raises
+    ------
+    ValueError
+        If it is neither "keep" nor "drop".
+    """
+    if untested not in ("keep", "drop"):
+        raise ValueError(f"untested must be 'keep' or 'drop', not {untested!r}")
 
 
 class _Skeleton:
@@ -148,7 +179,7 @@ class _Skeleton:
     def __init__(self, forbidden, required):
         self.joined = ~(forbidden & forbidden.T)
         np.fill_diagonal(self.joined, False)
-        self.open = np.triu(self.joined & ~required & ~required.T)
+        self.may_go = self.joined & ~required & ~required.T
         self.tested = np.zeros_like(self.joined)
         self.separated: dict[tuple[int, int], list[tuple[int, ...]]] = {}
         self.tests = 0
@@ -156,7 +187,7 @@ class _Skeleton:
     def ask(self, oracle, order, majority):
         """Remove every edge that some set of this size separates, in an order of its own."""
         neighbours = neighbours_of(self.joined)
-        to_test = self.joined & self.open
+        to_test = np.triu(self.joined & self.may_go)
         if to_test.any() and isinstance(oracle, OrderOracle):
             oracle.begin_order(order, self.joined.copy(), to_test.copy())
         for x, y in np.argwhere(to_test).tolist():
@@ -169,6 +200,13 @@ class _Skeleton:
                     self.separated.setdefault((x, y), []).append(given)
                     if not majority:
                         break
+
+    def unconfirmed(self, oracle) -> np.ndarray:
+        """Pairs still joined that no test has confirmed."""
+        never = self.joined & ~(self.tested | self.tested.T)
+        if isinstance(oracle, ConfirmingOracle):
+            never |= self.joined & oracle.unconfirmed(self.joined.copy())
+        return never
 
 
 def neighbours_of(joined: np.ndarray) -> list[list[int]]:
@@ -186,7 +224,7 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
             yield given
 
 
-def _orient(adjacent, separated, forbidden) -> np.ndarray:
+def _orient(adjacent, separated, forbidden, left_out) -> np.ndarray:
     """Colliders first, then all that knowledge and Meek's rules force."""
     arcs = adjacent & ~forbidden
     arrowheads = np.zeros_like(arcs)
@@ -196,4 +234,4 @@ def _orient(adjacent, separated, forbidden) -> np.ndarray:
             if collider and arcs[x, c] and arcs[y, c]:
                 arrowheads[x, c] = arrowheads[y, c] = True
     settled = arrowheads & ~arrowheads.T
-    return meek(arcs & ~settled.T, untested=forbidden & forbidden.T)
+    return meek(arcs & ~settled.T, untested=left_out | (forbidden & forbidden.T))

@@ -16,9 +16,10 @@ from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.detection import Detection
 from dpcgd.marginals.interactions import interaction_sensitivity, pairs_sensitivity
+from dpcgd.marginals.joined_levels import join_groups
 from dpcgd.marginals.plan_chart import draw_plan
 from dpcgd.marginals.rehearsal import Rehearsal, refuse_data, rehearse
-from dpcgd.marginals.table_pc import ALPHA, open_table_run, table_pc, too_noisy
+from dpcgd.marginals.table_pc import ALPHA, open_table_run, planned_rho, table_pc, too_noisy
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
 
@@ -88,7 +89,8 @@ class Plan:
     alpha, power, related : float
     max_order : int
     shares : mapping of str to tuple of float
-        Of each variable the shares of its levels that the plan goes by.
+        Of each variable the shares of its levels that the plan goes by; of one with more levels
+        than a run keeps, those of the joined ones.
     rho_of_pairs, rho_of_triple : float
         What the run pays for all pairs, and for each triple.
     """
@@ -439,7 +441,7 @@ def plan(
         )
     public = PublicFacts(schema, n)
     nothing = np.random.default_rng(0)  # a run has to say where noise comes from; none is drawn
-    _, rho_of_pairs, rho_of_triple = open_table_run(
+    run, most = open_table_run(
         public,
         epsilon=epsilon,
         delta=delta,
@@ -450,6 +452,8 @@ def plan(
     )
     _check_number("power", power, least=alpha, most=1)
     _check_number("related", related, least=0, most=1)
+    rho_of_pairs, rho_of_triple = planned_rho(public, run.account.rho, most)
+    expected = dict(_all_shares(schema, shares or {}))
     return Plan(
         schema=schema,
         n=n,
@@ -458,7 +462,7 @@ def plan(
         power=power,
         related=related,
         max_order=max_order,
-        shares=dict(_all_shares(schema, shares or {})),
+        shares={name: _joined(schema, name, of, most) for name, of in expected.items()},
         rho_of_pairs=rho_of_pairs,
         rho_of_triple=rho_of_triple,
     )
@@ -485,6 +489,14 @@ def _all_shares(schema: Schema, known) -> Iterator[tuple[str, Shares]]:
                     f"variable {name!r}: a share must be above 0 and finite, not {share!r}"
                 )
         yield name, tuple(share / sum(shares) for share in shares)
+
+
+def _joined(schema: Schema, name: str, shares: Shares, most: int) -> Shares:
+    """What is left of a variable that has more levels than it may keep."""
+    if len(shares) <= most:
+        return shares
+    groups = join_groups(np.array(shares), most, name in schema.ordered)
+    return tuple(np.bincount(groups, shares).tolist())
 
 
 def _check_number(name, value, *, least, most):

@@ -392,3 +392,48 @@ def test_pairs_that_were_never_tested_are_told():
     found = search(Untestable(0, 0.0), "abc", max_order=1, knowledge=known)
     assert found.untested == {frozenset("ab"), frozenset("bc")}
     assert search(Coins(0, 1.0), "abc").untested == frozenset()
+
+
+class Unsure(Coins):
+    """Joins all, and has no test that confirms what hangs on the first variable."""
+
+    def unconfirmed(self, joined):
+        found = np.zeros_like(joined)
+        found[0], found[:, 0] = joined[0], joined[:, 0]
+        return found
+
+
+def test_pairs_that_no_test_confirms_leave_the_graph_if_asked():
+    kept = search(Unsure(0, 0.0), "abc", max_order=1)
+    dropped = search(Unsure(0, 0.0), "abc", max_order=1, untested="drop")
+    assert kept.untested == dropped.untested == {frozenset("ab"), frozenset("ac")}
+    assert len(kept.graph.skeleton) == 3
+    assert dropped.graph.skeleton == {frozenset("bc")}
+    assert dropped.separating_sets == {}
+
+
+def test_what_knowledge_requires_stays_untested():
+    known = Knowledge(required=[("a", "b")])
+    found = search(Unsure(0, 0.0), "abc", max_order=1, knowledge=known, untested="drop")
+    assert found.graph.arrows == {("a", "b")}
+    assert found.graph.skeleton == {frozenset("ab"), frozenset("bc")}
+    assert frozenset("ab") in found.untested
+
+
+def test_a_pair_left_out_makes_no_arrow():
+    class Collider:
+        def separates(self, x, y, given):
+            return {x, y} == {0, 1} and given == ()
+
+        def unconfirmed(self, joined):
+            found = np.zeros_like(joined)
+            found[0, 3] = found[3, 0] = found[1, 3] = found[3, 1] = True
+            return found & joined
+
+    arrows = search(Collider(), "abcd", max_order=1, untested="drop").graph.arrows
+    assert arrows == {("a", "c"), ("b", "c")}  # and not c -> d, for a and d may be joined
+
+
+def test_what_becomes_of_the_untested_is_one_of_two_words():
+    with pytest.raises(ValueError, match="untested must be 'keep' or 'drop', not True"):
+        search(Coins(0, 0.0), "ab", untested=True)
