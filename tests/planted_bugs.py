@@ -796,8 +796,8 @@ BUGS = (
     Bug(
         "a separated pair that is asked about again",
         "graphs/pc_search.py",
-        "                    if not majority:\n                        break",
-        "                    continue",
+        "                    self.separated[x, y] = given\n                    break",
+        "                    self.separated[x, y] = given\n                    continue",
         "",
         "graphs/test_pc_search.py",
     ),

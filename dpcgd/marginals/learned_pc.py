@@ -1,7 +1,7 @@
 """A private graph from one joint release of all pairs, read by what was trained on simulations."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -10,26 +10,17 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.graphs.cpdag import CPDAG, meek
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.blocks import blocks_of
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Subset, paid
+from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
-from dpcgd.marginals.pair_features import LocalEvidence
+from dpcgd.marginals.orientation import orient
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 
-__all__ = ["LearnedRelease", "learned_pc", "orient"]
-
-SURE = 0.5
-"""How much better the sets with a middle variable have to separate its neighbours than those
-without it, or the other way round, for it to be called no collider or one."""
-
-
-NEAR = 4
-"""Neighbours that separating sets are made of."""
+__all__ = ["LearnedRelease", "learned_pc"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,60 +138,3 @@ def _outside(data) -> str:
     """What the reader was trained on, where the number of variables is outside."""
     least, most = (int(end) for end in trained_reader().trained["variables"])
     return "" if least <= data.d <= most else f"{least} to {most} variables"
-
-
-def orient(marginals: Marginals, joined: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
-    """Arrows of a skeleton: colliders by what was released, strongest first, then Meek's rules.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released.
-    joined, forbidden : boolean array of shape (d, d)
-
-    Returns
-    -------
-    boolean array of shape (d, d)
-        An arc each way for an edge without direction.
-
-    Privacy
-    -------
-    Post-processing.
-    """
-    arcs = joined & ~forbidden
-    heads, unsure = np.zeros_like(arcs), ~joined & False
-    found = sorted(_margins(marginals, joined), reverse=True)
-    for margin, (x, c, y) in found:
-        free = arcs[x, c] and arcs[y, c] and not (heads[c, x] or heads[c, y])
-        if margin > SURE and free:
-            heads[x, c] = heads[y, c] = True
-        elif margin > -SURE:
-            unsure[x, y] = unsure[y, x] = True
-    return meek(arcs & ~heads.T, untested=unsure | (forbidden & forbidden.T))
-
-
-def _margins(marginals, joined) -> Iterator[tuple[float, Subset]]:
-    """How much better two neighbours of c, not joined, are separated without c than with it."""
-    if not joined.any():
-        return
-    blocks = blocks_of(marginals)
-    strength = np.where(joined, blocks.sums(blocks.correlations**2), 0.0)
-    local = LocalEvidence(blocks, strength)
-    for c in range(len(joined)):
-        for x, y in combinations(np.flatnonzero(joined[c]).tolist(), 2):
-            if not joined[x, y]:
-                yield _margin(local, joined, x, c, y), (x, c, y)
-
-
-def _margin(local, joined, x, c, y) -> float:
-    near = [v for a in (x, y) for v in local.order[a][:NEAR].tolist() if joined[a, v]]
-    others = [v for v in dict.fromkeys(near) if v not in (x, y, c)]
-    least = {
-        with_c: min(
-            local.given(x, y, (*s, *[c] * with_c))[0]
-            for k in range(3 - with_c)
-            for s in combinations(others, k)
-        )
-        for with_c in (False, True)
-    }
-    return least[True] - least[False]
