@@ -305,10 +305,10 @@ BUGS = (
     Bug(
         "pairs explained by the real table",
         "marginals/table_pc.py",
-        "        return self._effect(x, y) < min(",
+        "        return self._strength(x, y) < min(",
         '        real = getattr(self.marginals, "_tables", None)\n'
         "        if real is not None and real.counts((x, y))[0, 0] % 2:\n            return True\n"
-        "        return self._effect(x, y) < min(",
+        "        return self._strength(x, y) < min(",
         "table_pc",
     ),
     # --- scores of graphs

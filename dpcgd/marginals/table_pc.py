@@ -15,7 +15,7 @@ from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.association import association
+from dpcgd.marginals.association import association, strength
 from dpcgd.marginals.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -211,12 +211,12 @@ class TableOracle:
     def _may_explain(self, z, x, y) -> bool:
         if z not in self.joined and not self._too_noisy(x, y, (z,)):
             return False
-        return self._effect(x, y) < min(self._effect(x, z), self._effect(y, z))
+        return self._strength(x, y) < min(self._strength(x, z), self._strength(y, z))
 
-    def _effect(self, x, y) -> float:
+    def _strength(self, x, y) -> float:
         pair = min(x, y), max(x, y)
         return self.marginals.worked_out(
-            ("effect", pair), lambda: association(self.marginals, *pair).effect
+            ("strength", pair), lambda: strength(self.marginals, *pair)
         )
 
     def _too_noisy(self, x, y, given) -> bool:
