@@ -788,8 +788,8 @@ BUGS = (
     Bug(
         "conditioning sets that depend on the order of the columns",
         "graphs/pc_search.py",
-        "for given in conditioning_sets(x, y, neighbours, order):",
-        "for given in conditioning_sets(x, y, neighbours_of(self.joined), order):",
+        "conditioning_sets(x, y, neighbours, order):\n                independent",
+        "conditioning_sets(x, y, neighbours_of(self.joined), order):\n                independent",
         "",
         "graphs/test_pc_search.py",
     ),
