@@ -65,8 +65,8 @@ def main():
     for line in sys.stdin:
         try:
             found = answer(json.loads(line))
-        except Exception as error:
-            found = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        except TimeoutError as error:
+            found = {"error": str(error)}
         print(json.dumps(found), file=out, flush=True)
 
 

