@@ -8,19 +8,28 @@ from .datasets.bayesian_networks import Network as Network
 from .datasets.bif import from_bif as from_bif
 from .datasets.csv_files import read_csv as read_csv
 from .datasets.dataset import Dataset as Dataset
+from .datasets.draft_schema import draft_schema as draft_schema
+from .datasets.draft_schema import (
+    draft_schema_from_data_not_private as draft_schema_from_data_not_private,
+)
 from .datasets.measurements import Measurements as Measurements
+from .datasets.parquet_files import read_parquet as read_parquet
 from .datasets.published_networks import NETWORKS as NETWORKS
 from .datasets.published_networks import load as load
 from .datasets.rows_per_person import check_rows_per_person as check_rows_per_person
+from .datasets.schema import Schema as Schema
 from .graphs.check_receipt import check_receipt as check_receipt
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
 from .marginals.edge_confidence import edge_confidence as edge_confidence
+from .marginals.epsilon_for import epsilon_for as epsilon_for
 from .marginals.fit_network import fit_network as fit_network
 from .marginals.hill_climbing import climb as climb
 from .marginals.learned_pc import learned_pc as learned_pc
+from .marginals.plan import plan as plan
 from .marginals.read_release import read_release as read_release
+from .marginals.rehearsal import rehearse as rehearse
 from .marginals.table_pc import table_pc as table_pc
 from .pairwise.anm import anm as anm
 from .pairwise.anm import histogram_anm as histogram_anm

@@ -14,7 +14,10 @@ LINK = re.compile(r"^  (doi|url) += {(.*)},?$", re.MULTILINE)
 UNLINKED = {"korn1984", "taylor1987"}  # no DOI of these two could be confirmed
 
 
-@pytest.mark.parametrize("page", ["README.md", "book/intro.md", "book/fork.md"])
+PAGES = ["README.md", "book/intro.md", "book/fork.md", "book/your_table.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_example_prints_what_stands_below_it(page):
     ((code, printed),) = EXAMPLE.findall((ROOT / page).read_text())
     shown = io.StringIO()

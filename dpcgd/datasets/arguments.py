@@ -16,14 +16,15 @@ __all__ = [
     "is_whole",
 ]
 
-NOT_UTF_8 = {
+NO_TEXT = {
     b"\x1f\x8b": "is compressed with gzip; unpack it first",
     b"PK\x03\x04": "is a zip archive or an Excel workbook; unpack it or save its sheet as CSV",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook; save its sheet as CSV",
-    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+    b"PAR1": "is a Parquet file; read it with read_parquet",
 }
 """What a file is that begins with these bytes, whatever its name."""
+
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def is_real(value) -> bool:
@@ -115,14 +116,14 @@ def check_once(names, says: str, cure: str):
         seen.add(name)
 
 
-def check_file(path, refusal: str):
+def check_file(path, refusal: str, *, utf_16: bool = False):
     """Check that there is a file at `path` and that it does not begin like something else.
 
     Raises
     ------
     ValueError
         If `path` is no path (that is what `refusal` says), there is no such file, or it is a
-        folder, compressed, a workbook or UTF-16 text.
+        folder, compressed, a workbook, a Parquet file, or UTF-16 text unless `utf_16` allows it.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(refusal)
@@ -132,6 +133,8 @@ def check_file(path, refusal: str):
         raise ValueError(f"there is no file {path}; correct the path")
     with open(path, "rb") as file:
         start = file.read(4)
-    for mark, what in NOT_UTF_8.items():
+    for mark, what in NO_TEXT.items():
         if start.startswith(mark):
             raise ValueError(f"{path} {what}")
+    if start.startswith(UTF_16) and not utf_16:
+        raise ValueError(f"{path} is UTF-16 text; save it as UTF-8")

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.bayesian_networks import Network
-from dpcgd.datasets.dataset import check_levels
+from dpcgd.datasets.levels import check_levels
 
 __all__ = ["from_bif"]
 

@@ -8,7 +8,15 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_once
 
-__all__ = ["FRAME", "as_text", "check_columns", "check_frame", "encode"]
+__all__ = [
+    "FRAME",
+    "as_text",
+    "check_categories",
+    "check_columns",
+    "check_frame",
+    "encode",
+    "wrong_value",
+]
 
 FRAME = "the frame"
 """What messages call a table that comes from no file."""
@@ -105,6 +113,26 @@ def as_text(column: pd.Series) -> pd.Series:
     return column.astype(object).map(str).where(column.notna(), "")
 
 
+def check_categories(column: pd.Series, levels: tuple[str, ...]):
+    """Check that a categorical with an order has the levels of an ordered variable in that order.
+
+    Raises
+    ------
+    ValueError
+        If it has not.
+    """
+    dtype = column.dtype
+    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
+        return
+    theirs = [level for level in map(str, dtype.categories) if level in levels]
+    ours = [level for level in levels if level in theirs]
+    if theirs != ours:
+        raise ValueError(
+            f"column {column.name!r} of {FRAME} is ordered as {', '.join(theirs)}, in the schema "
+            f"as {', '.join(ours)}; give both one order"
+        )
+
+
 def encode(source, column: pd.Series, levels: tuple[str, ...]) -> np.ndarray:
     """Positions of a column of text in its variable's levels.
 
@@ -117,14 +145,23 @@ def encode(source, column: pd.Series, levels: tuple[str, ...]) -> np.ndarray:
     if codes.min(initial=0) >= 0:
         return codes
     row = int(np.argmin(codes))
-    value = column.iloc[row]
+    says = f"is not among the levels {', '.join(levels)}"
+    raise wrong_value(source, column, row, f"{says}; {_cure(column.iloc[row], levels)}")
+
+
+def wrong_value(source, column: pd.Series, row: int, says: str) -> ValueError:
+    """What to raise about the value of a record, in words for whoever holds the data."""
     where = f"{source}, record {row + 1}, column {column.name!r}"
+    value = column.iloc[row]
     if value == "":
-        raise ValueError(
-            f"{where}: the value is missing; drop or impute such records first, or list '' as a "
-            "level if 'not known' is an answer"
+        return ValueError(
+            f"{where}: the value is missing; drop or impute such records first, or let the schema "
+            "give missing values a level, as with 'missing': 'unknown'"
         )
-    raise ValueError(
-        f"{where}: {value!r} is not among the levels {', '.join(levels)}; "
-        "correct the value or add the level to the schema"
-    )
+    return ValueError(f"{where}: {value!r} {says}")
+
+
+def _cure(value, levels) -> str:
+    if value.endswith(".0") and value[:-2] in levels:
+        return f"for whole numbers, such as {value[:-2]}, convert the column with astype('Int64')"
+    return "correct the value or add the level to the schema"

@@ -1,35 +1,53 @@
 """Tables of people from comma-separated files, checked against a public schema."""
 
+import codecs
 import csv
-import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from dpcgd.datasets.arguments import check_file, check_once
-from dpcgd.datasets.columns import check_columns, encode
-from dpcgd.datasets.dataset import Dataset, check_levels
+from dpcgd.datasets.arguments import check_file
+from dpcgd.datasets.columns import check_columns
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.schema import Schema
 
 __all__ = ["read_csv"]
 
+UTF_8 = "utf-8-sig"
+"""With or without its mark."""
 
-def read_csv(path, schema, *, ignore: Iterable[str] = (), name: str | None = None) -> Dataset:
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def read_csv(
+    path,
+    schema: Any,
+    *,
+    ignore: Iterable[str] = (),
+    name: str | None = None,
+    separator: str = ",",
+    encoding: str = "utf-8",
+) -> Dataset:
     r"""Read a table of people whose columns and levels are described by a public schema.
 
     Parameters
     ----------
     path : str or path
         A comma-separated file with a header.
-    schema : mapping of str to sequence, or str or path
-        For each variable every level it may take, in natural order; or a JSON file that holds such
-        a mapping. Levels are compared as text. They must come from metadata: a level list read off
-        the data would tell who is in it.
+    schema : Schema, mapping, str or path
+        What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: for each variable
+        every level it may take, or the edges of a number. It must come from metadata: a level list
+        read off the data would tell who is in it.
     ignore : iterable of str
         Columns of the file to leave out, such as record numbers.
     name : str, optional
         What to call the data set; the file's name unless given.
+    separator : str, optional
+        The one character between two columns: ``";"``, ``"\t"`` for tabs.
+    encoding : str, optional
+        Such as ``"latin-1"``. UTF-8, with its mark or without, unless given.
 
     Returns
     -------
@@ -39,7 +57,8 @@ def read_csv(path, schema, *, ignore: Iterable[str] = (), name: str | None = Non
     Raises
     ------
     ValueError
-        If the file or the schema cannot be read, the header has a name twice, the schema, `ignore`
+        If the file or the schema cannot be read, the separator is no single character or the
+        encoding is not known, the header has a name twice, the schema, `ignore`
         and the header do not name the same columns, or a value is missing or outside its variable's
         levels. Nothing is returned then.
 
@@ -56,65 +75,60 @@ def read_csv(path, schema, *, ignore: Iterable[str] = (), name: str | None = Non
     >>> data.codes.tolist()
     [[0, 1], [0, 0]]
     """
-    check_file(path, "path must be the path of a file; for a DataFrame use Dataset.from_pandas")
-    levels = check_levels(_read_schema(schema))
+    encoding = _check_format(separator, encoding)
+    no_path = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
+    check_file(path, no_path, utf_16=encoding != UTF_8)
+    schema = Schema.of(schema)
     try:
-        _check_header(path, levels, ignore)
+        _check_header(path, schema, ignore, separator, encoding)
         frame = pd.read_csv(
             path,
+            sep=separator,
             dtype=str,
             keep_default_na=False,
-            usecols=list(levels),
-            encoding="utf-8-sig",
+            usecols=list(schema.variables),
+            encoding=encoding,
             compression=None,
         )
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except UnicodeError:
+        told = f"{path} is not {encoding.upper().removesuffix('-SIG')} text"
+        raise ValueError(f"{told}; save it as UTF-8, or pass its encoding") from None
     except csv.Error as error:  # what is between quotes has no end
         raise ValueError(f"{path}: {error}; close every quotation mark") from None
     except pd.errors.ParserError as error:
         raise ValueError(f"{path}: {error}; give every row as many values as the header") from None
     if frame.empty:
         raise ValueError(f"{path} has a header but no record; give at least one")
-    codes = np.column_stack([encode(path, frame[name], of) for name, of in levels.items()])
-    return Dataset(codes, levels, name=name or os.path.splitext(os.path.basename(path))[0])
-
-
-def _read_schema(schema):
-    if isinstance(schema, Mapping):
-        return schema
-    check_file(
-        schema,
-        "schema must be a mapping or the path of a JSON file; "
-        "map each variable's name to the list of its levels",
+    return Dataset(
+        schema.codes(path, frame),
+        schema.levels,
+        name=name or os.path.splitext(os.path.basename(path))[0],
+        ordered=schema.ordered,
+        missing=schema.missing,
     )
-    try:
-        with open(schema, encoding="utf-8-sig") as file:
-            found = json.load(file, object_pairs_hook=_named_once)
-    except UnicodeDecodeError:
-        raise ValueError(f"{schema} is not UTF-8 text; save it as UTF-8") from None
-    except json.JSONDecodeError as error:
-        where = f"{schema}, line {error.lineno}, column {error.colno}"
-        raise ValueError(f"{where}: {error.msg}; correct the JSON there") from None
-    if not isinstance(found, dict):
+
+
+def _check_format(separator, encoding) -> str:
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
         raise ValueError(
-            f"{schema} holds no mapping; map each variable's name to the list of its levels, "
-            'as in {"smoke": ["no", "yes"]}'
+            f"separator must be the one character between two columns, such as ';', "
+            f"not {separator!r}"
         )
-    return found
+    try:
+        "".encode(encoding)
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(
+            f"encoding must be one that Python knows, such as 'latin-1', not {encoding!r}"
+        ) from None
+    return UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
-def _named_once(pairs):
-    check_once([name for name, _ in pairs], "the schema names variable", "name it once")
-    return dict(pairs)
-
-
-def _check_header(path, levels, ignore):
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file)
+def _check_header(path, schema, ignore, separator, encoding):
+    with open(path, encoding=encoding, newline="") as file:
+        rows = csv.reader(file, delimiter=separator)
         header = next(rows, [])
-        _check_first_line(path, header, levels)
-        check_columns(path, header, levels, ignore)
+        _check_first_line(path, header, schema.levels, separator)
+        check_columns(path, header, schema.variables, ignore)
         ragged = next((row for row in rows if row and len(row) != len(header)), None)
     if ragged is not None:
         raise ValueError(
@@ -123,13 +137,15 @@ def _check_header(path, levels, ignore):
         )
 
 
-def _check_first_line(path, header, levels):
+def _check_first_line(path, header, levels, separator):
     """Look for another separator and for values where the names should be."""
     if not header:
         raise ValueError(f"{path} is empty; give a header and at least one record")
-    for mark, called in ((";", "semicolons"), ("\t", "tabs")):
-        if len(header) == 1 and mark in header[0]:
-            raise ValueError(f"{path} has {called} between its columns; save it with commas")
+    if header[0].startswith("sep="):
+        raise ValueError(f"{path} begins with a line for Excel, {header[0]}; take that line out")
+    for mark, called in SEPARATORS.items():
+        if len(header) == 1 and mark in header[0] and mark != separator:
+            raise ValueError(f"{path} has {called} between its columns; pass separator={mark!r}")
     values = {level for of in levels.values() for level in of}
     if values.issuperset(header) and not set(header) & set(levels):
         raise ValueError(

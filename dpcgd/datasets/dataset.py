@@ -1,15 +1,17 @@
 """Data sets with a public domain: who the variables are and which levels each may take."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 
-from dpcgd.datasets.arguments import check_array, check_name, check_once
-from dpcgd.datasets.columns import FRAME, as_text, check_frame, encode
+from dpcgd.datasets.arguments import check_array
+from dpcgd.datasets.columns import FRAME, as_text, check_categories, check_frame
+from dpcgd.datasets.levels import check_levels
+from dpcgd.datasets.schema import Schema
 
 __all__ = ["Dataset"]
 
@@ -29,13 +31,18 @@ class Dataset:
         The true causal graph, where it is known.
     name : str, optional
         What to call the data set in figures and tables.
+    ordered : iterable of str, optional
+        Variables whose levels are known to stand in order: public too. Neighbours among their
+        levels may be joined.
+    missing : mapping of str to str, optional
+        Of variables that have one, the level of missing values; it has no place in the order.
 
     Raises
     ------
     ValueError
         If there is no record, fewer than two variables, a code that is not an integer or is outside
-        its variable's levels, a DataFrame instead of an array, or a true graph that is cyclic or
-        over other variables.
+        its variable's levels, a DataFrame instead of an array, a true graph that is cyclic or
+        over other variables, or an order or a level for missing values of what is not there.
 
     Notes
     -----
@@ -53,11 +60,15 @@ class Dataset:
     levels: Mapping[str, Sequence[str]]
     truth: nx.DiGraph | None = None
     name: str = "data"
+    ordered: Collection[str] = frozenset()
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         levels = check_levels(self.levels)
         codes = _check_codes(self.codes, levels)
         check_truth(self.truth, levels, "levels")
+        object.__setattr__(self, "ordered", _check_ordered(self.ordered, levels))
+        object.__setattr__(self, "missing", _check_missing(self.missing, levels))
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "codes", codes)
 
@@ -65,7 +76,7 @@ class Dataset:
     def from_pandas(
         cls,
         frame,
-        levels: Mapping[str, Sequence[str]],
+        schema: Any,
         *,
         ignore: Iterable[str] = (),
         truth: nx.DiGraph | None = None,
@@ -77,9 +88,10 @@ class Dataset:
         ----------
         frame : pandas.DataFrame
             The whole number 1 is the level ``"1"`` and True the level ``"True"``. A missing value
-            is the level ``""``, if that is listed.
-        levels : mapping of str to sequence of str
-            As for the class; its order is the order of the variables.
+            is the level that the schema has for it, or ``""``, if that is listed.
+        schema : Schema, mapping, str or path
+            What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: the levels of
+            each variable, or the edges of a number. Its order is the order of the variables.
         ignore : iterable of str
             Columns to leave out, such as record numbers.
         truth : networkx.DiGraph, optional
@@ -88,21 +100,25 @@ class Dataset:
         Raises
         ------
         ValueError
-            If the levels, `ignore` and the frame do not name the same columns, or a value is
-            missing or outside its variable's levels.
+            If the schema contradicts itself, if schema, `ignore` and frame do not name the same
+            columns, if a value is missing or outside its variable's levels, or if a categorical
+            column has its levels in another order than an ordered variable.
 
         Examples
         --------
         >>> import pandas as pd
-        >>> frame = pd.DataFrame({"cough": [True, False], "id": [7, 8], "smoke": [0, 1]})
-        >>> levels = {"smoke": ("0", "1"), "cough": ("False", "True")}
-        >>> Dataset.from_pandas(frame, levels, ignore=["id"]).codes.tolist()
-        [[0, 1], [1, 0]]
+        >>> frame = pd.DataFrame({"cough": [True, False], "id": [7, 8], "age": [19, 44]})
+        >>> schema = {"age": {"edges": [15, 25, 50]}, "cough": ["False", "True"]}
+        >>> data = Dataset.from_pandas(frame, schema, ignore=["id"])
+        >>> data.codes.tolist(), data.levels["age"]
+        ([[0, 1], [1, 0]], ('15 to 25', '25 to 50'))
         """
-        levels = check_levels(levels)
-        check_frame(frame, levels, ignore)
-        columns = [encode(FRAME, as_text(frame[name]), of) for name, of in levels.items()]
-        return cls(np.column_stack(columns), levels, truth, name)
+        schema = Schema.of(schema)
+        check_frame(frame, schema.variables, ignore)
+        for variable in schema.ordered:
+            check_categories(frame[variable], schema.levels[variable])
+        codes = schema.codes(FRAME, {v: as_text(frame[v]) for v in schema.variables})
+        return cls(codes, schema.levels, truth, name, schema.ordered, schema.missing)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -125,55 +141,18 @@ class Dataset:
         return len(self.levels)
 
     def __reduce__(self):
-        return Dataset, (self.codes, dict(self.levels), self.truth, self.name)
+        return Dataset, (
+            self.codes,
+            dict(self.levels),
+            self.truth,
+            self.name,
+            self.ordered,
+            dict(self.missing),
+        )
 
     def __repr__(self):
         known = "no truth" if self.truth is None else f"{self.truth.number_of_edges()} true edges"
         return f"Dataset({self.name!r}, n={self.n:,}, d={self.d}, {known})"
-
-
-def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]]:
-    """Return the public domain as a read-only mapping of names to tuples of strings.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two variables, a name is no text, a variable has no level, or a
-        level comes twice, is missing, nested or has blanks at its ends.
-    """
-    if not isinstance(levels, Mapping):
-        raise ValueError(
-            "levels must be a mapping from each variable's name to the list of its levels"
-        )
-    if len(levels) < 2:
-        raise ValueError(f"a causal graph needs at least two variables, this has {len(levels)}")
-    for name in levels:
-        check_name(name)
-    return MappingProxyType({name: _check_variable(name, of) for name, of in levels.items()})
-
-
-def _check_variable(name, levels) -> tuple[str, ...]:
-    if isinstance(levels, (str, bytes, Set, Mapping)) or not isinstance(levels, Iterable):
-        raise ValueError(f"variable {name!r}: give its levels as a list, not {levels!r}")
-    levels = tuple(_check_level(name, level) for level in levels)
-    if not levels:
-        raise ValueError(f"variable {name!r} has no level; list every value it may take")
-    check_once(levels, f"variable {name!r} lists level", "list each level once")
-    return levels
-
-
-def _check_level(name, level) -> str:
-    if isinstance(level, Iterable) and not isinstance(level, str):
-        raise ValueError(f"variable {name!r} has {level!r} among its levels; list them one by one")
-    if pd.isna(level):
-        raise ValueError(
-            f"variable {name!r} has the missing value {level} among its levels; take it out, or "
-            "list '' if 'not known' is an answer"
-        )
-    text = str(level)
-    if text != text.strip():
-        raise ValueError(f"variable {name!r}: level {text!r} has blanks at its ends; take them out")
-    return text
 
 
 def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str):
@@ -199,6 +178,29 @@ def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str)
         )
     if not nx.is_directed_acyclic_graph(truth):
         raise ValueError("the true graph has a cycle; take one of its arcs out")
+
+
+def _check_ordered(ordered, levels) -> frozenset[str]:
+    if isinstance(ordered, str) or not isinstance(ordered, Iterable):
+        raise ValueError(f"ordered must be a list of variables, not {ordered!r}; give a list")
+    return frozenset(_check_known("ordered", name, levels) for name in ordered)
+
+
+def _check_missing(missing, levels) -> Mapping[str, str]:
+    if not isinstance(missing, Mapping):
+        raise ValueError(f"missing must map variables to levels, not {missing!r}; give a mapping")
+    for name, level in missing.items():
+        if level not in levels[_check_known("missing", name, levels)]:
+            raise ValueError(
+                f"variable {name!r} has no level {level!r} for missing values; add it to the levels"
+            )
+    return MappingProxyType(dict(missing))
+
+
+def _check_known(says, name, levels) -> str:
+    if name not in levels:
+        raise ValueError(f"{says} names {name!r}, which is no variable; correct the name")
+    return name
 
 
 def _check_codes(codes, levels) -> np.ndarray:

@@ -180,7 +180,7 @@ class Measurements:
         check_whole("bins", bins, 1)
         codes = np.minimum((self.scaled + 1) / 2 * bins, bins - 1).astype(int)
         levels = {name: tuple(map(str, range(bins))) for name in self.ranges}
-        return Dataset(codes, levels, self.truth, self.name)
+        return Dataset(codes, levels, self.truth, self.name, ordered=self.ranges)
 
     def __repr__(self):
         return f"Measurements({self.name!r}, n={self.n:,}, d={self.d})"

@@ -1,5 +1,7 @@
 """Random Bayesian networks of every kind: where settings are chosen and readers are trained."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dpcgd.datasets.bayesian_networks import Network
@@ -20,8 +22,15 @@ Rows far apart, of any kind, close together, with rare levels, or nearly determi
 MOST_PARENTS, MOST_ROWS = 4, 400
 
 
-def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) -> Network:
-    """A network of d variables with two to six levels.
+def random_network(
+    shape: str,
+    tables: str,
+    d: int,
+    rng: np.random.Generator,
+    *,
+    levels: Mapping[str, tuple[str, ...]] | None = None,
+) -> Network:
+    """A network of d variables with two to six levels, or with levels that are given.
 
     Parameters
     ----------
@@ -32,6 +41,8 @@ def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) ->
     d : int
         Variables.
     rng : numpy.random.Generator
+    levels : mapping of str to tuple of str, optional
+        Of each of the d variables. One with a single level is joined to nothing.
 
     Returns
     -------
@@ -40,7 +51,7 @@ def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) ->
     Raises
     ------
     ValueError
-        If there is no such shape or kind of tables.
+        If there is no such shape or kind of tables, or there are not d variables with levels.
 
     Examples
     --------
@@ -51,15 +62,20 @@ def random_network(shape: str, tables: str, d: int, rng: np.random.Generator) ->
     for given, known in ((shape, SHAPES), (tables, TABLES)):
         if given not in known:
             raise ValueError(f"{given!r} is none of {', '.join(known)}")
-    names = [f"v{i}" for i in range(d)]
-    most = rng.choice([2, 3, 4, 6], p=[0.2, 0.3, 0.3, 0.2])
-    levels = {v: tuple("abcdef"[: rng.integers(2, most + 1)]) for v in names}
+    if levels is None:
+        most = rng.choice([2, 3, 4, 6], p=[0.2, 0.3, 0.3, 0.2])
+        levels = {f"v{i}": tuple("abcdef"[: rng.integers(2, most + 1)]) for i in range(d)}
+    if len(levels) != d:
+        raise ValueError(f"levels has {len(levels)} variables, not {d}; give each its levels")
+    names = list(levels)
     arcs = _arcs(shape, d, rng)
     order = rng.permutation(names)
     parents: dict[str, list[str]] = {v: [] for v in names}
     rows = dict.fromkeys(names, 1)
     for i, j in arcs:
         parent, child = order[i], order[j]
+        if min(len(levels[parent]), len(levels[child])) == 1:
+            continue
         if len(parents[child]) < MOST_PARENTS and rows[child] * len(levels[parent]) <= MOST_ROWS:
             parents[child].append(parent)
             rows[child] *= len(levels[parent])

@@ -60,4 +60,4 @@ def report(
             "make it from data.cardinalities"
         )
     codes = mechanism.sample(data.codes, rng=rng, secure=secure)
-    return Dataset(codes, data.levels, data.truth, data.name)
+    return Dataset(codes, data.levels, data.truth, data.name, data.ordered, data.missing)

@@ -25,10 +25,19 @@ from dpcgd.marginals.interactions import (
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import Run, open_run
 from dpcgd.privacy.settings import check_level
 
-__all__ = ["TableOracle", "TableRelease", "check_tables", "search_again", "shares", "table_pc"]
+__all__ = [
+    "TableOracle",
+    "TableRelease",
+    "check_tables",
+    "open_table_run",
+    "search_again",
+    "shares",
+    "table_pc",
+    "too_noisy",
+]
 
 PAIRS = 0.6
 """Share of the budget that all pairs together get at least; the rest is for triples."""
@@ -88,6 +97,27 @@ def shares(d: int) -> tuple[float, float]:
     triple = (1 - PAIRS) / (TRIPLES * d)
     pairs = 1 - triple * min(TRIPLES * d, math.comb(d, 3))
     return pairs, triple
+
+
+def too_noisy(
+    tested: Sequence[int], given: Sequence[int], deviation: float, most_noise: float = MOST_NOISE
+) -> bool:
+    """Whether a test is refused by public facts: too many strata and levels for the noise.
+
+    Parameters
+    ----------
+    tested, given : sequence of int
+        Levels of the two variables, and of those they are tested given.
+    deviation : float
+        Of the noise of a moment: of a released number, as a share of the records.
+    most_noise : float
+
+    Examples
+    --------
+    >>> too_noisy((2, 3), (), 0.01), too_noisy((2, 3), (8,), 0.01)
+    (False, True)
+    """
+    return max(*tested, FEWEST_LEVELS) * math.prod(given) * deviation > most_noise
 
 
 @dataclass
@@ -155,10 +185,9 @@ class TableOracle:
         return sorted(pair for pair, p in self.largest.items() if low < p < high)
 
     def _too_noisy(self, x, y, given) -> bool:
-        """By public facts: too many strata and levels for the noise."""
-        levels = self.marginals.levels
-        cells = max(levels[x], levels[y], FEWEST_LEVELS) * math.prod(levels[v] for v in given)
-        return cells * self.marginals.moment(0).deviation > self.most_noise
+        levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
+        strata = [levels[v] for v in given]
+        return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)
 
     def _needs_triples(self, found) -> bool:
         """Independent, or so little dependent that interacting conditions might explain it."""
@@ -317,11 +346,9 @@ def table_pc(
     (1.0, True)
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"account": GaussianFilter, "alpha": alpha, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("table_pc", "thm-table-pc")}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
-    for_pairs, for_triple = (share * run.account.rho for share in shares(data.d))
-    _check(data, max_order, for_pairs)
+    how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
+    ours = {"alpha": alpha, "rows_per_person": rows_per_person, **settings}
+    run, for_pairs, for_triple = open_table_run(data, **how, **ours)
     marginals = MeasuredMarginals(Tables(data), paid(run.account, run.noise))
     marginals.measure_pairs(for_pairs)
     oracle = TableOracle(marginals, alpha, for_triple)
@@ -335,6 +362,38 @@ def table_pc(
         levels={name: tuple(levels) for name, levels in data.levels.items()},
         alpha=alpha,
     )
+
+
+def open_table_run(data: Any, *, max_order: int = 2, **how: Any) -> tuple[Run, float, float]:
+    """Open a run of :func:`table_pc`: what public facts refuse is refused here, in runs and plans.
+
+    Parameters
+    ----------
+    data : Dataset, or what has its public facts
+        ``n``, ``d``, ``variables`` and ``cardinalities``: no record is looked at.
+    max_order
+        As for :func:`table_pc`.
+    how
+        As for :func:`~dpcgd.privacy.run.open_run`.
+
+    Returns
+    -------
+    Run
+    float
+        Rho for all pairs together.
+    float
+        Rho for each triple.
+
+    Raises
+    ------
+    ValueError
+        As :func:`table_pc`.
+    """
+    by = ("table_pc", "thm-table-pc")
+    run = open_run(data, account=GaussianFilter, by=by, max_order=max_order, **how)
+    for_pairs, for_triple = (share * run.account.rho for share in shares(data.d))
+    _check(data, max_order, for_pairs)
+    return run, for_pairs, for_triple
 
 
 def _measure_families(marginals, account, dag, price):

@@ -135,10 +135,10 @@ def test_an_open_file_is_refused():
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
-        ("a;b\n0;1\n", "has semicolons between its columns; save it with commas$"),
-        ('"a";"b"\n0;1\n', "has semicolons between its columns; save it with commas$"),
-        ("sep=;\na;b\n0;1\n", "has semicolons between its columns; save it with commas$"),
-        ("a\tb\n0\t1\n", "has tabs between its columns; save it with commas$"),
+        ("a;b\n0;1\n", "has semicolons between its columns; pass separator=';'$"),
+        ('"a";"b"\n0;1\n', "has semicolons between its columns; pass separator=';'$"),
+        ("sep=;\na;b\n0;1\n", "begins with a line for Excel, sep=;; take that line out$"),
+        ("a\tb\n0\t1\n", r"has tabs between its columns; pass separator='\\t'$"),
         (
             "a, b\n0, 1\n",
             "name of column ' b' of .* has blanks at its ends; take them out, and out",

@@ -179,7 +179,7 @@ def test_values_are_compared_as_text(tmp_path, value):
 
 
 def test_an_empty_cell_is_refused(tmp_path):
-    cure = "record 2, column 'a': the value is missing; drop or impute such records first, or list"
+    cure = "record 2, column 'a': the value is missing; drop or impute such records first, or let"
     refused(tmp_path, "a,b\n0,1\n,1\n", cure)
 
 

@@ -150,7 +150,7 @@ def test_a_frame_and_its_file_give_the_same_data(tmp_path):
 
 
 def test_levels_and_ranges_are_checked_first():
-    with pytest.raises(ValueError, match="levels must be a mapping"):
+    with pytest.raises(ValueError, match="schema must be a mapping"):
         Dataset.from_pandas(FRAME, ["a", "b"])
     with pytest.raises(ValueError, match="ranges must map"):
         Measurements.from_pandas(PEOPLE, [(0, 80), (1, 2)])

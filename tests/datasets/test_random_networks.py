@@ -34,3 +34,31 @@ def test_one_state_gives_one_network():
 def test_an_unknown_kind_is_refused(shape, tables):
     with pytest.raises(ValueError, match="is none of"):
         random_network(shape, tables, 5, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("tables", TABLES)
+def test_levels_may_be_given(shape, tables):
+    levels = {"one": ("only",), "two": ("0", "1"), "ten": tuple("abcdefghij"), "six": range(6)}
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        network = random_network(shape, tables, 4, rng, levels=levels)
+        assert list(network.levels.items()) == list(levels.items())
+        assert network.parents["one"] == ()
+        assert all("one" not in of for of in network.parents.values())
+        data = network.sample(50, rng=rng)
+        assert data.cardinalities == (1, 2, 10, 6)
+        assert np.allclose(network.tables["ten"].sum(axis=-1), 1)
+
+
+def test_levels_are_given_to_each_variable():
+    with pytest.raises(ValueError, match="levels has 1 variables, not 5; give each its levels"):
+        random_network("tree", "weak", 5, np.random.default_rng(0), levels={"a": ("0", "1")})
+
+
+def test_what_seeds_draw_does_not_change():
+    network = random_network("sparse", "mixed", 5, np.random.default_rng(0))
+    assert [len(of) for of in network.levels.values()] == [3, 2, 2, 2, 2]
+    three = ("v3", "v4", "v0")
+    assert network.parents == {"v0": ("v4",), "v1": three, "v2": three, "v3": (), "v4": ()}
+    assert network.tables["v0"].ravel()[:3] == pytest.approx([0.03820971, 0.71170017, 0.25009013])

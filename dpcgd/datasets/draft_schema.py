@@ -1,0 +1,157 @@
+"""A first draft of a schema, to be edited: from a codebook typed in, or, not private, from data."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pandas as pd
+
+from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.columns import as_text, check_frame
+from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import REFUSE
+
+__all__ = ["draft_schema", "draft_schema_from_data_not_private"]
+
+MOST_LEVELS = 20
+"""A column of text with more different values than this is taken for no category."""
+
+
+def draft_schema(
+    columns: Mapping[str, Any],
+    *,
+    bins: int = 5,
+    ordered: Collection[str] = (),
+    missing: str = REFUSE,
+    outside: str = REFUSE,
+) -> dict[str, dict[str, Any]]:
+    """Write a schema from what a codebook says, everything spelled out, to be edited and saved.
+
+    Parameters
+    ----------
+    columns : mapping of str to list or mapping
+        Of each variable a list of its levels, or ``{"range": [low, high]}`` for a number that gets
+        levels of equal width, or whatever else :class:`~dpcgd.datasets.schema.Schema` takes.
+    bins : int
+        Levels of a number that has a range.
+    ordered : collection of str
+        Variables with lists of levels that stand in order.
+    missing, outside : str
+        As in a schema, for the variables that do not say it themselves.
+
+    Returns
+    -------
+    dict
+        A schema; ``json.dump`` writes it.
+
+    Raises
+    ------
+    ValueError
+        If a range is no two numbers, the lower one first, or the schema contradicts itself.
+
+    Privacy
+    -------
+    It sees no data: public in, public out.
+
+    Examples
+    --------
+    >>> draft = draft_schema({"age": {"range": [0, 80]}, "smoke": ["no", "yes"]}, bins=4)
+    >>> draft["age"]["edges"], draft["age"]["outside"]
+    ([0.0, 20.0, 40.0, 60.0, 80.0], 'refuse')
+    >>> draft["smoke"]
+    {'levels': ['no', 'yes'], 'missing': 'refuse', 'ordered': False}
+    """
+    check_whole("bins", bins, 2)
+    if not isinstance(columns, Mapping):
+        raise ValueError(
+            "columns must map each variable's name to its levels or range, not a "
+            f"{type(columns).__name__}; a table's own values are no metadata"
+        )
+    absent = [name for name in ordered if name not in columns]
+    if absent:
+        raise ValueError(f"ordered names {absent[0]!r}, which is no variable; correct the name")
+    drafts = {}
+    for name, entry in columns.items():
+        said = dict(entry) if isinstance(entry, Mapping) else {"levels": entry}
+        if "range" in said:
+            said = {"edges": _equal_edges(name, said.pop("range"), bins), **said}
+        if "edges" in said:
+            said.setdefault("outside", outside)
+        elif name in ordered:
+            said.setdefault("ordered", True)
+        drafts[name] = {"missing": missing, **said}
+    return Schema(drafts).to_dict()
+
+
+def draft_schema_from_data_not_private(
+    frame, *, bins: int = 5, ignore: Collection[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Write a schema off the data, to be replaced by what a codebook says. NOT private.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    bins : int
+        Levels of a number with more than twenty values, of equal width from least to largest.
+    ignore : collection of str
+        Columns to leave out, such as record numbers.
+
+    Returns
+    -------
+    dict
+        A schema. A column with missing values has the level ``"unknown"``.
+
+    Raises
+    ------
+    ValueError
+        If the frame is none, a column of text has more than twenty values, or a number no range.
+
+    Privacy
+    -------
+    None. Levels and edges tell what values there are, the rarest too: a release with this schema
+    promises nothing until each of them has been replaced by, or found in, metadata.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"smoke": ["no", "yes", None], "pain": [2, 0, 1]})
+    >>> draft = draft_schema_from_data_not_private(frame)
+    >>> draft["smoke"]["levels"], draft["smoke"]["missing"], draft["pain"]["levels"]
+    (['no', 'yes', 'unknown'], 'unknown', ['0', '1', '2'])
+    """
+    check_whole("bins", bins, 2)
+    kept = [name for name in getattr(frame, "columns", ()) if name not in ignore]
+    check_frame(frame, dict.fromkeys(kept), ignore)
+    return draft_schema({name: _seen(frame[name], bins) for name in kept})
+
+
+def _seen(column, bins) -> dict[str, Any]:
+    """What the values of a column look like."""
+    said: dict[str, Any] = {"missing": "unknown"} if column.hasnans else {}
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        ordered = bool(column.cat.ordered)
+        return {"levels": list(map(str, column.cat.categories)), "ordered": ordered, **said}
+    is_number = pd.api.types.is_numeric_dtype(column)
+    values = column.dropna().drop_duplicates()
+    if len(values) <= MOST_LEVELS:
+        levels = as_text(values.sort_values()) if is_number else sorted(as_text(values))
+        return {"levels": list(dict.fromkeys(levels)), **said}
+    if is_number:
+        ends = [float(values.min()), float(values.max())]
+        return {"edges": _equal_edges(column.name, ends, bins), "outside": "clip", **said}
+    raise ValueError(
+        f"column {column.name!r} has {len(values)} different values; pass "
+        f"ignore=[{column.name!r}] if it names records, or join its values first"
+    )
+
+
+def _equal_edges(name, ends, bins) -> list[float]:
+    """Edges of so many levels of equal width, without the last digits of the division."""
+    pair = list(ends) if isinstance(ends, (list, tuple)) else []
+    numbers = len(pair) == 2 and all(is_real(end) and math.isfinite(end) for end in pair)
+    if not numbers or not pair[0] < pair[1]:
+        raise ValueError(
+            f"variable {name!r}: a range is two finite numbers, the lower one first, not {ends!r}; "
+            "give the public [low, high]"
+        )
+    low, high = map(float, pair)
+    return [float(f"{low + (high - low) * i / bins:.12g}") for i in range(bins + 1)]

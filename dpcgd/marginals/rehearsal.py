@@ -1,0 +1,172 @@
+"""A run rehearsed where nothing is at stake: on synthetic tables like the one to come."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from dpcgd.datasets.arguments import check_generator, check_whole
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.random_networks import random_network
+from dpcgd.datasets.schema import Schema
+from dpcgd.graphs.release import Release
+from dpcgd.marginals.plan_chart import draw_rehearsal
+from dpcgd.marginals.table_pc import table_pc
+
+__all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
+
+
+class RehearsedRun(NamedTuple):
+    """What came back of one random network: its edges, without their directions."""
+
+    edges: int
+    found: int
+    right: int
+    untested: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the edges found that are right; 1 if none was found."""
+        return self.right / self.found if self.found else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the network's edges that were found; 1 if it has none."""
+        return self.right / self.edges if self.edges else 1.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of both; 1 if there was nothing to find and nothing found."""
+        return 2 * self.right / (self.edges + self.found) if self.edges + self.found else 1.0
+
+
+SCORES = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a system gave back of random networks with the levels of a table.
+
+    Attributes
+    ----------
+    runs : tuple of RehearsedRun
+        One network each.
+    title : str
+        The system and the setting.
+    """
+
+    runs: tuple[RehearsedRun, ...]
+    title: str
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each run: edges, how many were found, how well."""
+        rows = [run._asdict() | {name: getattr(run, name) for name in SCORES} for run in self.runs]
+        return pd.DataFrame(rows).rename_axis("run")
+
+    def plot(self, ax) -> None:
+        """Draw precision, recall and F1 of each run on axes of matplotlib."""
+        draw_rehearsal(self, ax)
+
+    def __repr__(self):
+        frame = self.to_frame()
+        mean = ", ".join(f"{name} {frame[name].mean():.2f}" for name in SCORES)
+        told = frame.rename_axis(index=None, columns="run")
+        table = told.to_string(float_format="{:.2f}".format)
+        return f"Rehearsal of {self.title}\n{table}\nmean: {mean}"
+
+
+def rehearse(
+    levels: Any,
+    n: int,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    rng: np.random.Generator,
+    system: Callable[..., Release] = table_pc,
+    runs: int = 5,
+    shape: str = "sparse",
+    strength: str = "mixed",
+    **settings: Any,
+) -> Rehearsal:
+    """Run a system on synthetic twins of a table: random networks with its variables and levels.
+
+    Parameters
+    ----------
+    levels : Schema, mapping, str or path
+        What :class:`~dpcgd.datasets.schema.Schema` takes.
+    n : int
+        Records of each twin.
+    epsilon, delta : float
+        As for the system.
+    rng : numpy.random.Generator
+        Draws networks, records and noise.
+    system : callable
+        Any that takes a data set, epsilon, delta and rng and gives a release.
+    runs : int
+        Networks.
+    shape, strength : str
+        Of :data:`~dpcgd.datasets.random_networks.SHAPES` and
+        :data:`~dpcgd.datasets.random_networks.TABLES`: what the networks look like, and how much
+        their variables depend on each other.
+    settings
+        Whatever else the system takes.
+
+    Returns
+    -------
+    Rehearsal
+
+    Raises
+    ------
+    ValueError
+        If it is handed data, or as the schema, the random networks or the system do.
+
+    Privacy
+    -------
+    It takes no data: whatever it tells is public, and costs nothing.
+
+    Examples
+    --------
+    >>> levels = {name: ["no", "yes"] for name in "abcde"}
+    >>> back = rehearse(levels, 100_000, epsilon=1.0, rng=np.random.default_rng(0), runs=2)
+    >>> back.to_frame()[["edges", "found", "right"]].to_numpy().tolist()
+    [[6, 6, 6], [7, 6, 6]]
+    """
+    refuse_data(levels)
+    schema = Schema.of(levels)
+    check_whole("n", n, 1)
+    check_whole("runs", runs, 1)
+    check_generator(rng)
+    if not callable(system):
+        raise ValueError(f"system must be one such as table_pc, not {system!r}")
+    d = len(schema.variables)
+    done = []
+    for _ in range(runs):
+        drawn = random_network(shape, strength, d, rng, levels=schema.levels).sample(n, rng=rng)
+        twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
+        release = system(twin, epsilon=epsilon, delta=delta, rng=rng, **settings)
+        done.append(_compared(release, twin.truth))
+    name = getattr(system, "__name__", "a system")
+    setting = f"n = {n:,}, epsilon = {epsilon:g}, {shape} networks, {strength} dependence"
+    return Rehearsal(tuple(done), f"{name}: {d} variables, {setting}")
+
+
+def refuse_data(levels: object) -> None:
+    """Refuse data where public facts are asked for.
+
+    Raises
+    ------
+    ValueError
+        With what to pass instead.
+    """
+    if isinstance(levels, (Dataset, pd.DataFrame, np.ndarray)):
+        raise ValueError(
+            f"this takes no data, and a {type(levels).__name__} holds some; pass the schema"
+        )
+
+
+def _compared(release: Release, truth: nx.DiGraph) -> RehearsedRun:
+    true, found = {frozenset(arc) for arc in truth.edges}, release.graph.skeleton
+    return RehearsedRun(len(true), len(found), len(true & found), len(release.untested))
