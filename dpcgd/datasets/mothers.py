@@ -28,7 +28,7 @@ def load_mothers() -> pd.DataFrame:
     Examples
     --------
     >>> mothers = load_mothers()
-    >>> len(mothers), round(mothers.age.mean(), 2)
+    >>> len(mothers), round(float(mothers.age.mean()), 2)
     (254654, 30.39)
     """
     counted = pd.read_csv(data_folder() / "fertility" / "mothers.csv.gz")
