@@ -102,6 +102,7 @@ def test_the_wheel_carries_the_data(tmp_path):
     assert "dpcgd/data/networks/SHA256SUMS" in names
     assert "dpcgd/data/pairs/records.txt.gz" in names
     assert "dpcgd/data/samples/galton.csv" in names
+    assert "dpcgd/data/fertility/mothers.csv.gz" in names
 
 
 MODULES = {path: path.relative_to(house.PACKAGE).parts for path in house.PACKAGE.rglob("*.py")}
