@@ -34,7 +34,7 @@ class Blocks(NamedTuple):
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
-        """What compiled loops take: where a variable's rows end is where the next one's begin."""
+        """What compiled loops take; a variable's rows end where the next one's begin."""
         starts = np.append(self.starts, len(self.correlations))
         return self.correlations, self.noise, self.n, starts
 
