@@ -104,14 +104,16 @@ def measure(package, file) -> dict:
 def pins() -> dict[str, str]:
     """From a package's name to its pin, of the packages timed and of what they compute with."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    groups = (project["dependencies"], *project["optional-dependencies"].values())
-    known = {pin.partition("==")[0]: pin for group in groups for pin in group}
-    return {name: known[name] for name in (*SHARED, *PACKAGES)}
+    extras = project["optional-dependencies"]
+    known = {pin.partition("==")[0]: pin for of in ("book", "peers") for pin in extras[of]}
+    shared = {name: f"{name}=={importlib.metadata.version(name)}" for name in SHARED}
+    return shared | {name: known[name] for name in PACKAGES}
 
 
-def install() -> tuple[Path, dict[str, str]]:
-    """The environment's Python, and what went wrong with which package."""
-    folder, wanted = ROOT / ".venv" / "peers", pins()
+def install(name="peers", wanted=None) -> tuple[Path, dict[str, str]]:
+    """The Python of an environment below .venv, and what went wrong with which package."""
+    wanted = wanted or pins()
+    folder = ROOT / ".venv" / name
     python, stamp = folder / "bin" / "python", folder / "installed"
     if stamp.exists() and stamp.read_text() == "\n".join(wanted.values()):
         return python, {}
@@ -119,8 +121,9 @@ def install() -> tuple[Path, dict[str, str]]:
     shared = [wanted[name] for name in SHARED]
     pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", *shared]
     tried = {
-        name: subprocess.run([*pip, wanted[name]], capture_output=True, text=True)
-        for name in PACKAGES
+        name: subprocess.run([*pip, pin], capture_output=True, text=True)
+        for name, pin in wanted.items()
+        if name not in SHARED
     }
     errors = {name: _last_line(done.stderr) for name, done in tried.items() if done.returncode}
     if not errors:

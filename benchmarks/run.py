@@ -212,7 +212,8 @@ def ratios(times, measured) -> dict[str, float]:
 
 def plain_search(tables, names):
     tables.forget()  # every table is counted in the run that is timed
-    return search(PlainOracle(tables, KendallP()), names, majority=True)
+    oracle = PlainOracle(tables, KendallP())
+    return search(oracle, names, grading=oracle)
 
 
 def sieve_search(tables, names):

@@ -39,6 +39,15 @@ MOST_CODES = 1.5e7
 """Records times variables, for time."""
 WITHOUT_NOISE = 0.05
 """Share of releases with next to no noise."""
+TREES: dict = {
+    "max_iter": 400,
+    "learning_rate": 0.08,
+    "max_leaf_nodes": 24,
+    "min_samples_leaf": 60,
+    "l2_regularization": 1.0,
+    "early_stopping": False,
+    "random_state": SEED,
+}
 KEPT = BUILD / "reader"
 CODE = "pair_features", "blocks", "_conditioning"
 """What features depend on."""
@@ -133,9 +142,7 @@ def gathered(files) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def trees(rows, labels) -> HistGradientBoostingClassifier:
-    how = {"max_iter": 200, "learning_rate": 0.08, "max_leaf_nodes": 16}
-    how |= {"min_samples_leaf": 60, "l2_regularization": 1.0, "early_stopping": False}
-    return HistGradientBoostingClassifier(**how, random_state=SEED).fit(rows, labels)
+    return HistGradientBoostingClassifier(**TREES).fit(rows, labels)
 
 
 def as_arrays(model) -> dict:

@@ -278,6 +278,39 @@ BUGS = (
         "table_pc",
         "marginals/test_interactions.py",
     ),
+    Bug(
+        "a first look at the price of one variable",
+        "marginals/joined_levels.py",
+        "return math.sqrt(2 * variables)",
+        "return math.sqrt(2)",
+        "table_pc",
+        "marginals/test_joined_levels.py",
+    ),
+    Bug(
+        "levels joined by their exact counts",
+        "marginals/joined_levels.py",
+        "    codes, levels, joined = np.array(data.codes)",
+        "    noisy = _counts(data, wide)\n    codes, levels, joined = np.array(data.codes)",
+        "table_pc",
+        "marginals/test_joined_levels.py",
+    ),
+    Bug(
+        "levels that nobody has are joined first",
+        "marginals/joined_levels.py",
+        "    ends = np.cumsum(",
+        "    wide = [v for v in wide if len(np.unique(data.codes[:, v])) > most] or wide[:1]\n"
+        "    ends = np.cumsum(",
+        "table_pc",
+    ),
+    Bug(
+        "pairs explained by the real table",
+        "marginals/table_pc.py",
+        "        return self._strength(x, y) < min(",
+        '        real = getattr(self.marginals, "_tables", None)\n'
+        "        if real is not None and real.counts((x, y))[0, 0] % 2:\n            return True\n"
+        "        return self._strength(x, y) < min(",
+        "table_pc",
+    ),
     # --- scores of graphs
     Bug(
         "columns divided by their own deviations",
@@ -755,16 +788,16 @@ BUGS = (
     Bug(
         "conditioning sets that depend on the order of the columns",
         "graphs/pc_search.py",
-        "for given in conditioning_sets(x, y, neighbours, order):",
-        "for given in conditioning_sets(x, y, neighbours_of(self.joined), order):",
+        "conditioning_sets(x, y, neighbours, order):\n                independent",
+        "conditioning_sets(x, y, neighbours_of(self.joined), order):\n                independent",
         "",
         "graphs/test_pc_search.py",
     ),
     Bug(
         "a separated pair that is asked about again",
         "graphs/pc_search.py",
-        "                    if not majority:\n                        break",
-        "                    continue",
+        "                    self.separated[x, y] = given\n                    break",
+        "                    self.separated[x, y] = given\n                    continue",
         "",
         "graphs/test_pc_search.py",
     ),

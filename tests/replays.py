@@ -13,7 +13,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from unittest import mock
@@ -78,9 +78,15 @@ WEIGHTS = {"threshold": any_of(0, 0.05), "standardized": any_of(True, False)}
 # --- data -------------------------------------------------------------------------------------
 
 
-def codes_of(rng: Generator, sizes=(2, 2, 3, 3, 3, 4)) -> tuple[np.ndarray, tuple[int, ...]]:
+FEW, MANY = (1, 2, 2, 2, 2, 2, 3, 3), (2, 3, 9, 12, 30)
+"""Levels of a variable."""
+
+
+def codes_of(
+    rng: Generator, sizes=(2, 2, 3, 3, 3, 4), levels=FEW
+) -> tuple[np.ndarray, tuple[int, ...]]:
     """Records: independent, copies of one column, crowds in few cells, or two records."""
-    shape = tuple(rng.choice([1, 2, 2, 2, 2, 2, 3, 3], rng.choice(sizes)).tolist())
+    shape = tuple(rng.choice(levels, rng.choice(sizes)).tolist())
     n, kind = int(rng.integers(40, 250)), rng.integers(10)
     codes = rng.integers(0, shape, (n, len(shape)))
     if kind < 2:
@@ -131,6 +137,13 @@ def coded(rng: Generator, _=None, **sizes):
         to = [rng.integers(0, shape), corners(rng, shape, 1)[0], mirrored, mirrored]
         other[who] = to[rng.integers(4)]
         yield data_set(other, shape)
+
+
+def coded_with_many(rng: Generator, _=None, **sizes):
+    """The same, with many levels every other time, of which two variables' may stand in order."""
+    ordered = any_of((), ("v0", "v1"))(rng)
+    for data in coded(rng, levels=any_of(FEW, MANY)(rng), **sizes):
+        yield replace(data, ordered=ordered)
 
 
 def values_of(rng: Generator, d: int, n: int) -> np.ndarray:
@@ -244,8 +257,18 @@ SYSTEMS = {
         MARGIN | {"max_order": lambda rng: int(rng.integers(16) == 0)} | STATISTIC,
         coded,
     ),
-    "learned_pc": Replayed(dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded),
-    "table_pc": Replayed(dpcgd.table_pc, {"alpha": any_level, "max_order": any_of(0, 1, 2)}, coded),
+    "learned_pc": Replayed(
+        dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded_with_many
+    ),
+    "table_pc": Replayed(
+        dpcgd.table_pc,
+        {
+            "alpha": any_level,
+            "max_order": any_of(0, 1, 2),
+            "untested": any_of("drop", "keep"),
+        },
+        coded_with_many,
+    ),
     "gram_notears": Replayed(
         dpcgd.gram_notears, WEIGHTS | {"row_norm": log_uniform(1e-3, 1e3)}, measured
     ),

@@ -23,6 +23,14 @@ def test_every_system_that_is_timed_can_be_run(monkeypatch):
             assert run(data).graph.variables == data.variables, name
 
 
+def test_other_packages_have_exact_pins(monkeypatch):
+    monkeypatch.syspath_prepend(FILE.parent)
+    for module in ("peers", "yardsticks"):
+        pins = importlib.import_module(module).pins()
+        assert {"numpy", "causal-learn", "pyagrum"} <= set(pins)
+        assert all(re.fullmatch(rf"{name}==[\d.]+", pin) for name, pin in pins.items())
+
+
 @pytest.mark.parametrize(
     "system", ["PC", "SVT-PC", "Priv-PC", "EM-PC", "CURATE", "Gram NOTEARS", "Released tables"]
 )

@@ -3,6 +3,7 @@
 import itertools
 import math
 import sys
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -59,6 +60,7 @@ from dpcgd.marginals.association import _positive_part, _quadratic, association
 from dpcgd.marginals.edge_confidence import edge_confidence
 from dpcgd.marginals.fit_network import fit_network
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, paid
+from dpcgd.marginals.joined_levels import join_levels
 from dpcgd.marginals.table_pc import TableOracle
 from dpcgd.pairwise.anm import confidence, histogram_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
@@ -363,6 +365,45 @@ def test_every_system_runs_at_any_large_budget(system, budget):
 def test_every_system_refuses_a_budget_that_double_precision_cannot_split(system):
     with pytest.raises(ValueError, match="too small a budget"):
         system(DATA, epsilon=1e-200, delta=1e-300, rng=default_rng(0))
+
+
+MANY_LEVELS = Dataset(
+    default_rng(0).integers(0, (2, 300, 9), (400, 3)),
+    {name: [str(k) for k in range(of)] for name, of in zip("abc", (2, 300, 9), strict=True)},
+)
+
+
+@pytest.mark.parametrize("ordered", [(), ("b",)])
+@pytest.mark.parametrize("budget", [(1e7, 1e-6), (705.0, 1e-6), (1e160, 1e-12), (MOST, LEAST)])
+def test_many_levels_are_joined_at_any_large_budget(budget, ordered):
+    epsilon, delta = budget
+    data = replace(MANY_LEVELS, ordered=ordered)
+    release = table_pc(data, epsilon=epsilon, delta=delta, rng=default_rng(0))
+    assert release.marginals.levels == (2, 8, 8)
+    assert release.ledger.spent <= budget
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-30, 1e-100])
+def test_too_small_a_budget_for_many_levels_is_refused(epsilon):
+    with pytest.raises(
+        ValueError, match="is too much for 400 records and a variable with 4 levels"
+    ):
+        table_pc(MANY_LEVELS, epsilon=epsilon, rng=default_rng(0))
+
+
+@extreme
+@given(
+    st.lists(st.one_of(numbers, st.just(0.0)), min_size=3, max_size=30),
+    st.integers(2, 8),
+    st.booleans(),
+)
+def test_any_counts_of_levels_say_what_is_joined(counts, most, by_order):
+    codes = np.column_stack([np.arange(len(counts)), np.zeros(len(counts), int)])
+    data = Dataset(codes, {"a": [str(k) for k in range(len(counts))], "b": ["0"]})
+    data = replace(data, ordered=["a"] if by_order else [])
+    told = lambda query, **how: (np.array(counts), 1.0)  # noqa: E731
+    new, _ = join_levels(data, told, 1.0, most=most)
+    assert new.cardinalities == (min(most, len(counts)), 1)
 
 
 PUBLISHED = [published_priv_pc, published_svt_pc, published_curate_pc]

@@ -21,7 +21,7 @@ import pandas as pd
 from dpcgd.book.results import results_folder
 from dpcgd.book.sweep import sweep
 
-__all__ = ["FullResults", "standard_errors_apart", "stored_folder"]
+__all__ = ["FullResults", "standard_errors_apart", "stored_folder", "yardsticks"]
 
 RENEW = "DPCGD_RENEW"
 """An environment variable: full results are made anew, whatever is on file."""
@@ -42,6 +42,25 @@ def stored_folder() -> Path:
     here = [Path(__file__).resolve(), Path.cwd() / "here"]
     roots = [p for start in here for p in start.parents if (p / "_toc.yml").is_file()]
     return (roots[0] if roots else Path.cwd()) / "book" / "stored"
+
+
+def yardsticks() -> pd.DataFrame:
+    """What a practitioner would use instead, as ``benchmarks/yardsticks.py`` scored it.
+
+    Returns
+    -------
+    DataFrame
+        A row for each system, network, n, epsilon and run. Epsilon is infinite without privacy. A
+        case that took too long has no scores and a reason in ``why_not``. Records are those of
+        :func:`dpcgd.book.larger_networks.drawn` for the same run and seed.
+
+    Examples
+    --------
+    >>> rows = yardsticks()
+    >>> sorted(rows.system[rows.epsilon == 1].unique())
+    ['AIM', 'MST']
+    """
+    return _rows(stored_folder() / "yardsticks", "scores")
 
 
 def standard_errors_apart(
@@ -232,13 +251,17 @@ def _keep(folder, name, rows, cases, compare):
     (folder / "made.json").write_text(text + "\n")
 
 
+def _rows(folder, name) -> pd.DataFrame:
+    """With the columns that never vary."""
+    rows = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+    return rows.assign(**_made(folder)[name]["settings"])
+
+
 def _on_file(folder, name, cases) -> pd.DataFrame | None:
     """The rows of just these cases, in their order; None unless all are there."""
-    file = folder / f"{name}.csv"
-    if not file.exists():
+    if not (folder / f"{name}.csv").exists():
         return None
-    rows = pd.read_csv(file, keep_default_na=False, na_values=[""])
-    rows = rows.assign(**_made(folder)[name]["settings"])
+    rows = _rows(folder, name)
     keys = [key for key in cases[0] if key != "seed"]
     if not set(keys) <= set(rows):
         return None

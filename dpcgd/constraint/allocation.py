@@ -190,9 +190,9 @@ def _scale_to(cost, remaining) -> float:
     """
     top = 1.0
     while cost(top) < remaining:
-        top *= 2
-        if top > MOST_EPSILON:
-            return MOST_EPSILON
+        if top == MOST_EPSILON:
+            return top
+        top = min(2 * top, MOST_EPSILON)
     bottom = top
     while bottom > 0 and cost(bottom) >= remaining:
         bottom /= 2

@@ -18,7 +18,7 @@ from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
-from dpcgd.statistics.statistic import Statistic, refusal
+from dpcgd.statistics.statistic import AgainstQuantile, Statistic, refusal
 
 __all__ = ["LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
 
@@ -42,6 +42,16 @@ class PlainOracle:
         if refusal(self.tables.n, self.tables.shape(tested)):
             return None
         return self.statistic.value(self.tables.counts(tested)) < self.statistic.critical
+
+    def nearness(self, x: int, y: int, given: tuple[int, ...]) -> float | None:
+        """The test's p-value, or minus the statistic if that is of one scale for all tables."""
+        tested = (x, y, *given)
+        if refusal(self.tables.n, self.tables.shape(tested)):
+            return None
+        table = self.tables.counts(tested)
+        if isinstance(self.statistic, AgainstQuantile):
+            return self.statistic.p_value(table)
+        return -self.statistic.value(table)
 
 
 @dataclass
@@ -96,7 +106,7 @@ def pc(
     max_order: int = 3,
     knowledge: Knowledge | None = None,
 ) -> Release:
-    """The PC algorithm without privacy, its colliders decided by majority.
+    """The PC algorithm without privacy, its colliders decided by the clearest separation.
 
     Parameters
     ----------
@@ -126,7 +136,7 @@ def pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = run_without_privacy(data, statistic=statistic, **settings)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
-    found = search(oracle, data.variables, majority=True, **settings)
+    found = search(oracle, data.variables, grading=oracle, **settings)
     return Release(**vars(found), **run.receipt())
 
 

@@ -1,5 +1,6 @@
 """One PC search. It asks an oracle and knows nothing of privacy."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,7 +12,7 @@ from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
 
-__all__ = ["Found", "Oracle", "OrderOracle", "search"]
+__all__ = ["ConfirmingOracle", "Found", "GradingOracle", "Oracle", "OrderOracle", "search"]
 
 
 class Oracle(Protocol):
@@ -37,6 +38,27 @@ class OrderOracle(Protocol):
         """
 
 
+@runtime_checkable
+class ConfirmingOracle(Protocol):
+    """An oracle that says in the end which pairs are joined for want of a test."""
+
+    def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
+        """Those of the pairs still joined whose edge no test has confirmed.
+
+        Both are symmetric boolean arrays; `joined` is a copy.
+        """
+
+
+class GradingOracle(Oracle, Protocol):
+    """An oracle that also tells how clearly a set separates, at no cost."""
+
+    def nearness(self, x: int, y: int, given: tuple[int, ...]) -> float | None:
+        """How near x and y are to independence given these: a p-value, or what is ordered as one.
+
+        None as for :meth:`separates`.
+        """
+
+
 @dataclass(frozen=True)
 class Found:
     """What a search returns.
@@ -47,7 +69,8 @@ class Found:
     separating_sets : dict
         For each pair of variables that the oracle separated, the set that did it.
     untested : frozenset
-        Pairs that stay joined without a single test: their edge is known or kept, not confirmed.
+        Pairs that no test has separated and none has confirmed, for there was none or, by the
+        oracle, none that counts. They are edges if they are known or kept, else they are left out.
     tests : int
         How often the oracle was asked.
     stopped_early : bool
@@ -67,7 +90,8 @@ def search(
     *,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
-    majority: bool = False,
+    grading: GradingOracle | None = None,
+    untested: str = "keep",
 ) -> Found:
     """The PC algorithm in its order-independent form (PC-stable).
 
@@ -79,10 +103,14 @@ def search(
     max_order : int
         Largest conditioning set.
     knowledge : Knowledge, optional
-    majority : bool
-        Ask about every set of the size at which a pair is first separated, and let most of those
-        that separate it decide whether a middle variable is a collider. The graph then does not
-        depend on the order of the variables. It takes more tests: for answers that cost nothing.
+    grading : GradingOracle, optional
+        Asked about every set of neighbours in the end: a middle variable is a collider if the set
+        that separates its two neighbours most clearly is without it, and not, as usual, if the
+        first one is. The graph then does not depend on the order of the variables. It takes more
+        tests: for answers that cost nothing.
+    untested : str
+        Whether pairs that no test has confirmed are to "keep" their edge or to "drop" it; what
+        knowledge requires stays.
 
     Returns
     -------
@@ -91,7 +119,8 @@ def search(
     Raises
     ------
     ValueError
-        If `max_order` is negative or the knowledge names unknown variables.
+        If `max_order` is negative, `untested` another word, or the knowledge names unknown
+        variables.
 
     Privacy
     -------
@@ -99,9 +128,10 @@ def search(
 
     Notes
     -----
-    Colombo and Maathuis (2014) for skeleton and majority, Meek (1995) for the rules. Two colliders
-    that demand opposite arrowheads on one edge leave it undirected: their order does not matter. An
-    oracle that is right finds the class of the true graph: chapter 01, :prf:ref:`thm-pc-oracle`.
+    Colombo and Maathuis (2014) for the skeleton, Ramsey (2016) for colliders by the clearest set,
+    Meek (1995) for the rules. Two colliders that demand opposite arrowheads on one edge leave it
+    undirected: their order does not matter; with grades the clearer one holds. An oracle that is
+    right finds the class of the true graph: chapter 01, :prf:ref:`thm-pc-oracle`.
 
     Examples
     --------
@@ -114,32 +144,48 @@ def search(
     """
     if max_order < 0:
         raise ValueError(f"max_order must be 0 or more, not {max_order}")
+    check_untested(untested)
     forbidden, required = (knowledge or Knowledge()).arrays(variables)
     done = _Skeleton(forbidden, required)
     try:
         for order in range(max_order + 1):
             if done.joined.sum(axis=1).max() <= order:
                 break
-            done.ask(oracle, order, majority)
+            done.ask(oracle, order)
         stopped_early = False
     except BudgetSpent:
         stopped_early = True
+    unconfirmed = done.unconfirmed(oracle)
+    left_out = unconfirmed & done.may_go if untested == "drop" else np.zeros_like(unconfirmed)
+
+    colliders = _graded(done, grading, max_order) if grading else _first_found(done)
 
     def names(x, y):
         return frozenset((variables[x], variables[y]))
 
+    arcs = _orient(done.joined & ~left_out, colliders, forbidden, left_out)
     return Found(
-        graph=CPDAG(variables, _orient(done.joined, done.separated, forbidden)),
+        graph=CPDAG(variables, arcs),
         separating_sets={
-            names(x, y): tuple(variables[s] for s in sets[0])
-            for (x, y), sets in done.separated.items()
+            names(x, y): tuple(variables[s] for s in given)
+            for (x, y), given in done.separated.items()
         },
-        untested=frozenset(
-            names(x, y) for x, y in np.argwhere(np.triu(done.joined & ~done.tested)).tolist()
-        ),
+        untested=frozenset(names(x, y) for x, y in np.argwhere(np.triu(unconfirmed)).tolist()),
         tests=done.tests,
         stopped_early=stopped_early,
     )
+
+
+def check_untested(untested: str) -> None:
+    """Refuse what is no answer to what becomes of pairs that no test has confirmed.
+
+    Raises
+    ------
+    ValueError
+        If it is neither "keep" nor "drop".
+    """
+    if untested not in ("keep", "drop"):
+        raise ValueError(f"untested must be 'keep' or 'drop', not {untested!r}")
 
 
 class _Skeleton:
@@ -148,15 +194,15 @@ class _Skeleton:
     def __init__(self, forbidden, required):
         self.joined = ~(forbidden & forbidden.T)
         np.fill_diagonal(self.joined, False)
-        self.open = np.triu(self.joined & ~required & ~required.T)
+        self.may_go = self.joined & ~required & ~required.T
         self.tested = np.zeros_like(self.joined)
-        self.separated: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        self.separated: dict[tuple[int, int], tuple[int, ...]] = {}
         self.tests = 0
 
-    def ask(self, oracle, order, majority):
+    def ask(self, oracle, order):
         """Remove every edge that some set of this size separates, in an order of its own."""
         neighbours = neighbours_of(self.joined)
-        to_test = self.joined & self.open
+        to_test = np.triu(self.joined & self.may_go)
         if to_test.any() and isinstance(oracle, OrderOracle):
             oracle.begin_order(order, self.joined.copy(), to_test.copy())
         for x, y in np.argwhere(to_test).tolist():
@@ -166,9 +212,15 @@ class _Skeleton:
                 self.tested[x, y] |= independent is not None
                 if independent:
                     self.joined[x, y] = self.joined[y, x] = False
-                    self.separated.setdefault((x, y), []).append(given)
-                    if not majority:
-                        break
+                    self.separated[x, y] = given
+                    break
+
+    def unconfirmed(self, oracle) -> np.ndarray:
+        """Pairs still joined that no test has confirmed."""
+        never = self.joined & ~(self.tested | self.tested.T)
+        if isinstance(oracle, ConfirmingOracle):
+            never |= self.joined & oracle.unconfirmed(self.joined.copy())
+        return never
 
 
 def neighbours_of(joined: np.ndarray) -> list[list[int]]:
@@ -186,14 +238,57 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
             yield given
 
 
-def _orient(adjacent, separated, forbidden) -> np.ndarray:
-    """Colliders first, then all that knowledge and Meek's rules force."""
+Triple = tuple[int, int, int]
+"""A collider in the middle of two variables that are apart."""
+
+
+def _first_found(done) -> dict[Triple, float]:
+    """Middles that are not in the set that separated their neighbours; none is clearer."""
+    return {
+        (x, c, y): 0.0
+        for (x, y), given in done.separated.items()
+        for c in np.flatnonzero(done.joined[x] & done.joined[y]).tolist()
+        if c not in given
+    }
+
+
+def _graded(done, grading, max_order) -> dict[Triple, float]:
+    """Middles that are not in the set that separates their neighbours most clearly, and how clear.
+
+    A pair that hangs together weakly is separated by nearly any set, and a chain passes for a
+    collider; given its middle it is nearest to independence. A collider is clear if the pair is far
+    from independence given every set that holds it.
+    """
+    neighbours, found = neighbours_of(done.joined), {}
+    for x, y in done.separated:
+        middles = np.flatnonzero(done.joined[x] & done.joined[y]).tolist()
+        grades = list(_grades(grading, x, y, neighbours, max_order)) if middles else []
+        for c in middles:
+            with_c, without = (
+                max((grade for given, grade in grades if (c in given) is held), default=-math.inf)
+                for held in (True, False)
+            )
+            if without > with_c:
+                found[x, c, y] = -with_c
+    return found
+
+
+def _grades(grading, x, y, neighbours, max_order) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Each set of neighbours of x or of y, and how near to independence they are given it."""
+    for order in range(max_order + 1):
+        for given in conditioning_sets(x, y, neighbours, order):
+            if (grade := grading.nearness(x, y, given)) is not None:
+                yield given, grade
+
+
+def _orient(adjacent, colliders, forbidden, left_out) -> np.ndarray:
+    """Colliders first, the clearest before the others, then all that Meek's rules force."""
     arcs = adjacent & ~forbidden
-    arrowheads = np.zeros_like(arcs)
-    for (x, y), sets in separated.items():
-        for c in np.flatnonzero(adjacent[x] & adjacent[y]):
-            collider = 2 * sum(c in given for given in sets) < len(sets)
-            if collider and arcs[x, c] and arcs[y, c]:
-                arrowheads[x, c] = arrowheads[y, c] = True
-    settled = arrowheads & ~arrowheads.T
-    return meek(arcs & ~settled.T, untested=forbidden & forbidden.T)
+    settled = np.zeros_like(arcs)
+    for clarity in sorted(set(colliders.values()), reverse=True):
+        heads = np.zeros_like(arcs)
+        for (x, c, y), own in colliders.items():
+            if own == clarity and (arcs[[x, y], c] & ~settled[c, [x, y]]).all():
+                heads[x, c] = heads[y, c] = True
+        settled |= heads & ~heads.T
+    return meek(arcs & ~settled.T, untested=left_out | (forbidden & forbidden.T))

@@ -30,8 +30,9 @@ class Release:
     separating_sets : dict
         For each removed pair the set that separated it.
     untested : frozenset
-        Pairs that stay joined although no test was made: knowledge, public facts or the end of the
-        budget decided. Empty for systems without tests.
+        Pairs that no test has separated and none has confirmed: knowledge, public facts or the end
+        of the budget decided. Where they are kept they are edges; where they are dropped they are
+        no edges, but nothing has shown them to be apart. Empty for systems without tests.
     tests : int
         Tests asked for.
     stopped_early : bool
@@ -150,8 +151,9 @@ class Release:
         edges, arrows = len(self.graph.skeleton), len(self.graph.arrows)
         promise = self.ledger.budget or self.ledger.spent
         ended = ", stopped early" if self.stopped_early else ""
-        untested = len(self.untested & self.graph.skeleton)
-        never = f", {untested} of them never tested" if untested else ""
+        kept, dropped = self.untested & self.graph.skeleton, self.untested - self.graph.skeleton
+        never = f", {len(kept)} of them never tested" if kept else ""
+        never += f" ({len(dropped)} pairs left out, never tested)" if dropped else ""
         rows = self.terms.rows_per_person
         unit = f" for a person of up to {rows} rows" if rows > 1 else ""
         return (

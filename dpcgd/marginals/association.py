@@ -14,7 +14,11 @@ from dpcgd.marginals.interactions import (
     subsets_of,
 )
 
-__all__ = ["Association", "association"]
+__all__ = ["Association", "association", "strength"]
+
+CLEAR = 20
+"""Deviations of the noise: what varies less, as rare levels do, counts as if it varied so much, for
+its correlations are mostly noise."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,44 @@ def association(
             effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
             undetermined=min(to_x.undetermined, to_y.undetermined),
         )
+
+
+def strength(marginals: Marginals, x: int, y: int) -> float:
+    """How dependent two variables are: squared correlations, summed over contrasts.
+
+    Without noise, that is Pearson's mean square contingency: of variables in a chain the outer two
+    are no more dependent than either is with the middle one.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    x, y : int
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    KeyError
+        If their interactions have not been released.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    means = np.outer(marginals.moment(x).values, marginals.moment(y).values)
+    of_x, of_y = (_to_variance_one(marginals, v) for v in (x, y))
+    with np.errstate(over="ignore", invalid="ignore"):
+        correlations = of_x.T @ (marginals.moment(x, y).values - means) @ of_y
+        total = float((correlations**2).sum())
+    return total if math.isfinite(total) else 0.0
+
+
+def _to_variance_one(marginals, x) -> np.ndarray:
+    """Combinations of a variable's contrasts, one a column, of variance one or less."""
+    values, vectors = np.linalg.eigh(marginals.variance(x))
+    return vectors / np.sqrt(np.maximum(values, max(CLEAR * marginals.moment(x).deviation, 1e-9)))
 
 
 @dataclass(frozen=True)

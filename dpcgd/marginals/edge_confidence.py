@@ -1,5 +1,6 @@
 """How much of a released graph would have come out again under other noise."""
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.graphs.pc_search import search
-from dpcgd.marginals.table_pc import TableOracle, TableRelease, check_tables
+from dpcgd.marginals.table_pc import MOST_NOISE, TableOracle, TableRelease, check_tables
 
 __all__ = ["edge_confidence"]
 
@@ -60,9 +61,11 @@ def edge_confidence(
     check_whole("runs", runs, 1)
     names = release.graph.variables
     count: Counter[frozenset[str]] = Counter()
-    settings: dict[str, Any] = {"max_order": release.max_order, "knowledge": release.knowledge}
+    settings = release.search_settings
+    how: dict[str, Any] = {"most_noise": MOST_NOISE * math.sqrt(2)}  # no more questions refused
     for _ in range(runs):
-        oracle = TableOracle(release.marginals.redrawn(rng), release.alpha)
+        told = release.marginals.redrawn(rng)
+        oracle = TableOracle(told, release.alpha, joined=release.joined_variables, **how)
         again = search(oracle, names, **settings)
         count.update(again.graph.skeleton)
     return {pair: count[pair] / runs for pair in release.graph.skeleton | set(count)}

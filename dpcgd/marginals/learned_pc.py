@@ -1,7 +1,7 @@
 """A private graph from one joint release of all pairs, read by what was trained on simulations."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -10,25 +10,17 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.graphs.cpdag import CPDAG, meek
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.blocks import blocks_of
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Subset, paid
-from dpcgd.marginals.pair_features import LocalEvidence
+from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, paid
+from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
+from dpcgd.marginals.orientation import orient
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 
-__all__ = ["LearnedRelease", "learned_pc", "orient"]
-
-SURE = 0.5
-"""How much better the sets with a middle variable have to separate its neighbours than those
-without it, or the other way round, for it to be called no collider or one."""
-
-
-NEAR = 4
-"""Neighbours that separating sets are made of."""
+__all__ = ["LearnedRelease", "learned_pc"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,13 +32,16 @@ class LearnedRelease(Release):
     marginals : Marginals
         Whatever is computed from it is post-processing.
     levels : mapping of str to tuple of str
-        Public.
+        Public, those of the tables: where levels were joined, the new ones.
+    joined_levels : dict
+        From each variable whose levels were joined to what has become of each of them.
     probabilities : dict
         Of an edge, for each pair of variables, as the reader has it.
     """
 
     marginals: Marginals
     levels: Mapping[str, tuple[str, ...]]
+    joined_levels: dict[str, dict[str, str]]
     probabilities: dict[frozenset[str], float]
 
 
@@ -62,6 +57,9 @@ def learned_pc(
     rows_per_person: int = 1,
 ) -> LearnedRelease:
     """One joint release of all pairs, read by a model that was trained on simulated networks.
+
+    Where a variable has more levels than the model was trained on, a first look at single variables
+    decides which of them are joined.
 
     Parameters
     ----------
@@ -83,14 +81,15 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the number of variables or of their levels is none that the
-        reader was trained on.
+        If delta is not below 1/n, or if the number of variables is none that the reader was trained
+        on.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: one Gaussian release of all
     single variables and pairs; reading it is post-processing, whatever the reader was trained on.
-    Chapter 11, :prf:ref:`thm-pairs`, and chapter 15, :prf:ref:`thm-learned-pc`.
+    Chapter 11, :prf:ref:`thm-pairs`, chapter 15, :prf:ref:`thm-learned-pc`, and chapter 13,
+    :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples
     --------
@@ -109,8 +108,11 @@ def learned_pc(
     if strange := _outside(data):
         message = f"the reader was trained on {strange}; its probabilities may be off here"
         warnings.warn(message, stacklevel=2)
-    marginals = MeasuredMarginals(Tables(data), paid(run.account, run.noise))
-    marginals.measure_pairs(run.account.rho)
+    measure = paid(run.account, run.noise)
+    most = int(trained_reader().trained["levels"][1])
+    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
+    marginals = MeasuredMarginals(Tables(data), measure)
+    marginals.measure_pairs(run.account.remaining)
     told = marginals.without_data()
     probabilities = edge_probabilities(told)
     probabilities[required | required.T] = 1.0
@@ -127,77 +129,12 @@ def learned_pc(
         **run.receipt(),
         marginals=told,
         levels={name: tuple(levels) for name, levels in data.levels.items()},
+        joined_levels=joined_levels,
         probabilities={pair: float(probabilities[at]) for pair, at in pairs.items()},
     )
 
 
 def _outside(data) -> str:
-    """What the reader was trained on, where this table's public facts are outside."""
-    trained = trained_reader().trained
-    sizes = {
-        "variables": (data.d, data.d),
-        "levels": (2, max(data.cardinalities)),
-    }
-    kept = {k: [int(end) for end in trained[k]] for k in sizes}
-    return ", ".join(
-        f"{kept[k][0]:,} to {kept[k][1]:,} {k}"
-        for k, (low, high) in sizes.items()
-        if low < kept[k][0] or high > kept[k][1]
-    )
-
-
-def orient(marginals: Marginals, joined: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
-    """Arrows of a skeleton: colliders by what was released, strongest first, then Meek's rules.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released.
-    joined, forbidden : boolean array of shape (d, d)
-
-    Returns
-    -------
-    boolean array of shape (d, d)
-        An arc each way for an edge without direction.
-
-    Privacy
-    -------
-    Post-processing.
-    """
-    arcs = joined & ~forbidden
-    heads, unsure = np.zeros_like(arcs), ~joined & False
-    found = sorted(_margins(marginals, joined), reverse=True)
-    for margin, (x, c, y) in found:
-        free = arcs[x, c] and arcs[y, c] and not (heads[c, x] or heads[c, y])
-        if margin > SURE and free:
-            heads[x, c] = heads[y, c] = True
-        elif margin > -SURE:
-            unsure[x, y] = unsure[y, x] = True
-    return meek(arcs & ~heads.T, untested=unsure | (forbidden & forbidden.T))
-
-
-def _margins(marginals, joined) -> Iterator[tuple[float, Subset]]:
-    """How much better two neighbours of c, not joined, are separated without c than with it."""
-    if not joined.any():
-        return
-    blocks = blocks_of(marginals)
-    strength = np.where(joined, blocks.sums(blocks.correlations**2), 0.0)
-    local = LocalEvidence(blocks, strength)
-    for c in range(len(joined)):
-        for x, y in combinations(np.flatnonzero(joined[c]).tolist(), 2):
-            if not joined[x, y]:
-                yield _margin(local, joined, x, c, y), (x, c, y)
-
-
-def _margin(local, joined, x, c, y) -> float:
-    near = [v for a in (x, y) for v in local.order[a][:NEAR].tolist() if joined[a, v]]
-    others = [v for v in dict.fromkeys(near) if v not in (x, y, c)]
-    least = {
-        with_c: min(
-            local.given(x, y, (*s, *[c] * with_c))[0]
-            for k in range(3 - with_c)
-            for s in combinations(others, k)
-        )
-        for with_c in (False, True)
-    }
-    return least[True] - least[False]
+    """What the reader was trained on, where the number of variables is outside."""
+    least, most = (int(end) for end in trained_reader().trained["variables"])
+    return "" if least <= data.d <= most else f"{least} to {most} variables"

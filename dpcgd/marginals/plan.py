@@ -16,9 +16,10 @@ from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.detection import Detection
 from dpcgd.marginals.interactions import interaction_sensitivity, pairs_sensitivity
+from dpcgd.marginals.joined_levels import join_groups
 from dpcgd.marginals.plan_chart import draw_plan
 from dpcgd.marginals.rehearsal import Rehearsal, refuse_data, rehearse
-from dpcgd.marginals.table_pc import ALPHA, open_table_run, table_pc, too_noisy
+from dpcgd.marginals.table_pc import ALPHA, open_table_run, planned_rho, table_pc, too_noisy
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
 
@@ -41,14 +42,14 @@ class PublicFacts:
     n: int
 
     @property
-    def variables(self) -> tuple[str, ...]:
-        """Names."""
-        return tuple(self.schema.variables)
-
-    @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """Of each variable."""
         return self.schema.levels
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names."""
+        return tuple(self.schema.variables)
 
     @property
     def d(self) -> int:
@@ -88,7 +89,8 @@ class Plan:
     alpha, power, related : float
     max_order : int
     shares : mapping of str to tuple of float
-        Of each variable the shares of its levels that the plan goes by.
+        Of each variable the shares of its levels that the plan goes by; of one with more levels
+        than a run keeps, those of the joined ones.
     rho_of_pairs, rho_of_triple : float
         What the run pays for all pairs, and for each triple.
     """
@@ -247,8 +249,11 @@ class Plan:
         how
             ``runs``, ``shape`` and ``strength``.
         """
-        ours: dict[str, Any] = {"alpha": self.alpha, "max_order": self.max_order}
-        ours |= vars(self.budget)
+        ours: dict[str, Any] = {
+            "alpha": self.alpha,
+            "max_order": self.max_order,
+            **vars(self.budget),
+        }
         return rehearse(self.schema, self.n, rng=rng, **ours, **how)
 
     def __repr__(self):
@@ -258,10 +263,9 @@ class Plan:
             for k, said in enumerate(("none", "one", "two")[: self.max_order + 1])
             if frame[f"order_{k}"].notna().any()
         )
-        rows = budget.rows_per_person
-        unit = f" for a person of up to {rows} rows" if rows > 1 else ""
+        rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
         lines = [
-            f"Plan(table_pc: epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{unit})",
+            f"Plan(table_pc: epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows})",
             f"  {self.n:,} records, {len(self.shares)} variables, {len(frame)} pairs",
             f"  tests that can be made: {tests}",
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
@@ -437,12 +441,19 @@ def plan(
         )
     public = PublicFacts(schema, n)
     nothing = np.random.default_rng(0)  # a run has to say where noise comes from; none is drawn
-    how: dict[str, Any] = {"alpha": alpha, "max_order": max_order, "rng": nothing}
-    _, rho_of_pairs, rho_of_triple = open_table_run(
-        public, epsilon=epsilon, delta=delta, rows_per_person=rows_per_person, **how
+    run, most = open_table_run(
+        public,
+        epsilon=epsilon,
+        delta=delta,
+        rng=nothing,
+        alpha=alpha,
+        max_order=max_order,
+        rows_per_person=rows_per_person,
     )
     _check_number("power", power, least=alpha, most=1)
     _check_number("related", related, least=0, most=1)
+    rho_of_pairs, rho_of_triple = planned_rho(public, run.account.rho, most)
+    expected = dict(_all_shares(schema, shares or {}))
     return Plan(
         schema=schema,
         n=n,
@@ -451,7 +462,7 @@ def plan(
         power=power,
         related=related,
         max_order=max_order,
-        shares=dict(_all_shares(schema, shares or {})),
+        shares={name: _joined(schema, name, of, most) for name, of in expected.items()},
         rho_of_pairs=rho_of_pairs,
         rho_of_triple=rho_of_triple,
     )
@@ -480,6 +491,14 @@ def _all_shares(schema: Schema, known) -> Iterator[tuple[str, Shares]]:
         yield name, tuple(share / sum(shares) for share in shares)
 
 
+def _joined(schema: Schema, name: str, shares: Shares, most: int) -> Shares:
+    """What is left of a variable that has more levels than it may keep."""
+    if len(shares) <= most:
+        return shares
+    groups = join_groups(np.array(shares), most, name in schema.ordered)
+    return tuple(np.bincount(groups, shares).tolist())
+
+
 def _check_number(name, value, *, least, most):
     if not is_real(value) or not (least < value < most or value == least == 0):
         says = "at least 0" if least == 0 else f"above {least:g}"
@@ -493,7 +512,9 @@ def _ways(counted: Counter, kind: tuple) -> int:
 
 def _told(frame) -> Iterator[str]:
     """The smallest findable dependence of the easiest pair and of the hardest."""
-    said = {"correlation": "in a pair", "partial_correlation": "given one more"}
+    said = {"correlation": "in a pair"}
+    if frame.get("order_1", pd.Series()).any():
+        said["partial_correlation"] = "given one more"
     for column, where in said.items():
         found = frame[column].dropna()
         points = frame[column.replace("correlation", "points")].dropna()

@@ -167,6 +167,6 @@ def refuse_data(levels: object) -> None:
         )
 
 
-def _compared(release: Release, truth: nx.DiGraph) -> RehearsedRun:
-    true, found = {frozenset(arc) for arc in truth.edges}, release.graph.skeleton
-    return RehearsedRun(len(true), len(found), len(true & found), len(release.untested))
+def _compared(run: Release, truth: nx.DiGraph) -> RehearsedRun:
+    true, found = {frozenset(arc) for arc in truth.edges}, run.graph.skeleton
+    return RehearsedRun(len(true), len(found), len(true & found), len(run.untested))

@@ -1,7 +1,8 @@
 """PC on released tables: once the tables are out, its tests cost nothing."""
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +13,9 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import Found, search
+from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.association import association
+from dpcgd.marginals.association import association, strength
 from dpcgd.marginals.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -22,6 +23,7 @@ from dpcgd.marginals.interactions import (
     paid,
     pairs_sensitivity,
 )
+from dpcgd.marginals.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
@@ -33,6 +35,7 @@ __all__ = [
     "TableRelease",
     "check_tables",
     "open_table_run",
+    "planned_rho",
     "search_again",
     "shares",
     "table_pc",
@@ -68,10 +71,6 @@ LOOKS = (0.4, 0.8)
 """Shares of what the search has left for one more look at the pairs in doubt, and for another."""
 
 
-MOST_PAIR_CELLS = 600
-"""Of a pair's table: beyond, its test takes too long."""
-
-
 MOST_NOISE = 0.2
 """Deviation of a moment's noise, as a share of the records of an average level in an average
 stratum, up to which tests hold their level."""
@@ -80,6 +79,11 @@ stratum, up to which tests hold their level."""
 FEWEST_LEVELS = 4
 """Variables with fewer levels are taken for ones with so many by that rule: their tests would hold
 their level with more noise, but have little power then."""
+
+
+MOST_UNTESTABLE = 0.5
+"""Share of the pairs that may be too noisy to be tested given another variable; beyond, a run
+warns."""
 
 
 def shares(d: int) -> tuple[float, float]:
@@ -135,6 +139,8 @@ class TableOracle:
         no price).
     determined, explained, most_noise, doubt : float
         See ``DETERMINED``, ``EXPLAINED``, ``MOST_NOISE`` and ``DOUBT`` in the source.
+    joined : collection of int
+        Variables whose levels were joined: what is given is then less than the variable.
 
     Raises
     ------
@@ -154,7 +160,9 @@ class TableOracle:
     explained: float = EXPLAINED
     most_noise: float = MOST_NOISE
     doubt: float = DOUBT
+    joined: Collection[int] = ()
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
+    _conditional: bool = field(default=False, init=False)
 
     def __post_init__(self):
         check_level(self.alpha)
@@ -168,6 +176,7 @@ class TableOracle:
 
         None where public facts say that they are too noisy to tell.
         """
+        self._conditional |= bool(given)
         if self._too_noisy(x, y, given):
             return None
         found = association(self.marginals, x, y, given)
@@ -183,6 +192,32 @@ class TableOracle:
         """Pairs that a more precise measurement may well join or part."""
         low, high = self.alpha / self.doubt, self.alpha * self.doubt
         return sorted(pair for pair, p in self.largest.items() if low < p < high)
+
+    def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
+        """Pairs that a neighbour of both may explain which no test can take as given.
+
+        For the test is refused for noise, by public facts, or the neighbour's levels were joined:
+        given such a variable its neighbours stay dependent. A pair is confirmed all the same if it
+        is more dependent than one of the two is with that neighbour, for what runs through a
+        variable is no stronger than its links.
+        """
+        found = np.zeros_like(joined)
+        if self._conditional:
+            for x, y in np.argwhere(np.triu(joined)).tolist():
+                between = np.flatnonzero(joined[x] & joined[y]).tolist()
+                found[x, y] = any(self._may_explain(z, x, y) for z in between)
+        return found | found.T
+
+    def _may_explain(self, z, x, y) -> bool:
+        if z not in self.joined and not self._too_noisy(x, y, (z,)):
+            return False
+        return self._strength(x, y) < min(self._strength(x, z), self._strength(y, z))
+
+    def _strength(self, x, y) -> float:
+        pair = min(x, y), max(x, y)
+        return self.marginals.worked_out(
+            ("strength", pair), lambda: strength(self.marginals, *pair)
+        )
 
     def _too_noisy(self, x, y, given) -> bool:
         levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
@@ -217,6 +252,7 @@ def search_again(
     looks: Sequence[float] = LOOKS,
     max_order: int = 2,
     knowledge: Knowledge | None = None,
+    untested: str = "drop",
 ) -> Found:
     """Search, measure the pairs in doubt once more, search again.
 
@@ -229,7 +265,7 @@ def search_again(
     variables : sequence of str
     looks : sequence of float
         For each look, its share of what is left by then.
-    max_order, knowledge
+    max_order, knowledge, untested
         As for :func:`table_pc`.
 
     Returns
@@ -242,7 +278,8 @@ def search_again(
     Which pairs are in doubt is a function of what has been released. Chapter 11,
     :prf:ref:`thm-table-pc`.
     """
-    found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+    how: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "untested": untested}
+    found = search(oracle, variables, **how)
     for share in looks:
         pairs, marginals = oracle.in_doubt(), oracle.marginals
         if not (pairs and isinstance(marginals, MeasuredMarginals)):
@@ -250,7 +287,7 @@ def search_again(
         with suppress(BudgetSpent):  # next to nothing is left
             marginals.measure_again(pairs, account.share(share))
         oracle.largest.clear()
-        found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+        found = search(oracle, variables, **how)
     return found
 
 
@@ -263,16 +300,36 @@ class TableRelease(Release):
     marginals : Marginals
         Whatever is computed from it is post-processing: other tests, other searches, parameters.
     levels : mapping of str to tuple of str
-        Public.
+        Public, those of the tables: where levels were joined, the new ones.
+    joined_levels : dict
+        From each variable whose levels were joined to what has become of each of them.
     alpha, max_order, knowledge
         Of the run.
+    keeps_untested : bool
+        Whether pairs that no test has confirmed kept their edge.
     """
 
     marginals: Marginals
     levels: Mapping[str, tuple[str, ...]]
+    joined_levels: dict[str, dict[str, str]]
     alpha: float
     max_order: int
     knowledge: Knowledge | None
+    keeps_untested: bool
+
+    @property
+    def search_settings(self) -> dict[str, Any]:
+        """How the run searched, for other searches of its tables."""
+        return {
+            "max_order": self.max_order,
+            "knowledge": self.knowledge,
+            "untested": "keep" if self.keeps_untested else "drop",
+        }
+
+    @property
+    def joined_variables(self) -> list[int]:
+        """Numbers of the variables whose levels were joined."""
+        return [i for i, name in enumerate(self.levels) if name in self.joined_levels]
 
 
 def check_tables(release: Release) -> None:
@@ -300,11 +357,15 @@ def table_pc(
     alpha: float = ALPHA,
     max_order: int = 2,
     knowledge: Knowledge | None = None,
+    untested: str = "drop",
     rows_per_person: int = 1,
 ) -> TableRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
 
-    What the search leaves of the budget measures the pairs in doubt once more, twice over.
+    Where a variable has so many levels that tests would drown in noise, a first look at single
+    variables decides which of them are joined: neighbouring ones of an ordered variable, the rarest
+    of another. What the search leaves of the budget measures the
+    pairs in doubt once more, twice over.
 
     Parameters
     ----------
@@ -314,28 +375,35 @@ def table_pc(
         Level of each test.
     max_order : int
         Largest conditioning set: 0, 1 or 2.
+    untested : str
+        Whether pairs that no test has confirmed are to "drop" their edge or to "keep" it. Such
+        pairs are those whose every question given other variables was refused for noise; and those
+        that a neighbour of both whose levels were joined may explain. Edges that knowledge requires
+        stay.
 
     Returns
     -------
     TableRelease
+        Its ``untested`` holds the pairs that no test has confirmed, in the graph or not.
 
     Raises
     ------
     ValueError
-        If the budget, the noise source or alpha is unusable, if there are too few records for so
-        much noise, or if a pair of variables has too many levels; nothing has run then.
+        If the budget, the noise source, alpha or another setting is unusable, or if there are too
+        few records for so much noise; nothing has run then.
 
     Warns
     -----
     UserWarning
-        If delta is not below 1/n.
+        If delta is not below 1/n, or if too few pairs can be tested given another variable; nothing
+        has run by then.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
     through one filter, the rest post-processing. The last of the budget buys triples that sharpen
     the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit_network`). Chapter 11,
-    :prf:ref:`thm-table-pc`.
+    :prf:ref:`thm-table-pc`, and chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples
     --------
@@ -347,12 +415,16 @@ def table_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
-    ours = {"alpha": alpha, "rows_per_person": rows_per_person, **settings}
-    run, for_pairs, for_triple = open_table_run(data, **how, **ours)
-    marginals = MeasuredMarginals(Tables(data), paid(run.account, run.noise))
+    how |= {"rows_per_person": rows_per_person, "untested": untested}
+    run, most = open_table_run(data, alpha=alpha, **how, **settings)
+    measure = paid(run.account, run.noise)
+    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
+    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
+    marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(for_pairs)
-    oracle = TableOracle(marginals, alpha, for_triple)
-    found = search_again(oracle, run.account, data.variables, **settings)
+    joined = [data.variables.index(name) for name in joined_levels]
+    oracle = TableOracle(marginals, alpha, for_triple, joined=joined)
+    found = search_again(oracle, run.account, data.variables, **settings, untested=untested)
     _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
     return TableRelease(
         **vars(found),
@@ -360,18 +432,22 @@ def table_pc(
         **settings,
         marginals=marginals.without_data(),
         levels={name: tuple(levels) for name, levels in data.levels.items()},
+        joined_levels=joined_levels,
         alpha=alpha,
+        keeps_untested=untested == "keep",
     )
 
 
-def open_table_run(data: Any, *, max_order: int = 2, **how: Any) -> tuple[Run, float, float]:
+def open_table_run(
+    data: Any, *, max_order: int = 2, untested: str = "drop", **how: Any
+) -> tuple[Run, int]:
     """Open a run of :func:`table_pc`: what public facts refuse is refused here, in runs and plans.
 
     Parameters
     ----------
     data : Dataset, or what has its public facts
         ``n``, ``d``, ``variables`` and ``cardinalities``: no record is looked at.
-    max_order
+    max_order, untested
         As for :func:`table_pc`.
     how
         As for :func:`~dpcgd.privacy.run.open_run`.
@@ -379,21 +455,32 @@ def open_table_run(data: Any, *, max_order: int = 2, **how: Any) -> tuple[Run, f
     Returns
     -------
     Run
-    float
-        Rho for all pairs together.
-    float
-        Rho for each triple.
+    int
+        Levels that a variable may keep.
 
     Raises
     ------
     ValueError
         As :func:`table_pc`.
+
+    Warns
+    -----
+    UserWarning
+        As :func:`table_pc`.
     """
-    by = ("table_pc", "thm-table-pc")
-    run = open_run(data, account=GaussianFilter, by=by, max_order=max_order, **how)
-    for_pairs, for_triple = (share * run.account.rho for share in shares(data.d))
-    _check(data, max_order, for_pairs)
-    return run, for_pairs, for_triple
+    how |= {"account": GaussianFilter, "by": ("table_pc", "thm-table-pc")}
+    run = open_run(data, max_order=max_order, **how)
+    _check(max_order, untested)
+    most = _planned_levels(data, run.account.rho)
+    _check_noise(data, run.account.rho, most, max_order)
+    return run, most
+
+
+def planned_rho(data: Any, rho: float, most: int) -> tuple[float, float]:
+    """Of rho in all, what is for all pairs together and for each triple, by public facts."""
+    kept = 1.0 if max(data.cardinalities) <= most else 1 - FIRST_LOOK
+    for_pairs, for_triple = shares(data.d)
+    return for_pairs * kept * rho, for_triple * kept * rho
 
 
 def _measure_families(marginals, account, dag, price):
@@ -410,20 +497,57 @@ def _measure_families(marginals, account, dag, price):
         marginals.measure(triple, account.share(1 / left))
 
 
-def _check(data, max_order, rho):
-    """Refuse by public facts alone what the tests are not made for."""
+def _planned_levels(data, rho) -> int:
+    """The most levels that a variable may keep, by public facts.
+
+    All keep theirs if none has more than ``MOST_LEVELS``. Else fewer, if pairs of variables with so
+    many could not be tested at all.
+    """
+    most = MOST_LEVELS
+    if max(data.cardinalities) > MOST_LEVELS:
+        while most > FEWEST_LEVELS and most * _noise(data, rho, most) > MOST_NOISE:
+            most -= 1
+    return most
+
+
+def _noise(data, rho, most) -> float:
+    """Deviation of a pair's moment once no variable has more than so many levels."""
+    levels = np.minimum(data.cardinalities, most).tolist()
+    multiplier = multiplier_of_rho(planned_rho(data, rho, most)[0])
+    return pairs_sensitivity(levels) * multiplier / data.n
+
+
+def _untestable(levels, noise) -> float:
+    """Share of the pairs that are too noisy to be tested given a variable of median levels."""
+    levels = np.sort(levels)
+    larger = np.maximum(levels, FEWEST_LEVELS)[1:]  # of a pair, sorted by that
+    pairs = np.arange(1, len(levels))
+    refused = larger * np.median(levels) * noise > MOST_NOISE
+    return float(pairs @ refused / pairs.sum())
+
+
+def _check(max_order, untested):
+    """Refuse settings that are none."""
     if max_order not in (0, 1, 2):
         raise ValueError(f"max_order must be 0, 1 or 2, not {max_order}")
-    most = sorted(data.cardinalities)[-2:]
-    if math.prod(most) > MOST_PAIR_CELLS:
+    check_untested(untested)
+
+
+def _check_noise(data, rho, most, max_order):
+    """Refuse by public facts alone what no test is made for, and warn of what few are."""
+    levels = np.minimum(data.cardinalities, most)
+    noise, largest = _noise(data, rho, most), int(levels.max())
+    if noise * max(largest, FEWEST_LEVELS) > MOST_NOISE:
         raise ValueError(
-            f"two variables have {' and '.join(map(str, most))} levels, a table of more than "
-            f"{MOST_PAIR_CELLS} cells; join levels first"
+            f"noise of deviation {noise * data.n:.0f} is too much for {data.n} records and a "
+            f"variable with {largest} levels, no test would hold its level; take a larger epsilon, "
+            "fewer variables or levels, or more records"
         )
-    noise = pairs_sensitivity(data.cardinalities) * multiplier_of_rho(rho)
-    if noise * max(most[-1], FEWEST_LEVELS) > MOST_NOISE * data.n:
-        raise ValueError(
-            f"noise of deviation {noise:.0f} is too much for {data.n} records and a variable with "
-            f"{most[-1]} levels, no test would hold its level; take a larger epsilon, fewer "
-            "variables or levels, or more records"
+    untestable = _untestable(levels, noise)
+    if max_order and untestable > MOST_UNTESTABLE:
+        warnings.warn(
+            f"{untestable:.0%} of the pairs are too noisy to be tested given another variable, and "
+            "an edge that was not is left out; take a larger epsilon, fewer variables, or more "
+            "records",
+            stacklevel=4,
         )

@@ -8,7 +8,7 @@ from functools import cache
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.special import chdtrc, chdtri
 
 from dpcgd.privacy.settings import check_level
 
@@ -144,9 +144,29 @@ class AgainstQuantile(Proved):
     def __post_init__(self):
         check_level(self.alpha)
 
+    def value(self, table: np.ndarray) -> float:
+        """The statistic less its critical value."""
+        return self.raw(table) - _quantile(self.alpha, self.freedom(table))
+
+    def p_value(self, table: np.ndarray) -> float:
+        """Chance of so large a statistic under independence."""
+        return float(chdtrc(max(1, self.freedom(table)), self.raw(table)))
+
+    def raw(self, table: np.ndarray) -> float:
+        """The statistic, chi-squared under independence but for small counts."""
+        raise NotImplementedError
+
+    def freedom(self, table: np.ndarray) -> int:
+        """Degrees of freedom: those of the public table."""
+        return _freedom(np.shape(table))
+
     def threshold(self, levels: tuple[int, ...]) -> float:
         """Upper quantile of chi-squared with the degrees of freedom of the public table."""
-        return _quantile(self.alpha, (levels[0] - 1) * (levels[1] - 1) * math.prod(levels[2:]))
+        return _quantile(self.alpha, _freedom(levels))
+
+
+def _freedom(levels) -> int:
+    return (levels[0] - 1) * (levels[1] - 1) * math.prod(levels[2:])
 
 
 @cache

@@ -170,7 +170,7 @@ def edges(text):
 @pytest.mark.parametrize(
     ("run", "tests", "spent", "found"),
     [
-        (lambda data: pc(data), 24, math.inf, "A -> E; S -> E; O -> E; R -- T"),
+        (lambda data: pc(data), 24, math.inf, "A -> E; E -> S; O -> E; R -- T"),
         (
             lambda data: laplace_pc(data, epsilon=5.0, rng=default_rng(1)),
             *(15, 3.3948538691243746, "A -- E"),

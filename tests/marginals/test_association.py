@@ -7,7 +7,7 @@ from numpy.random import default_rng
 from scipy import stats
 
 from dpcgd.book.known_tables import Counts, blurred
-from dpcgd.marginals.association import Design, association
+from dpcgd.marginals.association import Design, association, strength
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, contrasts
 
 
@@ -138,3 +138,30 @@ def test_a_variable_close_to_its_condition_does_not_break_the_level():
         marginals.measure_pairs(1.0)
         rejected += association(marginals, 0, 1, (2,)).p_value < 0.1
     assert 75 < rejected < 225
+
+
+def test_strength_without_noise_is_the_mean_square_contingency():
+    table = random_table((3, 4), 5000, default_rng(0)) + 1
+    share = table / table.sum()
+    expected = (share**2 / np.outer(share.sum(1), share.sum(0))).sum() - 1
+    assert strength(exact(table), 0, 1) == pytest.approx(expected, rel=1e-6)
+    assert strength(exact(table), 1, 0) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_ends_of_a_chain_are_no_more_dependent_than_its_links():
+    rng = default_rng(0)
+    for _ in range(20):
+        first, second = rng.dirichlet(np.ones(3), 4), rng.dirichlet(np.ones(2), 3)
+        chain = np.einsum("a,ab,bc->abc", rng.dirichlet(np.ones(4)), first, second)
+        marginals = exact(np.round(chain * 1e9).astype(int))
+        ends, links = strength(marginals, 0, 2), [strength(marginals, *p) for p in ((0, 1), (1, 2))]
+        assert ends <= min(links) + 1e-6
+
+
+def test_noise_in_rare_levels_makes_nothing_strong():
+    table = np.zeros((8, 8), int)
+    table[0, 0] = 10_000
+    marginals = MeasuredMarginals(Counts(table), blurred(30.0, default_rng(0)))
+    marginals.measure_pairs(1.0)
+    assert association(marginals, 0, 1).effect > 10
+    assert strength(marginals, 0, 1) < 49 / 20**2 * 4

@@ -2,6 +2,7 @@ import itertools
 import math
 import pickle
 import warnings
+from dataclasses import replace
 from functools import partial
 from unittest import mock
 
@@ -13,12 +14,13 @@ from known_tables import exact, records
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd import Dataset, Knowledge, load, table_pc
+from dpcgd import Dataset, Knowledge, climb, edge_confidence, fit_network, load, table_pc
 from dpcgd.book.known_tables import Counts, blurred
 from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, exactly, paid
+from dpcgd.marginals.joined_levels import FIRST_LOOK
 from dpcgd.marginals.table_pc import TableOracle, search_again, shares
 from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.budget import Budget
@@ -252,9 +254,8 @@ def test_bad_input_is_refused_before_anything_is_spent():
         table_pc(data, epsilon=1.0, rng=rng, max_order=3)
     with pytest.raises(ValueError, match="take a larger epsilon, fewer variables or levels"):
         table_pc(data, epsilon=0.01, rng=rng)
-    wide = records(np.zeros((5000, 2), int), (30, 30))
-    with pytest.raises(ValueError, match=r"30 and 30 levels.*join levels first"):
-        table_pc(wide, epsilon=1.0, rng=rng)
+    with pytest.raises(ValueError, match="untested must be 'keep' or 'drop', not 'maybe'"):
+        table_pc(data, epsilon=1.0, rng=rng, untested="maybe")
     with pytest.raises(ValueError, match="say where the noise comes from"):
         table_pc(data, epsilon=1.0, rng=0)
     assert rng.bit_generator.state == default_rng(0).bit_generator.state
@@ -276,3 +277,117 @@ def test_no_question_is_asked_whose_strata_and_levels_are_too_many_for_the_noise
         oracle.separates(*question)
         assert bool(oracle.largest) == (cells / 256 <= 0.2)
     assert not TableOracle(wide).separates(1, 3, (2,))
+
+
+# --- many levels ------------------------------------------------------------------------------
+
+
+def a_cause_with_many_levels(n=20_000, levels=40):
+    """A variable of forty levels, three effects of it that copy parts of it, and a stranger."""
+    rng = default_rng(0)
+    cause = np.minimum(rng.geometric(0.08, n) - 1, levels - 1)
+    parts = [cause % 2, cause % 3, (cause // 4) % 2]
+    effects = [np.where(rng.random(n) < 0.8, part, rng.integers(0, 2, n)) for part in parts]
+    return records(np.column_stack([cause, *effects, rng.integers(0, 3, n)]), (levels, 2, 3, 2, 3))
+
+
+MANY = a_cause_with_many_levels()
+
+
+def test_a_run_says_which_levels_it_has_joined():
+    release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
+    assert set(release.joined_levels) == {"v0"}
+    joined = release.joined_levels["v0"]
+    assert list(joined) == list(MANY.levels["v0"])
+    assert set(joined.values()) == set(release.levels["v0"])
+    assert len(release.levels["v0"]) == 8
+    assert release.marginals.levels == (8, 2, 3, 2, 3)
+    assert joined["0"] == "0"
+    assert joined["39"] == "other"
+    by_order = table_pc(replace(MANY, ordered=["v0"]), epsilon=1.0, rng=default_rng(1))
+    assert by_order.joined_levels["v0"]["39"].endswith("..39")
+    assert release.ledger.spent <= (1.0, 1e-6)
+
+
+def test_a_first_look_is_paid_from_the_same_budget_and_only_where_it_is_taken():
+    release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    first, second, *_ = (1 / (2 * e.noise_multiplier**2) for e in release.ledger.events)
+    assert first == pytest.approx(FIRST_LOOK * account.rho)
+    assert second == pytest.approx(shares(5)[0] * (1 - FIRST_LOOK) * account.rho)
+    few = table_pc(load("asia", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
+    assert few.joined_levels == {}
+    assert 1 / (2 * few.ledger.events[0].noise_multiplier ** 2) == pytest.approx(
+        shares(8)[0] * account.rho
+    )
+
+
+def test_effects_of_a_joined_cause_are_not_joined_to_each_other():
+    kept, dropped = (
+        table_pc(MANY, epsilon=3.0, rng=default_rng(1), untested=word) for word in ("keep", "drop")
+    )
+    true = {frozenset(("v0", name)) for name in ("v1", "v2", "v3")}
+    assert dropped.graph.skeleton == true
+    false = kept.graph.skeleton - true
+    assert false
+    assert false == dropped.untested == kept.untested
+    assert "pairs left out, never tested" in repr(dropped)
+    assert "of them never tested" in repr(kept)
+
+
+def test_a_required_edge_stays_whatever_explains_it():
+    known = Knowledge(required=[("v1", "v2")])
+    graph = table_pc(MANY, epsilon=3.0, rng=default_rng(1), knowledge=known).graph
+    assert ("v1", "v2") in graph.arrows
+
+
+@pytest.mark.slow
+def test_what_follows_from_a_release_with_joined_levels():
+    release = table_pc(MANY, epsilon=3.0, rng=default_rng(1))
+    fitted = fit_network(release, rng=default_rng(2), redraws=5)
+    assert fitted.network.levels == release.levels
+    assert fitted.network.sample(100, rng=default_rng(3)).cardinalities == release.marginals.levels
+    assert frozenset(("v0", "v1")) in climb(release).skeleton
+    sure = edge_confidence(release, runs=10, rng=default_rng(4))
+    assert all(sure[pair] == 1.0 for pair in release.graph.skeleton)
+    assert all(share <= 0.5 for pair, share in sure.items() if pair in release.untested)
+
+
+def test_pairs_refused_for_noise_stay_if_nothing_can_explain_them():
+    table = np.zeros((2, 2, 2), int)
+    for x, y, z in itertools.product(range(2), repeat=3):  # x - z - y, weaker from end to end
+        table[x, y, z] = 1000 * (4 if x == z else 1) * (4 if y == z else 1)
+    oracle = TableOracle(exact(table), most_noise=-1.0)
+    joined = ~np.eye(3, dtype=bool)
+    assert not oracle.unconfirmed(joined).any()  # no question was asked given others
+    assert oracle.separates(0, 1, (2,)) is None
+    expected = np.zeros((3, 3), bool)
+    expected[0, 1] = expected[1, 0] = True
+    assert (oracle.unconfirmed(joined) == expected).all()
+    tested = TableOracle(exact(table))
+    tested.separates(0, 1, (2,))
+    assert not tested.unconfirmed(joined).any()
+    joint = TableOracle(exact(table), joined=[2])
+    joint.separates(0, 1, (2,))
+    assert (joint.unconfirmed(joined) == expected).all()
+    joined[0, 2] = joined[2, 0] = False  # then nothing is between them
+    assert not joint.unconfirmed(joined).any()
+
+
+def test_a_run_that_can_test_too_little_says_so_before_it_spends():
+    data = records(default_rng(0).integers(0, 8, (3000, 6)), (8,) * 6)
+    rng = default_rng(1)
+    with warnings.catch_warnings(action="error"):
+        with pytest.raises(UserWarning, match=r"100% of the pairs are too noisy.*larger epsilon"):
+            table_pc(data, epsilon=1.0, rng=rng)
+        assert rng.bit_generator.state == default_rng(1).bit_generator.state
+        table_pc(data, epsilon=1.0, rng=rng, max_order=0)  # asks nothing given others
+        table_pc(data, epsilon=30.0, rng=rng)
+
+
+def test_no_table_is_refused_for_its_levels_alone():
+    data = records(default_rng(0).integers(0, 100, (100_000, 30)), (100,) * 30)
+    with warnings.catch_warnings(action="ignore"):
+        release = table_pc(data, epsilon=0.3, rng=default_rng(0))
+    assert set(release.marginals.levels) == {8}
+    assert len(release.graph.skeleton) < 30  # of 435 pairs at 0.01; false alarm below 1e-9

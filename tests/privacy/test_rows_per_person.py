@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -174,7 +175,7 @@ def of_two_rows(data, *neighbours):
     for one, other in zip(neighbours[::2], neighbours[1::2], strict=False):
         if isinstance(data, Dataset):
             codes = np.where(one.codes == data.codes, other.codes, one.codes)
-            yield replays.data_set(codes.astype(int), data.cardinalities)
+            yield replace(data, codes=codes.astype(int))
         else:
             yield replays.measurements(
                 np.where(one.values == data.values, other.values, one.values)

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.stats import chi2, chi2_contingency, kendalltau, multinomial, norm, spearmanr
 
 from dpcgd.statistics.categorical_statistics import (
+    AdjustedChiSquared,
     ChiSquared,
     GTest,
     chi_squared,
@@ -319,6 +320,19 @@ def test_the_values_of_g_and_chi_squared_are_above_zero_where_the_test_rejects(l
     assert GTest(alpha).value(table) == close(g_statistic(table) - critical)
     assert ChiSquared(alpha).value(table) == close(chi_squared(table) - critical)
     assert GTest(alpha).critical == ChiSquared(alpha).critical == 0
+    assert GTest(alpha).p_value(table) == close(chi2.sf(g_statistic(table), max(1, freedom)))
+    assert (ChiSquared(alpha).p_value(table) < alpha) == (ChiSquared(alpha).value(table) > 0)
+
+
+@pytest.mark.parametrize("levels", [(2, 2), (3, 4), (3, 2, 2), (2, 1)])
+def test_levels_that_do_not_occur_change_nothing_where_degrees_of_freedom_are_adjusted(levels):
+    table = np.random.default_rng(1).integers(1, 9, size=levels)
+    wide = np.zeros([of + 2 for of in levels], int)
+    wide[tuple(slice(of) for of in levels)] = table
+    adjusted, public = AdjustedChiSquared(0.05), ChiSquared(0.05)
+    assert adjusted.value(wide) == close(adjusted.value(table)) == close(public.value(table))
+    assert adjusted.p_value(wide) == close(public.p_value(table))
+    assert adjusted.value(np.zeros_like(wide)) < 0
 
 
 def partial_by_regression(table):

@@ -1,0 +1,74 @@
+"""What yardsticks.py runs in .venv/yardsticks: other people's learners, and synthetic records.
+
+Reads one job a line and answers in one line, for what mbi compiles serves the jobs that follow.
+"""
+
+import json
+import sys
+import time
+import warnings
+
+import numpy as np
+from synthetic_records import SYNTHESIZERS, PaidRecords
+
+
+def hill_climbing(codes, levels):
+    """Arcs that greedy hill climbing with BIC ends at; one thread."""
+    import pandas as pd
+    import pyagrum as gum
+
+    names = [f"v{i}" for i in range(len(levels))]
+    domain = gum.BayesNet()
+    for name, k in zip(names, levels, strict=True):
+        domain.add(gum.LabelizedVariable(name, name, int(k)))
+    learner = gum.BNLearner(pd.DataFrame(codes, columns=names), domain)
+    learner.setNumberOfThreads(1)
+    learner.useGreedyHillClimbing().useScoreBIC().useNoPrior()
+    graph = learner.learnDAG()
+    at = {node: names.index(learner.nameFromId(node)) for node in graph.nodes()}
+    return [(at[a], at[b]) for a, b in graph.arcs()]
+
+
+def causal_learn_pc(codes, levels):
+    """Arcs of PC with chi-squared at .01 and sets of at most three; both ways if undirected."""
+    from causallearn.search.ConstraintBased.PC import pc
+
+    data = codes.astype(np.int64, order="C")
+    ends = pc(data, 0.01, "chisq", stable=True, max_k=3, show_progress=False).G.graph
+    tails = ends == -1
+    arcs = tails | ((ends != 0) & ~tails & ~tails.T)  # heads at both ends tell no direction
+    return np.argwhere(arcs).tolist()
+
+
+LEARNERS = {"hill climbing, BIC": hill_climbing, "causal-learn's PC": causal_learn_pc}
+
+
+def answer(job) -> dict:
+    """Arcs of a learner, or the name of the file that holds a synthesizer's records."""
+    with np.load(job["records"]) as data:
+        codes, levels = data["codes"], data["levels"]
+    started = time.perf_counter()
+    if (name := job["system"]) in LEARNERS:
+        found = {"arcs": LEARNERS[name](codes, levels)}
+    else:
+        np.random.seed(job["noise"])  # mbi draws from it  # noqa: NPY002
+        records = PaidRecords(codes, levels, job["rho"], np.random.default_rng(job["noise"]))
+        drawn = SYNTHESIZERS[name](records, **job["settings"])
+        np.savez(job["synthetic"], codes=drawn)
+        found = {"spent": records.spent}
+    return found | {"seconds": time.perf_counter() - started}
+
+
+def main():
+    warnings.simplefilter("ignore")
+    out, sys.stdout = sys.stdout, sys.stderr  # packages print
+    for line in sys.stdin:
+        try:
+            found = answer(json.loads(line))
+        except TimeoutError as error:
+            found = {"error": str(error)}
+        print(json.dumps(found), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+"""What a practitioner would use instead, scored on the records of the chapters.
+
+.venv/bin/python benchmarks/yardsticks.py          # all cases that are not on file
+.venv/bin/python benchmarks/yardsticks.py MST 600  # those of one system, for at most 600 seconds
+
+- **Without privacy** (epsilon is infinite): our PC and causal-learn's, chi-squared at .01, sets of
+  at most three; greedy hill climbing with BIC (pyagrum).
+- **With privacy**: synthetic records by MST or AIM (synthetic_records.py, where the neighbours are
+  converted), then our PC with the same test. The guarantee is (epsilon, 1e-6) for neighbours that
+  replace one record, by the conversion from zCDP that every system here uses.
+
+Records are those of :func:`dpcgd.book.larger_networks.drawn` for the same run and seed as in the
+chapters, so rows pair. Other packages live in .venv/yardsticks, made at the first call. A finished
+case is appended to book/stored/yardsticks/scores.csv and never run again; a case that took too long
+has a row without scores that says so.
+"""
+
+import csv
+import json
+import math
+import os
+import platform
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import peers
+
+import dpcgd
+from dpcgd.book.larger_networks import drawn
+from dpcgd.book.stored import stored_folder
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import rho_of_budget
+from dpcgd.statistics.categorical_statistics import ChiSquared
+
+SEED, DELTA = 0, 1e-6
+PINS = {"mbi": "mbi==2.0.0", "jax": "jax==0.10.2", "jaxlib": "jaxlib==0.10.2"}
+"""Beside what peers.py pins."""
+
+PACKAGES = ("causal-learn", "pyagrum", *PINS)
+LARGER = ("insurance", "hailfinder", "hepar2", "win95pts", "water")
+OURS, CLIMBING, OTHER_PC = "PC, chi squared", "hill climbing, BIC", "causal-learn's PC"
+PRIVATE = ("MST", "AIM")
+WITHOUT_PRIVACY = (OURS, CLIMBING, OTHER_PC)
+SMALL = ("earthquake", "cancer", "asia", "survey", "sachs")
+"""Where AIM can finish: it takes the whole joint distribution of a model at once."""
+
+PATIENCE = 180.0
+"""Seconds of processor time for AIM; twice as many by the clock for anything else."""
+
+JOBS = 20
+"""Of one process: what mbi compiles is never freed, and a process may hold only so much of it."""
+
+KEYS = ("system", "network", "n", "epsilon", "run")
+SCORES = ("F1", "arrowhead F1", "SHD", "edges", "precision", "recall", "seconds", "why_not")
+
+
+def cases() -> list[dict]:
+    """All cases, the most useful first."""
+    named, hundred = (*dpcgd.NETWORKS, *LARGER), 100_000
+    others = (0.3, 0.1, 3.0, 10.0)
+    plan = [
+        (("MST",), named, hundred, (1.0,), range(3)),
+        ((OURS,), named, hundred, (math.inf,), range(3)),
+        ((CLIMBING, OTHER_PC), dpcgd.NETWORKS, hundred, (math.inf,), range(3)),
+        *((("MST",), named, hundred, (epsilon,), range(1)) for epsilon in others),
+        (("AIM",), SMALL, hundred, (1.0,), range(1)),
+        ((CLIMBING,), LARGER, hundred, (math.inf,), range(1)),
+        ((*WITHOUT_PRIVACY, "MST"), dpcgd.NETWORKS, 10_000, (1.0, math.inf), range(3)),
+        (
+            (OURS,),
+            ("alarm", "insurance", "hailfinder", "win95pts", "water"),
+            1_000_000,
+            (math.inf,),
+            range(1),
+        ),
+        *((("AIM",), SMALL, hundred, (epsilon,), range(1)) for epsilon in others),
+        *((("MST",), named, hundred, (epsilon,), range(1, 3)) for epsilon in others),
+        ((CLIMBING,), LARGER, hundred, (math.inf,), range(1, 3)),
+        ((OTHER_PC,), LARGER, hundred, (math.inf,), range(1)),
+        (("AIM",), SMALL, hundred, (1.0,), range(1, 3)),
+        ((CLIMBING,), ("alarm", *LARGER), 1_000_000, (math.inf,), range(1)),
+        ((OURS,), ("hepar2",), 1_000_000, (math.inf,), range(1)),
+    ]
+    return [
+        dict(zip(KEYS, (system, network, n, epsilon, run), strict=True))
+        for systems, networks, n, budgets, runs in plan
+        for run in runs
+        for network in networks
+        for system in systems
+        for epsilon in budgets
+        if (system in PRIVATE) == math.isfinite(epsilon)
+    ]
+
+
+class Worker:
+    """A process of the other environment that does one job after the other."""
+
+    def __init__(self, python):
+        self.command = [python, Path(__file__).with_name("yardstick_worker.py")]
+        self.process, self.jobs = None, 0
+
+    def ask(self, job, patience) -> dict:
+        """Its answer; an error if there is none in time, and a new process for the next job."""
+        if self.process is None or self.jobs == JOBS:
+            self._start()
+        self.jobs += 1
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], patience)[0]:
+            self.end()
+            return {"error": f"over {patience:g} s by the clock"}
+        if line := self.process.stdout.readline():
+            return json.loads(line)
+        raise RuntimeError(f"the other process ended with {self.process.wait()} at {job}")
+
+    def _start(self):
+        self.end()
+        one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        one["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0"
+        pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(self.command, env=os.environ | one, **pipe)
+        self.jobs = 0
+
+    def end(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def graph_of(arcs, data, acyclic) -> dpcgd.CPDAG:
+    """The equivalence class of a directed acyclic graph, or a partly directed graph as it is."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(data.variables)
+    graph.add_edges_from((data.variables[a], data.variables[b]) for a, b in arcs)
+    return (dpcgd.CPDAG.from_dag if acyclic else dpcgd.CPDAG.from_networkx)(graph)
+
+
+def plain_pc(data) -> dpcgd.CPDAG:
+    return dpcgd.pc(data, statistic=ChiSquared(0.01), max_order=3).graph
+
+
+def scores(graph, truth) -> dict:
+    """Against the true graph; directions against its equivalence class."""
+    true = {frozenset(edge) for edge in truth.edges}
+    right = len(graph.skeleton & true)
+    return {
+        "F1": graph.skeleton_f1(truth),
+        "arrowhead F1": graph.arrowhead_f1(truth),
+        "SHD": graph.shd(truth),
+        "edges": len(graph.skeleton),
+        "precision": right / len(graph.skeleton) if graph.skeleton else 1.0,
+        "recall": right / len(true),
+    }
+
+
+def row_of(case, data, worker, folder) -> dict:
+    """What a case comes to."""
+    started = time.perf_counter()
+    if case["system"] == OURS:
+        found = scores(plain_pc(data), data.truth)
+        return found | {"seconds": time.perf_counter() - started}
+    job = {"system": case["system"], "records": str(folder / "records.npz"), "settings": {}}
+    if case["system"] in PRIVATE:
+        job["rho"] = rho_of_budget(Budget(case["epsilon"], DELTA))
+        job["noise"] = [SEED, case["run"], 17]
+        job["synthetic"] = str(folder / "synthetic.npz")
+        job["settings"] = {"patience": PATIENCE} if case["system"] == "AIM" else {}
+    answer = worker.ask(job, PATIENCE * (6 if case["system"] == "AIM" else 2))
+    if "error" in answer:
+        return {"why_not": answer["error"]}
+    if case["system"] in PRIVATE:
+        assert answer["spent"] <= job["rho"] * (1 + 1e-9)
+        with np.load(job["synthetic"]) as drawn_records:
+            synthetic = Dataset(drawn_records["codes"], data.levels)
+        graph = plain_pc(synthetic)
+    else:
+        graph = graph_of(answer["arcs"], data, acyclic=case["system"] == CLIMBING)
+    return scores(graph, data.truth) | {"seconds": time.perf_counter() - started}
+
+
+class Table:
+    """The rows on file, and what they were made with."""
+
+    def __init__(self, folder):
+        self.file, self.about = folder / "scores.csv", folder / "made.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not self.file.exists():
+            self.file.write_text(",".join((*KEYS, *SCORES)) + "\n")
+        with self.file.open() as file:
+            self.done = {self._key(row) for row in csv.DictReader(file)}
+
+    @staticmethod
+    def _key(case):
+        return tuple(f"{float(case[k]):g}" if k in KEYS[2:] else case[k] for k in KEYS)
+
+    def has(self, case) -> bool:
+        return self._key(case) in self.done
+
+    def add(self, case, found):
+        cells = [case.get(k, found.get(k, "")) for k in (*KEYS, *SCORES)]
+        with self.file.open("a", newline="") as file:
+            text = [f"{c:.6g}" if isinstance(c, float) else c for c in cells]
+            csv.writer(file, lineterminator="\n").writerow(text)
+        self.done.add(self._key(case))
+        self._tell()
+
+    def _tell(self):
+        ours = {name: version(name) for name in ("dpcgd", "numpy", "scipy")}
+        theirs = dict(pin.split("==") for pin in pins().values())
+        told = {
+            "made_by": "python benchmarks/yardsticks.py",
+            "date": datetime.now(UTC).date().isoformat(),
+            "versions": {"python": platform.python_version()} | theirs | ours,
+            "runs": len({key[-1] for key in self.done}),
+            "settings": {"delta": DELTA, "seed": SEED},
+            "cell": list(KEYS[:-1]),
+            "compare": "F1",
+        }
+        self.about.write_text(json.dumps({"scores": told}, indent=1, sort_keys=True) + "\n")
+
+
+def pins() -> dict[str, str]:
+    known = peers.pins() | PINS
+    return {name: known[name] for name in (*peers.SHARED, *PACKAGES)}
+
+
+def main():
+    only = sys.argv[1] if len(sys.argv) > 1 else None
+    end = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else "inf")
+    table = Table(stored_folder() / "yardsticks")
+    left = [c for c in cases() if only in (None, c["system"]) and not table.has(c)]
+    python, errors = peers.install("yardsticks", pins())
+    if errors:
+        sys.exit(f"not installed: {errors}")
+    worker, last = Worker(python), None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number, case in enumerate(left):
+            if time.monotonic() > end:
+                break
+            records = {k: case[k] for k in ("network", "run", "n")}
+            if records != last:
+                data, last = drawn(**records, seed=SEED), records
+                np.savez(folder / "records.npz", codes=data.codes, levels=data.cardinalities)
+            found = row_of(case, data, worker, folder)
+            table.add(case, found)
+            told = found.get("why_not") or f"F1 {found['F1']:.3f}, {found['seconds']:.0f} s"
+            print(f"{number + 1} of {len(left)}: {case}: {told}", flush=True)
+    worker.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The yardsticks on file, one of them anew, and what synthetic records cost."""
+
+import importlib
+import itertools
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpcgd import NETWORKS
+from dpcgd.book.larger_networks import drawn
+from dpcgd.book.stored import stored_folder, yardsticks
+from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+ROWS = yardsticks()
+CELL = ["system", "network", "n", "epsilon"]
+PRIVATE = ROWS.system.isin(["MST", "AIM"])
+SCORED = ROWS.dropna(subset="F1")
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("yardsticks")
+
+
+@pytest.fixture(scope="module")
+def synthetic(benchmark):
+    return importlib.import_module("synthetic_records")
+
+
+def test_every_case_is_on_file_once_and_is_one_of_the_plan(benchmark):
+    assert not ROWS.duplicated([*CELL, "run"]).any()
+    planned = {tuple(case.values()) for case in benchmark.cases()}
+    assert set(ROWS[[*CELL, "run"]].itertuples(False, None)) <= planned
+
+
+def test_a_row_has_scores_or_says_why_not():
+    assert (ROWS.F1.isna() == ROWS.why_not.notna()).all()
+    for score in ("F1", "arrowhead F1", "precision", "recall"):
+        assert SCORED[score].between(0, 1).all(), score
+    assert (SCORED[["SHD", "edges"]] >= 0).all(axis=None)
+    assert (SCORED.seconds > 0).all()
+    assert (ROWS.n.isin([10_000, 100_000, 1_000_000])).all()
+
+
+def test_f1_is_that_of_precision_and_recall():
+    some = SCORED[SCORED.edges > 0]
+    both = some.precision + some.recall
+    np.testing.assert_allclose(some.F1 * both, 2 * some.precision * some.recall, atol=1e-5)
+
+
+def test_epsilon_is_infinite_without_privacy_only():
+    assert (np.isinf(ROWS.epsilon) == ~PRIVATE).all()
+
+
+@pytest.mark.parametrize(
+    ("system", "runs"), [("MST", 3), ("PC, chi squared", 3), ("hill climbing, BIC", 1)]
+)
+def test_the_main_yardsticks_are_there_for_every_network(system, runs):
+    rows = SCORED[(SCORED.system == system) & (SCORED.n == 100_000)]
+    rows = rows[rows.epsilon.isin([1.0, math.inf])]
+    for name in (*NETWORKS, "insurance", "hailfinder", "hepar2", "win95pts", "water"):
+        assert set(range(runs)) <= set(rows.run[rows.network == name]), name
+
+
+def test_what_it_was_made_with_is_told_and_no_machine():
+    text = (stored_folder() / "yardsticks" / "made.json").read_text()
+    told = json.loads(text)["scores"]
+    assert told["settings"] == {"delta": 1e-6, "seed": 0}
+    assert told["cell"] == CELL
+    assert {"mbi", "jax", "pyagrum", "causal-learn", "dpcgd", "numpy"} <= set(told["versions"])
+    assert not re.search(r"/(work|home|tmp|root)|~|@|localhost", text)
+
+
+@pytest.mark.parametrize(("network", "n", "run"), [("asia", 100_000, 1), ("sachs", 10_000, 2)])
+def test_a_row_without_privacy_comes_out_again(benchmark, network, n, run):
+    data = drawn(network, run, n, seed=0)
+    again = benchmark.scores(benchmark.plain_pc(data), data.truth)
+    at = (ROWS.network == network) & (ROWS.n == n) & (ROWS.run == run)
+    (row,) = ROWS[at & (ROWS.system == "PC, chi squared")].to_dict("records")
+    assert {k: row[k] for k in again} == pytest.approx(again, abs=1e-5)
+
+
+def neighbours(rng, levels, n=40):
+    codes = np.column_stack([rng.integers(0, k, n) for k in levels])
+    other = codes.copy()
+    other[0] = [rng.integers(0, k) for k in levels]
+    return codes, other
+
+
+@given(st.integers(0, 2**32), st.lists(st.integers(2, 4), min_size=3, max_size=4))
+def test_replacing_a_record_moves_tables_and_choices_no_further_than_is_paid_for(
+    synthetic, seed, levels
+):
+    rng = np.random.default_rng(seed)
+    one, two = (synthetic.PaidRecords(c, levels, 1.0, rng) for c in neighbours(rng, levels))
+    cliques = synthetic.workload(len(levels))
+    for clique in cliques:
+        moved = one._counts(clique) - two._counts(clique)
+        assert (moved**2).sum() <= synthetic.SQUARED_MOVE
+        assert np.abs(moved).sum() <= synthetic.MOVE
+    expected = {c: rng.uniform(0, 20, one.size(c)) for c in cliques}
+    weights, allowed = rng.uniform(0.5, 3, (2, len(cliques)))
+    first, second = (of._exponents(expected, 0.7, weights, allowed) for of in (one, two))
+    assert np.abs(first - second).max() <= 0.7 / 2 + 1e-9
+
+
+class NoFit:
+    """A model that is uniform, whatever was measured; it keeps what that was."""
+
+    def __init__(self, levels, n):
+        self.levels, self.n, self.measured = levels, n, []
+
+    def add(self, clique, table, deviation):
+        self.measured.append((clique, deviation))
+
+    def renew(self):
+        pass
+
+    def tables(self, cliques):
+        sizes = {c: math.prod(self.levels[v] for v in c) for c in cliques}
+        return {c: np.full(size, self.n / size) for c, size in sizes.items()}
+
+    def megabytes_with(self, clique):
+        return 0.0
+
+    def draw(self):
+        return self.measured
+
+
+@pytest.mark.parametrize(("name", "settings"), [("MST", {}), ("AIM", {"patience": 60})])
+def test_synthetic_records_cost_the_whole_budget_and_no_more(
+    synthetic, monkeypatch, name, settings
+):
+    monkeypatch.setattr(synthetic, "Fit", NoFit)
+    rng, choices, rho = np.random.default_rng(0), [], 0.02
+    codes, _ = neighbours(rng, (2, 3, 2, 4, 2), 500)
+    records = synthetic.PaidRecords(codes, (2, 3, 2, 4, 2), rho, rng)
+    chosen = records.chosen
+    monkeypatch.setattr(records, "chosen", lambda *of: choices.append(of[1]) or chosen(*of))
+    measured = synthetic.SYNTHESIZERS[name](records, **settings)
+    paid = [zcdp_rho(GaussianEvent(name, of / math.sqrt(2))) for _, of in measured]
+    paid += [zcdp_rho(BoundedRangeEvent(name, of)) for of in choices]
+    assert math.fsum(paid) == pytest.approx(rho, rel=1e-6)
+    assert records.spent == pytest.approx(math.fsum(paid))
+    with pytest.raises(ValueError, match="over budget"):
+        records.noisy((0,), 10.0)
+    if name == "MST":
+        pairs = [c for c, _ in measured if len(c) == 2]
+        assert len(measured) == 5 + len(pairs) == 9
+        assert {v for pair in pairs for v in pair} == set(range(5))
+
+
+def test_weights_of_aim_count_shared_variables(synthetic):
+    weight = synthetic.workload(4)
+    assert len(weight) == 4 + 6 + 4
+    assert weight[(0,)] == 3
+    assert weight[(0, 1)] == 6
+    assert weight[(0, 1, 2)] == 3 + 2 * 3
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.floats(1, 100))
+def test_the_nearest_table_without_negative_cells(synthetic, table, total):
+    table = np.array(table)
+    found = synthetic.on_simplex(table, total)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(total)
+    moved = table - found
+    for a, b in itertools.permutations(range(len(table)), 2):
+        if found[a] > 1e-6:  # moving mass from a to b does not come nearer
+            assert moved[a] >= moved[b] - 1e-6
