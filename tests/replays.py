@@ -78,7 +78,7 @@ WEIGHTS = {"threshold": any_of(0, 0.05), "standardized": any_of(True, False)}
 # --- data -------------------------------------------------------------------------------------
 
 
-FEW, MANY = (1, 2, 2, 2, 2, 2, 3, 3), (2, 3, 9, 12, 30)
+FEW, MANY = (1, 2, 2, 2, 2, 2, 3, 3), (2, 3, 17, 20, 30)
 """Levels of a variable."""
 
 
@@ -174,7 +174,7 @@ def stranger(data, rng):
     if isinstance(data, Dataset):
         shape = data.cardinalities
         kinds = np.zeros_like(data.codes), rng.integers(0, shape, data.codes.shape), data.codes[:1]
-        return data_set(np.broadcast_to(kinds[kind], data.codes.shape), shape)
+        return replace(data, codes=np.broadcast_to(kinds[kind], data.codes.shape))
     return measurements(values_of(rng, data.d, data.n))
 
 

@@ -376,10 +376,9 @@ def table_pc(
     max_order : int
         Largest conditioning set: 0, 1 or 2.
     untested : str
-        Whether pairs that no test has confirmed are to "drop" their edge or to "keep" it. Such
-        pairs are those whose every question given other variables was refused for noise; and those
-        that a neighbour of both whose levels were joined may explain. Edges that knowledge requires
-        stay.
+        Whether pairs that no test has confirmed are to "drop" their edge or to "keep" it: pairs
+        that a neighbour of both may explain which no test can take as given, for that is too noisy
+        by public facts, or the neighbour's levels were joined. Edges that knowledge requires stay.
 
     Returns
     -------
@@ -546,8 +545,8 @@ def _check_noise(data, rho, most, max_order):
     untestable = _untestable(levels, noise)
     if max_order and untestable > MOST_UNTESTABLE:
         warnings.warn(
-            f"{untestable:.0%} of the pairs are too noisy to be tested given another variable, and "
-            "an edge that was not is left out; take a larger epsilon, fewer variables, or more "
-            "records",
+            f"{untestable:.0%} of the pairs are too noisy to be tested given another variable; "
+            "they are edges only where no neighbour can explain them; take a larger epsilon, "
+            "fewer variables, or more records",
             stacklevel=4,
         )

@@ -131,7 +131,7 @@ def test_any_first_look_leaves_few_levels_and_all_records(counts, most, by_order
 def test_a_look_that_cannot_be_paid_for_is_not_taken():
     account = GaussianFilter(Budget(0.1, 1e-6))
     with pytest.raises(BudgetSpent):
-        join_levels(one_wide(9), paid(account, SeededNoise(default_rng(0))), 1.0)
+        join_levels(one_wide(17), paid(account, SeededNoise(default_rng(0))), 1.0)
     assert account.ledger.events == ()
 
 
@@ -149,7 +149,7 @@ def furthest(wrong):
             looks.append(measure(query, **how))
             return looks[-1]
 
-        join_levels(data, watched, account.rho)
+        join_levels(data, watched, account.rho, most=8)
         table = looks[0][0].reshape(d, 10)
         return (table[:, 0] - table[:, 9]).sum()
 

@@ -303,9 +303,9 @@ def test_a_run_says_which_levels_it_has_joined():
     assert len(release.levels["v0"]) == 16
     assert release.marginals.levels == (16, 2, 3, 2, 3)
     assert joined["0"] == "0"
-    assert joined["39"] == "other"
+    assert joined["38"] == "other"
     by_order = table_pc(replace(MANY, ordered=["v0"]), epsilon=1.0, rng=default_rng(1))
-    assert by_order.joined_levels["v0"]["39"].endswith("..39")
+    assert any(".." in level for level in by_order.levels["v0"])
     assert release.ledger.spent <= (1.0, 1e-6)
 
 
@@ -389,5 +389,5 @@ def test_no_table_is_refused_for_its_levels_alone():
     data = records(default_rng(0).integers(0, 100, (100_000, 30)), (100,) * 30)
     with warnings.catch_warnings(action="ignore"):
         release = table_pc(data, epsilon=0.3, rng=default_rng(0))
-    assert set(release.marginals.levels) == {8}
+    assert set(release.marginals.levels) == {16}
     assert len(release.graph.skeleton) < 30  # of 435 pairs at 0.01; false alarm below 1e-9
