@@ -33,7 +33,7 @@ def cells(folder, name) -> pd.DataFrame:
 
 def moved(old, new) -> list[str]:
     """Cells of a table whose mean is another, and what is in one of them only."""
-    both = old.join(new, how="outer", lsuffix="_old", rsuffix="_new")
+    both = old.add_suffix("_old").join(new.add_suffix("_new"), how="outer")
     gone = both["mean_new"].isna() & both["mean_old"].notna()
     added = both["mean_old"].isna() & both["mean_new"].notna()
     error = np.hypot(both.error_old, both.error_new)

@@ -379,7 +379,7 @@ def test_many_levels_are_joined_at_any_large_budget(budget, ordered):
     epsilon, delta = budget
     data = replace(MANY_LEVELS, ordered=ordered)
     release = table_pc(data, epsilon=epsilon, delta=delta, rng=default_rng(0))
-    assert release.marginals.levels == (2, 8, 8)
+    assert release.marginals.levels == (2, 16, 9)
     assert release.ledger.spent <= budget
 
 

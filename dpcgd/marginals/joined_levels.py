@@ -10,7 +10,7 @@ from dpcgd.marginals.interactions import Measurement
 
 __all__ = ["FIRST_LOOK", "MOST_LEVELS", "join_groups", "join_levels", "levels_sensitivity"]
 
-MOST_LEVELS = 8
+MOST_LEVELS = 16
 """Of a variable. Tables where none has more are left as they are."""
 
 

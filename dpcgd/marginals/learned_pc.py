@@ -58,8 +58,8 @@ def learned_pc(
 ) -> LearnedRelease:
     """One joint release of all pairs, read by a model that was trained on simulated networks.
 
-    Where a variable has more levels than the model was trained on, a first look at single variables
-    decides which of them are joined.
+    Where a variable has very many levels, a first look at single variables decides which of them
+    are joined.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the number of variables is none that the reader was trained
-        on.
+        If delta is not below 1/n, or if the number of variables or of their levels is none that the
+        reader was trained on.
 
     Privacy
     -------
@@ -109,8 +109,7 @@ def learned_pc(
         message = f"the reader was trained on {strange}; its probabilities may be off here"
         warnings.warn(message, stacklevel=2)
     measure = paid(run.account, run.noise)
-    most = int(trained_reader().trained["levels"][1])
-    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
+    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
     marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(run.account.remaining)
     told = marginals.without_data()
@@ -135,6 +134,12 @@ def learned_pc(
 
 
 def _outside(data) -> str:
-    """What the reader was trained on, where the number of variables is outside."""
-    least, most = (int(end) for end in trained_reader().trained["variables"])
-    return "" if least <= data.d <= most else f"{least} to {most} variables"
+    """What the reader was trained on, where this table's public facts are outside."""
+    trained = trained_reader().trained
+    sizes = {"variables": (data.d, data.d), "levels": (2, max(data.cardinalities))}
+    kept = {k: [int(end) for end in trained[k]] for k in sizes}
+    return ", ".join(
+        f"{kept[k][0]:,} to {kept[k][1]:,} {k}"
+        for k, (low, high) in sizes.items()
+        if low < kept[k][0] or high > kept[k][1]
+    )

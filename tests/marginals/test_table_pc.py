@@ -300,8 +300,8 @@ def test_a_run_says_which_levels_it_has_joined():
     joined = release.joined_levels["v0"]
     assert list(joined) == list(MANY.levels["v0"])
     assert set(joined.values()) == set(release.levels["v0"])
-    assert len(release.levels["v0"]) == 8
-    assert release.marginals.levels == (8, 2, 3, 2, 3)
+    assert len(release.levels["v0"]) == 16
+    assert release.marginals.levels == (16, 2, 3, 2, 3)
     assert joined["0"] == "0"
     assert joined["39"] == "other"
     by_order = table_pc(replace(MANY, ordered=["v0"]), epsilon=1.0, rng=default_rng(1))
