@@ -75,13 +75,20 @@ def cases() -> list[dict]:
         (("AIM",), SMALL, hundred, (1.0,), range(1)),
         ((CLIMBING,), LARGER, hundred, (math.inf,), range(1)),
         ((*WITHOUT_PRIVACY, "MST"), dpcgd.NETWORKS, 10_000, (1.0, math.inf), range(3)),
-        ((OURS,), ("alarm", *LARGER), 1_000_000, (math.inf,), range(1)),
-        ((CLIMBING,), ("alarm", *LARGER), 1_000_000, (math.inf,), range(1)),
+        (
+            (OURS,),
+            ("alarm", "insurance", "hailfinder", "win95pts", "water"),
+            1_000_000,
+            (math.inf,),
+            range(1),
+        ),
         *((("AIM",), SMALL, hundred, (epsilon,), range(1)) for epsilon in others),
         *((("MST",), named, hundred, (epsilon,), range(1, 3)) for epsilon in others),
         ((CLIMBING,), LARGER, hundred, (math.inf,), range(1, 3)),
         ((OTHER_PC,), LARGER, hundred, (math.inf,), range(1)),
         (("AIM",), SMALL, hundred, (1.0,), range(1, 3)),
+        ((CLIMBING,), ("alarm", *LARGER), 1_000_000, (math.inf,), range(1)),
+        ((OURS,), ("hepar2",), 1_000_000, (math.inf,), range(1)),
     ]
     return [
         dict(zip(KEYS, (system, network, n, epsilon, run), strict=True))
