@@ -81,6 +81,7 @@ def test_what_it_was_made_with_is_told_and_no_machine():
     assert not re.search(r"/(work|home|tmp|root)|~|@|localhost", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "n", "run"), [("asia", 100_000, 1), ("sachs", 10_000, 2)])
 def test_a_row_without_privacy_comes_out_again(benchmark, network, n, run):
     data = drawn(network, run, n, seed=0)
