@@ -55,7 +55,7 @@ class GradingOracle(Oracle, Protocol):
     def nearness(self, x: int, y: int, given: tuple[int, ...]) -> float | None:
         """How near x and y are to independence given these: a p-value, or what is ordered as one.
 
-        None as for :meth:`separates`.
+        None as for ``separates``.
         """
 
 
