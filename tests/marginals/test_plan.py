@@ -114,6 +114,21 @@ def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
             assert len(subset) > 1 or moment.deviation == most
 
 
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+def test_a_plan_knows_that_levels_will_be_joined(epsilon):
+    rng, sizes = default_rng(0), (40, 2, 3, 25)
+    data = records(rng.integers(0, sizes, (20_000, 4)), sizes)
+    with warnings.catch_warnings(action="ignore"):
+        planned = plan(data.levels, data.n, epsilon=epsilon)
+        release = table_pc(data, epsilon=epsilon, rng=rng)
+    assert tuple(map(len, planned.shares.values())) == release.marginals.levels
+    assert planned.deviation / data.n == pytest.approx(release.marginals.moment(0).deviation)
+    oracle, names = TableOracle(release.marginals), data.variables
+    for x, y, z in itertools.permutations(range(4), 3):
+        told = planned.testable(names[x], names[y], [names[z]])
+        assert told == (oracle.separates(x, y, (z,)) is not None)
+
+
 def test_a_triple_has_the_noise_that_is_planned():
     data = load("asia", n=50_000, rng=default_rng(0))
     planned = plan(data.levels, data.n, epsilon=1.0)
