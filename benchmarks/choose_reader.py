@@ -17,8 +17,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 import make_reader as reader
 
-from dpcgd.marginals.reader import best_count
-
 CHANGES = {
     "as it is": {},
     "half of the networks": {"part": 2},
@@ -51,13 +49,8 @@ class Examples:
         )
         told = model.predict_proba(self.rows[self.held])[:, 1]
         of, labels = self.releases[self.held], self.labels[self.held]
-        return np.array([f1(told[of == r], labels[of == r]) for r in np.unique(of)])
-
-
-def f1(probabilities, labels) -> float:
-    order = np.argsort(-probabilities)
-    count = best_count(probabilities[order])
-    return 2 * labels[order[:count]].sum() / max(1, count + labels.sum())
+        each = (of == release for release in np.unique(of))
+        return np.array([reader.expected_f1(told[at], labels[at], of[at]) for at in each])
 
 
 def all_examples() -> Examples:

@@ -11,13 +11,14 @@ import sys
 
 import numpy as np
 from joblib import Parallel, delayed
+from make_reader import between
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals
-from dpcgd.marginals.orientation import open_triples, triple_features
+from dpcgd.marginals.orientation import expanded, open_triples, triple_features
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
@@ -26,10 +27,6 @@ NETWORKS, FRESH, SEED = 240, 40, 2027
 VARIABLES, RECORDS, EPSILONS = (5, 50), (2e4, 5e5), (0.1, 5.0)
 MOST_CODES = 6e6
 """Records times variables, for time."""
-
-
-def between(bounds, rng) -> float:
-    return math.exp(rng.uniform(*map(math.log, bounds)))
 
 
 def released(data, epsilon, rng) -> Marginals:
@@ -64,23 +61,19 @@ def examples(number: int) -> tuple[np.ndarray, np.ndarray]:
     return np.vstack(rows), np.array(meet, bool)
 
 
-def expanded(rows) -> np.ndarray:
-    return np.hstack([rows, np.tanh(rows), np.tanh(rows / 2 - 1)])
-
-
 def main(workers: str = "-1"):
     parts = Parallel(int(workers))(delayed(examples)(k) for k in range(NETWORKS + FRESH))
     rows, meet = (np.concatenate([part[k] for part in parts[:NETWORKS]]) for k in (0, 1))
     weights = [np.full(len(of), 1 / math.sqrt(max(1, len(of)))) for _, of in parts[:NETWORKS]]
-    scaler = StandardScaler().fit(expanded(rows))
+    scaler = StandardScaler().fit(np.hstack(expanded(rows)))
     model = LogisticRegression(C=10, max_iter=5000)
-    model.fit(scaler.transform(expanded(rows)), meet, np.concatenate(weights) * 10)
+    model.fit(scaler.transform(np.hstack(expanded(rows))), meet, np.concatenate(weights) * 10)
     slopes = model.coef_[0] / scaler.scale_
     print("INTERCEPT =", float(f"{model.intercept_[0] - slopes @ scaler.mean_:.4g}"))
     for of in slopes.reshape(3, -1):
         print([float(f"{w:.4g}") for w in of])
     fresh, truth = (np.concatenate([part[k] for part in parts[NETWORKS:]]) for k in (0, 1))
-    p = model.predict_proba(scaler.transform(expanded(fresh)))[:, 1]
+    p = model.predict_proba(scaler.transform(np.hstack(expanded(fresh))))[:, 1]
     print(f"{len(meet)} triples, {meet.mean():.3f} of them colliders")
     print(f"log loss on fresh ones {-np.log(np.where(truth, p, 1 - p)).mean():.4f}")
 

@@ -12,6 +12,7 @@ __all__ = [
     "check_name",
     "check_once",
     "check_whole",
+    "first_bytes",
     "is_real",
     "is_whole",
 ]
@@ -116,6 +117,24 @@ def check_once(names, says: str, cure: str):
         seen.add(name)
 
 
+def first_bytes(path, refusal: str) -> bytes:
+    """The first four bytes of the file at `path`.
+
+    Raises
+    ------
+    ValueError
+        If `path` is no path (that is what `refusal` says), or of no file.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(refusal)
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder; give the path of a file in it")
+    if not os.path.exists(path):
+        raise ValueError(f"there is no file {path}; correct the path")
+    with open(path, "rb") as file:
+        return file.read(4)
+
+
 def check_file(path, refusal: str, *, utf_16: bool = False):
     """Check that there is a file at `path` and that it does not begin like something else.
 
@@ -125,14 +144,7 @@ def check_file(path, refusal: str, *, utf_16: bool = False):
         If `path` is no path (that is what `refusal` says), there is no such file, or it is a
         folder, compressed, a workbook, a Parquet file, or UTF-16 text unless `utf_16` allows it.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise ValueError(refusal)
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; give the path of a file in it")
-    if not os.path.exists(path):
-        raise ValueError(f"there is no file {path}; correct the path")
-    with open(path, "rb") as file:
-        start = file.read(4)
+    start = first_bytes(path, refusal)
     for mark, what in NO_TEXT.items():
         if start.startswith(mark):
             raise ValueError(f"{path} {what}")

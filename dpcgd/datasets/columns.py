@@ -10,6 +10,7 @@ from dpcgd.datasets.arguments import check_once
 
 __all__ = [
     "FRAME",
+    "NO_PATH",
     "as_text",
     "check_categories",
     "check_columns",
@@ -20,6 +21,9 @@ __all__ = [
 
 FRAME = "the frame"
 """What messages call a table that comes from no file."""
+
+NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
+"""What a reader of files says of anything else."""
 
 
 def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema"):

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_file
-from dpcgd.datasets.columns import check_columns
+from dpcgd.datasets.columns import NO_PATH, check_columns
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.schema import Schema
 
@@ -76,8 +76,7 @@ def read_csv(
     [[0, 1], [0, 0]]
     """
     encoding = _check_format(separator, encoding)
-    no_path = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
-    check_file(path, no_path, utf_16=encoding != UTF_8)
+    check_file(path, NO_PATH, utf_16=encoding != UTF_8)
     schema = Schema.of(schema)
     try:
         _check_header(path, schema, ignore, separator, encoding)

@@ -20,13 +20,11 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]
         level comes twice, is missing, nested or has blanks at its ends.
     """
     check_variables(levels)
-    for name in levels:
-        check_name(name)
     return MappingProxyType({name: levels_of(name, of) for name, of in levels.items()})
 
 
 def check_variables(public: object) -> None:
-    """Refuse what is no mapping from at least two variables.
+    """Refuse what is no mapping from the names of at least two variables.
 
     Raises
     ------
@@ -39,6 +37,8 @@ def check_variables(public: object) -> None:
         )
     if len(public) < 2:
         raise ValueError(f"a causal graph needs at least two variables, this has {len(public)}")
+    for name in public:
+        check_name(name)
 
 
 def levels_of(name: str, levels) -> tuple[str, ...]:

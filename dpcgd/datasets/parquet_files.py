@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from dpcgd.datasets.arguments import first_bytes
+from dpcgd.datasets.columns import NO_PATH
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.schema import Schema
 
@@ -38,7 +40,8 @@ def read_parquet(
         :meth:`~dpcgd.datasets.dataset.Dataset.from_pandas` does.
     """
     schema = Schema.of(schema)
-    _check_parquet(path)
+    if first_bytes(path, NO_PATH) != b"PAR1":
+        raise ValueError(f"{path} is no Parquet file; read text with read_csv")
     if importlib.util.find_spec("pyarrow") is None:
         raise ValueError(
             "reading Parquet files takes pyarrow; pip install pyarrow, or save the table as CSV"
@@ -50,14 +53,3 @@ def read_parquet(
         raise ValueError(f"{path} cannot be read: {told}; write the file anew") from None
     name = name or os.path.splitext(os.path.basename(path))[0]
     return Dataset.from_pandas(frame, schema, ignore=ignore, name=name)
-
-
-def _check_parquet(path):
-    if not isinstance(path, (str, os.PathLike)):
-        raise ValueError("path must be the path of a file; for a DataFrame use Dataset.from_pandas")
-    if not os.path.isfile(path):
-        raise ValueError(f"there is no file {path}; correct the path")
-    with open(path, "rb") as file:
-        start = file.read(4)
-    if start != b"PAR1":
-        raise ValueError(f"{path} is no Parquet file; read text with read_csv")

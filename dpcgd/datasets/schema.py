@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_file, check_name, check_once
+from dpcgd.datasets.arguments import check_file, check_once
 from dpcgd.datasets.levels import check_variables
 from dpcgd.datasets.variable import Variable
 
@@ -72,8 +72,6 @@ class Schema:
 
     def __post_init__(self):
         check_variables(self.variables)
-        for name in self.variables:
-            check_name(name)
         made = {name: Variable.from_schema(name, entry) for name, entry in self.variables.items()}
         object.__setattr__(self, "variables", MappingProxyType(made))
 

@@ -12,7 +12,15 @@ from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
 
-__all__ = ["ConfirmingOracle", "Found", "GradingOracle", "Oracle", "OrderOracle", "search"]
+__all__ = [
+    "ConfirmingOracle",
+    "Found",
+    "GradingOracle",
+    "Oracle",
+    "OrderOracle",
+    "Triple",
+    "search",
+]
 
 
 class Oracle(Protocol):
@@ -239,7 +247,7 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
 
 
 Triple = tuple[int, int, int]
-"""A collider in the middle of two variables that are apart."""
+"""Two variables that are not joined, around a middle one that both are joined to."""
 
 
 def _first_found(done) -> dict[Triple, float]:

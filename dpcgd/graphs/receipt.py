@@ -24,7 +24,7 @@ from dpcgd.privacy.events import (
     PureEvent,
 )
 from dpcgd.privacy.ledger import Ledger
-from dpcgd.privacy.sealed_file import digest_of, read_sealed, write_sealed
+from dpcgd.privacy.sealed_file import read_sealed, write_sealed
 from dpcgd.privacy.terms import Terms
 
 __all__ = ["events_of", "read_receipt", "release_fields", "versions", "write_receipt"]
@@ -88,7 +88,7 @@ def _content(of, status) -> dict[str, Any]:
         "data": {
             "n": terms.n,
             "domain": {name: list(levels) for name, levels in terms.domain.items()},
-            "domain_sha256": digest_of([[k, list(v)] for k, v in terms.domain.items()]),
+            "domain_sha256": terms.digest,
         },
         "noise": terms.noise,
         "settings": {name: _encoded(value) for name, value in terms.settings.items()},

@@ -12,7 +12,7 @@ from dpcgd.graphs.promise import in_words, not_protected, unit_of
 from dpcgd.graphs.receipt import versions
 from dpcgd.graphs.svg import to_svg
 from dpcgd.privacy.events import Neighbours
-from dpcgd.privacy.sealed_file import check_target, digest_of, write_whole
+from dpcgd.privacy.sealed_file import check_target, write_whole
 
 __all__ = ["Page", "write_report"]
 
@@ -143,10 +143,7 @@ def _public(terms) -> Table:
             ("what", "value"),
             ("records", f"{terms.n:,}"),
             *levels,
-            (
-                "sha256 of these levels or ranges",
-                digest_of([[k, list(v)] for k, v in terms.domain.items()]),
-            ),
+            ("sha256 of these levels or ranges", terms.digest),
             *used,
             ("noise", terms.noise),
             ("versions", ", ".join(f"{k} {v}" for k, v in versions().items())),

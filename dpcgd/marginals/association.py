@@ -128,17 +128,12 @@ def strength(marginals: Marginals, x: int, y: int) -> float:
     Post-processing.
     """
     means = np.outer(marginals.moment(x).values, marginals.moment(y).values)
-    of_x, of_y = (_to_variance_one(marginals, v) for v in (x, y))
+    floors = (max(CLEAR * marginals.moment(v).deviation, 1e-9) for v in (x, y))
+    of_x, of_y = map(marginals.uncorrelated, (x, y), floors)
     with np.errstate(over="ignore", invalid="ignore"):
         correlations = of_x.T @ (marginals.moment(x, y).values - means) @ of_y
         total = float((correlations**2).sum())
     return total if math.isfinite(total) else 0.0
-
-
-def _to_variance_one(marginals, x) -> np.ndarray:
-    """Combinations of a variable's contrasts, one a column, of variance one or less."""
-    values, vectors = np.linalg.eigh(marginals.variance(x))
-    return vectors / np.sqrt(np.maximum(values, max(CLEAR * marginals.moment(x).deviation, 1e-9)))
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,5 @@ def blocks_from(singles: Marginals, products: np.ndarray, deviations: np.ndarray
 
 def _scale(marginals, v) -> np.ndarray:
     """Turns a variable's contrasts into uncorrelated ones of variance one, one a row."""
-    values, vectors = np.linalg.eigh(marginals.variance(v))
     floor = max(3 * marginals.moment(v).deviation, 1 / marginals.n)
-    return (vectors / np.sqrt(np.maximum(values, floor))).T
+    return marginals.uncorrelated(v, floor).T

@@ -195,6 +195,14 @@ class Marginals:
         """Covariance matrix of the contrasts of one variable."""
         return covariance_of_contrasts(self.table(x), self.levels[x])
 
+    def uncorrelated(self, x: int, floor: float) -> np.ndarray:
+        """Combinations of the contrasts of one variable, one a column, without correlation.
+
+        Their variance is one; less, where it was below `floor` before.
+        """
+        values, vectors = np.linalg.eigh(self.variance(x))
+        return vectors / np.sqrt(np.maximum(values, floor))
+
     def table(self, *variables: int) -> np.ndarray:
         """Probabilities of the levels of these variables, axes in this order; none is zero.
 

@@ -212,7 +212,7 @@ class LocalEvidence:
     """
 
     def __init__(self, blocks, strength):
-        self.blocks = blocks
+        self.arrays = blocks.arrays
         self.order = np.argsort(-strength, axis=1, kind="stable")
         noise = blocks.variances * ~np.eye(len(blocks.noise), dtype=bool)
         self.ridge = np.sqrt(noise.mean(axis=1))
@@ -220,12 +220,12 @@ class LocalEvidence:
     def features(self, pairs: np.ndarray) -> np.ndarray:
         """The columns of some pairs that take sets of their own, shape (pairs, columns)."""
         how = self.order, np.array(STRONGEST), FEW, self.ridge, LEAST_OPEN, USUAL
-        return compiled.local_features(*self.blocks.arrays, pairs, *how)
+        return compiled.local_features(*self.arrays, pairs, *how)
 
     def given(self, x: int, y: int, s: Sequence[int]) -> tuple[float, float, float]:
         """How surprising the association is, its effect, and what is left open of x or y."""
         of, how = np.array(s, int), (self.ridge, LEAST_OPEN, USUAL)
-        return compiled.association_given(*self.blocks.arrays, x, y, of, len(of), *how)
+        return compiled.association_given(*self.arrays, x, y, of, len(of), *how)
 
 
 def _effect(sums, squares, variance) -> np.ndarray:

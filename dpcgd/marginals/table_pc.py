@@ -364,8 +364,8 @@ def table_pc(
 
     Where a variable has so many levels that tests would drown in noise, a first look at single
     variables decides which of them are joined: neighbouring ones of an ordered variable, the rarest
-    of another. What the search leaves of the budget measures the
-    pairs in doubt once more, twice over.
+    of another. What the search leaves of the budget measures the pairs in doubt once more, twice
+    over.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.arguments import is_real, is_whole
+from dpcgd.privacy.sealed_file import digest_of
 
 __all__ = ["Domain", "Terms", "public_domain", "told"]
 
@@ -58,6 +59,11 @@ class Terms:
     def kind(self) -> str:
         """Whether this is a release, or an experiment that must not be published as one."""
         return KINDS[self.noise]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the domain."""
+        return digest_of([[name, list(of)] for name, of in self.domain.items()])
 
 
 def public_domain(data: Any) -> Domain:
