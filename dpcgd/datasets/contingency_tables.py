@@ -2,12 +2,14 @@
 
 import copy
 from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dpcgd.datasets.bit_columns import BitColumns, pack
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.shared_counts import Counted, tables_in_turn
 
 __all__ = ["AT_HAND", "Tables"]
 
@@ -19,6 +21,60 @@ AT_HAND = (
 
 MOST_KEPT_CELLS = 1 << 18
 """Counts kept for tables that are asked for again: by other tests of the same variables."""
+
+
+@runtime_checkable
+class CountsAll(Protocol):
+    """Data that counts many tables at once and keeps what they share."""
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """As for :class:`Tables`."""
+
+    def count_all(self, asked: np.ndarray) -> Counted:
+        """As for :class:`Tables`."""
+
+    def forget(self) -> None:
+        """Let go of what is kept."""
+
+
+class _Asked:
+    """Any other data: its tables are kept, for tests of the same variables share them."""
+
+    def __init__(self, data: Counts):
+        self._data, self._levels = data, data.cardinalities
+        self.forget()
+
+    def forget(self):
+        self._known, self._cells = {}, 0
+
+    def counts(self, variables) -> np.ndarray:
+        return self._all([variables])[0]
+
+    def count_all(self, asked) -> Counted:
+        tables = self._all(asked.tolist())
+        starts = np.cumsum([0, *(table.size for table in tables)])
+        flat = np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
+        return Counted(flat, starts, np.array(self._levels, np.int64)[asked])
+
+    def _all(self, questions) -> list[np.ndarray]:
+        """Those that are not known are asked for together."""
+        sets = [tuple(sorted(asked)) for asked in questions]
+        new = [at for at in dict.fromkeys(sets) if at not in self._known]
+        found = {at: self._known[at] for at in sets if at in self._known}
+        for at, table in zip(new, self._data.counts_many(new) if new else (), strict=True):
+            found[at] = table
+            self._keep(at, table)
+        return [
+            found[at].transpose([at.index(v) for v in asked])
+            for at, asked in zip(sets, questions, strict=True)
+        ]
+
+    def _keep(self, at, table):
+        if self._cells + table.size > MOST_KEPT_CELLS:
+            self.forget()
+        self._known[at] = table
+        table.flags.writeable = False
+        self._cells += table.size
 
 
 class Tables:
@@ -45,12 +101,12 @@ class Tables:
 
     def __init__(self, data: Counts):
         self.n, self.levels = data.n, data.cardinalities
-        self._source = _packed(data) if isinstance(data, Dataset) else data
-        self.forget()
+        source = _packed(data) if isinstance(data, Dataset) else data
+        self._source = source if isinstance(source, CountsAll) else _Asked(source)
 
     def forget(self):
         """Let go of all kept counts."""
-        self._known, self._cells = {}, 0
+        self._source.forget()
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables.
@@ -65,11 +121,9 @@ class Tables:
         integer array
             One axis for each variable, in the order given, as long as its public levels. Read-only.
         """
-        at = sorted(variables, key=lambda v: (self.levels[v], v))  # few levels first is faster
-        table = self._known.get(tuple(at))
-        if table is None:
-            table = self._count(at)
-        return table.transpose([at.index(v) for v in variables])
+        table = self._source.counts(variables)
+        table.flags.writeable = False
+        return table
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
         """Count the records in each cell of several tables, in one pass over the records.
@@ -83,16 +137,21 @@ class Tables:
         -------
         list of integer arrays
         """
-        return [self.counts(variables) for variables in questions]
+        return tables_in_turn(self._source.count_all, questions)
 
-    def _count(self, at) -> np.ndarray:
-        table = self._source.counts(at)
-        if self._cells + table.size > MOST_KEPT_CELLS:
-            self.forget()
-        self._known[tuple(at)] = table
-        table.flags.writeable = False
-        self._cells += table.size
-        return table
+    def count_all(self, asked: np.ndarray) -> Counted:
+        """Count many tables of equally many variables, in one pass over the records.
+
+        Parameters
+        ----------
+        asked : integer array, shape (tables, variables of each)
+            Column numbers, none twice in a row.
+
+        Returns
+        -------
+        Counted
+        """
+        return self._source.count_all(asked)
 
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
         """Public levels of these variables: the shape of their table."""
@@ -112,7 +171,6 @@ class Tables:
         smaller = copy.copy(self)
         smaller._source = self._source.subsample(chosen)
         smaller.n = len(chosen)
-        smaller.forget()
         return smaller
 
 
