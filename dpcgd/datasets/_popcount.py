@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-BLOCK = 1024
+BLOCK = 2048
 """Words of a column at a time: a mask stays in the first cache, all columns in the second."""
 
 
@@ -26,7 +26,7 @@ def _ones(typing_context, word):
 
 @njit(cache=True, nogil=True)
 def _intersect(a, b, into):
-    for word in range(len(into)):
+    for word in range(len(a)):
         into[word] = a[word] & b[word]
 
 
@@ -47,29 +47,30 @@ def _column(bits, first, code, begin, end, scratch):
     while not code & 1:
         code >>= 1
         j += 1
-    column = bits[j, begin:end]
+    column = bits[j][begin:end]
     while code > 1:
         code >>= 1
         j += 1
         if code & 1:
-            _intersect(column, bits[j, begin:end], scratch)
-            column = scratch
+            _intersect(column, bits[j][begin:end], scratch)
+            column = scratch[: end - begin]
     return column
 
 
 @njit(cache=True, nogil=True)
-def _add(bits, first, levels, at, begin, end, masks, scratch, shift, found):
-    """Add the rows of `masks[0]` to `found`, for every choice of codes from 1, the last fastest."""
-    deepest = len(at) - 1
-    code = np.ones(len(at), np.int64)
+def _add(bits, first, levels, at, begin, end, masks, shift, code, found):
+    """Add the rows of the first mask to `found`, for every choice of codes, the last fastest."""
+    deepest, scratch = len(at) - 1, masks[len(masks) - 1]
+    code[:] = 1
     changed, i = 0, 0
     while i < len(found):
         for v in range(changed, deepest):
             column = _column(bits, first[at[v]], code[v], begin, end, scratch)
-            _intersect(masks[v], column, masks[v + 1])
+            _intersect(column, masks[v], masks[v + 1])
+        mask = masks[deepest]
         for last in range(1, levels[at[deepest]]):
             column = _column(bits, first[at[deepest]], last, begin, end, scratch)
-            found[i] += _common(masks[deepest], column) << shift
+            found[i] += _common(column, mask) << shift
             i += 1
         changed = deepest - 1
         while changed > 0 and code[changed] == levels[at[changed]] - 1:
@@ -84,20 +85,20 @@ def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts
 
     `bits[first[v] + j]` holds bit j of variable v's codes, one bit a row; `planes[j]` holds bit j
     of the rows' weights, and is zero where a row is only padding. A row of `subsets` holds
-    variables, then -1; its counts are those from its entry of `ends` to the next. All subsets look
-    at one block of words before the next is read.
+    variables, then -1; its counts are those from its entry of `ends` to the next: one for every
+    choice of a code from 1 for each variable, of the rows whose codes have all bits of those
+    chosen. All subsets look at one block of words before the next is read.
     """
     depth = (subsets >= 0).sum(axis=1)
     masks = np.empty((subsets.shape[1] + 1, BLOCK), np.uint64)
-    scratch = np.empty(BLOCK, np.uint64)
-    for a in range(begin, end, BLOCK):
-        b = min(a + BLOCK, end)
+    code = np.empty(subsets.shape[1], np.int64)
+    for start in range(begin, end, BLOCK):
+        stop = min(start + BLOCK, end)
         for shift in range(len(planes)):
-            masks[0, : b - a] = planes[shift, a:b]
+            masks[0][: stop - start] = planes[shift][start:stop]
             for i in range(len(subsets)):
                 at, found = subsets[i, : depth[i]], counts[ends[i] : ends[i + 1]]
-                room = masks[:, : b - a]
-                _add(bits, first, levels, at, a, b, room, scratch[: b - a], shift, found)
+                _add(bits, first, levels, at, start, stop, masks, shift, code[: depth[i]], found)
 
 
 @njit(cache=True, nogil=True)
