@@ -18,7 +18,7 @@ from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy
-from dpcgd.statistics.many_tables import are_allowed, nearnesses_of, values_of
+from dpcgd.statistics.many_tables import are_allowed, nearnesses_of, value_of, values_of
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
@@ -124,7 +124,7 @@ class LaplaceOracle:
             return None
         sensitivity = self.statistic.sensitivity(self.tables.n, levels)
         noisy = laplace(
-            lambda: self.statistic.value(self.tables.counts(tested)),
+            lambda: value_of(self.statistic, self.tables, tested),
             sensitivity=sensitivity,
             epsilon=self.epsilon,
             account=self.account,

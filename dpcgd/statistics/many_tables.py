@@ -9,7 +9,7 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.shared_counts import in_batches
 from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
 
-__all__ = ["are_allowed", "nearnesses_of", "values_of"]
+__all__ = ["are_allowed", "are_compiled", "nearnesses_of", "value_of", "values_of"]
 
 PLURALS = {"value": "values", "raw": "raws", "freedom": "freedoms", "p_value": "p_values"}
 """What is defined for one table, and the same for many."""
@@ -41,10 +41,15 @@ def values_of(
     array([2.41, 0.37])
     """
     asked = np.asarray(asked, np.int64)
-    if _counts_many(statistic) and tables.n <= MOST_EXACT:
+    if are_compiled(statistic, tables):
         parts = [statistic.values(tables.count_all(few)) for few in in_batches(asked)]
         return np.concatenate([np.empty(0), *parts])
     return np.array([statistic.value(tables.counts(of)) for of in asked.tolist()], float)
+
+
+def value_of(statistic: Statistic, tables: Tables, tested: Sequence[int]) -> float:
+    """The statistic of one table, as :func:`values_of` has it."""
+    return float(values_of(statistic, tables, [tested])[0])
 
 
 def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
@@ -54,7 +59,7 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
     """
     if not isinstance(statistic, AgainstQuantile):
         return -values_of(statistic, tables, asked)
-    if _counts_many(statistic) and tables.n <= MOST_EXACT:
+    if are_compiled(statistic, tables):
         parts = [statistic.p_values(tables.count_all(few)) for few in in_batches(asked)]
         return np.concatenate([np.empty(0), *parts])
     return np.array([statistic.p_value(tables.counts(of)) for of in asked.tolist()], float)
@@ -69,9 +74,11 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
     return tables.n >= RECORDS_PER_CELL * cells
 
 
-def _counts_many(statistic) -> bool:
-    z = getattr(statistic, "z", None)  # a p-value asks it
-    return _agrees(type(statistic)) and (z is None or _agrees(type(z)))
+def are_compiled(statistic: Statistic, tables: Tables) -> bool:
+    """Whether many tables at once are faster than one after the other."""
+    z = getattr(statistic, "z", statistic)  # a p-value asks it
+    agrees = _agrees(type(statistic)) and _agrees(type(z))
+    return agrees and hasattr(tables, "count_all") and tables.n <= MOST_EXACT
 
 
 @cache

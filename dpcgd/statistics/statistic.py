@@ -85,8 +85,7 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     most = sys.float_info.max
     if sensitivity == 0:
         return math.copysign(most, distance) if distance else 0.0
-    with np.errstate(over="ignore"):
-        return min(max(distance / sensitivity, -most), most)
+    return min(max(float(distance) / float(sensitivity), -most), most)
 
 
 def check_critical(critical):
