@@ -14,6 +14,9 @@ __all__ = ["BitColumns", "Batch", "pack", "packed_bytes"]
 Batch = Sequence[np.ndarray]
 """Codes of some records, one array a variable."""
 
+CHUNK = 1 << 16
+"""Rows for which there is room beside the bits."""
+
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
 
 
@@ -157,15 +160,15 @@ def _words(n) -> int:
     return -(-n // 64)
 
 
-def _collapsed(batches, levels, chunk=1 << 16):
+def _collapsed(batches, levels):
     """The distinct rows and how often each occurs, through the index of each record's cell."""
     cells = np.zeros(math.prod(levels), np.int64)
     for batch in batches:
-        for start in range(0, len(batch[0]), chunk):
-            index = np.zeros(len(batch[0][start : start + chunk]), np.int64)
+        for start in range(0, len(batch[0]), CHUNK):
+            index = np.zeros(len(batch[0][start : start + CHUNK]), np.int64)
             for column, k in zip(batch, levels, strict=True):
                 index *= k
-                index += column[start : start + chunk]
+                index += column[start : start + CHUNK]
             cells += np.bincount(index, minlength=len(cells))
     present = np.flatnonzero(cells)
     rows, rest = [present] * len(levels), present
@@ -180,10 +183,7 @@ def _shrunk(weights) -> np.ndarray:
 
 def _weight_planes(weights) -> np.ndarray:
     """Bit j of the rows' weights in row j; zero where a row is only padding."""
-    planes = max(1, int(weights.max()).bit_length())
-    return np.array([_packed((weights >> bit) & 1) for bit in range(planes)])
-
-
-def _packed(bits) -> np.ndarray:
-    packed = np.packbits(bits, bitorder="little")
-    return np.pad(packed, (0, -len(packed) % 8)).view("<u8").astype(np.uint64)
+    planes = np.zeros((max(1, int(weights.max()).bit_length()), _words(len(weights))), np.uint64)
+    for start in range(0, len(weights), CHUNK):
+        _pack_codes(weights[start : start + CHUNK], start, planes)
+    return planes
