@@ -38,11 +38,11 @@ def make(network: str, n: int, folder: Path, rng: np.random.Generator) -> None:
     """Draw n records of a network into files of their own, a row group at a time."""
     folder.mkdir(parents=True)
     for first in range(0, n, FILE):
-        path = folder / f"{first // FILE:04}.parquet"
+        path, last = folder / f"{first // FILE:04}.parquet", min(first + FILE, n)
         with warnings.catch_warnings(action="ignore"):
             writer = None
-            for start in range(first, min(first + FILE, n), GROUP):
-                data = dpcgd.load(network, min(GROUP, n - start), rng=rng)
+            for start in range(first, last, GROUP):
+                data = dpcgd.load(network, min(GROUP, last - start), rng=rng)
                 table = as_table(data)
                 writer = writer or parquet.ParquetWriter(path, table.schema)
                 writer.write_table(table, row_group_size=GROUP)

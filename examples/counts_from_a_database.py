@@ -7,10 +7,9 @@ import duckdb  # any database that speaks SQL; this one lies in memory
 import numpy as np
 
 import dpcgd
-from dpcgd.datasets.counts import Counts
 
 
-class DatabaseCounts(Counts):
+class DatabaseCounts(dpcgd.Counts):
     """A table in a database, whose columns and levels are public."""
 
     def __init__(self, connection, table, levels):
