@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class ClusterRecords(Counts):
         self.levels, self.n = schema.levels, sum(part.n for part in parts)
         self.ordered, self.missing = schema.ordered, schema.missing
         self._client = client
-        self._parts = client.map(pack_part, parts, schema=schema, pure=False)
+        self._parts = client.map(partial(pack_part, schema=schema), parts, pure=False)
         self._settle(self._parts)
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
@@ -60,7 +61,7 @@ class ClusterRecords(Counts):
         asked = [list(variables) for variables in questions]
         if not asked:
             return []
-        told = self._client.map(_count, self._parts, questions=asked, pure=False)
+        told = self._client.map(partial(_count, questions=asked), self._parts, pure=False)
         cells = sum(self._results(told))
         levels = self.cardinalities
         shapes = [[levels[v] for v in variables] for variables in asked]
