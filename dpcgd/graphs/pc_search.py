@@ -266,27 +266,30 @@ class _Skeleton:
             (x, y): conditioning_sets(x, y, neighbours, order)
             for x, y in np.argwhere(to_test).tolist()
         }
-        many = isinstance(oracle, ManyOracle)
-        for (x, y), answer in oracle.answers(sets) if many else self._in_turn(oracle, sets):
-            self.tests += answer.asked
-            self.tested[x, y] |= answer.tested
-            if answer.by is not None:
-                self.joined[x, y] = self.joined[y, x] = False
-                self.separated[x, y] = answer.by
+        if isinstance(oracle, ManyOracle):
+            for pair, answer in oracle.answers(sets):
+                self._note(pair, answer)
+        else:
+            for pair, those in sets.items():
+                self._note(pair, self._in_turn(oracle, pair, those))
 
-    def _in_turn(self, oracle, sets) -> Iterator[tuple[Pair, Answer]]:
+    def _in_turn(self, oracle, pair, sets) -> Answer:
         """One set after the other; what was asked counts even if the budget ends in between."""
-        for (x, y), those in sets.items():
-            tested, by = False, None
-            for given in those:
-                independent = oracle.separates(x, y, given)
-                self.tests += 1
-                if independent is not None and not tested:
-                    tested = self.tested[x, y] = True
-                if independent:
-                    by = given
-                    break
-            yield (x, y), Answer(by, 0, tested)
+        for given in sets:
+            independent = oracle.separates(*pair, given)
+            self.tests += 1
+            if independent is not None:
+                self.tested[pair] = True
+            if independent:
+                return Answer(given, 0, True)
+        return Answer(None, 0, False)
+
+    def _note(self, pair, answer):
+        self.tests += answer.asked
+        self.tested[pair] |= answer.tested
+        if answer.by is not None:
+            self.joined[pair] = self.joined[pair[::-1]] = False
+            self.separated[pair] = answer.by
 
     def unconfirmed(self, oracle) -> np.ndarray:
         """Pairs still joined that no test has confirmed."""
