@@ -169,22 +169,22 @@ def find_subsets(asked, levels, keys, places, ends, known):
 
 
 @njit(cache=True, nogil=True)
-def _place(found, chosen, levels, strides, table):
+def _place(found, levels, strides, depth, code, table):
     """Write the counts of a subset to the cells where every other variable has code 0."""
-    if len(chosen) == 0:
-        table[0] = found[0]
-        return
-    code = np.ones(len(chosen), np.int64)
-    deepest, cell = len(chosen) - 1, strides[chosen].sum()
+    cell = 0
+    for v in range(depth):
+        code[v] = 1
+        cell += strides[v]
     for i in range(len(found)):
         table[cell] = found[i]
-        v = deepest
-        while v > 0 and code[v] == levels[chosen[v]] - 1:
-            cell -= (code[v] - 1) * strides[chosen[v]]
+        v = depth - 1
+        while v >= 0 and code[v] == levels[v] - 1:
+            cell -= (code[v] - 1) * strides[v]
             code[v] = 1
             v -= 1
-        code[v] += 1
-        cell += strides[chosen[v]]
+        if v >= 0:
+            code[v] += 1
+            cell += strides[v]
 
 
 @njit(cache=True, nogil=True)
@@ -221,7 +221,9 @@ def fill_tables(asked, levels, ordered, numbers, ends, counts):
     for i in range(tables):
         starts[i + 1] = starts[i] + cells_of(asked[i : i + 1], levels)
     flat = np.zeros(starts[tables], np.int64)
-    strides, of = np.zeros(len(levels), np.int64), np.empty(depth, np.int64)
+    strides = np.zeros(len(levels), np.int64)
+    room = np.empty((3, depth), np.int64)
+    code, of_levels, of_strides = room[0], room[1], room[2]
     for i in range(tables):
         table, stride = flat[starts[i] : starts[i + 1]], 1
         for v in asked[i, ::-1]:
@@ -229,11 +231,12 @@ def fill_tables(asked, levels, ordered, numbers, ends, counts):
             stride *= levels[v]
         for subset in range(1 << depth):
             size, number = 0, numbers[i, subset]
-            for v in range(depth):
-                if subset >> v & 1:
-                    of[size] = ordered[i, v]
+            for j in range(depth):
+                if subset >> j & 1:
+                    v = ordered[i, j]
+                    of_levels[size], of_strides[size] = levels[v], strides[v]
                     size += 1
-            _place(counts[ends[number] : ends[number + 1]], of[:size], levels, strides, table)
+            _place(counts[ends[number] : ends[number + 1]], of_levels, of_strides, size, code, table)
         for v in asked[i]:
             _take_apart(table, levels[v], strides[v])
     return flat, starts

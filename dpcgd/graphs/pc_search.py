@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -25,6 +26,9 @@ __all__ = [
     "search",
 ]
 
+
+MOST_CHOICES = 64
+"""Numbers of neighbours whose combinations are kept."""
 
 Pair = tuple[int, int]
 
@@ -313,6 +317,25 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
     for given in combinations(of_y, order):
         if not is_of_x(given):
             yield given
+
+
+def conditioning_array(x, y, neighbours, order) -> np.ndarray:
+    """The same sets in the same order, a row each: faster where there are many."""
+    of_x, of_y = (
+        np.array([v for v in neighbours[at] if v != other], np.int64)
+        for at, other in ((x, y), (y, x))
+    )
+    is_of_x = np.zeros(len(neighbours), bool)
+    is_of_x[of_x] = True
+    sets_of_y = of_y[_choices(len(of_y), order)]
+    new = ~is_of_x[sets_of_y].all(axis=1)
+    return np.concatenate((of_x[_choices(len(of_x), order)], sets_of_y[new]))
+
+
+@lru_cache(MOST_CHOICES)
+def _choices(several, order) -> np.ndarray:
+    chosen = np.array([*combinations(range(several), order)], np.int64)
+    return chosen.reshape(math.comb(several, order), order)
 
 
 def _first_found(done) -> dict[Triple, float]:
