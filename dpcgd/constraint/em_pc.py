@@ -142,8 +142,7 @@ class ExponentialOracle:
         tests = _tests(x, y, sets)
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
         sensitivities = sensitivities_of(self.statistic, self.tables, tests)
-        pairs = zip(distances.tolist(), sensitivities.tolist(), strict=True)
-        return np.array([in_sensitivities(*pair) for pair in pairs]) + self.margin * 2 / epsilon
+        return in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
 
 
 def _tests(x, y, sets) -> np.ndarray:

@@ -31,12 +31,12 @@ def _intersect(a, b, into):
 
 
 @njit(cache=True, nogil=True)
-def _common(a, b):
-    """Number of one bits that two columns share."""
+def _common(a, b, c):
+    """Number of one bits that three columns share."""
     ones = 0
     for word in range(len(a)):
         # numba itself gives the first argument, which its types do not know
-        ones += _ones(a[word] & b[word])  # type: ignore[call-arg]
+        ones += _ones(a[word] & b[word] & c[word])  # type: ignore[call-arg]
     return ones
 
 
@@ -58,19 +58,28 @@ def _column(bits, first, code, begin, end, scratch):
 
 
 @njit(cache=True, nogil=True)
-def _add(bits, first, levels, at, begin, end, masks, shift, code, found):
-    """Add the rows of the first mask to `found`, for every choice of codes, the last fastest."""
-    deepest, scratch = len(at) - 1, masks[len(masks) - 1]
+def _add(bits, first, levels, at, begin, end, rows, masks, shift, code, found):
+    """Add the rows to `found`, for every choice of codes, the last one fastest.
+
+    The intersection of `rows` with the columns of all variables but the last two goes to `masks`,
+    one after the other; the last two are only counted.
+    """
+    deepest = len(at) - 1
     code[:] = 1
-    changed, i = 0, 0
+    changed, i, mask = 0, 0, rows
     while i < len(found):
-        for v in range(changed, deepest):
-            column = _column(bits, first[at[v]], code[v], begin, end, scratch)
-            _intersect(column, masks[v], masks[v + 1])
-        mask = masks[deepest]
+        for v in range(changed, deepest - 1):
+            column = _column(bits, first[at[v]], code[v], begin, end, masks[v])
+            mask = rows if v == 0 else masks[v - 1][: end - begin]
+            _intersect(mask, column, masks[v])
+        mask = rows if deepest < 2 else masks[deepest - 2][: end - begin]
+        other = rows
+        if deepest:
+            v = deepest - 1
+            other = _column(bits, first[at[v]], code[v], begin, end, masks[v])
         for last in range(1, levels[at[deepest]]):
-            column = _column(bits, first[at[deepest]], last, begin, end, scratch)
-            found[i] += _common(column, mask) << shift
+            column = _column(bits, first[at[deepest]], last, begin, end, masks[deepest])
+            found[i] += _common(mask, other, column) << shift
             i += 1
         changed = deepest - 1
         while changed > 0 and code[changed] == levels[at[changed]] - 1:
@@ -90,15 +99,16 @@ def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts
     chosen. All subsets look at one block of words before the next is read.
     """
     depth = (subsets >= 0).sum(axis=1)
-    masks = np.empty((subsets.shape[1] + 1, BLOCK), np.uint64)
+    masks = np.empty((subsets.shape[1], BLOCK), np.uint64)
     code = np.empty(subsets.shape[1], np.int64)
     for start in range(begin, end, BLOCK):
         stop = min(start + BLOCK, end)
         for shift in range(len(planes)):
-            masks[0][: stop - start] = planes[shift][start:stop]
+            rows = planes[shift][start:stop]
             for i in range(len(subsets)):
                 at, found = subsets[i, : depth[i]], counts[ends[i] : ends[i + 1]]
-                _add(bits, first, levels, at, start, stop, masks, shift, code[: depth[i]], found)
+                of = code[: depth[i]]
+                _add(bits, first, levels, at, start, stop, rows, masks, shift, of, found)
 
 
 @njit(cache=True, nogil=True)
