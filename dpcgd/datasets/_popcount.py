@@ -59,29 +59,25 @@ def _column(bits, first, code, begin, end, scratch):
 
 @njit(cache=True, nogil=True)
 def _add(bits, first, levels, at, begin, end, rows, masks, shift, code, found):
-    """Add the rows to `found`, for every choice of codes, the last one fastest.
+    """Add the rows to `found`, for every choice of codes from 1, the last one fastest.
 
     The intersection of `rows` with the columns of all variables but the last two goes to `masks`,
     one after the other; the last two are only counted.
     """
-    deepest = len(at) - 1
-    code[:] = 1
-    changed, i, mask = 0, 0, rows
-    while i < len(found):
-        for v in range(changed, deepest - 1):
+    size, deepest = end - begin, len(at) - 1
+    changed, other = 0, rows
+    for i in range(len(found)):
+        for v in range(changed, deepest + 1):
             column = _column(bits, first[at[v]], code[v], begin, end, masks[v])
-            mask = rows if v == 0 else masks[v - 1][: end - begin]
-            _intersect(mask, column, masks[v])
-        mask = rows if deepest < 2 else masks[deepest - 2][: end - begin]
-        other = rows
-        if deepest:
-            v = deepest - 1
-            other = _column(bits, first[at[v]], code[v], begin, end, masks[v])
-        for last in range(1, levels[at[deepest]]):
-            column = _column(bits, first[at[deepest]], last, begin, end, masks[deepest])
-            found[i] += _common(mask, other, column) << shift
-            i += 1
-        changed = deepest - 1
+            before = min(v, deepest - 1)
+            mask = masks[before - 1][:size] if before > 0 else rows
+            if v == deepest:
+                found[i] += _common(mask, other, column) << shift
+            elif v == deepest - 1:
+                other = column
+            else:
+                _intersect(mask, column, masks[v])
+        changed = deepest
         while changed > 0 and code[changed] == levels[at[changed]] - 1:
             code[changed] = 1
             changed -= 1
@@ -98,7 +94,6 @@ def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts
     choice of a code from 1 for each variable, of the rows whose codes have all bits of those
     chosen. All subsets look at one block of words before the next is read.
     """
-    depth = (subsets >= 0).sum(axis=1)
     masks = np.empty((subsets.shape[1], BLOCK), np.uint64)
     code = np.empty(subsets.shape[1], np.int64)
     for start in range(begin, end, BLOCK):
@@ -106,9 +101,12 @@ def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts
         for shift in range(len(planes)):
             rows = planes[shift][start:stop]
             for i in range(len(subsets)):
-                at, found = subsets[i, : depth[i]], counts[ends[i] : ends[i + 1]]
-                of = code[: depth[i]]
-                _add(bits, first, levels, at, start, stop, rows, masks, shift, of, found)
+                depth = 0
+                while depth < len(code) and subsets[i, depth] >= 0:
+                    code[depth] = 1
+                    depth += 1
+                at, found = subsets[i][:depth], counts[ends[i] : ends[i + 1]]
+                _add(bits, first, levels, at, start, stop, rows, masks, shift, code, found)
 
 
 @njit(cache=True, nogil=True)

@@ -142,6 +142,9 @@ def freedoms(counts, starts, levels):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         for s in range(table.shape[2]):
             _sizes(table, s, of_x, of_y)
-            rows, columns = (of_x > 0).sum(), (of_y > 0).sum()
+            rows = columns = 0
+            for k in range(len(of_x)):
+                rows += of_x[k] > 0
+                columns += of_y[k] > 0
             found[i] += max(rows - 1, 0) * max(columns - 1, 0)
     return found
