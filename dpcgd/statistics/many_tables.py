@@ -9,7 +9,14 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.shared_counts import in_batches
 from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
 
-__all__ = ["are_allowed", "are_compiled", "nearnesses_of", "value_of", "values_of"]
+__all__ = [
+    "are_allowed",
+    "are_compiled",
+    "nearnesses_of",
+    "sensitivities_of",
+    "value_of",
+    "values_of",
+]
 
 PLURALS = {"value": "values", "raw": "raws", "freedom": "freedoms", "p_value": "p_values"}
 """What is defined for one table, and the same for many."""
@@ -72,6 +79,18 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
     """
     cells = np.array(tables.levels, float)[asked].prod(axis=1)
     return tables.n >= RECORDS_PER_CELL * cells
+
+
+def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
+    """The statistic's sensitivity for each table; asked once for tables of the same levels.
+
+    Parameters and value are those of :func:`values_of`.
+    """
+    levels = np.array(tables.levels)
+    codes = levels[asked] @ (levels.max() + 1.0) ** np.arange(asked.shape[1])
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    shapes = levels[asked[first]].tolist()
+    return np.array([statistic.sensitivity(tables.n, tuple(shape)) for shape in shapes])[which]
 
 
 def are_compiled(statistic: Statistic, tables: Tables) -> bool:

@@ -72,8 +72,10 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
     return None
 
 
-def in_sensitivities(distance: float, sensitivity: float) -> float:
-    """A distance in units of a sensitivity; a number in any case.
+def in_sensitivities(
+    distance: float | np.ndarray, sensitivity: float | np.ndarray
+) -> float | np.ndarray:
+    """Distances in units of their sensitivities; numbers in any case.
 
     A statistic of sensitivity 0 is the same for all data sets: it is as far as can be.
 
@@ -83,6 +85,10 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     (4.0, True)
     """
     most = sys.float_info.max
+    if isinstance(distance, np.ndarray):
+        with np.errstate(all="ignore"):
+            found = np.clip(distance / sensitivity, -most, most)
+        return np.where((distance == 0) & (sensitivity == 0), 0.0, found)
     if sensitivity == 0:
         return math.copysign(most, distance) if distance else 0.0
     return min(max(float(distance) / float(sensitivity), -most), most)
