@@ -17,7 +17,7 @@ Batch = Sequence[np.ndarray]
 CHUNK = 1 << 16
 """Rows for which there is room beside the bits."""
 
-MOST_CELLS = 2048
+MOST_CELLS = 1 << 14
 """Of a table that is counted by bits; beyond, a look at every record is faster."""
 
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
@@ -69,18 +69,19 @@ class BitColumns:
         if max(self.levels) ** asked.shape[1] > MOST_CELLS:
             cells = np.prod(self._shared.levels[asked], axis=1)
             if cells.max(initial=0) > MOST_CELLS:
-                return self._one_by_one(asked, cells)
+                return self._with_wide_ones(asked, cells)
         return self._shared.tables(asked, self._count)
 
-    def _one_by_one(self, asked, cells) -> Counted:
+    def _with_wide_ones(self, asked, cells) -> Counted:
         """Where some tables have so many cells that their records are looked at instead."""
+        few = cells <= MOST_CELLS
+        by_bits = self._shared.tables(asked[few], self._count).tables()
+        tables = [
+            next(by_bits).ravel() if is_few else self._by_index(row)
+            for row, is_few in zip(asked, few, strict=True)
+        ]
         starts = np.cumsum([0, *cells.tolist()])
-        counts = np.empty(starts[-1], np.int64)
-        for row, size, start in zip(asked, cells, starts[:-1], strict=True):
-            few = size <= MOST_CELLS
-            table = self.count_all(row[None]).counts if few else self._by_index(row)
-            counts[start : start + size] = table
-        return Counted(counts, starts, self._shared.levels[asked])
+        return Counted(np.concatenate(tables), starts, self._shared.levels[asked])
 
     def _by_index(self, variables) -> np.ndarray:
         """The cells of one table, through the cell of every row."""
