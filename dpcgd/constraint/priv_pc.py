@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,7 +11,8 @@ from scipy.optimize import minimize_scalar
 
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
+from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
@@ -23,6 +25,7 @@ from dpcgd.privacy.mechanisms import (
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
+from dpcgd.statistics.many_tables import are_allowed, are_compiled, value_of, values_of
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, normal_tail, refusal
 
@@ -85,6 +88,12 @@ class ThresholdOracle:
         self._open = False  # is there a sieve?
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
+        self._ahead = Ahead(self._values, first=1)
+        self._sensitivity = cache(self.statistic.sensitivity)
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked: what a paid query looks at is worked out together."""
+        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""
@@ -123,9 +132,21 @@ class ThresholdOracle:
 
     def _below(self, tables, tested, margin, tweak=0.0) -> float:
         """How far the statistic is below the threshold, in units of its sensitivity."""
-        sensitivity = self.statistic.sensitivity(tables.n, tables.shape(tested))
-        distance = self.statistic.critical + tweak - self.statistic.value(tables.counts(tested))
+        sensitivity = self._sensitivity(tables.n, tables.shape(tested))
+        distance = self.statistic.critical + tweak - self._value(tables, tested)
         return in_sensitivities(distance, sensitivity) + margin
+
+    def _value(self, tables, tested) -> float:
+        if tables is self.tables and are_compiled(self.statistic, tables):
+            return self._ahead.of(tested)
+        return value_of(self.statistic, tables, tested)
+
+    def _values(self, tests) -> list[float]:
+        """Of all records; not a number where public facts do not allow a test."""
+        asked = np.array(tests, np.int64)
+        allowed, found = are_allowed(self.tables, asked), np.full(len(asked), math.nan)
+        found[allowed] = values_of(self.statistic, self.tables, asked[allowed])
+        return found.tolist()
 
 
 @dataclass
@@ -221,7 +242,7 @@ class PublishedSpearmanP(_PublishedBound, SpearmanP):
 
 
 def svt_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -274,6 +295,7 @@ def svt_pc(
     ours |= {
         "rows_per_person": rows_per_person,
         "by": ("svt_pc", "thm-above-threshold", "thm-filter"),
+        "records": rate != 1,
     }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
@@ -284,7 +306,7 @@ def svt_pc(
 
 
 def priv_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -301,7 +323,7 @@ def priv_pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     epsilon, delta : float
         The guarantee of the whole run.
     rng : numpy.random.Generator, optional
@@ -314,7 +336,7 @@ def priv_pc(
     margin : float
         Noise scales between the statistic's critical value and the thresholds.
     rate : float
-        Fraction of the records that a sieve looks at.
+        Fraction of the records that a sieve looks at; below 1 records must be at hand.
     max_order, knowledge
         See :func:`~dpcgd.constraint.laplace_pc.pc`.
     rows_per_person : int
@@ -358,6 +380,7 @@ def priv_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc")}
+    ours |= {"records": rate != 1}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = SieveOracle(
@@ -367,7 +390,7 @@ def priv_pc(
 
 
 def published_svt_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -396,7 +419,7 @@ def published_svt_pc(
     None proved: chapters 03 and 04.
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, **settings}
+    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
     each = Round(epsilon, 0.0)
@@ -408,7 +431,7 @@ def published_svt_pc(
 
 
 def published_priv_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -422,7 +445,7 @@ def published_priv_pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     epsilon : float
         Of one round of sieve and examination.
     delta : float
@@ -454,7 +477,7 @@ def published_priv_pc(
     Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, **settings}
+    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
     half = Round(epsilon / 2, epsilon / 2)

@@ -1,12 +1,16 @@
 """Contingency tables, fast: the hot path of every search."""
 
-import math
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from dpcgd.datasets._popcount import count_cells
+from dpcgd.datasets.bit_columns import BitColumns, pack
+from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.packed_records import PackedRecords
+from dpcgd.datasets.shared_counts import Counted, tables_in_turn
 
 __all__ = ["Tables"]
 
@@ -14,19 +18,88 @@ MOST_KEPT_CELLS = 1 << 18
 """Counts kept for tables that are asked for again: by other tests of the same variables."""
 
 
-class Tables:
-    """Exact contingency counts over the records of a data set.
+class CountsAll(Protocol):
+    """Data that counts many tables at once and keeps what they share."""
 
-    Codes are kept as bit columns, 64 records a word: a cell is the population count of an
-    intersection of columns. Where the whole public domain has so few cells that their weights take
-    no more memory than the codes, records are first collapsed to cells with weights, whose bits
-    are columns too; a table then no longer costs more when n grows. Counts are kept, for tests of
-    the same variables share them. Memory beyond the data set itself is at most that of its codes,
-    one bit a record and two megabytes of kept counts.
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """As for :class:`Tables`."""
+
+    def count_all(self, asked: np.ndarray) -> Counted:
+        """As for :class:`Tables`."""
+
+    def forget(self) -> None:
+        """Let go of what is kept."""
+
+
+class _Asked:
+    """Any other data: its tables are kept, for tests of the same variables share them."""
+
+    def __init__(self, data: Counts):
+        self._data, self._n, self._levels = data, data.n, data.cardinalities
+        self.forget()
+
+    def forget(self):
+        self._known, self._cells = {}, 0
+
+    def counts(self, variables) -> np.ndarray:
+        return self._all([variables])[0]
+
+    def count_all(self, asked) -> Counted:
+        tables = self._all(asked.tolist())
+        starts = np.cumsum([0, *(table.size for table in tables)])
+        flat = np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
+        return Counted(flat, starts, np.array(self._levels, np.int64)[asked])
+
+    def _all(self, questions) -> list[np.ndarray]:
+        """Those that are not known are asked for together."""
+        sets = [tuple(sorted(asked)) for asked in questions]
+        new = [at for at in dict.fromkeys(sets) if at not in self._known]
+        found = {at: self._known[at] for at in sets if at in self._known}
+        for at, table in zip(new, self._data.counts_many(new) if new else (), strict=True):
+            found[at] = self._checked(at, np.array(table))
+            self._keep(at, found[at])
+        return [
+            found[at].transpose([at.index(v) for v in asked])
+            for at, asked in zip(sets, questions, strict=True)
+        ]
+
+    def _keep(self, at, table):
+        if self._cells + table.size > MOST_KEPT_CELLS:
+            self.forget()
+        self._known[at] = table
+        table.flags.writeable = False
+        self._cells += table.size
+
+    def _checked(self, at, table) -> np.ndarray:
+        """Counts from elsewhere, unless they are no table of all records."""
+        of = f"the table of variables {', '.join(map(str, at))}"
+        shape = tuple(self._levels[v] for v in at)
+        if table.shape != shape or table.dtype.kind not in "iu":
+            raise ValueError(
+                f"{of} must be integers of shape {shape}, not {table.dtype} of shape "
+                f"{table.shape}; give one axis a variable, as long as its levels"
+            )
+        if table.min(initial=0) < 0 or table.sum() != self._n:
+            raise ValueError(
+                f"{of} does not hold {self._n} records, as n says; count all of them, and let none "
+                "change while a run asks"
+            )
+        return table
+
+
+class Tables:
+    """Exact contingency counts, kept for tests of the same variables share them.
+
+    The records of a data set are packed first: codes are kept as bit columns, 64 records a word,
+    and a cell is the population count of an intersection of columns. Where the whole public domain
+    has so few cells that their weights take no more memory than the codes, records are first
+    collapsed to cells with weights, whose bits are columns too; a table then no longer costs more
+    when n grows. Memory beyond the data set itself is at most that of its codes, one bit a record
+    and two megabytes of kept counts. Of any other data counts are asked for.
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
 
     Examples
     --------
@@ -36,26 +109,13 @@ class Tables:
            [0, 2, 0]])
     """
 
-    def __init__(self, data: Dataset):
-        levels = data.cardinalities
-        collapses = math.prod(levels) * 8 <= data.codes.nbytes
-        if collapses:
-            rows, weights = _collapsed(data.codes, levels)
-        else:
-            rows, weights = data.codes, np.broadcast_to(np.uint8(1), data.n)
-        width = np.array([int(k - 1).bit_length() for k in levels])
-        self.n = data.n
-        self.levels = levels
-        self._width = width
-        self._first = np.cumsum(width) - width
-        self._bits = _pack_columns(rows, width)
-        self._weights = weights
-        self._planes = _pack_weights(weights)
-        self.forget()
+    def __init__(self, data: Counts):
+        self.n, self.levels = data.n, data.cardinalities
+        self._source = _source_of(data)
 
     def forget(self):
         """Let go of all kept counts."""
-        self._known, self._cells = {}, 0
+        self._source.forget()
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables.
@@ -70,23 +130,37 @@ class Tables:
         integer array
             One axis for each variable, in the order given, as long as its public levels. Read-only.
         """
-        at = sorted(variables, key=lambda v: (self.levels[v], v))  # few levels first is faster
-        table = self._known.get(tuple(at))
-        if table is None:
-            table = self._count(at)
-        return table.transpose([at.index(v) for v in variables])
-
-    def _count(self, at) -> np.ndarray:
-        shape = self.shape(at)
-        flat = count_cells(
-            self._bits, self._planes, self._first[at], self._width[at], np.array(shape, np.int64)
-        )
-        if self._cells + len(flat) > MOST_KEPT_CELLS:
-            self.forget()
-        table = self._known[tuple(at)] = flat.reshape(shape)
+        table = self._source.counts(variables)
         table.flags.writeable = False
-        self._cells += len(flat)
         return table
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Count the records in each cell of several tables, in one pass over the records.
+
+        Parameters
+        ----------
+        questions : iterable of sequences of int
+            The variables of each table, as for :meth:`counts`.
+
+        Returns
+        -------
+        list of integer arrays
+        """
+        return tables_in_turn(self._source.count_all, questions)
+
+    def count_all(self, asked: np.ndarray) -> Counted:
+        """Count many tables of equally many variables, in one pass over the records.
+
+        Parameters
+        ----------
+        asked : integer array, shape (tables, variables of each)
+            Column numbers, none twice in a row.
+
+        Returns
+        -------
+        Counted
+        """
+        return self._source.count_all(asked)
 
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
         """Public levels of these variables: the shape of their table."""
@@ -101,52 +175,19 @@ class Tables:
             Distinct record numbers, 0 to n - 1. Numbers stand for records in some fixed order, not
             that of the file, so choose them uniformly at random.
         """
-        smaller = object.__new__(Tables)
-        smaller.__dict__.update(self.__dict__)
-        taken = np.zeros(self.n, bool)
-        taken[chosen] = True
-        before = np.concatenate(([0], np.cumsum(taken)))
-        weights = np.diff(before[np.concatenate(([0], np.cumsum(self._weights, dtype=np.int64)))])
+        if not isinstance(self._source, BitColumns):
+            raise TypeError("a sub-sample needs records; see check_records")
+        smaller = copy.copy(self)
+        smaller._source = self._source.subsample(chosen)
         smaller.n = len(chosen)
-        smaller.forget()
-        smaller._weights = _shrunk(weights)
-        smaller._planes = _pack_weights(smaller._weights)
         return smaller
 
 
-def _collapsed(codes, levels, chunk=1 << 16):
-    """The distinct rows and how often each occurs, through the index of each record's cell."""
-    cells = np.zeros(math.prod(levels), np.int64)
-    for start in range(0, len(codes), chunk):
-        index = np.zeros(len(codes[start : start + chunk]), np.int64)
-        for column, k in zip(codes[start : start + chunk].T, levels, strict=True):
-            index = index * k + column
-        cells += np.bincount(index, minlength=len(cells))
-    present = np.flatnonzero(cells)
-    rows, rest = np.empty((len(present), len(levels)), codes.dtype, order="F"), present
-    for v in reversed(range(len(levels))):
-        rest, rows[:, v] = np.divmod(rest, levels[v])
-    return rows, _shrunk(cells[present])
-
-
-def _shrunk(weights) -> np.ndarray:
-    return weights.astype(np.min_scalar_type(weights.max()))
-
-
-def _pack(bits) -> np.ndarray:
-    packed = np.packbits(bits)
-    return np.pad(packed, (0, -len(packed) % 8)).view(np.uint64)
-
-
-def _pack_columns(rows, width) -> np.ndarray:
-    words = -(-len(rows) // 64)
-    columns = np.empty((int(width.sum()), words), np.uint64)
-    numbered = ((v, bit) for v in range(len(width)) for bit in range(width[v]))
-    for i, (v, bit) in enumerate(numbered):
-        columns[i] = _pack((rows[:, v] >> bit) & 1)
-    return columns
-
-
-def _pack_weights(weights) -> np.ndarray:
-    planes = max(1, int(weights.max()).bit_length())
-    return np.array([_pack((weights >> bit) & 1) for bit in range(planes)])
+def _source_of(data: Counts) -> CountsAll:
+    """Bit columns, where there are records or bits of them; else whoever counts is asked."""
+    if isinstance(data, PackedRecords):
+        return data.columns
+    if isinstance(data, Dataset):
+        codes = list(data.codes.T)
+        return pack([codes], data.cardinalities, data.n, most_bytes=data.codes.nbytes)
+    return _Asked(data)

@@ -39,7 +39,7 @@ def brute(data, variables, records=slice(None)):
 
 
 def collapsed(tables):
-    return len(tables._weights) < tables.n
+    return len(tables._source.weights) < tables.n
 
 
 def some(rng, data):
@@ -245,7 +245,7 @@ def test_tables_hold_no_more_than_the_codes_again_and_a_bit_a_record(make):
 def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
     most_cells, monkeypatch
 ):
-    monkeypatch.setattr("dpcgd.datasets.contingency_tables.MOST_KEPT_CELLS", most_cells)
+    monkeypatch.setattr("dpcgd.datasets.shared_counts.MOST_COUNTS", most_cells)
     data = load("asia", n=500, rng=np.random.default_rng(0))
     kept = Tables(data)
     sample = kept.subsample(np.arange(0, 500, 2))
@@ -256,3 +256,19 @@ def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
             assert sample.counts(at).sum() == 250
     with pytest.raises(ValueError, match="read-only"):
         kept.counts((0, 3))[0, 0] = 1
+
+
+@exactly
+@given(st.lists(st.integers(1, 7), min_size=2, max_size=5), SIZES, SEEDS, st.integers(0, 40))
+def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, seed, most):
+    rng = np.random.default_rng(seed)
+    data = drawn(rng, levels, n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpcgd.datasets.bit_columns.MOST_CELLS", most)
+        patch.setattr("dpcgd.datasets.bit_columns.CHUNK", 64)
+        tables, asked = Tables(data), [some(rng, data) for _ in range(6)]
+        found = [*tables.counts_many(asked), *map(tables.counts, asked)]
+        sample = tables.subsample(np.arange(0, n, 2))
+        assert sample.counts(asked[0]).sum() == len(range(0, n, 2))
+    for table, variables in zip(found, asked * 2, strict=True):
+        np.testing.assert_array_equal(table, brute(data, variables))
