@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_generator, check_whole
 from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
