@@ -31,7 +31,6 @@ MOST_TESTS = 1 << 14
 """Tests that are looked at together."""
 
 
-
 @dataclass
 class PlainOracle:
     """Asks the data directly. Not private.
@@ -78,9 +77,7 @@ class PlainOracle:
 
     def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> list[float | None]:
         """The nearness of each test; all sets are of one size."""
-        return [
-            None if near == math.inf else near for near in self._values(tests, nearnesses_of)
-        ]
+        return [None if near == math.inf else near for near in self._values(tests, nearnesses_of)]
 
     def _values(self, tests, of) -> list[float]:
         """What each test gives, infinite where public facts do not allow it."""

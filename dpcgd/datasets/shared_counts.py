@@ -104,8 +104,8 @@ class SharedCounts:
             ends = self._ends[self._known : self._known + len(new) + 1]
             count(new, ends, self._counts)
             self._known += len(new)
-        filled = fill_tables(asked, self.levels, ordered, numbers, self._ends, self._counts)
-        return Counted(*filled, self.levels[asked])
+        flat, starts = fill_tables(asked, self.levels, ordered, numbers, self._ends, self._counts)
+        return Counted(flat, starts, self.levels[asked])
 
     def _make_room(self, subsets, cells):
         if self._is_full(subsets, cells):
@@ -121,9 +121,7 @@ class SharedCounts:
             self._counts = _longer(self._counts, 2 * most + FIRST)
 
     def _is_full(self, subsets, cells) -> bool:
-        return (
-            self._known + subsets > MOST_SUBSETS or self._ends[self._known] + cells > MOST_COUNTS
-        )
+        return self._known + subsets > MOST_SUBSETS or self._ends[self._known] + cells > MOST_COUNTS
 
 
 def _longer(array, size) -> np.ndarray:

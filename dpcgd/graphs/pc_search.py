@@ -364,7 +364,10 @@ def _graded(done, grading, max_order) -> dict[Triple, float]:
     for (x, y), between in middles.items():
         for c in between:
             with_c, without = (
-                max((grade for given, grade in grades[x, y] if (c in given) is held), default=-math.inf)
+                max(
+                    (grade for given, grade in grades[x, y] if (c in given) is held),
+                    default=-math.inf,
+                )
                 for held in (True, False)
             )
             if without > with_c:
@@ -373,7 +376,7 @@ def _graded(done, grading, max_order) -> dict[Triple, float]:
 
 
 def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set, float]]]:
-    """For each pair the sets of neighbours of either, and how near to independence it is given it."""
+    """For each pair the sets of neighbours of either, and how near to independence it is then."""
     found: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
         tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]
