@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Answer, Oracle, Pair, Set, search
 from dpcgd.graphs.release import Release
@@ -135,7 +135,7 @@ class LaplaceOracle:
 
 
 def pc(
-    data: Dataset,
+    data: Counts,
     *,
     statistic: Statistic | None = None,
     max_order: int = 3,
@@ -145,7 +145,7 @@ def pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     statistic : Statistic, optional
         ``KendallP(alpha=0.1)`` unless given.
     max_order : int
@@ -176,7 +176,7 @@ def pc(
 
 
 def laplace_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -193,7 +193,7 @@ def laplace_pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     epsilon, delta : float
         The guarantee.
     rng : numpy.random.Generator, optional

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from dpcgd.datasets._packing import pack_values
+from dpcgd.datasets._packing import pack_bytes
 from dpcgd.datasets._popcount import count_subsets
 from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
@@ -13,6 +13,14 @@ __all__ = ["BitColumns", "Batch", "pack", "packed_bytes"]
 
 Batch = Sequence[np.ndarray]
 """Codes of some records, one array a variable."""
+
+CHUNK = 1 << 16
+"""Rows for which there is room beside the bits."""
+
+MOST_CELLS = 1 << 14
+"""Of a table that is counted by bits; beyond, a look at every record is faster."""
+
+CHANGED = "there are other records than at first; let nobody write while they are read, read again"
 
 
 class BitColumns:
@@ -58,7 +66,43 @@ class BitColumns:
         asked : integer array, shape (tables, variables of each)
             None twice in a row.
         """
+        if max(self.levels) ** asked.shape[1] > MOST_CELLS:
+            cells = np.prod(self._shared.levels[asked], axis=1)
+            if cells.max(initial=0) > MOST_CELLS:
+                return self._with_wide_ones(asked, cells)
         return self._shared.tables(asked, self._count)
+
+    def _with_wide_ones(self, asked, cells) -> Counted:
+        """Where some tables have so many cells that their records are looked at instead."""
+        few = cells <= MOST_CELLS
+        by_bits = self._shared.tables(asked[few], self._count).tables()
+        tables = [
+            next(by_bits).ravel() if is_few else self._by_index(row)
+            for row, is_few in zip(asked, few, strict=True)
+        ]
+        starts = np.cumsum([0, *cells.tolist()])
+        return Counted(np.concatenate(tables), starts, self._shared.levels[asked])
+
+    def _by_index(self, variables) -> np.ndarray:
+        """The cells of one table, through the cell of every row."""
+        cells = np.zeros(math.prod(self.levels[v] for v in variables), np.int64)
+        for first in range(0, len(self.weights), CHUNK):
+            weights = self.weights[first : first + CHUNK].astype(np.int64)
+            index = np.zeros(len(weights), np.int64)
+            for v in variables:
+                index *= self.levels[v]
+                index += self._codes(v, first, len(weights))
+            np.add.at(cells, index, weights)
+        return cells
+
+    def _codes(self, v, first, rows) -> np.ndarray:
+        """Of some rows, the first of which begins a word."""
+        words = slice(first // 64, first // 64 + _words(rows))
+        codes = np.zeros(rows, np.int64)
+        for j in range(int(self.levels[v] - 1).bit_length()):
+            eights = self._bits[self._first[v] + j, words].astype("<u8").view(np.uint8)
+            codes |= np.unpackbits(eights, count=rows, bitorder="little").astype(np.int64) << j
+        return codes
 
     def forget(self):
         """Let go of all counts that are kept for other tables."""
@@ -116,35 +160,54 @@ def pack(
         domain take no more than this.
     allocate : callable
         From a shape and a type to an array of zeros for the bits.
+
+    Raises
+    ------
+    ValueError
+        If there are not n records.
     """
     weights = np.broadcast_to(np.uint8(1), n)
     if math.prod(levels) * 8 <= most_bytes:
         rows, weights = _collapsed(batches, levels)
+        if weights.sum(dtype=np.int64) != n:
+            raise ValueError(CHANGED)
         batches, allocate = [rows], np.zeros
     width = widths(levels)
     bits = allocate((int(width.sum()), _words(len(weights))), np.uint64)
-    columns, codes = np.split(bits, np.cumsum(width)[:-1]), [np.arange(k) for k in levels]
-    start = 0
+    columns, start = np.split(bits, np.cumsum(width)[:-1]), 0
     for batch in batches:
-        for values, of, column in zip(batch, codes, columns, strict=True):
-            pack_values(values, of, start, column)
+        if start + len(batch[0]) > len(weights):
+            raise ValueError(CHANGED)
+        for codes, column in zip(batch, columns, strict=True):
+            _pack_codes(codes, start, column)
         start += len(batch[0])
+    if start < len(weights):
+        raise ValueError(CHANGED)
     return BitColumns(levels, bits, weights)
+
+
+def _pack_codes(codes, start, columns):
+    """Write bit j of every code to row j of `columns`, from bit `start` of the row on."""
+    for plane in range(0, len(columns), 8):
+        padded = np.zeros(64 * _words(len(codes)), np.uint8)
+        padded[: len(codes)] = codes if plane == 0 else codes >> plane  # the lowest byte of each
+        eights = padded.view("<u8").astype(np.uint64, copy=False)
+        pack_bytes(eights, start, columns[plane : plane + 8])
 
 
 def _words(n) -> int:
     return -(-n // 64)
 
 
-def _collapsed(batches, levels, chunk=1 << 16):
+def _collapsed(batches, levels):
     """The distinct rows and how often each occurs, through the index of each record's cell."""
     cells = np.zeros(math.prod(levels), np.int64)
     for batch in batches:
-        for start in range(0, len(batch[0]), chunk):
-            index = np.zeros(len(batch[0][start : start + chunk]), np.int64)
+        for start in range(0, len(batch[0]), CHUNK):
+            index = np.zeros(len(batch[0][start : start + CHUNK]), np.int64)
             for column, k in zip(batch, levels, strict=True):
                 index *= k
-                index += column[start : start + chunk]
+                index += column[start : start + CHUNK]
             cells += np.bincount(index, minlength=len(cells))
     present = np.flatnonzero(cells)
     rows, rest = [present] * len(levels), present
@@ -159,10 +222,7 @@ def _shrunk(weights) -> np.ndarray:
 
 def _weight_planes(weights) -> np.ndarray:
     """Bit j of the rows' weights in row j; zero where a row is only padding."""
-    planes = max(1, int(weights.max()).bit_length())
-    return np.array([_packed((weights >> bit) & 1) for bit in range(planes)])
-
-
-def _packed(bits) -> np.ndarray:
-    packed = np.packbits(bits, bitorder="little")
-    return np.pad(packed, (0, -len(packed) % 8)).view("<u8").astype(np.uint64)
+    planes = np.zeros((max(1, int(weights.max()).bit_length()), _words(len(weights))), np.uint64)
+    for start in range(0, len(weights), CHUNK):
+        _pack_codes(weights[start : start + CHUNK], start, planes)
+    return planes

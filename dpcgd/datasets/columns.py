@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Iterable, Mapping
 
-import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_once
@@ -15,7 +14,7 @@ __all__ = [
     "check_categories",
     "check_columns",
     "check_frame",
-    "encode",
+    "check_order",
     "wrong_value",
 ]
 
@@ -128,44 +127,32 @@ def check_categories(column: pd.Series, levels: tuple[str, ...]):
     dtype = column.dtype
     if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
         return
-    theirs = [level for level in map(str, dtype.categories) if level in levels]
-    ours = [level for level in levels if level in theirs]
-    if theirs != ours:
-        raise ValueError(
-            f"column {column.name!r} of {FRAME} is ordered as {', '.join(theirs)}, in the schema "
-            f"as {', '.join(ours)}; give both one order"
-        )
+    check_order(FRAME, column.name, dtype.categories, levels)
 
 
-def encode(source, column: pd.Series, levels: tuple[str, ...]) -> np.ndarray:
-    """Positions of a column of text in its variable's levels.
+def check_order(source, name: str, categories: Iterable, levels: tuple[str, ...]):
+    """Check that categories stand in the order of the levels, those that are none aside.
 
     Raises
     ------
     ValueError
-        If a value is missing or outside the levels.
+        If they do not.
     """
-    codes = pd.Index(levels).get_indexer(column)
-    if codes.min(initial=0) >= 0:
-        return codes
-    row = int(np.argmin(codes))
-    says = f"is not among the levels {', '.join(levels)}"
-    raise wrong_value(source, column, row, f"{says}; {_cure(column.iloc[row], levels)}")
+    theirs = [level for level in map(str, categories) if level in levels]
+    ours = [level for level in levels if level in theirs]
+    if theirs != ours:
+        raise ValueError(
+            f"column {name!r} of {source} is ordered as {', '.join(theirs)}, in the schema "
+            f"as {', '.join(ours)}; give both one order"
+        )
 
 
-def wrong_value(source, column: pd.Series, row: int, says: str) -> ValueError:
+def wrong_value(source, name: str, row: int, value: str, says: str) -> ValueError:
     """What to raise about the value of a record, in words for whoever holds the data."""
-    where = f"{source}, record {row + 1}, column {column.name!r}"
-    value = column.iloc[row]
+    where = f"{source}, record {row + 1}, column {name!r}"
     if value == "":
         return ValueError(
             f"{where}: the value is missing; drop or impute such records first, or let the schema "
             "give missing values a level, as with 'missing': 'unknown'"
         )
     return ValueError(f"{where}: {value!r} {says}")
-
-
-def _cure(value, levels) -> str:
-    if value.endswith(".0") and value[:-2] in levels:
-        return f"for whole numbers, such as {value[:-2]}, convert the column with astype('Int64')"
-    return "correct the value or add the level to the schema"

@@ -2,28 +2,22 @@
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
 from dpcgd.datasets.bit_columns import BitColumns, pack
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.packed_records import PackedRecords
 from dpcgd.datasets.shared_counts import Counted, tables_in_turn
 
-__all__ = ["AT_HAND", "Tables"]
-
-AT_HAND = (
-    "needs records at hand, and this data only answers counts; make a data set of them with "
-    "Dataset.from_pandas(frame, schema)"
-)
-"""What is said of data that cannot do what a data set in memory can."""
+__all__ = ["Tables"]
 
 MOST_KEPT_CELLS = 1 << 18
 """Counts kept for tables that are asked for again: by other tests of the same variables."""
 
 
-@runtime_checkable
 class CountsAll(Protocol):
     """Data that counts many tables at once and keeps what they share."""
 
@@ -41,7 +35,7 @@ class _Asked:
     """Any other data: its tables are kept, for tests of the same variables share them."""
 
     def __init__(self, data: Counts):
-        self._data, self._levels = data, data.cardinalities
+        self._data, self._n, self._levels = data, data.n, data.cardinalities
         self.forget()
 
     def forget(self):
@@ -62,8 +56,8 @@ class _Asked:
         new = [at for at in dict.fromkeys(sets) if at not in self._known]
         found = {at: self._known[at] for at in sets if at in self._known}
         for at, table in zip(new, self._data.counts_many(new) if new else (), strict=True):
-            found[at] = table
-            self._keep(at, table)
+            found[at] = self._checked(at, np.array(table))
+            self._keep(at, found[at])
         return [
             found[at].transpose([at.index(v) for v in asked])
             for at, asked in zip(sets, questions, strict=True)
@@ -75,6 +69,22 @@ class _Asked:
         self._known[at] = table
         table.flags.writeable = False
         self._cells += table.size
+
+    def _checked(self, at, table) -> np.ndarray:
+        """Counts from elsewhere, unless they are no table of all records."""
+        of = f"the table of variables {', '.join(map(str, at))}"
+        shape = tuple(self._levels[v] for v in at)
+        if table.shape != shape or table.dtype.kind not in "iu":
+            raise ValueError(
+                f"{of} must be integers of shape {shape}, not {table.dtype} of shape "
+                f"{table.shape}; give one axis a variable, as long as its levels"
+            )
+        if table.min(initial=0) < 0 or table.sum() != self._n:
+            raise ValueError(
+                f"{of} does not hold {self._n} records, as n says; count all of them, and let none "
+                "change while a run asks"
+            )
+        return table
 
 
 class Tables:
@@ -101,8 +111,7 @@ class Tables:
 
     def __init__(self, data: Counts):
         self.n, self.levels = data.n, data.cardinalities
-        source = _packed(data) if isinstance(data, Dataset) else data
-        self._source = source if isinstance(source, CountsAll) else _Asked(source)
+        self._source = _source_of(data)
 
     def forget(self):
         """Let go of all kept counts."""
@@ -167,12 +176,18 @@ class Tables:
             that of the file, so choose them uniformly at random.
         """
         if not isinstance(self._source, BitColumns):
-            raise ValueError(f"a sub-sample {AT_HAND}")
+            raise TypeError("a sub-sample needs records; see check_records")
         smaller = copy.copy(self)
         smaller._source = self._source.subsample(chosen)
         smaller.n = len(chosen)
         return smaller
 
 
-def _packed(data) -> BitColumns:
-    return pack([data.codes.T], data.cardinalities, data.n, most_bytes=data.codes.nbytes)
+def _source_of(data: Counts) -> CountsAll:
+    """Bit columns, where there are records or bits of them; else whoever counts is asked."""
+    if isinstance(data, PackedRecords):
+        return data.columns
+    if isinstance(data, Dataset):
+        codes = list(data.codes.T)
+        return pack([codes], data.cardinalities, data.n, most_bytes=data.codes.nbytes)
+    return _Asked(data)
