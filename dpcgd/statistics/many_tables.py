@@ -1,13 +1,20 @@
 """Statistics of many tables at once: compiled where they are the package's own."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.shared_counts import in_batches
-from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
+from dpcgd.statistics.statistic import (
+    MOST_EXACT,
+    RECORDS_PER_CELL,
+    AgainstQuantile,
+    Statistic,
+    StatisticOfMany,
+)
 
 __all__ = [
     "are_allowed",
@@ -18,7 +25,13 @@ __all__ = [
     "values_of",
 ]
 
-PLURALS = {"value": "values", "raw": "raws", "freedom": "freedoms", "p_value": "p_values"}
+PLURALS = {
+    "value": "values",
+    "raw": "raws",
+    "freedom": "freedoms",
+    "p_value": "p_values",
+    "counts": "count_all",
+}
 """What is defined for one table, and the same for many."""
 
 
@@ -64,9 +77,10 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
 
     Parameters and value are those of :func:`values_of`.
     """
+    compiled = are_compiled(statistic, tables)
     if not isinstance(statistic, AgainstQuantile):
         return -values_of(statistic, tables, asked)
-    if are_compiled(statistic, tables):
+    if compiled:
         parts = [statistic.p_values(tables.count_all(few)) for few in in_batches(asked)]
         return np.concatenate([np.empty(0), *parts])
     return np.array([statistic.p_value(tables.counts(of)) for of in asked.tolist()], float)
@@ -77,7 +91,7 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
 
     Parameters are those of :func:`values_of`; value a boolean array.
     """
-    cells = np.array(tables.levels, float)[asked].prod(axis=1)
+    cells = _levels(tables, asked).astype(float).prod(axis=1)
     return tables.n >= RECORDS_PER_CELL * cells
 
 
@@ -86,25 +100,29 @@ def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) ->
 
     Parameters and value are those of :func:`values_of`.
     """
-    levels = np.array(tables.levels)
-    codes = levels[asked] @ (levels.max() + 1.0) ** np.arange(asked.shape[1])
-    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    shapes = levels[asked[first]].tolist()
-    return np.array([statistic.sensitivity(tables.n, tuple(shape)) for shape in shapes])[which]
+    of_levels = cache(partial(statistic.sensitivity, tables.n))
+    shapes = map(tuple, _levels(tables, asked).tolist())
+    return np.array([of_levels(shape) for shape in shapes], float)
 
 
-def are_compiled(statistic: Statistic, tables: Tables) -> bool:
+def are_compiled(statistic: Statistic, tables: Tables) -> TypeGuard[StatisticOfMany]:
     """Whether many tables at once are faster than one after the other."""
-    z = getattr(statistic, "z", statistic)  # a p-value asks it
-    agrees = _agrees(type(statistic)) and _agrees(type(z))
-    return agrees and hasattr(tables, "count_all") and tables.n <= MOST_EXACT
+    asked: Any = getattr(statistic, "z", statistic)  # by a p-value
+    kinds: tuple[Any, ...] = type(statistic), type(asked), type(tables)
+    agrees = hasattr(statistic, "values") and hasattr(tables, "count_all")
+    return agrees and all(map(_agrees, kinds)) and tables.n <= MOST_EXACT
+
+
+def _levels(tables, asked) -> np.ndarray:
+    """Public levels of the variables of each test."""
+    return np.array(tables.shape(range(asked.max(initial=-1) + 1)), np.int64)[asked]
 
 
 @cache
-def _agrees(kind: type) -> bool:
+def _agrees(kind) -> bool:
     """Whether what it says of many tables was not left behind by a new definition for one."""
 
     def depth(name):
         return next((i for i, of in enumerate(kind.__mro__) if name in vars(of)), len(kind.__mro__))
 
-    return hasattr(kind, "values") and all(depth(b) <= depth(a) for a, b in PLURALS.items())
+    return all(depth(many) <= depth(one) for one, many in PLURALS.items())
