@@ -27,7 +27,7 @@ from dpcgd.privacy.settings import check_level
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.many_tables import are_allowed, sensitivities_of, values_of
 from dpcgd.statistics.rank_statistics import KendallZ
-from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
+from dpcgd.statistics.statistic import Statistic, all_in_sensitivities, refusal
 
 __all__ = [
     "ExponentialOracle",
@@ -142,7 +142,7 @@ class ExponentialOracle:
         tests = _tests(x, y, sets)
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
         sensitivities = sensitivities_of(self.statistic, self.tables, tests)
-        return in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
+        return all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
 
 
 def _tests(x, y, sets) -> np.ndarray:

@@ -244,7 +244,9 @@ def fill_tables(asked, levels, ordered, numbers, ends, counts):
                     v = ordered[i, j]
                     of_levels[size], of_strides[size] = levels[v], strides[v]
                     size += 1
-            _place(counts[ends[number] : ends[number + 1]], of_levels, of_strides, size, code, table)
+            _place(
+                counts[ends[number] : ends[number + 1]], of_levels, of_strides, size, code, table
+            )
         for v in asked[i]:
             _take_apart(table, levels[v], strides[v])
     return flat, starts

@@ -54,7 +54,9 @@ class Ahead(Generic[Result]):
         """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.OrderOracle` has it."""
         neighbours = neighbours_of(joined)
         self._known, self._many = {}, {}
-        self._left = {(x, y): _tests(x, y, neighbours, order) for x, y in np.argwhere(to_test).tolist()}
+        self._left = {
+            (x, y): _tests(x, y, neighbours, order) for x, y in np.argwhere(to_test).tolist()
+        }
 
     def of(self, test: Test) -> Result:
         """What a test tells."""

@@ -376,7 +376,7 @@ def _graded(done, grading, max_order) -> dict[Triple, float]:
 
 
 def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set, float]]]:
-    """For each pair the sets of neighbours of either, and how near to independence it is given it."""
+    """For each pair the sets of neighbours of either, and how near to independence it is then."""
     found: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
         tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]

@@ -83,45 +83,61 @@ def _pair_table(facts, u, v, table):
 
 
 @njit(cache=True, nogil=True)
+def _features_of_two(facts, s, t, p, features, h):
+    """What :func:`_features` has of two variables."""
+    _, levels, _, contrasts, _, _, deviation, deviations, _ = facts
+    first, second = levels[s], levels[t]
+    table = np.empty((first, second))
+    _pair_table(facts, s, t, table)
+    for cell in range(first * second):
+        i, j, at = cell // second, cell % second, first - 1
+        p[cell] = table[i, j]
+        for a in range(first - 1):
+            features[cell, a] = contrasts[first, i, a]
+            h[cell, a] = contrasts[first, i, a] / second * deviation[s]
+        for b in range(second - 1):
+            features[cell, at + b] = contrasts[second, j, b]
+            h[cell, at + b] = contrasts[second, j, b] / first * deviation[t]
+        at += second - 1
+        for ab in range((first - 1) * (second - 1)):
+            a, b = ab // (second - 1), ab % (second - 1)
+            product = contrasts[first, i, a] * contrasts[second, j, b]
+            h[cell, at + ab] = product * deviations[s, t]
+
+
+@njit(cache=True, nogil=True)
 def _features(facts, given, p, features, h):
     """For each cell of the conditioning variables: its probability, features, and what noise does.
 
     Returns the numbers of cells and of columns of `h`.
     """
-    n, levels, starts, contrasts, mean, moments, deviation, deviations, singles = facts
+    _, levels, _, contrasts, _, _, deviation, _, singles = facts
+    cells = 1
+    for v in given:
+        cells *= levels[v]
     if len(given) == 0:
         p[0] = 1.0
-        return 1, 0
-    s = given[0]
-    first = levels[s]
-    if len(given) == 1:
-        for i in range(first):
-            p[i] = singles[s, i]
-            for a in range(first - 1):
-                features[i, a] = contrasts[first, i, a]
-                h[i, a] = contrasts[first, i, a] * deviation[s]
-        return first, first - 1
-    t = given[1]
-    second = levels[t]
-    table = np.empty((first, second))
-    _pair_table(facts, s, t, table)
-    for i in range(first):
-        for j in range(second):
-            cell = i * second + j
-            p[cell] = table[i, j]
-            for a in range(first - 1):
-                features[cell, a] = contrasts[first, i, a]
-                h[cell, a] = contrasts[first, i, a] / second * deviation[s]
-            at = first - 1
-            for b in range(second - 1):
-                features[cell, at + b] = contrasts[second, j, b]
-                h[cell, at + b] = contrasts[second, j, b] / first * deviation[t]
-            at += second - 1
-            for a in range(first - 1):
-                for b in range(second - 1):
-                    product = contrasts[first, i, a] * contrasts[second, j, b]
-                    h[cell, at + a * (second - 1) + b] = product * deviations[s, t]
-    return first * second, first * second - 1
+    elif len(given) == 1:
+        for i in range(cells):
+            p[i] = singles[given[0], i]
+            for a in range(cells - 1):
+                features[i, a] = contrasts[cells, i, a]
+                h[i, a] = contrasts[cells, i, a] * deviation[given[0]]
+    else:
+        _features_of_two(facts, given[0], given[1], p, features, h)
+    return cells, cells - 1
+
+
+@njit(cache=True, nogil=True)
+def _feature_means(facts, given, of_given, feature_mean):
+    """Which contrasts the features are, and their means; how many."""
+    _, _, starts, _, mean, _, _, _, _ = facts
+    width = 0
+    for v in given:
+        for r in range(starts[v], starts[v + 1]):
+            of_given[width], feature_mean[width] = r, mean[r]
+            width += 1
+    return width
 
 
 @njit(cache=True, nogil=True)
@@ -131,15 +147,13 @@ def _covariance(p, features, cells, size, covariance):
     for c in range(cells):
         for j in range(size):
             average[j] += p[c] * features[c, j]
-    covariance[:size, :size] = 0
-    for c in range(cells):
-        for i in range(size):
-            for j in range(i + 1):
-                off = (features[c, i] - average[i]) * (features[c, j] - average[j])
-                covariance[i, j] += p[c] * off
     for i in range(size):
-        for j in range(i):
-            covariance[j, i] = covariance[i, j]
+        for j in range(i + 1):
+            total = 0.0
+            for c in range(cells):
+                off = (features[c, i] - average[i]) * (features[c, j] - average[j])
+                total += p[c] * off
+            covariance[i, j] = covariance[j, i] = total
 
 
 @njit(cache=True, nogil=True)
@@ -155,13 +169,14 @@ def _stays_above(covariance, size, floor, room):
 @njit(cache=True, nogil=True)
 def _covariances_given(facts, x, given, cells, found):
     """Covariance of the contrasts of a variable in each cell of one other variable or none."""
-    n, levels, starts, contrasts, mean, moments, deviation, deviations, singles = facts
+    _, levels, _, contrasts, _, _, _, _, singles = facts
     k = levels[x]
     table = np.empty((k, cells))
     if len(given):
         _pair_table(facts, x, given[0], table)
     else:
-        table[:, 0] = singles[x, :k]
+        for i in range(k):
+            table[i, 0] = singles[x, i]
     here = np.empty(k - 1)
     for c in range(cells):
         total = 0.0
@@ -180,6 +195,141 @@ def _covariances_given(facts, x, given, cells, found):
 
 
 @njit(cache=True, nogil=True)
+def _slope(facts, v, room, sizes, cross, slope, intercept, mu):
+    """Regress the contrasts of a variable on the features; `mu` is what that gives in each cell."""
+    _, _, starts, _, mean, moments, _, _, _ = facts
+    _, features, _, _, factor, _, of_given, feature_mean = room
+    cells, width, _ = sizes
+    for a in range(starts[v + 1] - starts[v]):
+        r = starts[v] + a
+        for j in range(width):
+            cross[a, j] = moments[r, of_given[j]] - mean[r] * feature_mean[j]
+            slope[a, j] = cross[a, j]
+        _solve(factor, width, slope[a])
+        intercept[a] = mean[r]
+        for j in range(width):
+            intercept[a] -= slope[a, j] * feature_mean[j]
+        for c in range(cells):
+            mu[c, a] = intercept[a]
+            for j in range(width):
+                mu[c, a] += features[c, j] * slope[a, j]
+
+
+@njit(cache=True, nogil=True)
+def _residual(facts, v, width, cross, slope, residual, room):
+    """What the regression leaves, and its share of the variance; not a number if that is spoilt."""
+    _, _, starts, _, _, moments, _, _, _ = facts
+    size, part, whole = starts[v + 1] - starts[v], 0.0, 0.0
+    for a in range(size):
+        for b in range(size):
+            left = moments[starts[v] + a, starts[v] + b]
+            for j in range(width):
+                left -= (cross[a, j] * slope[b, j] + cross[b, j] * slope[a, j]) / 2
+            residual[a, b] = room[a, b] = left
+        part += residual[a, a]
+        whole += moments[starts[v] + a, starts[v] + a]
+    return part / whole if whole > 0 and _factor(room, size) else np.nan
+
+
+@njit(cache=True, nogil=True)
+def _noise_floor(facts, v, given, through):
+    """Deviations of the noise of the moments of a variable with the features; the largest."""
+    _, _, starts, _, _, _, _, deviations, _ = facts
+    at, floor = 0, 0.0
+    for s in given:
+        floor = max(floor, deviations[v, s])
+        for _ in range(starts[s], starts[s + 1]):
+            through[at] = deviations[v, s]
+            at += 1
+    return floor
+
+
+@njit(cache=True, nogil=True)
+def _own_noise(facts, v, w, width, slope, intercept, through, found):
+    """Privacy variance that the slope and the intercept of v pass on from w."""
+    _, _, starts, _, _, _, deviation, _, _ = facts
+    for a in range(starts[v + 1] - starts[v]):
+        for b in range(starts[v + 1] - starts[v]):
+            value = deviation[w] ** 2 * intercept[v, a] * intercept[v, b]
+            for j in range(width):
+                value += slope[v, a, j] * through[w, j] ** 2 * slope[v, b, j]
+            found[a, b] = value
+
+
+@njit(cache=True, nogil=True)
+def _average(facts, x, y, room, sizes, cross, slope, q):
+    """Average conditional covariance."""
+    _, _, starts, _, mean, moments, _, _, _ = facts
+    covariance, width = room[3], sizes[1]
+    across = starts[y + 1] - starts[y]
+    for a in range(starts[x + 1] - starts[x]):
+        for b in range(across):
+            r, s = starts[x] + a, starts[y] + b
+            value = moments[r, s] - mean[r] * mean[s]
+            for j in range(width):
+                beyond = cross[y, b, j]
+                for k in range(width):
+                    beyond -= slope[y, b, k] * covariance[k, j]
+                value -= cross[x, a, j] * slope[y, b, j] + slope[x, a, j] * beyond
+            q[a * across + b] = value
+
+
+@njit(cache=True, nogil=True)
+def _noise_of_given(h, mu, x, y, rows, across, sizes, found):
+    """What each column of `h` does to the average, a row each."""
+    cells, _, columns = sizes
+    for k in range(columns):
+        for a in range(rows):
+            for b in range(across):
+                value = 0.0
+                for c in range(cells):
+                    value += h[c, k] * mu[x, c, a] * mu[y, c, b]
+                found[k, a * across + b] = value
+
+
+@njit(cache=True, nogil=True)
+def _spread(p, residual, within, x, y, across, cells, exact, spread, outer):
+    """n times the sampling variance of the average, and the product of the residuals."""
+    for i in range(len(outer)):
+        a, b = i // across, i % across
+        for j in range(i + 1):
+            c, e = j // across, j % across
+            outer[i, j] = spread[i, j] = residual[x, a, c] * residual[y, b, e]
+            if exact:
+                spread[i, j] = 0.0
+                for cell in range(cells):
+                    spread[i, j] += p[cell] * within[x, cell, a, c] * within[y, cell, b, e]
+
+
+@njit(cache=True, nogil=True)
+def _add_noise(spread, n, own_x, own_y, of_pair, of_given, columns, across):
+    """The variance of the average: from sampling, and from the noise of each moment."""
+    for i in range(len(spread)):
+        a, b = i // across, i % across
+        for j in range(i + 1):
+            c, e = j // across, j % across
+            value = spread[i, j] / n
+            if a == c:
+                value += own_y[b, e]
+            if b == e:
+                value += own_x[a, c]
+            if i == j:
+                value += of_pair**2
+            for k in range(columns):
+                value += of_given[k, i] * of_given[k, j]
+            spread[i, j] = value
+
+
+@njit(cache=True, nogil=True)
+def _differ(one, other):
+    """Whether two tests have different conditioning variables."""
+    differ = False
+    for at in range(2, len(one)):
+        differ |= one[at] != other[at]
+    return differ
+
+
+@njit(cache=True, nogil=True)
 def associations(facts, asked):
     """Statistic, effect and what is left undetermined for each test; not a number where not found.
 
@@ -187,131 +337,57 @@ def associations(facts, asked):
     contrasts for each number of levels, all means, all second moments with covariance matrices on
     the diagonal, the deviations of the noise of single variables and of pairs, and the
     probabilities of single variables. A row of `asked` holds x, y and the conditioning variables;
-    rows with the same ones follow each other.
+    rows with the same ones follow each other, and share what is regressed on them.
     """
-    n, levels, starts, contrasts, mean, moments, deviation, deviations, singles = facts
-    d, most = len(levels), levels.max()
-    order = asked.shape[1] - 2
-    cells, width = most**order, order * (most - 1)
+    n, levels, starts, _, _, _, _, deviations, _ = facts
+    d, most, order = len(levels), levels.max(), asked.shape[1] - 2
+    cells, width, size = most**order, order * (most - 1), (most - 1) ** 2
     p, features = np.empty(cells), np.empty((cells, width))
     h, covariance = np.empty((cells, cells)), np.empty((width, width))
-    factor, room = np.empty((width, width)), np.empty((width, width))
+    factor, spare = np.empty((width, width)), np.empty((width, width))
     of_given, feature_mean = np.empty(width, np.int64), np.empty(width)
-    number, usable = np.full(d, -1), np.empty(d, np.bool_)
+    room = p, features, h, covariance, factor, spare, of_given, feature_mean
     cross, slope = np.empty((d, most, width)), np.empty((d, most, width))
     residual, intercept = np.empty((d, most, most)), np.empty((d, most))
-    through, mu = np.empty((d, width)), np.empty((d, cells, most))
-    within, left_open = np.empty((d, cells, most, most)), np.empty(d)
-    size = (most - 1) ** 2
-    matrix, ridged = np.empty((size, size)), np.empty((size, size))
-    q, solved, noise_of = np.empty(size), np.empty(size), np.empty((cells, size))
-    own = np.empty((2, most, most))
-    found = np.full((len(asked), 3), np.nan)
-    good, known, columns = False, 0, 0
+    mu, within = np.empty((d, cells, most)), np.empty((d, cells, most, most))
+    through, left_open, regressed = np.empty((d, width)), np.empty(d), np.full(d, -1)
+    q, solved, noise = np.empty(size), np.empty(size), np.empty((cells, size))
+    of_x, of_y = np.empty((most, most)), np.empty((most, most))
+    found, good, begun = np.full((len(asked), 3), np.nan), False, -1
+    many, columns, sizes = cells, cells, (cells, width, cells)
     for test in range(len(asked)):
         given = asked[test, 2:]
-        if test == 0 or (given != asked[test - 1, 2:]).any():
+        if test == 0 or _differ(asked[test - 1], asked[test]):
+            begun = test
             many, columns = _features(facts, given, p, features, h)
-            width = 0
-            for v in given:
-                for a in range(starts[v], starts[v + 1]):
-                    of_given[width], feature_mean[width] = a, mean[a]
-                    width += 1
+            width = _feature_means(facts, given, of_given, feature_mean)
+            sizes = many, width, columns
             _covariance(p, features, many, width, covariance)
-            factor[:width, :width] = covariance[:width, :width]
-            good = _factor(factor, width)
-            known += 1
+            good = _stays_above(covariance, width, 0.0, factor)
         if not good:
             continue
         for v in asked[test, :2]:
-            if number[v] == known:
-                continue
-            number[v], usable[v] = known, False
-            contrasts_of = starts[v + 1] - starts[v]
-            at, floor = 0, 0.0
-            for s in given:
-                for _ in range(starts[s], starts[s + 1]):
-                    through[v, at] = deviations[v, s]
-                    at += 1
-                floor = max(floor, deviations[v, s])
-            if width and not _stays_above(covariance, width, max(floor, 0.0), room):
-                continue
-            part = whole = 0.0
-            for a in range(contrasts_of):
-                r = starts[v] + a
-                intercept[v, a] = mean[r]
-                for j in range(width):
-                    cross[v, a, j] = moments[r, of_given[j]] - mean[r] * feature_mean[j]
-                    slope[v, a, j] = cross[v, a, j]
-                _solve(factor, width, slope[v, a])
-                for j in range(width):
-                    intercept[v, a] -= slope[v, a, j] * feature_mean[j]
-                for c in range(many):
-                    mu[v, c, a] = intercept[v, a]
-                    for j in range(width):
-                        mu[v, c, a] += features[c, j] * slope[v, a, j]
-            for a in range(contrasts_of):
-                for b in range(contrasts_of):
-                    left = moments[starts[v] + a, starts[v] + b]
-                    for j in range(width):
-                        one = cross[v, a, j] * slope[v, b, j]
-                        left -= (one + cross[v, b, j] * slope[v, a, j]) / 2
-                    residual[v, a, b] = ridged[a, b] = left
-                part += residual[v, a, a]
-                whole += moments[starts[v] + a, starts[v] + a]
-            usable[v] = _factor(ridged, contrasts_of)
-            left_open[v] = part / whole if whole > 0 else 1.0
-            if order < 2:
-                _covariances_given(facts, v, given, many, within[v])
+            if regressed[v] < begun:
+                regressed[v], left_open[v] = test, np.nan
+                floor = _noise_floor(facts, v, given, through[v])
+                if _stays_above(covariance, width, floor, spare):
+                    _slope(facts, v, room, sizes, cross[v], slope[v], intercept[v], mu[v])
+                    left_open[v] = _residual(facts, v, width, cross[v], slope[v], residual[v], of_x)
+                    if order < 2:
+                        _covariances_given(facts, v, given, many, within[v])
         x, y = asked[test, 0], asked[test, 1]
-        if not (usable[x] and usable[y]):
+        if np.isnan(left_open[x] + left_open[y]):
             continue
         rows, across = starts[x + 1] - starts[x], starts[y + 1] - starts[y]
         size = rows * across
-        for a in range(rows):
-            for b in range(across):
-                r, s = starts[x] + a, starts[y] + b
-                value = moments[r, s] - mean[r] * mean[s]
-                for j in range(width):
-                    beyond = cross[y, b, j]
-                    for k in range(width):
-                        beyond -= slope[y, b, k] * covariance[k, j]
-                    value -= cross[x, a, j] * slope[y, b, j] + slope[x, a, j] * beyond
-                q[a * across + b] = value
-                for k in range(columns):
-                    value = 0.0
-                    for c in range(many):
-                        value += h[c, k] * mu[x, c, a] * mu[y, c, b]
-                    noise_of[k, a * across + b] = value
-        for side in range(2):
-            v, w = (x, y) if side == 0 else (y, x)
-            for a in range(starts[v + 1] - starts[v]):
-                for b in range(starts[v + 1] - starts[v]):
-                    value = deviation[w] ** 2 * intercept[v, a] * intercept[v, b]
-                    for j in range(width):
-                        value += slope[v, a, j] * through[w, j] ** 2 * slope[v, b, j]
-                    own[side, a, b] = value
-        for i in range(size):
-            a, b = i // across, i % across
-            for j in range(i + 1):
-                c, e = j // across, j % across
-                outer = residual[x, a, c] * residual[y, b, e]
-                ridged[i, j] = outer
-                if order < 2:
-                    outer = 0.0
-                    for cell in range(many):
-                        outer += p[cell] * within[x, cell, a, c] * within[y, cell, b, e]
-                value = outer / n
-                if a == c:
-                    value += own[1, b, e]
-                if b == e:
-                    value += own[0, a, c]
-                if i == j:
-                    value += deviations[x, y] ** 2
-                for k in range(columns):
-                    value += noise_of[k, i] * noise_of[k, j]
-                matrix[i, j] = value
-        found[test, 0] = _quadratic(matrix, size, 1e-14, q, solved)
-        found[test, 1] = _quadratic(ridged, size, 1e-6, q, solved)
+        spread, outer = np.empty((size, size)), np.empty((size, size))
+        _average(facts, x, y, room, sizes, cross, slope, q)
+        _own_noise(facts, x, y, width, slope, intercept, through, of_x)
+        _own_noise(facts, y, x, width, slope, intercept, through, of_y)
+        _noise_of_given(h, mu, x, y, rows, across, sizes, noise)
+        _spread(p, residual, within, x, y, across, many, order < 2, spread, outer)
+        _add_noise(spread, n, of_x, of_y, deviations[x, y], noise, columns, across)
+        found[test, 0] = _quadratic(spread, size, 1e-14, q, solved)
+        found[test, 1] = _quadratic(outer, size, 1e-6, q, solved)
         found[test, 2] = min(left_open[x], left_open[y])
     return found

@@ -126,17 +126,20 @@ def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[A
     -------
     Post-processing.
     """
-    tests, found = [tuple(test) for test in tests], {}
+    found: dict[tuple[int, ...], Association] = {}
     facts = marginals.worked_out(("facts",), lambda: _facts(marginals))
     if facts is not None:
-        by_given = sorted(tests, key=lambda test: test[2:])
+        by_given = sorted((tuple(test) for test in tests), key=lambda test: test[2:])
         for test, (statistic, effect, undetermined) in zip(
             by_given, _associations(facts, np.array(by_given, np.int64)).tolist(), strict=True
         ):
             if math.isfinite(statistic + effect + undetermined):
                 freedom = (marginals.levels[test[0]] - 1) * (marginals.levels[test[1]] - 1)
                 found[test] = Association(statistic, freedom, effect, undetermined)
-    return [found.get(test) or association(marginals, *test[:2], test[2:]) for test in tests]
+    return [
+        found.get((x, y, *given)) or association(marginals, x, y, tuple(given))
+        for x, y, *given in tests
+    ]
 
 
 def _facts(marginals) -> tuple | None:
