@@ -260,6 +260,22 @@ def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
 
 
 @exactly
+@given(st.lists(st.integers(1, 7), min_size=2, max_size=5), SIZES, SEEDS, st.integers(0, 40))
+def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, seed, most):
+    rng = np.random.default_rng(seed)
+    data = drawn(rng, levels, n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpcgd.datasets.bit_columns.MOST_CELLS", most)
+        patch.setattr("dpcgd.datasets.bit_columns.CHUNK", 64)
+        tables, asked = Tables(data), [some(rng, data) for _ in range(6)]
+        found = [*tables.counts_many(asked), *map(tables.counts, asked)]
+        sample = tables.subsample(np.arange(0, n, 2))
+        assert sample.counts(asked[0]).sum() == len(range(0, n, 2))
+    for table, variables in zip(found, asked * 2, strict=True):
+        np.testing.assert_array_equal(table, brute(data, variables))
+
+
+@exactly
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=6), SIZES, SEEDS)
 def test_many_tables_at_once_equal_brute_force(levels, n, seed):
     rng = np.random.default_rng(seed)
