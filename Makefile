@@ -3,7 +3,7 @@ PYTHON ?= python3
 PROFILE ?= quick
 VENV = .venv/bin/python
 
-.PHONY: book results reader look chapter check test portable halved mutants golden bench lock clean
+.PHONY: book results table reader look chapter check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
@@ -14,6 +14,13 @@ book: .venv/installed
 # CHAPTER=05 those of one. Prints what moved.
 results: .venv/installed
 	$(VENV) scripts/results.py $(CHAPTER)
+
+# Every system on every network, the table of chapter 12: days on one core; goes on where it stopped.
+# CASE="table_pc child 1 100000 3" runs one row again; SYSTEM=table_pc what is missing of one, and
+# what other code has made; RUNS=3 the first runs.
+table: .venv/installed
+	OMP_NUM_THREADS=1 $(VENV) benchmarks/table.py $(if $(CASE),--case "$(CASE)") \
+		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS))
 
 # The reader of released pairs, trained anew on simulated networks: data/reader.json.
 reader: .venv/installed

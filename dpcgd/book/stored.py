@@ -9,8 +9,9 @@ import json
 import math
 import os
 import platform
+import shutil
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -208,6 +209,11 @@ class FullResults:
         """
         folder = stored_folder() / self.chapter
         kept, about = rows_on_file(folder, name), _made(folder)[name]
+        if self._renews:  # new tables take the place of the whole folder
+            to = results_folder() / "full" / self.chapter
+            to.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / f"{name}.csv", to)
+            _tell(to, name, about)
         self._compare(name, task, kept[sample(kept)], about["cell"], compare, again)
         self._told[name] = f"on file since {about['date']}; {again} cells were run again"
         return kept
@@ -274,9 +280,19 @@ def _made(folder) -> dict:
 
 
 def keep(
-    folder: Path, name: str, rows: pd.DataFrame, cases: Sequence[dict], compare: str, *, made_by: str
+    folder: Path,
+    name: str,
+    rows: pd.DataFrame,
+    cases: Sequence[dict],
+    compare: str,
+    *,
+    made_by: str,
+    columns: Mapping[str, str] | None = None,
 ) -> None:
-    """Put the rows of these cases on file; columns that never vary are said once, in made.json."""
+    """Put the rows of these cases on file.
+
+    Columns that never vary are said once, in made.json, as is what the columns mean.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
     rows.drop(columns=[*fixed]).to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
@@ -290,6 +306,10 @@ def keep(
         "cell": [k for k in cases[0] if k not in ("run", "seed", *fixed)],
         "compare": compare,
     }
+    _tell(folder, name, about | ({"columns": dict(columns)} if columns else {}))
+
+
+def _tell(folder, name, about):
     text = json.dumps(_made(folder) | {name: about}, indent=1, sort_keys=True)
     (folder / "made.json").write_text(text + "\n")
 

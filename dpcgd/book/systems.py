@@ -7,6 +7,7 @@ import runpy
 import signal
 import threading
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +19,11 @@ import numpy as np
 
 from dpcgd.book.larger_networks import drawn
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 
-__all__ = ["DELTA", "System", "run_case", "scores", "systems"]
+__all__ = ["DELTA", "System", "code_of", "on_random_network", "run_case", "scores", "systems"]
 
 DELTA = 1e-6
 """Of every system in the table."""
@@ -95,7 +97,13 @@ def systems() -> dict[str, System]:
 
 
 def code_of(name: str) -> str:
-    """A digest of a system's file and of all of the package that it imports."""
+    """A digest of a system's file and of all of the package that it imports.
+
+    Examples
+    --------
+    >>> code_of("table_pc") == code_of("learned_pc")  # they stand in one file
+    True
+    """
     return _digest(_known(_folder())[name][1])
 
 
@@ -199,10 +207,12 @@ def scored(system: System, data: Dataset, epsilon: float, run: int, seed: int) -
     _warm(system)
     assert data.truth is not None
     rng = np.random.default_rng([seed, run, zlib.crc32(system.name.encode())])
-    started, told = time.process_time(), {"tests": None, "read": None}
+    private = {"epsilon": epsilon, "delta": min(DELTA, 0.1 / data.n), "rng": rng}
+    told: dict[str, float | None] = {"tests": None, "read": None}
+    started = time.process_time()
     try:
-        with _patience(PATIENCE):
-            found = system.run(data, epsilon=epsilon, delta=DELTA, rng=rng)  # type: ignore[misc]
+        with _patience(PATIENCE), warnings.catch_warnings(action="ignore"):
+            found = system.run(data, **private)  # type: ignore[misc]
     except (ValueError, TimeoutError) as error:
         return MISSING | told | {"seconds": None, "why_not": _reason(error)}
     seconds = time.process_time() - started
@@ -213,6 +223,43 @@ def scored(system: System, data: Dataset, epsilon: float, run: int, seed: int) -
 
 
 _records = functools.lru_cache(maxsize=1)(drawn)
+
+
+def on_random_network(
+    system: str, shape: str, d: int, n: int, epsilon: float, run: int, seed: int
+) -> dict:
+    """A system on records of a random network: a point of the map of who wins where.
+
+    Parameters
+    ----------
+    system : str
+    shape : str
+        Of ``dpcgd.datasets.random_networks.SHAPES``; its tables are of every kind.
+    d, n : int
+        Variables and records; a network is the same for every n.
+    epsilon, run, seed
+        As for :func:`run_case`.
+
+    Returns
+    -------
+    dict
+        F1 and SHD, those of the complete and of the empty graph, and `why_not`.
+    """
+    data = _random_records(shape, d, n, run, seed)
+    found = scored(systems()[system], data, epsilon, run, seed)
+    truth, pairs = data.truth, d * (d - 1) // 2
+    true = truth.number_of_edges()
+    return {key: found[key] for key in ("F1", "SHD", "why_not")} | {
+        "complete F1": 2 * true / (true + pairs),
+        "complete SHD": CPDAG(data.variables, ~np.eye(d, dtype=bool)).shd(truth),
+        "empty SHD": true,
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def _random_records(shape, d, n, run, seed):
+    rng = np.random.default_rng([seed, run, SHAPES.index(shape), d])
+    return random_network(shape, "mixed", d, rng).sample(n, rng=rng)
 
 
 @functools.cache
