@@ -30,7 +30,7 @@ reader: .venv/installed
 look: .venv/installed
 	$(VENV) scripts/look.py
 
-# A chapter of your own, as a copy: make chapter FROM=04 NAME=12_my_question
+# A chapter of your own, as a copy: make chapter FROM=04 NAME=31_my_question
 chapter: .venv/installed
 	$(VENV) scripts/new_chapter.py $(FROM) $(NAME)
 

@@ -21,10 +21,10 @@ import pandas as pd
 from dpcgd.book.results import results_folder
 from dpcgd.book.stored import keep, rows_on_file, stored_folder, yardsticks
 from dpcgd.book.sweep import sweep
-from dpcgd.book.systems import DELTA, code_of, run_case, systems
+from dpcgd.book.systems import DELTA, HOME, code_of, run_case, systems
 from dpcgd.datasets.published_networks import NETWORKS
 
-CHAPTER, NAME, SEED = "12_which_one_should_i_use", "table", 0
+NAME, SEED = "table", 0
 LARGER = ("insurance", "hailfinder", "hepar2", "win95pts", "water")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_PUBLISHED = (0.1, 1.0, 10.0)
@@ -110,7 +110,7 @@ class Table:
     """The rows on file."""
 
     def __init__(self):
-        self.folder = stored_folder() / CHAPTER
+        self.folder = stored_folder() / HOME
         self.rows: dict[tuple, dict] = {}
         if (self.folder / f"{NAME}.csv").exists():
             rows = rows_on_file(self.folder, NAME).to_dict("records")
@@ -195,7 +195,7 @@ def main():
     print(f"{len(cases) - len(left)} of {len(cases)} cases on file, {other} rows of other code")
     print(f"about {core_hours(table, left):.1f} core-hours left at delta = {DELTA:g}", flush=True)
     end = time.monotonic() + 60 * told.minutes
-    progress = results_folder() / "sweeps" / f"{CHAPTER}.{NAME}.jsonl"
+    progress = results_folder() / "sweeps" / f"{HOME}.{NAME}.jsonl"
     for some in (left[i : i + AT_ONCE] for i in range(0, len(left), AT_ONCE)):
         if time.monotonic() > end:
             break

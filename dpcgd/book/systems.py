@@ -23,10 +23,23 @@ from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 
-__all__ = ["DELTA", "System", "code_of", "on_random_network", "run_case", "scores", "systems"]
+__all__ = [
+    "DELTA",
+    "HOME",
+    "System",
+    "code_of",
+    "on_random_network",
+    "run_case",
+    "scored",
+    "scores",
+    "systems",
+]
 
 DELTA = 1e-6
 """Of every system in the table."""
+
+HOME = "12_which_one_should_i_use"
+"""The chapter that the table belongs to, and its folder in book/stored."""
 
 FOLDER = "DPCGD_SYSTEMS"
 """An environment variable: another folder of systems than the checkout's benchmarks/systems."""
