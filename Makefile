@@ -17,10 +17,11 @@ results: .venv/installed
 
 # Every system on every network, the table of chapter 12: days on one core; goes on where it stopped.
 # CASE="table_pc child 1 100000 3" runs one row again; SYSTEM=table_pc what is missing of one, and
-# what other code has made; RUNS=3 the first runs.
+# what other code has made; RUNS=3 the first runs; CHECK=table_pc its guarantee, as far as runs can.
 table: .venv/installed
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/table.py $(if $(CASE),--case "$(CASE)") \
-		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS))
+		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) \
+		$(if $(CHECK),--check $(CHECK))
 
 # The reader of released pairs, trained anew on simulated networks: data/reader.json.
 reader: .venv/installed

@@ -22,7 +22,7 @@ def winners(rows: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rows : DataFrame
-        Columns d, n, epsilon, system, shape, run, F1, SHD and, of the same networks, complete F1
+        Columns d, n, epsilon, system, run, F1, SHD and, of the same networks, complete F1
         and empty SHD; a row without F1 is a refusal, and counts as the empty graph.
 
     Returns
@@ -36,8 +36,8 @@ def winners(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.assign(F1=rows.F1.fillna(0.0), SHD=rows.SHD.fillna(rows["empty SHD"]))
     found = []
     for key, of in rows.groupby(["d", "n", "epsilon"]):
-        f1, shd = (of.pivot(index=["shape", "run"], columns="system", values=v) for v in _READ)
-        base = of.groupby(["shape", "run"], sort=True)[["complete F1", "empty SHD"]].first()
+        f1, shd = (of.pivot(index="run", columns="system", values=v) for v in _READ)
+        base = of.groupby("run")[["complete F1", "empty SHD"]].first()
         best = f1.mean().idxmax()
         lead, saved = f1[best] - base["complete F1"], base["empty SHD"] - shd[best]
         sure = all(x.mean() > TIED * x.sem() for x in (lead, saved))
