@@ -12,6 +12,8 @@ from dpcgd.book.style import BLUE, GREEN, ORANGE, styled
 __all__ = ["NOBODY", "map_of_wins", "winners"]
 
 NOBODY = "nobody"
+"""Who wins where a private graph is no better than a guess."""
+
 NONE, TIED = "#D4D4D4", 2.0
 COLORS = (BLUE, ORANGE, GREEN)
 
