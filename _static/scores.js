@@ -2,7 +2,7 @@
    No library; without this file the table stays as it is. */
 (function () {
   "use strict";
-  var FIRST = 2, DIGITS = [2, 3, 2, 1, 2, 2, 1, 0, 2, 0];
+  var FIRST = 2, DIGITS = [2, 3, 2, 3, 2, 1, 2, 2, 1, 0, 2, 0];
 
   function choices(cells, at) {
     return cells.map(function (cell) { return cell[at]; })
@@ -50,7 +50,7 @@
     function columns(cell) {
       var name = told.examples[cell[1]] || cell[1];
       return [cell[0], told.families[cell[0]]].concat(cell.slice(4),
-        [[cell[0], name, cell[3], cell[2], 0].join(" ")]);
+        [told.elsewhere[cell[0]] || [cell[0], name, cell[3], cell[2], 0].join(" ")]);
     }
 
     function before(a, b) {

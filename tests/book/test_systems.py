@@ -191,7 +191,7 @@ def test_means_over_networks_count_a_refusal_as_the_empty_graph():
     )
     for name in score_table.MEASURES[1:]:
         rows[name] = 1.0
-    cells = score_table.cells_of(rows, {"both": ["a", "b"], "more": ["a", "b", "c"]})
+    cells = score_table.cells_of(rows, {"both": ["a", "b"], "more": ["a", "b", "c"]}, ["s"])
     both = cells[cells.network == "both"].iloc[0]
     assert both["F1"] == pytest.approx(0.3)
     assert both.error == pytest.approx(0.05)
@@ -200,20 +200,38 @@ def test_means_over_networks_count_a_refusal_as_the_empty_graph():
     assert "more" not in set(cells.network)
 
 
+def test_how_far_a_system_is_behind_is_paired_by_records():
+    f1 = {"first": [0.9, 0.7], "second": [0.8, 0.6]}
+    rows = pd.DataFrame(
+        [
+            {"system": s, "network": "a", "n": 100, "epsilon": 1.0, "run": run, "F1": of[run]}
+            for s, of in f1.items()
+            for run in (0, 1)
+        ]
+    )
+    for name in score_table.MEASURES[1:]:
+        rows[name] = 1.0
+    cells = score_table.cells_of(rows, {}, list(f1)).set_index("system")
+    assert cells.behind.to_dict() == pytest.approx({"first": 0.0, "second": 0.1})
+    assert cells["behind error"].max() == pytest.approx(0.0, abs=1e-12)
+
+
 def test_the_table_of_the_page_is_plain_html_that_carries_its_data():
     rows = pd.DataFrame(
         {"system": ["s", "<t>"], "network": "a", "n": 100, "epsilon": [1.0, np.inf], "run": 0}
         | dict.fromkeys(score_table.MEASURES, 0.5)
     )
     page = score_table.score_table(
-        score_table.cells_of(rows, {"all": ["a"]}),
+        score_table.cells_of(rows, {"all": ["a"]}, ["s"]),
         shown={"network": "all", "n": 100, "epsilon": 1.0},
         families={"s": "x", "<t>": "y"},
         examples={"all": "a"},
+        elsewhere={"<t>": "another script"},
         title="scores",
     )
     assert page.count("<tr>") == 3
     assert "s a 1 100 0" in page
     assert "&lt;t&gt;" in page
+    assert page.count("another script") == 2
     assert "NaN" not in page
     assert "Infinity" not in page
