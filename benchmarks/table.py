@@ -76,6 +76,7 @@ def plan() -> list[dict]:
         (published, NETWORKS, 100_000, (1.0,), RUNS_OF_PUBLISHED, 1),
         (quicker, LARGER, 100_000, few[:2], RUNS, 1),
         (quicker, NETWORKS, 10_000, low, RUNS, 1),
+        (quicker, NETWORKS, 100_000, low, RUNS, 4),
         (slow, NETWORKS, 100_000, few[1:], RUNS, 1),
         (quicker, LARGER, 100_000, low, RUNS, 1),
         (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS_OF_PUBLISHED, 1),

@@ -230,6 +230,7 @@ def test_the_table_of_the_page_is_plain_html_that_carries_its_data():
         title="scores",
     )
     assert page.count("<tr>") == 3
+    assert {len(re.findall("<t[hd]>", row)) for row in page.split("<tr>")[1:]} == {15}
     assert "s a 1 100 0" in page
     assert "&lt;t&gt;" in page
     assert page.count("another script") == 2
