@@ -35,7 +35,7 @@ def cells_of(
     -------
     DataFrame
         A row for each system, network or group, n and epsilon: means, the standard error of F1
-        (`error`), the number of runs (the least over a group), how many networks it refused, and
+        (`error`; none of a single run), the number of runs (the least over a group), how many networks it refused, and
         how far its F1 is behind that of the best, paired by records, with its standard error.
     """
     rows = rows.assign(refused=rows.F1.isna(), F1=rows.F1.fillna(0.0))
@@ -76,7 +76,9 @@ def _mean_over(cells, name, networks):
     here = cells[cells.network.isin(networks)]
     of = here.groupby(["system", "n", "epsilon"], sort=False)
     found = of[MEASURES].mean()
-    found["error"] = np.sqrt((here.error**2).groupby(_same(here)).sum(min_count=1)) / of.size()
+    found["error"] = (
+        np.sqrt((here.error**2).groupby(_same(here)).sum(min_count=len(networks))) / of.size()
+    )
     found["runs"], found["refused"] = of.runs.min(), of.refused.sum()
     found = found[of.size() == len(networks)]
     return found.reset_index().assign(network=name)
