@@ -35,8 +35,9 @@ def cells_of(
     -------
     DataFrame
         A row for each system, network or group, n and epsilon: means, the standard error of F1
-        (`error`; none of a single run), the number of runs (the least over a group), how many networks it refused, and
-        how far its F1 is behind that of the best, paired by records, with its standard error.
+        (`error`; none of a single run), the number of runs (the least over a group), how many
+        networks it refused, and how far its F1 is behind that of the best, paired by records, with
+        its standard error.
     """
     rows = rows.assign(refused=rows.F1.isna(), F1=rows.F1.fillna(0.0))
     of = rows.groupby(KEYS, sort=False)
