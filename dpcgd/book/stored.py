@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.book.results import results_folder
-from dpcgd.book.sweep import sweep
+from dpcgd.book.sweep import CLUSTER, sweep
 
 __all__ = ["FullResults", "standard_errors_apart", "stored_folder", "yardsticks"]
 
@@ -105,7 +105,8 @@ class FullResults:
     chapter : str
         The notebook's name without its ending.
     profile : str
-        "paper" runs everything here and now, as ``make results`` does.
+        "paper" runs everything here and now, as ``make results`` does: on the cores of this machine
+        or, if the environment has an address in ``DPCGD_CLUSTER``, on a Dask cluster.
     seed : int
         Of the sample that is run again.
 
@@ -178,8 +179,10 @@ class FullResults:
 
     def _made_anew(self, name, task, cases, compare):
         folder = results_folder()
-        path = folder / "sweeps" / f"{self.chapter}.{name}.{_code(task)}.jsonl"
-        rows = pd.DataFrame(sweep(task, cases, path=path, workers=os.cpu_count() or 1))
+        path = folder / "sweeps" / f"{self.chapter}.{name}.jsonl"
+        workers, cluster = os.cpu_count() or 1, os.environ.get(CLUSTER)
+        found = sweep(task, cases, path=path, workers=workers, cluster=cluster)
+        rows = pd.DataFrame(found)
         _keep(folder / "full" / self.chapter, name, rows, cases, compare)
         self._told[name] = f"{_runs(cases)} of each, made in this build"
         return _on_file(folder / "full" / self.chapter, name, cases)
@@ -216,15 +219,6 @@ def _key(values):
 
 def _runs(cases) -> int:
     return len({case["run"] for case in cases})
-
-
-def _code(task) -> str:
-    """Of the package and of the task: results of other code are not taken for these."""
-    package = Path(__file__).resolve().parents[1]
-    files = [p for p in sorted(package.rglob("*.py")) if p.parent.name != "book"]
-    code = getattr(task, "__code__", None)
-    parts = [*(file.read_bytes() for file in files), code.co_code if code else b""]
-    return f"{zlib.crc32(b''.join(parts)):08x}"
 
 
 def _made(folder) -> dict:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dpcgd.book import stored
+from dpcgd.book import sweep as sweeps
 from dpcgd.book.stored import FullResults, standard_errors_apart
 
 CASES = [
@@ -75,7 +76,7 @@ def test_other_cases_are_run_and_are_not_called_full(kept):
 
 def test_renewing_goes_on_where_it_stopped(kept, monkeypatch):
     monkeypatch.setenv(stored.RENEW, "1")
-    monkeypatch.setattr(stored, "_code", lambda task: "same")
+    monkeypatch.setattr(sweeps, "digest_of_task", lambda task: "same")
     again = FullResults("00_example", profile="quick", seed=0)
     again.rows("f1", noisy, CASES, few=(), compare="F1")
     monkeypatch.setattr(refused, "__name__", "noisy")
