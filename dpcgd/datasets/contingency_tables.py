@@ -1,32 +1,39 @@
 """Contingency tables, fast: the hot path of every search."""
 
-import math
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dpcgd.datasets._popcount import count_cells
+from dpcgd.datasets.bit_columns import BitColumns, pack
+from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 
-__all__ = ["Tables"]
+__all__ = ["AT_HAND", "Tables"]
+
+AT_HAND = (
+    "needs records at hand, and this data only answers counts; make a data set of them with "
+    "Dataset.from_pandas(frame, schema)"
+)
+"""What is said of data that cannot do what a data set in memory can."""
 
 MOST_KEPT_CELLS = 1 << 18
 """Counts kept for tables that are asked for again: by other tests of the same variables."""
 
 
 class Tables:
-    """Exact contingency counts over the records of a data set.
+    """Exact contingency counts, kept for tests of the same variables share them.
 
-    Codes are kept as bit columns, 64 records a word: a cell is the population count of an
-    intersection of columns. Where the whole public domain has so few cells that their weights take
-    no more memory than the codes, records are first collapsed to cells with weights, whose bits
-    are columns too; a table then no longer costs more when n grows. Counts are kept, for tests of
-    the same variables share them. Memory beyond the data set itself is at most that of its codes,
-    one bit a record and two megabytes of kept counts.
+    The records of a data set are packed first: codes are kept as bit columns, 64 records a word,
+    and a cell is the population count of an intersection of columns. Where the whole public domain
+    has so few cells that their weights take no more memory than the codes, records are first
+    collapsed to cells with weights, whose bits are columns too; a table then no longer costs more
+    when n grows. Memory beyond the data set itself is at most that of its codes, one bit a record
+    and two megabytes of kept counts. Of any other data counts are asked for.
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
 
     Examples
     --------
@@ -36,21 +43,9 @@ class Tables:
            [0, 2, 0]])
     """
 
-    def __init__(self, data: Dataset):
-        levels = data.cardinalities
-        collapses = math.prod(levels) * 8 <= data.codes.nbytes
-        if collapses:
-            rows, weights = _collapsed(data.codes, levels)
-        else:
-            rows, weights = data.codes, np.broadcast_to(np.uint8(1), data.n)
-        width = np.array([int(k - 1).bit_length() for k in levels])
-        self.n = data.n
-        self.levels = levels
-        self._width = width
-        self._first = np.cumsum(width) - width
-        self._bits = _pack_columns(rows, width)
-        self._weights = weights
-        self._planes = _pack_weights(weights)
+    def __init__(self, data: Counts):
+        self.n, self.levels = data.n, data.cardinalities
+        self._source = _packed(data) if isinstance(data, Dataset) else data
         self.forget()
 
     def forget(self):
@@ -76,16 +71,27 @@ class Tables:
             table = self._count(at)
         return table.transpose([at.index(v) for v in variables])
 
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Count the records in each cell of several tables, in one pass over the records.
+
+        Parameters
+        ----------
+        questions : iterable of sequences of int
+            The variables of each table, as for :meth:`counts`.
+
+        Returns
+        -------
+        list of integer arrays
+        """
+        return [self.counts(variables) for variables in questions]
+
     def _count(self, at) -> np.ndarray:
-        shape = self.shape(at)
-        flat = count_cells(
-            self._bits, self._planes, self._first[at], self._width[at], np.array(shape, np.int64)
-        )
-        if self._cells + len(flat) > MOST_KEPT_CELLS:
+        table = self._source.counts(at)
+        if self._cells + table.size > MOST_KEPT_CELLS:
             self.forget()
-        table = self._known[tuple(at)] = flat.reshape(shape)
+        self._known[tuple(at)] = table
         table.flags.writeable = False
-        self._cells += len(flat)
+        self._cells += table.size
         return table
 
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
@@ -101,52 +107,14 @@ class Tables:
             Distinct record numbers, 0 to n - 1. Numbers stand for records in some fixed order, not
             that of the file, so choose them uniformly at random.
         """
-        smaller = object.__new__(Tables)
-        smaller.__dict__.update(self.__dict__)
-        taken = np.zeros(self.n, bool)
-        taken[chosen] = True
-        before = np.concatenate(([0], np.cumsum(taken)))
-        weights = np.diff(before[np.concatenate(([0], np.cumsum(self._weights, dtype=np.int64)))])
+        if not isinstance(self._source, BitColumns):
+            raise ValueError(f"a sub-sample {AT_HAND}")
+        smaller = copy.copy(self)
+        smaller._source = self._source.subsample(chosen)
         smaller.n = len(chosen)
         smaller.forget()
-        smaller._weights = _shrunk(weights)
-        smaller._planes = _pack_weights(smaller._weights)
         return smaller
 
 
-def _collapsed(codes, levels, chunk=1 << 16):
-    """The distinct rows and how often each occurs, through the index of each record's cell."""
-    cells = np.zeros(math.prod(levels), np.int64)
-    for start in range(0, len(codes), chunk):
-        index = np.zeros(len(codes[start : start + chunk]), np.int64)
-        for column, k in zip(codes[start : start + chunk].T, levels, strict=True):
-            index = index * k + column
-        cells += np.bincount(index, minlength=len(cells))
-    present = np.flatnonzero(cells)
-    rows, rest = np.empty((len(present), len(levels)), codes.dtype, order="F"), present
-    for v in reversed(range(len(levels))):
-        rest, rows[:, v] = np.divmod(rest, levels[v])
-    return rows, _shrunk(cells[present])
-
-
-def _shrunk(weights) -> np.ndarray:
-    return weights.astype(np.min_scalar_type(weights.max()))
-
-
-def _pack(bits) -> np.ndarray:
-    packed = np.packbits(bits)
-    return np.pad(packed, (0, -len(packed) % 8)).view(np.uint64)
-
-
-def _pack_columns(rows, width) -> np.ndarray:
-    words = -(-len(rows) // 64)
-    columns = np.empty((int(width.sum()), words), np.uint64)
-    numbered = ((v, bit) for v in range(len(width)) for bit in range(width[v]))
-    for i, (v, bit) in enumerate(numbered):
-        columns[i] = _pack((rows[:, v] >> bit) & 1)
-    return columns
-
-
-def _pack_weights(weights) -> np.ndarray:
-    planes = max(1, int(weights.max()).bit_length())
-    return np.array([_pack((weights >> bit) & 1) for bit in range(planes)])
+def _packed(data) -> BitColumns:
+    return pack([data.codes.T], data.cardinalities, data.n, most_bytes=data.codes.nbytes)

@@ -1,5 +1,6 @@
 """Data sets with a public domain: who the variables are and which levels each may take."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -10,6 +11,7 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_array
 from dpcgd.datasets.columns import FRAME, as_text, check_categories, check_frame
+from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.levels import check_levels
 from dpcgd.datasets.schema import Schema
 
@@ -17,7 +19,7 @@ __all__ = ["Dataset"]
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(Counts):
     """Records over discrete variables whose levels are public.
 
     Parameters
@@ -121,24 +123,21 @@ class Dataset:
         return cls(codes, schema.levels, truth, name, schema.ordered, schema.missing)
 
     @property
-    def variables(self) -> tuple[str, ...]:
-        """Names of the variables, in column order."""
-        return tuple(self.levels)
-
-    @property
-    def cardinalities(self) -> tuple[int, ...]:
-        """Number of public levels of each variable, in column order."""
-        return tuple(len(levels) for levels in self.levels.values())
-
-    @property
-    def n(self) -> int:
+    def n(self) -> int:  # type: ignore[override]  # read-only here
         """Number of records (public)."""
         return len(self.codes)
 
-    @property
-    def d(self) -> int:
-        """Number of variables."""
-        return len(self.levels)
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """Count the records in each cell of the named variables, axes in this order.
+
+        For a few tables; whoever asks for many packs the records first, as
+        :class:`~dpcgd.datasets.contingency_tables.Tables` does.
+        """
+        shape = [self.cardinalities[v] for v in variables]
+        index = np.zeros(self.n, np.int64)
+        for v, k in zip(variables, shape, strict=True):
+            index = index * k + self.codes[:, v]
+        return np.bincount(index, minlength=math.prod(shape)).reshape(shape)
 
     def __reduce__(self):
         return Dataset, (

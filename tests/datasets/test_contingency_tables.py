@@ -39,7 +39,7 @@ def brute(data, variables, records=slice(None)):
 
 
 def collapsed(tables):
-    return len(tables._weights) < tables.n
+    return len(tables._source.weights) < tables.n
 
 
 def some(rng, data):

@@ -1,0 +1,88 @@
+"""What the systems ask of data: counts of records over a public domain, wherever they lie."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+__all__ = ["Counts"]
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """Whatever answers counts: records in memory, in files, on a cluster, in a database.
+
+    A class of your own needs ``levels``, ``n`` and :meth:`counts`; the rest follows if it inherits
+    from this one.
+
+    Attributes
+    ----------
+    levels : mapping of str to tuple of str
+        Every level each variable may take, public; its keys are the variables, in order.
+    n : int
+        Number of records (public).
+    ordered : collection of str
+        Variables whose levels are known to stand in order.
+    missing : mapping of str to str
+        Of variables that have one, the level of missing values.
+
+    Notes
+    -----
+    Counts must be exact and the records must not change while a system asks: sensitivities hold
+    for tables of the same n records.
+
+    Examples
+    --------
+    >>> class Coins(Counts):
+    ...     levels = {"one": ("head", "tail"), "two": ("head", "tail")}
+    ...     n = 40
+    ...
+    ...     def counts(self, variables):
+    ...         return np.full([2] * len(variables), 40 // 2 ** len(variables))
+    >>> coins = Coins()
+    >>> coins.variables, coins.cardinalities, coins.d
+    (('one', 'two'), (2, 2), 2)
+    >>> coins.counts_many([[0], [1, 0]])
+    [array([20, 20]), array([[10, 10],
+           [10, 10]])]
+    """
+
+    levels: Mapping[str, Sequence[str]]
+    n: int
+    ordered: Collection[str] = frozenset()
+    missing: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables, in order."""
+        return tuple(self.levels)
+
+    @property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of public levels of each variable, in order."""
+        return tuple(len(levels) for levels in self.levels.values())
+
+    @property
+    def d(self) -> int:
+        """Number of variables."""
+        return len(self.levels)
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """Count the records in each cell of the named variables.
+
+        Parameters
+        ----------
+        variables : sequence of int
+            Numbers of variables, none twice.
+
+        Returns
+        -------
+        integer array
+            One axis for each variable, in the order given, as long as its public levels.
+        """
+        ...
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Count the cells of several tables, in one pass over the records where that is faster."""
+        return [self.counts(variables) for variables in questions]
