@@ -22,7 +22,7 @@ from dpcgd.constraint.allocation import (
 )
 from dpcgd.constraint.laplace_pc import LaplaceOracle, released_by
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, Spent
@@ -156,7 +156,7 @@ class PublishedCurateP(KendallP):
 
 
 def curate_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -219,7 +219,7 @@ def curate_pc(
 
 
 def published_curate_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,

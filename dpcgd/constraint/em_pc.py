@@ -11,7 +11,7 @@ import numpy as np
 from dpcgd.constraint._flips import greedy_removals
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of
 from dpcgd.graphs.release import Release
@@ -220,7 +220,7 @@ class PublishedOracle(ExponentialOracle):
 
 
 def em_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -284,7 +284,7 @@ def em_pc(
 
 
 def published_em_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,

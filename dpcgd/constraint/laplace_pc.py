@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Oracle, search
 from dpcgd.graphs.release import Release
@@ -100,7 +100,7 @@ class LaplaceOracle:
 
 
 def pc(
-    data: Dataset,
+    data: Counts,
     *,
     statistic: Statistic | None = None,
     max_order: int = 3,
@@ -110,7 +110,7 @@ def pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     statistic : Statistic, optional
         ``KendallP(alpha=0.1)`` unless given.
     max_order : int
@@ -141,7 +141,7 @@ def pc(
 
 
 def laplace_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -158,7 +158,7 @@ def laplace_pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     epsilon, delta : float
         The guarantee.
     rng : numpy.random.Generator, optional

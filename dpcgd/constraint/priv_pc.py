@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
@@ -221,7 +221,7 @@ class PublishedSpearmanP(_PublishedBound, SpearmanP):
 
 
 def svt_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -274,6 +274,7 @@ def svt_pc(
     ours |= {
         "rows_per_person": rows_per_person,
         "by": ("svt_pc", "thm-above-threshold", "thm-filter"),
+        "records": rate != 1,
     }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
@@ -284,7 +285,7 @@ def svt_pc(
 
 
 def priv_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -301,7 +302,7 @@ def priv_pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     epsilon, delta : float
         The guarantee of the whole run.
     rng : numpy.random.Generator, optional
@@ -314,7 +315,7 @@ def priv_pc(
     margin : float
         Noise scales between the statistic's critical value and the thresholds.
     rate : float
-        Fraction of the records that a sieve looks at.
+        Fraction of the records that a sieve looks at; below 1 records must be at hand.
     max_order, knowledge
         See :func:`~dpcgd.constraint.laplace_pc.pc`.
     rows_per_person : int
@@ -358,6 +359,7 @@ def priv_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc")}
+    ours |= {"records": rate != 1}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = SieveOracle(
@@ -367,7 +369,7 @@ def priv_pc(
 
 
 def published_svt_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -396,7 +398,7 @@ def published_svt_pc(
     None proved: chapters 03 and 04.
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, **settings}
+    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
     each = Round(epsilon, 0.0)
@@ -408,7 +410,7 @@ def published_svt_pc(
 
 
 def published_priv_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -422,7 +424,7 @@ def published_priv_pc(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     epsilon : float
         Of one round of sieve and examination.
     delta : float
@@ -454,7 +456,7 @@ def published_priv_pc(
     Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, **settings}
+    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
     half = Round(epsilon / 2, epsilon / 2)

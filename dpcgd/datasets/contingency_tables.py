@@ -9,13 +9,7 @@ from dpcgd.datasets.bit_columns import BitColumns, pack
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 
-__all__ = ["AT_HAND", "Tables"]
-
-AT_HAND = (
-    "needs records at hand, and this data only answers counts; make a data set of them with "
-    "Dataset.from_pandas(frame, schema)"
-)
-"""What is said of data that cannot do what a data set in memory can."""
+__all__ = ["Tables"]
 
 MOST_KEPT_CELLS = 1 << 18
 """Counts kept for tables that are asked for again: by other tests of the same variables."""
@@ -108,7 +102,7 @@ class Tables:
             that of the file, so choose them uniformly at random.
         """
         if not isinstance(self._source, BitColumns):
-            raise ValueError(f"a sub-sample {AT_HAND}")
+            raise TypeError("a sub-sample needs records; see check_records")
         smaller = copy.copy(self)
         smaller._source = self._source.subsample(chosen)
         smaller.n = len(chosen)

@@ -15,7 +15,7 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.levels import check_levels
 from dpcgd.datasets.schema import Schema
 
-__all__ = ["Dataset"]
+__all__ = ["Dataset", "check_records"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +152,28 @@ class Dataset(Counts):
     def __repr__(self):
         known = "no truth" if self.truth is None else f"{self.truth.number_of_edges()} true edges"
         return f"Dataset({self.name!r}, n={self.n:,}, d={self.d}, {known})"
+
+
+def check_records(data: object, who: str) -> None:
+    """Refuse data that only answers counts where its records are needed.
+
+    Parameters
+    ----------
+    data : Dataset, Counts or Measurements
+    who : str
+        Needs them.
+
+    Raises
+    ------
+    ValueError
+        With the way to have them.
+    """
+    if isinstance(data, Counts) and not isinstance(data, Dataset):
+        raise ValueError(
+            f"{who} needs records at hand, and {type(data).__name__} only answers counts; make a "
+            "data set with Dataset.from_pandas(frame, schema), or take a system that needs counts, "
+            "such as table_pc"
+        )
 
 
 def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str):

@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_array, check_name, check_whole
 from dpcgd.datasets.columns import check_frame
-from dpcgd.datasets.dataset import Dataset, check_truth
+from dpcgd.datasets.dataset import Dataset, check_records, check_truth
 
 __all__ = ["Measurements"]
 
@@ -133,6 +133,7 @@ class Measurements:
         >>> Measurements.from_codes(coded).ranges["pain"]
         (0.0, 2.0)
         """
+        check_records(data, "taking codes for values")
         ranges = {name: (0, max(1, len(of) - 1)) for name, of in data.levels.items()}
         return cls(data.codes, ranges, data.truth, data.name)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.dataset import Dataset, check_records
 from dpcgd.local.channels import LocalMechanism
 
 __all__ = ["report"]
@@ -54,6 +54,7 @@ def report(
     >>> report(data, mechanism, rng=np.random.default_rng(0)).codes.tolist()
     [[0, 2], [1, 1]]
     """
+    check_records(data, "reporting")
     if mechanism.levels != data.cardinalities:
         raise ValueError(
             f"the data have levels {data.cardinalities}, the mechanism {mechanism.levels}; "

@@ -1,14 +1,23 @@
 """Levels joined until tests can bear the noise: by a first noisy look at single variables."""
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.marginals.interactions import Measurement
 
-__all__ = ["FIRST_LOOK", "MOST_LEVELS", "join_groups", "join_levels", "levels_sensitivity"]
+__all__ = [
+    "FIRST_LOOK",
+    "MOST_LEVELS",
+    "JoinedCounts",
+    "join_groups",
+    "join_levels",
+    "levels_sensitivity",
+]
 
 MOST_LEVELS = 16
 """Of a variable. Tables where none has more are left as they are."""
@@ -39,12 +48,12 @@ def levels_sensitivity(variables: int) -> float:
 
 
 def join_levels(
-    data: Dataset,
+    data: Counts,
     measure: Measurement,
     rho: float,
     *,
     most: int = MOST_LEVELS,
-) -> tuple[Dataset, dict[str, dict[str, str]]]:
+) -> tuple[Counts, dict[str, dict[str, str]]]:
     """Join the levels of every variable that has more than it may.
 
     An ordered variable joins neighbouring levels, always the two that are rarest together; another
@@ -53,7 +62,7 @@ def join_levels(
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
     measure : callable
         Who measures: :func:`~dpcgd.marginals.interactions.paid` by an account, or
         :func:`~dpcgd.marginals.interactions.exactly`, which is not private.
@@ -64,8 +73,8 @@ def join_levels(
 
     Returns
     -------
-    Dataset
-        Of the same variables and records.
+    Dataset or Counts
+        Of the same variables and records: a data set of a data set.
     dict
         From each variable that had too many levels to what has become of each of them.
 
@@ -100,23 +109,72 @@ def join_levels(
     ends = np.cumsum([data.cardinalities[v] for v in wide])[:-1]
     how = {"sensitivity": levels_sensitivity(len(wide)), "rho": rho}
     noisy, _ = measure(lambda: _counts(data, wide), **how)
-    codes, levels, joined = np.array(data.codes), dict(data.levels), {}
+    groups, levels, joined = {}, dict(data.levels), {}
     for v, counts in zip(wide, np.split(noisy, ends), strict=True):
         name, old = data.variables[v], data.levels[data.variables[v]]
         by_order = name in data.ordered
         apart = old.index(data.missing[name]) if name in data.missing else None
         group = join_groups(counts, most, by_order, apart)
         levels[name] = _names(old, group, by_order)
-        codes[:, v] = group[data.codes[:, v]]
+        groups[v] = group
         joined[name] = {of: levels[name][g] for of, g in zip(old, group.tolist(), strict=True)}
-    return replace(data, codes=codes, levels=levels), joined
+    return _recoded(data, groups, levels), joined
+
+
+def _recoded(data, groups, levels) -> Counts:
+    if not isinstance(data, Dataset):
+        return JoinedCounts(data, groups, levels)
+    codes = np.array(data.codes)
+    for v, group in groups.items():
+        codes[:, v] = group[data.codes[:, v]]
+    return replace(data, codes=codes, levels=levels)
+
+
+class JoinedCounts(Counts):
+    """Counts of data whose records stay as they are, summed over joined levels.
+
+    Parameters
+    ----------
+    data : Counts
+    groups : mapping of int to array
+        Of each variable whose levels are joined, the group of each level.
+    levels : mapping of str to tuple of str
+        The new ones.
+    """
+
+    def __init__(
+        self,
+        data: Counts,
+        groups: Mapping[int, np.ndarray],
+        levels: Mapping[str, Sequence[str]],
+    ):
+        self.levels, self.n = levels, data.n
+        self.ordered, self.missing = data.ordered, data.missing
+        self._data, self._groups = data, groups
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """Count the records in each cell of the named variables, axes in this order."""
+        return self._summed(variables, self._data.counts(variables))
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Count the cells of several tables."""
+        asked = list(questions)
+        tables = self._data.counts_many(asked)
+        return [self._summed(*one) for one in zip(asked, tables, strict=True)]
+
+    def _summed(self, variables, table) -> np.ndarray:
+        for axis, v in enumerate(variables):
+            if v in self._groups:
+                group, by_level = self._groups[v], np.moveaxis(table, axis, 0)
+                joint = np.zeros((group.max() + 1, *by_level.shape[1:]), np.int64)
+                np.add.at(joint, group, by_level)
+                table = np.moveaxis(joint, 0, axis)
+        return table
 
 
 def _counts(data, variables) -> np.ndarray:
     """Records at each level of these variables, one variable after the other."""
-    levels = data.cardinalities
-    parts = [np.bincount(data.codes[:, v], minlength=levels[v]) for v in variables]
-    return np.concatenate(parts).astype(float)
+    return np.concatenate(data.counts_many([v] for v in variables)).astype(float)
 
 
 def join_groups(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
@@ -46,7 +46,7 @@ class LearnedRelease(Release):
 
 
 def learned_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_generator, check_whole
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
@@ -161,7 +161,7 @@ def refuse_data(levels: object) -> None:
     ValueError
         With what to pass instead.
     """
-    if isinstance(levels, (Dataset, pd.DataFrame, np.ndarray)):
+    if isinstance(levels, (Counts, pd.DataFrame, np.ndarray)):
         raise ValueError(
             f"this takes no data, and a {type(levels).__name__} holds some; pass the schema"
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Found, check_untested, search
@@ -348,7 +348,7 @@ def check_tables(release: Release) -> None:
 
 
 def table_pc(
-    data: Dataset,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -444,7 +444,7 @@ def open_table_run(
 
     Parameters
     ----------
-    data : Dataset, or what has its public facts
+    data : Counts, or what has its public facts
         ``n``, ``d``, ``variables`` and ``cardinalities``: no record is looked at.
     max_order, untested
         As for :func:`table_pc`.

@@ -69,6 +69,7 @@ def open_run(
     secure: bool = False,
     account: Callable[[Budget], Account] = Filter,
     coded: bool = True,
+    records: bool = False,
     rows_per_person: int = 1,
     by: tuple[str, ...] = ("",),
     **settings: Any,
@@ -77,7 +78,7 @@ def open_run(
 
     Parameters
     ----------
-    data : Dataset or Measurements
+    data : Dataset, Counts or Measurements
         Only its public facts are looked at.
     epsilon, delta : float
         Of more than half a million records, a part of epsilon is kept for rounding.
@@ -89,6 +90,8 @@ def open_run(
         From the budget to the account that pays.
     coded : bool
         Whether the system needs levels.
+    records : bool
+        Whether it needs records at hand, such as for sub-samples, and not only counts.
     rows_per_person : int
         Rows that one person may have; the budget is a person's.
     by : tuple of str
@@ -119,7 +122,7 @@ def open_run(
     :prf:ref:`thm-rows-per-person`.
     """
     started = time.perf_counter()
-    check_data(data, coded=coded)
+    check_data(data, coded=coded, records=records)
     check_settings(data, rows_per_person=rows_per_person, **settings)
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta, rows_per_person)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.dataset import check_records
 from dpcgd.privacy.doubles import LEAST
 
 __all__ = ["check_data", "check_level", "check_settings"]
@@ -12,8 +13,10 @@ MOST_TESTS = 1e50
 """A budget split over more tests would leave each of them next to nothing."""
 
 
-def check_data(data: object, *, coded: bool) -> None:
+def check_data(data: object, *, coded: bool, records: bool = False) -> None:
     """Refuse what is no data set; some systems need levels, others take ranges too.
+
+    Those need records at hand, as others do that say so; the rest asks for counts.
 
     Raises
     ------
@@ -21,6 +24,8 @@ def check_data(data: object, *, coded: bool) -> None:
         With the way to make one.
     """
     if hasattr(data, "cardinalities"):
+        if records or not coded:
+            check_records(data, "this system")
         return
     if not hasattr(data, "ranges"):
         raise ValueError(

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 from scipy.special import gammaln
 
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.dataset import Dataset, check_records
 from dpcgd.statistics.moment_matrices import checked_columns, correlations
 
 __all__ = ["BIC", "BDeu", "BGe", "GraphScore", "graph_score"]
@@ -259,6 +259,7 @@ class BDeu:
     weight: float = 10.0
 
     def __post_init__(self):
+        check_records(self.data, "this score")
         if not 1 / LARGEST <= self.weight <= LARGEST:
             raise ValueError(
                 f"the prior's weight must be positive, not {self.weight}, and between "

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaincc, gammaln, log_ndtr
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.counts import Counts
 from dpcgd.statistics.categorical_statistics import g_statistic
 from dpcgd.statistics.moment_matrices import LARGEST, checked_columns, correlations
 from dpcgd.statistics.statistic import refusal
@@ -97,7 +97,7 @@ class GSquare:
 
     Parameters
     ----------
-    data : Dataset
+    data : Dataset or Counts
 
     Notes
     -----
@@ -109,13 +109,14 @@ class GSquare:
 
     Examples
     --------
+    >>> from dpcgd import Dataset
     >>> levels = {"a": ["0", "1"], "b": ["0", "1"]}
     >>> data = Dataset([[0, 0]] * 50 + [[1, 1]] * 50, levels)
     >>> GSquare(data).log_p(0, 1, ()) < -50
     True
     """
 
-    data: Dataset
+    data: Counts
     _tables: Tables = field(init=False, repr=False)
 
     def __post_init__(self):
