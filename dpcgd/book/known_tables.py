@@ -1,6 +1,6 @@
 """Tables of known counts, and noise of a chosen width: for experiments on tests."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class Counts:
         kept = sorted(variables)
         others = tuple(v for v in range(self.table.ndim) if v not in kept)
         return self.table.sum(axis=others).transpose([kept.index(v) for v in variables])
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Of several tables."""
+        return [self.counts(variables) for variables in questions]
 
 
 def blurred(deviation: float, rng: np.random.Generator) -> Measurement:

@@ -1,4 +1,4 @@
-"""Codes to bits, compiled: values that stand for codes go to columns of bits in one pass.
+"""Bytes to bits, compiled: 64 records a word, wherever in a column a batch begins.
 
 Kept apart: numba compiles it.
 """
@@ -6,27 +6,30 @@ Kept apart: numba compiles it.
 import numpy as np
 from numba import njit
 
+ONES = np.uint64(0x0101010101010101)
+"""The lowest bit of each of eight bytes."""
+
+GATHER = np.uint64(0x0102040810204080)
+"""Times this, the lowest bits of eight bytes stand in the highest byte, that of the first lowest."""
+
 
 @njit(cache=True, nogil=True)
-def pack_values(values, codes, start, columns):
-    """Write bit j of `codes[values[i]]` to row j of `columns`, at bit `start + i`, for every i.
+def pack_bytes(eights, start, columns):
+    """Write bit j of every byte to row j of `columns`, from bit `start` of the row on.
 
-    What is written to must be zero. Returns the first i whose code is negative, or the number of
-    values if there is none; nothing is written from that word on.
+    `eights` holds eight bytes a word, the first one lowest, and 64 or a multiple of it in all.
+    What is written to must be zero. What is beyond the end of a row must be zero bytes.
     """
-    n, done = len(values), 0
-    block = np.empty(64, np.int64)
-    while done < n:
-        word, offset = (start + done) >> 6, (start + done) & 63
-        many = min(64 - offset, n - done)
-        for i in range(many):
-            block[i] = codes[values[done + i]]
-            if block[i] < 0:
-                return done + i
+    offset = np.uint64(start & 63)
+    for block in range(len(eights) // 8):
+        word = (start >> 6) + block
         for j in range(len(columns)):
             bits = np.uint64(0)
-            for i in range(many):
-                bits |= np.uint64((block[i] >> j) & 1) << np.uint64(offset + i)
-            columns[j, word] |= bits
-        done += many
-    return n
+            for k in range(8):
+                ones = (eights[8 * block + k] >> np.uint64(j)) & ONES
+                bits |= ((ones * GATHER) >> np.uint64(56)) << np.uint64(8 * k)
+            columns[j, word] |= bits << offset
+            if offset:
+                beyond = bits >> (np.uint64(64) - offset)
+                if beyond:
+                    columns[j, word + 1] |= beyond

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from dpcgd.datasets._packing import pack_values
+from dpcgd.datasets._packing import pack_bytes
 from dpcgd.datasets._popcount import count_cells
 
 __all__ = ["BitColumns", "Batch", "pack", "packed_bytes"]
@@ -15,6 +15,8 @@ Batch = Sequence[np.ndarray]
 
 BLOCK = 4096
 """Words that are counted at a time when many tables are: some of every column fit a cache."""
+
+CHANGED = "there are other records than at first; let nobody write while they are read, read again"
 
 
 class BitColumns:
@@ -108,20 +110,39 @@ def pack(
         domain take no more than this.
     allocate : callable
         From a shape and a type to an array of zeros for the bits.
+
+    Raises
+    ------
+    ValueError
+        If there are not n records.
     """
     weights = np.broadcast_to(np.uint8(1), n)
     if math.prod(levels) * 8 <= most_bytes:
         rows, weights = _collapsed(batches, levels)
+        if weights.sum(dtype=np.int64) != n:
+            raise ValueError(CHANGED)
         batches, allocate = [rows], np.zeros
     width = widths(levels)
     bits = allocate((int(width.sum()), _words(len(weights))), np.uint64)
-    columns, codes = np.split(bits, np.cumsum(width)[:-1]), [np.arange(k) for k in levels]
-    start = 0
+    columns, start = np.split(bits, np.cumsum(width)[:-1]), 0
     for batch in batches:
-        for values, of, column in zip(batch, codes, columns, strict=True):
-            pack_values(values, of, start, column)
+        if start + len(batch[0]) > len(weights):
+            raise ValueError(CHANGED)
+        for codes, column in zip(batch, columns, strict=True):
+            _pack_codes(codes, start, column)
         start += len(batch[0])
+    if start < len(weights):
+        raise ValueError(CHANGED)
     return BitColumns(levels, bits, weights)
+
+
+def _pack_codes(codes, start, columns):
+    """Write bit j of every code to row j of `columns`, from bit `start` of the row on."""
+    for plane in range(0, len(columns), 8):
+        padded = np.zeros(64 * _words(len(codes)), np.uint8)
+        padded[: len(codes)] = codes if plane == 0 else codes >> plane  # the lowest byte of each
+        eights = padded.view("<u8").astype(np.uint64, copy=False)
+        pack_bytes(eights, start, columns[plane : plane + 8])
 
 
 def _words(n) -> int:

@@ -59,10 +59,10 @@ class Tables:
         integer array
             One axis for each variable, in the order given, as long as its public levels. Read-only.
         """
-        at = sorted(variables, key=lambda v: (self.levels[v], v))  # few levels first is faster
-        table = self._known.get(tuple(at))
+        at = self._order(variables)
+        table = self._known.get(at)
         if table is None:
-            table = self._count(at)
+            table = self._keep(at, self._source.counts(at))
         return table.transpose([at.index(v) for v in variables])
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
@@ -77,15 +77,40 @@ class Tables:
         -------
         list of integer arrays
         """
-        return [self.counts(variables) for variables in questions]
+        asked = [(tuple(variables), self._order(variables)) for variables in questions]
+        new = list(dict.fromkeys(at for _, at in asked if at not in self._known))
+        tables = {at: self._known[at] for _, at in asked if at in self._known}
+        for at, table in zip(new, self._source.counts_many(new), strict=True):
+            tables[at] = self._keep(at, table)
+        return [tables[at].transpose([at.index(v) for v in given]) for given, at in asked]
 
-    def _count(self, at) -> np.ndarray:
-        table = self._source.counts(at)
+    def _order(self, variables) -> tuple[int, ...]:
+        """Few levels first is faster."""
+        return tuple(sorted(variables, key=lambda v: (self.levels[v], v)))
+
+    def _keep(self, at, table) -> np.ndarray:
+        if not isinstance(self._source, BitColumns):
+            table = self._checked(at, np.array(table))
         if self._cells + table.size > MOST_KEPT_CELLS:
             self.forget()
-        self._known[tuple(at)] = table
+        self._known[at] = table
         table.flags.writeable = False
         self._cells += table.size
+        return table
+
+    def _checked(self, at, table) -> np.ndarray:
+        """Counts from elsewhere, unless they are no table of all records."""
+        of = f"the table of variables {', '.join(map(str, at))}"
+        if table.shape != self.shape(at) or table.dtype.kind not in "iu":
+            raise ValueError(
+                f"{of} must be integers of shape {self.shape(at)}, not {table.dtype} of shape "
+                f"{table.shape}; give one axis a variable, as long as its levels"
+            )
+        if table.min(initial=0) < 0 or table.sum() != self.n:
+            raise ValueError(
+                f"{of} does not hold {self.n} records, as n says; count all of them, and let none "
+                "change while a run asks"
+            )
         return table
 
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """How likely a test on released tables is to find a dependence of a given size."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,6 +44,10 @@ class Population:
         """Of these variables, axes in increasing order."""
         others = tuple(v for v in range(self.table.ndim) if v not in variables)
         return self.n * self.table.sum(axis=others)
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Of several tables."""
+        return [self.counts(variables) for variables in questions]
 
     def marginals(self, deviation: float) -> MeasuredMarginals:
         """All pairs, exact, with the deviation of a noise that is not there.

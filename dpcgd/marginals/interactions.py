@@ -334,11 +334,12 @@ class MeasuredMarginals(Marginals):
 
     def exact(self, subsets: Sequence[Subset]) -> np.ndarray:
         """Sums over records of the products of their contrasts, one subset after the other."""
-        return np.concatenate([self._interaction(subset).ravel() for subset in subsets])
+        tables = self._tables.counts_many(subsets)
+        parts = map(self._interaction, subsets, tables)
+        return np.concatenate([part.ravel() for part in parts])
 
-    def _interaction(self, subset) -> np.ndarray:
-        table = self._tables.counts(subset).astype(float)
-        return _along_axes(table, [contrasts(self.levels[v]).T for v in subset])
+    def _interaction(self, subset, table) -> np.ndarray:
+        return _along_axes(table.astype(float), [contrasts(self.levels[v]).T for v in subset])
 
     def _keep(self, subsets, values, deviation):
         shapes = [tuple(self.levels[v] - 1 for v in subset) for subset in subsets]

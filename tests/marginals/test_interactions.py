@@ -137,6 +137,8 @@ def test_nothing_is_looked_at_before_it_is_paid_for():
         def counts(self, variables):
             raise AssertionError("looked")
 
+        counts_many = counts
+
     account = Filter(Budget(0.01, 1e-6))
     marginals = MeasuredMarginals(Blind(data), paid(account, SeededNoise(default_rng(0))))
     for measure in (marginals.measure_pairs, lambda rho: marginals.measure((0, 1, 2), rho)):
