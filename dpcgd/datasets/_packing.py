@@ -10,7 +10,7 @@ ONES = np.uint64(0x0101010101010101)
 """The lowest bit of each of eight bytes."""
 
 GATHER = np.uint64(0x0102040810204080)
-"""Times this, the lowest bits of eight bytes stand in the highest byte, that of the first lowest."""
+"""Times this, those bits stand in the highest byte, that of the first byte lowest."""
 
 
 @njit(cache=True, nogil=True)

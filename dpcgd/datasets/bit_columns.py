@@ -48,8 +48,9 @@ class BitColumns:
         """Count the records in each cell of the named variables, axes in this order."""
         return self._counted(variables, self._bits, self._planes)
 
-    def counts_many(self, questions: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
         """Count the cells of several tables in one pass over the bits."""
+        questions = [list(variables) for variables in questions]
         tables = [np.zeros([self.levels[v] for v in asked], np.int64) for asked in questions]
         for start in range(0, self._bits.shape[1], BLOCK):
             block = np.s_[:, start : start + BLOCK]

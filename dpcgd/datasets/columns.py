@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Iterable, Mapping
 
-import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_once
@@ -15,7 +14,6 @@ __all__ = [
     "check_categories",
     "check_columns",
     "check_frame",
-    "encode",
     "wrong_value",
 ]
 
@@ -137,35 +135,12 @@ def check_categories(column: pd.Series, levels: tuple[str, ...]):
         )
 
 
-def encode(source, column: pd.Series, levels: tuple[str, ...]) -> np.ndarray:
-    """Positions of a column of text in its variable's levels.
-
-    Raises
-    ------
-    ValueError
-        If a value is missing or outside the levels.
-    """
-    codes = pd.Index(levels).get_indexer(column)
-    if codes.min(initial=0) >= 0:
-        return codes
-    row = int(np.argmin(codes))
-    says = f"is not among the levels {', '.join(levels)}"
-    raise wrong_value(source, column, row, f"{says}; {_cure(column.iloc[row], levels)}")
-
-
-def wrong_value(source, column: pd.Series, row: int, says: str) -> ValueError:
+def wrong_value(source, name: str, row: int, value: str, says: str) -> ValueError:
     """What to raise about the value of a record, in words for whoever holds the data."""
-    where = f"{source}, record {row + 1}, column {column.name!r}"
-    value = column.iloc[row]
+    where = f"{source}, record {row + 1}, column {name!r}"
     if value == "":
         return ValueError(
             f"{where}: the value is missing; drop or impute such records first, or let the schema "
             "give missing values a level, as with 'missing': 'unknown'"
         )
     return ValueError(f"{where}: {value!r} {says}")
-
-
-def _cure(value, levels) -> str:
-    if value.endswith(".0") and value[:-2] in levels:
-        return f"for whole numbers, such as {value[:-2]}, convert the column with astype('Int64')"
-    return "correct the value or add the level to the schema"

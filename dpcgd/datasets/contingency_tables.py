@@ -8,6 +8,7 @@ import numpy as np
 from dpcgd.datasets.bit_columns import BitColumns, pack
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.packed_records import PackedRecords
 
 __all__ = ["Tables"]
 
@@ -39,7 +40,7 @@ class Tables:
 
     def __init__(self, data: Counts):
         self.n, self.levels = data.n, data.cardinalities
-        self._source = _packed(data) if isinstance(data, Dataset) else data
+        self._source = _source_of(data)
         self.forget()
 
     def forget(self):
@@ -135,5 +136,10 @@ class Tables:
         return smaller
 
 
-def _packed(data) -> BitColumns:
-    return pack([data.codes.T], data.cardinalities, data.n, most_bytes=data.codes.nbytes)
+def _source_of(data: Counts) -> BitColumns | Counts:
+    """Bit columns, where there are records or bits of them; else whoever counts."""
+    if isinstance(data, PackedRecords):
+        return data.columns
+    if not isinstance(data, Dataset):
+        return data
+    return pack([list(data.codes.T)], data.cardinalities, data.n, most_bytes=data.codes.nbytes)

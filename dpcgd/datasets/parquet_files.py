@@ -2,54 +2,157 @@
 
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
-from dpcgd.datasets.arguments import first_bytes
-from dpcgd.datasets.columns import NO_PATH
-from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.arguments import check_once, first_bytes
+from dpcgd.datasets.bit_columns import BitColumns, pack, packed_bytes
+from dpcgd.datasets.cluster_records import ClusterRecords
+from dpcgd.datasets.disk_arrays import zeros_on_disk
+from dpcgd.datasets.packed_records import PackedRecords
+from dpcgd.datasets.parquet_parts import Part, batches_of, parts_of
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["read_parquet"]
 
+NO_PATH = (
+    "paths must be the path of a Parquet file, of a folder of them, or a list of files; for a "
+    "DataFrame use Dataset.from_pandas"
+)
+"""What is said of anything else."""
+
 
 def read_parquet(
-    path, schema: Any, *, ignore: Iterable[str] = (), name: str | None = None
-) -> Dataset:
-    """Read a table of people from a Parquet file, as :func:`~dpcgd.datasets.csv_files.read_csv`.
+    paths,
+    schema: Any,
+    *,
+    ignore: Iterable[str] = (),
+    name: str | None = None,
+    spill: bool = False,
+    client: Any = None,
+) -> PackedRecords | ClusterRecords:
+    """Read a table of people that may be larger than memory: only its packed bits are kept.
+
+    Row groups are decoded batch after batch, compared with the schema, packed and let go. A record
+    takes one bit for two levels, two for three or four, and so on; where the public domain has so
+    few cells that their counts take less, those are kept instead.
 
     Parameters
     ----------
-    path : str or path
-        One Parquet file. It is read into memory by pandas, which needs pyarrow for that; dpcgd
-        does not install it.
+    paths : str, path or list
+        A Parquet file, a folder (all its files that end in .parquet), or several files. They hold
+        one table: each record is in one of them.
     schema, ignore, name
         As for :func:`~dpcgd.datasets.csv_files.read_csv`. Values are compared with the schema as
-        :meth:`~dpcgd.datasets.dataset.Dataset.from_pandas` does.
+        :meth:`~dpcgd.datasets.dataset.Dataset.from_pandas` does, but whole numbers stay whole where
+        some are missing.
+    spill : bool
+        Keep the bits in a temporary file, of which the system holds in memory what fits.
+    client : distributed.Client, optional
+        Of a Dask cluster, whose workers see the files under the same paths and keep the bits.
 
     Returns
     -------
-    Dataset
+    PackedRecords or ClusterRecords
+        Answers counts, which is all that most systems ask for. Where records must be at hand, use
+        ``Dataset.from_pandas(pandas.read_parquet(path), schema)``.
 
     Raises
     ------
     ValueError
-        If there is no pyarrow, or no such file, or it is no Parquet file, or as
-        :meth:`~dpcgd.datasets.dataset.Dataset.from_pandas` does.
+        If there is no pyarrow, a file is missing, damaged, given twice or no Parquet file, its
+        columns are not those of the schema, a value is outside it, there is no record, or no room
+        on disk. Nothing is kept then.
+
+    Notes
+    -----
+    The messages name records and values: they are for whoever holds the data, not for release.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "clinic.parquet"
+    >>> pd.DataFrame({"cough": ["yes", "no", "no"], "smoke": ["no", "no", "yes"]}).to_parquet(file)
+    >>> data = read_parquet(file, {"smoke": ["no", "yes"], "cough": ["no", "yes"]})
+    >>> data
+    PackedRecords('clinic', n=3, d=2)
+    >>> data.counts([0, 1])
+    array([[1, 1],
+           [1, 0]])
     """
     schema = Schema.of(schema)
-    if first_bytes(path, NO_PATH) != b"PAR1":
-        raise ValueError(f"{path} is no Parquet file; read text with read_csv")
+    files = _files(paths)
     if importlib.util.find_spec("pyarrow") is None:
         raise ValueError(
             "reading Parquet files takes pyarrow; pip install pyarrow, or save the table as CSV"
         )
-    try:
-        frame = pd.read_parquet(path, engine="pyarrow")
-    except (OSError, ValueError) as error:  # of pyarrow
-        told = str(error).splitlines()[0]
-        raise ValueError(f"{path} cannot be read: {told}; write the file anew") from None
-    name = name or os.path.splitext(os.path.basename(path))[0]
-    return Dataset.from_pandas(frame, schema, ignore=ignore, name=name)
+    parts = list(chain.from_iterable(parts_of(file, schema, ignore) for file in files))
+    if not parts:
+        raise ValueError(f"{files[0]} has no record, nor has any other file; give at least one")
+    name = name or _name(paths, files)
+    if client is not None:
+        _check_cluster(client, spill)
+        return ClusterRecords(client, parts, schema, name)
+    return PackedRecords(_packed(parts, schema, spill), schema, name)
+
+
+def _packed(parts: Sequence[Part], schema: Schema, spill: bool) -> BitColumns:
+    levels, n = tuple(map(len, schema.levels.values())), sum(part.n for part in parts)
+    batches = chain.from_iterable(batches_of(part, schema) for part in parts)
+    allocate = zeros_on_disk if spill else np.zeros
+    return pack(batches, levels, n, most_bytes=packed_bytes(levels, n), allocate=allocate)
+
+
+def _files(paths) -> list[str]:
+    """All files, each once."""
+    if isinstance(paths, (str, os.PathLike)):
+        files = _in_folder(Path(paths)) if os.path.isdir(paths) else [os.fspath(paths)]
+    elif isinstance(paths, Iterable) and not hasattr(paths, "columns"):
+        files = list(paths)
+        if not files:
+            raise ValueError("paths is an empty list; name at least one file")
+        for path in files:
+            first_bytes(path, NO_PATH)
+    else:
+        raise ValueError(NO_PATH)
+    check_once([os.path.realpath(path) for path in files], "paths names", "name each file once")
+    return [os.fspath(path) for path in files]
+
+
+def _in_folder(folder: Path) -> list[str]:
+    """In the order of their names; what begins with a dot or a low line is none of the table."""
+    entries = [entry for entry in sorted(folder.iterdir()) if entry.name[0] not in "._"]
+    below = [entry for entry in entries if entry.is_dir()]
+    if below:
+        raise ValueError(
+            f"{folder} has a folder in it, {below[0].name}; give a list of all files instead"
+        )
+    files = [str(entry) for entry in entries if entry.suffix == ".parquet"]
+    if not files:
+        raise ValueError(f"{folder} has no file that ends in .parquet; correct the path")
+    return files
+
+
+def _name(paths, files) -> str:
+    """Of the file or the folder."""
+    one = paths if isinstance(paths, (str, os.PathLike)) else files[0]
+    return Path(one).resolve().stem
+
+
+def _check_cluster(client, spill):
+    if importlib.util.find_spec("distributed") is None:
+        raise ValueError("a cluster takes distributed; pip install distributed, or pass no client")
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise ValueError(
+            f"client must be a distributed.Client, not a {type(client).__name__}; make one with "
+            "Client(address)"
+        )
+    if spill:
+        raise ValueError("spill is for one machine; with a client, leave it out")

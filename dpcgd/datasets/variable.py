@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import is_real
-from dpcgd.datasets.columns import encode, wrong_value
+from dpcgd.datasets.columns import wrong_value
 from dpcgd.datasets.levels import check_level, levels_of
 
 __all__ = ["REFUSE", "Variable"]
@@ -125,20 +125,50 @@ class Variable:
             If a value is missing where that is refused, outside the levels or edges, or no number
             where it should be one.
         """
+        codes = self.positions(column)
+        if codes.min(initial=0) < 0:
+            row = int(np.argmin(codes))
+            raise self.refused(source, row, column.iloc[row])
+        return codes
+
+    def positions(self, column: pd.Series) -> np.ndarray:
+        """Positions of a column of text in the levels, -1 of what is refused."""
         if self.edges is not None:
-            column = self._binned(source, column)
+            column = self._binned(column)
         if self.missing is not None:
             column = column.where(column != "", self.missing)
-        return encode(source, column, self.levels)
+        return pd.Index(self.levels).get_indexer(column)
 
-    def _binned(self, source, column) -> pd.Series:
+    def positions_of_numbers(self, values: np.ndarray) -> np.ndarray:
+        """The same of numbers, where there are edges; what is no number is missing."""
+        edges = self.edges or ()
+        found = np.searchsorted(edges[1:-1], values, side="right")
+        refused = ~np.isfinite(values)
+        if self.outside == REFUSE:
+            refused |= (values < edges[0]) | (values > edges[-1])
+        found[refused] = -1
+        if self.missing is not None:
+            found[np.isnan(values)] = self.levels.index(self.missing)
+        return found
+
+    def refused(self, source, row: int, value: str) -> ValueError:
+        """What to raise about a value that is refused, in words for whoever holds the data."""
+        if self.edges is not None:
+            says = self._refusal(value)
+        else:
+            says = f"is not among the levels {', '.join(self.levels)}; {self._cure(value)}"
+        return wrong_value(source, self.name, row, value, says)
+
+    def _cure(self, value: str) -> str:
+        if value.endswith(".0") and value[:-2] in self.levels:
+            whole = value[:-2]
+            return f"for whole numbers, such as {whole}, convert the column with astype('Int64')"
+        return "correct the value or add the level to the schema"
+
+    def _binned(self, column) -> pd.Series:
         """The level of each number; what is missing stays so."""
         at, values = pd.factorize(column)
         levels = np.array([self._level_of(value) for value in values], object)
-        refused = np.array([level is None for level in levels], bool)
-        if refused.any():
-            row = int(np.argmax(refused[at]))
-            raise wrong_value(source, column, row, self._refusal(column.iloc[row]))
         return pd.Series(levels[at], name=column.name)
 
     def _level_of(self, value: str) -> str | None:

@@ -1,0 +1,90 @@
+"""Records packed to bits on the workers of a Dask cluster: questions go out, counts come back."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpcgd.datasets.bit_columns import BitColumns
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.parquet_parts import Part, pack_part
+from dpcgd.datasets.schema import Schema
+
+__all__ = ["ClusterRecords"]
+
+TRIES = 20
+"""Times that what dead workers held or worked on is begun anew."""
+
+
+class ClusterRecords(Counts):
+    """Counts of records that lie, packed, on the workers of a cluster.
+
+    What a worker holds that dies is packed again from its files by another one.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    parts : sequence of Part
+        The workers see their files under these paths.
+    schema : Schema
+    name : str
+
+    Raises
+    ------
+    ValueError
+        If a file is damaged or a value does not fit its variable: of those found the first, by
+        file and record; or if workers die whenever they pack.
+    """
+
+    def __init__(self, client: Any, parts: Sequence[Part], schema: Schema, name: str = "data"):
+        self.schema, self.name = schema, name
+        self.levels, self.n = schema.levels, sum(part.n for part in parts)
+        self.ordered, self.missing = schema.ordered, schema.missing
+        self._client = client
+        self._parts = client.map(pack_part, parts, schema=schema, pure=False)
+        self._settle(self._parts)
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """Count the records in each cell of the named variables, axes in this order."""
+        return self.counts_many([variables])[0]
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Count the cells of several tables, each worker its own records, and add them."""
+        asked = [list(variables) for variables in questions]
+        if not asked:
+            return []
+        told = self._client.map(_count, self._parts, questions=asked, pure=False)
+        self._settle(told)
+        cells = sum(self._client.gather(told))
+        levels = self.cardinalities
+        shapes = [[levels[v] for v in variables] for variables in asked]
+        parts = np.split(cells, np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def _settle(self, futures):
+        """Wait for all of them; begin anew what only failed for its worker died."""
+        from distributed import KilledWorker, wait
+
+        for _ in range(TRIES):
+            wait(futures)
+            failed = [
+                (future, future.exception()) for future in futures if future.status == "error"
+            ]
+            if not failed:
+                return
+            for _, error in failed:
+                if not isinstance(error, KilledWorker):
+                    raise ValueError(str(error).partition("\n")[0]) from None
+            self._client.retry([future for future, _ in failed])
+        raise ValueError(
+            "workers die whenever they pack these records; give them more memory, or write the "
+            "files with smaller row groups"
+        )
+
+    def __repr__(self):
+        return f"ClusterRecords({self.name!r}, n={self.n:,}, d={self.d})"
+
+
+def _count(columns: BitColumns, questions) -> np.ndarray:
+    """All cells of all tables, one after the other."""
+    return np.concatenate([table.ravel() for table in columns.counts_many(questions)])
