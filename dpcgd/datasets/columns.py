@@ -14,6 +14,7 @@ __all__ = [
     "check_categories",
     "check_columns",
     "check_frame",
+    "check_order",
     "wrong_value",
 ]
 
@@ -126,11 +127,22 @@ def check_categories(column: pd.Series, levels: tuple[str, ...]):
     dtype = column.dtype
     if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
         return
-    theirs = [level for level in map(str, dtype.categories) if level in levels]
+    check_order(FRAME, column.name, dtype.categories, levels)
+
+
+def check_order(source, name: str, categories: Iterable, levels: tuple[str, ...]):
+    """Check that categories stand in the order of the levels, those that are none aside.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    theirs = [level for level in map(str, categories) if level in levels]
     ours = [level for level in levels if level in theirs]
     if theirs != ours:
         raise ValueError(
-            f"column {column.name!r} of {FRAME} is ordered as {', '.join(theirs)}, in the schema "
+            f"column {name!r} of {source} is ordered as {', '.join(theirs)}, in the schema "
             f"as {', '.join(ours)}; give both one order"
         )
 

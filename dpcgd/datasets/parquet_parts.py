@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import Batch, BitColumns, pack, packed_bytes
-from dpcgd.datasets.columns import as_text, check_columns
+from dpcgd.datasets.columns import as_text, check_columns, check_order
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Variable
 
@@ -161,6 +161,7 @@ class _Column:
 
     def _looked_up(self, values) -> np.ndarray:
         """By what the batch holds: numbers of different values, and those values."""
+        kind = values.type
         if not hasattr(values, "indices"):
             values = values.dictionary_encode()
         at, held = values.indices, values.dictionary
@@ -168,6 +169,8 @@ class _Column:
             texts = [*as_text(pd.Series(held.to_pandas(), dtype=object)), ""]  # last, the missing
             column = pd.Series(texts, dtype=object, name=self.variable.name)
             self._positions = self.variable.positions(column).astype(self._small)
+            if self.variable.ordered and getattr(kind, "ordered", False):
+                check_order(self.path, self.variable.name, texts, self.variable.levels)
             self._held = held
         at = at.fill_null(len(held)) if at.null_count else at
         return self._positions.take(at.to_numpy())

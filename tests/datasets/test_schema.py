@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcgd import Dataset, Schema, load, read_csv, read_parquet
-from dpcgd.datasets import parquet_files
+from dpcgd import Dataset, Schema, load, read_csv
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.randomized_response import RandomizedResponse
@@ -155,38 +154,6 @@ def test_an_ordered_categorical_agrees_with_the_order_of_the_schema():
 def write_parquet(path, start=b"PAR1"):
     path.write_bytes(start + b"\0\0")
     return path
-
-
-def test_a_parquet_file_is_read_where_pyarrow_is(tmp_path, monkeypatch):
-    frame = pd.DataFrame({"age": [16.0, 44.0], "a": [1, 0]})
-    monkeypatch.setattr(parquet_files.importlib.util, "find_spec", lambda name: name)
-    monkeypatch.setattr(parquet_files.pd, "read_parquet", lambda path, engine: frame)
-    data = read_parquet(write_parquet(tmp_path / "people.parquet"), with_age())
-    assert data.codes.tolist() == [[1, 0], [0, 1]]
-    assert data.name == "people"
-
-
-@pytest.mark.parametrize(
-    ("path", "has", "cure"),
-    [
-        ("people.parquet", None, "takes pyarrow; pip install pyarrow, or save the table as CSV$"),
-        ("people.parquet", "pyarrow", "cannot be read: damaged; write the file anew$"),
-        ("lost.parquet", "pyarrow", "there is no file .*lost.parquet; correct the path$"),
-        ("people.csv", "pyarrow", "is no Parquet file; read text with read_csv$"),
-        (None, "pyarrow", "path must be the path of a file; for a DataFrame use Dataset"),
-    ],
-)
-def test_a_parquet_file_that_cannot_be_read_is_refused(tmp_path, monkeypatch, path, has, cure):
-    def damaged(path, engine):
-        raise OSError("damaged\nand more")
-
-    write_parquet(tmp_path / "people.parquet")
-    write_parquet(tmp_path / "people.csv", b"age,a")
-    monkeypatch.setattr(parquet_files.importlib.util, "find_spec", lambda name: has)
-    monkeypatch.setattr(parquet_files.pd, "read_parquet", damaged)
-    with pytest.raises(ValueError, match=cure) as error:
-        read_parquet(path and tmp_path / path, with_age())
-    assert "\n" not in str(error.value)
 
 
 def test_a_parquet_file_is_recognised_by_read_csv(tmp_path):

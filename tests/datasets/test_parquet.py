@@ -1,0 +1,399 @@
+"""Parquet files: the same counts as in memory, and one clear line about whatever is wrong."""
+
+import gc
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcgd import Dataset, load, read_parquet, table_pc
+from dpcgd.datasets import disk_arrays, parquet_files, parquet_parts
+from dpcgd.datasets.contingency_tables import Tables
+
+pa = pytest.importorskip("pyarrow", reason="it is in the parquet extra")
+from pyarrow import parquet  # noqa: E402
+
+exactly = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+BIT = ["0", "1"]
+AGE = {"edges": [15, 25, 50]}
+
+
+def schema_of(levels):
+    return {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)}
+
+
+def as_columns(codes, levels, kinds):
+    """The same records as whole numbers, as text, or as numbers of what stands in a dictionary."""
+    columns = {}
+    for i, (column, of, kind) in enumerate(zip(codes.T, levels, kinds, strict=True)):
+        names = pa.array([str(k) for k in range(of)])
+        columns[f"v{i}"] = {
+            "whole": lambda column=column: pa.array(column),
+            "text": lambda column=column, names=names: names.take(pa.array(column)),
+            "category": lambda column=column, names=names: pa.DictionaryArray.from_arrays(
+                pa.array(column.astype(np.int32)), names
+            ),
+        }[kind]()
+    return pa.table(columns)
+
+
+def questions(d):
+    return [at for k in (1, 2, 3) for at in itertools.permutations(range(d), min(k, d))][:30]
+
+
+def frame_of(data):
+    columns = zip(data.levels.items(), data.codes.T, strict=True)
+    return pd.DataFrame({name: np.array(of)[codes] for (name, of), codes in columns})
+
+
+def write(folder, frame, name="people.parquet", **how):
+    frame.to_parquet(folder / name, **how)
+    return folder / name
+
+
+@exactly
+@given(st.data())
+def test_counts_are_those_in_memory_to_the_last_record(tmp_path_factory, data):
+    levels = data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 9, 300]), min_size=2, max_size=4))
+    kinds = [data.draw(st.sampled_from(["whole", "text", "category"])) for _ in levels]
+    sizes = data.draw(st.lists(st.integers(0, 200), min_size=1, max_size=3).filter(any))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    codes = np.column_stack([rng.integers(of, size=sum(sizes)) for of in levels])
+    folder = tmp_path_factory.mktemp("table")
+    for i, part in enumerate(np.split(codes, np.cumsum(sizes)[:-1])):
+        rows = data.draw(st.integers(1, 150))
+        table = as_columns(part, levels, kinds)
+        parquet.write_table(table, folder / f"{i}.parquet", row_group_size=rows)
+    expected = Dataset(codes, schema_of(levels))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet_parts, "BATCH", data.draw(st.integers(1, 100)))
+        patch.setattr(parquet_parts, "PART", data.draw(st.integers(1, 200)))
+        found = read_parquet(folder, schema_of(levels), spill=data.draw(st.booleans()))
+    assert (found.n, found.variables) == (expected.n, expected.variables)
+    asked = questions(len(levels))
+    plain = [expected.counts(at) for at in asked]
+    for answers in (found.counts_many(asked), Tables(found).counts_many(asked)):
+        assert all(map(np.array_equal, answers, plain))
+    assert all(map(np.array_equal, map(found.counts, asked), plain))
+    assert all(map(np.array_equal, map(Tables(expected).counts, asked), plain))
+
+
+def test_a_block_of_words_is_counted_like_the_whole(tmp_path, monkeypatch):
+    data = load("asia", 10_000, rng=np.random.default_rng(0))
+    path = tmp_path / "asia.parquet"
+    frame = frame_of(data)
+    frame["constant"] = "one"
+    frame["wide"] = np.arange(10_000) % 700
+    frame.to_parquet(path)
+    schema = {**data.levels, "constant": ["one"], "wide": [str(k) for k in range(700)]}
+    found = read_parquet(path, schema)
+    assert len(found.columns.weights) == 10_000  # not collapsed
+    monkeypatch.setattr("dpcgd.datasets.bit_columns.BLOCK", 3)
+    plain = Dataset.from_pandas(frame, schema)
+    for at, table in zip([(0, 9), (8, 1, 2)], found.counts_many([(0, 9), (8, 1, 2)]), strict=True):
+        assert np.array_equal(table, plain.counts(at))
+
+
+def test_a_small_domain_is_kept_as_cells(tmp_path):
+    data = load("asia", 20_000, rng=np.random.default_rng(0))
+    frame = frame_of(data)
+    parquet.write_table(pa.Table.from_pandas(frame), tmp_path / "a.parquet", row_group_size=999)
+    found = read_parquet(tmp_path / "a.parquet", data.levels)
+    assert len(found.columns.weights) <= 2**8
+    assert found.n == 20_000
+    assert np.array_equal(found.counts(range(8)), data.counts(range(8)))
+
+
+VALUES = {
+    "nullable": pd.array([1, None, 0], "Int64"),
+    "bool": [True, False, True],
+    "text": ["b", "", "a"],
+    "category": pd.Categorical(["x", None, "y"], ["z", "y", "x"]),
+    "float": [15.0, 49.9, 50.0],
+    "gone": [16.0, None, 44.0],
+    "small": np.array([15, 25, 50], np.int8),
+    "single": np.array([15.1, 24.9, 25], np.float32),
+    "told": ["15", "49.9", "25"],
+}
+LEVELS = {
+    "nullable": {"levels": BIT, "missing": "unknown"},
+    "bool": ["True", "False"],
+    "text": ["a", "b", ""],
+    "category": {"levels": ["x", "y"], "missing": "none"},
+    "float": AGE,
+    "gone": {**AGE, "missing": "unknown"},
+    "small": AGE,
+    "single": AGE,
+    "told": AGE,
+}
+
+
+def test_values_become_what_they_become_of_a_frame(tmp_path):
+    frame = pd.DataFrame(VALUES)
+    plain = Dataset.from_pandas(frame, LEVELS)
+    found = read_parquet(write(tmp_path, frame), LEVELS)
+    for at in itertools.combinations(range(len(VALUES)), 2):
+        assert np.array_equal(found.counts(at), plain.counts(at)), at
+    assert (found.ordered, found.missing) == (plain.ordered, plain.missing)
+    assert found.name == "people"
+
+
+@exactly
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-99, 99), min_size=1),
+    st.sampled_from(["clip", "refuse"]),
+)
+def test_numbers_go_where_their_text_would_go(tmp_path_factory, numbers, outside):
+    frame = pd.DataFrame({"a": BIT[0], "x": np.array(numbers, float)})
+    schema = {"a": BIT, "x": {"edges": [-5, 0.1, 3, 60], "outside": outside}}
+    path = write(tmp_path_factory.mktemp("x"), frame)
+    try:
+        plain = Dataset.from_pandas(frame, schema)
+    except ValueError as error:
+        told = str(error).replace("the frame", str(path))
+        with pytest.raises(ValueError) as refused:
+            read_parquet(path, schema)
+        assert str(refused.value) == told
+    else:
+        assert np.array_equal(read_parquet(path, schema).counts([1]), plain.counts([1]))
+
+
+def test_rows_that_pandas_numbers_are_no_column(tmp_path):
+    frame = pd.DataFrame({"a": BIT, "b": BIT}, index=[7, 9])
+    assert read_parquet(write(tmp_path, frame), {"a": BIT, "b": BIT}).n == 2
+
+
+def test_files_are_read_by_name_and_a_list_as_it_is(tmp_path):
+    for name in ("b.parquet", "a.parquet", "_metadata", ".part.parquet.crc"):
+        write(tmp_path, pd.DataFrame({"a": BIT, "b": BIT}), name)
+    schema = {"a": BIT, "b": BIT}
+    assert read_parquet(tmp_path, schema).n == 4
+    assert read_parquet([tmp_path / "a.parquet"], schema).n == 2
+    assert read_parquet(tmp_path, schema).name == tmp_path.name
+
+
+# --- what is wrong
+
+
+def good(tmp_path, n=1000, bad=None, name="people.parquet"):
+    """A file of ten row groups; one value may be bad."""
+    frame = pd.DataFrame({"a": [BIT[i % 2] for i in range(n)], "b": "0"})
+    if bad is not None:
+        frame.loc[bad, "b"] = "7"
+    parquet.write_table(pa.Table.from_pandas(frame), tmp_path / name, row_group_size=n // 10)
+    return tmp_path / name
+
+
+def truncated(tmp_path):
+    path = good(tmp_path)
+    path.write_bytes(path.read_bytes()[:-20])
+    return path
+
+
+def damaged(tmp_path):
+    """Its end is whole, and says what is in it."""
+    path = good(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[4:200] = bytes(196)
+    path.write_bytes(content)
+    return path
+
+
+def one_bad_file(tmp_path):
+    good(tmp_path, name="a.parquet")
+    good(tmp_path, name="b.parquet", bad=997)
+    return tmp_path
+
+
+def one_other_file(tmp_path):
+    good(tmp_path, name="a.parquet")
+    (tmp_path / "b.parquet").write_text("a,b\n0,1\n")
+    return tmp_path
+
+
+def folder_in_a_folder(tmp_path):
+    good(tmp_path)
+    (tmp_path / "year=2020").mkdir()
+    return tmp_path
+
+
+def of_type(values):
+    def make(tmp_path):
+        table = pa.table({"a": BIT, "b": values})
+        parquet.write_table(table, tmp_path / "people.parquet")
+        return tmp_path / "people.parquet"
+
+    return make
+
+
+SPELLED = r"record 1, column 'b': '0.0' is not among the levels 0, 1; for whole numbers, such as 0,"
+WRONG = {
+    "truncated": (truncated, r"people.parquet cannot be read: .*; write the file anew$"),
+    "damaged": (damaged, r"people.parquet cannot be read: .*; write the file anew$"),
+    "last row group": (
+        lambda folder: good(folder, bad=999),
+        r"people.parquet, record 1000, column 'b': '7' is not among the levels 0, 1; correct the",
+    ),
+    "one bad file": (one_bad_file, r"b.parquet, record 998, column 'b': '7' is not among"),
+    "one other file": (one_other_file, r"b.parquet is no Parquet file; read text with read_csv$"),
+    "empty folder": (lambda folder: folder, r"has no file that ends in .parquet; correct the path"),
+    "folders": (folder_in_a_folder, r"has a folder in it, year=2020; give a list of all files"),
+    "no file": (lambda folder: folder / "lost.parquet", r"there is no file .*; correct the path$"),
+    "no list": (lambda folder: [], r"paths is an empty list; name at least one file$"),
+    "no path": (lambda folder: 3, r"paths must be the path of a Parquet file, of a folder of them"),
+    "frame": (lambda folder: pd.DataFrame({"a": BIT}), r"for a DataFrame use Dataset.from_pandas$"),
+    "twice": (
+        lambda folder: [good(folder), folder / "." / "people.parquet"],
+        r"paths names '.*people.parquet' twice; name each file once$",
+    ),
+    "floats": (of_type([0.0, 1.0]), SPELLED),
+    "lists": (of_type([["0"], ["1"]]), r"column 'b' of .* holds list<.*>, more than one value a"),
+    "nothing": (of_type([None, None]), r"record 1, column 'b': the value is missing; drop or"),
+    "no record": (
+        lambda folder: write(folder, pd.DataFrame({"a": [], "b": []})),
+        r"people.parquet has no record, nor has any other file; give at least one$",
+    ),
+    "no column": (
+        lambda folder: write(folder, pd.DataFrame({"a": BIT})),
+        r"people.parquet has no column 'b', which is in the schema; add the column",
+    ),
+    "another column": (
+        lambda folder: write(folder, pd.DataFrame({"a": BIT, "b": BIT, "c": BIT})),
+        r"column 'c' of .*people.parquet is not in the schema; add it .* or pass ignore=\['c'\]$",
+    ),
+}
+
+
+@pytest.mark.parametrize("spill", [False, True])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_told_in_one_line_and_nothing_is_left(tmp_path, monkeypatch, wrong, spill):
+    make, told = WRONG[wrong]
+    (tmp_path / "table").mkdir()
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    paths = make(tmp_path / "table")
+    with pytest.raises(ValueError, match=told) as error:
+        read_parquet(paths, {"a": BIT, "b": BIT}, spill=spill)
+    assert "\n" not in str(error.value)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_categorical_in_another_order_than_the_schema_is_refused(tmp_path):
+    column = pd.Categorical(["low", "high"], ["high", "low"], ordered=True)
+    path = write(tmp_path, pd.DataFrame({"a": BIT, "b": column}))
+    schema = {"a": BIT, "b": {"levels": ["low", "high"], "ordered": True}}
+    with pytest.raises(ValueError, match="is ordered as high, low, in the schema as low, high; gi"):
+        read_parquet(path, schema)
+
+
+def test_without_pyarrow_it_is_named(tmp_path, monkeypatch):
+    path = good(tmp_path)
+    monkeypatch.setattr(parquet_files.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="takes pyarrow; pip install pyarrow, or save the table"):
+        read_parquet(path, {"a": BIT, "b": BIT})
+
+
+def test_records_that_come_while_a_table_is_read_are_noticed(tmp_path, monkeypatch):
+    path, schema = good(tmp_path), {"a": BIT, "b": BIT}
+    for other in (900, 1100):
+        parts = parquet_files.parts_of(str(path), parquet_files.Schema.of(schema), [])
+        good(tmp_path, n=other)
+        with pytest.raises(ValueError, match=r"other records than at first|cannot be read"):
+            parquet_parts.pack_part(parts[0], parquet_files.Schema.of(schema))
+        good(tmp_path)
+
+
+# --- on disk
+
+
+def wide_file(tmp_path, n=50_000):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{j}": rng.integers(4, size=n).astype(str) for j in range(12)})
+    frame.to_parquet(tmp_path / "wide.parquet")
+    return tmp_path / "wide.parquet", {name: list("0123") for name in frame}
+
+
+def test_a_spilled_table_is_on_disk_and_goes_with_the_object(tmp_path, monkeypatch):
+    path, schema = wide_file(tmp_path)
+    made = []
+    plain = disk_arrays.tempfile.TemporaryFile
+
+    def watched(**how):
+        made.append(plain(**how))
+        return made[-1]
+
+    monkeypatch.setattr(disk_arrays.tempfile, "TemporaryFile", watched)
+    data = read_parquet(path, schema, spill=True)
+    assert made[0].closed  # what is mapped stays
+    assert np.array_equal(data.counts([0, 5]), read_parquet(path, schema).counts([0, 5]))
+    if sys.platform == "linux":
+        held = Path("/proc/self/maps").read_text()
+        before = held.count("(deleted)")
+        del data
+        gc.collect()
+        assert Path("/proc/self/maps").read_text().count("(deleted)") == before - 1
+
+
+@pytest.mark.parametrize("room", [0, 100_000])
+def test_a_full_disk_is_told_in_one_line(tmp_path, monkeypatch, room):
+    path, schema = wide_file(tmp_path)
+    left = [room]
+
+    def fills_up(file, content):
+        left[0] -= len(content)
+        if left[0] < 0:
+            raise OSError(28, "No space left on device")
+
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    monkeypatch.setattr(disk_arrays, "CHUNK", 50_000)
+    monkeypatch.setattr(disk_arrays, "_write", fills_up)
+    with pytest.raises(
+        ValueError, match=r"no room for 150,\d+ bytes: No space left on device; fre"
+    ):
+        read_parquet(path, schema, spill=True)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536))
+from dpcgd import read_parquet
+try:
+    read_parquet(sys.argv[1], {f"x{j}": list("0123") for j in range(12)}, spill=True)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_file_that_may_not_grow_is_told_in_one_line(tmp_path):
+    path, _ = wide_file(tmp_path)
+    (tmp_path / "scratch").mkdir()
+    here = {**os.environ, "TMPDIR": str(tmp_path / "scratch"), "NUMBA_DISABLE_JIT": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED, path], capture_output=True, text=True, env=here, check=True
+    )
+    assert "no room for" in ran.stdout, ran.stderr
+    assert ran.stdout.count("\n") == 1
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path):
+    data = load("survey", 30_000, rng=np.random.default_rng(0))
+    frame = frame_of(data)
+    path = write(tmp_path, frame)
+    one, other = (
+        table_pc(table, epsilon=1.0, rng=np.random.default_rng(1))
+        for table in (data, read_parquet(path, data.levels))
+    )
+    assert one.graph == other.graph
+    assert one.ledger == other.ledger
+    assert one.terms == other.terms
