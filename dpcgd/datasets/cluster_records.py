@@ -1,6 +1,7 @@
 """Records packed to bits on the workers of a Dask cluster: questions go out, counts come back."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class ClusterRecords(Counts):
         self.levels, self.n = schema.levels, sum(part.n for part in parts)
         self.ordered, self.missing = schema.ordered, schema.missing
         self._client = client
-        self._parts = client.map(pack_part, parts, schema=schema, pure=False)
+        self._parts = client.map(partial(pack_part, schema=schema), parts, pure=False)
         self._settle(self._parts)
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
@@ -53,7 +54,7 @@ class ClusterRecords(Counts):
         asked = [list(variables) for variables in questions]
         if not asked:
             return []
-        told = self._client.map(_count, self._parts, questions=asked, pure=False)
+        told = self._client.map(partial(_count, questions=asked), self._parts, pure=False)
         self._settle(told)
         cells = sum(self._client.gather(told))
         levels = self.cardinalities
