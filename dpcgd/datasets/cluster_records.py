@@ -68,15 +68,16 @@ class ClusterRecords(Counts):
 
         for _ in range(TRIES):
             wait(futures)
-            failed = [
-                (future, future.exception()) for future in futures if future.status == "error"
-            ]
+            failed = [future for future in futures if future.status != "finished"]
             if not failed:
                 return
-            for _, error in failed:
-                if not isinstance(error, KilledWorker):
-                    raise ValueError(str(error).partition("\n")[0]) from None
-            self._client.retry([future for future, _ in failed])
+            for future in failed:
+                if future.status != "error":
+                    raise ValueError("the cluster has gone; connect to it, and read the files anew")
+                if not isinstance(future.exception(), KilledWorker):
+                    told = str(future.exception()).partition("\n")[0]
+                    raise ValueError(told) from None
+            self._client.retry(failed)
         raise ValueError(
             "workers die whenever they pack these records; give them more memory, or write the "
             "files with smaller row groups"

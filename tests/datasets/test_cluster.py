@@ -1,0 +1,128 @@
+"""A cluster of two worker processes on this machine: the same counts, whoever dies."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpcgd import Dataset, load, priv_pc, read_parquet, table_pc
+
+pytest.importorskip("pyarrow", reason="it is in the cluster extra")
+distributed = pytest.importorskip("distributed", reason="it is in the cluster extra")
+
+PAIRS = [(i, j) for i in range(8) for j in range(i)]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes, each with a nurse that starts it again."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory):
+    """Ten files, and the same records in memory."""
+    data = load("asia", 20_000, rng=np.random.default_rng(0))
+    columns = zip(data.levels.items(), data.codes.T, strict=True)
+    frame = pd.DataFrame({name: np.array(of)[codes] for (name, of), codes in columns})
+    frame["wide"] = (np.arange(len(frame)) * 7 % 900).astype(str)  # so that nothing is collapsed
+    folder = tmp_path_factory.mktemp("survey")
+    for i, part in enumerate(np.array_split(np.arange(len(frame)), 10)):
+        frame.iloc[part].to_parquet(folder / f"{i}.parquet", index=False)
+    schema = {**data.levels, "wide": [str(k) for k in range(900)]}
+    return folder, Dataset.from_pandas(frame, schema)
+
+
+def kill_one(client, which=0):
+    """End one worker the hard way, as soon as one is up."""
+    while True:
+        pids = sorted(nanny.pid for nanny in client.cluster.workers.values() if nanny.pid)
+        if pids:
+            with contextlib.suppress(ProcessLookupError):
+                return os.kill(pids[which % len(pids)], signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def same(found, expected):
+    return all(map(np.array_equal, found.counts_many(PAIRS), expected.counts_many(PAIRS)))
+
+
+@pytest.mark.slow
+def test_the_cluster_counts_what_is_there_and_packs_again_what_a_dead_worker_held(client, survey):
+    folder, plain = survey
+    found = read_parquet(folder, plain.levels, client=client)
+    assert (found.n, found.variables, found.name) == (20_000, plain.variables, folder.name)
+    assert same(found, plain)
+    assert np.array_equal(found.counts([8, 0]), plain.counts([8, 0]))
+    assert found.counts_many([]) == []
+    kill_one(client)
+    assert same(found, plain)
+
+
+@pytest.mark.slow
+def test_ten_kills_at_random_moments_change_no_count(client, survey):
+    folder, plain = survey
+    rng = np.random.default_rng(0)
+    killer = threading.Event()
+
+    def kill():
+        for moment in rng.uniform(0.1, 2.0, 10):
+            time.sleep(moment)
+            kill_one(client, int(rng.integers(2)))
+        killer.set()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    rounds = 0
+    while not killer.is_set() or rounds < 3:
+        assert same(read_parquet(folder, plain.levels, client=client), plain)
+        rounds += 1
+    thread.join()
+
+
+@pytest.mark.slow
+def test_a_run_on_a_cluster_is_the_run_on_the_data_set(client, survey):
+    folder, plain = survey
+    tables = plain, read_parquet(folder, plain.levels, client=client)
+    for system in (table_pc, priv_pc):
+        one, other = (system(of, epsilon=2.0, rng=np.random.default_rng(1)) for of in tables)
+        assert one.graph == other.graph
+        assert one.ledger == other.ledger
+
+
+@pytest.mark.slow
+def test_the_first_bad_value_is_named_by_file_and_record(client, survey, tmp_path):
+    for i in range(6):
+        bad = pd.DataFrame({"a": ["0"] * 20, "b": ["0"] * 19 + ["7" if i > 3 else "0"]})
+        bad.to_parquet(tmp_path / f"{i}.parquet")
+    with pytest.raises(ValueError, match=r"4.parquet, record 20, column 'b': '7' is not") as error:
+        read_parquet(tmp_path, {"a": ["0"], "b": ["0"]}, client=client)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_client_is_refused(survey):
+    folder, plain = survey
+    with pytest.raises(ValueError, match=r"client must be a distributed.Client, not a str; make"):
+        read_parquet(folder, plain.levels, client="tcp://here")
+
+
+@pytest.mark.slow
+def test_spilling_is_for_one_machine(client, survey):
+    folder, plain = survey
+    with pytest.raises(ValueError, match="spill is for one machine; with a client, leave it out"):
+        read_parquet(folder, plain.levels, client=client, spill=True)
