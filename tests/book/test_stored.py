@@ -84,6 +84,22 @@ def test_renewing_goes_on_where_it_stopped(kept, monkeypatch):
     assert rows.F1.tolist() == kept.F1.tolist()
 
 
+@pytest.mark.parametrize("address", ["tcp://there", ""])
+def test_full_results_are_made_where_the_environment_says(kept, monkeypatch, address):
+    monkeypatch.setenv(stored.RENEW, "1")
+    monkeypatch.setenv(stored.CLUSTER, address)
+    asked = []
+
+    def noted(task, cases, **how):
+        asked.append(how)
+        return sweeps.sweep(task, cases)
+
+    monkeypatch.setattr(stored, "sweep", noted)
+    again = FullResults("00_example", profile="quick", seed=0)
+    again.rows("f1", noisy, CASES, few=(), compare="F1")
+    assert [how["cluster"] for how in asked] == [address]
+
+
 def test_equal_values_on_file_do_not_say_that_nothing_varies():
     assert standard_errors_apart([1.0], [[1.0] * 9], 0.0) == 0
     assert abs(standard_errors_apart([0.9, 0.9], [[1.0] * 9, [0.8, 1.0, 0.9]], 0.005)) < 2
