@@ -6,6 +6,7 @@ from .constraint.priv_pc import priv_pc as priv_pc
 from .constraint.priv_pc import svt_pc as svt_pc
 from .datasets.bayesian_networks import Network as Network
 from .datasets.bif import from_bif as from_bif
+from .datasets.counts import Counts as Counts
 from .datasets.csv_files import read_csv as read_csv
 from .datasets.dataset import Dataset as Dataset
 from .datasets.draft_schema import draft_schema as draft_schema

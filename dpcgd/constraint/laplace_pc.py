@@ -1,8 +1,9 @@
 """Plain PC, and PC with Laplace noise on every test."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,24 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import Oracle, search
+from dpcgd.graphs.pc_search import Answer, Oracle, Pair, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.statistics.many_tables import are_allowed, nearnesses_of, value_of, values_of
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
-from dpcgd.statistics.statistic import AgainstQuantile, Statistic, refusal
+from dpcgd.statistics.statistic import Statistic, refusal
 
 __all__ = ["LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
+
+FIRST_SETS = 2
+"""Sets of each pair that are looked at together at first; then twice as many."""
+
+MOST_TESTS = 1 << 14
+"""Tests that are looked at together."""
 
 
 @dataclass
@@ -38,20 +46,47 @@ class PlainOracle:
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the statistic is below its critical value; None if the test is refused."""
-        tested = (x, y, *given)
-        if refusal(self.tables.n, self.tables.shape(tested)):
-            return None
-        return self.statistic.value(self.tables.counts(tested)) < self.statistic.critical
+        [(_, answer)] = self.answers({(x, y): [given]})
+        return answer.by is not None if answer.tested else None
 
-    def nearness(self, x: int, y: int, given: tuple[int, ...]) -> float | None:
+    def answers(self, sets: Mapping[Pair, Iterable[Set]]) -> Iterable[tuple[Pair, Answer]]:
+        """Look at some sets of each pair, and at more of the pairs that none of them separates."""
+        found = {pair: Answer(None, 0, False) for pair in sets}
+        left, many = {pair: iter(those) for pair, those in sets.items()}, FIRST_SETS
+        while left:
+            few = {pair: list(islice(those, many)) for pair, those in left.items()}
+            values = iter(self._values([(*pair, s) for pair in few for s in few[pair]], values_of))
+            for pair, those in few.items():
+                found[pair] = self._answer(found[pair], those, list(islice(values, len(those))))
+                if len(those) < many or found[pair].by is not None:
+                    del left[pair]
+            many = max(1, min(2 * many, MOST_TESTS // max(1, len(left))))
+        return found.items()
+
+    def _answer(self, before, sets, values) -> Answer:
+        """What these sets add to what the sets before them have told."""
+        critical = self.statistic.critical
+        at = next((i for i, value in enumerate(values) if value < critical), None)
+        asked = before.asked + (len(sets) if at is None else at + 1)
+        tested = before.tested or any(value < math.inf for value in values[:asked])
+        return Answer(None if at is None else sets[at], asked, tested)
+
+    def nearness(self, x: int, y: int, given: Set) -> float | None:
         """The test's p-value, or minus the statistic if that is of one scale for all tables."""
-        tested = (x, y, *given)
-        if refusal(self.tables.n, self.tables.shape(tested)):
-            return None
-        table = self.tables.counts(tested)
-        if isinstance(self.statistic, AgainstQuantile):
-            return self.statistic.p_value(table)
-        return -self.statistic.value(table)
+        return self.nearnesses([(x, y, given)])[0]
+
+    def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> list[float | None]:
+        """The nearness of each test; all sets are of one size."""
+        return [None if near == math.inf else near for near in self._values(tests, nearnesses_of)]
+
+    def _values(self, tests, of) -> list[float]:
+        """What each test gives, infinite where public facts do not allow it."""
+        if not tests:
+            return []
+        asked = np.array([(x, y, *given) for x, y, given in tests], np.int64)
+        allowed, found = are_allowed(self.tables, asked), np.full(len(tests), math.inf)
+        found[allowed] = of(self.statistic, self.tables, asked[allowed])
+        return found.tolist()
 
 
 @dataclass
@@ -86,7 +121,7 @@ class LaplaceOracle:
             return None
         sensitivity = self.statistic.sensitivity(self.tables.n, levels)
         noisy = laplace(
-            lambda: self.statistic.value(self.tables.counts(tested)),
+            lambda: value_of(self.statistic, self.tables, tested),
             sensitivity=sensitivity,
             epsilon=self.epsilon,
             account=self.account,

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpcgd.constraint.laplace_pc import released_by
+from dpcgd.constraint.values_ahead import ValuesAhead
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
@@ -23,6 +25,7 @@ from dpcgd.privacy.mechanisms import (
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
+from dpcgd.statistics.many_tables import value_of
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, normal_tail, refusal
 
@@ -85,6 +88,12 @@ class ThresholdOracle:
         self._open = False  # is there a sieve?
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
+        self._values = ValuesAhead(self.statistic, self.tables)
+        self._sensitivity = cache(self.statistic.sensitivity)
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked; whoever asks looks at some tables together."""
+        self._values.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""
@@ -123,8 +132,12 @@ class ThresholdOracle:
 
     def _below(self, tables, tested, margin, tweak=0.0) -> float:
         """How far the statistic is below the threshold, in units of its sensitivity."""
-        sensitivity = self.statistic.sensitivity(tables.n, tables.shape(tested))
-        distance = self.statistic.critical + tweak - self.statistic.value(tables.counts(tested))
+        sensitivity = self._sensitivity(tables.n, tables.shape(tested))
+        if tables is self.tables:
+            value = self._values.of(tested)
+        else:
+            value = value_of(self.statistic, tables, tested)
+        distance = self.statistic.critical + tweak - value
         return in_sensitivities(distance, sensitivity) + margin
 
 

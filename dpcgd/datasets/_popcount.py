@@ -1,11 +1,17 @@
-"""The hot loop of the package, compiled: popcounts of intersected bit columns.
+"""The hot loop of the package, compiled: contingency tables from population counts of bit columns.
 
-Kept apart: numba compiles it.
+A table follows from a few counts of each subset of its variables: with variable v's code at least
+c_v >= 1 in the order of bits, c_v a part of it, for every v of the subset. Binary variables take
+one such count a subset, and subsets are shared by many tables, so they are kept. Kept apart: numba
+compiles it.
 """
 
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
+
+BLOCK = 2048
+"""Words of a column at a time: a mask stays in the first cache, all columns in the second."""
 
 
 @intrinsic
@@ -19,44 +25,215 @@ def _ones(typing_context, word):
 
 
 @njit(cache=True, nogil=True)
-def _narrow(parent, bits, first, width, code, child):
-    """Write to `child` the rows of `parent` whose variable has this code."""
-    for word in range(len(child)):
-        child[word] = parent[word]
-    for j in range(width):
-        flip = np.uint64(0) if (code >> j) & 1 else ~np.uint64(0)
-        column = bits[first + j]
-        for word in range(len(child)):
-            child[word] &= column[word] ^ flip
+def _intersect(a, b, into):
+    for word in range(len(a)):
+        into[word] = a[word] & b[word]
 
 
 @njit(cache=True, nogil=True)
-def count_cells(bits, planes, first, width, levels):
-    """Weighted number of rows in each cell, in C order of `levels`.
+def _common(a, b):
+    """Number of one bits that two columns share."""
+    ones = 0
+    for word in range(len(a)):
+        # numba itself gives the first argument, which its types do not know
+        ones += _ones(a[word] & b[word])  # type: ignore[call-arg]
+    return ones
+
+
+@njit(cache=True, nogil=True)
+def _column(bits, first, code, begin, end, scratch):
+    """Rows whose code has all bits of this one: a bit column itself, or several in `scratch`."""
+    j = first
+    while not code & 1:
+        code >>= 1
+        j += 1
+    column = bits[j][begin:end]
+    while code > 1:
+        code >>= 1
+        j += 1
+        if code & 1:
+            _intersect(column, bits[j][begin:end], scratch)
+            column = scratch[: end - begin]
+    return column
+
+
+@njit(cache=True, nogil=True)
+def _add(bits, first, levels, at, begin, end, masks, shift, code, found):
+    """Add the rows of the first mask to `found`, for every choice of codes, the last fastest."""
+    deepest, scratch = len(at) - 1, masks[len(masks) - 1]
+    code[:] = 1
+    changed, i = 0, 0
+    while i < len(found):
+        for v in range(changed, deepest):
+            column = _column(bits, first[at[v]], code[v], begin, end, scratch)
+            _intersect(column, masks[v], masks[v + 1])
+        mask = masks[deepest]
+        for last in range(1, levels[at[deepest]]):
+            column = _column(bits, first[at[deepest]], last, begin, end, scratch)
+            found[i] += _common(column, mask) << shift
+            i += 1
+        changed = deepest - 1
+        while changed > 0 and code[changed] == levels[at[changed]] - 1:
+            code[changed] = 1
+            changed -= 1
+        code[changed] += 1
+
+
+@njit(cache=True, nogil=True)
+def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts):
+    """Count the rows of words `begin` to `end` for each subset, and add them to its counts.
 
     `bits[first[v] + j]` holds bit j of variable v's codes, one bit a row; `planes[j]` holds bit j
-    of the rows' weights, and is zero where a row is only padding.
+    of the rows' weights, and is zero where a row is only padding. A row of `subsets` holds
+    variables, then -1; its counts are those from its entry of `ends` to the next: one for every
+    choice of a code from 1 for each variable, of the rows whose codes have all bits of those
+    chosen. All subsets look at one block of words before the next is read.
     """
-    depth, words = len(levels), bits.shape[1]
-    masks = np.empty((depth + 1, words), np.uint64)
-    masks[0] = ~np.uint64(0)
-    cell = np.zeros(depth, np.int64)
-    counts = np.empty(np.prod(levels), np.int64)
-    changed = 0
-    for i in range(len(counts)):
-        for v in range(changed, depth):
-            _narrow(masks[v], bits, first[v], width[v], cell[v], masks[v + 1])
-        total = 0
-        for j in range(len(planes)):
-            ones = 0
-            for word in range(words):
-                # numba itself gives the first argument, which its types do not know
-                ones += _ones(masks[depth][word] & planes[j][word])  # type: ignore[call-arg]
-            total += ones << j
-        counts[i] = total
-        changed = depth - 1
-        while changed > 0 and cell[changed] == levels[changed] - 1:
-            cell[changed] = 0
-            changed -= 1
-        cell[changed] += 1
-    return counts
+    depth = (subsets >= 0).sum(axis=1)
+    masks = np.empty((subsets.shape[1] + 1, BLOCK), np.uint64)
+    code = np.empty(subsets.shape[1], np.int64)
+    for start in range(begin, end, BLOCK):
+        stop = min(start + BLOCK, end)
+        for shift in range(len(planes)):
+            masks[0][: stop - start] = planes[shift][start:stop]
+            for i in range(len(subsets)):
+                at, found = subsets[i, : depth[i]], counts[ends[i] : ends[i + 1]]
+                _add(bits, first, levels, at, start, stop, masks, shift, code[: depth[i]], found)
+
+
+@njit(cache=True, nogil=True)
+def _find(keys, key):
+    """Where a key is or belongs in a hash table with a power of two places."""
+    place = ((key ^ key >> 15) * 0x9E3779B1 >> 8) & (len(keys) - 1)
+    while keys[place] != key and keys[place] >= 0:
+        place = (place + 1) & (len(keys) - 1)
+    return place
+
+
+@njit(cache=True, nogil=True)
+def enter_all(keys, numbers, into_keys, into_numbers):
+    """Enter the numbers of one hash table into another."""
+    for i in range(len(keys)):
+        if keys[i] >= 0:
+            place = _find(into_keys, keys[i])
+            into_keys[place], into_numbers[place] = keys[i], numbers[i]
+
+
+@njit(cache=True, nogil=True)
+def _by_levels(variables, levels, ordered):
+    """Few levels first, which is faster; equal ones by number."""
+    for i in range(len(variables)):
+        v, at = variables[i], i
+        while at > 0 and (levels[ordered[at - 1]], ordered[at - 1]) > (levels[v], v):
+            ordered[at] = ordered[at - 1]
+            at -= 1
+        ordered[at] = v
+
+
+@njit(cache=True, nogil=True)
+def find_subsets(asked, levels, keys, places, ends, known):
+    """Number every subset of the variables of each table asked for.
+
+    A subset's key is the number of the subset without its last variable, and that variable.
+    `keys` and `places` are a hash table from keys to numbers, of which `known` are taken; the
+    counts of subset i go from `ends[i]` to `ends[i + 1]`. Number 0 is the empty one. Returns the
+    variables of each table, those with few levels first; the numbers of their subsets; and the
+    subsets that are new, a row each, then -1.
+    """
+    tables, depth = asked.shape
+    ordered = np.empty((tables, depth), np.int64)
+    numbers = np.zeros((tables, 1 << depth), np.int64)
+    new = np.full((tables << depth, depth), -1)
+    count = 0
+    for i in range(tables):
+        _by_levels(asked[i], levels, ordered[i])
+        last = -1
+        for subset in range(1, 1 << depth):
+            if subset == 1 << (last + 1):
+                last += 1
+            key = numbers[i, subset ^ (1 << last)] * len(levels) + ordered[i, last]
+            place = _find(keys, key)
+            if keys[place] < 0:
+                number = known + count
+                keys[place], places[place] = key, number
+                size, at = 1, 0
+                for v in range(depth):
+                    if subset >> v & 1:
+                        size *= levels[ordered[i, v]] - 1
+                        new[count, at] = ordered[i, v]
+                        at += 1
+                ends[number + 1] = ends[number] + size
+                count += 1
+            numbers[i, subset] = places[place]
+    return ordered, numbers, new[:count]
+
+
+@njit(cache=True, nogil=True)
+def _place(found, chosen, levels, strides, table):
+    """Write the counts of a subset to the cells where every other variable has code 0."""
+    if len(chosen) == 0:
+        table[0] = found[0]
+        return
+    code = np.ones(len(chosen), np.int64)
+    deepest, cell = len(chosen) - 1, strides[chosen].sum()
+    for i in range(len(found)):
+        table[cell] = found[i]
+        v = deepest
+        while v > 0 and code[v] == levels[chosen[v]] - 1:
+            cell -= (code[v] - 1) * strides[chosen[v]]
+            code[v] = 1
+            v -= 1
+        code[v] += 1
+        cell += strides[chosen[v]]
+
+
+@njit(cache=True, nogil=True)
+def _take_apart(table, k, stride):
+    """From counts of codes that hold a code's bits to counts of the code itself, on one axis."""
+    bit = 1
+    while bit < k:
+        for start in range(0, len(table), stride * k):
+            for code in range(k - bit):
+                if not code & bit:
+                    here = start + code * stride
+                    for i in range(here, here + stride):
+                        table[i] -= table[i + bit * stride]
+        bit <<= 1
+
+
+@njit(cache=True, nogil=True)
+def cells_of(asked, levels):
+    """Cells of all tables together."""
+    total = 0
+    for i in range(len(asked)):
+        cells = 1
+        for v in asked[i]:
+            cells *= levels[v]
+        total += cells
+    return total
+
+
+@njit(cache=True, nogil=True)
+def fill_tables(asked, levels, ordered, numbers, ends, counts):
+    """The tables asked for, one after the other in C order, and where each begins."""
+    tables, depth = asked.shape
+    starts = np.zeros(tables + 1, np.int64)
+    for i in range(tables):
+        starts[i + 1] = starts[i] + cells_of(asked[i : i + 1], levels)
+    flat = np.zeros(starts[tables], np.int64)
+    strides, of = np.zeros(len(levels), np.int64), np.empty(depth, np.int64)
+    for i in range(tables):
+        table, stride = flat[starts[i] : starts[i + 1]], 1
+        for v in asked[i, ::-1]:
+            strides[v] = stride
+            stride *= levels[v]
+        for subset in range(1 << depth):
+            size, number = 0, numbers[i, subset]
+            for v in range(depth):
+                if subset >> v & 1:
+                    of[size] = ordered[i, v]
+                    size += 1
+            _place(counts[ends[number] : ends[number + 1]], of[:size], levels, strides, table)
+        for v in asked[i]:
+            _take_apart(table, levels[v], strides[v])
+    return flat, starts

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from dpcgd.datasets._packing import pack_bytes
-from dpcgd.datasets._popcount import count_cells
+from dpcgd.datasets._popcount import count_subsets
+from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
 __all__ = ["BitColumns", "Batch", "pack", "packed_bytes"]
 
 Batch = Sequence[np.ndarray]
 """Codes of some records, one array a variable."""
 
-BLOCK = 4096
-"""Words that are counted at a time when many tables are: some of every column fit a cache."""
+CHUNK = 1 << 16
+"""Rows for which there is room beside the bits."""
 
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
 
@@ -40,30 +41,39 @@ class BitColumns:
     def __init__(self, levels: tuple[int, ...], bits: np.ndarray, weights: np.ndarray):
         self.levels, self.weights = levels, weights
         self.n = int(weights.sum(dtype=np.int64))
-        self._width = widths(levels)
-        self._first = np.cumsum(self._width) - self._width
+        width = widths(levels)
+        self._first = np.cumsum(width) - width
         self._bits, self._planes = bits, _weight_planes(weights)
+        self._shared = SharedCounts(levels, self.n)
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables, axes in this order."""
-        return self._counted(variables, self._bits, self._planes)
+        counted = self.count_all(np.array([variables], np.int64))
+        return counted.counts.reshape(tuple(self.levels[v] for v in variables))
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
         """Count the cells of several tables in one pass over the bits."""
-        questions = [list(variables) for variables in questions]
-        tables = [np.zeros([self.levels[v] for v in asked], np.int64) for asked in questions]
-        for start in range(0, self._bits.shape[1], BLOCK):
-            block = np.s_[:, start : start + BLOCK]
-            parts = [np.ascontiguousarray(rows[block]) for rows in (self._bits, self._planes)]
-            for asked, table in zip(questions, tables, strict=True):
-                table += self._counted(asked, *parts)
-        return tables
+        return tables_in_turn(self.count_all, questions)
 
-    def _counted(self, variables, bits, planes) -> np.ndarray:
-        at = list(variables)
-        shape = tuple(self.levels[v] for v in at)
-        sizes = np.array(shape, np.int64)
-        return count_cells(bits, planes, self._first[at], self._width[at], sizes).reshape(shape)
+    def count_all(self, asked: np.ndarray) -> Counted:
+        """Count the cells of many tables of equally many variables in one pass over the bits.
+
+        Parameters
+        ----------
+        asked : integer array, shape (tables, variables of each)
+            None twice in a row.
+        """
+        return self._shared.tables(asked, self._count)
+
+    def forget(self):
+        """Let go of all counts that are kept for other tables."""
+        self._shared.forget()
+
+    def _count(self, subsets, ends, counts):
+        words, levels = self._bits.shape[1], self._shared.levels
+        count_subsets(
+            self._bits, self._planes, self._first, levels, subsets, ends, 0, words, counts
+        )
 
     def subsample(self, chosen: np.ndarray) -> "BitColumns":
         """The same rows with weights of some of the records; no record is copied.
@@ -150,15 +160,15 @@ def _words(n) -> int:
     return -(-n // 64)
 
 
-def _collapsed(batches, levels, chunk=1 << 16):
+def _collapsed(batches, levels):
     """The distinct rows and how often each occurs, through the index of each record's cell."""
     cells = np.zeros(math.prod(levels), np.int64)
     for batch in batches:
-        for start in range(0, len(batch[0]), chunk):
-            index = np.zeros(len(batch[0][start : start + chunk]), np.int64)
+        for start in range(0, len(batch[0]), CHUNK):
+            index = np.zeros(len(batch[0][start : start + CHUNK]), np.int64)
             for column, k in zip(batch, levels, strict=True):
                 index *= k
-                index += column[start : start + chunk]
+                index += column[start : start + CHUNK]
             cells += np.bincount(index, minlength=len(cells))
     present = np.flatnonzero(cells)
     rows, rest = [present] * len(levels), present
@@ -173,10 +183,7 @@ def _shrunk(weights) -> np.ndarray:
 
 def _weight_planes(weights) -> np.ndarray:
     """Bit j of the rows' weights in row j; zero where a row is only padding."""
-    planes = max(1, int(weights.max()).bit_length())
-    return np.array([_packed((weights >> bit) & 1) for bit in range(planes)])
-
-
-def _packed(bits) -> np.ndarray:
-    packed = np.packbits(bits, bitorder="little")
-    return np.pad(packed, (0, -len(packed) % 8)).view("<u8").astype(np.uint64)
+    planes = np.zeros((max(1, int(weights.max()).bit_length()), _words(len(weights))), np.uint64)
+    for start in range(0, len(weights), CHUNK):
+        _pack_codes(weights[start : start + CHUNK], start, planes)
+    return planes

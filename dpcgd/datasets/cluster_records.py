@@ -1,6 +1,7 @@
 """Records packed to bits on the workers of a Dask cluster: questions go out, counts come back."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,12 @@ __all__ = ["ClusterRecords"]
 
 TRIES = 20
 """Times that what dead workers held or worked on is begun anew."""
+
+DIE = (
+    "workers die whenever they pack or count these records; give them more memory, or write the "
+    "files with smaller row groups"
+)
+"""What is said then."""
 
 
 class ClusterRecords(Counts):
@@ -55,12 +62,20 @@ class ClusterRecords(Counts):
         if not asked:
             return []
         told = self._client.map(partial(_count, questions=asked), self._parts, pure=False)
-        self._settle(told)
-        cells = sum(self._client.gather(told))
+        cells = sum(self._results(told))
         levels = self.cardinalities
         shapes = [[levels[v] for v in variables] for variables in asked]
         parts = np.split(cells, np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def _results(self, futures) -> list[np.ndarray]:
+        from distributed import KilledWorker
+
+        for _ in range(TRIES):
+            self._settle(futures)
+            with suppress(KilledWorker):
+                return self._client.gather(futures)
+        raise ValueError(DIE)
 
     def _settle(self, futures):
         """Wait for all of them; begin anew what only failed for its worker died."""
@@ -68,20 +83,16 @@ class ClusterRecords(Counts):
 
         for _ in range(TRIES):
             wait(futures)
-            failed = [future for future in futures if future.status != "finished"]
+            if any(future.cancelled() for future in futures):
+                raise ValueError("the cluster has gone; connect to it, and read the files anew")
+            failed = [future for future in futures if future.status == "error"]
             if not failed:
                 return
-            for future in failed:
-                if future.status != "error":
-                    raise ValueError("the cluster has gone; connect to it, and read the files anew")
-                if not isinstance(future.exception(), KilledWorker):
-                    told = str(future.exception()).partition("\n")[0]
-                    raise ValueError(told) from None
+            for error in (future.exception() for future in failed):
+                if not isinstance(error, KilledWorker):
+                    raise ValueError(str(error).partition("\n")[0]) from None
             self._client.retry(failed)
-        raise ValueError(
-            "workers die whenever they pack these records; give them more memory, or write the "
-            "files with smaller row groups"
-        )
+        raise ValueError(DIE)
 
     def __repr__(self):
         return f"ClusterRecords({self.name!r}, n={self.n:,}, d={self.d})"

@@ -1,10 +1,10 @@
 """One PC search. It asks an oracle and knows nothing of privacy."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,14 +13,26 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
 
 __all__ = [
+    "Answer",
     "ConfirmingOracle",
     "Found",
+    "GradesMany",
     "GradingOracle",
+    "ManyOracle",
     "Oracle",
     "OrderOracle",
     "Triple",
     "search",
 ]
+
+
+Pair = tuple[int, int]
+
+Set = tuple[int, ...]
+"""What a pair is tested given."""
+
+Triple = tuple[int, int, int]
+"""Two variables that are not joined, around a middle one that both are joined to."""
 
 
 class Oracle(Protocol):
@@ -65,6 +77,43 @@ class GradingOracle(Oracle, Protocol):
 
         None as for ``separates``.
         """
+
+
+class Answer(NamedTuple):
+    """What an oracle found about a pair.
+
+    Attributes
+    ----------
+    by : tuple of int or None
+        The first set that separates it.
+    asked : int
+        Sets up to that one, or all there are.
+    tested : bool
+        Whether public facts allowed any of these tests.
+    """
+
+    by: tuple[int, ...] | None
+    asked: int
+    tested: bool
+
+
+@runtime_checkable
+class ManyOracle(Protocol):
+    """An oracle that may look at many tests together."""
+
+    def answers(self, sets: Mapping[Pair, Iterable[Set]]) -> Iterable[tuple[Pair, Answer]]:
+        """For each pair in turn, what is found by asking about its sets until one separates.
+
+        All sets are of one size. May raise BudgetSpent, after the answers that were paid.
+        """
+
+
+@runtime_checkable
+class GradesMany(Protocol):
+    """A grading oracle that looks at many sets together."""
+
+    def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> Sequence[float | None]:
+        """What ``nearness`` says of each of these, whose sets are of one size."""
 
 
 @dataclass(frozen=True)
@@ -213,15 +262,31 @@ class _Skeleton:
         to_test = np.triu(self.joined & self.may_go)
         if to_test.any() and isinstance(oracle, OrderOracle):
             oracle.begin_order(order, self.joined.copy(), to_test.copy())
-        for x, y in np.argwhere(to_test).tolist():
-            for given in conditioning_sets(x, y, neighbours, order):
+        sets = {
+            (x, y): conditioning_sets(x, y, neighbours, order)
+            for x, y in np.argwhere(to_test).tolist()
+        }
+        many = isinstance(oracle, ManyOracle)
+        for (x, y), answer in oracle.answers(sets) if many else self._in_turn(oracle, sets):
+            self.tests += answer.asked
+            self.tested[x, y] |= answer.tested
+            if answer.by is not None:
+                self.joined[x, y] = self.joined[y, x] = False
+                self.separated[x, y] = answer.by
+
+    def _in_turn(self, oracle, sets) -> Iterator[tuple[Pair, Answer]]:
+        """One set after the other; what was asked counts even if the budget ends in between."""
+        for (x, y), those in sets.items():
+            tested, by = False, None
+            for given in those:
                 independent = oracle.separates(x, y, given)
                 self.tests += 1
-                self.tested[x, y] |= independent is not None
+                if independent is not None and not tested:
+                    tested = self.tested[x, y] = True
                 if independent:
-                    self.joined[x, y] = self.joined[y, x] = False
-                    self.separated[x, y] = given
+                    by = given
                     break
+            yield (x, y), Answer(by, 0, tested)
 
     def unconfirmed(self, oracle) -> np.ndarray:
         """Pairs still joined that no test has confirmed."""
@@ -241,13 +306,10 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
     of_x = [v for v in neighbours[x] if v != y]
     of_y = [v for v in neighbours[y] if v != x]
     yield from combinations(of_x, order)
+    is_of_x = set(of_x).issuperset
     for given in combinations(of_y, order):
-        if not set(given) <= set(of_x):
+        if not is_of_x(given):
             yield given
-
-
-Triple = tuple[int, int, int]
-"""Two variables that are not joined, around a middle one that both are joined to."""
 
 
 def _first_found(done) -> dict[Triple, float]:
@@ -267,13 +329,19 @@ def _graded(done, grading, max_order) -> dict[Triple, float]:
     collider; given its middle it is nearest to independence. A collider is clear if the pair is far
     from independence given every set that holds it.
     """
-    neighbours, found = neighbours_of(done.joined), {}
-    for x, y in done.separated:
-        middles = np.flatnonzero(done.joined[x] & done.joined[y]).tolist()
-        grades = list(_grades(grading, x, y, neighbours, max_order)) if middles else []
-        for c in middles:
+    middles = {
+        (x, y): between
+        for x, y in done.separated
+        if (between := np.flatnonzero(done.joined[x] & done.joined[y]).tolist())
+    }
+    grades, found = _grades(grading, middles, neighbours_of(done.joined), max_order), {}
+    for (x, y), between in middles.items():
+        for c in between:
             with_c, without = (
-                max((grade for given, grade in grades if (c in given) is held), default=-math.inf)
+                max(
+                    (grade for given, grade in grades[x, y] if (c in given) is held),
+                    default=-math.inf,
+                )
                 for held in (True, False)
             )
             if without > with_c:
@@ -281,12 +349,19 @@ def _graded(done, grading, max_order) -> dict[Triple, float]:
     return found
 
 
-def _grades(grading, x, y, neighbours, max_order) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Each set of neighbours of x or of y, and how near to independence they are given it."""
+def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set, float]]]:
+    """For each pair the sets of neighbours of either, and how near to independence it is given it."""
+    found: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
-        for given in conditioning_sets(x, y, neighbours, order):
-            if (grade := grading.nearness(x, y, given)) is not None:
-                yield given, grade
+        tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]
+        if isinstance(grading, GradesMany):
+            grades = grading.nearnesses(tests)
+        else:
+            grades = [grading.nearness(*test) for test in tests]
+        for (x, y, given), grade in zip(tests, grades, strict=True):
+            if grade is not None:
+                found[x, y].append((given, grade))
+    return found
 
 
 def _orient(adjacent, colliders, forbidden, left_out) -> np.ndarray:

@@ -5,6 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcgd.datasets.shared_counts import Counted
+from dpcgd.statistics._values import chi_squareds, freedoms, g_statistics
 from dpcgd.statistics.rank_statistics import by_stratum
 from dpcgd.statistics.statistic import AgainstQuantile
 
@@ -87,6 +89,10 @@ class GTest(AgainstQuantile):
         """G."""
         return g_statistic(table)
 
+    def raws(self, tables: Counted) -> np.ndarray:
+        """G of each table."""
+        return g_statistics(*tables)
+
     def _bound(self, n, levels):
         half = (n - 1) / 2
         return 4 * (math.log(half + 1) + half * math.log1p(1 / half))
@@ -117,6 +123,10 @@ class ChiSquared(AgainstQuantile):
     def raw(self, table: np.ndarray) -> float:
         """Pearson's statistic."""
         return chi_squared(table)
+
+    def raws(self, tables: Counted) -> np.ndarray:
+        """Pearson's statistic of each table."""
+        return chi_squareds(*tables)
 
     def _bound(self, n, levels):
         return n * (min(levels[:2]) - 1)
@@ -154,6 +164,10 @@ class AdjustedChiSquared(ChiSquared):
         strata = by_stratum(table)
         of_x, of_y = ((strata.sum(axis=axis) > 0).sum(axis=0) for axis in (1, 0))
         return int((np.maximum(of_x - 1, 0) * np.maximum(of_y - 1, 0)).sum())
+
+    def freedoms(self, tables: Counted) -> np.ndarray:
+        """Degrees of freedom of each table."""
+        return freedoms(*tables)
 
     def _bound(self, n, levels):
         return super()._bound(n, levels) + self.threshold(levels)

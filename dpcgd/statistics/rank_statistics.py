@@ -6,6 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpcgd.datasets.shared_counts import Counted
+from dpcgd.statistics._values import kendall_zs, spearman_zs
 from dpcgd.statistics.statistic import MOST_EXACT, Proved, UpperTail, check_critical, normal_tail
 
 __all__ = [
@@ -124,6 +126,10 @@ class KendallZ(Proved):
         """``|z|``."""
         return abs(kendall_z(table))
 
+    def values(self, tables: Counted) -> np.ndarray:
+        """The value of each table."""
+        return np.abs(kendall_zs(*tables))
+
     def _bound(self, n, levels):
         strata, fewest, most = math.prod(levels[2:]), min(levels[:2]), max(levels[:2])
         if strata == 1:
@@ -231,6 +237,10 @@ class SpearmanZ(Proved):
     def value(self, table: np.ndarray) -> float:
         """``|z|``."""
         return abs(spearman_z(table))
+
+    def values(self, tables: Counted) -> np.ndarray:
+        """The value of each table."""
+        return np.abs(spearman_zs(*tables))
 
     def _bound(self, n, levels):
         strata = math.prod(levels[2:])

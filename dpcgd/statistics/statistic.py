@@ -8,8 +8,9 @@ from functools import cache
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import chdtrc, chdtri
+from scipy.special import chdtrc, chdtri, erfc
 
+from dpcgd.datasets.shared_counts import Counted
 from dpcgd.privacy.settings import check_level
 
 __all__ = ["Statistic", "in_sensitivities", "normal_tail", "refusal"]
@@ -84,8 +85,7 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     most = sys.float_info.max
     if sensitivity == 0:
         return math.copysign(most, distance) if distance else 0.0
-    with np.errstate(over="ignore"):
-        return min(max(distance / sensitivity, -most), most)
+    return min(max(float(distance) / float(sensitivity), -most), most)
 
 
 def check_critical(critical):
@@ -130,6 +130,10 @@ class UpperTail(Proved):
         """Minus the p-value."""
         return -normal_tail(self.z.value(table))
 
+    def values(self, tables: Counted) -> np.ndarray:
+        """The value of each table."""
+        return -0.5 * erfc(self.z.values(tables) / math.sqrt(2))
+
     def _bound(self, n, levels):
         return 0.5 - normal_tail(self.z.sensitivity(n, levels))
 
@@ -148,17 +152,34 @@ class AgainstQuantile(Proved):
         """The statistic less its critical value."""
         return self.raw(table) - _quantile(self.alpha, self.freedom(table))
 
+    def values(self, tables: Counted) -> np.ndarray:
+        """The statistic of each table less its critical value."""
+        return self.raws(tables) - _quantiles(self.alpha, self.freedoms(tables))
+
     def p_value(self, table: np.ndarray) -> float:
         """Chance of so large a statistic under independence."""
         return float(chdtrc(max(1, self.freedom(table)), self.raw(table)))
+
+    def p_values(self, tables: Counted) -> np.ndarray:
+        """Chance of so large a statistic under independence, of each table."""
+        return chdtrc(np.maximum(1, self.freedoms(tables)), self.raws(tables))
 
     def raw(self, table: np.ndarray) -> float:
         """The statistic, chi-squared under independence but for small counts."""
         raise NotImplementedError
 
+    def raws(self, tables: Counted) -> np.ndarray:
+        """The statistic of each table."""
+        raise NotImplementedError
+
     def freedom(self, table: np.ndarray) -> int:
         """Degrees of freedom: those of the public table."""
         return _freedom(np.shape(table))
+
+    def freedoms(self, tables: Counted) -> np.ndarray:
+        """Degrees of freedom of each table."""
+        levels = tables.levels
+        return (levels[:, 0] - 1) * (levels[:, 1] - 1) * levels[:, 2:].prod(axis=1)
 
     def threshold(self, levels: tuple[int, ...]) -> float:
         """Upper quantile of chi-squared with the degrees of freedom of the public table."""
@@ -167,6 +188,10 @@ class AgainstQuantile(Proved):
 
 def _freedom(levels) -> int:
     return (levels[0] - 1) * (levels[1] - 1) * math.prod(levels[2:])
+
+
+def _quantiles(alpha, freedoms) -> np.ndarray:
+    return np.array([_quantile(alpha, freedom) for freedom in freedoms.tolist()], float)
 
 
 @cache

@@ -245,7 +245,7 @@ def test_tables_hold_no_more_than_the_codes_again_and_a_bit_a_record(make):
 def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
     most_cells, monkeypatch
 ):
-    monkeypatch.setattr("dpcgd.datasets.contingency_tables.MOST_KEPT_CELLS", most_cells)
+    monkeypatch.setattr("dpcgd.datasets.shared_counts.MOST_COUNTS", most_cells)
     data = load("asia", n=500, rng=np.random.default_rng(0))
     kept = Tables(data)
     sample = kept.subsample(np.arange(0, 500, 2))

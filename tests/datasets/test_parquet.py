@@ -18,34 +18,12 @@ from dpcgd.datasets import disk_arrays, parquet_files, parquet_parts
 from dpcgd.datasets.contingency_tables import Tables
 
 pa = pytest.importorskip("pyarrow", reason="it is in the parquet extra")
+from parquet_tables import questions, tables, written  # noqa: E402
 from pyarrow import parquet  # noqa: E402
 
 exactly = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 BIT = ["0", "1"]
 AGE = {"edges": [15, 25, 50]}
-
-
-def schema_of(levels):
-    return {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)}
-
-
-def as_columns(codes, levels, kinds):
-    """The same records as whole numbers, as text, or as numbers of what stands in a dictionary."""
-    columns = {}
-    for i, (column, of, kind) in enumerate(zip(codes.T, levels, kinds, strict=True)):
-        names = pa.array([str(k) for k in range(of)])
-        columns[f"v{i}"] = {
-            "whole": lambda column=column: pa.array(column),
-            "text": lambda column=column, names=names: names.take(pa.array(column)),
-            "category": lambda column=column, names=names: pa.DictionaryArray.from_arrays(
-                pa.array(column.astype(np.int32)), names
-            ),
-        }[kind]()
-    return pa.table(columns)
-
-
-def questions(d):
-    return [at for k in (1, 2, 3) for at in itertools.permutations(range(d), min(k, d))][:30]
 
 
 def frame_of(data):
@@ -61,23 +39,14 @@ def write(folder, frame, name="people.parquet", **how):
 @exactly
 @given(st.data())
 def test_counts_are_those_in_memory_to_the_last_record(tmp_path_factory, data):
-    levels = data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 9, 300]), min_size=2, max_size=4))
-    kinds = [data.draw(st.sampled_from(["whole", "text", "category"])) for _ in levels]
-    sizes = data.draw(st.lists(st.integers(0, 200), min_size=1, max_size=3).filter(any))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    codes = np.column_stack([rng.integers(of, size=sum(sizes)) for of in levels])
     folder = tmp_path_factory.mktemp("table")
-    for i, part in enumerate(np.split(codes, np.cumsum(sizes)[:-1])):
-        rows = data.draw(st.integers(1, 150))
-        table = as_columns(part, levels, kinds)
-        parquet.write_table(table, folder / f"{i}.parquet", row_group_size=rows)
-    expected = Dataset(codes, schema_of(levels))
+    expected = written(folder, data.draw(tables()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_parts, "BATCH", data.draw(st.integers(1, 100)))
         patch.setattr(parquet_parts, "PART", data.draw(st.integers(1, 200)))
-        found = read_parquet(folder, schema_of(levels), spill=data.draw(st.booleans()))
+        found = read_parquet(folder, expected.levels, spill=data.draw(st.booleans()))
     assert (found.n, found.variables) == (expected.n, expected.variables)
-    asked = questions(len(levels))
+    asked = questions(expected.d)
     plain = [expected.counts(at) for at in asked]
     for answers in (found.counts_many(asked), Tables(found).counts_many(asked)):
         assert all(map(np.array_equal, answers, plain))
@@ -85,19 +54,19 @@ def test_counts_are_those_in_memory_to_the_last_record(tmp_path_factory, data):
     assert all(map(np.array_equal, map(Tables(expected).counts, asked), plain))
 
 
-def test_a_block_of_words_is_counted_like_the_whole(tmp_path, monkeypatch):
-    data = load("asia", 10_000, rng=np.random.default_rng(0))
-    path = tmp_path / "asia.parquet"
-    frame = frame_of(data)
+def test_several_blocks_of_words_are_counted_like_the_whole(tmp_path):
+    n = 300_000
+    frame = frame_of(load("asia", n, rng=np.random.default_rng(0)))
     frame["constant"] = "one"
-    frame["wide"] = np.arange(10_000) % 700
-    frame.to_parquet(path)
-    schema = {**data.levels, "constant": ["one"], "wide": [str(k) for k in range(700)]}
-    found = read_parquet(path, schema)
-    assert len(found.columns.weights) == 10_000  # not collapsed
-    monkeypatch.setattr("dpcgd.datasets.bit_columns.BLOCK", 3)
+    frame["wide"] = (np.arange(n) % 70_000).astype(str)
+    schema = {name: ["no", "yes"] for name in frame.columns[:8]}
+    schema |= {"constant": ["one"], "wide": [str(k) for k in range(70_000)]}
+    frame.to_parquet(tmp_path / "asia.parquet")
+    found = read_parquet(tmp_path / "asia.parquet", schema)
+    assert len(found.columns.weights) == n  # not collapsed
     plain = Dataset.from_pandas(frame, schema)
-    for at, table in zip([(0, 9), (8, 1, 2)], found.counts_many([(0, 9), (8, 1, 2)]), strict=True):
+    asked = [(0, 8), (8, 1, 2), (7, 3), (9,)]
+    for at, table in zip(asked, found.counts_many(asked), strict=True):
         assert np.array_equal(table, plain.counts(at))
 
 
@@ -334,6 +303,7 @@ def test_a_spilled_table_is_on_disk_and_goes_with_the_object(tmp_path, monkeypat
     assert made[0].closed  # what is mapped stays
     assert np.array_equal(data.counts([0, 5]), read_parquet(path, schema).counts([0, 5]))
     if sys.platform == "linux":
+        gc.collect()
         held = Path("/proc/self/maps").read_text()
         before = held.count("(deleted)")
         del data

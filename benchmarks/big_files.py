@@ -1,0 +1,135 @@
+"""A table that no memory holds: made in Parquet files, read, packed, released; one line a size.
+
+python benchmarks/big_files.py alarm 1e6 1e7 1e8
+python benchmarks/big_files.py asia 1e9 --folder /somewhere/with/room
+
+Each size is a line of JSON: seconds to read and pack and to release by table_pc, the largest
+resident memory of the process that did both, bytes on disk, and F1 of the skeleton. The files are
+removed after each size unless --keep is given; with it they are made once.
+"""
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+import dpcgd
+
+GROUP = 10**6
+"""Records of a row group."""
+
+FILE = 10**7
+"""Records of a file."""
+
+EPSILON = 1.0
+
+
+def make(network: str, n: int, folder: Path, rng: np.random.Generator) -> None:
+    """Draw n records of a network into files of their own, a row group at a time."""
+    folder.mkdir(parents=True)
+    for first in range(0, n, FILE):
+        path, last = folder / f"{first // FILE:04}.parquet", min(first + FILE, n)
+        with warnings.catch_warnings(action="ignore"):
+            writer = None
+            for start in range(first, last, GROUP):
+                data = dpcgd.load(network, min(GROUP, last - start), rng=rng)
+                table = as_table(data)
+                writer = writer or parquet.ParquetWriter(path, table.schema)
+                writer.write_table(table, row_group_size=GROUP)
+            writer.close()
+
+
+def as_table(data: dpcgd.Dataset) -> pa.Table:
+    """Every variable as numbers of its levels, and the levels."""
+    columns = zip(data.levels.items(), data.codes.T, strict=True)
+    return pa.table(
+        {
+            name: pa.DictionaryArray.from_arrays(codes.astype(np.int32), list(of))
+            for (name, of), codes in columns
+        }
+    )
+
+
+def measure(network: str, folder: str, spill: bool) -> dict:
+    """Read, pack and release; what it took."""
+    truth = dpcgd.load(network, 10, rng=np.random.default_rng(0))
+    before = time.perf_counter()
+    data = dpcgd.read_parquet(folder, truth.levels, spill=spill)
+    packed = time.perf_counter()
+    release = dpcgd.table_pc(
+        data, epsilon=EPSILON, delta=0.1 / data.n, rng=np.random.default_rng(1)
+    )
+    done = time.perf_counter()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "network": network,
+        "n": data.n,
+        "seconds": round(done - before, 2),
+        "read": round(packed - before, 2),
+        "release": round(done - packed, 2),
+        "peak_bytes": peak * (1 if sys.platform == "darwin" else 1024),
+        "f1": round(release.graph.skeleton_f1(truth.truth), 3),
+    }
+
+
+def warm_up(network: str) -> None:
+    """What is compiled is compiled before anything is timed."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
+        make(network, 10_000, Path(folder) / "few", np.random.default_rng(0))
+        measure(network, str(Path(folder) / "few"), False)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on disk."""
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def run(network: str, n: int, folder: Path, *, spill: bool, keep: bool) -> dict:
+    """One size, measured in a process of its own."""
+    table = folder / f"{network}_{n}"
+    if not table.exists():
+        make(network, n, table, np.random.default_rng(n))
+    how = ["--spill"] if spill else []
+    command = [sys.executable, __file__, "--measure", str(table), network, *how]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = json.loads(told.splitlines()[-1]) | {"disk_bytes": size_of(table), "spill": spill}
+    if not keep:
+        shutil.rmtree(table)
+    return found
+
+
+def main() -> None:
+    """Measure the sizes that were asked for, each line as soon as it is there."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("network")
+    parser.add_argument("sizes", nargs="*", type=float)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "big_files")
+    parser.add_argument("--spill", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.measure:
+        warm_up(asked.network)
+        print(json.dumps(measure(asked.network, asked.measure, asked.spill)))
+        return
+    before = None
+    for n in map(int, asked.sizes):
+        found = run(asked.network, n, asked.folder, spill=asked.spill, keep=asked.keep)
+        if before:  # seconds, and what the size before predicts
+            found["predicted"] = round(before["seconds"] * n / before["n"], 2)
+        before = before or found
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Statistics of many tables at once: compiled where they are the package's own."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.shared_counts import in_batches
+from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
+
+__all__ = ["are_allowed", "are_compiled", "nearnesses_of", "value_of", "values_of"]
+
+PLURALS = {"value": "values", "raw": "raws", "freedom": "freedoms", "p_value": "p_values"}
+"""What is defined for one table, and the same for many."""
+
+
+def values_of(
+    statistic: Statistic, tables: Tables, asked: Sequence[Sequence[int]] | np.ndarray
+) -> np.ndarray:
+    """The statistic of each table of equally many variables.
+
+    Parameters
+    ----------
+    statistic : Statistic
+    tables : Tables
+    asked : sequence of sequences of int, or integer array, shape (tables, variables)
+        x, y and the conditioning variables of each.
+
+    Returns
+    -------
+    array, shape (tables,)
+        ``statistic.value`` of each, to the last digits.
+
+    Examples
+    --------
+    >>> from dpcgd import load
+    >>> from dpcgd.statistics.rank_statistics import KendallZ
+    >>> tables = Tables(load("asia", n=1000, rng=np.random.default_rng(0)))
+    >>> values_of(KendallZ(), tables, [[0, 1], [0, 2]]).round(2)
+    array([2.41, 0.37])
+    """
+    asked = np.asarray(asked, np.int64)
+    if are_compiled(statistic, tables):
+        parts = [statistic.values(tables.count_all(few)) for few in in_batches(asked)]
+        return np.concatenate([np.empty(0), *parts])
+    return np.array([statistic.value(tables.counts(of)) for of in asked.tolist()], float)
+
+
+def value_of(statistic: Statistic, tables: Tables, tested: Sequence[int]) -> float:
+    """The statistic of one table, as :func:`values_of` has it."""
+    return float(values_of(statistic, tables, [tested])[0])
+
+
+def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
+    """How near each is to independence: the p-value, or minus what is of one scale for all tables.
+
+    Parameters and value are those of :func:`values_of`.
+    """
+    if not isinstance(statistic, AgainstQuantile):
+        return -values_of(statistic, tables, asked)
+    if are_compiled(statistic, tables):
+        parts = [statistic.p_values(tables.count_all(few)) for few in in_batches(asked)]
+        return np.concatenate([np.empty(0), *parts])
+    return np.array([statistic.p_value(tables.counts(of)) for of in asked.tolist()], float)
+
+
+def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
+    """Whether public facts allow each test: what :func:`~dpcgd.statistics.statistic.refusal` says.
+
+    Parameters are those of :func:`values_of`; value a boolean array.
+    """
+    cells = np.array(tables.levels, float)[asked].prod(axis=1)
+    return tables.n >= RECORDS_PER_CELL * cells
+
+
+def are_compiled(statistic: Statistic, tables: Tables) -> bool:
+    """Whether many tables at once are faster than one after the other."""
+    z = getattr(statistic, "z", statistic)  # a p-value asks it
+    agrees = _agrees(type(statistic)) and _agrees(type(z))
+    return agrees and hasattr(tables, "count_all") and tables.n <= MOST_EXACT
+
+
+@cache
+def _agrees(kind: type) -> bool:
+    """Whether what it says of many tables was not left behind by a new definition for one."""
+
+    def depth(name):
+        return next((i for i, of in enumerate(kind.__mro__) if name in vars(of)), len(kind.__mro__))
+
+    return hasattr(kind, "values") and all(depth(b) <= depth(a) for a, b in PLURALS.items())

@@ -1,0 +1,247 @@
+"""Whatever answers counts: every system that needs no more takes it, the others say so."""
+
+import importlib.util
+import itertools
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import default_rng
+
+import dpcgd
+from dpcgd import Dataset, load
+from dpcgd.constraint.curate_pc import published_curate_pc
+from dpcgd.constraint.em_pc import published_em_pc
+from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.local.randomized_response import RandomizedResponse
+from dpcgd.local.report import report
+from dpcgd.marginals.interactions import exactly
+from dpcgd.marginals.joined_levels import JoinedCounts, join_levels
+from dpcgd.score.noleaks import published_noleaks
+from dpcgd.score.scores import BDeu
+from dpcgd.statistics.p_value_tests import GSquare
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "counts_from_a_database.py"
+HOW = {"epsilon": 2.0, "delta": 1e-6}
+
+
+class Elsewhere(Counts):
+    """Records that nobody but this object sees, as little as a Counts may have."""
+
+    def __init__(self, data, answer=lambda table: table):
+        self.levels, self.n = data.levels, data.n
+        self._data, self._answer, self.asked = data, answer, 0
+
+    def counts(self, variables):
+        self.asked += 1
+        return self._answer(self._data.counts(variables))
+
+
+@pytest.fixture(scope="module")
+def survey():
+    return load("survey", 20_000, rng=default_rng(0))
+
+
+def test_a_data_set_answers_counts(survey):
+    assert isinstance(survey, Counts)
+    assert isinstance(Elsewhere(survey), Counts)
+    assert not isinstance(survey.levels, Counts)
+    for at in itertools.permutations(range(survey.d), 3):
+        assert np.array_equal(survey.counts(at), Tables(survey).counts(at))
+
+
+def test_what_follows_from_levels_is_there(survey):
+    other = Elsewhere(survey)
+    assert (other.variables, other.cardinalities, other.d) == (
+        survey.variables,
+        survey.cardinalities,
+        survey.d,
+    )
+    assert (set(other.ordered), dict(other.missing)) == (set(), {})
+
+
+SYSTEMS = {
+    "laplace_pc": dpcgd.laplace_pc,
+    "svt_pc": dpcgd.svt_pc,
+    "priv_pc": dpcgd.priv_pc,
+    "em_pc": dpcgd.em_pc,
+    "curate_pc": dpcgd.curate_pc,
+    "table_pc": dpcgd.table_pc,
+    "learned_pc": dpcgd.learned_pc,
+    "published_curate_pc": published_curate_pc,
+    "published_em_pc": published_em_pc,
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_run_on_counts_is_the_run_on_the_records(name, survey):
+    one, other = (
+        SYSTEMS[name](data, rng=default_rng(1), **HOW) for data in (survey, Elsewhere(survey))
+    )
+    assert one.graph == other.graph
+    assert one.ledger == other.ledger
+    assert one.terms == other.terms
+
+
+def test_plain_pc_and_tests_take_counts(survey):
+    assert dpcgd.pc(Elsewhere(survey)).graph == dpcgd.pc(survey).graph
+    tests = [GSquare(data).log_p(0, 1, (2,)) for data in (survey, Elsewhere(survey))]
+    assert tests[0] == tests[1]
+
+
+MECHANISM = RandomizedResponse.from_epsilon((3, 2, 2, 2, 2, 3), 1.0)
+NEED_RECORDS = {
+    "priv_pc": lambda data: dpcgd.priv_pc(data, rate=0.5, rng=default_rng(0), **HOW),
+    "svt_pc": lambda data: dpcgd.svt_pc(data, rate=0.5, rng=default_rng(0), **HOW),
+    "published_priv_pc": lambda data: published_priv_pc(data, rng=default_rng(0), **HOW),
+    "published_svt_pc": lambda data: published_svt_pc(data, rate=0.5, rng=default_rng(0), **HOW),
+    "notears": lambda data: dpcgd.notears(data),
+    "gram_notears": lambda data: dpcgd.gram_notears(data, rng=default_rng(0), **HOW),
+    "noleaks": lambda data: dpcgd.noleaks(data, rng=default_rng(0), **HOW),
+    "published_noleaks": lambda data: published_noleaks(data, rng=default_rng(0), **HOW),
+    "private_anm": lambda data: dpcgd.private_anm(data, rng=default_rng(0), **HOW),
+    "a score": lambda data: BDeu(data),
+    "a report": lambda data: report(data, MECHANISM, rng=default_rng(0)),
+    "measurements": lambda data: Measurements.from_codes(data),
+}
+
+
+@pytest.mark.parametrize("name", NEED_RECORDS)
+def test_who_needs_records_says_so_before_anything_is_asked(name, survey):
+    data = Elsewhere(survey)
+    with pytest.raises(ValueError, match="needs records at hand, and Elsewhere only") as error:
+        NEED_RECORDS[name](data)
+    assert "\n" not in str(error.value)
+    assert data.asked == 0
+
+
+def test_plans_take_no_counts(survey):
+    with pytest.raises(ValueError, match="takes no data, and a Elsewhere holds some"):
+        dpcgd.plan(Elsewhere(survey), 1000, epsilon=1.0)
+
+
+WRONG = {
+    "of another shape": (lambda table: table[:1], r"must be integers of shape \(3,\), not int64 o"),
+    "no integers": (lambda table: table / 2, r"must be integers of shape \(3,\), not float64 of"),
+    "a record short": (lambda table: table - np.eye(3, dtype=int)[0], r"does not hold 20000 rec"),
+    "negative": (lambda table: table * [-1, 1, 1], r"does not hold 20000 records, as n says; cou"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_table_that_cannot_be_right_is_refused(name, survey):
+    answer, told = WRONG[name]
+    with pytest.raises(ValueError, match=told):
+        Tables(Elsewhere(survey, answer)).counts([0])
+
+
+def test_a_question_is_asked_once(survey):
+    data = Elsewhere(survey)
+    tables = Tables(data)
+    for at in ([0, 1], [1, 0], [0, 1]):
+        assert np.array_equal(tables.counts(at), survey.counts(at))
+    assert data.asked == 1
+    found = tables.counts_many([[1, 0], [2], [0, 1]])
+    assert all(map(np.array_equal, found, survey.counts_many([[1, 0], [2], [0, 1]])))
+    assert data.asked == 2
+    with pytest.raises(ValueError, match="read-only"):
+        tables.counts([0, 1])[0, 0] = 1
+
+
+# --- joined levels
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=60)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=4),
+    st.integers(1, 60),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_joined_counts_are_those_of_recoded_records(levels, n, ordered, seed):
+    rng = default_rng(seed)
+    codes = np.column_stack([rng.integers(of, size=n) for of in levels])
+    names = {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)}
+    data = Dataset(codes, names, ordered=names if ordered else ())
+    other = Elsewhere(data)
+    other.ordered = data.ordered
+    (recoded, joined), (summed, same) = (
+        join_levels(of, exactly, 1.0, most=3) for of in (data, other)
+    )
+    assert joined == same
+    assert (recoded.levels, recoded.n) == (dict(summed.levels), summed.n)
+    assert isinstance(summed, JoinedCounts) == (max(levels) > 3)
+    asked = list(itertools.permutations(range(len(levels)), 2))
+    assert all(map(np.array_equal, recoded.counts_many(asked), summed.counts_many(asked)))
+    assert all(map(np.array_equal, map(recoded.counts, asked), map(summed.counts, asked)))
+
+
+@pytest.mark.parametrize("system", [dpcgd.table_pc, dpcgd.learned_pc])
+def test_a_run_joins_levels_of_counts_as_it_does_those_of_records(system):
+    rng = default_rng(0)
+    town = rng.integers(40, size=50_000)
+    ill = (rng.random(50_000) < 0.2 + 0.01 * town).astype(int)
+    levels = {"town": [str(k) for k in range(40)], "ill": ["no", "yes"], "coin": ["0", "1"]}
+    data = Dataset(np.column_stack([town, ill, rng.integers(2, size=50_000)]), levels)
+    ours = {"missing": {"town": "39"}, "ordered": ["town"]}
+    other = Elsewhere(data)
+    vars(other).update(ours)
+    with warnings.catch_warnings(action="ignore"):
+        one, two = (
+            system(of, rng=default_rng(1), epsilon=4.0, delta=1e-6)
+            for of in (replace(data, **ours), other)
+        )
+    assert one.joined_levels == two.joined_levels != {}
+    assert one.graph == two.graph
+    assert one.ledger == two.ledger
+
+
+# --- the example
+
+
+@pytest.fixture
+def database(survey):
+    """A table of twenty lines: the survey in a database that lies in memory."""
+    duckdb = pytest.importorskip("duckdb", reason="it is in the test extra")
+    spec = importlib.util.spec_from_file_location("example", EXAMPLE)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    columns = zip(survey.levels.items(), survey.codes.T, strict=True)
+    values = {name: np.array(of)[codes] for (name, of), codes in columns}
+    with duckdb.connect() as connection:
+        connection.register("columns", values)
+        connection.execute("CREATE TABLE people AS SELECT * FROM columns")
+        yield example.DatabaseCounts, connection
+
+
+def test_a_database_counts_like_the_records(database, survey):
+    kind, connection = database
+    table = kind(connection, "people", survey.levels)
+    assert (table.n, table.variables) == (survey.n, survey.variables)
+    for k in (1, 2, 3):
+        for at in itertools.permutations(range(survey.d), k):
+            assert np.array_equal(table.counts(at), survey.counts(at))
+    for system in (dpcgd.table_pc, dpcgd.priv_pc):
+        one, other = (system(data, rng=default_rng(1), **HOW) for data in (survey, table))
+        assert (one.graph, one.ledger) == (other.graph, other.ledger)
+
+
+def test_a_database_with_a_value_that_is_no_level_is_refused(database, survey):
+    kind, connection = database
+    levels = {**survey.levels, "S": survey.levels["S"][:1]}
+    with pytest.raises(ValueError, match="column 'S' holds what is none of its levels"):
+        kind(connection, "people", levels)
+
+
+def test_the_example_prints_a_graph(database, capsys):
+    database[0].counts.__globals__["main"]()
+    assert "A -> E" in capsys.readouterr().out
+    code = EXAMPLE.read_text().partition("class ")[2].partition("\n\n\ndef main")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 24
