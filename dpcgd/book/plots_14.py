@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dpcgd.book.style import BLACK, GREY, SERIES, styled
+from dpcgd.book.style import BLACK, GREY, ORANGE, SERIES, styled
 
 __all__ = ["costs", "growth", "least_epsilon"]
 
@@ -21,7 +21,7 @@ def growth(
     Parameters
     ----------
     panels : mapping of str to mapping of str to (records, cost)
-        From a panel's title, its unit, to what was measured, at most four series in all.
+        From a panel's title, its unit, to what was measured, at most five series in all.
     predicted : mapping of str to (records, cost)
         A line for each series.
 
@@ -29,14 +29,16 @@ def growth(
     -------
     matplotlib.figure.Figure
     """
-    figure, grid = plt.subplots(1, len(panels), figsize=(6.5, 3.3), layout="constrained")
-    looks = iter(SERIES)
+    figure, grid = plt.subplots(1, len(panels), figsize=(6.5, 3.4), layout="constrained")
+    looks = iter((*SERIES, (ORANGE, "-", "v")))
     for axes, (title, series) in zip(grid, panels.items(), strict=True):
         for name, (n, cost) in series.items():
             color, line, marker = next(looks)
             axes.plot(*predicted[name], color=color, linestyle=line, linewidth=1.2)
             axes.plot(n, cost, marker, color=color, ms=5, markerfacecolor="white", label=name)
         axes.set(title=title, xscale="log", yscale="log", xlabel="records")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * (high / low) ** (0.12 * len(series)))  # room for the legend
         axes.legend(loc="upper left", handletextpad=0.2)
     return figure
 

@@ -92,7 +92,7 @@ def standard_errors_apart(
     counts = [len(values) for values in stored]
     error = math.sqrt(sum(v * (1 + 1 / k) for v, k in zip(variances, counts, strict=True)))
     apart = math.fsum(f - np.mean(values) for f, values in zip(fresh, stored, strict=True))
-    if abs(apart) < 1e-6 * max(1, *map(abs, fresh)):  # the file has six digits
+    if abs(apart) < 1e-6 * max([1, *map(abs, fresh)]):  # the file has six digits
         return 0.0
     return apart / error if error else math.copysign(math.inf, apart)
 

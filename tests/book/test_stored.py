@@ -74,6 +74,13 @@ def test_other_cases_are_run_and_are_not_called_full(kept):
     assert full.told("f1") == "1 of each in this build"
 
 
+def test_cells_that_take_too_long_are_not_run_again(kept):
+    full = FullResults("00_example", profile="quick", seed=0)
+    rows = full.rows("f1", refused, CASES, few=(), compare="F1", again=0)
+    assert len(rows) == len(CASES)
+    assert full.told("f1").endswith("0 cells were run again")
+
+
 def test_renewing_goes_on_where_it_stopped(kept, monkeypatch):
     monkeypatch.setenv(stored.RENEW, "1")
     monkeypatch.setattr(sweeps, "digest_of_task", lambda task: "same")
