@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of
+from dpcgd.graphs.pc_search import Answer, Pair, Set, conditioning_array, neighbours_of
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.conversions import zcdp_rho
@@ -25,8 +25,9 @@ from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
 from dpcgd.privacy.settings import check_level
 from dpcgd.statistics.categorical_statistics import GTest
+from dpcgd.statistics.many_tables import are_allowed, sensitivities_of, values_of
 from dpcgd.statistics.rank_statistics import KendallZ
-from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
+from dpcgd.statistics.statistic import Statistic, all_in_sensitivities, refusal
 
 __all__ = [
     "ExponentialOracle",
@@ -37,9 +38,6 @@ __all__ = [
     "published_em_pc",
     "share_of_the_choices",
 ]
-
-Set = tuple[int, ...]
-
 
 Choice = Callable[..., int]
 
@@ -74,39 +72,64 @@ class ExponentialOracle:
     margin: float
     account: Account
     noise: Noise
-    _by: dict[tuple[int, int], Set] = field(default_factory=dict)
-    _allowed: dict[int, dict[int, list[Set]]] = field(default_factory=dict)
+    _by: dict[Pair, Set] = field(default_factory=dict)
+    _decided: set[int] = field(default_factory=set)
     _turns: int = 0
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note which sets may separate each pair; public facts rule some of them out."""
-        neighbours, (n, shape) = neighbours_of(joined), (self.tables.n, self.tables.shape)
-        self._allowed = {x: {} for x in range(len(joined))}
-        for x, y in np.argwhere(to_test).tolist():
-            sets = conditioning_sets(x, y, neighbours, order)
-            if allowed := [s for s in sets if not refusal(n, shape((x, y, *s)))]:
-                self._allowed[x][y] = allowed
+        """Note which pairs will be asked about, and given what."""
+        self._order, self._neighbours = order, neighbours_of(joined)
+        self._partners = [np.flatnonzero(row).tolist() for row in to_test]
+        self._decided = set()
+
+    def answers(self, sets: Mapping[Pair, Iterable[Set]]) -> Iterator[tuple[Pair, Answer]]:
+        """Whether one of its sets was chosen for each pair, all pairs of x at the first of them."""
+        of, about = None, {}
+        for x, y in sets:
+            if x != of:
+                of, about = x, self._sets_of(x)
+            those, allowed = about[y]
+            if allowed.any():
+                self._decide_once(x, about)
+            by, asked = self._by.get((x, y)), len(those)
+            if by is not None:
+                asked = int((those == by).all(axis=1).argmax()) + 1
+            yield (x, y), Answer(by, asked, bool(allowed[:asked].any()))
 
     def separates(self, x: int, y: int, given: Set) -> bool | None:
         """Whether this set was chosen for the pair; None if public facts rule it out."""
         if refusal(self.tables.n, self.tables.shape((x, y, *given))):
             return None
-        if allowed := self._allowed.pop(x, {}):
-            self._decide(x, allowed)  # at the first question about x, for all its pairs
+        self._decide_once(x, self._sets_of(x))
         return self._by.get((x, y)) == given
 
-    def _decide(self, x, allowed):
+    def _sets_of(self, x) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """For each partner the sets that may separate it, and which of them public facts allow."""
+        found = {}
+        for y in self._partners[x]:
+            sets = conditioning_array(x, y, self._neighbours, self._order)
+            found[y] = sets, are_allowed(self.tables, _tests(x, y, sets))
+        return found
+
+    def _decide_once(self, x, about):
+        if x not in self._decided:
+            self._decided.add(x)
+            self._decide(x, {y: s[allowed] for y, (s, allowed) in about.items() if allowed.any()})
+
+    def _decide(self, x, sets):
         """One choice of how many, then for each of them a choice of the pair and of its set."""
         epsilon = self.price(self._turns, len(self._by))
         self._turns += 1
-        scores = functools.cache(lambda y: self._scores(x, y, allowed[y], epsilon))
-        left = list(allowed)
-        count = self._choose(lambda: count_scores([scores(y).max() for y in left]), epsilon)
+        scores = functools.cache(lambda y: self._scores(x, y, sets[y], epsilon))
+        best = functools.cache(lambda y: scores(y).max())
+        left = list(sets)
+        count = self._choose(lambda: count_scores([best(y) for y in left]), epsilon)
         for _ in range(count):
-            y = left.pop(self._choose(lambda: [scores(y).max() for y in left], epsilon))
-            self._by[x, y] = self._which_set(allowed[y], functools.partial(scores, y), epsilon)
+            y = left.pop(self._choose(lambda: [best(y) for y in left], epsilon))
+            chosen = self._which_set(sets[y], functools.partial(scores, y), epsilon)
+            self._by[x, y] = tuple(chosen.tolist())
 
-    def _which_set(self, sets, scores, epsilon) -> Set:
+    def _which_set(self, sets, scores, epsilon) -> np.ndarray:
         """An only set is no choice and costs nothing."""
         return sets[self._choose(scores, epsilon)] if len(sets) > 1 else sets[0]
 
@@ -116,13 +139,14 @@ class ExponentialOracle:
 
     def _scores(self, x, y, sets, epsilon) -> np.ndarray:
         """How far each set's statistic is below the threshold, in units of its sensitivity."""
-        found = np.empty(len(sets))
-        for i, given in enumerate(sets):
-            tested = (x, y, *given)
-            sensitivity = self.statistic.sensitivity(self.tables.n, self.tables.shape(tested))
-            value = self.statistic.value(self.tables.counts(tested))
-            found[i] = in_sensitivities(self.statistic.critical - value, sensitivity)
-        return found + self.margin * 2 / epsilon
+        tests = _tests(x, y, sets)
+        distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
+        sensitivities = sensitivities_of(self.statistic, self.tables, tests)
+        return all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
+
+
+def _tests(x, y, sets) -> np.ndarray:
+    return np.column_stack((np.full(len(sets), x), np.full(len(sets), y), sets))
 
 
 def count_scores(scores: Sequence[float]) -> np.ndarray:
@@ -215,7 +239,7 @@ def _gains(n: int) -> np.ndarray:
 class PublishedOracle(ExponentialOracle):
     """As published: the set is the best one, which is told without noise."""
 
-    def _which_set(self, sets, scores, epsilon) -> Set:
+    def _which_set(self, sets, scores, epsilon) -> np.ndarray:
         return sets[int(np.argmax(scores()))]
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpcgd.constraint.laplace_pc import released_by
-from dpcgd.constraint.values_ahead import ValuesAhead
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
+from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
@@ -25,7 +25,7 @@ from dpcgd.privacy.mechanisms import (
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
-from dpcgd.statistics.many_tables import value_of
+from dpcgd.statistics.many_tables import are_allowed, are_compiled, value_of, values_of
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, normal_tail, refusal
 
@@ -88,12 +88,12 @@ class ThresholdOracle:
         self._open = False  # is there a sieve?
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
-        self._values = ValuesAhead(self.statistic, self.tables)
+        self._ahead = Ahead(self._values, first=1)
         self._sensitivity = cache(self.statistic.sensitivity)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked; whoever asks looks at some tables together."""
-        self._values.begin_order(order, joined, to_test)
+        """Note what will be asked: what a paid query looks at is worked out together."""
+        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""
@@ -133,12 +133,20 @@ class ThresholdOracle:
     def _below(self, tables, tested, margin, tweak=0.0) -> float:
         """How far the statistic is below the threshold, in units of its sensitivity."""
         sensitivity = self._sensitivity(tables.n, tables.shape(tested))
-        if tables is self.tables:
-            value = self._values.of(tested)
-        else:
-            value = value_of(self.statistic, tables, tested)
-        distance = self.statistic.critical + tweak - value
+        distance = self.statistic.critical + tweak - self._value(tables, tested)
         return in_sensitivities(distance, sensitivity) + margin
+
+    def _value(self, tables, tested) -> float:
+        if tables is self.tables and are_compiled(self.statistic, tables):
+            return self._ahead.of(tested)
+        return value_of(self.statistic, tables, tested)
+
+    def _values(self, tests) -> list[float]:
+        """Of all records; not a number where public facts do not allow a test."""
+        asked = np.array(tests, np.int64)
+        allowed, found = are_allowed(self.tables, asked), np.full(len(asked), math.nan)
+        found[allowed] = values_of(self.statistic, self.tables, asked[allowed])
+        return found.tolist()
 
 
 @dataclass

@@ -31,12 +31,12 @@ def _intersect(a, b, into):
 
 
 @njit(cache=True, nogil=True)
-def _common(a, b):
-    """Number of one bits that two columns share."""
+def _common(a, b, c):
+    """Number of one bits that three columns share."""
     ones = 0
     for word in range(len(a)):
         # numba itself gives the first argument, which its types do not know
-        ones += _ones(a[word] & b[word])  # type: ignore[call-arg]
+        ones += _ones(a[word] & b[word] & c[word])  # type: ignore[call-arg]
     return ones
 
 
@@ -58,21 +58,26 @@ def _column(bits, first, code, begin, end, scratch):
 
 
 @njit(cache=True, nogil=True)
-def _add(bits, first, levels, at, begin, end, masks, shift, code, found):
-    """Add the rows of the first mask to `found`, for every choice of codes, the last fastest."""
-    deepest, scratch = len(at) - 1, masks[len(masks) - 1]
-    code[:] = 1
-    changed, i = 0, 0
-    while i < len(found):
-        for v in range(changed, deepest):
-            column = _column(bits, first[at[v]], code[v], begin, end, scratch)
-            _intersect(column, masks[v], masks[v + 1])
-        mask = masks[deepest]
-        for last in range(1, levels[at[deepest]]):
-            column = _column(bits, first[at[deepest]], last, begin, end, scratch)
-            found[i] += _common(column, mask) << shift
-            i += 1
-        changed = deepest - 1
+def _add(bits, first, levels, at, begin, end, rows, masks, shift, code, found):
+    """Add the rows to `found`, for every choice of codes from 1, the last one fastest.
+
+    The intersection of `rows` with the columns of all variables but the last two goes to `masks`,
+    one after the other; the last two are only counted.
+    """
+    size, deepest = end - begin, len(at) - 1
+    changed, other = 0, rows
+    for i in range(len(found)):
+        for v in range(changed, deepest + 1):
+            column = _column(bits, first[at[v]], code[v], begin, end, masks[v])
+            before = min(v, deepest - 1)
+            mask = masks[before - 1][:size] if before > 0 else rows
+            if v == deepest:
+                found[i] += _common(mask, other, column) << shift
+            elif v == deepest - 1:
+                other = column
+            else:
+                _intersect(mask, column, masks[v])
+        changed = deepest
         while changed > 0 and code[changed] == levels[at[changed]] - 1:
             code[changed] = 1
             changed -= 1
@@ -89,16 +94,19 @@ def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts
     choice of a code from 1 for each variable, of the rows whose codes have all bits of those
     chosen. All subsets look at one block of words before the next is read.
     """
-    depth = (subsets >= 0).sum(axis=1)
-    masks = np.empty((subsets.shape[1] + 1, BLOCK), np.uint64)
+    masks = np.empty((subsets.shape[1], BLOCK), np.uint64)
     code = np.empty(subsets.shape[1], np.int64)
     for start in range(begin, end, BLOCK):
         stop = min(start + BLOCK, end)
         for shift in range(len(planes)):
-            masks[0][: stop - start] = planes[shift][start:stop]
+            rows = planes[shift][start:stop]
             for i in range(len(subsets)):
-                at, found = subsets[i, : depth[i]], counts[ends[i] : ends[i + 1]]
-                _add(bits, first, levels, at, start, stop, masks, shift, code[: depth[i]], found)
+                depth = 0
+                while depth < len(code) and subsets[i, depth] >= 0:
+                    code[depth] = 1
+                    depth += 1
+                at, found = subsets[i][:depth], counts[ends[i] : ends[i + 1]]
+                _add(bits, first, levels, at, start, stop, rows, masks, shift, code, found)
 
 
 @njit(cache=True, nogil=True)
@@ -169,22 +177,22 @@ def find_subsets(asked, levels, keys, places, ends, known):
 
 
 @njit(cache=True, nogil=True)
-def _place(found, chosen, levels, strides, table):
+def _place(found, levels, strides, depth, code, table):
     """Write the counts of a subset to the cells where every other variable has code 0."""
-    if len(chosen) == 0:
-        table[0] = found[0]
-        return
-    code = np.ones(len(chosen), np.int64)
-    deepest, cell = len(chosen) - 1, strides[chosen].sum()
+    cell = 0
+    for v in range(depth):
+        code[v] = 1
+        cell += strides[v]
     for i in range(len(found)):
         table[cell] = found[i]
-        v = deepest
-        while v > 0 and code[v] == levels[chosen[v]] - 1:
-            cell -= (code[v] - 1) * strides[chosen[v]]
+        v = depth - 1
+        while v >= 0 and code[v] == levels[v] - 1:
+            cell -= (code[v] - 1) * strides[v]
             code[v] = 1
             v -= 1
-        code[v] += 1
-        cell += strides[chosen[v]]
+        if v >= 0:
+            code[v] += 1
+            cell += strides[v]
 
 
 @njit(cache=True, nogil=True)
@@ -221,7 +229,9 @@ def fill_tables(asked, levels, ordered, numbers, ends, counts):
     for i in range(tables):
         starts[i + 1] = starts[i] + cells_of(asked[i : i + 1], levels)
     flat = np.zeros(starts[tables], np.int64)
-    strides, of = np.zeros(len(levels), np.int64), np.empty(depth, np.int64)
+    strides = np.zeros(len(levels), np.int64)
+    room = np.empty((3, depth), np.int64)
+    code, of_levels, of_strides = room[0], room[1], room[2]
     for i in range(tables):
         table, stride = flat[starts[i] : starts[i + 1]], 1
         for v in asked[i, ::-1]:
@@ -229,11 +239,14 @@ def fill_tables(asked, levels, ordered, numbers, ends, counts):
             stride *= levels[v]
         for subset in range(1 << depth):
             size, number = 0, numbers[i, subset]
-            for v in range(depth):
-                if subset >> v & 1:
-                    of[size] = ordered[i, v]
+            for j in range(depth):
+                if subset >> j & 1:
+                    v = ordered[i, j]
+                    of_levels[size], of_strides[size] = levels[v], strides[v]
                     size += 1
-            _place(counts[ends[number] : ends[number + 1]], of[:size], levels, strides, table)
+            _place(
+                counts[ends[number] : ends[number + 1]], of_levels, of_strides, size, code, table
+            )
         for v in asked[i]:
             _take_apart(table, levels[v], strides[v])
     return flat, starts

@@ -17,6 +17,9 @@ Batch = Sequence[np.ndarray]
 CHUNK = 1 << 16
 """Rows for which there is room beside the bits."""
 
+MOST_CELLS = 1 << 14
+"""Of a table that is counted by bits; beyond, a look at every record is faster."""
+
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
 
 
@@ -63,7 +66,43 @@ class BitColumns:
         asked : integer array, shape (tables, variables of each)
             None twice in a row.
         """
+        if max(self.levels) ** asked.shape[1] > MOST_CELLS:
+            cells = np.prod(self._shared.levels[asked], axis=1)
+            if cells.max(initial=0) > MOST_CELLS:
+                return self._with_wide_ones(asked, cells)
         return self._shared.tables(asked, self._count)
+
+    def _with_wide_ones(self, asked, cells) -> Counted:
+        """Where some tables have so many cells that their records are looked at instead."""
+        few = cells <= MOST_CELLS
+        by_bits = self._shared.tables(asked[few], self._count).tables()
+        tables = [
+            next(by_bits).ravel() if is_few else self._by_index(row)
+            for row, is_few in zip(asked, few, strict=True)
+        ]
+        starts = np.cumsum([0, *cells.tolist()])
+        return Counted(np.concatenate(tables), starts, self._shared.levels[asked])
+
+    def _by_index(self, variables) -> np.ndarray:
+        """The cells of one table, through the cell of every row."""
+        cells = np.zeros(math.prod(self.levels[v] for v in variables), np.int64)
+        for first in range(0, len(self.weights), CHUNK):
+            weights = self.weights[first : first + CHUNK].astype(np.int64)
+            index = np.zeros(len(weights), np.int64)
+            for v in variables:
+                index *= self.levels[v]
+                index += self._codes(v, first, len(weights))
+            np.add.at(cells, index, weights)
+        return cells
+
+    def _codes(self, v, first, rows) -> np.ndarray:
+        """Of some rows, the first of which begins a word."""
+        words = slice(first // 64, first // 64 + _words(rows))
+        codes = np.zeros(rows, np.int64)
+        for j in range(int(self.levels[v] - 1).bit_length()):
+            eights = self._bits[self._first[v] + j, words].astype("<u8").view(np.uint8)
+            codes |= np.unpackbits(eights, count=rows, bitorder="little").astype(np.int64) << j
+        return codes
 
     def forget(self):
         """Let go of all counts that are kept for other tables."""

@@ -104,8 +104,8 @@ class SharedCounts:
             ends = self._ends[self._known : self._known + len(new) + 1]
             count(new, ends, self._counts)
             self._known += len(new)
-        filled = fill_tables(asked, self.levels, ordered, numbers, self._ends, self._counts)
-        return Counted(*filled, self.levels[asked])
+        flat, starts = fill_tables(asked, self.levels, ordered, numbers, self._ends, self._counts)
+        return Counted(flat, starts, self.levels[asked])
 
     def _make_room(self, subsets, cells):
         if self._is_full(subsets, cells):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -25,6 +26,9 @@ __all__ = [
     "search",
 ]
 
+
+MOST_CHOICES = 64
+"""Numbers of neighbours whose combinations are kept."""
 
 Pair = tuple[int, int]
 
@@ -266,27 +270,30 @@ class _Skeleton:
             (x, y): conditioning_sets(x, y, neighbours, order)
             for x, y in np.argwhere(to_test).tolist()
         }
-        many = isinstance(oracle, ManyOracle)
-        for (x, y), answer in oracle.answers(sets) if many else self._in_turn(oracle, sets):
-            self.tests += answer.asked
-            self.tested[x, y] |= answer.tested
-            if answer.by is not None:
-                self.joined[x, y] = self.joined[y, x] = False
-                self.separated[x, y] = answer.by
+        if isinstance(oracle, ManyOracle):
+            for pair, answer in oracle.answers(sets):
+                self._note(pair, answer)
+        else:
+            for pair, those in sets.items():
+                self._note(pair, self._in_turn(oracle, pair, those))
 
-    def _in_turn(self, oracle, sets) -> Iterator[tuple[Pair, Answer]]:
+    def _in_turn(self, oracle, pair, sets) -> Answer:
         """One set after the other; what was asked counts even if the budget ends in between."""
-        for (x, y), those in sets.items():
-            tested, by = False, None
-            for given in those:
-                independent = oracle.separates(x, y, given)
-                self.tests += 1
-                if independent is not None and not tested:
-                    tested = self.tested[x, y] = True
-                if independent:
-                    by = given
-                    break
-            yield (x, y), Answer(by, 0, tested)
+        for given in sets:
+            independent = oracle.separates(*pair, given)
+            self.tests += 1
+            if independent is not None:
+                self.tested[pair] = True
+            if independent:
+                return Answer(given, 0, True)
+        return Answer(None, 0, False)
+
+    def _note(self, pair, answer):
+        self.tests += answer.asked
+        self.tested[pair] |= answer.tested
+        if answer.by is not None:
+            self.joined[pair] = self.joined[pair[::-1]] = False
+            self.separated[pair] = answer.by
 
     def unconfirmed(self, oracle) -> np.ndarray:
         """Pairs still joined that no test has confirmed."""
@@ -310,6 +317,25 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
     for given in combinations(of_y, order):
         if not is_of_x(given):
             yield given
+
+
+def conditioning_array(x, y, neighbours, order) -> np.ndarray:
+    """The same sets in the same order, a row each: faster where there are many."""
+    of_x, of_y = (
+        np.array([v for v in neighbours[at] if v != other], np.int64)
+        for at, other in ((x, y), (y, x))
+    )
+    is_of_x = np.zeros(len(neighbours), bool)
+    is_of_x[of_x] = True
+    sets_of_y = of_y[_choices(len(of_y), order)]
+    new = ~is_of_x[sets_of_y].all(axis=1)
+    return np.concatenate((of_x[_choices(len(of_x), order)], sets_of_y[new]))
+
+
+@lru_cache(MOST_CHOICES)
+def _choices(several, order) -> np.ndarray:
+    chosen = np.array([*combinations(range(several), order)], np.int64)
+    return chosen.reshape(math.comb(several, order), order)
 
 
 def _first_found(done) -> dict[Triple, float]:
@@ -350,7 +376,7 @@ def _graded(done, grading, max_order) -> dict[Triple, float]:
 
 
 def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set, float]]]:
-    """For each pair the sets of neighbours of either, and how near to independence it is given it."""
+    """For each pair the sets of neighbours of either, and how near to independence it is then."""
     found: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
         tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]

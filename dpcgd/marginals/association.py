@@ -1,11 +1,14 @@
 """How far two variables are from independence given others, judged from noisy interactions."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy.special import chdtrc
 
+from dpcgd.marginals._associations import associations as _associations
 from dpcgd.marginals.interactions import (
     Marginals,
     Subset,
@@ -14,7 +17,10 @@ from dpcgd.marginals.interactions import (
     subsets_of,
 )
 
-__all__ = ["Association", "association", "strength"]
+__all__ = ["Association", "association", "associations", "strength"]
+
+MOST_LEVELS = 16
+"""Of any variable, for the compiled loop, which keeps room for all of its levels."""
 
 CLEAR = 20
 """Deviations of the noise: what varies less, as rare levels do, counts as if it varied so much, for
@@ -101,6 +107,65 @@ def association(
             effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
             undetermined=min(to_x.undetermined, to_y.undetermined),
         )
+
+
+def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[Association]:
+    """What :func:`association` says of many tests given equally many variables, which add up.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    tests : sequence of sequences of int
+        x, y and at most two conditioning variables.
+
+    Returns
+    -------
+    list of Association
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    found: dict[tuple[int, ...], Association] = {}
+    facts = marginals.worked_out(("facts",), lambda: _facts(marginals))
+    if facts is not None:
+        by_given = sorted((tuple(test) for test in tests), key=lambda test: test[2:])
+        for test, (statistic, effect, undetermined) in zip(
+            by_given, _associations(facts, np.array(by_given, np.int64)).tolist(), strict=True
+        ):
+            if math.isfinite(statistic + effect + undetermined):
+                freedom = (marginals.levels[test[0]] - 1) * (marginals.levels[test[1]] - 1)
+                found[test] = Association(statistic, freedom, effect, undetermined)
+    return [
+        found.get((x, y, *given)) or association(marginals, x, y, tuple(given))
+        for x, y, *given in tests
+    ]
+
+
+def _facts(marginals) -> tuple | None:
+    """What the compiled loop needs, if that is little and all pairs have been released."""
+    levels = np.array(marginals.levels)
+    pairs = list(combinations(range(len(levels)), 2))
+    if levels.max() > MOST_LEVELS or not all(pair in marginals.released for pair in pairs):
+        return None
+    starts = np.concatenate(([0], np.cumsum(levels - 1)))
+    blocks = [slice(start, end) for start, end in pairwise(starts.tolist())]
+    of_levels = np.zeros((MOST_LEVELS + 1, MOST_LEVELS, MOST_LEVELS - 1))
+    for k in set(marginals.levels):
+        of_levels[k, :k, : k - 1] = contrasts(k)
+    mean, moments = np.zeros(starts[-1]), np.zeros((starts[-1], starts[-1]))
+    singles = np.zeros((len(levels), MOST_LEVELS))
+    deviation, deviations = np.zeros(len(levels)), np.zeros((len(levels), len(levels)))
+    for v, block in enumerate(blocks):
+        mean[block], deviation[v] = marginals.moment(v)
+        moments[block, block] = marginals.variance(v)
+        singles[v, : levels[v]] = marginals.table(v)
+    for u, v in pairs:
+        values, deviations[u, v] = marginals.released[u, v]
+        moments[blocks[u], blocks[v]], moments[blocks[v], blocks[u]] = values, values.T
+    deviations += deviations.T
+    n = float(marginals.n)
+    return n, levels, starts, of_levels, mean, moments, deviation, deviations, singles
 
 
 def strength(marginals: Marginals, x: int, y: int) -> float:

@@ -5,17 +5,19 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
+from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.association import association, strength
+from dpcgd.marginals.association import Association, association, associations, strength
 from dpcgd.marginals.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -69,6 +71,10 @@ DOUBT = 10
 
 LOOKS = (0.4, 0.8)
 """Shares of what the search has left for one more look at the pairs in doubt, and for another."""
+
+
+FIRST_SETS = 4
+"""Sets of each pair that are looked at together at first."""
 
 
 MOST_NOISE = 0.2
@@ -179,7 +185,7 @@ class TableOracle:
         self._conditional |= bool(given)
         if self._too_noisy(x, y, given):
             return None
-        found = association(self.marginals, x, y, given)
+        found = self._ahead.of((x, y, *given))
         if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
             found = association(self.marginals, x, y, given, interacting=True)
         if found.undetermined < self.determined:
@@ -187,6 +193,18 @@ class TableOracle:
         pair = min(x, y), max(x, y)
         self.largest[pair] = max(found.p_value, self.largest.get(pair, 0.0))
         return found.p_value > self.alpha
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked, to work it out together."""
+        self._ahead.begin_order(order, joined, to_test)
+
+    @property
+    def _ahead(self) -> Ahead[Association]:
+        """Associations by what has been released by now."""
+        marginals = self.marginals
+        return marginals.worked_out(
+            ("ahead",), lambda: Ahead(partial(associations, marginals), FIRST_SETS)
+        )
 
     def in_doubt(self) -> list[Subset]:
         """Pairs that a more precise measurement may well join or part."""

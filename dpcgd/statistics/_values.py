@@ -12,31 +12,32 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _concordance(table):
-    """Concordant minus discordant pairs of records in one stratum; ties count 0."""
-    lower = np.zeros(table.shape[1], np.int64)
+def _concordance(table, s, lower):
+    """Concordant minus discordant pairs of records in one stratum, and records; ties count 0."""
+    lower[:] = 0
     total, found = 0, 0
     for x in range(table.shape[0]):
         left = 0
         for y in range(table.shape[1]):
-            found += table[x, y] * (2 * left + lower[y] - total)
+            found += table[x, y, s] * (2 * left + lower[y] - total)
             left += lower[y]
         for y in range(table.shape[1]):
-            lower[y] += table[x, y]
-            total += table[x, y]
-    return found
+            lower[y] += table[x, y, s]
+            total += table[x, y, s]
+    return found, total
 
 
 @njit(cache=True, nogil=True)
 def kendall_zs(counts, starts, levels):
     """What :func:`~dpcgd.statistics.rank_statistics.kendall_z` says of each table."""
     found = np.zeros(len(levels))
+    lower = np.empty(levels.max(), np.int64)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         value, total = 0.0, 0.0
         for s in range(table.shape[2]):
-            n = table[:, :, s].sum()
-            value += 9 * _concordance(table[:, :, s]) / (2 * n + 5)
+            concordant, n = _concordance(table, s, lower)
+            value += 9 * concordant / (2 * n + 5)
             total += 4.5 * n * (n - 1) / (2 * n + 5)
         if total > 0:
             found[i] = value / math.sqrt(total)
@@ -44,25 +45,27 @@ def kendall_zs(counts, starts, levels):
 
 
 @njit(cache=True, nogil=True)
-def _sizes(table, of_x, of_y):
+def _sizes(table, s, of_x, of_y):
     """Margins of one stratum, into arrays; how many records there are."""
     of_x[:], of_y[:] = 0, 0
+    n = 0
     for x in range(table.shape[0]):
         for y in range(table.shape[1]):
-            of_x[x] += table[x, y]
-            of_y[y] += table[x, y]
-    return of_x[: table.shape[0]].sum()
+            of_x[x] += table[x, y, s]
+            of_y[y] += table[x, y, s]
+        n += of_x[x]
+    return n
 
 
 @njit(cache=True, nogil=True)
-def _spearman(table, of_x, of_y, n):
+def _spearman(table, s, of_x, of_y, n):
     """3 times the sum of products of centred ranks, over n (n + 1)."""
     products, below_x = 0.0, 0
     for x in range(table.shape[0]):
         below_y = 0
         for y in range(table.shape[1]):
             rank_x, rank_y = 2.0 * below_x + of_x[x] - n, 2.0 * below_y + of_y[y] - n
-            products += table[x, y] * rank_x * rank_y
+            products += table[x, y, s] * rank_x * rank_y
             below_y += of_y[y]
         below_x += of_x[x]
     return 3 * products / n / (n + 1)
@@ -77,9 +80,9 @@ def spearman_zs(counts, starts, levels):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         value, total = 0.0, 0
         for s in range(table.shape[2]):
-            n = _sizes(table[:, :, s], of_x, of_y)
+            n = _sizes(table, s, of_x, of_y)
             if n > 0:
-                value += _spearman(table[:, :, s], of_x, of_y, n)
+                value += _spearman(table, s, of_x, of_y, n)
                 total += n - 1
         if total > 0:
             found[i] = value / math.sqrt(total)
@@ -94,7 +97,7 @@ def chi_squareds(counts, starts, levels):
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         for s in range(table.shape[2]):
-            n = _sizes(table[:, :, s], of_x, of_y)
+            n = _sizes(table, s, of_x, of_y)
             for x in range(table.shape[0]):
                 for y in range(table.shape[1]):
                     if of_x[x] > 0 and of_y[y] > 0:
@@ -123,7 +126,7 @@ def g_statistics(counts, starts, levels):
         table = flat.reshape(levels[i, 0], levels[i, 1], -1)
         total = _entropy_sum(flat)
         for s in range(table.shape[2]):
-            n = _sizes(table[:, :, s], of_x, of_y)
+            n = _sizes(table, s, of_x, of_y)
             if n > 0:
                 total += n * math.log(n) - _entropy_sum(of_x) - _entropy_sum(of_y)
         found[i] = max(0.0, 2 * total)
@@ -138,7 +141,10 @@ def freedoms(counts, starts, levels):
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         for s in range(table.shape[2]):
-            _sizes(table[:, :, s], of_x, of_y)
-            rows, columns = (of_x > 0).sum(), (of_y > 0).sum()
+            _sizes(table, s, of_x, of_y)
+            rows = columns = 0
+            for k in range(len(of_x)):
+                rows += of_x[k] > 0
+                columns += of_y[k] > 0
             found[i] += max(rows - 1, 0) * max(columns - 1, 0)
     return found

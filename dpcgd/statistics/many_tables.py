@@ -1,15 +1,29 @@
 """Statistics of many tables at once: compiled where they are the package's own."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.shared_counts import in_batches
-from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
+from dpcgd.statistics.statistic import (
+    MOST_EXACT,
+    RECORDS_PER_CELL,
+    AgainstQuantile,
+    Statistic,
+    StatisticOfMany,
+)
 
-__all__ = ["are_allowed", "are_compiled", "nearnesses_of", "value_of", "values_of"]
+__all__ = [
+    "are_allowed",
+    "are_compiled",
+    "nearnesses_of",
+    "sensitivities_of",
+    "value_of",
+    "values_of",
+]
 
 PLURALS = {"value": "values", "raw": "raws", "freedom": "freedoms", "p_value": "p_values"}
 """What is defined for one table, and the same for many."""
@@ -57,9 +71,10 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
 
     Parameters and value are those of :func:`values_of`.
     """
+    compiled = are_compiled(statistic, tables)
     if not isinstance(statistic, AgainstQuantile):
         return -values_of(statistic, tables, asked)
-    if are_compiled(statistic, tables):
+    if compiled:
         parts = [statistic.p_values(tables.count_all(few)) for few in in_batches(asked)]
         return np.concatenate([np.empty(0), *parts])
     return np.array([statistic.p_value(tables.counts(of)) for of in asked.tolist()], float)
@@ -74,15 +89,26 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
     return tables.n >= RECORDS_PER_CELL * cells
 
 
-def are_compiled(statistic: Statistic, tables: Tables) -> bool:
+def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
+    """The statistic's sensitivity for each table; asked once for tables of the same levels.
+
+    Parameters and value are those of :func:`values_of`.
+    """
+    of_levels = cache(partial(statistic.sensitivity, tables.n))
+    shapes = map(tuple, np.array(tables.levels)[asked].tolist())
+    return np.array([of_levels(shape) for shape in shapes], float)
+
+
+def are_compiled(statistic: Statistic, tables: Tables) -> TypeGuard[StatisticOfMany]:
     """Whether many tables at once are faster than one after the other."""
-    z = getattr(statistic, "z", statistic)  # a p-value asks it
-    agrees = _agrees(type(statistic)) and _agrees(type(z))
+    asked: Any = getattr(statistic, "z", statistic)  # by a p-value
+    kinds: tuple[Any, Any] = type(statistic), type(asked)
+    agrees = all(map(_agrees, kinds))
     return agrees and hasattr(tables, "count_all") and tables.n <= MOST_EXACT
 
 
 @cache
-def _agrees(kind: type) -> bool:
+def _agrees(kind) -> bool:
     """Whether what it says of many tables was not left behind by a new definition for one."""
 
     def depth(name):

@@ -76,6 +76,10 @@ def test_the_cluster_counts_what_is_there_and_packs_again_what_a_dead_worker_hel
     assert same(found, plain)
     assert np.array_equal(found.counts([8, 0]), plain.counts([8, 0]))
     assert found.counts_many([]) == []
+    many = [(i % 7, 7) for i in range(20_000)]
+    expected = plain.counts_many(many[:7])
+    for i, table in enumerate(found.counts_many(many)):
+        assert np.array_equal(table, expected[i % 7])
     kill_one(client)
     assert same(found, plain)
 

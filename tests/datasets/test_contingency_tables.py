@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.published_networks import load
 
@@ -256,3 +257,77 @@ def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
             assert sample.counts(at).sum() == 250
     with pytest.raises(ValueError, match="read-only"):
         kept.counts((0, 3))[0, 0] = 1
+
+
+@exactly
+@given(st.lists(st.integers(1, 7), min_size=2, max_size=5), SIZES, SEEDS, st.integers(0, 40))
+def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, seed, most):
+    rng = np.random.default_rng(seed)
+    data = drawn(rng, levels, n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpcgd.datasets.bit_columns.MOST_CELLS", most)
+        patch.setattr("dpcgd.datasets.bit_columns.CHUNK", 64)
+        tables, asked = Tables(data), [some(rng, data) for _ in range(6)]
+        found = [*tables.counts_many(asked), *map(tables.counts, asked)]
+        sample = tables.subsample(np.arange(0, n, 2))
+        assert sample.counts(asked[0]).sum() == len(range(0, n, 2))
+    for table, variables in zip(found, asked * 2, strict=True):
+        np.testing.assert_array_equal(table, brute(data, variables))
+
+
+@exactly
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=6), SIZES, SEEDS)
+def test_many_tables_at_once_equal_brute_force(levels, n, seed):
+    rng = np.random.default_rng(seed)
+    data = drawn(rng, levels, n)
+    tables = Tables(data)
+    questions = [some(rng, data) for _ in range(6)]
+    for asked, table in zip(questions, tables.counts_many(questions), strict=True):
+        np.testing.assert_array_equal(table, brute(data, asked))
+    size = min(3, data.d)
+    asked = np.array([rng.permutation(data.d)[:size] for _ in range(6)])
+    counted = tables.count_all(asked)
+    assert counted.levels.tolist() == [[levels[v] for v in of] for of in asked]
+    for of, table in zip(asked.tolist(), counted.tables(), strict=True):
+        np.testing.assert_array_equal(table, brute(data, of))
+
+
+@pytest.mark.parametrize("n", [64 * 2048 - 1, 64 * 2048 + 1, 300_000])
+def test_records_in_several_blocks_are_counted_exactly(n):
+    rng = np.random.default_rng(0)
+    data = dataset(rng.integers(0, (2, 3, 5, 8, 200), (n, 5)), (2, 3, 5, 8, 200))
+    tables = Tables(data)
+    for at in [(0, 1, 2, 3), (3, 1), (4, 0), (2, 3, 0)]:
+        np.testing.assert_array_equal(tables.counts(at), brute(data, at))
+
+
+def test_kept_subsets_are_let_go_of_where_they_are_too_many(monkeypatch):
+    monkeypatch.setattr("dpcgd.datasets.shared_counts.MOST_SUBSETS", 20)
+    data = load("asia", n=500, rng=np.random.default_rng(0))
+    tables = Tables(data)
+    for at in itertools.permutations(range(8), 3):
+        np.testing.assert_array_equal(tables.counts(at), brute(data, at))
+
+
+class OnlyCounts(Counts):
+    """Any other data: it only answers counts, and notes how often it is asked."""
+
+    def __init__(self, data):
+        self.levels, self.n, self._data, self.asked = data.levels, data.n, data, []
+
+    def counts(self, variables):
+        self.asked.append(tuple(variables))
+        return self._data.counts(variables)
+
+
+def test_of_other_data_every_table_is_asked_for_once():
+    data = load("asia", n=500, rng=np.random.default_rng(0))
+    other = OnlyCounts(data)
+    tables = Tables(other)
+    for _ in range(2):
+        for at in itertools.permutations([0, 3, 5, 6], 3):
+            np.testing.assert_array_equal(tables.counts(at), brute(data, at))
+        counted = tables.count_all(np.array([[0, 3, 5], [6, 5, 3]]))
+        for of, table in zip([(0, 3, 5), (6, 5, 3)], counted.tables(), strict=True):
+            np.testing.assert_array_equal(table, brute(data, of))
+    assert len(other.asked) == len(set(other.asked)) == 4

@@ -7,7 +7,9 @@ from numpy.random import default_rng
 from scipy import stats
 
 from dpcgd.book.known_tables import Counts, blurred
-from dpcgd.marginals.association import Design, association, strength
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.marginals.association import Design, association, associations, strength
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, contrasts
 
 
@@ -165,3 +167,52 @@ def test_noise_in_rare_levels_makes_nothing_strong():
     marginals.measure_pairs(1.0)
     assert association(marginals, 0, 1).effect > 10
     assert strength(marginals, 0, 1) < 49 / 20**2 * 4
+
+
+def noisy(levels, n, deviation, seed):
+    """All pairs of correlated variables, with noise."""
+    rng = default_rng(seed)
+    hidden = rng.normal(size=(n, 1)) + rng.normal(size=(n, len(levels)))
+    cuts = [np.quantile(hidden[:, v], np.arange(1, k) / k) for v, k in enumerate(levels)]
+    codes = np.column_stack([np.searchsorted(c, hidden[:, v]) for v, c in enumerate(cuts)])
+    data = Dataset(codes, {f"v{i}": range(k) for i, k in enumerate(levels)})
+    marginals = MeasuredMarginals(Tables(data), blurred(deviation, rng))
+    marginals.measure_pairs(1.0)
+    marginals.measure_again([(0, 1), (1, 3)], 1.0)
+    return marginals
+
+
+@pytest.mark.parametrize("deviation", [0.0, 10.0, 300.0, 1e4, 1e30])
+@pytest.mark.parametrize("levels", [(2, 2, 2, 2, 2), (2, 3, 4, 3, 6), (1, 2, 3, 1, 8)])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_many_associations_are_those_of_the_plain_definition(levels, order, deviation):
+    marginals = noisy(levels, 5000, deviation, 1)
+    tests = [
+        (x, y, *given)
+        for x, y in itertools.permutations(range(5), 2)
+        for given in itertools.combinations(sorted({0, 1, 2, 3, 4} - {x, y}), order)
+    ]
+    for (x, y, *of), found in zip(tests, associations(marginals, tests), strict=True):
+        plain = association(marginals, x, y, tuple(of))
+        assert found.freedom == plain.freedom
+        for name in ("statistic", "effect", "undetermined"):
+            expected = pytest.approx(getattr(plain, name), rel=1e-9, abs=1e-12)
+            assert getattr(found, name) == expected, (x, y, of, name)
+
+
+def test_without_all_pairs_associations_are_the_plain_ones():
+    whole = noisy((2, 3, 2, 2), 1000, 5.0, 2)
+    few = {s: m for s, m in whole.released.items() if s != (2, 3)}
+    marginals = Marginals(whole.n, whole.levels, few)
+    assert associations(marginals, [(0, 1, 2)]) == [association(marginals, 0, 1, (2,))]
+    with pytest.raises(KeyError):
+        associations(marginals, [(2, 3)])
+
+
+def test_associations_follow_a_new_measurement():
+    marginals = noisy((2, 3, 2, 2), 1000, 5.0, 3)
+    [before] = associations(marginals, [(0, 1)])
+    marginals.measure_again([(0, 1)], 1.0)
+    [after] = associations(marginals, [(0, 1)])
+    assert after.statistic != before.statistic
+    assert after.statistic == pytest.approx(association(marginals, 0, 1).statistic, rel=1e-9)
