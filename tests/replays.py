@@ -227,6 +227,12 @@ def with_what_follows(data, *, rng, **settings):
     )
 
 
+def with_arrows(data, *, rng, **settings):
+    """The trained system, and how sure its arrows are."""
+    release = dpcgd.learned_pc(data, rng=rng, **settings)
+    return SimpleNamespace(**vars(release), arrows=release.arrow_confidence())
+
+
 @dataclass(frozen=True)
 class Replayed:
     """A private system, its settings from random numbers, and its data."""
@@ -293,7 +299,7 @@ FAST = {
 """Settings under which what follows the draws takes less time. No arc is worth such an l1."""
 
 
-FOLLOWED = {"table_pc": with_what_follows}
+FOLLOWED = {"table_pc": with_what_follows, "learned_pc": with_arrows}
 """With what follows from a release; for strangers, since neighbours' answers are the same."""
 
 

@@ -100,7 +100,8 @@ class ExponentialOracle:
         """Whether this set was chosen for the pair; None if public facts rule it out."""
         if refusal(self.tables.n, self.tables.shape((x, y, *given))):
             return None
-        self._decide_once(x, self._sets_of(x))
+        if x not in self._decided:
+            self._decide_once(x, self._sets_of(x))
         return self._by.get((x, y)) == given
 
     def _sets_of(self, x) -> dict[int, tuple[np.ndarray, np.ndarray]]:

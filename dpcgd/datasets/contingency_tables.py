@@ -91,11 +91,11 @@ class Tables:
     """Exact contingency counts, kept for tests of the same variables share them.
 
     The records of a data set are packed first: codes are kept as bit columns, 64 records a word,
-    and a cell is the population count of an intersection of columns. Where the whole public domain
-    has so few cells that their weights take no more memory than the codes, records are first
+    and a table follows from population counts of intersections of columns. Where the whole public
+    domain has so few cells that their weights take no more memory than the codes, records are first
     collapsed to cells with weights, whose bits are columns too; a table then no longer costs more
     when n grows. Memory beyond the data set itself is at most that of its codes, one bit a record
-    and two megabytes of kept counts. Of any other data counts are asked for.
+    and some thirty megabytes of kept counts. Of any other data counts are asked for.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,10 @@ MOST_AT_ONCE = 1 << 17
 
 FIRST = 64
 """Places at first, so that small data sets need little."""
+
+
+Count = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+"""Adds the counts of subsets to an array."""
 
 
 class Counted(NamedTuple):
@@ -67,6 +72,8 @@ def tables_in_turn(
 class SharedCounts:
     """What tables are made of, found again by the subset of variables.
 
+    Threads wait for each other. What is pickled remembers nothing.
+
     Parameters
     ----------
     levels : sequence of int
@@ -75,17 +82,22 @@ class SharedCounts:
         Records.
     """
 
-    def __init__(self, levels, n: int):
+    def __init__(self, levels: Sequence[int], n: int):
         self.levels, self.n = np.array(levels, np.int64), n
+        self._lock = RLock()
         self.forget()
+
+    def __reduce__(self):
+        return SharedCounts, (self.levels, self.n)
 
     def forget(self):
         """Let go of all counts."""
-        self._known = 1  # the empty subset
-        self._ends, self._counts = np.array([0, 1]), np.array([self.n])
-        self._keys, self._numbers = np.full(1, -1), np.zeros(1, np.int32)
+        with self._lock:
+            self._known = 1  # the empty subset
+            self._ends, self._counts = np.array([0, 1]), np.array([self.n])
+            self._keys, self._numbers = np.full(1, -1), np.zeros(1, np.int32)
 
-    def tables(self, asked: np.ndarray, count) -> Counted:
+    def tables(self, asked: np.ndarray, count: Count) -> Counted:
         """Tables of equally many variables each.
 
         Parameters
@@ -94,8 +106,16 @@ class SharedCounts:
             None twice in a row.
         count : callable
             From subsets (a row each, then -1), where the counts of each begin and end, and an array
-            of zeros: writes them there.
+            of zeros there, to which it adds them.
         """
+        with self._lock:
+            try:
+                return self._tables(asked, count)
+            except BaseException:
+                self.forget()  # some subsets may be listed that nobody has counted
+                raise
+
+    def _tables(self, asked, count) -> Counted:
         self._make_room(len(asked) << asked.shape[1], cells_of(asked, self.levels))
         ordered, numbers, new = find_subsets(
             asked, self.levels, self._keys, self._numbers, self._ends, self._known

@@ -99,9 +99,10 @@ def _sections(of, status) -> Iterator[Section]:
 
 
 _ARROWS = (
-    "An arrow is a direction that follows from tests, knowledge and the rules of orientation; a "
-    "plain line is an edge whose direction is not known. An edge that is there may be wrong, and "
-    "so may one that is missing: the noise that protects people is noise in these decisions too."
+    "An arrow is a direction that follows from what was released, knowledge and the rules of "
+    "orientation; a plain line is an edge whose direction is not known. An edge that is there may "
+    "be wrong, and so may one that is missing: the noise that protects people is noise in these "
+    "decisions too."
 )
 
 

@@ -15,7 +15,7 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
-from dpcgd.marginals.orientation import orient
+from dpcgd.marginals.orientation import arrow_confidence, orient
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
@@ -43,6 +43,29 @@ class LearnedRelease(Release):
     levels: Mapping[str, tuple[str, ...]]
     joined_levels: dict[str, dict[str, str]]
     probabilities: dict[frozenset[str], float]
+
+    def arrow_confidence(self) -> dict[tuple[str, str], float]:
+        """How likely each arrow is: that its edge is there, and that it points this way.
+
+        Returns
+        -------
+        dict
+            From (cause, effect), both ways round for each pair that the graph joins. What the two
+            lack to the probability of the edge is the chance that it has no direction.
+
+        Privacy
+        -------
+        Post-processing of what has been released.
+
+        Notes
+        -----
+        :func:`~dpcgd.marginals.orientation.arrow_confidence` times the probability of the edge.
+        """
+        names, joined = self.graph.variables, self.graph.arcs | self.graph.arcs.T
+        known = self.terms.settings.get("knowledge") or Knowledge()
+        sure = arrow_confidence(self.marginals, joined, known.arrays(names)[0])
+        arrows = [(names[a], names[b], sure[a, b]) for a, b in np.argwhere(joined).tolist()]
+        return {(a, b): float(of * self.probabilities[frozenset((a, b))]) for a, b, of in arrows}
 
 
 def learned_pc(

@@ -1,15 +1,16 @@
-"""A run rehearsed where nothing is at stake: on synthetic tables like the one to come."""
+"""A run rehearsed where nothing is at stake: on synthetic or public tables like the one to come."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_generator, check_whole
 from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
@@ -20,7 +21,7 @@ __all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
 
 
 class RehearsedRun(NamedTuple):
-    """What came back of one random network: its edges, without their directions."""
+    """What came back of one twin: its edges, without their directions."""
 
     edges: int
     found: int
@@ -43,17 +44,22 @@ class RehearsedRun(NamedTuple):
         return 2 * self.right / (self.edges + self.found) if self.edges + self.found else 1.0
 
 
+Edges = set[frozenset[str]]
+
+NO_NOISE = 1e6
+"""An epsilon at which the noise is gone, for what a system finds in a public table."""
+
 SCORES = ("precision", "recall", "f1")
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a system gave back of random networks with the levels of a table.
+    """What a system gave back of twins with the levels of a table.
 
     Attributes
     ----------
     runs : tuple of RehearsedRun
-        One network each.
+        One twin each.
     title : str
         The system and the setting.
     """
@@ -89,9 +95,10 @@ def rehearse(
     runs: int = 5,
     shape: str = "sparse",
     strength: str = "mixed",
+    public: Dataset | None = None,
     **settings: Any,
 ) -> Rehearsal:
-    """Run a system on synthetic twins of a table: random networks with its variables and levels.
+    """Run a system on twins of a table: random networks with its levels, or a public table.
 
     Parameters
     ----------
@@ -102,15 +109,19 @@ def rehearse(
     epsilon, delta : float
         As for the system.
     rng : numpy.random.Generator
-        Draws networks, records and noise.
+        Draws networks, records and noise; their records alone of a public table.
     system : callable
         Any that takes a data set, epsilon, delta and rng and gives a release.
     runs : int
-        Networks.
+        Twins.
     shape, strength : str
         Of :data:`~dpcgd.datasets.random_networks.SHAPES` and
         :data:`~dpcgd.datasets.random_networks.TABLES`: what the networks look like, and how much
-        their variables depend on each other.
+        their variables depend on each other. A public table has its own.
+    public : Dataset, optional
+        A table that everyone may see, with these levels: an older census, a published sample. Each
+        twin is `n` records of it, drawn with replacement. What comes back is compared with its true
+        graph or, where that is not known, with what the system finds in it at epsilon = 1e6.
     settings
         Whatever else the system takes.
 
@@ -121,11 +132,13 @@ def rehearse(
     Raises
     ------
     ValueError
-        If it is handed data, or as the schema, the random networks or the system do.
+        If it is handed data as levels, a public table with other levels, or as the schema, the
+        random networks or the system do.
 
     Privacy
     -------
-    It takes no data: whatever it tells is public, and costs nothing.
+    It takes no data but what is public: whatever it tells is public, and costs nothing. Handing it
+    the table to come as `public` would give that table away.
 
     Examples
     --------
@@ -141,16 +154,19 @@ def rehearse(
     check_generator(rng)
     if not callable(system):
         raise ValueError(f"system must be one such as table_pc, not {system!r}")
-    d = len(schema.variables)
-    done = []
-    for _ in range(runs):
-        drawn = random_network(shape, strength, d, rng, levels=schema.levels).sample(n, rng=rng)
-        twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
-        release = system(twin, epsilon=epsilon, delta=delta, rng=rng, **settings)
-        done.append(_compared(release, twin.truth))
-    name = getattr(system, "__name__", "a system")
-    setting = f"n = {n:,}, epsilon = {epsilon:g}, {shape} networks, {strength} dependence"
-    return Rehearsal(tuple(done), f"{name}: {d} variables, {setting}")
+    how = {"delta": delta, "rng": rng, **settings}
+    if public is None:
+        twins = _random_twins(schema, n, shape, strength, rng)
+        like = f"{shape} networks, {strength} dependence"
+    else:
+        _check_public(public, schema)
+        true = _edges_of(public, lambda: system(public, epsilon=NO_NOISE, **how))
+        twins, like = _resampled(public, true, n, rng), f"twins of {public.name}, which is public"
+    done = tuple(
+        _compared(system(twin, epsilon=epsilon, **how), true) for twin, true in islice(twins, runs)
+    )
+    name, d = getattr(system, "__name__", "a system"), len(schema.variables)
+    return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
 
 
 def refuse_data(levels: object) -> None:
@@ -167,6 +183,39 @@ def refuse_data(levels: object) -> None:
         )
 
 
-def _compared(run: Release, truth: nx.DiGraph) -> RehearsedRun:
-    true, found = {frozenset(arc) for arc in truth.edges}, run.graph.skeleton
+def _random_twins(schema, n, shape, strength, rng) -> Iterator[tuple[Dataset, Edges]]:
+    while True:
+        network = random_network(shape, strength, len(schema.variables), rng, levels=schema.levels)
+        drawn = network.sample(n, rng=rng)
+        twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
+        yield twin, {frozenset(arc) for arc in network.graph.edges}
+
+
+def _resampled(public, true, n, rng) -> Iterator[tuple[Dataset, Edges]]:
+    while True:
+        yield replace(public, codes=public.codes[rng.integers(public.n, size=n)]), true
+
+
+def _edges_of(public, without_noise) -> Edges:
+    """Of the true graph of a public table, or of what is found without noise."""
+    if public.truth is None:
+        return set(without_noise().graph.skeleton)
+    return {frozenset(arc) for arc in public.truth.edges}
+
+
+def _check_public(public, schema):
+    if not isinstance(public, Dataset):
+        raise ValueError(
+            f"public must be a Dataset that everyone may see, not {type(public).__name__}; make "
+            "one with Dataset.from_pandas or read_csv"
+        )
+    if dict(public.levels) != dict(schema.levels):
+        raise ValueError(
+            f"the public table {public.name!r} has other variables or levels than the schema; read "
+            "it with this schema"
+        )
+
+
+def _compared(run: Release, true: Edges) -> RehearsedRun:
+    found = run.graph.skeleton
     return RehearsedRun(len(true), len(found), len(true & found), len(run.untested))

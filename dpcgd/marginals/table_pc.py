@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.consistent_extension import consistent_extension
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.graphs.release import Release
@@ -26,6 +27,7 @@ from dpcgd.marginals.interactions import (
     pairs_sensitivity,
 )
 from dpcgd.marginals.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
+from dpcgd.marginals.orientation import orient
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
@@ -383,7 +385,8 @@ def table_pc(
     Where a variable has so many levels that tests would drown in noise, a first look at single
     variables decides which of them are joined: neighbouring ones of an ordered variable, the rarest
     of another. What the search leaves of the budget measures the pairs in doubt once more, twice
-    over.
+    over. The search decides what is joined; which way the edges point is read off all released
+    pairs together, by :func:`~dpcgd.marginals.orientation.orient`.
 
     Parameters
     ----------
@@ -442,6 +445,7 @@ def table_pc(
     joined = [data.variables.index(name) for name in joined_levels]
     oracle = TableOracle(marginals, alpha, for_triple, joined=joined)
     found = search_again(oracle, run.account, data.variables, **settings, untested=untested)
+    found = replace(found, graph=_oriented(found, marginals, knowledge))
     _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
     return TableRelease(
         **vars(found),
@@ -453,6 +457,16 @@ def table_pc(
         alpha=alpha,
         keeps_untested=untested == "keep",
     )
+
+
+def _oriented(found, marginals, knowledge) -> CPDAG:
+    """The graph with the arrows that the released pairs tell, rather than those of first sets."""
+    names, arcs = found.graph.variables, found.graph.arcs
+    forbidden, _ = (knowledge or Knowledge()).arrays(names)
+    for x, y in (map(names.index, pair) for pair in found.untested):
+        if not (arcs[x, y] or arcs[y, x]):  # apart without a test
+            forbidden[x, y] = forbidden[y, x] = True
+    return CPDAG(names, orient(marginals, arcs | arcs.T, forbidden))
 
 
 def open_table_run(

@@ -25,7 +25,13 @@ __all__ = [
     "values_of",
 ]
 
-PLURALS = {"value": "values", "raw": "raws", "freedom": "freedoms", "p_value": "p_values"}
+PLURALS = {
+    "value": "values",
+    "raw": "raws",
+    "freedom": "freedoms",
+    "p_value": "p_values",
+    "counts": "count_all",
+}
 """What is defined for one table, and the same for many."""
 
 
@@ -85,7 +91,7 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
 
     Parameters are those of :func:`values_of`; value a boolean array.
     """
-    cells = np.array(tables.levels, float)[asked].prod(axis=1)
+    cells = _levels(tables, asked).astype(float).prod(axis=1)
     return tables.n >= RECORDS_PER_CELL * cells
 
 
@@ -95,16 +101,21 @@ def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) ->
     Parameters and value are those of :func:`values_of`.
     """
     of_levels = cache(partial(statistic.sensitivity, tables.n))
-    shapes = map(tuple, np.array(tables.levels)[asked].tolist())
+    shapes = map(tuple, _levels(tables, asked).tolist())
     return np.array([of_levels(shape) for shape in shapes], float)
 
 
 def are_compiled(statistic: Statistic, tables: Tables) -> TypeGuard[StatisticOfMany]:
     """Whether many tables at once are faster than one after the other."""
     asked: Any = getattr(statistic, "z", statistic)  # by a p-value
-    kinds: tuple[Any, Any] = type(statistic), type(asked)
-    agrees = all(map(_agrees, kinds))
-    return agrees and hasattr(tables, "count_all") and tables.n <= MOST_EXACT
+    kinds: tuple[Any, ...] = type(statistic), type(asked), type(tables)
+    agrees = hasattr(statistic, "values") and hasattr(tables, "count_all")
+    return agrees and all(map(_agrees, kinds)) and tables.n <= MOST_EXACT
+
+
+def _levels(tables, asked) -> np.ndarray:
+    """Public levels of the variables of each test."""
+    return np.array(tables.shape(range(asked.max(initial=-1) + 1)), np.int64)[asked]
 
 
 @cache
@@ -114,4 +125,4 @@ def _agrees(kind) -> bool:
     def depth(name):
         return next((i for i, of in enumerate(kind.__mro__) if name in vars(of)), len(kind.__mro__))
 
-    return hasattr(kind, "values") and all(depth(b) <= depth(a) for a, b in PLURALS.items())
+    return all(depth(many) <= depth(one) for one, many in PLURALS.items())

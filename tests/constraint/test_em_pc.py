@@ -94,9 +94,8 @@ def test_without_noise_the_pairs_that_any_set_separates_go_by_their_best_set():
 
 def decide(oracle, x, questions):
     """Let it decide about all pairs of x, with these sets to choose from."""
-    oracle._allowed = {x: questions}
-    y, (given, *_) = next(iter(questions.items()))
-    oracle.separates(x, y, given)
+    oracle._decided.add(x)
+    oracle._decide(x, {y: np.array(sets, int) for y, sets in questions.items()})
 
 
 def test_scores_are_distances_below_the_threshold_in_sensitivities():

@@ -242,6 +242,6 @@ def test_a_database_with_a_value_that_is_no_level_is_refused(database, survey):
 
 def test_the_example_prints_a_graph(database, capsys):
     database[0].counts.__globals__["main"]()
-    assert "A -> E" in capsys.readouterr().out
+    assert "E -> R" in capsys.readouterr().out
     code = EXAMPLE.read_text().partition("class ")[2].partition("\n\n\ndef main")[0]
     assert len([line for line in code.splitlines() if line.strip()]) <= 24

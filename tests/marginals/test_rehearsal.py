@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import load, plan, priv_pc, rehearse
+from dpcgd import load, plan, priv_pc, rehearse, table_pc
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.marginals.rehearsal import RehearsedRun
 
@@ -98,10 +99,38 @@ def test_strong_dependence_of_many_records_comes_back():
     assert back["f1"].mean() > 0.8
 
 
+def test_twins_of_a_public_table_are_its_records_and_have_its_true_graph():
+    public = load("survey", n=40, rng=default_rng(1))
+    seen, system = seen_by(lambda data: public.truth)
+    back = rehearse(
+        public.levels, 300, epsilon=0.5, rng=default_rng(0), system=system, runs=2, public=public
+    )
+    rows = {tuple(row) for row in public.codes.tolist()}
+    for data, how in seen:
+        assert (data.n, how["epsilon"]) == (300, 0.5)
+        assert {tuple(row) for row in data.codes.tolist()} <= rows
+    assert not np.array_equal(seen[0][0].codes, seen[1][0].codes)
+    assert (back.to_frame()["f1"] == 1).all()
+    assert "twins of survey" in back.title
+
+
+def test_a_public_table_without_a_known_graph_is_held_against_a_run_without_noise():
+    public = replace(load("survey", n=50_000, rng=default_rng(1)), truth=None)
+    whole = table_pc(public, epsilon=1e6, rng=default_rng(2)).graph.skeleton
+    back = rehearse(public.levels, 50_000, epsilon=50.0, rng=default_rng(0), runs=2, public=public)
+    assert [run.edges for run in back.runs] == [len(whole)] * 2
+    assert back.to_frame()["f1"].min() > 0.8
+
+
+SMALL = load("asia", n=9, rng=default_rng(0))
+
+
 @pytest.mark.parametrize(
     ("levels", "how", "cure"),
     [
-        (load("asia", n=9, rng=default_rng(0)), {}, "this takes no data, and a Dataset holds some"),
+        (SCHEMA, {"public": SMALL}, "the public table 'asia' has other variables or levels"),
+        (SCHEMA, {"public": pd.DataFrame()}, "public must be a Dataset that everyone may see"),
+        (SMALL, {}, "this takes no data, and a Dataset holds some"),
         (pd.DataFrame({"a": [0]}), {}, "this takes no data, and a DataFrame holds some"),
         (np.zeros((2, 2)), {}, "this takes no data, and a ndarray holds some"),
         ({"a": BIT}, {}, "a causal graph needs at least two variables"),
