@@ -2,6 +2,9 @@
 PYTHON ?= python3
 PROFILE ?= quick
 VENV = .venv/bin/python
+# CLUSTER=tcp://host:8786 for what a Dask cluster shall compute: make results, make book PROFILE=paper
+CLUSTER ?=
+export DPCGD_CLUSTER ?= $(CLUSTER)
 
 .PHONY: book results table reader look chapter check test portable halved mutants golden bench lock clean
 

@@ -1,6 +1,5 @@
 """Execute chapters with papermill: side by side, once for the same contents."""
 
-import hashlib
 import os
 import platform
 import shutil
@@ -16,6 +15,8 @@ from pathlib import Path
 
 import nbformat
 import papermill
+
+from dpcgd.book.digests import digest_of_files
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -117,15 +118,8 @@ def chapters(names: str = "") -> list[Path]:
 
 
 def digest(paths: Iterable[Path | str], *facts: str) -> str:
-    """A hash of files, of all files in folders, and of facts; caches left out."""
-    hashed = hashlib.sha256(repr(facts).encode())
-    for path in (ROOT / p for p in paths):
-        files = [f for f in sorted(path.rglob("*")) if f.is_file()] if path.is_dir() else [path]
-        for file in files:
-            if "__pycache__" not in file.parts:
-                hashed.update(os.path.relpath(file, ROOT).encode() + b"\0")
-                hashed.update(hashlib.sha256(file.read_bytes()).digest())
-    return hashed.hexdigest()
+    """A hash of files and folders of the checkout, and of facts."""
+    return digest_of_files(paths, *facts, root=ROOT)
 
 
 def execute_all(

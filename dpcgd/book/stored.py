@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.book.results import results_folder
-from dpcgd.book.sweep import sweep
+from dpcgd.book.sweep import CLUSTER, sweep
 
 __all__ = [
     "FullResults",
@@ -100,7 +100,7 @@ def standard_errors_apart(
     counts = [len(values) for values in stored]
     error = math.sqrt(sum(v * (1 + 1 / k) for v, k in zip(variances, counts, strict=True)))
     apart = math.fsum(f - np.mean(values) for f, values in zip(fresh, stored, strict=True))
-    if abs(apart) < 1e-6 * max(1, *map(abs, fresh)):  # the file has six digits
+    if abs(apart) < 1e-6 * max([1, *map(abs, fresh)]):  # the file has six digits
         return 0.0
     return apart / error if error else math.copysign(math.inf, apart)
 
@@ -113,7 +113,8 @@ class FullResults:
     chapter : str
         The notebook's name without its ending.
     profile : str
-        "paper" runs everything here and now, as ``make results`` does.
+        "paper" runs everything here and now, as ``make results`` does: on the cores of this machine
+        or, if the environment has an address in ``DPCGD_CLUSTER``, on a Dask cluster.
     seed : int
         Of the sample that is run again.
 
@@ -224,10 +225,12 @@ class FullResults:
 
     def _made_anew(self, name, task, cases, compare):
         folder = results_folder()
-        path = folder / "sweeps" / f"{self.chapter}.{name}.{_code(task)}.jsonl"
-        rows = pd.DataFrame(sweep(task, cases, path=path, workers=os.cpu_count() or 1))
+        path = folder / "sweeps" / f"{self.chapter}.{name}.jsonl"
+        workers, cluster = os.cpu_count() or 1, os.environ.get(CLUSTER)
+        found = sweep(task, cases, path=path, workers=workers, cluster=cluster)
         made_by = f"make results CHAPTER={self.chapter[:2]}"
-        keep(folder / "full" / self.chapter, name, rows, cases, compare, made_by=made_by)
+        rows, at = pd.DataFrame(found), folder / "full" / self.chapter
+        keep(at, name, rows, cases, compare, made_by=made_by)
         self._told[name] = f"{_runs(cases)} of each, made in this build"
         return _on_file(folder / "full" / self.chapter, name, cases)
 
@@ -263,15 +266,6 @@ def _key(values):
 
 def _runs(cases) -> int:
     return len({case["run"] for case in cases})
-
-
-def _code(task) -> str:
-    """Of the package and of the task: results of other code are not taken for these."""
-    package = Path(__file__).resolve().parents[1]
-    files = [p for p in sorted(package.rglob("*.py")) if p.parent.name != "book"]
-    code = getattr(task, "__code__", None)
-    parts = [*(file.read_bytes() for file in files), code.co_code if code else b""]
-    return f"{zlib.crc32(b''.join(parts)):08x}"
 
 
 def _made(folder) -> dict:

@@ -3,14 +3,27 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from IPython import get_ipython
 from IPython.display import display
 from joblib import Parallel, delayed
 
-__all__ = ["sweep"]
+from dpcgd.book.digests import digest_of_package, digest_of_task
+from dpcgd.book.line_file import LineFile
+
+__all__ = ["CLUSTER", "sweep"]
+
+CLUSTER = "DPCGD_CLUSTER"
+"""An environment variable with the address of a Dask scheduler for full results."""
+
+SECONDS_FOR_CLUSTER = 30
+"""How long a scheduler and its first worker may take to answer."""
 
 
 def sweep(
@@ -19,19 +32,28 @@ def sweep(
     *,
     path: Path | str | None = None,
     workers: int = 1,
+    cluster: str | None = None,
 ) -> list[dict]:
     """Run a task on every case; a finished case is on file at once and not run again.
+
+    A case that fails does not stop the others.
 
     Parameters
     ----------
     task : callable
-        Called as ``task(**case)``; returns a dictionary of results. Both must fit into JSON.
+        Called as ``task(**case)``; returns a dictionary of results. Both must fit into JSON, but
+        for numpy's numbers and arrays.
     cases : iterable of dict
     path : path, optional
-        Where finished cases are kept, one JSON line each, beside the name of their task: several
-        tasks may share a file. Delete it to start anew; leave it out to keep nothing.
+        Where cases are kept, one JSON line each: beside the case its results or its error, the name
+        of the task, and a digest of the package, the task and its settings. A finished case of the
+        same digest is not run again, so several tasks may share a file. Delete it to start anew;
+        leave it out to keep nothing.
     workers : int
-        Processes.
+        Processes on this machine.
+    cluster : str, optional
+        The address of a Dask scheduler, ``"tcp://..."``, whose workers run the cases instead. They
+        need the same package, to the last file.
 
     Returns
     -------
@@ -41,7 +63,10 @@ def sweep(
     Raises
     ------
     ValueError
-        If the file is not one of this function's.
+        If the file is not one of this function's or in use by another sweep, or if the cluster does
+        not answer or has another version of the package.
+    RuntimeError
+        In the end, if cases failed. They are tried again by the next sweep.
 
     Examples
     --------
@@ -49,52 +74,127 @@ def sweep(
     [{'x': 2, 'square': 4}, {'x': 3, 'square': 9}]
     """
     cases = list(cases)
-    path = None if path is None else Path(path)
+    made_by = _made_by(task) if path else {}
+    with LineFile(path) if path else nullcontext() as file:
+        found = _finished(file, made_by) if file else {}
+        left = {key: case for case in cases if (key := _key(case)) not in found}
+        progress, failed = _Progress(len(left)), []
+        for outcome in _run(task, list(left.values()), workers, cluster):
+            if outcome.found is not None:
+                found[_key(outcome.case)] = outcome.found
+            else:
+                failed.append(outcome)
+            if file:
+                file.append({**made_by, **outcome.line()})
+            progress.step(len(failed))
+        progress.end()
+    if failed:
+        raise _failure(failed, len(left), path)
+    return [{**case, **found[_key(case)]} for case in cases]
+
+
+class _Outcome(NamedTuple):
+    """What became of a case: its results, or its error and where that came from."""
+
+    case: dict
+    found: dict | None = None
+    error: str | None = None
+    trace: str = ""
+
+    def line(self) -> dict:
+        told = {"error": self.error} if self.found is None else {"found": self.found}
+        return {"case": self.case, **told}
+
+
+class _OtherCode(ValueError):
+    """A worker has another version of the package."""
+
+
+def _made_by(task) -> dict[str, str]:
     name = getattr(task, "__name__", type(task).__name__)
-    done = _read(path) if path and path.exists() else {}
-    left = [case for case in cases if _key(name, case) not in done]
-    progress = _Progress(len(left))
-    for case, found in _run(task, left, workers):
-        done[_key(name, case)] = found
-        if path:
-            _append(path, name, case, found)
-        progress.step()
-    progress.end()
-    return [{**case, **done[_key(name, case)]} for case in cases]
+    return {"task": name, "code": f"{digest_of_package()[:16]} {digest_of_task(task)[:16]}"}
 
 
-def _run(task, cases, workers):
-    if workers == 1:
-        yield from ((case, task(**case)) for case in cases)
-        return
-    pool = Parallel(workers, return_as="generator_unordered")
-    yield from pool(delayed(_one)(task, case) for case in cases)
-
-
-def _one(task, case):
-    return case, task(**case)
-
-
-def _key(name: str, case: dict) -> str:
-    return json.dumps([name, case], sort_keys=True)
-
-
-def _append(path, name, case, found):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.write(json.dumps([name, case, found]) + "\n")
-
-
-def _read(path) -> dict[str, dict]:
-    """What is on file; a last line that was cut off is dropped, from the file too."""
-    whole, _, rest = path.read_text().rpartition("\n")
-    if rest:
-        path.write_text(whole + "\n" if whole else "")
+def _finished(file: LineFile, made_by) -> dict[str, dict]:
+    """The results on file that this code has made."""
     try:
-        rows = [json.loads(line) for line in whole.splitlines()]
-        return {_key(name, case): found for name, case, found in rows}
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} holds no sweep ({error}); delete it or name another") from None
+        own = [line for line in file.lines if made_by.items() <= line.items()]
+        return {_key(line["case"]): line["found"] for line in own if "found" in line}
+    except (AttributeError, KeyError, TypeError):
+        raise ValueError(
+            f"{file.path} holds no sweep of this version; delete it or name another"
+        ) from None
+
+
+def _run(task, cases, workers, cluster) -> Iterator[_Outcome]:
+    """Outcomes as they come."""
+    if not cases:
+        return
+    one = partial(_one, task, digest_of_package() if workers != 1 or cluster else None)
+    if cluster:
+        yield from _on_cluster(one, cases, cluster)
+    elif workers == 1:
+        yield from map(one, cases)
+    else:
+        pool = Parallel(workers, return_as="generator_unordered", batch_size=1)
+        yield from pool(delayed(one)(case) for case in cases)
+
+
+def _one(task, package, case) -> _Outcome:
+    if package and package != digest_of_package():
+        raise _OtherCode("a worker has another version of the package; give all of them this one")
+    try:
+        found = {**task(**case)}
+        return _Outcome(case, json.loads(json.dumps(found, default=lambda value: value.tolist())))
+    except Exception as error:
+        return _Outcome(case, None, _in_a_line(error), traceback.format_exc())
+
+
+def _on_cluster(one, cases, address) -> Iterator[_Outcome]:
+    try:
+        from distributed import Client, as_completed
+    except ModuleNotFoundError:
+        raise ValueError("a cluster needs Dask: pip install dpcgd[cluster]") from None
+    try:
+        client = Client(address, timeout=SECONDS_FOR_CLUSTER, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"no Dask scheduler answers at {address} ({error})") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=SECONDS_FOR_CLUSTER)
+        except TimeoutError:
+            raise ValueError(f"the Dask scheduler at {address} has no worker; start one") from None
+        futures = dict(zip(client.map(one, cases, pure=False), cases, strict=True))
+        for future in as_completed(list(futures), loop=client.loop):
+            yield _gathered(future, futures.pop(future))
+
+
+def _gathered(future, case) -> _Outcome:
+    """What a worker sent; of a worker that was lost too often, an error."""
+    try:
+        return future.result()
+    except _OtherCode:
+        raise
+    except Exception as error:
+        return _Outcome(case, None, _in_a_line(error))
+
+
+def _in_a_line(error) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _failure(failed, tried, path) -> RuntimeError:
+    first = failed[0]
+    kept = f"; those that did not are in {path}, so only these are tried again" if path else ""
+    error = RuntimeError(
+        f"{len(failed)} of {tried} cases failed, the first, {first.case}, with {first.error}{kept}"
+    )
+    error.add_note(first.trace)
+    return error
+
+
+def _key(case: dict) -> str:
+    return json.dumps(case, sort_keys=True)
 
 
 class _Progress:
@@ -108,13 +208,14 @@ class _Progress:
         self.started = self.last = time.monotonic()
         self.shown = None
 
-    def step(self):
+    def step(self, failed: int):
         self.done += 1
         now = time.monotonic()
         if now - self.last >= self.EVERY:
             self.last = now
             seconds = (now - self.started) / self.done * (self.cases - self.done)
-            self._show(f"{self.done} of {self.cases}; about {_duration(seconds)} left")
+            told = f"{self.done} of {self.cases}; about {_duration(seconds)} left"
+            self._show(f"{told}; {failed} failed" if failed else told)
 
     def end(self):
         """Leave nothing on the page."""

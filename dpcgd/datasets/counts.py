@@ -27,6 +27,11 @@ class Counts(Protocol):
     missing : mapping of str to str
         Of variables that have one, the level of missing values.
 
+    Privacy
+    -------
+    Where the records lie, in one place or in parts, changes neither what a run gives nor its
+    guarantee: chapter 14, :prf:ref:`thm-counts-of-parts`.
+
     Notes
     -----
     Counts must be exact and the records must not change while a system asks: sensitivities hold

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dpcgd.book import stored
+from dpcgd.book import sweep as sweeps
 from dpcgd.book.stored import FullResults, standard_errors_apart
 
 CASES = [
@@ -73,14 +74,37 @@ def test_other_cases_are_run_and_are_not_called_full(kept):
     assert full.told("f1") == "1 of each in this build"
 
 
+def test_cells_that_take_too_long_are_not_run_again(kept):
+    full = FullResults("00_example", profile="quick", seed=0)
+    rows = full.rows("f1", refused, CASES, few=(), compare="F1", again=0)
+    assert len(rows) == len(CASES)
+    assert full.told("f1").endswith("0 cells were run again")
+
+
 def test_renewing_goes_on_where_it_stopped(kept, monkeypatch):
     monkeypatch.setenv(stored.RENEW, "1")
-    monkeypatch.setattr(stored, "_code", lambda task: "same")
+    monkeypatch.setattr(sweeps, "digest_of_task", lambda task: "same")
     again = FullResults("00_example", profile="quick", seed=0)
     again.rows("f1", noisy, CASES, few=(), compare="F1")
     monkeypatch.setattr(refused, "__name__", "noisy")
     rows = again.rows("f1", refused, CASES, few=(), compare="F1")
     assert rows.F1.tolist() == kept.F1.tolist()
+
+
+@pytest.mark.parametrize("address", ["tcp://there", ""])
+def test_full_results_are_made_where_the_environment_says(kept, monkeypatch, address):
+    monkeypatch.setenv(stored.RENEW, "1")
+    monkeypatch.setenv(stored.CLUSTER, address)
+    asked = []
+
+    def noted(task, cases, **how):
+        asked.append(how)
+        return sweeps.sweep(task, cases)
+
+    monkeypatch.setattr(stored, "sweep", noted)
+    again = FullResults("00_example", profile="quick", seed=0)
+    again.rows("f1", noisy, CASES, few=(), compare="F1")
+    assert [how["cluster"] for how in asked] == [address]
 
 
 def test_equal_values_on_file_do_not_say_that_nothing_varies():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dpcgd import Dataset, load, priv_pc, read_parquet, table_pc
 from dpcgd.datasets import parquet_parts
+from dpcgd.datasets.contingency_tables import Tables
 
 pytest.importorskip("pyarrow", reason="it is in the cluster extra")
 distributed = pytest.importorskip("distributed", reason="it is in the cluster extra")
@@ -135,6 +136,19 @@ def test_spilling_is_for_one_machine(client, survey):
     folder, plain = survey
     with pytest.raises(ValueError, match="spill is for one machine; with a client, leave it out"):
         read_parquet(folder, plain.levels, client=client, spill=True)
+
+
+@pytest.mark.slow
+def test_many_questions_at_once_are_answered_whatever_was_asked_before(client, survey):
+    """What is large Dask would make a task of its own, under a name that hangs on no contents."""
+    folder, data = survey
+    far = read_parquet(folder, data.levels, client=client)
+    here = Tables(data)
+    for asked in (PAIRS * 400, [pair[::-1] for pair in PAIRS] * 400):
+        told = far.counts_many(asked)
+        kill_one(client)
+        assert all(map(np.array_equal, told, here.counts_many(asked)))
+        assert all(map(np.array_equal, far.counts_many(asked), told))
 
 
 @pytest.mark.slow
