@@ -15,6 +15,7 @@ book/stored/12_which_one_should_i_use/table.csv.
 
 import argparse
 import math
+import os
 import time
 
 import pandas as pd
@@ -22,7 +23,7 @@ import pandas as pd
 from dpcgd.book.entry_check import check_entry
 from dpcgd.book.results import results_folder
 from dpcgd.book.stored import keep, rows_on_file, stored_folder, yardsticks
-from dpcgd.book.sweep import sweep
+from dpcgd.book.sweep import CLUSTER, sweep
 from dpcgd.book.systems import DELTA, HOME, System, code_of, run_case, systems
 from dpcgd.datasets.published_networks import NETWORKS
 
@@ -217,10 +218,11 @@ def main(arguments: list[str] | None = None):
     print(f"about {core_hours(table, left):.1f} core-hours left at delta = {DELTA:g}", flush=True)
     end = time.monotonic() + 60 * told.minutes
     progress = results_folder() / "sweeps" / f"{HOME}.{NAME}.jsonl"
+    how = {"workers": told.workers, "cluster": os.environ.get(CLUSTER)}
     for some in (left[i : i + AT_ONCE] for i in range(0, len(left), AT_ONCE)):
         if time.monotonic() > end:
             break
-        table.add(sweep(run_case, some, path=progress, workers=told.workers))
+        table.add(sweep(run_case, some, path=progress, **how))
         progress.unlink()
         print(f"{some[-1]}: {len(table.left(cases))} left", flush=True)
     table.add([])
