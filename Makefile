@@ -6,7 +6,7 @@ VENV = .venv/bin/python
 CLUSTER ?=
 export DPCGD_CLUSTER ?= $(CLUSTER)
 
-.PHONY: book results reader look chapter check test portable halved mutants golden bench lock clean
+.PHONY: book results table reader look chapter check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
@@ -18,6 +18,14 @@ book: .venv/installed
 results: .venv/installed
 	$(VENV) scripts/results.py $(CHAPTER)
 
+# Every system on every network, the table of chapter 12: days on one core; goes on where it stopped.
+# CASE="table_pc child 1 100000 3" runs one row again; SYSTEM=table_pc what is missing of one, and
+# what other code has made; RUNS=3 the first runs; CHECK=table_pc its guarantee, as far as runs can.
+table: .venv/installed
+	OMP_NUM_THREADS=1 $(VENV) benchmarks/table.py $(if $(CASE),--case "$(CASE)") \
+		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) \
+		$(if $(CHECK),--check $(CHECK))
+
 # The reader of released pairs, trained anew on simulated networks: data/reader.json.
 reader: .venv/installed
 	$(VENV) scripts/make_reader.py
@@ -26,7 +34,7 @@ reader: .venv/installed
 look: .venv/installed
 	$(VENV) scripts/look.py
 
-# A chapter of your own, as a copy: make chapter FROM=04 NAME=12_my_question
+# A chapter of your own, as a copy: make chapter FROM=04 NAME=31_my_question
 chapter: .venv/installed
 	$(VENV) scripts/new_chapter.py $(FROM) $(NAME)
 

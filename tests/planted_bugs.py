@@ -85,8 +85,8 @@ BUGS = (
     Bug(
         "sieve and examination with the sensitivity of order 0",
         "constraint/priv_pc.py",
-        "self.statistic.sensitivity(tables.n, tables.shape(tested))",
-        "self.statistic.sensitivity(tables.n, tables.shape(tested[:2]))",
+        "self._sensitivity(tables.n, tables.shape(tested))",
+        "self._sensitivity(tables.n, tables.shape(tested[:2]))",
         "svt_pc,priv_pc",
     ),
     Bug(
@@ -144,8 +144,8 @@ BUGS = (
     Bug(
         "scores with the sensitivity of order 0",
         "constraint/em_pc.py",
-        "self.statistic.sensitivity(self.tables.n, self.tables.shape(tested))",
-        "self.statistic.sensitivity(self.tables.n, self.tables.shape(tested[:2]))",
+        "sensitivities_of(self.statistic, self.tables, tests)",
+        "sensitivities_of(self.statistic, self.tables, tests[:, :2])",
         "em_pc",
     ),
     Bug(
@@ -165,15 +165,15 @@ BUGS = (
     Bug(
         "an exact count of the pairs to separate",
         "constraint/em_pc.py",
-        "count = self._choose(lambda: count_scores([scores(y).max() for y in left]), epsilon)",
-        "count = int(np.argmax(count_scores([scores(y).max() for y in left])))",
+        "count = self._choose(lambda: count_scores([best(y) for y in left]), epsilon)",
+        "count = int(np.argmax(count_scores([best(y) for y in left])))",
         "em_pc",
     ),
     Bug(
         "a pair chosen by its exact score",
         "constraint/em_pc.py",
-        "y = left.pop(self._choose(lambda: [scores(y).max() for y in left], epsilon))",
-        "y = left.pop(int(np.argmax([scores(y).max() for y in left])))",
+        "y = left.pop(self._choose(lambda: [best(y) for y in left], epsilon))",
+        "y = left.pop(int(np.argmax([best(y) for y in left])))",
         "em_pc",
     ),
     Bug(
@@ -186,8 +186,9 @@ BUGS = (
     Bug(
         "sets left out for empty cells",
         "constraint/em_pc.py",
-        "if not refusal(n, shape((x, y, *s)))]",
-        "if not refusal(n, shape((x, y, *s))) and self.tables.counts((x, y, *s)).all()]",
+        "are_allowed(self.tables, _tests(x, y, sets))",
+        "are_allowed(self.tables, _tests(x, y, sets)) & np.array(\n"
+        "    [self.tables.counts((x, y, *s)).all() for s in sets.tolist()], bool)",
         "em_pc",
     ),
     # --- plans
@@ -764,9 +765,10 @@ BUGS = (
     # --- data and search
     Bug(
         "a sub-sample that answers from kept counts of everyone",
-        "datasets/contingency_tables.py",
-        "smaller.n = len(chosen)\n        smaller.forget()",
-        "smaller.n = len(chosen)",
+        "datasets/bit_columns.py",
+        "return BitColumns(self.levels, self._bits, _shrunk(weights))",
+        "smaller = BitColumns(self.levels, self._bits, _shrunk(weights))\n"
+        "        smaller._shared = self._shared\n        return smaller",
         "",
         "datasets/test_contingency_tables.py",
     ),
@@ -788,16 +790,18 @@ BUGS = (
     Bug(
         "conditioning sets that depend on the order of the columns",
         "graphs/pc_search.py",
-        "conditioning_sets(x, y, neighbours, order):\n                independent",
-        "conditioning_sets(x, y, neighbours_of(self.joined), order):\n                independent",
+        "self._in_turn(oracle, pair, those)",
+        "self._in_turn(oracle, pair, conditioning_sets(\n"
+        "    *pair, neighbours_of(self.joined), order))",
         "",
         "graphs/test_pc_search.py",
     ),
     Bug(
         "a separated pair that is asked about again",
         "graphs/pc_search.py",
-        "                    self.separated[x, y] = given\n                    break",
-        "                    self.separated[x, y] = given\n                    continue",
+        "return Answer(given, 0, True)\n        return Answer(None, 0, False)",
+        "found = Answer(given, 0, True)\n"
+        "        return locals().get('found', Answer(None, 0, False))",
         "",
         "graphs/test_pc_search.py",
     ),

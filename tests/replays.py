@@ -313,10 +313,12 @@ class Found:
     worst: float = 0.0
 
 
-IN_FILE_ORDER = (
-    "dpcgd.datasets.contingency_tables._collapsed",
-    lambda codes, levels: (codes, np.ones(len(codes), np.uint8)),
-)
+def _every_record(batches, levels):
+    rows = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return rows, np.ones(len(rows[0]), np.uint8)
+
+
+IN_FILE_ORDER = ("dpcgd.datasets.bit_columns._collapsed", _every_record)
 """Then a sample is of the same people whatever the data; otherwise it is as uniform, of others."""
 
 

@@ -9,8 +9,9 @@ import json
 import math
 import os
 import platform
+import shutil
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +22,14 @@ import pandas as pd
 from dpcgd.book.results import results_folder
 from dpcgd.book.sweep import CLUSTER, sweep
 
-__all__ = ["FullResults", "standard_errors_apart", "stored_folder", "yardsticks"]
+__all__ = [
+    "FullResults",
+    "keep",
+    "rows_on_file",
+    "standard_errors_apart",
+    "stored_folder",
+    "yardsticks",
+]
 
 RENEW = "DPCGD_RENEW"
 """An environment variable: full results are made anew, whatever is on file."""
@@ -60,7 +68,7 @@ def yardsticks() -> pd.DataFrame:
     >>> sorted(rows.system[rows.epsilon == 1].unique())
     ['AIM', 'MST']
     """
-    return _rows(stored_folder() / "yardsticks", "scores")
+    return rows_on_file(stored_folder() / "yardsticks", "scores")
 
 
 def standard_errors_apart(
@@ -173,6 +181,44 @@ class FullResults:
         self._told[name] = f"{runs} of each, on file since {date}; {again} cells were run again"
         return kept
 
+    def kept(
+        self,
+        name: str,
+        task: Callable[..., dict],
+        *,
+        sample: Callable[[pd.DataFrame], pd.Series],
+        compare: str,
+        again: int = 6,
+    ) -> pd.DataFrame:
+        """The runs of a table that a script of its own makes; no profile makes them anew.
+
+        Parameters
+        ----------
+        name, task, compare, again
+            As for :meth:`rows`.
+        sample : callable
+            From the table to which of its rows may be run again: those that take little time.
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        AssertionError
+            If fresh runs and those on file are more than six standard errors apart.
+        """
+        folder = stored_folder() / self.chapter
+        kept, about = rows_on_file(folder, name), _made(folder)[name]
+        if self._renews:  # new tables take the place of the whole folder
+            to = results_folder() / "full" / self.chapter
+            to.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / f"{name}.csv", to)
+            _tell(to, name, about)
+        self._compare(name, task, kept[sample(kept)], about["cell"], compare, again)
+        self._told[name] = f"on file since {about['date']}; {again} cells were run again"
+        return kept
+
     def told(self, name: str) -> str:
         """How many runs a table rests on and where they are from, for its caption."""
         return self._told[name]
@@ -182,8 +228,9 @@ class FullResults:
         path = folder / "sweeps" / f"{self.chapter}.{name}.jsonl"
         workers, cluster = os.cpu_count() or 1, os.environ.get(CLUSTER)
         found = sweep(task, cases, path=path, workers=workers, cluster=cluster)
-        rows = pd.DataFrame(found)
-        _keep(folder / "full" / self.chapter, name, rows, cases, compare)
+        made_by = f"make results CHAPTER={self.chapter[:2]}"
+        rows, at = pd.DataFrame(found), folder / "full" / self.chapter
+        keep(at, name, rows, cases, compare, made_by=made_by)
         self._told[name] = f"{_runs(cases)} of each, made in this build"
         return _on_file(folder / "full" / self.chapter, name, cases)
 
@@ -226,13 +273,25 @@ def _made(folder) -> dict:
     return json.loads(file.read_text()) if file.exists() else {}
 
 
-def _keep(folder, name, rows, cases, compare):
-    """Columns that never vary are said once, in made.json."""
+def keep(
+    folder: Path,
+    name: str,
+    rows: pd.DataFrame,
+    cases: Sequence[dict],
+    compare: str,
+    *,
+    made_by: str,
+    columns: Mapping[str, str] | None = None,
+) -> None:
+    """Put the rows of these cases on file.
+
+    Columns that never vary are said once, in made.json, as is what the columns mean.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
     rows.drop(columns=[*fixed]).to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
     about = {
-        "made_by": f"make results CHAPTER={folder.name[:2]}",
+        "made_by": made_by,
         "date": datetime.now(UTC).date().isoformat(),
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in ("dpcgd", "numpy", "scipy")},
@@ -241,12 +300,16 @@ def _keep(folder, name, rows, cases, compare):
         "cell": [k for k in cases[0] if k not in ("run", "seed", *fixed)],
         "compare": compare,
     }
+    _tell(folder, name, about | ({"columns": dict(columns)} if columns else {}))
+
+
+def _tell(folder, name, about):
     text = json.dumps(_made(folder) | {name: about}, indent=1, sort_keys=True)
     (folder / "made.json").write_text(text + "\n")
 
 
-def _rows(folder, name) -> pd.DataFrame:
-    """With the columns that never vary."""
+def rows_on_file(folder: Path, name: str) -> pd.DataFrame:
+    """The rows of a table, with the columns that never vary."""
     rows = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
     return rows.assign(**_made(folder)[name]["settings"])
 
@@ -255,7 +318,7 @@ def _on_file(folder, name, cases) -> pd.DataFrame | None:
     """The rows of just these cases, in their order; None unless all are there."""
     if not (folder / f"{name}.csv").exists():
         return None
-    rows = _rows(folder, name)
+    rows = rows_on_file(folder, name)
     keys = [key for key in cases[0] if key != "seed"]
     if not set(keys) <= set(rows):
         return None

@@ -331,19 +331,3 @@ def test_of_other_data_every_table_is_asked_for_once():
         for of, table in zip([(0, 3, 5), (6, 5, 3)], counted.tables(), strict=True):
             np.testing.assert_array_equal(table, brute(data, of))
     assert len(other.asked) == len(set(other.asked)) == 4
-
-
-@exactly
-@given(st.lists(st.integers(1, 7), min_size=2, max_size=5), SIZES, SEEDS, st.integers(0, 40))
-def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, seed, most):
-    rng = np.random.default_rng(seed)
-    data = drawn(rng, levels, n)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpcgd.datasets.bit_columns.MOST_CELLS", most)
-        patch.setattr("dpcgd.datasets.bit_columns.CHUNK", 64)
-        tables, asked = Tables(data), [some(rng, data) for _ in range(6)]
-        found = [*tables.counts_many(asked), *map(tables.counts, asked)]
-        sample = tables.subsample(np.arange(0, n, 2))
-        assert sample.counts(asked[0]).sum() == len(range(0, n, 2))
-    for table, variables in zip(found, asked * 2, strict=True):
-        np.testing.assert_array_equal(table, brute(data, variables))

@@ -1,0 +1,19 @@
+"""Gradient descent over graphs: chapter 07."""
+
+import functools
+
+from dpcgd.book.systems import System
+from dpcgd.score.noleaks import noleaks
+from dpcgd.score.notears import gram_notears
+from dpcgd.score.schedules import multiplicative
+
+SYSTEMS = [
+    System("NoLeaks", "noisy gradients", "proved", noleaks),
+    System(
+        "CURATE-NOTEARS",
+        "noisy gradients",
+        "proved",
+        functools.partial(noleaks, schedule=multiplicative),
+    ),
+    System("Gram-NOTEARS", "one release", "proved", gram_notears),
+]

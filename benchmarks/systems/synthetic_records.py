@@ -1,0 +1,8 @@
+"""Synthetic records, then PC: scored by benchmarks/yardsticks.py in an environment of its own."""
+
+from dpcgd.book.systems import System
+
+SYSTEMS = [
+    System("MST+PC", "synthetic records", "proved", yardstick="MST"),
+    System("AIM+PC", "synthetic records", "proved", yardstick="AIM"),
+]
