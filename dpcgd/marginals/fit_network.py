@@ -78,7 +78,7 @@ def fit_network(
     >>> from dpcgd.marginals.table_pc import table_pc
     >>> data = load("cancer", rng=np.random.default_rng(0))
     >>> release = table_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> fitted = fit_network(release, rng=np.random.default_rng(2))
+    >>> fitted = fit_network(release, rng=np.random.default_rng(2), dag=data.truth)
     >>> fitted.network.tables["Smoker"].round(2), bool(fitted.errors["Smoker"].max() < 0.01)
     (array([0.3, 0.7]), True)
     """
