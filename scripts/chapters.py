@@ -172,8 +172,9 @@ class Run:
     def compile_once(self):
         """Fill numba's and matplotlib's caches, or every chapter would do it at the same time."""
         code = (
-            "import numpy as np, dpcgd, matplotlib.pyplot; "
-            "dpcgd.pc(dpcgd.load('cancer', n=100, rng=np.random.default_rng(0)))"
+            "import numpy as np, dpcgd, matplotlib.pyplot; rng = np.random.default_rng(0); "
+            "data = dpcgd.load('cancer', n=50_000, rng=rng); dpcgd.pc(data); "
+            "[system(data, epsilon=1.0, rng=rng) for system in (dpcgd.table_pc, dpcgd.learned_pc)]"
         )
         command = [self.python, "-c", code]
         subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=self.environment)
