@@ -270,7 +270,7 @@ class _Skeleton:
             (x, y): conditioning_sets(x, y, neighbours, order)
             for x, y in np.argwhere(to_test).tolist()
         }
-        if isinstance(oracle, ManyOracle):
+        if isinstance(oracle, ManyOracle) and _agrees(oracle, "separates", "answers"):
             for pair, answer in oracle.answers(sets):
                 self._note(pair, answer)
         else:
@@ -306,6 +306,12 @@ class _Skeleton:
 def neighbours_of(joined: np.ndarray) -> list[list[int]]:
     """The neighbours of each variable."""
     return [np.flatnonzero(row).tolist() for row in joined]
+
+
+def _agrees(oracle, one, many) -> bool:
+    """Whether what it says of many tests was not left behind by a new definition for one."""
+    defining = (vars(kind) for kind in type(oracle).__mro__ if {one, many} & vars(kind).keys())
+    return many in next(defining, {many})
 
 
 def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
@@ -380,7 +386,7 @@ def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set,
     found: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
         tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]
-        if isinstance(grading, GradesMany):
+        if isinstance(grading, GradesMany) and _agrees(grading, "nearness", "nearnesses"):
             grades = grading.nearnesses(tests)
         else:
             grades = [grading.nearness(*test) for test in tests]

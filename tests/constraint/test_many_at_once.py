@@ -78,3 +78,25 @@ def test_private_pc_spends_and_draws_as_one_by_one(kind, epsilon):
     assert found == expected
     assert many.account.ledger == single.account.ledger
     assert np.array_equal(many.noise._rng.random(3), single.noise._rng.random(3))
+
+
+class Wary(PlainOracle):
+    """Another answer to one question, and to how near it is, than the class it extends."""
+
+    def separates(self, x, y, given):
+        self.asked = getattr(self, "asked", 0) + 1
+        return super().separates(x, y, given)
+
+    def nearness(self, x, y, given):
+        self.graded = getattr(self, "graded", 0) + 1
+        return super().nearness(x, y, given)
+
+
+def test_a_new_definition_of_one_question_is_asked_one_by_one():
+    data = load("asia", n=2_000, rng=np.random.default_rng(0))
+    oracle = Wary(Tables(data), KendallZ())
+    found = search(oracle, data.variables, grading=oracle)
+    assert oracle.asked == found.tests > 28
+    assert oracle.graded > 0
+    plain = PlainOracle(Tables(data), KendallZ())
+    assert search(plain, data.variables, grading=plain) == found
