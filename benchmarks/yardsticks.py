@@ -36,6 +36,7 @@ import peers
 import dpcgd
 from dpcgd.book.larger_networks import drawn
 from dpcgd.book.stored import stored_folder
+from dpcgd.book.systems import scores
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget
@@ -147,20 +148,6 @@ def graph_of(arcs, data, acyclic) -> dpcgd.CPDAG:
 
 def plain_pc(data) -> dpcgd.CPDAG:
     return dpcgd.pc(data, statistic=ChiSquared(0.01), max_order=3).graph
-
-
-def scores(graph, truth) -> dict:
-    """Against the true graph; directions against its equivalence class."""
-    true = {frozenset(edge) for edge in truth.edges}
-    right = len(graph.skeleton & true)
-    return {
-        "F1": graph.skeleton_f1(truth),
-        "arrowhead F1": graph.arrowhead_f1(truth),
-        "SHD": graph.shd(truth),
-        "edges": len(graph.skeleton),
-        "precision": right / len(graph.skeleton) if graph.skeleton else 1.0,
-        "recall": right / len(true),
-    }
 
 
 def row_of(case, data, worker, folder) -> dict:
