@@ -28,7 +28,7 @@ def zeros_on_disk(shape: tuple[int, ...], dtype) -> np.ndarray:
     Notes
     -----
     The zeros are written out, so that a full disk is found here and not at some later page. The
-    folder is that of :mod:`tempfile`: the environment variable ``TMPDIR`` names another.
+    folder is that of ``tempfile``: the environment variable ``TMPDIR`` names another.
 
     Examples
     --------

@@ -16,10 +16,10 @@ MOST = 64
 Test = tuple[int, ...]
 """x, y and the conditioning variables."""
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
-class Ahead(Generic[Result]):
+class Ahead(Generic[_Result]):
     """What tests tell, worked out together with what a search asks for next.
 
     The first sets of all pairs are looked at together; then, where a pair is asked about further,
@@ -44,9 +44,9 @@ class Ahead(Generic[Result]):
     12
     """
 
-    def __init__(self, work: Callable[[Sequence[Test]], Sequence[Result]], first: int):
+    def __init__(self, work: Callable[[Sequence[Test]], Sequence[_Result]], first: int):
         self._work, self._first = work, first
-        self._known: dict[Test, Result] = {}
+        self._known: dict[Test, _Result] = {}
         self._left: dict[tuple[int, int], Iterator[Test]] = {}
         self._many: dict[tuple[int, int], int] = {}
 
@@ -58,7 +58,7 @@ class Ahead(Generic[Result]):
             (x, y): _tests(x, y, neighbours, order) for x, y in np.argwhere(to_test).tolist()
         }
 
-    def of(self, test: Test) -> Result:
+    def of(self, test: Test) -> _Result:
         """What a test tells."""
         if test not in self._known:
             tests = dict.fromkeys((test, *self._next(test[:2])))
