@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from dpcgd.datasets.plurals import agree
 from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
@@ -270,7 +271,7 @@ class _Skeleton:
             (x, y): conditioning_sets(x, y, neighbours, order)
             for x, y in np.argwhere(to_test).tolist()
         }
-        if isinstance(oracle, ManyOracle) and _agrees(oracle, "separates", "answers"):
+        if isinstance(oracle, ManyOracle) and agree(type(oracle), "separates", "answers"):
             for pair, answer in oracle.answers(sets):
                 self._note(pair, answer)
         else:
@@ -306,12 +307,6 @@ class _Skeleton:
 def neighbours_of(joined: np.ndarray) -> list[list[int]]:
     """The neighbours of each variable."""
     return [np.flatnonzero(row).tolist() for row in joined]
-
-
-def _agrees(oracle, one, many) -> bool:
-    """Whether what it says of many tests was not left behind by a new definition for one."""
-    defining = (vars(kind) for kind in type(oracle).__mro__ if {one, many} & vars(kind).keys())
-    return many in next(defining, {many})
 
 
 def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
@@ -386,7 +381,7 @@ def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set,
     found: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
         tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]
-        if isinstance(grading, GradesMany) and _agrees(grading, "nearness", "nearnesses"):
+        if isinstance(grading, GradesMany) and agree(type(grading), "nearness", "nearnesses"):
             grades = grading.nearnesses(tests)
         else:
             grades = [grading.nearness(*test) for test in tests]

@@ -13,6 +13,7 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.plan_chart import draw_rehearsal
 from dpcgd.marginals.table_pc import table_pc
@@ -44,7 +45,7 @@ class RehearsedRun(NamedTuple):
         return 2 * self.right / (self.edges + self.found) if self.edges + self.found else 1.0
 
 
-Edges = set[frozenset[str]]
+Edges = frozenset[frozenset[str]]
 
 NO_NOISE = 1e6
 """An epsilon at which the noise is gone, for what a system finds in a public table."""
@@ -188,7 +189,7 @@ def _random_twins(schema, n, shape, strength, rng) -> Iterator[tuple[Dataset, Ed
         network = random_network(shape, strength, len(schema.variables), rng, levels=schema.levels)
         drawn = network.sample(n, rng=rng)
         twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
-        yield twin, {frozenset(arc) for arc in network.graph.edges}
+        yield twin, CPDAG.from_dag(network.graph).skeleton
 
 
 def _resampled(public, true, n, rng) -> Iterator[tuple[Dataset, Edges]]:
@@ -198,9 +199,8 @@ def _resampled(public, true, n, rng) -> Iterator[tuple[Dataset, Edges]]:
 
 def _edges_of(public, without_noise) -> Edges:
     """Of the true graph of a public table, or of what is found without noise."""
-    if public.truth is None:
-        return set(without_noise().graph.skeleton)
-    return {frozenset(arc) for arc in public.truth.edges}
+    graph = without_noise().graph if public.truth is None else CPDAG.from_dag(public.truth)
+    return graph.skeleton
 
 
 def _check_public(public, schema):

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.plurals import agree
 from dpcgd.datasets.shared_counts import in_batches
 from dpcgd.statistics.statistic import (
     MOST_EXACT,
@@ -109,8 +110,8 @@ def are_compiled(statistic: Statistic, tables: Tables) -> TypeGuard[StatisticOfM
     """Whether many tables at once are faster than one after the other."""
     asked: Any = getattr(statistic, "z", statistic)  # by a p-value
     kinds: tuple[Any, ...] = type(statistic), type(asked), type(tables)
-    agrees = hasattr(statistic, "values") and hasattr(tables, "count_all")
-    return agrees and all(map(_agrees, kinds)) and tables.n <= MOST_EXACT
+    able = hasattr(statistic, "values") and hasattr(tables, "count_all")
+    return able and all(map(_agrees, kinds)) and tables.n <= MOST_EXACT
 
 
 def _levels(tables, asked) -> np.ndarray:
@@ -120,9 +121,4 @@ def _levels(tables, asked) -> np.ndarray:
 
 @cache
 def _agrees(kind) -> bool:
-    """Whether what it says of many tables was not left behind by a new definition for one."""
-
-    def depth(name):
-        return next((i for i, of in enumerate(kind.__mro__) if name in vars(of)), len(kind.__mro__))
-
-    return all(depth(many) <= depth(one) for one, many in PLURALS.items())
+    return all(agree(kind, one, many) for one, many in PLURALS.items())
