@@ -1,4 +1,4 @@
-"""Tables are released once and then read: chapters 11 and 15."""
+"""Tables are released once and then read: chapters 15 and 16."""
 
 from dpcgd.book.systems import System
 from dpcgd.marginals.learned_pc import learned_pc

@@ -65,7 +65,7 @@ def fit_network(
 
     Privacy
     -------
-    Post-processing of the release. Chapter 11, :prf:ref:`thm-table-pc`.
+    Post-processing of the release. Chapter 16, :prf:ref:`thm-table-pc`.
 
     Notes
     -----

@@ -284,7 +284,7 @@ class MeasuredMarginals(Marginals):
     Privacy
     -------
     Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11,
-    :prf:ref:`thm-interactions`, :prf:ref:`thm-pairs` and :prf:ref:`thm-look-again`.
+    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, and chapter 16, :prf:ref:`thm-look-again`.
     """
 
     def __init__(self, tables: Tables, measure: Measurement):

@@ -295,7 +295,7 @@ def search_again(
 
     Privacy
     -------
-    Which pairs are in doubt is a function of what has been released. Chapter 11,
+    Which pairs are in doubt is a function of what has been released. Chapter 16,
     :prf:ref:`thm-table-pc`.
     """
     how: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "untested": untested}
@@ -422,7 +422,7 @@ def table_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
     through one filter, the rest post-processing. The last of the budget buys triples that sharpen
-    the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit_network`). Chapter 11,
+    the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit_network`). Chapter 16,
     :prf:ref:`thm-table-pc`, and chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples

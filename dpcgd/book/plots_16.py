@@ -1,4 +1,4 @@
-"""Figures of chapter 11: what variants change, and shares by group."""
+"""Figures of chapter 16: what variants change, and shares by group."""
 
 from collections.abc import Mapping, Sequence
 
