@@ -272,6 +272,7 @@ SYSTEMS = {
             "alpha": any_level,
             "max_order": any_of(0, 1, 2),
             "untested": any_of("drop", "keep"),
+            "least_effect": any_of(0, 1e-4, 0.1),
         },
         coded_with_many,
     ),

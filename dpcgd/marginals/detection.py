@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import chdtri, chndtr, chndtrinc
 
-from dpcgd.marginals.association import association
+from dpcgd.marginals.association import Association, association
 from dpcgd.marginals.interactions import MeasuredMarginals
 
 __all__ = ["Detection", "Population"]
@@ -87,12 +87,15 @@ class Detection:
         Level of the test.
     related : float
         Where margins are too uneven for it, nine tenths of what they allow.
+    least_effect : float
+        Squared partial correlation below which nothing counts as found, given a third variable.
 
     Notes
     -----
     The statistic that :func:`~dpcgd.marginals.association.association` makes of the population,
     with the noise that is to come, is the noncentrality of the chi-squared distribution which the
-    test's statistic will have. It grows with the square of r. Chapter 11 has the test's variance.
+    test's statistic will have. It grows with the square of r, as the effect does: so many times the
+    least effect is the least statistic. Chapter 11 has the test's variance.
 
     Examples
     --------
@@ -107,20 +110,19 @@ class Detection:
     deviation: float
     alpha: float
     related: float = 0.0
+    least_effect: float = 0.0
 
     def power(self, r: float) -> float:
         """Probability that the test finds a correlation of r."""
         if not self.freedom:
             return 0.0
-        least = chdtri(self.freedom, self.alpha)
-        return 1 - float(chndtr(least, self.freedom, self._per_square * r**2))
+        return 1 - float(chndtr(self._least, self.freedom, self._per_square * r**2))
 
     def smallest(self, power: float) -> float:
         """Smallest correlation found with this probability; not a number if there is none."""
         if not self.freedom:
             return math.nan
-        least = chdtri(self.freedom, self.alpha)
-        noncentrality = float(chndtrinc(least, self.freedom, 1 - power))
+        noncentrality = float(chndtrinc(self._least, self.freedom, 1 - power))
         if noncentrality <= self._per_square * self.largest**2:
             return math.sqrt(noncentrality / self._per_square)
         return math.nan
@@ -148,10 +150,22 @@ class Detection:
         return float(((np.minimum(a, b) - a * b) / np.sqrt(spread_a * spread_b)).min())
 
     @cached_property
-    def _per_square(self) -> float:
+    def _small(self) -> Association:
+        """What the test tells of a small correlation."""
         marginals = Population(self.n, self.table(SMALL)).marginals(self.deviation)
-        given = (2,) if len(self.shares) == 3 else ()
-        return association(marginals, 0, 1, given).statistic / SMALL**2
+        return association(marginals, 0, 1, tuple(range(2, len(self.shares))))
+
+    @property
+    def _per_square(self) -> float:
+        return self._small.statistic / SMALL**2
+
+    @cached_property
+    def _least(self) -> float:
+        """The least statistic that counts as found."""
+        significant = float(chdtri(self.freedom, self.alpha))
+        if len(self.shares) == 2 or not self._small.effect:
+            return significant
+        return max(significant, self._small.statistic / self._small.effect * self.least_effect)
 
     def table(self, r: float) -> np.ndarray:
         """Probabilities of the population, one axis for each variable."""

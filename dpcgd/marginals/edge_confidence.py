@@ -63,9 +63,10 @@ def edge_confidence(
     count: Counter[frozenset[str]] = Counter()
     settings = release.search_settings
     how: dict[str, Any] = {"most_noise": MOST_NOISE * math.sqrt(2)}  # no more questions refused
+    how |= {"joined": release.joined_variables, "least_effect": release.least_effect}
     for _ in range(runs):
         told = release.marginals.redrawn(rng)
-        oracle = TableOracle(told, release.alpha, joined=release.joined_variables, **how)
+        oracle = TableOracle(told, release.alpha, **how)
         again = search(oracle, names, **settings)
         count.update(again.graph.skeleton)
     return {pair: count[pair] / runs for pair in release.graph.skeleton | set(count)}

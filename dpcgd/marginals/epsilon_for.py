@@ -43,8 +43,8 @@ def epsilon_for(
     between : tuple of str, optional
         Two variables; without it, the dependence has to be found between any two.
     settings
-        ``alpha``, ``max_order``, ``power``, ``shares``, ``related``, ``rows_per_person`` and
-        ``system`` of :func:`~dpcgd.marginals.plan.plan`.
+        ``alpha``, ``max_order``, ``power``, ``shares``, ``related``, ``least_effect``,
+        ``rows_per_person`` and ``system`` of :func:`~dpcgd.marginals.plan.plan`.
 
     Returns
     -------

@@ -19,7 +19,14 @@ from dpcgd.marginals.interactions import interaction_sensitivity, pairs_sensitiv
 from dpcgd.marginals.joined_levels import join_groups
 from dpcgd.marginals.plan_chart import draw_plan
 from dpcgd.marginals.rehearsal import Rehearsal, refuse_data, rehearse
-from dpcgd.marginals.table_pc import ALPHA, open_table_run, planned_rho, table_pc, too_noisy
+from dpcgd.marginals.table_pc import (
+    ALPHA,
+    LEAST_EFFECT,
+    open_table_run,
+    planned_rho,
+    table_pc,
+    too_noisy,
+)
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
 
@@ -86,7 +93,7 @@ class Plan:
     schema : Schema
     n : int
     budget : Budget
-    alpha, power, related : float
+    alpha, power, related, least_effect : float
     max_order : int
     shares : mapping of str to tuple of float
         Of each variable the shares of its levels that the plan goes by; of one with more levels
@@ -101,6 +108,7 @@ class Plan:
     alpha: float
     power: float
     related: float
+    least_effect: float
     max_order: int
     shares: Mapping[str, Shares]
     rho_of_pairs: float
@@ -252,6 +260,7 @@ class Plan:
         ours: dict[str, Any] = {
             "alpha": self.alpha,
             "max_order": self.max_order,
+            "least_effect": self.least_effect,
             **vars(self.budget),
         }
         return rehearse(self.schema, self.n, rng=rng, **ours, **how)
@@ -316,7 +325,8 @@ class Plan:
         return r, test.points(r)
 
     def _detection(self, *shares) -> Detection:
-        return detection(self.n, shares, self.deviation / self.n, self.alpha, self.related)
+        how = (self.alpha, self.related, self.least_effect)
+        return detection(self.n, shares, self.deviation / self.n, *how)
 
     def _deviation(self, levels) -> float:
         if len(levels) < 3:
@@ -366,6 +376,7 @@ def plan(
     power: float = 0.8,
     shares: Mapping[str, Collection[float]] | None = None,
     related: float = RELATED,
+    least_effect: float = LEAST_EFFECT,
     rows_per_person: int = 1,
 ) -> Plan:
     """Plan a run before any data is touched: what it could test, what it would find, its noise.
@@ -376,7 +387,7 @@ def plan(
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
         Records.
-    epsilon, delta, alpha, max_order, rows_per_person
+    epsilon, delta, alpha, max_order, least_effect, rows_per_person
         As for the system.
     system : callable
         :func:`~dpcgd.marginals.table_pc.table_pc`: there is no plan for others yet.
@@ -448,6 +459,7 @@ def plan(
         rng=nothing,
         alpha=alpha,
         max_order=max_order,
+        least_effect=least_effect,
         rows_per_person=rows_per_person,
     )
     _check_number("power", power, least=alpha, most=1)
@@ -461,6 +473,7 @@ def plan(
         alpha=alpha,
         power=power,
         related=related,
+        least_effect=least_effect,
         max_order=max_order,
         shares={name: _joined(schema, name, of, most) for name, of in expected.items()},
         rho_of_pairs=rho_of_pairs,

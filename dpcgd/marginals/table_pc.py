@@ -67,6 +67,12 @@ EXPLAINED = 0.03
 """Effects above this are taken for dependence without a look at triples."""
 
 
+LEAST_EFFECT = 1e-4
+"""Squared partial correlation, given others, below which a dependence is no edge. With enough
+records every trifle is significant, and so little may be left only because a test takes no more
+than two others."""
+
+
 DOUBT = 10
 """A pair whose largest p-value is within this factor of the level is in doubt."""
 
@@ -149,6 +155,9 @@ class TableOracle:
         See ``DETERMINED``, ``EXPLAINED``, ``MOST_NOISE`` and ``DOUBT`` in the source.
     joined : collection of int
         Variables whose levels were joined: what is given is then less than the variable.
+    least_effect : float
+        What others leave of a pair's dependence, as a squared partial correlation, below which they
+        separate it.
 
     Raises
     ------
@@ -158,7 +167,8 @@ class TableOracle:
     Attributes
     ----------
     largest : dict
-        Of each pair that was tested, its largest p-value.
+        Of each pair that was tested, its largest p-value; 1 where less than the least effect was
+        left.
     """
 
     marginals: Marginals
@@ -169,6 +179,7 @@ class TableOracle:
     most_noise: float = MOST_NOISE
     doubt: float = DOUBT
     joined: Collection[int] = ()
+    least_effect: float = LEAST_EFFECT
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
     _conditional: bool = field(default=False, init=False)
 
@@ -192,9 +203,10 @@ class TableOracle:
             found = association(self.marginals, x, y, given, interacting=True)
         if found.undetermined < self.determined:
             return False
+        p_value = 1.0 if given and found.effect < self.least_effect else found.p_value
         pair = min(x, y), max(x, y)
-        self.largest[pair] = max(found.p_value, self.largest.get(pair, 0.0))
-        return found.p_value > self.alpha
+        self.largest[pair] = max(p_value, self.largest.get(pair, 0.0))
+        return p_value > self.alpha
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked, to work it out together."""
@@ -323,7 +335,7 @@ class TableRelease(Release):
         Public, those of the tables: where levels were joined, the new ones.
     joined_levels : dict
         From each variable whose levels were joined to what has become of each of them.
-    alpha, max_order, knowledge
+    alpha, max_order, knowledge, least_effect
         Of the run.
     keeps_untested : bool
         Whether pairs that no test has confirmed kept their edge.
@@ -336,6 +348,7 @@ class TableRelease(Release):
     max_order: int
     knowledge: Knowledge | None
     keeps_untested: bool
+    least_effect: float
 
     @property
     def search_settings(self) -> dict[str, Any]:
@@ -378,6 +391,7 @@ def table_pc(
     max_order: int = 2,
     knowledge: Knowledge | None = None,
     untested: str = "drop",
+    least_effect: float = LEAST_EFFECT,
     rows_per_person: int = 1,
 ) -> TableRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
@@ -400,6 +414,10 @@ def table_pc(
         Whether pairs that no test has confirmed are to "drop" their edge or to "keep" it: pairs
         that a neighbour of both may explain which no test can take as given, for that is too noisy
         by public facts, or the neighbour's levels were joined. Edges that knowledge requires stay.
+    least_effect : float
+        A pair has no edge where other variables leave less than this of its dependence, as a
+        squared partial correlation: at 0.0001 that is a partial correlation of .01. At 0 whatever
+        is significant counts.
 
     Returns
     -------
@@ -436,6 +454,7 @@ def table_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
     how |= {"rows_per_person": rows_per_person, "untested": untested}
+    how |= {"least_effect": least_effect}
     run, most = open_table_run(data, alpha=alpha, **how, **settings)
     measure = paid(run.account, run.noise)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
@@ -443,7 +462,7 @@ def table_pc(
     marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(for_pairs)
     joined = [data.variables.index(name) for name in joined_levels]
-    oracle = TableOracle(marginals, alpha, for_triple, joined=joined)
+    oracle = TableOracle(marginals, alpha, for_triple, joined=joined, least_effect=least_effect)
     found = search_again(oracle, run.account, data.variables, **settings, untested=untested)
     found = replace(found, graph=_oriented(found, marginals, knowledge))
     _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
@@ -456,6 +475,7 @@ def table_pc(
         joined_levels=joined_levels,
         alpha=alpha,
         keeps_untested=untested == "keep",
+        least_effect=least_effect,
     )
 
 

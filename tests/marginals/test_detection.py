@@ -59,6 +59,16 @@ def test_the_smallest_correlation_is_found_with_the_power_asked_for(shares, powe
     assert noisier.power(0.1) < test.power(0.1) or test.power(0.1) > 1 - 1e-6
 
 
+@pytest.mark.parametrize("n", [10**4, 10**6, 10**8])
+def test_given_another_nothing_below_the_least_effect_is_found(n):
+    shares = ((0.5, 0.5), (0.3, 0.7), (0.2, 0.8))
+    free, bound = (Detection(n, shares, 2 / n, 0.01, 0.3, least) for least in (0.0, 1e-4))
+    assert bound.smallest(0.5) == pytest.approx(max(free.smallest(0.5), 0.01), rel=0.05)
+    assert bound.smallest(0.5) >= free.smallest(0.5)
+    alone = [Detection(n, shares[:2], 2 / n, 0.01, least_effect=e) for e in (0.0, 1e-4)]
+    assert alone[0].smallest(0.5) == alone[1].smallest(0.5)
+
+
 def upper(table, axis):
     """Sums over the levels of each group: the two are as even as the order allows."""
     margin = table.sum(axis=tuple(a for a in range(table.ndim) if a != axis))
@@ -131,8 +141,12 @@ GRID = [  # levels of x, y and z; levels of the others; n; epsilon; power; share
     ((3, 3, 3), (4,) * 3, 10_000, 0.4, 0.8, uneven),
     ((2, 4, 6), (2, 3, 4), 30_000, 0.1, 0.8, even),
     ((5, 5, 2), (2,) * 20, 10_000, 1.0, 0.9, uneven),
+    ((2, 2, 2), (2,) * 5, 300_000, 1.0, 0.8, even),
+    ((3, 4, 3), (4,) * 3, 1_000_000, 0.5, 0.9, uneven),
+    ((2, 3, 2), (2,) * 5, 100_000_000, 1.0, 0.8, uneven),
 ]
-"""Noise from a seventh to nearly all of the most that is tested."""
+"""Noise from a seventh to nearly all of the most that is tested; in the last ones the least effect
+decides, alone or with the test."""
 
 
 @pytest.mark.slow
@@ -145,7 +159,8 @@ def test_the_plan_is_right_about_simulated_tests(tested, others, n, epsilon, pow
     planned = plan(levels, n, epsilon=epsilon, power=power, shares=known)
     x, y, *z = list(levels)[: len(tested)]
     r = planned.smallest(x, y, z)
-    test = Detection(n, tuple(known.values()), planned.deviation / n, 0.01, planned.related)
+    how = (planned.deviation / n, 0.01, planned.related, planned.least_effect)
+    test = Detection(n, tuple(known.values()), *how)
     assert test.smallest(power) == pytest.approx(r)
     rng, given = default_rng(0), tuple(range(2, len(tested)))
     found, trials = 0, 4000

@@ -72,6 +72,42 @@ def test_runs_pay_for_all_noise(name):
     assert witness.unpaid == []
 
 
+def with_a_trifle(n, r):
+    """Two variables that correlate by r given a third, with which both correlate."""
+    table = np.zeros((2, 2, 2))
+    for z, p in enumerate((0.4, 0.6)):
+        both = p * p + r * p * (1 - p)
+        table[:, :, z] = [[1 - 2 * p + both, p - both], [p - both, both]]
+    return exact(table * n / 2)
+
+
+@pytest.mark.parametrize("n", [10**5, 10**7, 10**9])
+def test_others_that_leave_less_than_the_least_effect_separate(n):
+    below, above = with_a_trifle(n, 0.009), with_a_trifle(n, 0.011)
+    for marginals in (below, above):
+        assert not TableOracle(marginals).separates(0, 1, ())
+    assert TableOracle(below).separates(0, 1, (2,))
+    assert not TableOracle(below, least_effect=0.0).separates(0, 1, (2,)) or n == 10**5
+    assert not TableOracle(above).separates(0, 1, (2,))
+
+
+def test_what_is_below_the_least_effect_is_in_no_doubt():
+    oracle = TableOracle(with_a_trifle(10**5, 0.0085), doubt=20)
+    assert TableOracle(oracle.marginals, least_effect=0.0, doubt=20).separates(0, 1, (2,)) is False
+    assert oracle.separates(0, 1, (2,))
+    assert oracle.in_doubt() == []
+
+
+def test_a_smaller_least_effect_is_kept_for_what_follows():
+    data = load("survey", n=20_000, rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1), least_effect=0.5)
+    assert release.least_effect == 0.5
+    again = edge_confidence(release, runs=3, rng=default_rng(2))
+    joined = {tuple(sorted(pair)) for pair in again}
+    apart = {tuple(sorted(pair)) for pair in release.graph.skeleton}
+    assert joined == apart
+
+
 def test_a_determined_variable_separates_nothing():
     table = np.zeros((2, 2, 2, 2), int)
     for x, z, w in itertools.product(range(2), repeat=3):
