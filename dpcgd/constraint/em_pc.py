@@ -121,13 +121,13 @@ class ExponentialOracle:
         """One choice of how many, then for each of them a choice of the pair and of its set."""
         epsilon = self.price(self._turns, len(self._by))
         self._turns += 1
-        scores = functools.cache(lambda y: self._scores(x, y, sets[y], epsilon))
-        best = functools.cache(lambda y: scores(y).max())
+        scores = functools.cache(lambda: self._scores(x, sets, epsilon))
+        best = functools.cache(lambda y: scores()[y].max())
         left = list(sets)
         count = self._choose(lambda: count_scores([best(y) for y in left]), epsilon)
         for _ in range(count):
             y = left.pop(self._choose(lambda: [best(y) for y in left], epsilon))
-            chosen = self._which_set(sets[y], functools.partial(scores, y), epsilon)
+            chosen = self._which_set(sets[y], lambda y=y: scores()[y], epsilon)
             self._by[x, y] = tuple(chosen.tolist())
 
     def _which_set(self, sets, scores, epsilon) -> np.ndarray:
@@ -138,12 +138,14 @@ class ExponentialOracle:
         settings = {"sensitivity": 1.0, "account": self.account, "noise": self.noise}
         return self.choose(scores, epsilon=epsilon, **settings)
 
-    def _scores(self, x, y, sets, epsilon) -> np.ndarray:
+    def _scores(self, x, sets, epsilon) -> dict[int, np.ndarray]:
         """How far each set's statistic is below the threshold, in units of its sensitivity."""
-        tests = _tests(x, y, sets)
+        tests = np.concatenate([_tests(x, y, of) for y, of in sets.items()])
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
         sensitivities = sensitivities_of(self.statistic, self.tables, tests)
-        return all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
+        scores = all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
+        ends = np.cumsum([len(of) for of in sets.values()])
+        return dict(zip(sets, np.split(scores, ends[:-1]), strict=True))
 
 
 def _tests(x, y, sets) -> np.ndarray:
