@@ -271,22 +271,26 @@ def find_subsets(asked, levels, keys, places, ends, known):
 
 
 @njit(cache=True, nogil=True)
-def _place(found, levels, strides, depth, code, table):
-    """Write the counts of a subset to the cells where every other variable has code 0."""
-    cell = 0
-    for v in range(depth):
-        code[v] = 1
-        cell += strides[v]
-    for i in range(len(found)):
-        table[cell] = found[i]
-        v = depth - 1
-        while v >= 0 and code[v] == levels[v] - 1:
-            cell -= (code[v] - 1) * strides[v]
-            code[v] = 1
-            v -= 1
-        if v >= 0:
-            code[v] += 1
-            cell += strides[v]
+def _place(ordered, numbers, levels, strides, ends, counts, cells, table):
+    """Write the counts of each subset to the cells where every other variable has code 0.
+
+    The cells of a subset follow from those of the subset without its last variable.
+    """
+    begins = np.empty((1 << len(ordered)) + 1, np.int64)
+    begins[0], begins[1], cells[0], done = 0, 1, 0, 1
+    table[0] = counts[0]
+    for last in range(len(ordered)):
+        levels_here, stride = levels[ordered[last]], strides[ordered[last]]
+        for before in range(1 << last):
+            subset = before | 1 << last
+            at = ends[numbers[subset]]
+            for i in range(begins[before], begins[before + 1]):
+                for code in range(1, levels_here):
+                    cells[done] = cells[i] + code * stride
+                    table[cells[done]] = counts[at]
+                    at += 1
+                    done += 1
+            begins[subset + 1] = done
 
 
 @njit(cache=True, nogil=True)
@@ -322,25 +326,16 @@ def fill_tables(asked, levels, ordered, numbers, ends, counts):
     starts = np.zeros(tables + 1, np.int64)
     for i in range(tables):
         starts[i + 1] = starts[i] + cells_of(asked[i : i + 1], levels)
-    flat = np.zeros(starts[tables], np.int64)
-    strides = np.zeros(len(levels), np.int64)
-    room = np.empty((3, depth), np.int64)
-    code, of_levels, of_strides = room[0], room[1], room[2]
+    flat, most = np.empty(starts[tables], np.int64), 0
+    for i in range(tables):
+        most = max(most, starts[i + 1] - starts[i])
+    strides, cells = np.zeros(len(levels), np.int64), np.empty(most, np.int64)
     for i in range(tables):
         table, stride = flat[starts[i] : starts[i + 1]], 1
         for v in asked[i, ::-1]:
             strides[v] = stride
             stride *= levels[v]
-        for subset in range(1 << depth):
-            size, number = 0, numbers[i, subset]
-            for j in range(depth):
-                if subset >> j & 1:
-                    v = ordered[i, j]
-                    of_levels[size], of_strides[size] = levels[v], strides[v]
-                    size += 1
-            _place(
-                counts[ends[number] : ends[number + 1]], of_levels, of_strides, size, code, table
-            )
+        _place(ordered[i], numbers[i], levels, strides, ends, counts, cells, table)
         for v in asked[i]:
             _take_apart(table, levels[v], strides[v])
     return flat, starts
