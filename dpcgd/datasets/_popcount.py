@@ -50,9 +50,9 @@ def _common_of_four(mask, a, b, c, d):
     for word in range(len(mask)):
         held = mask[word]
         of_a += _ones(held & a[word])  # type: ignore[call-arg]
-        of_b += _ones(held & b[word])  # type: ignore[call-arg]
-        of_c += _ones(held & c[word])  # type: ignore[call-arg]
-        of_d += _ones(held & d[word])  # type: ignore[call-arg]
+        of_b += _ones(held & b[word])
+        of_c += _ones(held & c[word])
+        of_d += _ones(held & d[word])
     return of_a, of_b, of_c, of_d
 
 
@@ -117,14 +117,14 @@ def _in_order(rows, most, order):
             place[rows[i, column] + 1] += 1
         for number in range(most):
             place[number + 1] += place[number]
-        for i in before:
-            order[place[rows[i, column]]] = i
-            place[rows[i, column]] += 1
+        for row in before:
+            order[place[rows[row, column]]] = row
+            place[rows[row, column]] += 1
 
 
 @njit(cache=True, nogil=True)
 def _by_prefix(first, levels, subsets, columns, rows, order):
-    """The columns of each count, and an order in which those with the same beginning are neighbours.
+    """Write the columns of each count, and an order in which equal beginnings are neighbours.
 
     First in each come the columns that most of them have.
     """
@@ -163,7 +163,11 @@ def _count_rows(bits, rows, order, begin, end, masks, shift, counts):
         for v in range(same, depth):
             _intersect(masks[v][:size], bits[row[v + 1], begin:end], masks[v + 1])
         mask, stop = masks[depth][:size], i + 1
-        while stop < len(order) and rows[order[stop], 0] == last and _alike(row, rows[order[stop]], depth) == depth:
+        while (
+            stop < len(order)
+            and rows[order[stop], 0] == last
+            and _alike(row, rows[order[stop]], depth) == depth
+        ):
             stop += 1
         while i + 4 <= stop:
             a, b, c, d = order[i], order[i + 1], order[i + 2], order[i + 3]
@@ -203,7 +207,10 @@ def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts
         order, most = np.empty(len(some), np.int64), 0
         for subset in subsets[i:j]:
             most = max(most, _bits_in(subset, first, len(bits)))
-        rows, masks = np.zeros((len(some), most + 1), np.int64), np.empty((most + 1, BLOCK), np.uint64)
+        rows, masks = (
+            np.zeros((len(some), most + 1), np.int64),
+            np.empty((most + 1, BLOCK), np.uint64),
+        )
         _by_prefix(first, levels, subsets[i:j], len(bits), rows, order)
         for start in range(begin, end, BLOCK):
             stop = min(start + BLOCK, end)
@@ -322,7 +329,7 @@ def cells_of(asked, levels):
 @njit(cache=True, nogil=True)
 def fill_tables(asked, levels, ordered, numbers, ends, counts):
     """The tables asked for, one after the other in C order, and where each begins."""
-    tables, depth = asked.shape
+    tables = len(asked)
     starts = np.zeros(tables + 1, np.int64)
     for i in range(tables):
         starts[i + 1] = starts[i] + cells_of(asked[i : i + 1], levels)
