@@ -106,11 +106,11 @@ class ExponentialOracle:
 
     def _sets_of(self, x) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         """For each partner the sets that may separate it, and which of them public facts allow."""
-        found = {}
-        for y in self._partners[x]:
-            sets = conditioning_array(x, y, self._neighbours, self._order)
-            found[y] = sets, are_allowed(self.tables, _tests(x, y, sets))
-        return found
+        sets = {
+            y: conditioning_array(x, y, self._neighbours, self._order) for y in self._partners[x]
+        }
+        allowed = are_allowed(self.tables, _tests(x, sets))
+        return {y: (sets[y], of) for y, of in _split(allowed, sets).items()}
 
     def _decide_once(self, x, about):
         if x not in self._decided:
@@ -140,16 +140,23 @@ class ExponentialOracle:
 
     def _scores(self, x, sets, epsilon) -> dict[int, np.ndarray]:
         """How far each set's statistic is below the threshold, in units of its sensitivity."""
-        tests = np.concatenate([_tests(x, y, of) for y, of in sets.items()])
+        tests = _tests(x, sets)
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
         sensitivities = sensitivities_of(self.statistic, self.tables, tests)
         scores = all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
-        ends = np.cumsum([len(of) for of in sets.values()])
-        return dict(zip(sets, np.split(scores, ends[:-1]), strict=True))
+        return _split(scores, sets)
 
 
-def _tests(x, y, sets) -> np.ndarray:
-    return np.column_stack((np.full(len(sets), x), np.full(len(sets), y), sets))
+def _tests(x, sets) -> np.ndarray:
+    """A row for each set that may separate x from a partner, one partner after the other."""
+    y = np.repeat([*sets], [len(of) for of in sets.values()])
+    return np.column_stack((np.full(len(y), x), y, np.concatenate([*sets.values()])))
+
+
+def _split(values, sets) -> dict[int, np.ndarray]:
+    """What there is of each of these tests, by partner."""
+    ends = np.cumsum([len(of) for of in sets.values()])
+    return dict(zip(sets, np.split(values, ends[:-1]), strict=True))
 
 
 def count_scores(scores: Sequence[float]) -> np.ndarray:

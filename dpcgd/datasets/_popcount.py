@@ -278,12 +278,11 @@ def find_subsets(asked, levels, keys, places, ends, known):
 
 
 @njit(cache=True, nogil=True)
-def _place(ordered, numbers, levels, strides, ends, counts, cells, table):
+def _place(ordered, numbers, levels, strides, ends, counts, begins, cells, table):
     """Write the counts of each subset to the cells where every other variable has code 0.
 
     The cells of a subset follow from those of the subset without its last variable.
     """
-    begins = np.empty((1 << len(ordered)) + 1, np.int64)
     begins[0], begins[1], cells[0], done = 0, 1, 0, 1
     table[0] = counts[0]
     for last in range(len(ordered)):
@@ -337,12 +336,13 @@ def fill_tables(asked, levels, ordered, numbers, ends, counts):
     for i in range(tables):
         most = max(most, starts[i + 1] - starts[i])
     strides, cells = np.zeros(len(levels), np.int64), np.empty(most, np.int64)
+    begins = np.empty(numbers.shape[1] + 1, np.int64)
     for i in range(tables):
         table, stride = flat[starts[i] : starts[i + 1]], 1
         for v in asked[i, ::-1]:
             strides[v] = stride
             stride *= levels[v]
-        _place(ordered[i], numbers[i], levels, strides, ends, counts, cells, table)
+        _place(ordered[i], numbers[i], levels, strides, ends, counts, begins, cells, table)
         for v in asked[i]:
             _take_apart(table, levels[v], strides[v])
     return flat, starts
