@@ -186,9 +186,9 @@ BUGS = (
     Bug(
         "sets left out for empty cells",
         "constraint/em_pc.py",
-        "are_allowed(self.tables, _tests(x, y, sets))",
-        "are_allowed(self.tables, _tests(x, y, sets)) & np.array(\n"
-        "    [self.tables.counts((x, y, *s)).all() for s in sets.tolist()], bool)",
+        "are_allowed(self.tables, _tests(x, sets))",
+        "are_allowed(self.tables, _tests(x, sets)) & np.array(\n"
+        "    [self.tables.counts(of).all() for of in _tests(x, sets).tolist()], bool)",
         "em_pc",
     ),
     # --- plans

@@ -106,11 +106,11 @@ class ExponentialOracle:
 
     def _sets_of(self, x) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         """For each partner the sets that may separate it, and which of them public facts allow."""
-        found = {}
-        for y in self._partners[x]:
-            sets = conditioning_array(x, y, self._neighbours, self._order)
-            found[y] = sets, are_allowed(self.tables, _tests(x, y, sets))
-        return found
+        sets = {
+            y: conditioning_array(x, y, self._neighbours, self._order) for y in self._partners[x]
+        }
+        allowed = are_allowed(self.tables, _tests(x, sets))
+        return {y: (sets[y], of) for y, of in _split(allowed, sets).items()}
 
     def _decide_once(self, x, about):
         if x not in self._decided:
@@ -121,13 +121,13 @@ class ExponentialOracle:
         """One choice of how many, then for each of them a choice of the pair and of its set."""
         epsilon = self.price(self._turns, len(self._by))
         self._turns += 1
-        scores = functools.cache(lambda y: self._scores(x, y, sets[y], epsilon))
-        best = functools.cache(lambda y: scores(y).max())
+        scores = functools.cache(lambda: self._scores(x, sets, epsilon))
+        best = functools.cache(lambda y: scores()[y].max())
         left = list(sets)
         count = self._choose(lambda: count_scores([best(y) for y in left]), epsilon)
         for _ in range(count):
             y = left.pop(self._choose(lambda: [best(y) for y in left], epsilon))
-            chosen = self._which_set(sets[y], functools.partial(scores, y), epsilon)
+            chosen = self._which_set(sets[y], lambda y=y: scores()[y], epsilon)
             self._by[x, y] = tuple(chosen.tolist())
 
     def _which_set(self, sets, scores, epsilon) -> np.ndarray:
@@ -138,16 +138,25 @@ class ExponentialOracle:
         settings = {"sensitivity": 1.0, "account": self.account, "noise": self.noise}
         return self.choose(scores, epsilon=epsilon, **settings)
 
-    def _scores(self, x, y, sets, epsilon) -> np.ndarray:
+    def _scores(self, x, sets, epsilon) -> dict[int, np.ndarray]:
         """How far each set's statistic is below the threshold, in units of its sensitivity."""
-        tests = _tests(x, y, sets)
+        tests = _tests(x, sets)
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
         sensitivities = sensitivities_of(self.statistic, self.tables, tests)
-        return all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
+        scores = all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
+        return _split(scores, sets)
 
 
-def _tests(x, y, sets) -> np.ndarray:
-    return np.column_stack((np.full(len(sets), x), np.full(len(sets), y), sets))
+def _tests(x, sets) -> np.ndarray:
+    """A row for each set that may separate x from a partner, one partner after the other."""
+    y = np.repeat([*sets], [len(of) for of in sets.values()])
+    return np.column_stack((np.full(len(y), x), y, np.concatenate([*sets.values()])))
+
+
+def _split(values, sets) -> dict[int, np.ndarray]:
+    """What there is of each of these tests, by partner."""
+    ends = np.cumsum([len(of) for of in sets.values()])
+    return dict(zip(sets, np.split(values, ends[:-1]), strict=True))
 
 
 def count_scores(scores: Sequence[float]) -> np.ndarray:

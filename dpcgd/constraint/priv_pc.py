@@ -44,6 +44,9 @@ __all__ = [
     "svt_pc",
 ]
 
+FIRST_SETS = 8
+"""Sets of each pair that are looked at together at first."""
+
 PUBLISHED_TWEAK = 0.02
 """How far the published code lowers the sieve's threshold on the p-value."""
 
@@ -88,8 +91,9 @@ class ThresholdOracle:
         self._open = False  # is there a sieve?
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
-        self._ahead = Ahead(self._values, first=1)
+        self._ahead = Ahead(self._values, FIRST_SETS)
         self._sensitivity = cache(self.statistic.sensitivity)
+        self._is_compiled = are_compiled(self.statistic, self.tables)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked: what a paid query looks at is worked out together."""
@@ -137,7 +141,7 @@ class ThresholdOracle:
         return in_sensitivities(distance, sensitivity) + margin
 
     def _value(self, tables, tested) -> float:
-        if tables is self.tables and are_compiled(self.statistic, tables):
+        if tables is self.tables and self._is_compiled:
             return self._ahead.of(tested)
         return value_of(self.statistic, tables, tested)
 

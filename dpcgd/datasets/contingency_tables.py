@@ -164,7 +164,7 @@ class Tables:
 
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
         """Public levels of these variables: the shape of their table."""
-        return tuple(self.levels[v] for v in variables)
+        return tuple([self.levels[v] for v in variables])
 
     def subsample(self, chosen: np.ndarray) -> "Tables":
         """Tables over some of the records only; no record is copied.

@@ -110,6 +110,18 @@ def association_given(b, v, n, starts, x, y, given, count, ridge, least_open, us
 
 
 @njit(cache=True, nogil=True)
+def associations_given(b, v, n, starts, pairs, sets, ridge, least_open, usual):
+    """Evidence for an association of each pair given others: a row of how many, then which."""
+    found = np.empty(len(pairs))
+    for i in range(len(pairs)):
+        given, count = sets[i, 1:], sets[i, 0]
+        x, y = pairs[i]
+        told = association_given(b, v, n, starts, x, y, given, count, ridge, least_open, usual)
+        found[i] = told[0]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def _given(b, v, n, starts, x, y, z, left_open, usual):
     """Association of x and y given z, whose block with itself is the identity."""
     evidence, effect = 0.0, 0.0

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -48,7 +49,7 @@ class Association:
     effect: float
     undetermined: float
 
-    @property
+    @cached_property
     def p_value(self) -> float:
         """Chance of so large a statistic under independence."""
         return float(chdtrc(self.freedom, max(0.0, self.statistic))) if self.freedom else 1.0

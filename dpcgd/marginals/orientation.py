@@ -9,11 +9,12 @@ is as sure as it is frequent among the completed forms of what was drawn.
 import math
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from dpcgd.graphs.cpdag import meek
 from dpcgd.graphs.pc_search import Triple
+from dpcgd.marginals import _draws
 from dpcgd.marginals.blocks import blocks_of, rows_of
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import LocalEvidence
@@ -27,6 +28,10 @@ __all__ = [
     "orient",
     "triple_features",
 ]
+
+compiled: Any = _draws
+"""Whose types, numba's own, know no arguments."""
+
 
 NEAR = 4
 """Strongest neighbours of either end that separating sets are made of."""
@@ -94,14 +99,12 @@ def orient(marginals: Marginals, joined: np.ndarray, forbidden: np.ndarray) -> n
     Post-processing.
     """
     sure = arrow_confidence(marginals, joined, forbidden)
-    arcs = joined & ~forbidden
-    parents: list[set[int]] = [set() for _ in joined]
-    for a, b in np.argwhere(arcs & ~arcs.T).tolist():
-        parents[b].add(a)
+    arcs, near = joined & ~forbidden, _neighbours(joined)
+    parents = np.ascontiguousarray((arcs & ~arcs.T).T)
     found = [(-sure[a, b], a, b) for a, b in np.argwhere(arcs & arcs.T & (sure > LEVEL)).tolist()]
     for _, a, b in sorted(found):
-        if arcs[a, b] and not _leads(parents, b, a):
-            parents[b].add(a)
+        if arcs[a, b] and not compiled.leads(parents, b, a, *near):
+            parents[b, a] = True
             arcs[b, a] = False
     return arcs
 
@@ -143,19 +146,14 @@ def arrow_confidence(
     """
     if forbidden is None:
         forbidden = np.zeros_like(joined)
-    sure = np.zeros(joined.shape)
-    if not joined.any():
-        return sure
-    odds = collider_log_odds(marginals, joined)
-    known: dict[bytes, np.ndarray] = {}
-    for parents in _drawn(joined, forbidden, odds):
-        arcs = _colliders(parents, joined, forbidden)
-        key = arcs.tobytes()
-        if key not in known:
-            arcs = meek(arcs, untested=forbidden & forbidden.T)
-            known[key] = arcs & ~arcs.T
-        sure += known[key]
-    return sure / DRAWS
+    times = np.zeros(joined.shape, np.int64)
+    if joined.any():
+        odds = collider_log_odds(marginals, joined)
+        arcs, apart = joined & ~forbidden, ~(joined | (forbidden & forbidden.T))
+        how = arcs, np.argwhere(np.triu(joined)), apart, *_neighbours(joined)
+        for parents in _drawn(joined, forbidden, odds):
+            compiled.add_arrows(parents, *how, times)
+    return times / DRAWS
 
 
 def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, float]:
@@ -208,8 +206,7 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
     """
     if not triples:
         return np.empty((0, len(FEATURES)))
-    evidence = _Evidence(marginals, joined)
-    return np.array([evidence.features(*triple) for triple in triples])
+    return _Evidence(marginals, joined).features(triples)
 
 
 def open_triples(joined: np.ndarray) -> list[Triple]:
@@ -232,27 +229,44 @@ class _Evidence:
         _, self.at = rows_of(marginals.levels)
         self.known: dict[tuple, float] = {}
 
-    def given(self, x, y, s) -> float:
-        key = (x, y, frozenset(s))
-        if key not in self.known:
-            self.known[key] = self.local.given(x, y, s)[0]
-        return self.known[key]
+    def features(self, triples) -> np.ndarray:
+        """A row for each triple."""
+        others = {triple: self._others(*triple) for triple in triples}
+        sets = {t: [s for k in range(3) for s in combinations(others[t], k)] for t in triples}
+        with_c = {(x, c, y): [(*s, c) for s in sets[x, c, y] if len(s) < 2] for x, c, y in triples}
+        self._learn((x, y, s) for x, c, y in triples for s in (*sets[x, c, y], *with_c[x, c, y]))
+        least = {(x, c, y): self._least(x, y, sets[x, c, y]) for x, c, y in triples}
+        self._learn((x, y, (*least[x, c, y][1], c)) for x, c, y in triples)
+        rows = []
+        for t in triples:
+            x, c, y = t
+            (without, s), (held, with_s) = least[t], self._least(x, y, with_c[t])
+            told = [
+                held - without,
+                without,
+                self._given(x, y, (*s, c)) - without,
+                held - self._given(x, y, with_s[:-1]),
+            ]
+            size = math.log2(self.joined[c].sum())
+            rows.append([*told, self._likelihood(x, c, y), size, float(len(others[t]))])
+        return np.array(rows)
 
-    def features(self, x, c, y) -> list[float]:
+    def _others(self, x, c, y) -> list[int]:
+        """What separating sets are made of."""
         near = [v for a in (x, y) for v in self.local.order[a][:NEAR].tolist() if self.joined[a, v]]
-        others = [v for v in dict.fromkeys(near) if v not in (x, y, c)]
-        sets = [s for k in range(3) for s in combinations(others, k)]
-        without, least = min((self.given(x, y, s), s) for s in sets)
-        with_c, rest = min((self.given(x, y, (*s, c)), s) for s in sets if len(s) < 2)
-        return [
-            with_c - without,
-            without,
-            self.given(x, y, (*least, c)) - without,
-            with_c - self.given(x, y, rest),
-            self._likelihood(x, c, y),
-            math.log2(self.joined[c].sum()),
-            float(len(others)),
-        ]
+        return [v for v in dict.fromkeys(near) if v not in (x, y, c)]
+
+    def _learn(self, questions):
+        """Work out together what is not known yet."""
+        new = {(x, y, frozenset(s)): (x, y, s) for x, y, s in reversed([*questions])}
+        new = {key: asked for key, asked in new.items() if key not in self.known}
+        self.known |= zip(new, self.local.given_all([*new.values()]), strict=True)
+
+    def _given(self, x, y, s) -> float:
+        return self.known[x, y, frozenset(s)]
+
+    def _least(self, x, y, sets) -> tuple[float, tuple[int, ...]]:
+        return min((self._given(x, y, s), s) for s in sets)
 
     def _likelihood(self, x, c, y) -> float:
         """Of correlations of 0 between the ends, less of the product of those with the middle."""
@@ -262,75 +276,51 @@ class _Evidence:
         return math.asinh(float((((found - product) ** 2 - found**2) / (2 * spread)).sum()))
 
 
-def _drawn(joined, forbidden, odds) -> Iterator[list[set[int]]]:
-    """The parents of each variable in graphs drawn by the odds of their triples."""
+def _drawn(joined, forbidden, odds) -> Iterator[np.ndarray]:
+    """Graphs drawn by the odds of their triples: who is a parent of each variable, a row each."""
     rng, parents = np.random.default_rng(0), _first(joined, forbidden)
-    edges = np.argwhere(np.triu(joined)).tolist()
+    edges, near = np.argwhere(np.triu(joined)), _neighbours(joined)
+    how = forbidden, *near, *_corners(*near, odds)
     for sweep in range(COOLING + DRAWS * APART):
         heat = 1 + HOTTEST * max(0.0, 1 - sweep / COOLING) ** 2
-        chosen = rng.integers(len(edges), size=len(edges)).tolist()
-        least = (heat / SHARPNESS * np.log1p(-rng.random(len(edges)))).tolist()
-        for at, needed in zip(chosen, least, strict=True):
-            a, b = edges[at]
-            _turn(parents, a, b, forbidden, odds, needed)
+        chosen = rng.integers(len(edges), size=len(edges))
+        needed = heat / SHARPNESS * np.log1p(-rng.random(len(edges)))
+        compiled.sweep(parents, edges, chosen, needed, *how)
         if sweep >= COOLING and (sweep - COOLING) % APART == 0:
             yield parents
 
 
-def _turn(parents, a, b, forbidden, odds, needed):
-    """Turn the arc between a and b if its triples gain as much, and no cycle comes of it."""
-    if a not in parents[b]:
-        a, b = b, a
-    if forbidden[b, a]:
-        return
-    lost = sum(_log_odds(odds, a, b, other) for other in parents[b] if other != a)
-    gained = sum(_log_odds(odds, b, a, other) for other in parents[a])
-    if gained - lost < needed:
-        return
-    parents[b].remove(a)
-    if _leads(parents, a, b):
-        parents[b].add(a)
-    else:
-        parents[a].add(b)
+def _neighbours(joined) -> tuple[np.ndarray, np.ndarray]:
+    """Where those of each variable begin, and all of them, one variable after the other."""
+    starts = np.concatenate(([0], np.cumsum(joined.sum(axis=1))))
+    return starts, np.nonzero(joined)[1]
 
 
-def _log_odds(odds, x, c, y) -> float:
-    """0 where the two ends are joined: nothing is to be seen then."""
-    return odds.get((min(x, y), c, max(x, y)), 0.0)
+def _corners(starts, near, odds) -> tuple[np.ndarray, np.ndarray]:
+    """For each variable the log odds of every two of its neighbours, and where they begin.
+
+    0 where the two ends are joined: nothing is to be seen then.
+    """
+    sizes = np.diff(starts)
+    corners = np.cumsum(sizes**2) - sizes**2
+    table = np.zeros((sizes**2).sum())
+    at = {
+        (c, v): i
+        for c, start in enumerate(starts[:-1].tolist())
+        for i, v in enumerate(near[start : starts[c + 1]].tolist())
+    }
+    for (x, c, y), of in odds.items():
+        i, j = at[c, x], at[c, y]
+        table[corners[c] + i * sizes[c] + j] = table[corners[c] + j * sizes[c] + i] = of
+    return corners, table
 
 
-def _leads(parents, a, b) -> bool:
-    """Whether a directed path leads from a to b."""
-    seen, left = {b}, [b]
-    while left:
-        for v in parents[left.pop()]:
-            if v == a:
-                return True
-            if v not in seen:
-                seen.add(v)
-                left.append(v)
-    return False
-
-
-def _first(joined, forbidden) -> list[set[int]]:
+def _first(joined, forbidden) -> np.ndarray:
     """Parents in a graph without cycles that has no forbidden arc, if there is one."""
     forced = joined & forbidden.T & ~forbidden
-    left, parents = list(range(len(joined))), [set[int]() for _ in joined]
+    left, parents = list(range(len(joined))), np.zeros_like(joined)
     while left:
         v = min(left, key=lambda v: int(forced[left, v].sum()))
         left.remove(v)
-        for w in left:
-            if joined[v, w]:
-                parents[w].add(v)
+        parents[left, v] = joined[v, left]
     return parents
-
-
-def _colliders(parents, joined, forbidden) -> np.ndarray:
-    """The skeleton with the arrows into the colliders of a graph, and those that are known."""
-    arcs, apart = joined & ~forbidden, ~(joined | (forbidden & forbidden.T))
-    for c, of in enumerate(parents):
-        for a, b in combinations(sorted(of), 2):
-            if apart[a, b]:
-                for v in (a, b):
-                    arcs[c, v] &= not arcs[v, c]
-    return arcs

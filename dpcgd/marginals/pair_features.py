@@ -227,6 +227,16 @@ class LocalEvidence:
         of, how = np.array(s, int), (self.ridge, LEAST_OPEN, USUAL)
         return compiled.association_given(*self.arrays, x, y, of, len(of), *how)
 
+    def given_all(self, questions: Sequence[tuple[int, int, Sequence[int]]]) -> list[float]:
+        """How surprising each association is, of x and y given some others."""
+        sets = [[len(s), *s] for _, _, s in questions]
+        padded = np.zeros((len(sets), max(map(len, sets), default=1)), int)
+        for row, s in zip(padded, sets, strict=True):
+            row[: len(s)] = s
+        pairs = np.array([(x, y) for x, y, _ in questions], int).reshape(-1, 2)
+        how = self.ridge, LEAST_OPEN, USUAL
+        return compiled.associations_given(*self.arrays, pairs, padded, *how).tolist()
+
 
 def _effect(sums, squares, variance) -> np.ndarray:
     """Squared correlation in all, where noise is small beside a usual effect."""
