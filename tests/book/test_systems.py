@@ -62,8 +62,8 @@ def test_rows_of_other_code_are_told_and_made_anew(joined, monkeypatch, capsys):
     table.main([])
     before = systems.code_of("tree")
     (joined / "benchmarks" / "systems" / "tree.py").write_text(ENTRY + "\n# another version\n")
-    systems._known.cache_clear()
-    systems._digest.cache_clear()
+    systems.known_in.cache_clear()
+    systems.digest_of.cache_clear()
     assert systems.code_of("tree") != before
     capsys.readouterr()
     table.main([])
@@ -72,8 +72,8 @@ def test_rows_of_other_code_are_told_and_made_anew(joined, monkeypatch, capsys):
     assert "0 of 2 cases on file, 2 rows of other code" in capsys.readouterr().out
     rows = stored.rows_on_file(joined / "stored" / systems.HOME, "table")
     assert set(rows.code.astype(str)) == {systems.code_of("tree")}
-    systems._known.cache_clear()
-    systems._digest.cache_clear()
+    systems.known_in.cache_clear()
+    systems.digest_of.cache_clear()
 
 
 def test_the_systems_of_the_book_have_all_families_and_one_name_each():
@@ -90,10 +90,10 @@ def test_the_systems_of_the_book_have_all_families_and_one_name_each():
 def test_two_systems_of_one_name_are_refused(joined):
     folder = joined / "benchmarks" / "systems"
     (folder / "twin.py").write_text(ENTRY)
-    systems._known.cache_clear()
+    systems.known_in.cache_clear()
     with pytest.raises(ValueError, match="there is a system 'tree'; rename one"):
         systems.systems()
-    systems._known.cache_clear()
+    systems.known_in.cache_clear()
 
 
 @pytest.mark.parametrize(
