@@ -136,10 +136,11 @@ def memory():
     """What each system takes beside the records, at its peak: memory.csv, one run a row."""
     counts = [s for s in systems().values() if s.run and (s.family in ASK_COUNTS or s.name == "PC")]
     cases = [
-        {"system": s.name, "network": network, "n": n, "epsilon": 1.0 if s.private else math.inf}
+        dict(zip((*KEYS, "seed"), (s.name, network, n, epsilon, 0, SEED), strict=True))
         for n, some in ((100_000, systems().values()), (1_000_000, counts))
         for s in some
         for network in ("child", "alarm")
+        for epsilon in _epsilons(s, (1.0,))
         if s.run
     ]
     rows = pd.DataFrame([case | peak_of(**case) for case in cases])
@@ -149,8 +150,8 @@ def memory():
 
 ASK_COUNTS = ("test by test", "released tables")
 OF_MEMORY = {
-    **{key: COLUMNS[key] for key in ("system", "n", "why_not")},
-    "network": "whose records, run 0",
+    **{key: COLUMNS[key] for key in ("system", "n", "run", "why_not")},
+    "network": "whose records",
     "epsilon": "1; inf without privacy or without a look",
     "megabytes": "largest sum of arrays and objects that a run has beside the records, as Python's "
     "tracemalloc counts them; compiled code's own are not in it",

@@ -286,7 +286,7 @@ def attempted(run: Callable[[], Any]) -> tuple[Any, dict]:
     return found, {"seconds": round(time.process_time() - started, 3), "why_not": None}
 
 
-def peak_of(system: str, network: str, n: int, epsilon: float) -> dict:
+def peak_of(system: str, network: str, n: int, epsilon: float, run: int, seed: int) -> dict:
     """How much memory a system takes beside the records, at its peak.
 
     Parameters
@@ -295,6 +295,8 @@ def peak_of(system: str, network: str, n: int, epsilon: float) -> dict:
     n : int
         Records.
     epsilon : float
+    run, seed : int
+        What all random numbers depend on.
 
     Returns
     -------
@@ -302,17 +304,15 @@ def peak_of(system: str, network: str, n: int, epsilon: float) -> dict:
         `megabytes` as Python's ``tracemalloc`` counts them: arrays and objects, and not what
         compiled code takes for itself. Or `why_not`.
     """
-    run, data, rng = systems()[system].run, _records(network, 0, n, 0), np.random.default_rng(0)
-    assert run is not None
-    _warm(systems()[system])
+    of, data = systems()[system], _records(network, run, n, seed)
+    _warm(of)
     tracemalloc.start()
     try:
-        private = {"epsilon": epsilon, "delta": min(DELTA, 0.1 / n), "rng": rng}
-        _, how = attempted(functools.partial(run, data, **private))
+        why_not = scored(of, data, epsilon, run, seed)["why_not"]
         peak = tracemalloc.get_traced_memory()[1] / 1e6
     finally:
         tracemalloc.stop()
-    return {"megabytes": None if how["why_not"] else round(peak, 1), "why_not": how["why_not"]}
+    return {"megabytes": None if why_not else round(peak, 1), "why_not": why_not}
 
 
 _records = functools.lru_cache(maxsize=1)(drawn)
