@@ -29,8 +29,8 @@ OF_SQUARE_TIME += ("IQR-test-half", "histogram")
 KEYS = ["system", "kind", "n", "epsilon", "run"]
 COLUMNS = {
     "system": "its name in benchmarks/pair_systems",
-    "kind": "of pairs: sine and gentle are y = f(x) + e with a sine of about two periods and of "
-    "less than one; real ones are drawn by their official weight among those large enough",
+    "kind": "of pairs: sine and steep are y = f(x) + e with a sine of about two periods and with a "
+    "cube root; real ones are drawn by their official weight among those large enough",
     "n": "records",
     "epsilon": "the guarantee at delta = 1e-6, replace-one; inf without privacy; of published "
     "systems that of one of two scores; of reports local, with delta = 0",
@@ -54,7 +54,7 @@ def plan() -> list[dict]:
         (names, KINDS, 1000, EPSILONS, RUNS),
         (names, KINDS, 4000, EPSILONS, RUNS),
         (quick, KINDS[:2], 100_000, EPSILONS, RUNS),
-        (names, KINDS[:1], 10_000, EPSILONS[:5:2], RUNS // 2),
+        (names, KINDS[:1], 10_000, EPSILONS[:5:2], RUNS // 4),
     ]
     return [
         dict(zip((*KEYS, "seed"), (name, kind, n, epsilon, run, SEED), strict=True))

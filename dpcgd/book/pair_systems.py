@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 
@@ -27,11 +28,12 @@ __all__ = [
     "shares_of",
 ]
 
-KINDS = ("sine", "gentle", "real")
-"""Of pairs: y = f(x) + e with a sine of about two periods or of less than one, and real ones."""
+KINDS = ("sine", "steep", "real")
+"""Of pairs: y = f(x) + e with a sine of about two periods; with a cube root and little noise, where
+the inverse of f is the smoother regression; and real ones."""
 
-LIPSCHITZ = {"sine": 3.0, "gentle": 1.0}
-"""Of f."""
+STEEP_NOISE = 0.1
+"""e is uniform on minus to plus this."""
 
 PROTECTS = ("everyone", "test half", "nobody")
 
@@ -134,12 +136,23 @@ def pair_of(kind: str, n: int, run: int, seed: int) -> Measurements:
     Measurements('pair 61', n=1,000, d=2)
     """
     rng = np.random.default_rng([seed, run, n, zlib.crc32(kind.encode())])
-    if kind != "real":
-        return synthetic_pair(n, lipschitz=LIPSCHITZ[kind], rng=rng)
+    if kind == "sine":
+        return synthetic_pair(n, rng=rng)
+    if kind == "steep":
+        return _steep(n, rng)
     numbers, weights = _with_records(n)
     pair = load_pair(int(rng.choice(numbers, p=weights)), rng=rng)
     some = rng.choice(pair.n, n, replace=False)
     return Measurements(pair.values[some], pair.ranges, pair.truth, pair.name)
+
+
+def _steep(n, rng) -> Measurements:
+    x, noise = rng.uniform(-1, 1, n), rng.uniform(-STEEP_NOISE, STEEP_NOISE, n)
+    columns = {"x": x, "y": (1 - STEEP_NOISE) * np.cbrt(x) + noise}
+    order = rng.permutation([*columns]).tolist()
+    values = np.column_stack([columns[name] for name in order])
+    truth = nx.freeze(nx.DiGraph([("x", "y")]))
+    return Measurements(values, dict.fromkeys(order, (-1.0, 1.0)), truth, "cube root")
 
 
 @functools.cache
