@@ -18,7 +18,7 @@ from dpcgd.privacy.run import open_run
 DRAWN = 10_000
 
 
-# (epsilon, delta)-DP, by thm-gaussian: two of the cells change by one, and nothing else is looked at
+# (epsilon, delta)-DP, by thm-gaussian: two cells change by one, and nothing else is looked at
 def histogram_reci(pair, *, epsilon, delta, rng):
     by = "histogram_reci", "thm-gaussian"
     run = open_run(pair, coded=False, epsilon=epsilon, delta=delta, rng=rng, by=by)
