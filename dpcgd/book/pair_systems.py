@@ -185,8 +185,11 @@ def run_pair(system: str, kind: str, n: int, epsilon: float, run: int, seed: int
         As of :func:`on_pair`, with a digest of the code.
     """
     rng = noise_of(system, kind, n, epsilon, run, seed)
-    found = on_pair(pair_systems()[system], pair_of(kind, n, run, seed), epsilon, rng)
+    found = on_pair(pair_systems()[system], _records(kind, n, run, seed), epsilon, rng)
     return found | {"code": code_of_pair_system(system)}
+
+
+_records = functools.lru_cache(maxsize=1)(pair_of)
 
 
 def noise_of(
