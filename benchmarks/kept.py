@@ -4,7 +4,6 @@ import argparse
 import math
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +11,7 @@ import pandas as pd
 from dpcgd.book.results import results_folder
 from dpcgd.book.stored import keep, rows_on_file
 from dpcgd.book.sweep import CLUSTER, sweep
-from dpcgd.book.systems import DELTA, HOME
+from dpcgd.book.systems import DELTA, HOME, code_of
 
 AT_ONCE = 25
 """Cases between two looks at the clock."""
@@ -29,7 +28,6 @@ class Kept:
     columns: dict[str, str]
     compare: str
     made_by: str
-    code_of: Callable[[str], str]
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -40,6 +38,9 @@ class Kept:
 
     def sorted_rows(self) -> pd.DataFrame:
         raise NotImplementedError
+
+    def code_of(self, system: str) -> str:
+        return code_of(system)
 
     def key(self, case) -> tuple:
         values = (case[k] for k in self.keys)

@@ -16,9 +16,9 @@ from typing import ClassVar
 import pandas as pd
 from kept import Kept, of_system, parser_of
 
-from dpcgd.book.pair_systems import KINDS, code_of_pair_system, pair_systems, run_pair
+from dpcgd.book.pair_systems import KINDS, pair_systems, pair_systems_folder, run_pair
 from dpcgd.book.stored import stored_folder
-from dpcgd.book.systems import HOME
+from dpcgd.book.systems import HOME, code_of
 
 SEED, RUNS = 0, 20
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -70,7 +70,10 @@ def plan() -> list[dict]:
 class Pairs(Kept):
     name, keys, columns, compare = "pairs", KEYS, COLUMNS, "right"
     cost: ClassVar = ["system", "n"]
-    made_by, code_of = "python benchmarks/pairs.py", staticmethod(code_of_pair_system)
+    made_by = "python benchmarks/pairs.py"
+
+    def code_of(self, system):
+        return code_of(system, pair_systems_folder())
 
     def sorted_rows(self):
         known = list(pair_systems())

@@ -22,7 +22,7 @@ from kept import Kept, named, of_system, parser_of
 
 from dpcgd.book.entry_check import check_entry
 from dpcgd.book.stored import keep, stored_folder, yardsticks
-from dpcgd.book.systems import HOME, code_of, peak_of, run_case, systems
+from dpcgd.book.systems import HOME, peak_of, run_case, systems
 from dpcgd.datasets.published_networks import NETWORKS
 
 SEED = 0
@@ -105,7 +105,7 @@ def _epsilons(system, epsilons):
 class Table(Kept):
     name, keys, columns, compare = "table", KEYS, COLUMNS, "F1"
     cost: ClassVar = ["system", "network"]
-    made_by, code_of = "python benchmarks/table.py", staticmethod(code_of)
+    made_by = "python benchmarks/table.py"
 
     def sorted_rows(self):
         known = {name: i for i, name in enumerate(systems())}

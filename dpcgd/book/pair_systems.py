@@ -5,13 +5,14 @@ import math
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 
-from dpcgd.book.systems import DELTA, attempted, check_named, digest_of, known_in, systems_folder
+from dpcgd.book.systems import DELTA, attempted, check_named, code_of, known_in, systems_folder
 from dpcgd.datasets.cause_effect_pairs import load_pair, pair_weights, synthetic_pair
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import Direction, PairRelease
@@ -19,18 +20,21 @@ from dpcgd.pairwise.anm import Direction, PairRelease
 __all__ = [
     "KINDS",
     "PairSystem",
-    "code_of_pair_system",
     "noise_of",
     "on_pair",
     "pair_of",
     "pair_systems",
+    "pair_systems_folder",
     "run_pair",
     "shares_of",
 ]
 
 KINDS = ("sine", "steep", "real")
-"""Of pairs: y = f(x) + e with a sine of about two periods; with a cube root and little noise, where
-the inverse of f is the smoother regression; and real ones."""
+"""Kinds of pairs.
+
+The first two are y = f(x) + e, with a sine of about two periods, and with a cube root and little
+noise, where the inverse of f is the smoother regression.
+"""
 
 STEEP_NOISE = 0.1
 """e is uniform on minus to plus this."""
@@ -88,28 +92,18 @@ class PairSystem:
 
 
 def pair_systems() -> dict[str, PairSystem]:
-    """All of them by name, from the files of ``benchmarks/pair_systems``.
-
-    Raises
-    ------
-    ValueError
-        If two have the same name.
-    """
-    return {name: system for name, (system, _) in known_in(_folder()).items()}
-
-
-def code_of_pair_system(name: str) -> str:
-    """A digest of a system's file and of all of the package that it imports.
+    """All of them by name, from the files of :func:`pair_systems_folder`.
 
     Examples
     --------
-    >>> code_of_pair_system("coin") == code_of_pair_system("HSIC")  # they stand in one file
-    True
+    >>> pair_systems()["histogram"].guarantee
+    'proved'
     """
-    return digest_of(known_in(_folder())[name][1])
+    return {name: system for name, (system, _) in known_in(pair_systems_folder()).items()}
 
 
-def _folder():
+def pair_systems_folder() -> Path:
+    """``pair_systems`` beside the folder of systems for graphs."""
     return systems_folder().with_name("pair_systems")
 
 
@@ -186,7 +180,7 @@ def run_pair(system: str, kind: str, n: int, epsilon: float, run: int, seed: int
     """
     rng = noise_of(system, kind, n, epsilon, run, seed)
     found = on_pair(pair_systems()[system], _records(kind, n, run, seed), epsilon, rng)
-    return found | {"code": code_of_pair_system(system)}
+    return found | {"code": code_of(system, pair_systems_folder())}
 
 
 _records = functools.lru_cache(maxsize=1)(pair_of)

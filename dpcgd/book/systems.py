@@ -123,15 +123,21 @@ def systems() -> dict[str, System]:
     return {name: system for name, (system, _) in known_in(systems_folder()).items()}
 
 
-def code_of(name: str) -> str:
+def code_of(name: str, folder: Path | None = None) -> str:
     """A digest of a system's file and of all of the package that it imports.
+
+    Parameters
+    ----------
+    name : str
+    folder : path, optional
+        Of the files of systems; :func:`systems_folder` unless given.
 
     Examples
     --------
     >>> code_of("table_pc") == code_of("learned_pc")  # they stand in one file
     True
     """
-    return digest_of(known_in(systems_folder())[name][1])
+    return digest_of(known_in(folder or systems_folder())[name][1])
 
 
 def systems_folder() -> Path:
