@@ -154,3 +154,13 @@ def runs_by_cell(path, about):
     rows = pd.read_csv(path).dropna(subset=about["compare"])
     groups = rows.groupby(about["cell"])[about["compare"]] if about["cell"] else [(0, rows)]
     return [v.to_numpy(float) for _, v in groups if len(v) > 2]
+
+
+def test_a_table_of_one_run_each_is_read_and_nothing_is_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "stored_folder", lambda: tmp_path)
+    rows = pd.DataFrame({"x": [1, 2], "run": 0, "seed": 0, "bytes": [3.0, 4.0]})
+    cases = rows[["x", "run", "seed"]].to_dict("records")
+    stored.keep(tmp_path / "00_example", "peaks", rows, cases, "bytes", made_by="a test")
+    full = FullResults("00_example", profile="quick", seed=0)
+    kept = full.kept("peaks", noisy, sample=None, compare="bytes", again=0)
+    assert kept["bytes"].tolist() == [3.0, 4.0]
