@@ -141,6 +141,33 @@ def test_a_refusal_and_a_run_without_end_have_no_graph_and_a_reason(monkeypatch)
     assert "of processor time" in found["why_not"]
 
 
+HUNGRY = """
+import numpy as np
+
+from dpcgd.book.systems import System
+from dpcgd.graphs.cpdag import CPDAG
+
+
+def hungry(data, *, epsilon, delta, rng):
+    if epsilon < 1:
+        raise ValueError("no less than 1")
+    return CPDAG(data.variables, np.ones((1_000, 1_000))[: data.d, : data.d] < 0)
+
+
+SYSTEMS = [System("hungry", "x", "none", hungry)]
+"""
+
+
+def test_a_peak_of_memory_is_that_of_the_arrays_beside_the_records(joined):
+    (joined / "benchmarks" / "systems" / "hungry.py").write_text(HUNGRY)
+    systems.known_in.cache_clear()
+    case = {"network": "cancer", "n": 200_000, "run": 0, "seed": 0}
+    assert 8 <= systems.peak_of("hungry", epsilon=1.0, **case)["megabytes"] < 8.5
+    refused = systems.peak_of("hungry", epsilon=0.5, **case)
+    assert refused == {"megabytes": None, "why_not": "refused: no less than ..."}
+    systems.known_in.cache_clear()
+
+
 def test_scores_of_the_true_graph_are_the_best_there_are():
     truth = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
     found = scores(CPDAG.from_dag(truth), truth)
