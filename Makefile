@@ -6,7 +6,7 @@ VENV = .venv/bin/python
 CLUSTER ?=
 export DPCGD_CLUSTER ?= $(CLUSTER)
 
-.PHONY: book results table reader look chapter check test portable halved mutants golden bench lock clean
+.PHONY: book results table pairs reader look chapter check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
@@ -20,11 +20,18 @@ results: .venv/installed
 
 # Every system on every network, the table of chapter 12: days on one core; goes on where it stopped.
 # CASE="table_pc child 1 100000 3" runs one row again; SYSTEM=table_pc what is missing of one, and
-# what other code has made; RUNS=3 the first runs; CHECK=table_pc its guarantee, as far as runs can.
+# what other code has made; RUNS=3 the first runs; CHECK=table_pc its guarantee, as far as runs can;
+# MEMORY=1 the peaks of memory.
 table: .venv/installed
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/table.py $(if $(CASE),--case "$(CASE)") \
 		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) \
-		$(if $(CHECK),--check $(CHECK))
+		$(if $(CHECK),--check $(CHECK)) $(if $(MEMORY),--memory)
+
+# Every system for cause or effect, chapter 12's second table: twenty minutes on one core.
+# CASE="histogram sine 1 4000 3" runs one row again; SYSTEM and RUNS as for make table.
+pairs: .venv/installed
+	OMP_NUM_THREADS=1 $(VENV) benchmarks/pairs.py $(if $(CASE),--case "$(CASE)") \
+		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS))
 
 # The reader of released pairs, trained anew on simulated networks: data/reader.json.
 reader: .venv/installed

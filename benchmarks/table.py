@@ -5,6 +5,7 @@ python benchmarks/table.py --case "table_pc child 1 100000 3" # one row, beside 
 python benchmarks/table.py --system table_pc                  # what is missing or of other code
 python benchmarks/table.py --check table_pc                   # its guarantee, as far as runs can
 python benchmarks/table.py --runs 3 --minutes 30 --workers 2
+python benchmarks/table.py --memory                           # memory.csv: peaks of a run each
 
 A case is a system, a network, an epsilon, a number of records and a run; the run is the seed of its
 records, which are the same for all systems, and of its noise. Systems are the files in
@@ -13,21 +14,18 @@ matters most, so that a table that is not complete has all of its cells. Rows ar
 book/stored/12_which_one_should_i_use/table.csv.
 """
 
-import argparse
 import math
-import os
-import time
+from typing import ClassVar
 
 import pandas as pd
+from kept import Kept, named, of_system, parser_of
 
 from dpcgd.book.entry_check import check_entry
-from dpcgd.book.results import results_folder
-from dpcgd.book.stored import keep, rows_on_file, stored_folder, yardsticks
-from dpcgd.book.sweep import CLUSTER, sweep
-from dpcgd.book.systems import DELTA, HOME, System, code_of, run_case, systems
+from dpcgd.book.stored import keep, stored_folder, yardsticks
+from dpcgd.book.systems import HOME, peak_of, run_case, systems
 from dpcgd.datasets.published_networks import NETWORKS
 
-NAME, SEED = "table", 0
+SEED = 0
 LARGER = ("insurance", "water", "hailfinder", "win95pts", "hepar2")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_PUBLISHED = (0.1, 1.0, 10.0)
@@ -35,9 +33,6 @@ RUNS, RUNS_OF_PUBLISHED = 20, 5
 GRADIENTS = ("noisy gradients", "one release")
 SLOW = ("EM-PC", "NOTEARS")
 """On the larger networks: minutes of some runs."""
-
-AT_ONCE = 25
-"""Cases between two looks at the clock."""
 
 KEYS = ["system", "network", "n", "epsilon", "run"]
 COLUMNS = {
@@ -100,40 +95,19 @@ def plan() -> list[dict]:
         for s in among
         for epsilon in _epsilons(s, epsilons)
     ]
-    return list({_key(case): case for case in cases}.values())
+    return list({tuple(case.values()): case for case in cases}.values())
 
 
 def _epsilons(system, epsilons):
     return epsilons if system.private else (math.inf,)
 
 
-def _key(case):
-    return tuple(case[k] if k in KEYS[:2] else f"{float(case[k]):g}" for k in KEYS)
+class Table(Kept):
+    name, keys, columns, compare = "table", KEYS, COLUMNS, "F1"
+    cost: ClassVar = ["system", "network"]
+    made_by = "python benchmarks/table.py"
 
-
-class Table:
-    """The rows on file."""
-
-    def __init__(self):
-        self.folder = stored_folder() / HOME
-        self.rows: dict[tuple, dict] = {}
-        if (self.folder / f"{NAME}.csv").exists():
-            rows = rows_on_file(self.folder, NAME).to_dict("records")
-            self.rows = {_key(row): row for row in rows}
-
-    def left(self, cases, *, anew=False):
-        """Cases without a row, or with one that other code has made."""
-        return [c for c in cases if _key(c) not in self.rows or (anew and self.other_code(c))]
-
-    def other_code(self, case) -> bool:
-        row = self.rows.get(_key(case))
-        return row is not None and row["code"] != code_of(case["system"])
-
-    def add(self, rows):
-        self.rows |= {_key(row): row for row in rows}
-        self._write()
-
-    def _write(self):
+    def sorted_rows(self):
         known = {name: i for i, name in enumerate(systems())}
         nets = {name: i for i, name in enumerate((*NETWORKS, *LARGER))}
         rows = [row for row in self.rows.values() if row["system"] in known]
@@ -146,17 +120,7 @@ class Table:
         )
         for whole in ("SHD", "edges", "tests"):
             table[whole] = table[whole].astype("Int64")
-        table["seed"] = SEED
-        cases = table[[*KEYS, "seed"]].to_dict("records")
-        keep(
-            self.folder,
-            NAME,
-            table,
-            cases,
-            "F1",
-            made_by="python benchmarks/table.py",
-            columns=COLUMNS,
-        )
+        return table.assign(seed=SEED)
 
 
 def of_yardsticks() -> list[dict]:
@@ -168,64 +132,49 @@ def of_yardsticks() -> list[dict]:
     return rows.reindex(columns=[*COLUMNS]).to_dict("records")
 
 
-def core_hours(table: Table, cases) -> float:
-    """What they will take, as the same system did on the same network; unknown ones a second."""
-    rows = pd.DataFrame(table.rows.values(), columns=[*COLUMNS])
-    known = rows.groupby(["system", "network"]).seconds.mean().to_dict()
-    seconds = [known.get((c["system"], c["network"]), math.nan) for c in cases]
-    return sum(1.0 if math.isnan(s) else s + 0.05 for s in seconds) / 3600
+def memory():
+    """What each system takes beside the records, at its peak: memory.csv, one run a row."""
+    counts = [s for s in systems().values() if s.run and (s.family in ASK_COUNTS or s.name == "PC")]
+    cases = [
+        dict(zip((*KEYS, "seed"), (s.name, network, n, epsilon, 0, SEED), strict=True))
+        for n, some in ((100_000, systems().values()), (1_000_000, counts))
+        for s in some
+        for network in ("child", "alarm")
+        for epsilon in _epsilons(s, (1.0,))
+        if s.run
+    ]
+    rows = pd.DataFrame([case | peak_of(**case) for case in cases])
+    told = {"made_by": "python benchmarks/table.py --memory", "columns": OF_MEMORY}
+    keep(stored_folder() / HOME, "memory", rows, cases, "megabytes", **told)
 
 
-def one_case(text: str) -> None:
-    """Run a case and print it beside the row on file."""
-    system, network, epsilon, n, run = text.split()
-    case = {"system": system, "network": network, "n": int(n), "epsilon": float(epsilon)}
-    case |= {"run": int(run), "seed": SEED}
-    found = run_case(**case)
-    kept = Table().rows.get(_key(case), {})
-    shown = {"now": found, "on file": {k: kept.get(k) for k in found}}
-    print(pd.DataFrame(shown).to_string(na_rep="-"))
-
-
-def _named(name: str) -> System:
-    if name not in systems():
-        raise SystemExit(f"no system {name}; there are {', '.join(systems())}")
-    return systems()[name]
+ASK_COUNTS = ("test by test", "released tables")
+OF_MEMORY = {
+    **{key: COLUMNS[key] for key in ("system", "n", "run", "why_not")},
+    "network": "whose records",
+    "epsilon": "1; inf without privacy or without a look",
+    "megabytes": "largest sum of arrays and objects that a run has beside the records, as Python's "
+    "tracemalloc counts them; compiled code's own are not in it",
+}
+"""The data dictionary of memory.csv."""
 
 
 def main(arguments: list[str] | None = None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--case", help='"system network epsilon n run": one row')
-    parser.add_argument("--system", help="only this one; rows of other code are made anew")
+    parser = parser_of(__doc__, "system network epsilon n run", RUNS)
     parser.add_argument("--check", help="what can be checked of this system's guarantee")
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--minutes", type=float, default=math.inf)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--memory", action="store_true", help="peaks of memory, all anew")
     told = parser.parse_args(arguments)
     if told.case:
-        one_case(told.case)
-        return
-    if told.check:
-        for check, found in check_entry(_named(told.check)).items():
+        system, network, epsilon, n, run = told.case.split()
+        case = {"system": system, "network": network, "n": int(n), "epsilon": float(epsilon)}
+        Table(stored_folder() / HOME).again(case | {"run": int(run), "seed": SEED}, run_case)
+    elif told.check:
+        for check, found in check_entry(named(told.check, systems())).items():
             print(f"{check}: {found}")
-        return
-    table, cases = Table(), [c for c in plan() if c["run"] < told.runs]
-    if told.system:
-        cases = [c for c in cases if c["system"] == _named(told.system).name]
-    other = sum(map(table.other_code, cases))
-    left = table.left(cases, anew=bool(told.system))
-    print(f"{len(cases) - len(left)} of {len(cases)} cases on file, {other} rows of other code")
-    print(f"about {core_hours(table, left):.1f} core-hours left at delta = {DELTA:g}", flush=True)
-    end = time.monotonic() + 60 * told.minutes
-    progress = results_folder() / "sweeps" / f"{HOME}.{NAME}.jsonl"
-    how = {"workers": told.workers, "cluster": os.environ.get(CLUSTER)}
-    for some in (left[i : i + AT_ONCE] for i in range(0, len(left), AT_ONCE)):
-        if time.monotonic() > end:
-            break
-        table.add(sweep(run_case, some, path=progress, **how))
-        progress.unlink()
-        print(f"{some[-1]}: {len(table.left(cases))} left", flush=True)
-    table.add([])
+    elif told.memory:
+        memory()
+    else:
+        Table(stored_folder() / HOME).fill(of_system(plan(), told, systems()), run_case, told)
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ class FullResults:
         Parameters
         ----------
         name, task, compare, again
-            As for :meth:`rows`.
+            As for :meth:`rows`; with `again` at 0, as for a table of one run each, nothing is run.
         sample : callable
             From the table to which of its rows may be run again: those that take little time.
 
@@ -215,7 +215,8 @@ class FullResults:
             to.mkdir(parents=True, exist_ok=True)
             shutil.copy(folder / f"{name}.csv", to)
             _tell(to, name, about)
-        self._compare(name, task, kept[sample(kept)], about["cell"], compare, again)
+        if again:
+            self._compare(name, task, kept[sample(kept)], about["cell"], compare, again)
         self._told[name] = f"on file since {about['date']}; {again} cells were run again"
         return kept
 

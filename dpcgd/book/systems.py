@@ -8,12 +8,14 @@ import runpy
 import signal
 import threading
 import time
+import tracemalloc
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -28,12 +30,18 @@ __all__ = [
     "DELTA",
     "HOME",
     "System",
+    "attempted",
+    "check_named",
     "code_of",
+    "digest_of",
+    "known_in",
     "on_random_network",
+    "peak_of",
     "run_case",
     "scored",
     "scores",
     "systems",
+    "systems_folder",
 ]
 
 DELTA = 1e-6
@@ -86,10 +94,7 @@ class System:
     really: str = ""
 
     def __post_init__(self):
-        if " " in self.name or "," in self.name:
-            raise ValueError(f"{self.name!r}: a name has no spaces or commas; use hyphens")
-        if self.guarantee not in GUARANTEES:
-            raise ValueError(f"{self.name}: a guarantee is one of {', '.join(GUARANTEES)}")
+        check_named(self.name, self.guarantee)
         if (self.run is None) == (not self.yardstick):
             raise ValueError(f"{self.name}: give a callable, or the name of its yardstick")
 
@@ -97,6 +102,14 @@ class System:
     def private(self) -> bool:
         """Whether epsilon changes anything."""
         return self.guarantee != "none" and self.family != "no look"
+
+
+def check_named(name: str, guarantee: str) -> None:
+    """Raise a ValueError unless a command can take the name and the guarantee is one of three."""
+    if " " in name or "," in name:
+        raise ValueError(f"{name!r}: a name has no spaces or commas; use hyphens")
+    if guarantee not in GUARANTEES:
+        raise ValueError(f"{name}: a guarantee is one of {', '.join(GUARANTEES)}")
 
 
 def systems() -> dict[str, System]:
@@ -107,21 +120,34 @@ def systems() -> dict[str, System]:
     ValueError
         If two have the same name.
     """
-    return {name: system for name, (system, _) in _known(_folder()).items()}
+    return {name: system for name, (system, _) in known_in(systems_folder()).items()}
 
 
-def code_of(name: str) -> str:
+def code_of(name: str, folder: Path | None = None) -> str:
     """A digest of a system's file and of all of the package that it imports.
+
+    Parameters
+    ----------
+    name : str
+    folder : path, optional
+        Of the files of systems; :func:`systems_folder` unless given.
 
     Examples
     --------
     >>> code_of("table_pc") == code_of("learned_pc")  # they stand in one file
     True
     """
-    return _digest(_known(_folder())[name][1])
+    return digest_of(known_in(folder or systems_folder())[name][1])
 
 
-def _folder() -> Path:
+def systems_folder() -> Path:
+    """Where systems for graphs are; those for pairs are in the folder beside it.
+
+    Raises
+    ------
+    ValueError
+        If there is no checkout here, and the environment names no folder.
+    """
     if folder := os.environ.get(FOLDER):
         return Path(folder)
     here = [Path(__file__).resolve(), Path.cwd() / "here"]
@@ -133,8 +159,15 @@ def _folder() -> Path:
 
 
 @functools.cache
-def _known(folder: Path) -> dict[str, tuple[System, Path]]:
-    known: dict[str, tuple[System, Path]] = {}
+def known_in(folder: Path) -> dict[str, tuple[Any, Path]]:
+    """The systems that the files of a folder name, each with its file.
+
+    Raises
+    ------
+    ValueError
+        If two have the same name.
+    """
+    known: dict[str, tuple[Any, Path]] = {}
     for file in sorted(folder.glob("*.py")):
         for system in runpy.run_path(str(file))["SYSTEMS"]:
             if system.name in known:
@@ -144,8 +177,8 @@ def _known(folder: Path) -> dict[str, tuple[System, Path]]:
 
 
 @functools.cache
-def _digest(file: Path) -> str:
-    """Of a file and, by their import statements, of the package's files behind it."""
+def digest_of(file: Path) -> str:
+    """A digest of a file and, by their import statements, of the package's files behind it."""
     package = Path(__file__).resolve().parents[1]
     left, seen = [file], {}
     while left:
@@ -225,17 +258,67 @@ def scored(system: System, data: Dataset, epsilon: float, run: int, seed: int) -
     rng = np.random.default_rng([seed, run, zlib.crc32(system.name.encode())])
     private = {"epsilon": epsilon, "delta": min(DELTA, 0.1 / data.n), "rng": rng}
     told: dict[str, float | None] = {"tests": None, "read": None}
-    started = time.process_time()
-    try:
-        with _patience(PATIENCE), warnings.catch_warnings(action="ignore"):
-            found = system.run(data, **private)
-    except (ValueError, TimeoutError) as error:
-        return MISSING | told | {"seconds": None, "why_not": _reason(error)}
-    seconds = time.process_time() - started
+    found, how = attempted(functools.partial(system.run, data, **private))
     if isinstance(found, Release):
         told = {"tests": found.tests or None, "read": found.ledger.spent.epsilon}
         found = found.graph
-    return scores(found, data.truth) | told | {"seconds": round(seconds, 3), "why_not": None}
+    return (MISSING if how["why_not"] else scores(found, data.truth)) | told | how
+
+
+def attempted(run: Callable[[], Any]) -> tuple[Any, dict]:
+    """What a run finds, with its seconds of processor time, or why it finds nothing.
+
+    Parameters
+    ----------
+    run : callable
+        A ValueError is a refusal. After a minute of processor time it is given up.
+
+    Returns
+    -------
+    found, how
+        None if there is nothing; `seconds` and `why_not`, one of which is None.
+
+    Examples
+    --------
+    >>> attempted(lambda: int("x"))
+    (None, {'seconds': None, 'why_not': 'refused: invalid literal for int() with base ...'})
+    """
+    started = time.process_time()
+    try:
+        with _patience(PATIENCE), warnings.catch_warnings(action="ignore"):
+            found = run()
+    except (ValueError, TimeoutError) as error:
+        return None, {"seconds": None, "why_not": _reason(error)}
+    return found, {"seconds": round(time.process_time() - started, 3), "why_not": None}
+
+
+def peak_of(system: str, network: str, n: int, epsilon: float, run: int, seed: int) -> dict:
+    """How much memory a system takes beside the records, at its peak.
+
+    Parameters
+    ----------
+    system, network : str
+    n : int
+        Records.
+    epsilon : float
+    run, seed : int
+        What all random numbers depend on.
+
+    Returns
+    -------
+    dict
+        `megabytes` as Python's ``tracemalloc`` counts them: arrays and objects, and not what
+        compiled code takes for itself. Or `why_not`.
+    """
+    of, data = systems()[system], _records(network, run, n, seed)
+    _warm(of)
+    tracemalloc.start()
+    try:
+        why_not = scored(of, data, epsilon, run, seed)["why_not"]
+        peak = tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+    return {"megabytes": None if why_not else round(peak, 1), "why_not": why_not}
 
 
 _records = functools.lru_cache(maxsize=1)(drawn)

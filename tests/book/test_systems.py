@@ -62,8 +62,8 @@ def test_rows_of_other_code_are_told_and_made_anew(joined, monkeypatch, capsys):
     table.main([])
     before = systems.code_of("tree")
     (joined / "benchmarks" / "systems" / "tree.py").write_text(ENTRY + "\n# another version\n")
-    systems._known.cache_clear()
-    systems._digest.cache_clear()
+    systems.known_in.cache_clear()
+    systems.digest_of.cache_clear()
     assert systems.code_of("tree") != before
     capsys.readouterr()
     table.main([])
@@ -72,8 +72,8 @@ def test_rows_of_other_code_are_told_and_made_anew(joined, monkeypatch, capsys):
     assert "0 of 2 cases on file, 2 rows of other code" in capsys.readouterr().out
     rows = stored.rows_on_file(joined / "stored" / systems.HOME, "table")
     assert set(rows.code.astype(str)) == {systems.code_of("tree")}
-    systems._known.cache_clear()
-    systems._digest.cache_clear()
+    systems.known_in.cache_clear()
+    systems.digest_of.cache_clear()
 
 
 def test_the_systems_of_the_book_have_all_families_and_one_name_each():
@@ -90,10 +90,10 @@ def test_the_systems_of_the_book_have_all_families_and_one_name_each():
 def test_two_systems_of_one_name_are_refused(joined):
     folder = joined / "benchmarks" / "systems"
     (folder / "twin.py").write_text(ENTRY)
-    systems._known.cache_clear()
+    systems.known_in.cache_clear()
     with pytest.raises(ValueError, match="there is a system 'tree'; rename one"):
         systems.systems()
-    systems._known.cache_clear()
+    systems.known_in.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,33 @@ def test_a_refusal_and_a_run_without_end_have_no_graph_and_a_reason(monkeypatch)
     found = scored(System("endless", "x", "none", endless), data, 1.0, 0, 0)
     assert found["F1"] is None
     assert "of processor time" in found["why_not"]
+
+
+HUNGRY = """
+import numpy as np
+
+from dpcgd.book.systems import System
+from dpcgd.graphs.cpdag import CPDAG
+
+
+def hungry(data, *, epsilon, delta, rng):
+    if epsilon < 1:
+        raise ValueError("no less than 1")
+    return CPDAG(data.variables, np.ones((1_000, 1_000))[: data.d, : data.d] < 0)
+
+
+SYSTEMS = [System("hungry", "x", "none", hungry)]
+"""
+
+
+def test_a_peak_of_memory_is_that_of_the_arrays_beside_the_records(joined):
+    (joined / "benchmarks" / "systems" / "hungry.py").write_text(HUNGRY)
+    systems.known_in.cache_clear()
+    case = {"network": "cancer", "n": 200_000, "run": 0, "seed": 0}
+    assert 8 <= systems.peak_of("hungry", epsilon=1.0, **case)["megabytes"] < 8.5
+    refused = systems.peak_of("hungry", epsilon=0.5, **case)
+    assert refused == {"megabytes": None, "why_not": "refused: no less than ..."}
+    systems.known_in.cache_clear()
 
 
 def test_scores_of_the_true_graph_are_the_best_there_are():
