@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -28,7 +27,7 @@ CLEAR = 20
 its correlations are mostly noise."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Association:
     """How far two variables are from independence given others, beside what noise alone would do.
 
@@ -49,7 +48,7 @@ class Association:
     effect: float
     undetermined: float
 
-    @cached_property
+    @property
     def p_value(self) -> float:
         """Chance of so large a statistic under independence."""
         return float(chdtrc(self.freedom, max(0.0, self.statistic))) if self.freedom else 1.0

@@ -81,7 +81,7 @@ LOOKS = (0.4, 0.8)
 """Shares of what the search has left for one more look at the pairs in doubt, and for another."""
 
 
-FIRST_SETS = 4
+FIRST_SETS = 8
 """Sets of each pair that are looked at together at first."""
 
 
@@ -258,7 +258,7 @@ class TableOracle:
 
     def _needs_triples(self, found) -> bool:
         """Independent, or so little dependent that interacting conditions might explain it."""
-        clear = found.p_value <= self.alpha and found.effect > self.explained
+        clear = found.effect > self.explained and found.p_value <= self.alpha
         return found.undetermined >= self.determined and not clear
 
     def _has_triples(self, x, y, given) -> bool:
