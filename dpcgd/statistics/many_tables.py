@@ -119,7 +119,7 @@ def are_compiled(statistic: Statistic, tables: Tables) -> TypeGuard[StatisticOfM
 
 def _levels(tables, asked) -> np.ndarray:
     """Public levels of the variables of each test."""
-    return np.array(tables.levels, np.int64)[asked]
+    return np.array(tables.shape(range(asked.max(initial=-1) + 1)), np.int64)[asked]
 
 
 def _kinds(levels) -> np.ndarray:

@@ -8,6 +8,7 @@ from numpy.random import default_rng
 
 from dpcgd import Dataset
 from dpcgd.constraint.laplace_pc import PlainOracle
+from dpcgd.graphs.pc_search import search
 from dpcgd.local.channels import LocalMechanism, shape_of
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
@@ -149,6 +150,7 @@ def test_tables_fit_into_an_oracle():
     tables = CorrectedTables(report(data, mechanism, rng=default_rng(1)), mechanism)
     oracle = PlainOracle(tables, ChiSquared(1e-3))
     assert not oracle.separates(0, 1, ())
+    assert search(oracle, data.variables).graph.skeleton == {frozenset("ab")}
 
 
 def test_too_many_cells_and_no_reports_are_refused():
