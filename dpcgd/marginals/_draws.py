@@ -1,6 +1,6 @@
 """Graphs drawn by the odds of their colliders, and their completed forms, compiled.
 
-The plain definitions are in tests/marginals/test_draws.py and in
+The plain definitions are in tests/marginals/test_drawn_graphs.py and in
 :func:`~dpcgd.graphs.cpdag.meek`. `parents[v, w]` says whether w is a parent of v; the neighbours of
 v are `near[starts[v] : starts[v + 1]]`. Kept apart: numba compiles it.
 """

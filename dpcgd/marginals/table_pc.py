@@ -69,7 +69,7 @@ EXPLAINED = 0.03
 
 LEAST_EFFECT = 1e-4
 """Squared partial correlation, given others, below which a dependence is no edge. With enough
-records every trifle is significant, and so little may be left only because a test takes no more
+records everything is significant, and so little may be left only because a test takes no more
 than two others."""
 
 

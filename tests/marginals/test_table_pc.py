@@ -72,7 +72,7 @@ def test_runs_pay_for_all_noise(name):
     assert witness.unpaid == []
 
 
-def with_a_trifle(n, r):
+def with_a_faint_effect(n, r):
     """Two variables that correlate by r given a third, with which both correlate."""
     table = np.zeros((2, 2, 2))
     for z, p in enumerate((0.4, 0.6)):
@@ -83,7 +83,7 @@ def with_a_trifle(n, r):
 
 @pytest.mark.parametrize("n", [10**5, 10**7, 10**9])
 def test_others_that_leave_less_than_the_least_effect_separate(n):
-    below, above = with_a_trifle(n, 0.009), with_a_trifle(n, 0.011)
+    below, above = with_a_faint_effect(n, 0.009), with_a_faint_effect(n, 0.011)
     for marginals in (below, above):
         assert not TableOracle(marginals).separates(0, 1, ())
     assert TableOracle(below).separates(0, 1, (2,))
@@ -92,7 +92,7 @@ def test_others_that_leave_less_than_the_least_effect_separate(n):
 
 
 def test_what_is_below_the_least_effect_is_in_no_doubt():
-    oracle = TableOracle(with_a_trifle(10**5, 0.0085), doubt=20)
+    oracle = TableOracle(with_a_faint_effect(10**5, 0.0085), doubt=20)
     assert TableOracle(oracle.marginals, least_effect=0.0, doubt=20).separates(0, 1, (2,)) is False
     assert oracle.separates(0, 1, (2,))
     assert oracle.in_doubt() == []
