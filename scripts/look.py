@@ -25,7 +25,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 VIEWS = {"wide": (1300, "light"), "phone": (390, "light"), "dark": (1300, "dark")}
 TALLEST = 16_000
 """Points of a picture; what is below is not in it."""
-CUT_OFF = """
+FAULTS = """
 (document.documentElement.scrollWidth > innerWidth + 1 ? ['the page is too wide'] : []).concat(
 [...document.querySelectorAll('main *, header *')].filter(e => {
   const box = e.getBoundingClientRect();
@@ -35,7 +35,10 @@ CUT_OFF = """
     if (/auto|scroll|hidden/.test(of.overflowX) || of.position === 'fixed') return false;
   }
   return true;
-}).slice(0, 3).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.trim().slice(0, 40)))
+}).slice(0, 3).map(e => 'cut off: ' + e.tagName + '.' + e.className + ': '
+  + e.textContent.trim().slice(0, 40))
+).concat(
+[...document.querySelectorAll('mjx-merror')].map(e => 'a formula: ' + e.textContent.trim()))
 """
 
 
@@ -85,7 +88,7 @@ async def seen(browser: Browser, page: Path, view: str) -> list[str]:
     await browser.call("Page.navigate", url=page.as_uri())
     await browser.wait("Page.loadEventFired")
     await asyncio.sleep(1.5)  # formulas are set by a script
-    cut = await browser.call("Runtime.evaluate", expression=CUT_OFF, returnByValue=True)
+    found = await browser.call("Runtime.evaluate", expression=FAULTS, returnByValue=True)
     size = await browser.call("Page.getLayoutMetrics")
     screen["height"] = int(min(TALLEST, size["cssContentSize"]["height"]))
     await browser.call("Emulation.setDeviceMetricsOverride", **screen)
@@ -94,8 +97,7 @@ async def seen(browser: Browser, page: Path, view: str) -> list[str]:
     picture = BUILD / "look" / view / f"{page.stem}.png"
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_bytes(base64.b64decode(shot["data"]))
-    faults = cut.get("result", {}).get("value", [])
-    return [*(f"cut off: {what}" for what in faults), *browser.complaints]
+    return [*found.get("result", {}).get("value", []), *browser.complaints]
 
 
 async def look(port: int, pages: list[Path]) -> int:

@@ -58,6 +58,7 @@ def test_chapter_is_stored_without_outputs_and_says_what_every_chapter_says(name
     shown = [cell for cell in code if not reading.tags(cell) & reading.HIDDEN]
     assert max(len(cell.source.splitlines()) for cell in shown) <= 17
     prose = [cell.source for cell in book.cells if cell.cell_type == "markdown"]
+    assert not re.search(r"[\x00-\x08\x0b-\x1f]", "".join(prose)), "an escape that went wrong"
     headings = re.findall(r"^## (.*)", "\n".join(prose), re.MULTILINE)
     for section in PAPER_SECTIONS if is_paper(name) else SECTIONS:
         assert sum(heading.startswith(section) for heading in headings) == 1, section
