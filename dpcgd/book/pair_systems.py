@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 
 from dpcgd.book.systems import DELTA, attempted, check_named, code_of, known_in, systems_folder
-from dpcgd.datasets.cause_effect_pairs import load_pair, pair_weights, synthetic_pair
+from dpcgd.datasets.cause_effect_pairs import (
+    load_pair,
+    pair_weights,
+    steep_pair,
+    synthetic_pair,
+)
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import Direction, PairRelease
 
@@ -35,9 +39,6 @@ KINDS = ("sine", "steep", "real")
 The first two are y = f(x) + e, with a sine of about two periods, and with a cube root and little
 noise, where the inverse of f is the smoother regression.
 """
-
-STEEP_NOISE = 0.1
-"""e is uniform on minus to plus this."""
 
 PROTECTS = ("everyone", "test half", "nobody")
 
@@ -133,20 +134,11 @@ def pair_of(kind: str, n: int, run: int, seed: int) -> Measurements:
     if kind == "sine":
         return synthetic_pair(n, rng=rng)
     if kind == "steep":
-        return _steep(n, rng)
+        return steep_pair(n, rng=rng)
     numbers, weights = _with_records(n)
     pair = load_pair(int(rng.choice(numbers, p=weights)), rng=rng)
     some = rng.choice(pair.n, n, replace=False)
     return Measurements(pair.values[some], pair.ranges, pair.truth, pair.name)
-
-
-def _steep(n, rng) -> Measurements:
-    x, noise = rng.uniform(-1, 1, n), rng.uniform(-STEEP_NOISE, STEEP_NOISE, n)
-    columns = {"x": x, "y": (1 - STEEP_NOISE) * np.cbrt(x) + noise}
-    order = rng.permutation([*columns]).tolist()
-    values = np.column_stack([columns[name] for name in order])
-    truth = nx.freeze(nx.DiGraph([("x", "y")]))
-    return Measurements(values, dict.fromkeys(order, (-1.0, 1.0)), truth, "cube root")
 
 
 @functools.cache

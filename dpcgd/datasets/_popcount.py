@@ -207,10 +207,8 @@ def count_subsets(bits, planes, first, levels, subsets, ends, begin, end, counts
         order, most = np.empty(len(some), np.int64), 0
         for subset in subsets[i:j]:
             most = max(most, _bits_in(subset, first, len(bits)))
-        rows, masks = (
-            np.zeros((len(some), most + 1), np.int64),
-            np.empty((most + 1, BLOCK), np.uint64),
-        )
+        rows = np.zeros((len(some), most + 1), np.int64)
+        masks = np.empty((most + 1, BLOCK), np.uint64)
         _by_prefix(first, levels, subsets[i:j], len(bits), rows, order)
         for start in range(begin, end, BLOCK):
             stop = min(start + BLOCK, end)

@@ -11,7 +11,7 @@ from dpcgd.datasets.arguments import check_generator, check_whole, is_whole
 from dpcgd.datasets.data_files import data_folder
 from dpcgd.datasets.measurements import Measurements
 
-__all__ = ["PAIRS", "load_pair", "pair_weights", "synthetic_pair"]
+__all__ = ["PAIRS", "load_pair", "pair_weights", "steep_pair", "synthetic_pair"]
 
 PAIRS = tuple(range(1, 100))
 """Numbers of the pairs, as in the cdt package; 51 to 99 differ from the official numbers."""
@@ -127,6 +127,47 @@ def synthetic_pair(
     y = np.sin(2 * lipschitz * x + phase) / 2 + rng.uniform(-noise, noise, n)
     ranges = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
     return _directed(np.column_stack([x, y]), ranges, "additive noise model", rng)
+
+
+STEEP_NOISE = 0.1
+"""e of a steep pair is uniform on minus to plus this."""
+
+
+def steep_pair(n: int, *, rng: np.random.Generator) -> Measurements:
+    """Draw n records of y = f(x) + e where the inverse of f is the smoother regression.
+
+    Parameters
+    ----------
+    n : int
+    rng : numpy.random.Generator
+        Draws the records and the order of the columns.
+
+    Returns
+    -------
+    Measurements
+        x is uniform on its range [-1, 1]; the range of y is [-1, 1] too, and nothing is clipped.
+
+    Raises
+    ------
+    ValueError
+        If n is no whole number, or rng no Generator.
+
+    Notes
+    -----
+    f(x) is nine tenths of the cube root of x, and e is small.
+
+    Examples
+    --------
+    >>> pair = steep_pair(500, rng=np.random.default_rng(0))
+    >>> list(pair.truth.edges)
+    [('x', 'y')]
+    """
+    check_whole("n", n, 1)
+    check_generator(rng)
+    x, noise = rng.uniform(-1, 1, n), rng.uniform(-STEEP_NOISE, STEEP_NOISE, n)
+    y = (1 - STEEP_NOISE) * np.cbrt(x) + noise
+    ranges = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
+    return _directed(np.column_stack([x, y]), ranges, "cube root", rng)
 
 
 def _directed(values, ranges, name, rng) -> Measurements:

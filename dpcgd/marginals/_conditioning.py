@@ -111,13 +111,13 @@ def association_given(b, v, n, starts, x, y, given, count, ridge, least_open, us
 
 @njit(cache=True, nogil=True)
 def associations_given(b, v, n, starts, pairs, sets, ridge, least_open, usual):
-    """Evidence for an association of each pair given others: a row of how many, then which."""
-    found = np.empty(len(pairs))
+    """What `association_given` tells of each pair; a row of `sets` is how many, then which."""
+    found = np.empty((len(pairs), 3))
     for i in range(len(pairs)):
         given, count = sets[i, 1:], sets[i, 0]
         x, y = pairs[i]
         told = association_given(b, v, n, starts, x, y, given, count, ridge, least_open, usual)
-        found[i] = told[0]
+        found[i, 0], found[i, 1], found[i, 2] = told
     return found
 
 

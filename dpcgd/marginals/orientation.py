@@ -260,7 +260,8 @@ class _Evidence:
         """Work out together what is not known yet."""
         new = {(x, y, frozenset(s)): (x, y, s) for x, y, s in reversed([*questions])}
         new = {key: asked for key, asked in new.items() if key not in self.known}
-        self.known |= zip(new, self.local.given_all([*new.values()]), strict=True)
+        evidence = self.local.given([*new.values()])[:, 0].tolist()
+        self.known |= zip(new, evidence, strict=True)
 
     def _given(self, x, y, s) -> float:
         return self.known[x, y, frozenset(s)]

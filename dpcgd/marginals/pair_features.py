@@ -222,20 +222,18 @@ class LocalEvidence:
         how = self.order, np.array(STRONGEST), FEW, self.ridge, LEAST_OPEN, USUAL
         return compiled.local_features(*self.arrays, pairs, *how)
 
-    def given(self, x: int, y: int, s: Sequence[int]) -> tuple[float, float, float]:
-        """How surprising the association is, its effect, and what is left open of x or y."""
-        of, how = np.array(s, int), (self.ridge, LEAST_OPEN, USUAL)
-        return compiled.association_given(*self.arrays, x, y, of, len(of), *how)
+    def given(self, questions: Sequence[tuple[int, int, Sequence[int]]]) -> np.ndarray:
+        """Of x and y given some others, a row for each question.
 
-    def given_all(self, questions: Sequence[tuple[int, int, Sequence[int]]]) -> list[float]:
-        """How surprising each association is, of x and y given some others."""
+        How surprising the association is, its effect, and what is left open of x or y.
+        """
         sets = [[len(s), *s] for _, _, s in questions]
         padded = np.zeros((len(sets), max(map(len, sets), default=1)), int)
         for row, s in zip(padded, sets, strict=True):
             row[: len(s)] = s
         pairs = np.array([(x, y) for x, y, _ in questions], int).reshape(-1, 2)
         how = self.ridge, LEAST_OPEN, USUAL
-        return compiled.associations_given(*self.arrays, pairs, padded, *how).tolist()
+        return compiled.associations_given(*self.arrays, pairs, padded, *how)
 
 
 def _effect(sums, squares, variance) -> np.ndarray:

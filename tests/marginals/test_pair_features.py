@@ -50,7 +50,7 @@ def test_conditioning_is_regression():
     design = np.column_stack([np.ones(data.n), *others])
     rest = [v - design @ np.linalg.lstsq(design, v)[0] for v in (x, y)]
     partial = np.corrcoef(*rest)[0, 1]
-    _, effect, left = local.given(0, 1, (2, 3))
+    _, effect, left = local.given([(0, 1, (2, 3))])[0]
     signal = 0.05**2 / (1 / data.n + 0.05**2)
     assert effect == pytest.approx((partial**2 - 1 / data.n) * signal, abs=1e-9)
     assert left == pytest.approx(min(rest[0].var() / x.var(), rest[1].var() / y.var()), abs=1e-9)
