@@ -46,17 +46,17 @@ class Ahead(Generic[_Result]):
 
     def __init__(self, work: Callable[[Sequence[Test]], Sequence[_Result]], first: int):
         self._work, self._first = work, first
+        self._order, self._neighbours = 0, list[list[int]]()
+        self._pairs: list[list[int]] = []  # whose first sets have not been looked at
         self._known: dict[Test, _Result] = {}
         self._left: dict[tuple[int, int], Iterator[Test]] = {}
         self._many: dict[tuple[int, int], int] = {}
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.OrderOracle` has it."""
-        neighbours = neighbours_of(joined)
-        self._known, self._many = {}, {}
-        self._left = {
-            (x, y): _tests(x, y, neighbours, order) for x, y in np.argwhere(to_test).tolist()
-        }
+        self._order, self._neighbours = order, neighbours_of(joined)
+        self._pairs = np.argwhere(to_test).tolist()
+        self._known, self._left, self._many = {}, {}, {}
 
     def of(self, test: Test) -> _Result:
         """What a test tells."""
@@ -66,12 +66,16 @@ class Ahead(Generic[_Result]):
         return self._known[test]
 
     def _next(self, pair) -> list[Test]:
-        if not self._many:
-            self._many = dict.fromkeys(self._left, self._first)
-            return [test for left in self._left.values() for test in islice(left, self._first)]
-        self._many[pair] = many = min(2 * self._many.get(pair, 1), MOST)
-        return list(islice(self._left.get(pair, ()), many))
+        if self._pairs:
+            pairs, self._pairs = self._pairs, []
+            return [test for x, y in pairs for test in islice(self._tests(x, y), self._first)]
+        if pair not in self._left:
+            self._left[pair] = islice(self._tests(*pair), self._first, None)
+        self._many[pair] = many = min(2 * self._many.get(pair, self._first), MOST)
+        return list(islice(self._left[pair], many))
 
-
-def _tests(x, y, neighbours, order) -> Iterator[Test]:
-    return ((x, y, *given) for given in conditioning_sets(x, y, neighbours, order))
+    def _tests(self, x, y) -> Iterator[Test]:
+        if not self._neighbours:
+            return iter(())
+        sets = conditioning_sets(x, y, self._neighbours, self._order)
+        return ((x, y, *given) for given in sets)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations, filterfalse
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -267,15 +267,15 @@ class _Skeleton:
         to_test = np.triu(self.joined & self.may_go)
         if to_test.any() and isinstance(oracle, OrderOracle):
             oracle.begin_order(order, self.joined.copy(), to_test.copy())
-        sets = {
-            (x, y): conditioning_sets(x, y, neighbours, order)
+        sets = (
+            ((x, y), conditioning_sets(x, y, neighbours, order))
             for x, y in np.argwhere(to_test).tolist()
-        }
+        )
         if isinstance(oracle, ManyOracle) and agree(type(oracle), "separates", "answers"):
-            for pair, answer in oracle.answers(sets):
+            for pair, answer in oracle.answers(dict(sets)):
                 self._note(pair, answer)
         else:
-            for pair, those in sets.items():
+            for pair, those in sets:
                 self._note(pair, self._in_turn(oracle, pair, those))
 
     def _in_turn(self, oracle, pair, sets) -> Answer:
@@ -313,11 +313,8 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
     """Sets of this size among the neighbours of x, then those only among the neighbours of y."""
     of_x = [v for v in neighbours[x] if v != y]
     of_y = [v for v in neighbours[y] if v != x]
-    yield from combinations(of_x, order)
-    is_of_x = set(of_x).issuperset
-    for given in combinations(of_y, order):
-        if not is_of_x(given):
-            yield given
+    only_of_y = filterfalse(set(of_x).issuperset, combinations(of_y, order))
+    return chain(combinations(of_x, order), only_of_y)
 
 
 def conditioning_array(x, y, neighbours, order) -> np.ndarray:

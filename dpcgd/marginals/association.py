@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
@@ -27,8 +28,7 @@ CLEAR = 20
 its correlations are mostly noise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Association:
+class Association(NamedTuple):
     """How far two variables are from independence given others, beside what noise alone would do.
 
     Attributes
@@ -41,17 +41,19 @@ class Association:
         Squared partial correlation, summed over contrasts.
     undetermined : float
         Share of the variance of x or of y, whichever is less, that the others leave open.
+    p_value : float
+        Chance of so large a statistic under independence.
     """
 
     statistic: float
     freedom: int
     effect: float
     undetermined: float
+    p_value: float
 
-    @property
-    def p_value(self) -> float:
-        """Chance of so large a statistic under independence."""
-        return float(chdtrc(self.freedom, max(0.0, self.statistic))) if self.freedom else 1.0
+
+def _p_values(statistics, freedoms) -> np.ndarray:
+    return np.where(freedoms, chdtrc(freedoms, np.maximum(0.0, statistics)), 1.0)
 
 
 def association(
@@ -101,15 +103,17 @@ def association(
         pair = marginals.moment(x, y)
         q = design.average(to_x, to_y, pair.values).ravel()
         spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
+        statistic = _quadratic(spread, q, 1e-14)
         return Association(
-            statistic=_quadratic(spread, q, 1e-14),
+            statistic=statistic,
             freedom=len(q),
             effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
             undetermined=min(to_x.undetermined, to_y.undetermined),
+            p_value=float(_p_values(statistic, len(q))),
         )
 
 
-def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[Association]:
+def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[tuple]:
     """What :func:`association` says of many tests given equally many variables, which add up.
 
     Parameters
@@ -120,26 +124,28 @@ def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[A
 
     Returns
     -------
-    list of Association
+    list of tuple
+        What an :class:`Association` is made of. Thousands of plain tuples of numbers cost Python's
+        garbage collector nothing, objects would.
 
     Privacy
     -------
     Post-processing.
     """
-    found: dict[tuple[int, ...], Association] = {}
+    asked = np.array(tests, np.int64)
     facts = marginals.worked_out(("facts",), lambda: _facts(marginals))
+    found = np.full((len(asked), 3), np.nan)
     if facts is not None:
-        by_given = sorted((tuple(test) for test in tests), key=lambda test: test[2:])
-        for test, (statistic, effect, undetermined) in zip(
-            by_given, _associations(facts, np.array(by_given, np.int64)).tolist(), strict=True
-        ):
-            if math.isfinite(statistic + effect + undetermined):
-                freedom = (marginals.levels[test[0]] - 1) * (marginals.levels[test[1]] - 1)
-                found[test] = Association(statistic, freedom, effect, undetermined)
-    return [
-        found.get((x, y, *given)) or association(marginals, x, y, tuple(given))
-        for x, y, *given in tests
-    ]
+        by_given = np.lexsort(asked.T)  # tests given the same variables follow each other
+        found[by_given] = _associations(facts, asked[by_given])
+    statistic, effect, undetermined = found.T
+    freedom = np.prod(np.array(marginals.levels)[asked[:, :2]] - 1, axis=1)
+    columns = statistic, freedom, effect, undetermined, _p_values(statistic, freedom)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    for missing in np.flatnonzero(~np.isfinite(found).all(axis=1)).tolist():
+        x, y, *given = tests[missing]
+        rows[missing] = tuple(association(marginals, x, y, tuple(given)))
+    return rows
 
 
 def _facts(marginals) -> tuple | None:

@@ -198,7 +198,7 @@ class TableOracle:
         self._conditional |= bool(given)
         if self._too_noisy(x, y, given):
             return None
-        found = self._ahead.of((x, y, *given))
+        found = Association._make(self._ahead.of((x, y, *given)))
         if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
             found = association(self.marginals, x, y, given, interacting=True)
         if found.undetermined < self.determined:
@@ -213,7 +213,7 @@ class TableOracle:
         self._ahead.begin_order(order, joined, to_test)
 
     @property
-    def _ahead(self) -> Ahead[Association]:
+    def _ahead(self) -> Ahead[tuple]:
         """Associations by what has been released by now."""
         marginals = self.marginals
         return marginals.worked_out(
