@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -44,7 +44,7 @@ __all__ = [
     "svt_pc",
 ]
 
-FIRST_SETS = 8
+FIRST_SETS = 12
 """Sets of each pair that are looked at together at first."""
 
 PUBLISHED_TWEAK = 0.02
@@ -93,6 +93,7 @@ class ThresholdOracle:
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
         self._ahead = Ahead(self._values, FIRST_SETS)
         self._sensitivity = cache(self.statistic.sensitivity)
+        self._refusal = cache(partial(refusal, self._sampled))
         self._is_compiled = are_compiled(self.statistic, self.tables)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
@@ -102,18 +103,20 @@ class ThresholdOracle:
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""
         tested = (x, y, *given)
-        if refusal(self._sampled, self.tables.shape(tested)):
+        levels = self.tables.shape(tested)
+        if self._refusal(levels):
             return None
         if not self._open:
             self._renew()
-        if not self._passes_sieve(tested):
+        sample, margin = self._sample, self.margin * self._sieve.scale
+        if not self._sieve.above(lambda: self._below(sample, tested, levels, margin, self.tweak)):
             return False
         self._open = False
-        independent = self._confirms(tested)
+        independent = self._confirms(tested, levels)
         self._separated += independent
         return independent
 
-    def _confirms(self, tested) -> bool:
+    def _confirms(self, tested, levels) -> bool:
         return True
 
     def _renew(self):
@@ -130,13 +133,9 @@ class ThresholdOracle:
         self._open = True
         self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))
 
-    def _passes_sieve(self, tested) -> bool:
-        sample, margin = self._sample, self.margin * self._sieve.scale
-        return self._sieve.above(lambda: self._below(sample, tested, margin, self.tweak))
-
-    def _below(self, tables, tested, margin, tweak=0.0) -> float:
+    def _below(self, tables, tested, levels, margin, tweak=0.0) -> float:
         """How far the statistic is below the threshold, in units of its sensitivity."""
-        sensitivity = self._sensitivity(tables.n, tables.shape(tested))
+        sensitivity = self._sensitivity(tables.n, levels)
         distance = self.statistic.critical + tweak - self._value(tables, tested)
         return in_sensitivities(distance, sensitivity) + margin
 
@@ -163,10 +162,10 @@ class SieveOracle(ThresholdOracle):
         As for :class:`ThresholdOracle`.
     """
 
-    def _confirms(self, tested) -> bool:
+    def _confirms(self, tested, levels) -> bool:
         margin = self.margin / self._round.examination
         noisy = laplace(
-            lambda: self._below(self.tables, tested, margin),
+            lambda: self._below(self.tables, tested, levels, margin),
             sensitivity=1.0,
             epsilon=self._round.examination,
             account=self.account,

@@ -30,7 +30,8 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 def is_real(value) -> bool:
     """Whether this is a real number, of Python or numpy, and no bool."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    kind = type(value)  # usually float, for which the abstract class need not be asked
+    return kind is float or (issubclass(kind, Real) and kind is not bool)
 
 
 def is_whole(value) -> bool:

@@ -60,22 +60,22 @@ class Ahead(Generic[_Result]):
 
     def of(self, test: Test) -> _Result:
         """What a test tells."""
-        if test not in self._known:
-            tests = dict.fromkeys((test, *self._next(test[:2])))
-            self._known |= zip(tests, self._work(list(tests)), strict=True)
+        if (known := self._known.get(test)) is not None:
+            return known
+        tests = list(dict.fromkeys((test, *self._next(test[:2]))))
+        self._known |= zip(tests, self._work(tests), strict=True)
         return self._known[test]
 
     def _next(self, pair) -> list[Test]:
         if self._pairs:
             pairs, self._pairs = self._pairs, []
-            return [test for x, y in pairs for test in islice(self._tests(x, y), self._first)]
+            return [(x, y, *s) for x, y in pairs for s in islice(self._sets(x, y), self._first)]
         if pair not in self._left:
-            self._left[pair] = islice(self._tests(*pair), self._first, None)
+            self._left[pair] = islice(self._sets(*pair), self._first, None)
         self._many[pair] = many = min(2 * self._many.get(pair, self._first), MOST)
-        return list(islice(self._left[pair], many))
+        return [(*pair, *given) for given in islice(self._left[pair], many)]
 
-    def _tests(self, x, y) -> Iterator[Test]:
+    def _sets(self, x, y) -> Iterator[Test]:
         if not self._neighbours:
             return iter(())
-        sets = conditioning_sets(x, y, self._neighbours, self._order)
-        return ((x, y, *given) for given in sets)
+        return conditioning_sets(x, y, self._neighbours, self._order)

@@ -311,8 +311,7 @@ def neighbours_of(joined: np.ndarray) -> list[list[int]]:
 
 def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
     """Sets of this size among the neighbours of x, then those only among the neighbours of y."""
-    of_x = [v for v in neighbours[x] if v != y]
-    of_y = [v for v in neighbours[y] if v != x]
+    of_x, of_y = list(filter(y.__ne__, neighbours[x])), filter(x.__ne__, neighbours[y])
     only_of_y = filterfalse(set(of_x).issuperset, combinations(of_y, order))
     return chain(combinations(of_x, order), only_of_y)
 

@@ -44,8 +44,7 @@ VectorQuery = Callable[[], "float | np.ndarray"]
 
 def _scale(sensitivity, epsilon) -> float:
     """Sensitivity over epsilon. What is no scale of noise is refused before anything is paid."""
-    with np.errstate(all="ignore"):
-        scale = sensitivity / epsilon if epsilon > 0 else math.nan
+    scale = float(sensitivity) / float(epsilon) if epsilon > 0 else math.nan
     if not 0 <= scale <= WIDEST:
         raise ValueError(
             f"a sensitivity of {sensitivity!r} over an epsilon of {epsilon!r} is no scale of noise "

@@ -99,7 +99,8 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     most = sys.float_info.max
     if sensitivity == 0:
         return math.copysign(most, distance) if distance else 0.0
-    return min(max(float(distance) / float(sensitivity), -most), most)
+    found = float(distance) / float(sensitivity)
+    return found if -most <= found <= most else min(max(found, -most), most)
 
 
 def all_in_sensitivities(distances: np.ndarray, sensitivities: np.ndarray) -> np.ndarray:
