@@ -44,9 +44,6 @@ __all__ = [
     "svt_pc",
 ]
 
-FIRST_SETS = 12
-"""Sets of each pair that are looked at together at first."""
-
 PUBLISHED_TWEAK = 0.02
 """How far the published code lowers the sieve's threshold on the p-value."""
 
@@ -91,7 +88,8 @@ class ThresholdOracle:
         self._open = False  # is there a sieve?
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
-        self._ahead = Ahead(self._values, FIRST_SETS)
+        critical = self.statistic.critical
+        self._ahead = Ahead(self._values, lambda value: value < critical)
         self._sensitivity = cache(self.statistic.sensitivity)
         self._refusal = cache(partial(refusal, self._sampled))
         self._is_compiled = are_compiled(self.statistic, self.tables)

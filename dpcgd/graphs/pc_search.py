@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, combinations, filterfalse
+from itertools import combinations, filterfalse
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -311,9 +311,17 @@ def neighbours_of(joined: np.ndarray) -> list[list[int]]:
 
 def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
     """Sets of this size among the neighbours of x, then those only among the neighbours of y."""
-    of_x, of_y = list(filter(y.__ne__, neighbours[x])), filter(x.__ne__, neighbours[y])
-    only_of_y = filterfalse(set(of_x).issuperset, combinations(of_y, order))
-    return chain(combinations(of_x, order), only_of_y)
+    of_x = _without(neighbours[x], y)
+    yield from combinations(of_x, order)
+    of_y = combinations(_without(neighbours[y], x), order)
+    yield from filterfalse(set(of_x).issuperset, of_y)
+
+
+def _without(near, v) -> list[int]:
+    if v not in near:
+        return near
+    at = near.index(v)
+    return near[:at] + near[at + 1 :]
 
 
 def conditioning_array(x, y, neighbours, order) -> np.ndarray:

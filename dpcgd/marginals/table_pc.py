@@ -81,10 +81,6 @@ LOOKS = (0.4, 0.8)
 """Shares of what the search has left for one more look at the pairs in doubt, and for another."""
 
 
-FIRST_SETS = 8
-"""Sets of each pair that are looked at together at first."""
-
-
 MOST_NOISE = 0.2
 """Deviation of a moment's noise, as a share of the records of an average level in an average
 stratum, up to which tests hold their level."""
@@ -215,9 +211,10 @@ class TableOracle:
     @property
     def _ahead(self) -> Ahead[tuple]:
         """Associations by what has been released by now."""
-        marginals = self.marginals
+        marginals, alpha = self.marginals, self.alpha
         return marginals.worked_out(
-            ("ahead",), lambda: Ahead(partial(associations, marginals), FIRST_SETS)
+            ("ahead",),
+            lambda: Ahead(partial(associations, marginals), lambda told: told[-1] > alpha),
         )
 
     def in_doubt(self) -> list[Subset]:
