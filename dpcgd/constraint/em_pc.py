@@ -122,11 +122,11 @@ class ExponentialOracle:
         epsilon = self.price(self._turns, len(self._by))
         self._turns += 1
         scores = functools.cache(lambda: self._scores(x, sets, epsilon))
-        best = functools.cache(lambda y: scores()[y].max())
+        best = functools.cache(lambda: {y: of.max() for y, of in scores().items()})
         left = list(sets)
-        count = self._choose(lambda: count_scores([best(y) for y in left]), epsilon)
+        count = self._choose(lambda: count_scores([best()[y] for y in left]), epsilon)
         for _ in range(count):
-            y = left.pop(self._choose(lambda: [best(y) for y in left], epsilon))
+            y = left.pop(self._choose(lambda: [best()[y] for y in left], epsilon))
             chosen = self._which_set(sets[y], lambda y=y: scores()[y], epsilon)
             self._by[x, y] = tuple(chosen.tolist())
 

@@ -302,10 +302,14 @@ def _take_apart(table, k, stride):
     """From counts of codes that hold a code's bits to counts of the code itself, on one axis."""
     bit = 1
     while bit < k:
-        for start in range(0, len(table), stride * k):
-            for code in range(k - bit):
-                if not code & bit:
-                    here = start + code * stride
+        for code in range(k - bit):
+            if code & bit:
+                continue
+            if stride == 1:  # the longer loop is the inner one
+                for i in range(code, len(table), k):
+                    table[i] -= table[i + bit]
+            else:
+                for here in range(code * stride, len(table), stride * k):
                     for i in range(here, here + stride):
                         table[i] -= table[i + bit * stride]
         bit <<= 1

@@ -17,7 +17,7 @@ FIRST = 6
 MOST = 64
 """Sets of a pair that are looked at together at most."""
 
-TOGETHER = 32
+TOGETHER = 64
 """Pairs that are looked at further together."""
 
 Test = tuple[int, ...]
