@@ -89,12 +89,12 @@ class ExponentialOracle:
             if x != of:
                 of, about = x, self._sets_of(x)
             those, allowed = about[y]
-            if allowed.any():
+            if len(allowed):
                 self._decide_once(x, about)
             by, asked = self._by.get((x, y)), len(those)
             if by is not None:
                 asked = int((those == by).all(axis=1).argmax()) + 1
-            yield (x, y), Answer(by, asked, bool(allowed[:asked].any()))
+            yield (x, y), Answer(by, asked, bool(len(allowed) and allowed[0] < asked))
 
     def separates(self, x: int, y: int, given: Set) -> bool | None:
         """Whether this set was chosen for the pair; None if public facts rule it out."""
@@ -105,17 +105,20 @@ class ExponentialOracle:
         return self._by.get((x, y)) == given
 
     def _sets_of(self, x) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """For each partner the sets that may separate it, and which of them public facts allow."""
+        """For each partner the sets that may separate it, and where those are that are allowed.
+
+        By public facts.
+        """
         sets = {
             y: conditioning_array(x, y, self._neighbours, self._order) for y in self._partners[x]
         }
-        allowed = are_allowed(self.tables, _tests(x, sets))
-        return {y: (sets[y], of) for y, of in _split(allowed, sets).items()}
+        allowed = _split(are_allowed(self.tables, _tests(x, sets)), sets)
+        return {y: (sets[y], np.flatnonzero(of)) for y, of in allowed.items()}
 
     def _decide_once(self, x, about):
         if x not in self._decided:
             self._decided.add(x)
-            self._decide(x, {y: s[allowed] for y, (s, allowed) in about.items() if allowed.any()})
+            self._decide(x, {y: s[allowed] for y, (s, allowed) in about.items() if len(allowed)})
 
     def _decide(self, x, sets):
         """One choice of how many, then for each of them a choice of the pair and of its set."""

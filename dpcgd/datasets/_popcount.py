@@ -140,9 +140,9 @@ def _by_prefix(first, levels, subsets, columns, rows, order):
 
 @njit(cache=True, nogil=True)
 def _alike(one, other, most):
-    """How many numbers are the same from the second on, of so many."""
+    """With how many same numbers both begin, of so many."""
     same = 0
-    while same < most and one[same + 1] == other[same + 1]:
+    while same < most and one[same] == other[same]:
         same += 1
     return same
 
@@ -158,7 +158,7 @@ def _count_rows(bits, rows, order, begin, end, masks, shift, counts):
     while i < len(order):
         row = rows[order[i]]
         last = row[0]
-        same = _alike(row, rows[order[i - 1]], min(depth, last - 1))
+        same = _alike(row[1:], rows[order[i - 1], 1:], min(depth, last - 1))
         depth = last - 1
         for v in range(same, depth):
             _intersect(masks[v][:size], bits[row[v + 1], begin:end], masks[v + 1])
@@ -166,7 +166,7 @@ def _count_rows(bits, rows, order, begin, end, masks, shift, counts):
         while (
             stop < len(order)
             and rows[order[stop], 0] == last
-            and _alike(row, rows[order[stop]], depth) == depth
+            and _alike(row[1:], rows[order[stop], 1:], depth) == depth
         ):
             stop += 1
         while i + 4 <= stop:
@@ -250,12 +250,14 @@ def find_subsets(asked, levels, keys, places, ends, known):
     tables, depth = asked.shape
     ordered = np.empty((tables, depth), np.int64)
     numbers = np.zeros((tables, 1 << depth), np.int64)
-    new = np.full((tables << depth, depth), -1)
+    new = np.empty((tables << depth, depth), np.int64)
     count = 0
     for i in range(tables):
         _by(levels, asked[i], ordered[i])
-        last = -1
-        for subset in range(1, 1 << depth):
+        last = _alike(ordered[i - 1], ordered[i], depth) - 1 if i else -1
+        for subset in range(1, 1 << (last + 1)):
+            numbers[i, subset] = numbers[i - 1, subset]
+        for subset in range(1 << (last + 1), 1 << depth):
             if subset == 1 << (last + 1):
                 last += 1
             key = numbers[i, subset ^ (1 << last)] * len(levels) + ordered[i, last]
@@ -264,6 +266,7 @@ def find_subsets(asked, levels, keys, places, ends, known):
                 number = known + count
                 keys[place], places[place] = key, number
                 size, at = 1, 0
+                new[count] = -1
                 for v in range(depth):
                     if subset >> v & 1:
                         size *= levels[ordered[i, v]] - 1

@@ -92,8 +92,10 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
 
     Parameters are those of :func:`values_of`; value a boolean array.
     """
-    cells = _levels(tables, asked).astype(float).prod(axis=1)
-    return tables.n >= RECORDS_PER_CELL * cells
+    levels = _levels(tables, asked)
+    if tables.n >= RECORDS_PER_CELL * float(levels.max(initial=1)) ** asked.shape[1]:
+        return np.ones(len(asked), bool)
+    return tables.n >= RECORDS_PER_CELL * levels.astype(float).prod(axis=1)
 
 
 def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
