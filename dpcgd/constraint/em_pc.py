@@ -152,8 +152,12 @@ class ExponentialOracle:
 
 def _tests(x, sets) -> np.ndarray:
     """A row for each set that may separate x from a partner, one partner after the other."""
-    y = np.repeat([*sets], [len(of) for of in sets.values()])
-    return np.column_stack((np.full(len(y), x), y, np.concatenate([*sets.values()])))
+    sizes = [len(of) for of in sets.values()]
+    order = next(iter(sets.values())).shape[1]
+    tests = np.empty((sum(sizes), 2 + order), np.int64)
+    tests[:, 0], tests[:, 1] = x, np.repeat([*sets], sizes)
+    np.concatenate([*sets.values()], out=tests[:, 2:])
+    return tests
 
 
 def _split(values, sets) -> dict[int, np.ndarray]:

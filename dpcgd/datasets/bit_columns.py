@@ -9,7 +9,7 @@ from dpcgd.datasets._packing import pack_bytes
 from dpcgd.datasets._popcount import count_subsets
 from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
-__all__ = ["BitColumns", "Batch", "pack", "packed_bytes"]
+__all__ = ["BitColumns", "Batch", "pack", "packed_bytes", "zeros"]
 
 Batch = Sequence[np.ndarray]
 """Codes of some records, one array a variable."""
@@ -19,6 +19,9 @@ CHUNK = 1 << 16
 
 MOST_CELLS = 1 << 14
 """Of a table that is counted by bits; beyond, a look at every record is faster."""
+
+LINE = 8
+"""Words of a line of the processor's cache: columns fill whole lines, which are read at once."""
 
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
 
@@ -136,7 +139,14 @@ def widths(levels: Sequence[int]) -> np.ndarray:
 
 def packed_bytes(levels: Sequence[int], n: int) -> int:
     """Bytes that the bits of n records take."""
-    return int(widths(levels).sum()) * _words(n) * 8
+    return int(widths(levels).sum()) * _whole_lines(n) * 8
+
+
+def zeros(shape: tuple[int, int], dtype: type) -> np.ndarray:
+    """Zeros, words of eight bytes, that begin with a line of the processor's cache."""
+    room = np.zeros(shape[0] * shape[1] + LINE, dtype)
+    first = -room.ctypes.data // 8 % LINE
+    return room[first : first + shape[0] * shape[1]].reshape(shape)
 
 
 def pack(
@@ -145,7 +155,7 @@ def pack(
     n: int,
     *,
     most_bytes: int,
-    allocate: Callable[..., np.ndarray] = np.zeros,
+    allocate: Callable[..., np.ndarray] = zeros,
 ) -> BitColumns:
     """Pack records batch after batch; each batch may be let go when the next one is asked for.
 
@@ -171,9 +181,9 @@ def pack(
         rows, weights = _collapsed(batches, levels)
         if weights.sum(dtype=np.int64) != n:
             raise ValueError(CHANGED)
-        batches, allocate = [rows], np.zeros
+        batches, allocate = [rows], zeros
     width = widths(levels)
-    bits = allocate((int(width.sum()), _words(len(weights))), np.uint64)
+    bits = allocate((int(width.sum()), _whole_lines(len(weights))), np.uint64)
     columns, start = np.split(bits, np.cumsum(width)[:-1]), 0
     for batch in batches:
         if start + len(batch[0]) > len(weights):
@@ -199,6 +209,11 @@ def _words(n) -> int:
     return -(-n // 64)
 
 
+def _whole_lines(n) -> int:
+    """Words of whole lines of the cache for the bits of n rows."""
+    return -(-n // (64 * LINE)) * LINE
+
+
 def _collapsed(batches, levels):
     """The distinct rows and how often each occurs, through the index of each record's cell."""
     cells = np.zeros(math.prod(levels), np.int64)
@@ -222,7 +237,7 @@ def _shrunk(weights) -> np.ndarray:
 
 def _weight_planes(weights) -> np.ndarray:
     """Bit j of the rows' weights in row j; zero where a row is only padding."""
-    planes = np.zeros((max(1, int(weights.max()).bit_length()), _words(len(weights))), np.uint64)
+    planes = zeros((max(1, int(weights.max()).bit_length()), _whole_lines(len(weights))), np.uint64)
     for start in range(0, len(weights), CHUNK):
         _pack_codes(weights[start : start + CHUNK], start, planes)
     return planes

@@ -7,10 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpcgd.datasets.arguments import check_once, first_bytes
-from dpcgd.datasets.bit_columns import BitColumns, pack, packed_bytes
+from dpcgd.datasets.bit_columns import BitColumns, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
 from dpcgd.datasets.disk_arrays import zeros_on_disk
 from dpcgd.datasets.packed_records import PackedRecords
@@ -104,7 +102,7 @@ def read_parquet(
 def _packed(parts: Sequence[Part], schema: Schema, spill: bool) -> BitColumns:
     levels, n = tuple(map(len, schema.levels.values())), sum(part.n for part in parts)
     batches = chain.from_iterable(batches_of(part, schema) for part in parts)
-    allocate = zeros_on_disk if spill else np.zeros
+    allocate = zeros_on_disk if spill else zeros
     return pack(batches, levels, n, most_bytes=packed_bytes(levels, n), allocate=allocate)
 
 

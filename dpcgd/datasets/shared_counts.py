@@ -134,7 +134,7 @@ class SharedCounts:
         if most >= len(self._ends):
             self._ends = _longer(self._ends, 2 * most + FIRST)
             keys, numbers = self._keys, self._numbers
-            self._keys = np.full(1 << (4 * most + FIRST).bit_length(), -1)
+            self._keys = np.full(1 << (2 * most + FIRST).bit_length(), -1)
             self._numbers = np.zeros(len(self._keys), np.int32)
             enter_all(keys, numbers, self._keys, self._numbers)
         if (most := int(self._ends[self._known]) + cells) > len(self._counts):
