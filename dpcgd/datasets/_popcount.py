@@ -249,7 +249,7 @@ def find_subsets(asked, levels, keys, places, ends, known):
     """
     tables, depth = asked.shape
     ordered = np.empty((tables, depth), np.int64)
-    numbers = np.zeros((tables, 1 << depth), np.int64)
+    numbers = np.zeros((tables, 1 << depth), np.int32)
     new = np.empty((tables << depth, depth), np.int64)
     count = 0
     for i in range(tables):
