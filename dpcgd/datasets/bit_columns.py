@@ -144,7 +144,7 @@ def packed_bytes(levels: Sequence[int], n: int) -> int:
 
 def zeros(shape: tuple[int, int], dtype: type) -> np.ndarray:
     """Zeros, words of eight bytes, that begin with a line of the processor's cache."""
-    room = np.zeros(shape[0] * shape[1] + LINE, dtype)
+    room: np.ndarray = np.zeros(shape[0] * shape[1] + LINE, dtype)
     first = -room.ctypes.data // 8 % LINE
     return room[first : first + shape[0] * shape[1]].reshape(shape)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcgd.datasets.bit_columns import pack, packed_bytes
+from dpcgd.datasets.bit_columns import pack, packed_bytes, zeros
 from dpcgd.datasets.disk_arrays import zeros_on_disk
 
 seeded = settings(derandomize=True, deadline=None, database=None, max_examples=100)
@@ -14,15 +14,18 @@ SIZES = st.lists(st.integers(0, 200), min_size=1, max_size=5).filter(any)
 
 
 def plain_bits(codes, levels):
-    """Record i's bit j of variable v is bit i % 64 of word i // 64 in the row of v and j."""
-    rows = []
+    """Record i's bit j of variable v is bit i % 64 of word i // 64 in the row of v and j.
+
+    Rows are filled up to a multiple of eight words.
+    """
+    rows, size = [], 8 * -(-len(codes) // 512)
     for column, of in zip(codes.T.tolist(), levels, strict=True):
         for j in range((of - 1).bit_length()):
-            words = [0] * -(-len(column) // 64)
+            words = [0] * size
             for i, code in enumerate(column):
                 words[i // 64] |= (code >> j & 1) << (i % 64)
             rows.append(words)
-    return np.array(rows, np.uint64).reshape(len(rows), -(-len(codes) // 64))
+    return np.array(rows, np.uint64).reshape(len(rows), size)
 
 
 @seeded
@@ -31,10 +34,11 @@ def test_batches_of_any_size_give_the_bits_of_the_whole(levels, sizes, on_disk, 
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(of, size=sum(sizes)) for of in levels])
     parts = [list(part.T) for part in np.split(codes, np.cumsum(sizes)[:-1])]
-    allocate = zeros_on_disk if on_disk else np.zeros
+    allocate = zeros_on_disk if on_disk else zeros
     columns = pack(parts, tuple(levels), len(codes), most_bytes=0, allocate=allocate)
     expected = plain_bits(codes, levels)
     assert np.array_equal(columns._bits, expected)
+    assert columns._bits.size == 0 or columns._bits.ctypes.data % 64 == 0
     assert expected.nbytes == packed_bytes(levels, len(codes))
     assert np.array_equal(columns._planes, plain_bits(np.ones((len(codes), 1), int), [2]))
 

@@ -9,7 +9,7 @@ from scipy import stats
 from dpcgd.book.known_tables import Counts, blurred
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.marginals.association import Design, association, associations, strength
+from dpcgd.marginals.association import Association, Design, association, associations, strength
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, contrasts
 
 
@@ -192,10 +192,10 @@ def test_many_associations_are_those_of_the_plain_definition(levels, order, devi
         for x, y in itertools.permutations(range(5), 2)
         for given in itertools.combinations(sorted({0, 1, 2, 3, 4} - {x, y}), order)
     ]
-    for (x, y, *of), found in zip(tests, associations(marginals, tests), strict=True):
-        plain = association(marginals, x, y, tuple(of))
+    for (x, y, *of), row in zip(tests, associations(marginals, tests), strict=True):
+        found, plain = Association._make(row), association(marginals, x, y, tuple(of))
         assert found.freedom == plain.freedom
-        for name in ("statistic", "effect", "undetermined"):
+        for name in ("statistic", "effect", "undetermined", "p_value"):
             expected = pytest.approx(getattr(plain, name), rel=1e-9, abs=1e-12)
             assert getattr(found, name) == expected, (x, y, of, name)
 
@@ -214,5 +214,5 @@ def test_associations_follow_a_new_measurement():
     [before] = associations(marginals, [(0, 1)])
     marginals.measure_again([(0, 1)], 1.0)
     [after] = associations(marginals, [(0, 1)])
-    assert after.statistic != before.statistic
-    assert after.statistic == pytest.approx(association(marginals, 0, 1).statistic, rel=1e-9)
+    assert after[0] != before[0]
+    assert after[0] == pytest.approx(association(marginals, 0, 1).statistic, rel=1e-9)
