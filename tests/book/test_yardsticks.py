@@ -104,7 +104,8 @@ def by_definition(codes, levels, x, parents):
     given = [frame[v] for v in parents] or [np.zeros(len(frame))]
     table = pd.crosstab(given, frame[x])
     shares = table.div(table.sum(axis=1), axis=0)
-    gain = sum(c * math.log(p) for c, p in zip(table.values.flat, shares.values.flat) if c)
+    both = zip(table.values.flat, shares.values.flat, strict=True)
+    gain = sum(count * math.log(share) for count, share in both if count)
     return gain - math.log(len(frame)) / 2 * (levels[x] - 1) * math.prod(levels[v] for v in parents)
 
 
