@@ -28,7 +28,6 @@ def empty(data, *, epsilon, delta, rng):
 SYSTEMS = [
     System("PC", "without privacy", "none", plain_pc),
     System("NOTEARS", "without privacy", "none", plain_notears),
-    System("GES", "without privacy", "none", yardstick="GES, BIC"),
     System("hill-climbing", "without privacy", "none", yardstick="hill climbing, BIC"),
     System("complete", "no look", "proved", complete),
     System("empty", "no look", "proved", empty),
