@@ -9,6 +9,7 @@ import time
 import warnings
 
 import numpy as np
+from discrete_bic import DiscreteBIC
 from synthetic_records import SYNTHESIZERS, PaidRecords
 
 
@@ -40,7 +41,18 @@ def causal_learn_pc(codes, levels):
     return np.argwhere(arcs).tolist()
 
 
-LEARNERS = {"hill climbing, BIC": hill_climbing, "causal-learn's PC": causal_learn_pc}
+def equivalence_search(codes, levels):
+    """Arcs of greedy equivalence search with BIC; both ways if undirected."""
+    import ges
+
+    return np.argwhere(ges.fit(DiscreteBIC(codes, levels))[0]).tolist()
+
+
+LEARNERS = {
+    "GES, BIC": equivalence_search,
+    "hill climbing, BIC": hill_climbing,
+    "causal-learn's PC": causal_learn_pc,
+}
 
 
 def answer(job) -> dict:

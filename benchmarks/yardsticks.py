@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/yardsticks.py MST 600  # those of one system, for at most 600 seconds
 
 - **Without privacy** (epsilon is infinite): our PC and causal-learn's, chi-squared at .01, sets of
-  at most three; greedy hill climbing with BIC (pyagrum).
+  at most three; with BIC, greedy equivalence search (ges) and greedy hill climbing (pyagrum).
 - **With privacy**: synthetic records by MST or AIM (synthetic_records.py, where the neighbours are
   converted), then our PC with the same test. The guarantee is (epsilon, 1e-6) for neighbours that
   replace one record, by the conversion from zCDP that every system here uses.
@@ -43,19 +43,25 @@ from dpcgd.privacy.conversions import rho_of_budget
 from dpcgd.statistics.categorical_statistics import ChiSquared
 
 SEED, DELTA = 0, 1e-6
-PINS = {"mbi": "mbi==2.0.0", "jax": "jax==0.10.2", "jaxlib": "jaxlib==0.10.2"}
+PINS = {
+    "ges": "ges==1.1.1",
+    "mbi": "mbi==2.0.0",
+    "jax": "jax==0.10.2",
+    "jaxlib": "jaxlib==0.10.2",
+}
 """Beside what peers.py pins."""
 
 PACKAGES = ("causal-learn", "pyagrum", *PINS)
 LARGER = ("insurance", "hailfinder", "hepar2", "win95pts", "water")
-OURS, CLIMBING, OTHER_PC = "PC, chi squared", "hill climbing, BIC", "causal-learn's PC"
+OURS, OTHER_PC = "PC, chi squared", "causal-learn's PC"
+CLIMBING, GES = "hill climbing, BIC", "GES, BIC"
 PRIVATE = ("MST", "AIM")
-WITHOUT_PRIVACY = (OURS, CLIMBING, OTHER_PC)
+WITHOUT_PRIVACY = (OURS, GES, CLIMBING, OTHER_PC)
 SMALL = ("earthquake", "cancer", "asia", "survey", "sachs")
 """Where AIM can finish: it takes the whole joint distribution of a model at once."""
 
 PATIENCE = 180.0
-"""Seconds of processor time for AIM; twice as many by the clock for anything else."""
+"""Seconds of processor time for AIM; by the clock twice as many for most, ten times for GES."""
 
 JOBS = 20
 """Of one process: what mbi compiles is never freed, and a process may hold only so much of it."""
@@ -71,7 +77,7 @@ def cases() -> list[dict]:
     plan = [
         (("MST",), named, hundred, (1.0,), range(3)),
         ((OURS,), named, hundred, (math.inf,), range(3)),
-        ((CLIMBING, OTHER_PC), dpcgd.NETWORKS, hundred, (math.inf,), range(3)),
+        ((GES, CLIMBING, OTHER_PC), dpcgd.NETWORKS, hundred, (math.inf,), range(3)),
         *((("MST",), named, hundred, (epsilon,), range(1)) for epsilon in others),
         (("AIM",), SMALL, hundred, (1.0,), range(1)),
         ((CLIMBING,), LARGER, hundred, (math.inf,), range(1)),
@@ -85,6 +91,8 @@ def cases() -> list[dict]:
         ),
         *((("AIM",), SMALL, hundred, (epsilon,), range(1)) for epsilon in others),
         *((("MST",), named, hundred, (epsilon,), range(1, 3)) for epsilon in others),
+        ((GES,), LARGER, hundred, (math.inf,), range(3)),
+        ((GES,), LARGER, 10_000, (math.inf,), range(3)),
         ((CLIMBING,), LARGER, hundred, (math.inf,), range(1, 3)),
         ((OTHER_PC,), LARGER, hundred, (math.inf,), range(1)),
         (("AIM",), SMALL, hundred, (1.0,), range(1, 3)),
@@ -162,7 +170,7 @@ def row_of(case, data, worker, folder) -> dict:
         job["noise"] = [SEED, case["run"], 17]
         job["synthetic"] = str(folder / "synthetic.npz")
         job["settings"] = {"patience": PATIENCE} if case["system"] == "AIM" else {}
-    answer = worker.ask(job, PATIENCE * (6 if case["system"] == "AIM" else 2))
+    answer = worker.ask(job, PATIENCE * {"AIM": 6, GES: 10}.get(case["system"], 2))
     if "error" in answer:
         return {"why_not": answer["error"]}
     if case["system"] in PRIVATE:

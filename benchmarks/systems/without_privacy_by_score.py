@@ -1,0 +1,5 @@
+"""Without privacy, by a score: run by benchmarks/yardsticks.py in an environment of its own."""
+
+from dpcgd.book.systems import System
+
+SYSTEMS = [System("GES", "without privacy", "none", yardstick="GES, BIC")]
