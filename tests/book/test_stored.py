@@ -1,6 +1,7 @@
 """Full results on file, and whether a sample that is run again would notice a change."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 
 from dpcgd.book import stored
 from dpcgd.book import sweep as sweeps
+from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.book.stored import FullResults, standard_errors_apart
+from dpcgd.privacy.noise import SeededNoise
 
 CASES = [
     {"network": name, "epsilon": e, "n": 100, "run": run, "seed": 0}
@@ -50,7 +53,7 @@ def test_what_is_on_file_comes_back_in_the_order_of_the_cases(kept, tmp_path):
     assert list(rows.run[:3]) == [7, 6, 5]
     assert full.complete
     assert full.told("f1").startswith("8 of each, on file since 20")
-    assert full.told("f1").endswith("6 cells were run again")
+    assert full.told("f1").endswith("8 runs were repeated from their seeds, 6 cells run again")
     about = json.loads((tmp_path / "full" / "00_example" / "made.json").read_text())["f1"]
     assert about["settings"] == {"n": 100, "seed": 0}
     assert about["made_by"] == "make results CHAPTER=00"
@@ -62,7 +65,7 @@ def test_what_is_on_file_comes_back_in_the_order_of_the_cases(kept, tmp_path):
 def test_a_worse_system_is_noticed(kept, seed):
     full = FullResults("00_example", profile="quick", seed=seed)
     with pytest.raises(AssertionError, match=r"fresh runs are -\d+\.\d standard errors from"):
-        full.rows("f1", worse, CASES, few=(), compare="F1")
+        full.rows("f1", worse, CASES, few=(), compare="F1", repeat=0)
 
 
 def test_other_cases_are_run_and_are_not_called_full(kept):
@@ -76,9 +79,86 @@ def test_other_cases_are_run_and_are_not_called_full(kept):
 
 def test_cells_that_take_too_long_are_not_run_again(kept):
     full = FullResults("00_example", profile="quick", seed=0)
-    rows = full.rows("f1", refused, CASES, few=(), compare="F1", again=0)
+    rows = full.rows("f1", refused, CASES, few=(), compare="F1", again=0, repeat=0)
     assert len(rows) == len(CASES)
-    assert full.told("f1").endswith("0 cells were run again")
+    assert full.told("f1").endswith("0 cells run again")
+
+
+def decided(network, epsilon, n, run, seed, *, noise=SeededNoise, off=0.0):
+    """Ten noisy scores, and how many of them come out right; one that has no noise is beside."""
+    rng = np.random.default_rng([seed, run, int(10 * epsilon), len(network)])
+    scores = np.linspace(-1, 1, 10) + rng.normal(0, 0.01, 10)
+    found = noise(rng).gaussian(scores, 1 / epsilon)
+    right = np.mean((found > 0) == (np.linspace(-1, 1, 10) > 0))
+    told = {"F1": right + off, "largest": float(found.max()), "seconds": rng.random()}
+    return told | {"best": None if right == 1 else f"of {found.argmax()}"}
+
+
+@pytest.fixture
+def decisions(tmp_path, monkeypatch):
+    """The results of `decided` on file."""
+    monkeypatch.setenv("DPCGD_RESULTS", str(tmp_path))
+    monkeypatch.setenv(stored.RENEW, "1")
+    FullResults("00_example", profile="quick", seed=0).rows(
+        "f1", decided, CASES, few=(), compare="F1"
+    )
+    monkeypatch.delenv(stored.RENEW)
+    monkeypatch.setattr(stored, "stored_folder", lambda: tmp_path / "full")
+
+
+def repeated(task, seed=0, **how):
+    full = FullResults("00_example", profile="quick", seed=seed)
+    return full.rows("f1", task, CASES, few=(), compare="F1", again=0, **how)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_half_of_the_noise_is_noticed(decisions, seed):
+    halved = partial(decided, noise=NarrowNoise)
+    said = r"[2-8] of 8 runs repeated.*'F1'.*make results CHAPTER=00"
+    with pytest.raises(AssertionError, match=said):
+        repeated(halved, seed, but=["largest", "best"])
+    with pytest.raises(AssertionError, match=r"8 of 8 runs repeated"):
+        repeated(halved, seed)
+
+
+@pytest.mark.parametrize("off", [0.0, 4e-6, -4e-6])
+def test_the_same_noise_is_the_same_but_for_the_last_digit(decisions, off):
+    assert len(repeated(partial(decided, off=off))) == len(CASES)
+
+
+def test_a_digit_that_is_not_the_last_is_noticed(decisions):
+    with pytest.raises(AssertionError, match="8 of 8 runs repeated"):
+        repeated(partial(decided, off=1e-3))
+
+
+@pytest.mark.parametrize(("off", "repeat"), [(1, 8), (1, 6), (0, 5), (2, 12)])
+def test_few_of_the_repeated_runs_may_differ(decisions, off, repeat):
+    """An edge that flips on another processor; one more is a change."""
+    left = []
+
+    def flipped(**case):
+        found = decided(**case)
+        return found | {"F1": found["F1"] + (len(left) and bool(left.pop()))}
+
+    left[:] = [0.3] * off
+    repeated(flipped, repeat=repeat)
+    left[:] = [0.3] * (off + 1)
+    with pytest.raises(AssertionError, match=f"{off + 1} of {repeat} runs repeated"):
+        repeated(flipped, repeat=repeat)
+
+
+def test_seconds_may_differ_and_some_rows_may_be_left_out(decisions):
+    asked = []
+
+    def later(**case):
+        asked.append(case)
+        return decided(**case) | {"seconds": 7.0}
+
+    repeated(later, but=["seconds"], sample=lambda rows: rows.network == "asia")
+    assert len(asked) == 8
+    assert {case["network"] for case in asked} == {"asia"}
+    with pytest.raises(AssertionError, match="'seconds'"):
+        repeated(later)
 
 
 def test_renewing_goes_on_where_it_stopped(kept, monkeypatch):
