@@ -114,7 +114,7 @@ def repeated(task, seed=0, **how):
 @pytest.mark.parametrize("seed", range(5))
 def test_half_of_the_noise_is_noticed(decisions, seed):
     halved = partial(decided, noise=NarrowNoise)
-    said = r"[2-8] of 8 runs repeated.*'F1'.*make results CHAPTER=00"
+    said = r"[3-8] of 8 runs repeated.*'F1'.*make results CHAPTER=00"
     with pytest.raises(AssertionError, match=said):
         repeated(halved, seed, but=["largest", "best"])
     with pytest.raises(AssertionError, match=r"8 of 8 runs repeated"):
@@ -131,7 +131,7 @@ def test_a_digit_that_is_not_the_last_is_noticed(decisions):
         repeated(partial(decided, off=1e-3))
 
 
-@pytest.mark.parametrize(("off", "repeat"), [(1, 8), (1, 6), (0, 5), (2, 12)])
+@pytest.mark.parametrize(("off", "repeat"), [(2, 8), (2, 6), (1, 5), (0, 2)])
 def test_few_of_the_repeated_runs_may_differ(decisions, off, repeat):
     """An edge that flips on another processor; one more is a change."""
     left = []
