@@ -38,6 +38,8 @@ CHANGES = {
     "explained 0.1": {"explained": 0.1},
     "determined 0.01": {"determined": 0.01},
     "determined 0.1": {"determined": 0.1},
+    "no least share": {"least_share": 0.0},
+    "least share 0.05": {"least_share": 0.05},
 }
 
 

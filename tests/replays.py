@@ -273,6 +273,7 @@ SYSTEMS = {
             "max_order": any_of(0, 1, 2),
             "untested": any_of("drop", "keep"),
             "least_effect": any_of(0, 1e-4, 0.1),
+            "least_share": any_of(0, 0.02, 0.5),
         },
         coded_with_many,
     ),

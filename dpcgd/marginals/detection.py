@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import chdtri, chndtr, chndtrinc
 
 from dpcgd.marginals.association import Association, association
@@ -89,13 +90,17 @@ class Detection:
         Where margins are too uneven for it, nine tenths of what they allow.
     least_effect : float
         Squared partial correlation below which nothing counts as found, given a third variable.
+    least_share : float
+        The same as a share of the pair's squared correlation given none.
 
     Notes
     -----
     The statistic that :func:`~dpcgd.marginals.association.association` makes of the population,
     with the noise that is to come, is the noncentrality of the chi-squared distribution which the
     test's statistic will have. It grows with the square of r, as the effect does: so many times the
-    least effect is the least statistic. Chapter 11 has the test's variance.
+    least effect is the least statistic. Given none, the groups correlate by a constant, from the
+    third variable, and a multiple of r; the noise of that does not count beside what is left given
+    the third. Chapter 11 has the test's variance.
 
     Examples
     --------
@@ -111,21 +116,27 @@ class Detection:
     alpha: float
     related: float = 0.0
     least_effect: float = 0.0
+    least_share: float = 0.0
 
     def power(self, r: float) -> float:
         """Probability that the test finds a correlation of r."""
         if not self.freedom:
             return 0.0
-        return 1 - float(chndtr(self._least, self.freedom, self._per_square * r**2))
+        return 1 - float(chndtr(self._least(r), self.freedom, self._per_square * r**2))
 
     def smallest(self, power: float) -> float:
         """Smallest correlation found with this probability; not a number if there is none."""
         if not self.freedom:
             return math.nan
-        noncentrality = float(chndtrinc(self._least, self.freedom, 1 - power))
-        if noncentrality <= self._per_square * self.largest**2:
-            return math.sqrt(noncentrality / self._per_square)
-        return math.nan
+        noncentrality = float(chndtrinc(self._least(0.0), self.freedom, 1 - power))
+        if not noncentrality <= self._per_square * self.largest**2:
+            return math.nan
+        r = math.sqrt(noncentrality / self._per_square)
+        if self._least(r) == self._least(0.0) or self.power(r) >= power:
+            return r
+        if self.power(self.largest) < power:
+            return math.nan
+        return float(brentq(lambda r: self.power(r) - power, r, self.largest, xtol=1e-12))
 
     def points(self, r: float) -> float:
         """Difference in percentage points between two groups that a correlation of r makes.
@@ -152,20 +163,36 @@ class Detection:
     @cached_property
     def _small(self) -> Association:
         """What the test tells of a small correlation."""
-        marginals = Population(self.n, self.table(SMALL)).marginals(self.deviation)
-        return association(marginals, 0, 1, tuple(range(2, len(self.shares))))
+        return self._told(SMALL, tuple(range(2, len(self.shares))))
+
+    def _told(self, r, given) -> Association:
+        marginals = Population(self.n, self.table(r)).marginals(self.deviation)
+        return association(marginals, 0, 1, given)
 
     @property
     def _per_square(self) -> float:
         return self._small.statistic / SMALL**2
 
-    @cached_property
-    def _least(self) -> float:
+    def _least(self, r) -> float:
         """The least statistic that counts as found."""
-        significant = float(chdtri(self.freedom, self.alpha))
         if len(self.shares) == 2 or not self._small.effect:
-            return significant
-        return max(significant, self._small.statistic / self._small.effect * self.least_effect)
+            return self._significant
+        effect = max(self.least_effect, self.least_share * self._own(r) ** 2)
+        return max(self._significant, self._small.statistic / self._small.effect * effect)
+
+    @cached_property
+    def _significant(self) -> float:
+        return float(chdtri(self.freedom, self.alpha))
+
+    def _own(self, r) -> float:
+        """Correlation given none, as the test has it: linear in r."""
+        none, small = self._own_at
+        return none + (small - none) * r / SMALL
+
+    @cached_property
+    def _own_at(self) -> tuple[float, float]:
+        none, small = (math.sqrt(self._told(r, ()).effect) for r in (0.0, SMALL))
+        return none, small
 
     def table(self, r: float) -> np.ndarray:
         """Probabilities of the population, one axis for each variable."""

@@ -63,7 +63,8 @@ def edge_confidence(
     count: Counter[frozenset[str]] = Counter()
     settings = release.search_settings
     how: dict[str, Any] = {"most_noise": MOST_NOISE * math.sqrt(2)}  # no more questions refused
-    how |= {"joined": release.joined_variables, "least_effect": release.least_effect}
+    how |= {"least_effect": release.least_effect, "least_share": release.least_share}
+    how |= {"joined": release.joined_variables}
     for _ in range(runs):
         told = release.marginals.redrawn(rng)
         oracle = TableOracle(told, release.alpha, **how)

@@ -44,7 +44,7 @@ def epsilon_for(
         Two variables; without it, the dependence has to be found between any two.
     settings
         ``alpha``, ``max_order``, ``power``, ``shares``, ``related``, ``least_effect``,
-        ``rows_per_person`` and ``system`` of :func:`~dpcgd.marginals.plan.plan`.
+        ``least_share``, ``rows_per_person`` and ``system`` of :func:`~dpcgd.marginals.plan.plan`.
 
     Returns
     -------

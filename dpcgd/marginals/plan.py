@@ -22,6 +22,7 @@ from dpcgd.marginals.rehearsal import Rehearsal, refuse_data, rehearse
 from dpcgd.marginals.table_pc import (
     ALPHA,
     LEAST_EFFECT,
+    LEAST_SHARE,
     open_table_run,
     planned_rho,
     table_pc,
@@ -93,7 +94,7 @@ class Plan:
     schema : Schema
     n : int
     budget : Budget
-    alpha, power, related, least_effect : float
+    alpha, power, related, least_effect, least_share : float
     max_order : int
     shares : mapping of str to tuple of float
         Of each variable the shares of its levels that the plan goes by; of one with more levels
@@ -109,6 +110,7 @@ class Plan:
     power: float
     related: float
     least_effect: float
+    least_share: float
     max_order: int
     shares: Mapping[str, Shares]
     rho_of_pairs: float
@@ -261,6 +263,7 @@ class Plan:
             "alpha": self.alpha,
             "max_order": self.max_order,
             "least_effect": self.least_effect,
+            "least_share": self.least_share,
             **vars(self.budget),
         }
         return rehearse(self.schema, self.n, rng=rng, **ours, **how)
@@ -325,7 +328,7 @@ class Plan:
         return r, test.points(r)
 
     def _detection(self, *shares) -> Detection:
-        how = (self.alpha, self.related, self.least_effect)
+        how = (self.alpha, self.related, self.least_effect, self.least_share)
         return detection(self.n, shares, self.deviation / self.n, *how)
 
     def _deviation(self, levels) -> float:
@@ -377,6 +380,7 @@ def plan(
     shares: Mapping[str, Collection[float]] | None = None,
     related: float = RELATED,
     least_effect: float = LEAST_EFFECT,
+    least_share: float = LEAST_SHARE,
     rows_per_person: int = 1,
 ) -> Plan:
     """Plan a run before any data is touched: what it could test, what it would find, its noise.
@@ -387,7 +391,7 @@ def plan(
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
         Records.
-    epsilon, delta, alpha, max_order, least_effect, rows_per_person
+    epsilon, delta, alpha, max_order, least_effect, least_share, rows_per_person
         As for the system.
     system : callable
         :func:`~dpcgd.marginals.table_pc.table_pc`: there is no plan for others yet.
@@ -437,7 +441,7 @@ def plan(
       noise of a released number: a deviation of 11.3 records
       found with probability 0.8:
         in a pair, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
-        given one more, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
+        given one more, correlations of 0.018 to 0.019 (1.8 to 1.9 points)
     >>> planned.testable("smoke", "cough", ["age"])
     True
     """
@@ -460,6 +464,7 @@ def plan(
         alpha=alpha,
         max_order=max_order,
         least_effect=least_effect,
+        least_share=least_share,
         rows_per_person=rows_per_person,
     )
     _check_number("power", power, least=alpha, most=1)
@@ -474,6 +479,7 @@ def plan(
         power=power,
         related=related,
         least_effect=least_effect,
+        least_share=least_share,
         max_order=max_order,
         shares={name: _joined(schema, name, of, most) for name, of in expected.items()},
         rho_of_pairs=rho_of_pairs,

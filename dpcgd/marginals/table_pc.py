@@ -73,6 +73,11 @@ records everything is significant, and so little may be left only because a test
 than two others."""
 
 
+LEAST_SHARE = 0.02
+"""The same as a share of the pair's own dependence, given none: what is left of a strong one may be
+more than the least effect, and still next to nothing of it."""
+
+
 DOUBT = 10
 """A pair whose largest p-value is within this factor of the level is in doubt."""
 
@@ -154,6 +159,8 @@ class TableOracle:
     least_effect : float
         What others leave of a pair's dependence, as a squared partial correlation, below which they
         separate it.
+    least_share : float
+        The same as a share of what the pair has given none.
 
     Raises
     ------
@@ -163,8 +170,8 @@ class TableOracle:
     Attributes
     ----------
     largest : dict
-        Of each pair that was tested, its largest p-value; 1 where less than the least effect was
-        left.
+        Of each pair that was tested, its largest p-value; 1 where less than the least effect or
+        the least share was left.
     """
 
     marginals: Marginals
@@ -176,6 +183,7 @@ class TableOracle:
     doubt: float = DOUBT
     joined: Collection[int] = ()
     least_effect: float = LEAST_EFFECT
+    least_share: float = LEAST_SHARE
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
     _conditional: bool = field(default=False, init=False)
 
@@ -199,10 +207,17 @@ class TableOracle:
             found = association(self.marginals, x, y, given, interacting=True)
         if found.undetermined < self.determined:
             return False
-        p_value = 1.0 if given and found.effect < self.least_effect else found.p_value
         pair = min(x, y), max(x, y)
+        p_value = 1.0 if given and found.effect < self._least(pair) else found.p_value
         self.largest[pair] = max(p_value, self.largest.get(pair, 0.0))
         return p_value > self.alpha
+
+    def _least(self, pair) -> float:
+        """The effect that others have to leave of a pair."""
+        own = self.marginals.worked_out(
+            ("effect", pair), lambda: association(self.marginals, *pair).effect
+        )
+        return max(self.least_effect, self.least_share * own)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked, to work it out together."""
@@ -332,7 +347,7 @@ class TableRelease(Release):
         Public, those of the tables: where levels were joined, the new ones.
     joined_levels : dict
         From each variable whose levels were joined to what has become of each of them.
-    alpha, max_order, knowledge, least_effect
+    alpha, max_order, knowledge, least_effect, least_share
         Of the run.
     keeps_untested : bool
         Whether pairs that no test has confirmed kept their edge.
@@ -346,6 +361,7 @@ class TableRelease(Release):
     knowledge: Knowledge | None
     keeps_untested: bool
     least_effect: float
+    least_share: float
 
     @property
     def search_settings(self) -> dict[str, Any]:
@@ -389,6 +405,7 @@ def table_pc(
     knowledge: Knowledge | None = None,
     untested: str = "drop",
     least_effect: float = LEAST_EFFECT,
+    least_share: float = LEAST_SHARE,
     rows_per_person: int = 1,
 ) -> TableRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
@@ -415,6 +432,9 @@ def table_pc(
         A pair has no edge where other variables leave less than this of its dependence, as a
         squared partial correlation: at 0.0001 that is a partial correlation of .01. At 0 whatever
         is significant counts.
+    least_share : float
+        Nor has it one where they leave less than this share of the squared correlation that it has
+        given none. Both bounds are compared with released numbers only.
 
     Returns
     -------
@@ -451,15 +471,15 @@ def table_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
     how |= {"rows_per_person": rows_per_person, "untested": untested}
-    how |= {"least_effect": least_effect}
-    run, most = open_table_run(data, alpha=alpha, **how, **settings)
+    least: dict[str, Any] = {"least_effect": least_effect, "least_share": least_share}
+    run, most = open_table_run(data, alpha=alpha, **how, **least, **settings)
     measure = paid(run.account, run.noise)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
     for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
     marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(for_pairs)
     joined = [data.variables.index(name) for name in joined_levels]
-    oracle = TableOracle(marginals, alpha, for_triple, joined=joined, least_effect=least_effect)
+    oracle = TableOracle(marginals, alpha, for_triple, joined=joined, **least)
     found = search_again(oracle, run.account, data.variables, **settings, untested=untested)
     found = replace(found, graph=_oriented(found, marginals, knowledge))
     _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
@@ -467,12 +487,12 @@ def table_pc(
         **vars(found),
         **run.receipt(),
         **settings,
+        **least,
         marginals=marginals.without_data(),
         levels={name: tuple(levels) for name, levels in data.levels.items()},
         joined_levels=joined_levels,
         alpha=alpha,
         keeps_untested=untested == "keep",
-        least_effect=least_effect,
     )
 
 

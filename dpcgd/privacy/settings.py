@@ -112,6 +112,7 @@ _CHECKS: dict[str, Callable] = {
     "knowledge": _knowledge,
     "l1": _NOT_NEGATIVE,
     "least_effect": _number(lambda value: 0 <= value < 1, "at least 0 and below 1"),
+    "least_share": _number(lambda value: 0 <= value < 1, "at least 0 and below 1"),
     "margin": _number(math.isfinite, "a finite number of noise scales"),
     "max_order": _whole(0),
     "planned_tests": _number(

@@ -11,6 +11,7 @@ from scipy import stats
 
 from dpcgd import plan
 from dpcgd.book.known_tables import Counts, blurred
+from dpcgd.marginals.association import association
 from dpcgd.marginals.detection import Detection, Population
 from dpcgd.marginals.interactions import MeasuredMarginals
 from dpcgd.marginals.table_pc import TableOracle
@@ -67,6 +68,35 @@ def test_given_another_nothing_below_the_least_effect_is_found(n):
     assert bound.smallest(0.5) >= free.smallest(0.5)
     alone = [Detection(n, shares[:2], 2 / n, 0.01, least_effect=e) for e in (0.0, 1e-4)]
     assert alone[0].smallest(0.5) == alone[1].smallest(0.5)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(some_shares, some_shares, some_shares, st.floats(0, 0.3), st.floats(0.0, 0.3))
+def test_the_least_share_is_of_the_correlation_given_none(x, y, z, related, r):
+    test = Detection(10**6, (x, y, z), 1e-7, 0.01, related, least_share=0.02)
+    r = min(r, test.largest)
+    marginals = Population(10**6, test.table(r)).marginals(1e-7)
+    told, alone = association(marginals, 0, 1, (2,)), association(marginals, 0, 1)
+    if told.effect > 1e-6:
+        per_effect = told.statistic / told.effect
+        least = max(stats.chi2.isf(0.01, test.freedom), per_effect * 0.02 * alone.effect)
+        expected = stats.ncx2.sf(least, test.freedom, told.statistic)
+        assert test.power(r) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [10**4, 10**6, 10**8])
+def test_given_another_no_share_below_the_least_is_found(n):
+    shares = ((0.5, 0.5), (0.5, 0.5), (0.5, 0.5))
+    free, bound = (Detection(n, shares, 2 / n, 0.01, 0.3, 0.0, least) for least in (0.0, 0.02))
+    # found is r if r^2 > .02 (.09 + .91 r)^2, that is from .0146
+    root = math.sqrt(0.02)
+    expected = root * 0.09 / (1 - root * 0.91)
+    assert bound.smallest(0.5) == pytest.approx(max(free.smallest(0.5), expected), rel=0.05)
+    assert bound.smallest(0.5) >= free.smallest(0.5)
+    for power in (0.3, 0.8, 0.95):
+        assert bound.power(bound.smallest(power)) == pytest.approx(power, abs=1e-6)
+    none = Detection(n, shares, 2 / n, 0.01, 0.3, 0.0, 0.999)
+    assert math.isnan(none.smallest(0.8)) or none.smallest(0.8) > bound.smallest(0.8)
 
 
 def upper(table, axis):
@@ -146,7 +176,7 @@ GRID = [  # levels of x, y and z; levels of the others; n; epsilon; power; share
     ((2, 3, 2), (2,) * 5, 100_000_000, 1.0, 0.8, uneven),
 ]
 """Noise from a seventh to nearly all of the most that is tested; in the last ones the least effect
-decides, alone or with the test."""
+or the least share decides, alone or with the test."""
 
 
 @pytest.mark.slow
@@ -159,8 +189,9 @@ def test_the_plan_is_right_about_simulated_tests(tested, others, n, epsilon, pow
     planned = plan(levels, n, epsilon=epsilon, power=power, shares=known)
     x, y, *z = list(levels)[: len(tested)]
     r = planned.smallest(x, y, z)
-    how = (planned.deviation / n, 0.01, planned.related, planned.least_effect)
-    test = Detection(n, tuple(known.values()), *how)
+    how = (planned.deviation / n, 0.01, planned.related)
+    least = planned.least_effect, planned.least_share
+    test = Detection(n, tuple(known.values()), *how, *least)
     assert test.smallest(power) == pytest.approx(r)
     rng, given = default_rng(0), tuple(range(2, len(tested)))
     found, trials = 0, 4000

@@ -72,10 +72,10 @@ def test_runs_pay_for_all_noise(name):
     assert witness.unpaid == []
 
 
-def with_a_faint_effect(n, r):
+def with_a_faint_effect(n, r, with_third=0.2):
     """Two variables that correlate by r given a third, with which both correlate."""
     table = np.zeros((2, 2, 2))
-    for z, p in enumerate((0.4, 0.6)):
+    for z, p in enumerate((0.5 - with_third / 2, 0.5 + with_third / 2)):
         both = p * p + r * p * (1 - p)
         table[:, :, z] = [[1 - 2 * p + both, p - both], [p - both, both]]
     return exact(table * n / 2)
@@ -96,6 +96,63 @@ def test_what_is_below_the_least_effect_is_in_no_doubt():
     assert TableOracle(oracle.marginals, least_effect=0.0, doubt=20).separates(0, 1, (2,)) is False
     assert oracle.separates(0, 1, (2,))
     assert oracle.in_doubt() == []
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.floats(0.02, 0.5), st.floats(0.2, 0.9), st.floats(0.001, 0.5))
+def test_others_that_leave_less_than_the_least_share_separate(r, with_third, share):
+    marginals = with_a_faint_effect(10**9, r, with_third)
+    alone = with_third**2 + r * (1 - with_third**2)  # their correlation given none
+    oracle = TableOracle(marginals, least_share=share)
+    assert not oracle.separates(0, 1, ())
+    if abs(r**2 / (share * alone**2) - 1) > 1e-5:
+        assert oracle.separates(1, 0, (2,)) == (r**2 < share * alone**2)
+    assert not TableOracle(marginals, least_share=0.0).separates(0, 1, (2,))
+
+
+def test_two_others_are_held_to_the_same_share():
+    one = np.einsum("xyz,w->xyzw", with_a_faint_effect(10**8, 0.05, 0.6).table(0, 1, 2), [0.5, 0.5])
+    marginals = exact(one * 10**8)
+    # .05 squared is .0163 of (.36 + .05 * .64) squared
+    for share, apart in ((0.016, False), (0.017, True)):
+        oracle = TableOracle(marginals, least_share=share)
+        assert oracle.separates(0, 1, (2, 3)) is oracle.separates(0, 1, (2,)) is apart
+
+
+def test_the_least_share_is_of_what_has_been_measured_by_now():
+    data = Counts((with_a_faint_effect(10**6, 0.05, 0.6).table(0, 1, 2) * 10**6).round())
+    marginals = MeasuredMarginals(data, blurred(20_000.0, default_rng(0)))
+    marginals.measure_pairs(1.0)
+    oracle = TableOracle(marginals, least_effect=0.0, most_noise=math.inf)
+    before = oracle._least((0, 1))
+    marginals._measure = exactly
+    marginals.measure_again([(0, 1)], 1.0)
+    alone = 0.36 + 0.05 * 0.64
+    assert abs(before / (0.02 * alone**2) - 1) > 0.01
+    assert oracle._least((0, 1)) == pytest.approx(0.02 * alone**2, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["least_effect", "least_share"])
+def test_a_bound_that_is_none_is_refused_before_anything_is_spent(name):
+    data, rng = load("asia", n=5000, rng=default_rng(0)), default_rng(0)
+    for bad in (-0.1, 1, math.nan, "0.1"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 0 and below 1, not"):
+            table_pc(data, epsilon=1.0, rng=rng, **{name: bad})
+    assert rng.bit_generator.state == default_rng(0).bit_generator.state
+
+
+def test_a_least_share_is_kept_for_what_follows():
+    data = load("asia", n=20_000, rng=default_rng(0))
+    release, usual = (
+        table_pc(data, epsilon=1.0, rng=default_rng(1), **how) for how in ({"least_share": 0.9}, {})
+    )
+    assert release.least_share == 0.9
+    again, more = (edge_confidence(told, runs=5, rng=default_rng(2)) for told in (release, usual))
+    # one strong pair with no path beside it, and none of the others in any run
+    assert again == dict.fromkeys(release.graph.skeleton, 1.0)
+    assert len(release.graph.skeleton) == 1
+    assert len(usual.graph.skeleton) == 6
+    assert sum(more.values()) > 4
 
 
 def test_a_smaller_least_effect_is_kept_for_what_follows():
@@ -248,9 +305,9 @@ def test_seeded_runs_do_not_change():
     release, again = (table_pc(data, epsilon=0.3, rng=default_rng(1)) for _ in range(2))
     assert release.graph == again.graph
     assert release.ledger == again.ledger
-    assert release.tests == 531
+    assert release.tests == 469
     assert release.graph.skeleton_f1(data.truth) == pytest.approx(34 / 35)
-    assert len(release.marginals.released) == 112
+    assert len(release.marginals.released) == 108
     assert release.marginals.moment(0, 1).values[0] == pytest.approx([-0.15995276, 0.18961512])
 
 
