@@ -85,15 +85,15 @@ BUGS = (
     Bug(
         "sieve and examination with the sensitivity of order 0",
         "constraint/priv_pc.py",
-        "self._sensitivity(tables.n, tables.shape(tested))",
-        "self._sensitivity(tables.n, tables.shape(tested[:2]))",
+        "self._sensitivity(tables.n, levels)",
+        "self._sensitivity(tables.n, levels[:2])",
         "svt_pc,priv_pc",
     ),
     Bug(
         "half the noise of an examination",
         "constraint/priv_pc.py",
-        "lambda: self._below(self.tables, tested, margin),\n            sensitivity=1.0,",
-        "lambda: self._below(self.tables, tested, margin),\n            sensitivity=0.5,",
+        "lambda: self._below(self.tables, tested, levels, margin),\n            sensitivity=1.0,",
+        "lambda: self._below(self.tables, tested, levels, margin),\n            sensitivity=0.5,",
         "priv_pc",
     ),
     Bug(
@@ -165,15 +165,15 @@ BUGS = (
     Bug(
         "an exact count of the pairs to separate",
         "constraint/em_pc.py",
-        "count = self._choose(lambda: count_scores([best(y) for y in left]), epsilon)",
-        "count = int(np.argmax(count_scores([best(y) for y in left])))",
+        "count = self._choose(lambda: count_scores([best()[y] for y in left]), epsilon)",
+        "count = int(np.argmax(count_scores([best()[y] for y in left])))",
         "em_pc",
     ),
     Bug(
         "a pair chosen by its exact score",
         "constraint/em_pc.py",
-        "y = left.pop(self._choose(lambda: [best(y) for y in left], epsilon))",
-        "y = left.pop(int(np.argmax([best(y) for y in left])))",
+        "y = left.pop(self._choose(lambda: [best()[y] for y in left], epsilon))",
+        "y = left.pop(int(np.argmax([best()[y] for y in left])))",
         "em_pc",
     ),
     Bug(

@@ -18,7 +18,7 @@ from dpcgd.marginals.interactions import (
     subsets_of,
 )
 
-__all__ = ["Association", "association", "associations", "strength"]
+__all__ = ["Association", "association", "associations", "effects", "strength"]
 
 MOST_LEVELS = 16
 """Of any variable, for the compiled loop, which keeps room for all of its levels."""
@@ -146,6 +146,18 @@ def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[t
         x, y, *given = tests[missing]
         rows[missing] = tuple(association(marginals, x, y, tuple(given)))
     return rows
+
+
+def effects(marginals: Marginals) -> dict[Subset, float]:
+    """The squared correlation of each pair, given none.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    pairs = list(combinations(range(len(marginals.levels)), 2))
+    of = (Association._make(row) for row in associations(marginals, pairs))
+    return {pair: found.effect for pair, found in zip(pairs, of, strict=True)}
 
 
 def _facts(marginals) -> tuple | None:

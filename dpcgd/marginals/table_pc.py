@@ -18,7 +18,13 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.association import Association, association, associations, strength
+from dpcgd.marginals.association import (
+    Association,
+    association,
+    associations,
+    effects,
+    strength,
+)
 from dpcgd.marginals.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -214,10 +220,8 @@ class TableOracle:
 
     def _least(self, pair) -> float:
         """The effect that others have to leave of a pair."""
-        own = self.marginals.worked_out(
-            ("effect", pair), lambda: association(self.marginals, *pair).effect
-        )
-        return max(self.least_effect, self.least_share * own)
+        own = self.marginals.worked_out(("effects",), lambda: effects(self.marginals))
+        return max(self.least_effect, self.least_share * own[pair])
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked, to work it out together."""
