@@ -13,7 +13,7 @@ from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import Answer, Pair, Set, conditioning_array, neighbours_of
+from dpcgd.graphs.pc_search import Answer, Pair, Set, conditioning_array
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.conversions import zcdp_rho
@@ -78,7 +78,7 @@ class ExponentialOracle:
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note which pairs will be asked about, and given what."""
-        self._order, self._neighbours = order, neighbours_of(joined)
+        self._order, self._joined = order, joined
         self._partners = [np.flatnonzero(row).tolist() for row in to_test]
         self._decided = set()
 
@@ -109,9 +109,7 @@ class ExponentialOracle:
 
         By public facts.
         """
-        sets = {
-            y: conditioning_array(x, y, self._neighbours, self._order) for y in self._partners[x]
-        }
+        sets = {y: conditioning_array(x, y, self._joined, self._order) for y in self._partners[x]}
         allowed = _split(are_allowed(self.tables, _tests(x, sets)), sets)
         return {y: (sets[y], np.flatnonzero(of)) for y, of in allowed.items()}
 

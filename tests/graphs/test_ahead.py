@@ -26,9 +26,10 @@ class Work:
 @pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("seed", range(5))
 def test_sets_as_an_array_are_the_sets_in_their_order(order, seed):
-    neighbours = neighbours_of(graph(8, seed))
+    joined = graph(8, seed)
+    neighbours = neighbours_of(joined)
     for x, y in itertools.combinations(range(8), 2):
-        sets = conditioning_array(x, y, neighbours, order)
+        sets = conditioning_array(x, y, joined, order)
         assert [tuple(s) for s in sets.tolist()] == [*conditioning_sets(x, y, neighbours, order)]
         assert sets.shape[1] == order
 
