@@ -14,17 +14,16 @@ from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.book.pair_systems import PairSystem, pair_systems
 from dpcgd.book.probe import probe_of
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise import anm
+from dpcgd.pairwise import anm, dependence_scores
 from dpcgd.pairwise.anm import histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Kendall
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.ledger import Ledger
-from dpcgd.privacy.mechanisms import gaussian
+from dpcgd.privacy.mechanisms import gaussian, laplace
 from dpcgd.privacy.run import Run
 
 KNOWN = pair_systems()
 CHECKED = [s for s in KNOWN.values() if s.guarantee == "proved" and s.trust == "central"]
-AUDIT = "audit"
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +34,10 @@ def quick(monkeypatch):
 @pytest.mark.parametrize("system", CHECKED, ids=lambda system: system.name)
 def test_every_private_system_of_the_book_passes(system):
     found = check_entry(system, trials=40)
-    assert set(found) == {"ledger by dp-accounting", "largest loss over its price", AUDIT}
+    assert set(found) == {"ledger by dp-accounting", "largest loss over its price", "audit"}
     assert float(found["largest loss over its price"]) <= 1
     assert float(found["ledger by dp-accounting"].split()[0]) <= 1
-    assert "of one that spends 16" in found[AUDIT]
+    assert "of one that spends 16" in found["audit"]
 
 
 @pytest.mark.parametrize(
@@ -71,12 +70,20 @@ def refused(run, why, protects="everyone", trials=20):
     assert "\n" not in str(caught.value)
 
 
-def test_half_of_the_noise_that_was_paid_for_is_a_loss_of_two():
+@pytest.mark.parametrize(
+    ("name", "module", "mechanism"),
+    [
+        ("histogram", anm, gaussian),
+        ("Spearman-test-half", dependence_scores, laplace),
+        ("Kendall-test-half", dependence_scores, laplace),
+    ],
+)
+def test_half_of_the_noise_that_was_paid_for_is_a_loss_of_two(name, module, mechanism):
     def narrow(look, *, sensitivity, **how):
-        return gaussian(look, sensitivity=sensitivity / 2, **how)
+        return mechanism(look, sensitivity=sensitivity / 2, **how)
 
-    with mock.patch.object(anm, "gaussian", narrow):
-        refused(histogram_anm, r"a draw loses 2\.00 times what was paid")
+    with mock.patch.object(module, mechanism.__name__, narrow):
+        refused(KNOWN[name].run, r"a draw loses 2\.00 times what was paid", KNOWN[name].protects)
 
 
 def opened_with(noise_of):
@@ -194,7 +201,6 @@ def test_a_neighbour_differs_in_one_protected_record_and_the_rest_is_public(syst
 
 
 def test_a_test_half_is_the_one_that_a_run_scores():
-    """Replacing anybody else leaves nothing that is protected as it was; these it does."""
     probe, seen = probe_of(KNOWN["Kendall-test-half"]), []
     data = probe.records[0](np.random.default_rng(0))
 
