@@ -64,7 +64,7 @@ def _run(system, data, epsilon, seed):
 
 
 def _ledger(system, probe: Probe, seed) -> dict[str, str]:
-    data = probe.records[0](np.random.default_rng(seed))
+    data = probe.records[0](np.random.default_rng(seed), probe.protected(probe.n, seed))
     release = _run(system, data, EPSILON, seed)
     if not isinstance(release, probe.release) or release.guarantee != "proved":
         raise ValueError(f"{system.name}: no release with a proved guarantee; return the ledger")
@@ -80,13 +80,14 @@ def _ledger(system, probe: Probe, seed) -> dict[str, str]:
 def _replays(system, probe: Probe, seed) -> dict[str, str]:
     rng, ratio = np.random.default_rng(seed), 0.0
     run = partial(_run, system, epsilon=EPSILON, seed=seed)
-    some = [make(rng) for make in probe.records]
+    who = probe.protected(probe.n, seed)
+    some = [make(rng, who) for make in probe.records]
     try:
         for data in some:
-            who = rng.choice(probe.protected(data.n, seed), NEIGHBOURS)
-            others = [probe.replaced(data, one, rng) for one in who]
+            numbers = (rng.choice(np.flatnonzero(who)) for _ in range(NEIGHBOURS))
+            others = [probe.replaced(data, number, rng) for number in numbers]
             ratio = max(ratio, worst(replay(run, data, *others)))
-        replay(run, some[0], probe.records[0](rng), *some[1:])
+        replay(run, some[0], probe.records[0](rng, who), *some[1:])
     except Divergence as error:
         raise ValueError(f"{system.name}: {error}; let data in through mechanisms only") from None
     if ratio > 1:
@@ -99,7 +100,7 @@ def _audit(system, probe: Probe, trials, seed) -> dict[str, str]:
     rng = np.random.default_rng(seed)
 
     def answer(data, epsilon):
-        while 0 not in probe.protected(data.n, drawn := int(rng.integers(2**63))):
+        while not probe.protected(data.n, drawn := int(rng.integers(2**63)))[0]:
             pass  # then the first record, where neighbours differ, is not protected
         return probe.answer(_run(system, data, epsilon, drawn))
 

@@ -29,8 +29,11 @@ class Probe:
     ----------
     release : type
         What a run has to return.
+    n : int
+        Records of a data set to replay on.
     records : tuple of callables
-        Each from a generator to a data set; all with the same public facts.
+        Each from a generator, and from who is protected, as a mask of shape (n,), to a data set;
+        all with the same public facts.
     replaced : callable
         From a data set, the number of a record and a generator to a neighbour.
     couples : callable
@@ -43,14 +46,15 @@ class Probe:
     """
 
     release: type[Any]
-    records: tuple[Callable[[np.random.Generator], Any], ...]
+    n: int
+    records: tuple[Callable[[np.random.Generator, np.ndarray], Any], ...]
     replaced: Callable[[Any, int, np.random.Generator], Any]
     couples: Callable[[np.random.Generator], list[Couple]]
     answer: Callable[[Any], float]
     protects: str = "everyone"
 
     def protected(self, n: int, seed: int) -> np.ndarray:
-        """Whose records may differ between neighbours, in a run from this seed.
+        """Whose records may differ between neighbours, in a run from this seed, as a mask.
 
         Of a test set those that the run's noise draws first, as
         :func:`~dpcgd.pairwise.anm.private_anm` does: without a look at the data, so that they are
@@ -60,12 +64,13 @@ class Probe:
         --------
         >>> from dpcgd.book.pair_systems import pair_systems
         >>> probe = probe_of(pair_systems()["HSIC-test-half"])
-        >>> len(probe.protected(300, seed=0))
+        >>> int(probe.protected(300, seed=0).sum())
         150
         """
-        if self.protects == "test set":
-            return SeededNoise(np.random.default_rng(seed)).choose(n, n - n // 2)
-        return np.arange(n)
+        if self.protects != "test set":
+            return np.ones(n, bool)
+        first = SeededNoise(np.random.default_rng(seed)).choose(n, n - n // 2)
+        return np.isin(np.arange(n), first)
 
 
 def probe_of(system: System | PairSystem) -> Probe:
@@ -88,15 +93,14 @@ RELEASED_AS = {"test half": "test set"}
 # --- graphs -----------------------------------------------------------------------------------
 
 LEVELS = {"a": ["0", "1"], "b": ["0", "1", "2"], "c": ["0", "1"], "d": ["0", "1", "2"]}
-RECORDS = 3000
 
 
-def _chain(rng) -> Dataset:
+def _chain(rng, who) -> Dataset:
     """Variables each like the one before it or drawn anew."""
     sizes = [len(of) for of in LEVELS.values()]
-    codes = rng.integers(0, sizes, size=(RECORDS, len(sizes)))
+    codes = rng.integers(0, sizes, size=(len(who), len(sizes)))
     for v in range(1, len(sizes)):
-        same = rng.random(RECORDS) < 0.6
+        same = rng.random(len(who)) < 0.6
         codes[same, v] = codes[same, v - 1] % sizes[v]
     return Dataset(codes, LEVELS)
 
@@ -119,6 +123,7 @@ def _two_variables(agree) -> Couple:
 
 OF_GRAPHS = Probe(
     release=Release,
+    n=3000,
     records=(_chain,),
     replaced=_recoded,
     couples=lambda rng: [_two_variables(agree) for agree in range(30, 60, 3)],
@@ -129,31 +134,37 @@ OF_GRAPHS = Probe(
 # --- pairs ------------------------------------------------------------------------------------
 
 RANGES = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
-OF_A_PAIR, FEW = 300, (6, 16, 40)
+FEW = 6, 16, 40
 
 
-def _model(rng, n=OF_A_PAIR) -> Measurements:
+def _model(rng, who) -> Measurements:
     """An additive noise model."""
-    return Measurements(synthetic_pair(n, rng=rng).values, RANGES)
+    return Measurements(synthetic_pair(len(who), rng=rng).values, RANGES)
 
 
-def _close(rng, n=OF_A_PAIR) -> Measurements:
+def _close(rng, who) -> Measurements:
     """Equal columns, so close that no regression sees it: residuals rise with their input."""
-    return Measurements(np.repeat(rng.uniform(-1e-6, 1e-6, (n, 1)), 2, axis=1), RANGES)
+    return Measurements(np.repeat(rng.uniform(-1e-6, 1e-6, (len(who), 1)), 2, axis=1), RANGES)
 
 
-def _corners(rng, n=OF_A_PAIR) -> Measurements:
+def _corners(rng, who) -> Measurements:
     """Four crowds, one in each corner of the ranges."""
-    return Measurements(np.sign(rng.uniform(-1, 1, (n, 2))), RANGES)
+    return Measurements(np.sign(rng.uniform(-1, 1, (len(who), 2))), RANGES)
 
 
-def _few_inputs(rng, n=OF_A_PAIR) -> Measurements:
+def _few_inputs(rng, who) -> Measurements:
     """Three inputs, next to no effect: who fits the regression moves many residuals."""
-    inputs = rng.integers(-1, 2, n)
-    return Measurements(np.column_stack([inputs, rng.uniform(-1e-3, 1e-3, n)]), RANGES)
+    inputs = rng.integers(-1, 2, len(who))
+    return Measurements(np.column_stack([inputs, rng.uniform(-1e-3, 1e-3, len(who))]), RANGES)
 
 
-KINDS = (_model, _close, _corners, _few_inputs)
+def _two_crowds(rng, who) -> Measurements:
+    """In two corners, a quarter in one; whoever is not protected is in between, where all is 0."""
+    crowd = np.where(rng.random(len(who)) < 0.25, -1.0, 1.0) * who
+    return Measurements(np.column_stack([crowd, crowd]), RANGES)
+
+
+KINDS = (_model, _close, _corners, _few_inputs, _two_crowds)
 
 
 def _moved(data, who, rng) -> Measurements:
@@ -178,8 +189,9 @@ def _first_score(release) -> float:
 
 OF_PAIRS = Probe(
     release=PairRelease,
+    n=300,
     records=KINDS,
     replaced=_moved,
-    couples=lambda rng: [_turned(make(rng, n)) for n in FEW for make in KINDS],
+    couples=lambda rng: [_turned(make(rng, np.ones(n, bool))) for n in FEW for make in KINDS],
     answer=_first_score,
 )
