@@ -28,10 +28,10 @@ table: .venv/installed
 		$(if $(CHECK),--check $(CHECK)) $(if $(MEMORY),--memory)
 
 # Every system for cause or effect, chapter 12's second table: twenty minutes on one core.
-# CASE="histogram sine 1 4000 3" runs one row again; SYSTEM and RUNS as for make table.
+# CASE="histogram sine 1 4000 3" runs one row again; SYSTEM, RUNS and CHECK as for make table.
 pairs: .venv/installed
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/pairs.py $(if $(CASE),--case "$(CASE)") \
-		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS))
+		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) $(if $(CHECK),--check $(CHECK))
 
 # The reader of released pairs, trained anew on simulated networks: data/reader.json.
 reader: .venv/installed

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpcgd.book.entry_check import check_entry
 from dpcgd.book.results import results_folder
 from dpcgd.book.stored import keep, rows_on_file
 from dpcgd.book.sweep import CLUSTER, sweep
@@ -97,6 +98,7 @@ def parser_of(doc: str, case: str, runs: int) -> argparse.ArgumentParser:
     parser.add_argument("--case", help=f'"{case}": one row')
     parser.add_argument("--system", help="only this one; rows of other code are made anew")
     parser.add_argument("--runs", type=int, default=runs)
+    parser.add_argument("--check", help="what can be checked of this system's guarantee")
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--workers", type=int, default=1)
     return parser
@@ -106,6 +108,15 @@ def named(name: str, known):
     if name not in known:
         raise SystemExit(f"no system {name}; there are {', '.join(known)}")
     return known[name]
+
+
+def check(name: str, known):
+    """Print what can be checked of a system's guarantee, or in one line why it would be refused."""
+    try:
+        for what, found in check_entry(named(name, known)).items():
+            print(f"{what}: {found}")
+    except ValueError as error:
+        raise SystemExit(f"refused: {error}") from None
 
 
 def of_system(cases, told, known):

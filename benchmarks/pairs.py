@@ -3,6 +3,7 @@
 python benchmarks/pairs.py                                   # all cases that are not on file
 python benchmarks/pairs.py --case "histogram sine 1 4000 3"  # one row, beside the one on file
 python benchmarks/pairs.py --system histogram                # what is missing or of other code
+python benchmarks/pairs.py --check histogram                 # its guarantee, as far as runs can
 python benchmarks/pairs.py --runs 3 --minutes 30 --workers 2
 
 A case is a system, a kind of pair, a number of records, an epsilon and a run; the run is the seed
@@ -14,7 +15,7 @@ import math
 from typing import ClassVar
 
 import pandas as pd
-from kept import Kept, of_system, parser_of
+from kept import Kept, check, of_system, parser_of
 
 from dpcgd.book.pair_systems import KINDS, pair_systems, pair_systems_folder, run_pair
 from dpcgd.book.stored import stored_folder
@@ -94,6 +95,8 @@ def main(arguments: list[str] | None = None):
         system, kind, epsilon, n, run = told.case.split()
         case = {"system": system, "kind": kind, "n": int(n), "epsilon": float(epsilon)}
         table.again(case | {"run": int(run), "seed": SEED}, run_pair)
+    elif told.check:
+        check(told.check, pair_systems())
     else:
         table.fill(of_system(plan(), told, pair_systems()), run_pair, told)
 

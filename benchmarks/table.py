@@ -18,9 +18,8 @@ import math
 from typing import ClassVar
 
 import pandas as pd
-from kept import Kept, named, of_system, parser_of
+from kept import Kept, check, of_system, parser_of
 
-from dpcgd.book.entry_check import check_entry
 from dpcgd.book.stored import keep, stored_folder, yardsticks
 from dpcgd.book.systems import HOME, peak_of, run_case, systems
 from dpcgd.datasets.published_networks import NETWORKS
@@ -161,7 +160,6 @@ OF_MEMORY = {
 
 def main(arguments: list[str] | None = None):
     parser = parser_of(__doc__, "system network epsilon n run", RUNS)
-    parser.add_argument("--check", help="what can be checked of this system's guarantee")
     parser.add_argument("--memory", action="store_true", help="peaks of memory, all anew")
     told = parser.parse_args(arguments)
     if told.case:
@@ -169,8 +167,7 @@ def main(arguments: list[str] | None = None):
         case = {"system": system, "network": network, "n": int(n), "epsilon": float(epsilon)}
         Table(stored_folder() / HOME).again(case | {"run": int(run), "seed": SEED}, run_case)
     elif told.check:
-        for check, found in check_entry(named(told.check, systems())).items():
-            print(f"{check}: {found}")
+        check(told.check, systems())
     elif told.memory:
         memory()
     else:

@@ -19,6 +19,7 @@ from .datasets.published_networks import NETWORKS as NETWORKS
 from .datasets.published_networks import load as load
 from .datasets.rows_per_person import check_rows_per_person as check_rows_per_person
 from .datasets.schema import Schema as Schema
+from .graphs.check_receipt import check_ledger as check_ledger
 from .graphs.check_receipt import check_receipt as check_receipt
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge

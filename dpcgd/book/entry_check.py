@@ -1,33 +1,31 @@
 """What is checked before a row of a new system is believed."""
 
-import tempfile
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
+from scipy.stats import ks_2samp
 
+from dpcgd.book.pair_systems import PairSystem
+from dpcgd.book.probe import Probe, probe_of
 from dpcgd.book.systems import DELTA, System
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.graphs.check_receipt import check_receipt
-from dpcgd.graphs.release import Release
+from dpcgd.graphs.check_receipt import check_ledger
 from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.replay import Divergence, replay, worst
 
 __all__ = ["check_entry"]
 
-EPSILON, RECORDS, NEIGHBOURS = 1.0, 3000, 8
-LEVELS = {"a": ["0", "1"], "b": ["0", "1", "2"], "c": ["0", "1"], "d": ["0", "1", "2"]}
+EPSILON, NEIGHBOURS = 1.0, 8
 OVERSPENT, EXPLORED = 16.0, 20
 """Times epsilon: what the audit is shown to notice, or not; and runs to choose a pair by."""
 
 
-def check_entry(system: System, *, trials: int = 200, seed: int = 0) -> dict[str, str]:
+def check_entry(system: System | PairSystem, *, trials: int = 200, seed: int = 0) -> dict[str, str]:
     """Check a private system's guarantee as far as runs can.
 
     Parameters
     ----------
-    system : System
+    system : System or PairSystem
         One that says "proved".
     trials : int
         Runs on each of two neighbours, for the audit.
@@ -46,14 +44,18 @@ def check_entry(system: System, *, trials: int = 200, seed: int = 0) -> dict[str
 
     Notes
     -----
-    A check can refute a guarantee and not prove it: the proof stands in the system's file.
+    A check can refute a guarantee and not prove it: the proof stands in the system's file. Where
+    only a test half is protected, neighbours differ there: see
+    :meth:`~dpcgd.book.probe.Probe.protected`.
     """
     if system.guarantee != "proved" or not system.private:
         raise ValueError(f"{system.name} says {system.guarantee!r}: it stands apart, unchecked")
     if system.trust == "local":
         return {"channel": "the exact epsilon of a channel is read off it: chapter 10"}
+    probe = probe_of(system)
     with warnings.catch_warnings(action="ignore"):
-        return _ledger(system, seed) | _replays(system, seed) | _audit(system, trials, seed)
+        found = _ledger(system, probe, seed) | _replays(system, probe, seed)
+        return found | _audit(system, probe, trials, seed)
 
 
 def _run(system, data, epsilon, seed):
@@ -61,76 +63,58 @@ def _run(system, data, epsilon, seed):
     return system.run(data, epsilon=epsilon, delta=DELTA, rng=rng)
 
 
-def _records(n, rng, levels=LEVELS) -> Dataset:
-    """A chain of variables, each like the one before it or drawn anew."""
-    sizes = [len(of) for of in levels.values()]
-    codes = rng.integers(0, sizes, size=(n, len(sizes)))
-    for v in range(1, len(sizes)):
-        same = rng.random(n) < 0.6
-        codes[same, v] = codes[same, v - 1] % sizes[v]
-    return Dataset(codes, levels)
-
-
-def _ledger(system, seed) -> dict[str, str]:
-    release = _run(system, _records(RECORDS, np.random.default_rng(seed)), EPSILON, seed)
-    if not isinstance(release, Release) or release.guarantee != "proved":
+def _ledger(system, probe: Probe, seed) -> dict[str, str]:
+    data = probe.records[0](np.random.default_rng(seed), probe.protected(probe.n, seed))
+    release = _run(system, data, EPSILON, seed)
+    if not isinstance(release, probe.release) or release.guarantee != "proved":
         raise ValueError(f"{system.name}: no release with a proved guarantee; return the ledger")
-    if release.ledger.budget is None or release.ledger.budget.epsilon > EPSILON:
-        raise ValueError(f"{system.name}: its filter promises {release.ledger.budget}, not 1")
-    with tempfile.TemporaryDirectory() as folder:
-        release.save(Path(folder) / "receipt.json")
-        spent = check_receipt(Path(folder) / "receipt.json")
+    if (protects := getattr(release, "protects", "everyone")) != probe.protects:
+        raise ValueError(f"{system.name}: its release protects {protects!r}; say so in its file")
+    budget = release.ledger.budget
+    if budget is None or budget.epsilon > EPSILON or budget.delta > DELTA:
+        raise ValueError(f"{system.name}: its filter promises {budget}, not {EPSILON:g}, {DELTA:g}")
+    spent = check_ledger(release.ledger)
     return {"ledger by dp-accounting": f"{spent.epsilon:.3f} of {EPSILON:g}"}
 
 
-def _replays(system, seed) -> dict[str, str]:
-    rng = np.random.default_rng(seed)
-    data = _records(RECORDS, rng)
-    others = [_with_one_replaced(data, rng) for _ in range(NEIGHBOURS)]
+def _replays(system, probe: Probe, seed) -> dict[str, str]:
+    rng, ratio = np.random.default_rng(seed), 0.0
+    run = partial(_run, system, epsilon=EPSILON, seed=seed)
+    who = probe.protected(probe.n, seed)
+    some = [make(rng, who) for make in probe.records]
     try:
-        ratio = worst(replay(lambda of: _run(system, of, EPSILON, seed), data, *others))
-        replay(lambda of: _run(system, of, EPSILON, seed), data, _records(RECORDS, rng))
+        for data in some:
+            numbers = (rng.choice(np.flatnonzero(who)) for _ in range(NEIGHBOURS))
+            others = [probe.replaced(data, number, rng) for number in numbers]
+            ratio = max(ratio, worst(replay(run, data, *others)))
+        replay(run, some[0], probe.records[0](rng, who), *some[1:])
     except Divergence as error:
         raise ValueError(f"{system.name}: {error}; let data in through mechanisms only") from None
     if ratio > 1:
         raise ValueError(f"{system.name}: a draw loses {ratio:.2f} times what was paid for it")
-    return {"largest loss over its price": f"{ratio:.3f}"}
+    return {"largest loss over its price": f"{ratio:.3g}"}
 
 
-def _with_one_replaced(data, rng) -> Dataset:
-    codes = data.codes.copy()
-    codes[rng.integers(data.n)] = rng.integers(0, data.cardinalities)
-    return Dataset(codes, data.levels)
-
-
-def _audit(system, trials, seed) -> dict[str, str]:
-    """The graph alone, on two neighbours that a few loose runs tell apart best."""
+def _audit(system, probe: Probe, trials, seed) -> dict[str, str]:
+    """One number of the release, on two neighbours that a few loose runs tell apart best."""
     rng = np.random.default_rng(seed)
 
-    def joined(data, epsilon):
-        return bool(_run(system, data, epsilon, rng.integers(2**63)).graph.skeleton)
+    def answer(data, epsilon):
+        while not probe.protected(data.n, drawn := int(rng.integers(2**63)))[0]:
+            pass  # then the first record, where neighbours differ, is not protected
+        return probe.answer(_run(system, data, epsilon, drawn))
 
-    def apart(pair):
-        often = [np.mean([joined(data, OVERSPENT) for _ in range(EXPLORED)]) for data in pair]
-        return abs(often[0] - often[1])
+    def apart(couple):
+        loose = [[float(answer(data, OVERSPENT)) for _ in range(EXPLORED)] for data in couple]
+        return ks_2samp(*loose).statistic
 
     try:
-        pair = max(map(_two_variables, range(30, 60, 3)), key=apart)
+        couple = max(probe.couples(rng), key=apart)
         of = partial(empirical_epsilon, delta=DELTA, trials=trials)
-        found = of(partial(joined, epsilon=EPSILON), *pair)
-        power = of(partial(joined, epsilon=OVERSPENT * EPSILON), *pair)
+        found = of(partial(answer, epsilon=EPSILON), *couple)
+        power = of(partial(answer, epsilon=OVERSPENT * EPSILON), *couple)
     except ValueError:
         return {"audit": "none: public facts refuse so few records"}
     if found > EPSILON:
         raise ValueError(f"{system.name}: an audit shows an epsilon of at least {found:.2f}")
     return {"audit": f"at least {found:.2f} at 1; of one that spends 16 it shows {power:.2f}"}
-
-
-def _two_variables(agree) -> tuple[Dataset, Dataset]:
-    """Sixty records of which so many agree, and the same with one more that does not."""
-    codes = np.repeat([[0, 0], [1, 1]], 30, axis=0)
-    codes[agree:, 1] = 0
-    other = codes.copy()
-    other[0, 1] = 1
-    levels = {name: ["0", "1"] for name in "ab"}
-    return Dataset(codes, levels), Dataset(other, levels)

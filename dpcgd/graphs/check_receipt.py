@@ -1,4 +1,4 @@
-"""The ledger of a receipt, added up once more by others."""
+"""A ledger, of a run or of a receipt, added up once more by others."""
 
 import os
 from collections.abc import Sequence
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpcgd.graphs.receipt import events_of, read_receipt
-from dpcgd.privacy.budget import Spent
+from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import Event, GaussianEvent
+from dpcgd.privacy.ledger import Ledger
 
-__all__ = ["check_receipt"]
+__all__ = ["check_ledger", "check_receipt"]
 
 ROUNDING = 1e-6
 """Of epsilon, by which two ways of computing it may differ."""
@@ -44,14 +45,51 @@ def check_receipt(path: str | os.PathLike) -> Spent:
     promise = content["guarantee"]
     if promise["epsilon"] is None:
         raise ValueError(f"{path} promises nothing, so there is nothing to check")
-    events, rows = events_of(content), promise["rows_per_person"]
-    delta = promise["delta"] - sum(event.delta for event in events)
-    epsilon = _epsilon(events, rows, delta)
-    if not epsilon <= promise["epsilon"] * (1 + ROUNDING):
+    terms = (promise[name] for name in ("epsilon", "delta", "rows_per_person"))
+    return _added_up(path, events_of(content), Budget(*terms))
+
+
+def check_ledger(ledger: Ledger) -> Spent:
+    """Add a ledger up with dp-accounting, as :func:`check_receipt` does that of a receipt.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of any release.
+
+    Returns
+    -------
+    Spent
+
+    Raises
+    ------
+    ValueError
+        If the ledger promises nothing, or exceeds its promise.
+    ImportError
+        If dp-accounting is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcgd import laplace_pc, load
+    >>> data = load("cancer", n=5000, rng=np.random.default_rng(0))
+    >>> release = laplace_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> check_ledger(release.ledger).epsilon <= 1
+    True
+    """
+    if ledger.budget is None:
+        raise ValueError("the ledger promises nothing, so there is nothing to check")
+    return _added_up("the run", ledger.events, ledger.budget)
+
+
+def _added_up(what, events: Sequence[Event], promise: Budget) -> Spent:
+    delta = promise.delta - sum(event.delta for event in events)
+    epsilon = _epsilon(events, promise.rows_per_person, delta)
+    if not epsilon <= promise.epsilon * (1 + ROUNDING):
         raise ValueError(
-            f"{path} promises epsilon = {promise['epsilon']:g}, and its ledger comes to {epsilon:g}"
+            f"{what} promises epsilon = {promise.epsilon:g}, and its ledger comes to {epsilon:g}"
         )
-    return Spent(epsilon, promise["delta"])
+    return Spent(epsilon, promise.delta)
 
 
 def _epsilon(events: Sequence[Event], rows: int, delta: float) -> float:

@@ -284,5 +284,9 @@ def _over(distance: float, scale: float) -> float:
 
 
 def worst(draws: list[Draw]) -> float:
-    """The largest loss over its price; 0 without a draw."""
-    return max((draw.loss / draw.price for draw in draws), default=0.0)
+    """The largest loss over its price; 0 without a draw.
+
+    Tested releases are left out: their price covers the loss only but for a delta.
+    """
+    always = (draw for draw in draws if draw.mechanism != "tested release")
+    return max((draw.loss / draw.price for draw in always), default=0.0)

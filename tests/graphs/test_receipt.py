@@ -18,6 +18,7 @@ from dpcgd import (
     BudgetSpent,
     Dataset,
     Knowledge,
+    check_ledger,
     check_receipt,
     learned_pc,
     load,
@@ -103,6 +104,8 @@ def test_a_run_that_only_claims_is_read_back_too(path):
     assert _difference(release, read_release(path)) is None
     with pytest.raises(ValueError, match="promises nothing, so there is nothing to check"):
         check_receipt(path)
+    with pytest.raises(ValueError, match="promises nothing, so there is nothing to check"):
+        check_ledger(release.ledger)
 
 
 def test_names_and_levels_of_any_language_and_with_marks(path):
@@ -227,6 +230,7 @@ def test_others_add_up_to_what_the_ledger_reads(name, rows, path):
     release.save(path)
     theirs, ours = check_receipt(path), release.ledger.spent
     assert theirs.delta == ours.delta
+    assert check_ledger(release.ledger) == theirs
     basic = rows * sum(getattr(event, "epsilon", math.inf) for event in release.ledger.events)
     assert theirs.epsilon == pytest.approx(min(ours.epsilon, basic), rel=1e-5)
 

@@ -13,7 +13,7 @@ import dpcgd
 from dpcgd import Dataset, laplace_pc, load
 from dpcgd.privacy import run as run_module
 from dpcgd.privacy.mechanisms import laplace
-from dpcgd.privacy.replay import Divergence, replay, worst
+from dpcgd.privacy.replay import Divergence, Draw, replay, worst
 from dpcgd.statistics.many_tables import value_of
 
 
@@ -75,7 +75,7 @@ def test_secure_runs_know_the_data_by_their_mechanisms_too(name):
         pytest.skip("what follows from its histogram has no seed in a secure run")
     data, *others = case.data(rng, settings)
     run = replays.started(case.system, replays.FAST.get(name, {}) | settings)
-    assert worst(replays.covered(replay(run, data, *others))) <= 1
+    assert worst(replay(run, data, *others)) <= 1
 
 
 # --- mistakes that have to be found; those in the systems are in planted_bugs -------------------
@@ -88,6 +88,11 @@ def all_ones(n):
 
 def by_laplace(data):
     return laplace_pc(data, epsilon=1.0, delta=1e-3, rng=default_rng(0))
+
+
+def test_a_tested_release_has_a_delta_besides_its_price():
+    draws = [Draw("Laplace", 0.5, 1.0), Draw("tested release", 3.0, 1.0)]
+    assert worst(draws) == 0.5
 
 
 def test_a_price_that_is_too_low_is_found(monkeypatch):

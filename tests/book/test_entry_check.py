@@ -1,0 +1,229 @@
+"""What a check shows of the systems for pairs; those for graphs are in test_systems."""
+
+import importlib
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from dpcgd.book.entry_check import check_entry
+from dpcgd.book.narrow_noise import NarrowNoise
+from dpcgd.book.pair_systems import PairSystem, pair_systems
+from dpcgd.book.probe import probe_of
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.pairwise import anm, dependence_scores
+from dpcgd.pairwise.anm import histogram_anm, private_anm
+from dpcgd.pairwise.dependence_scores import Kendall
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.mechanisms import gaussian, laplace
+from dpcgd.privacy.run import Run
+
+KNOWN = pair_systems()
+CHECKED = [s for s in KNOWN.values() if s.guarantee == "proved" and s.trust == "central"]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(anm, "CONTROLS", 1)
+
+
+@pytest.mark.parametrize("system", CHECKED, ids=lambda system: system.name)
+def test_every_private_system_of_the_book_passes(system):
+    found = check_entry(system, trials=40)
+    assert set(found) == {"ledger by dp-accounting", "largest loss over its price", "audit"}
+    assert float(found["largest loss over its price"]) <= 1
+    assert float(found["ledger by dp-accounting"].split()[0]) <= 1
+    assert "of one that spends 16" in found["audit"]
+
+
+@pytest.mark.parametrize(
+    "name", ["histogram", "histogram-RECI", "Spearman-test-half", "Kendall-test-half"]
+)
+def test_replays_reach_the_price(name):
+    """So that noise only a little too narrow is seen."""
+    found = check_entry(KNOWN[name], trials=4)
+    assert float(found["largest loss over its price"]) == pytest.approx(1, rel=1e-6)
+
+
+def test_what_stands_apart_and_what_is_read_off():
+    with pytest.raises(ValueError, match="published-Kendall says 'claimed, not proved'"):
+        check_entry(KNOWN["published-Kendall"])
+    with pytest.raises(ValueError, match="stands apart"):
+        check_entry(KNOWN["RECI"])
+    assert set(check_entry(KNOWN["k-RR-RECI"])) == {"channel"}
+
+
+# --- what would be refused --------------------------------------------------------------------
+
+
+def entry(run, protects="everyone"):
+    return PairSystem("x", "y", "proved", run, protects=protects)
+
+
+def refused(run, why, protects="everyone", trials=20):
+    with pytest.raises(ValueError, match=why) as caught:
+        check_entry(entry(run, protects), trials=trials)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "mechanism", "loss"),
+    [
+        ("histogram", anm, gaussian, r"2\.00"),
+        ("Spearman-test-half", dependence_scores, laplace, r"2\.00"),
+        ("Kendall-test-half", dependence_scores, laplace, r"2\.00"),
+        ("HSIC-test-half", dependence_scores, laplace, r"1\.1"),
+    ],
+)
+def test_half_of_the_noise_that_was_paid_for_is_refused(name, module, mechanism, loss):
+    """At twice the loss that the records of the probe reach: the whole price but for HSIC."""
+
+    def narrow(look, *, sensitivity, **how):
+        return mechanism(look, sensitivity=sensitivity / 2, **how)
+
+    with mock.patch.object(module, mechanism.__name__, narrow):
+        refused(KNOWN[name].run, f"a draw loses {loss}", KNOWN[name].protects)
+
+
+def opened_with(noise_of):
+    """The runs of a package whose noise is another one."""
+
+    def opened(*args, **how):
+        run = open_run(*args, **how)
+        return Run(run.account, noise_of(how["rng"]), run.guarantee, run.terms, run.started)
+
+    open_run = anm.open_run
+    return mock.patch.object(anm, "open_run", opened)
+
+
+def test_noise_of_its_own_that_no_replay_knows_is_refused():
+    with opened_with(NarrowNoise):
+        refused(histogram_anm, "through mechanisms only")
+
+
+def test_noise_much_too_narrow_is_audited():
+    """A source of noise that does not give what it was asked for: replays see requests only."""
+    kendall = partial(private_anm, score=Kendall(), protects="test set")
+    narrow = partial(NarrowNoise, share=1 / 64)
+    with mock.patch("dpcgd.privacy.run.noise_source", lambda rng, secure: narrow(rng)):
+        refused(kendall, "an audit shows an epsilon of at least 1", "test half", trials=200)
+
+
+def looks_past(pair, *, epsilon, delta, rng):
+    """As many cells as the data seem to need."""
+    bins = 4 + int(pair.values[:, 0].sum() > 0)
+    return histogram_anm(pair, epsilon=epsilon, delta=delta, rng=rng, bins=bins)
+
+
+def says_more(pair, **how):
+    release = histogram_anm(pair, **how)
+    return replace(release, confidence=float(pair.scaled.mean()))
+
+
+def fits_to_the_other_half(pair, **how):
+    """Half of the records are not protected, and nobody says so."""
+    return private_anm(pair, **how, protects="test set")
+
+
+def says_everyone(pair, **how):
+    return replace(fits_to_the_other_half(pair, **how), protects="everyone")
+
+
+def spends_twice(pair, *, epsilon, **how):
+    return histogram_anm(pair, epsilon=2 * epsilon, **how)
+
+
+def larger_delta(pair, *, delta, **how):
+    return histogram_anm(pair, delta=1e-4, **how)
+
+
+def forgets_its_promise(pair, **how):
+    release = histogram_anm(pair, **how)
+    return replace(release, ledger=replace(release.ledger, budget=None))
+
+
+def spends_more_than_it_promises(pair, *, epsilon, delta, rng):
+    release = histogram_anm(pair, epsilon=3 * epsilon, delta=delta, rng=rng)
+    told = release.ledger
+    promise = Ledger(told.events, told.spent, Budget(epsilon, delta), told.accountant)
+    return replace(release, ledger=promise)
+
+
+def only_a_direction(pair, **how):
+    return histogram_anm(pair, **how).direction
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (looks_past, "through mechanisms only"),
+        (says_more, "the releases differ in confidence; let data in"),
+        (fits_to_the_other_half, "protects 'test set'; say so"),
+        (spends_twice, "promises"),
+        (larger_delta, "promises"),
+        (forgets_its_promise, "promises None"),
+        (spends_more_than_it_promises, "its ledger comes to"),
+        (only_a_direction, "return the ledger"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_what_would_be_refused(run, why):
+    refused(run, why)
+
+
+def test_a_training_half_that_is_not_protected_loses_more_than_its_price():
+    """Records of either half are replaced where a system says that everyone is protected."""
+    kendall = partial(private_anm, score=Kendall(), protects="test set")
+
+    def everyone(pair, **how):
+        return replace(kendall(pair, **how), protects="everyone")
+
+    refused(everyone, r"a draw loses \d")
+
+
+# --- the probe --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", CHECKED, ids=lambda system: system.name)
+def test_a_neighbour_differs_in_one_protected_record_and_the_rest_is_public(system):
+    probe, rng = probe_of(system), np.random.default_rng(0)
+    for make in probe.records:
+        data = make(rng, probe.protected(probe.n, 5))
+        for who in (0, data.n - 1):
+            changed = (probe.replaced(data, who, rng).values != data.values).any(axis=1)
+            assert set(np.flatnonzero(changed)) <= {who}
+    for one, other in probe.couples(rng):
+        assert set(np.flatnonzero((one.values != other.values).any(axis=1))) <= {0}
+        assert one.ranges == other.ranges == data.ranges
+    half = system.protects == "test half"
+    assert probe.protected(301, 5).sum() == (151 if half else 301)
+
+
+def test_a_test_half_is_the_one_that_a_run_scores():
+    probe, seen = probe_of(KNOWN["Kendall-test-half"]), []
+    data = probe.records[0](np.random.default_rng(0), np.ones(300, bool))
+
+    class Watched(Kendall):
+        def value(self, x, residual):
+            seen.append(x)
+            return super().value(x, residual)
+
+    rng = np.random.default_rng(7)
+    private_anm(data, epsilon=1.0, score=Watched(), protects="test set", rng=rng)
+    half = probe.protected(data.n, 7)
+    assert np.array_equal(seen[0], Measurements(data.values[half], data.ranges).scaled[:, 0])
+
+
+def test_a_command_prints_the_check_or_one_line_of_refusal(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
+    script = importlib.import_module("pairs")
+    script.main(["--check", "histogram-RECI"])
+    assert "ledger by dp-accounting: 0." in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="refused: published-HSIC says"):
+        script.main(["--check", "published-HSIC"])
+    with pytest.raises(SystemExit, match="no system no-such"):
+        script.main(["--check", "no-such"])
