@@ -206,7 +206,8 @@ class FullResults:
         may = kept if sample is None else kept[sample(kept)]
         self._repeat(name, task, may, keys, compare, repeat, but)
         self._compare(name, task, kept, keys, compare, again)
-        again_told = f"{repeat} runs were repeated from their seeds, {again} cells run again"
+        from_seeds = f", {repeat} runs repeated from their seeds" if repeat else ""
+        again_told = f"{again} cells were run again{from_seeds}"
         self._told[name] = f"{runs} of each, on file since {date}; {again_told}"
         return kept
 
