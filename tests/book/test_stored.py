@@ -53,7 +53,7 @@ def test_what_is_on_file_comes_back_in_the_order_of_the_cases(kept, tmp_path):
     assert list(rows.run[:3]) == [7, 6, 5]
     assert full.complete
     assert full.told("f1").startswith("8 of each, on file since 20")
-    assert full.told("f1").endswith("8 runs were repeated from their seeds, 6 cells run again")
+    assert full.told("f1").endswith("6 cells were run again, 8 runs repeated from their seeds")
     about = json.loads((tmp_path / "full" / "00_example" / "made.json").read_text())["f1"]
     assert about["settings"] == {"n": 100, "seed": 0}
     assert about["made_by"] == "make results CHAPTER=00"
@@ -81,7 +81,7 @@ def test_cells_that_take_too_long_are_not_run_again(kept):
     full = FullResults("00_example", profile="quick", seed=0)
     rows = full.rows("f1", refused, CASES, few=(), compare="F1", again=0, repeat=0)
     assert len(rows) == len(CASES)
-    assert full.told("f1").endswith("0 cells run again")
+    assert full.told("f1").endswith("0 cells were run again")
 
 
 def decided(network, epsilon, n, run, seed, *, noise=SeededNoise, off=0.0):
