@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpcgd.book.sweep import sweep
 
-__all__ = ["as_written", "repeats", "telling"]
+__all__ = ["as_written", "by_cell", "repeats", "telling"]
 
 WITHIN = 1e-4
 """How far a repeated result may be from that on file, relatively.
@@ -83,11 +83,15 @@ def telling(rows: pd.DataFrame, cell: Sequence[str], compare: str) -> pd.Series:
     >>> telling(rows, ["epsilon"], "F1").tolist()
     [True, True, False, False]
     """
-    of = rows.groupby(list(cell))[compare] if len(cell) else None
-    varies = rows[compare].var() if of is None else of.transform("var")
-    varies = pd.Series(varies, rows.index).where(rows[compare].notna(), 0.0).fillna(0.0)
+    varies = by_cell(rows, cell)[compare].transform("var")
+    varies = varies.where(rows[compare].notna(), 0.0).fillna(0.0)
     some = varies > 0
     return varies >= varies[some].median() if some.any() else rows[compare].notna()
+
+
+def by_cell(rows: pd.DataFrame, cell: Sequence[str]):
+    """Rows grouped by these columns; all of them in one group if there are none."""
+    return rows.groupby(list(cell) if len(cell) else lambda _: 0, dropna=False)
 
 
 def as_written(case: dict) -> dict:

@@ -105,10 +105,7 @@ class ExponentialOracle:
         return self._by.get((x, y)) == given
 
     def _sets_of(self, x) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """For each partner the sets that may separate it, and where those are that are allowed.
-
-        By public facts.
-        """
+        """For each partner the sets that may separate it, and which rows public facts allow."""
         sets = {y: conditioning_array(x, y, self._joined, self._order) for y in self._partners[x]}
         allowed = _split(are_allowed(self.tables, _tests(x, sets)), sets)
         return {y: (sets[y], np.flatnonzero(of)) for y, of in allowed.items()}

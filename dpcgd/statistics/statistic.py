@@ -99,7 +99,7 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     most = sys.float_info.max
     if sensitivity == 0:
         return math.copysign(most, distance) if distance else 0.0
-    found = float(distance) / float(sensitivity)
+    found = float(distance) / float(sensitivity)  # of every test: most are in range
     return found if -most <= found <= most else min(max(found, -most), most)
 
 
