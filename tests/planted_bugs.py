@@ -304,12 +304,37 @@ BUGS = (
         "table_pc",
     ),
     Bug(
-        "pairs explained by the real table",
+        "edges taken out by the real table",
         "marginals/table_pc.py",
-        "        return self._strength(x, y) < min(",
+        "        return found.undetermined < self.determined and found.p_value > self.alpha",
         '        real = getattr(self.marginals, "_tables", None)\n'
         "        if real is not None and real.counts((x, y))[0, 0] % 2:\n            return True\n"
-        "        return self._strength(x, y) < min(",
+        "        return found.undetermined < self.determined and found.p_value > self.alpha",
+        "table_pc",
+    ),
+    Bug(
+        "the clearer of two removals comes back",
+        "marginals/repairs.py",
+        "self._order(pair) < self._order(other)",
+        "self._order(pair) > self._order(other)",
+        "",
+        "marginals/test_repairs.py",
+    ),
+    Bug(
+        "a pair comes back that neighbours separate",
+        "marginals/repairs.py",
+        "if open_still and self._stands(x, y, z)",
+        "if open_still",
+        "",
+        "marginals/test_repairs.py",
+    ),
+    Bug(
+        "pairs explained by the real table",
+        "marginals/table_pc.py",
+        "        return self.strength(x, y) < min(",
+        '        real = getattr(self.marginals, "_tables", None)\n'
+        "        if real is not None and real.counts((x, y))[0, 0] % 2:\n            return True\n"
+        "        return self.strength(x, y) < min(",
         "table_pc",
     ),
     # --- scores of graphs

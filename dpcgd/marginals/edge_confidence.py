@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.arguments import check_whole
-from dpcgd.graphs.pc_search import search
-from dpcgd.marginals.table_pc import MOST_NOISE, TableOracle, TableRelease, check_tables
+from dpcgd.marginals.table_pc import (
+    MOST_NOISE,
+    TableOracle,
+    TableRelease,
+    check_tables,
+    search_tables,
+)
 
 __all__ = ["edge_confidence"]
 
@@ -68,6 +73,6 @@ def edge_confidence(
     for _ in range(runs):
         told = release.marginals.redrawn(rng)
         oracle = TableOracle(told, release.alpha, **how)
-        again = search(oracle, names, **settings)
+        again = search_tables(oracle, names, **settings)
         count.update(again.graph.skeleton)
     return {pair: count[pair] / runs for pair in release.graph.skeleton | set(count)}

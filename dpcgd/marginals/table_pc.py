@@ -34,6 +34,7 @@ from dpcgd.marginals.interactions import (
 )
 from dpcgd.marginals.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.marginals.orientation import orient
+from dpcgd.marginals.repairs import repaired
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
@@ -47,6 +48,7 @@ __all__ = [
     "open_table_run",
     "planned_rho",
     "search_again",
+    "search_tables",
     "shares",
     "table_pc",
     "too_noisy",
@@ -208,15 +210,27 @@ class TableOracle:
         self._conditional |= bool(given)
         if self._too_noisy(x, y, given):
             return None
-        found = Association._make(self._ahead.of((x, y, *given)))
-        if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
-            found = association(self.marginals, x, y, given, interacting=True)
+        found = self._association(x, y, given)
         if found.undetermined < self.determined:
             return False
         pair = min(x, y), max(x, y)
         p_value = 1.0 if given and found.effect < self._least(pair) else found.p_value
         self.largest[pair] = max(p_value, self.largest.get(pair, 0.0))
         return p_value > self.alpha
+
+    def _association(self, x, y, given) -> Association:
+        """From pairs, and from triples too where it matters and they can be had."""
+        found = Association._make(self._ahead.of((x, y, *given)))
+        if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
+            found = association(self.marginals, x, y, given, interacting=True)
+        return found
+
+    def rests_on_nothing(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Whether a test sees no dependence, and keeps the pair for want of variance alone."""
+        if self._too_noisy(x, y, given):
+            return False
+        found = self._association(x, y, given)
+        return found.undetermined < self.determined and found.p_value > self.alpha
 
     def _least(self, pair) -> float:
         """The effect that others have to leave of a pair."""
@@ -236,6 +250,14 @@ class TableOracle:
             lambda: Ahead(partial(associations, marginals), lambda told: told[-1] > alpha),
         )
 
+    def free(self) -> "TableOracle":
+        """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
+        other = replace(self, price=0.0)
+        other.largest.update(self.largest)
+        none = np.zeros((len(self.marginals.levels),) * 2, bool)
+        other.begin_order(0, none, none)
+        return other
+
     def in_doubt(self) -> list[Subset]:
         """Pairs that a more precise measurement may well join or part."""
         low, high = self.alpha / self.doubt, self.alpha * self.doubt
@@ -252,16 +274,21 @@ class TableOracle:
         found = np.zeros_like(joined)
         if self._conditional:
             for x, y in np.argwhere(np.triu(joined)).tolist():
-                between = np.flatnonzero(joined[x] & joined[y]).tolist()
-                found[x, y] = any(self._may_explain(z, x, y) for z in between)
+                found[x, y] = not self.unexplained(x, y, joined)
         return found | found.T
+
+    def unexplained(self, x: int, y: int, joined: np.ndarray) -> bool:
+        """Whether no neighbour of both may explain this pair."""
+        between = np.flatnonzero(joined[x] & joined[y]).tolist()
+        return not any(self._may_explain(z, x, y) for z in between)
 
     def _may_explain(self, z, x, y) -> bool:
         if z not in self.joined and not self._too_noisy(x, y, (z,)):
             return False
-        return self._strength(x, y) < min(self._strength(x, z), self._strength(y, z))
+        return self.strength(x, y) < min(self.strength(x, z), self.strength(y, z))
 
-    def _strength(self, x, y) -> float:
+    def strength(self, x: int, y: int) -> float:
+        """How dependent two variables are, given none."""
         pair = min(x, y), max(x, y)
         return self.marginals.worked_out(
             ("strength", pair), lambda: strength(self.marginals, *pair)
@@ -337,6 +364,36 @@ def search_again(
         oracle.largest.clear()
         found = search(oracle, variables, **how)
     return found
+
+
+def search_tables(
+    oracle: TableOracle,
+    variables: Sequence[str],
+    *,
+    max_order: int = 2,
+    knowledge: Knowledge | None = None,
+    untested: str = "keep",
+) -> Found:
+    """Search what has been released, once, and repair what was found.
+
+    Parameters
+    ----------
+    oracle : TableOracle
+    variables : sequence of str
+    max_order, knowledge, untested
+        As for :func:`table_pc`.
+
+    Returns
+    -------
+    Found
+
+    Privacy
+    -------
+    Post-processing, if the oracle buys nothing. Chapter 16, :prf:ref:`thm-table-pc`.
+    """
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
+    found = search(oracle, variables, untested=untested, **settings)
+    return repaired(found, oracle.free(), **settings)
 
 
 @dataclass(frozen=True, repr=False)
@@ -417,7 +474,8 @@ def table_pc(
     Where a variable has so many levels that tests would drown in noise, a first look at single
     variables decides which of them are joined: neighbouring ones of an ordered variable, the rarest
     of another. What the search leaves of the budget measures the pairs in doubt once more, twice
-    over. The search decides what is joined; which way the edges point is read off all released
+    over. The search decides what is joined, and what contradicts itself in it is repaired
+    (:func:`~dpcgd.marginals.repairs.repaired`); which way the edges point is read off all released
     pairs together, by :func:`~dpcgd.marginals.orientation.orient`.
 
     Parameters
@@ -485,6 +543,7 @@ def table_pc(
     joined = [data.variables.index(name) for name in joined_levels]
     oracle = TableOracle(marginals, alpha, for_triple, joined=joined, **least)
     found = search_again(oracle, run.account, data.variables, **settings, untested=untested)
+    found = repaired(found, oracle.free(), **settings)
     found = replace(found, graph=_oriented(found, marginals, knowledge))
     _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
     return TableRelease(
