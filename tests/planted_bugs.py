@@ -315,8 +315,8 @@ BUGS = (
     Bug(
         "the clearer of two removals comes back",
         "marginals/repairs.py",
-        "self._order(pair) < self._order(other)",
-        "self._order(pair) > self._order(other)",
+        "self._p(pair) < self._p(other)",
+        "self._p(pair) > self._p(other)",
         "",
         "marginals/test_repairs.py",
     ),

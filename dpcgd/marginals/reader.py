@@ -26,7 +26,7 @@ SUREST = 1e-4
 """Probabilities of an edge, or of none, are no smaller as log odds."""
 
 
-SLOPE, VERDICT, BIAS = 0.89, 0.60, -0.30
+SLOPE, VERDICT, BIAS = 0.89, 0.60, -0.29
 """Of the reader's log odds, and what a search that joins the pair adds; scripts/make_verdict.py."""
 
 
@@ -155,9 +155,9 @@ def with_verdict(probabilities: np.ndarray, joined: np.ndarray) -> np.ndarray:
     --------
     >>> p = np.array([[0, 0.6, 0.4], [0.6, 0, 0], [0.4, 0, 0]])
     >>> with_verdict(p, np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], bool)).round(2)
-    array([[0.  , 0.52, 0.48],
+    array([[0.  , 0.52, 0.49],
            [0.52, 0.  , 0.  ],
-           [0.48, 0.  , 0.  ]])
+           [0.49, 0.  , 0.  ]])
     """
     odds = SLOPE * log_odds(probabilities) + VERDICT * joined + BIAS
     found = np.where((probabilities > 0) | joined, 1 / (1 + np.exp(-odds)), 0.0)

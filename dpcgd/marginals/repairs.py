@@ -40,8 +40,9 @@ def repaired(
 
     **Removals that contradict.** x and y are separated by a set with z in it, x and z by one with y
     in it. Each leans on the other, and once both are gone nothing links x to the two. The one that
-    was separated less clearly comes back, unless a set of its present neighbours, without the
-    other, separates it as well.
+    was separated less clearly, with the smaller p-value, comes back, unless a set of its present
+    neighbours, without the other, separates it as well. Where all answers are right, such a set
+    there always is: chapter 16, :prf:ref:`thm-leaning`.
 
     **Edges without a test.** Given neighbours of both its ends, next to no variance of one end is
     left, so the test could not separate, though it saw nothing. Such an edge goes, the weakest
@@ -99,12 +100,12 @@ class _Repair:
             for z in given:
                 for a, b in (pair, pair[::-1]):
                     other = min(a, z), max(a, z)
-                    if b in self.apart.get(other, ()) and self._order(pair) < self._order(other):
-                        found.append((self._order(pair), pair, (a, z)))
+                    if b in self.apart.get(other, ()) and self._p(pair) < self._p(other):
+                        found.append((self._p(pair), pair, (a, z)))
         return [(pair, other) for _, pair, other in sorted(found)]
 
-    def _order(self, pair) -> tuple[float, float]:
-        return self.p_values.get(pair, 0.0), -self.oracle.strength(*pair)
+    def _p(self, pair) -> float:
+        return self.p_values.get(pair, 0.0)
 
     def _stands(self, x, y, without) -> bool:
         """Whether present neighbours, but for one, do not separate a pair."""

@@ -70,13 +70,10 @@ def test_of_two_removals_that_lean_on_each_other_the_less_clear_one_comes_back()
     assert skeleton_of(clearer)[0] == {"xz", "yz"}
 
 
-def test_where_both_are_as_clear_the_stronger_pair_comes_back():
-    for stronger, other in (("xy", "xz"), ("xz", "xy")):
-        at = {frozenset(NAMES.index(v) for v in stronger): 0.5}
-        at |= {frozenset(NAMES.index(v) for v in other): 0.4}
-        oracle = copies(strengths=at)
-        oracle.p_values = {(0, 1): 1.0, (0, 2): 1.0}
-        assert skeleton_of(oracle)[0] == {stronger, "yz"}
+def test_where_both_are_as_clear_neither_comes_back():
+    oracle = copies()
+    oracle.p_values = {(0, 1): 1.0, (0, 2): 1.0}
+    assert skeleton_of(oracle)[0] == {"yz"}
 
 
 def test_a_pair_that_another_neighbour_separates_stays_apart():
