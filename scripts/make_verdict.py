@@ -9,6 +9,7 @@ the numbers that dpcgd/marginals/reader.py keeps, and on fresh networks what the
 import math
 import sys
 
+import networkx as nx
 import numpy as np
 from joblib import Parallel, delayed
 from make_orientation import released
@@ -35,11 +36,8 @@ def example(number: int) -> tuple[np.ndarray, ...]:
     told = released(data, between(EPSILONS, rng), rng)
     found = search_tables(TableOracle(told), data.variables, max_order=2, untested="drop")
     joined = found.graph.arcs | found.graph.arcs.T
-    at = {name: i for i, name in enumerate(data.variables)}
-    true = np.zeros((d, d), bool)
-    for a, b in network.graph.edges:
-        true[at[a], at[b]] = true[at[b], at[a]] = True
-    return edge_probabilities(told), joined, true
+    true = nx.to_numpy_array(network.graph, nodelist=data.variables, weight=None) > 0
+    return edge_probabilities(told), joined, true | true.T
 
 
 def rows_of(probabilities, joined, true) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -111,8 +111,9 @@ class _Repair:
         """Whether present neighbours, but for one, do not separate a pair."""
         if not self.oracle.unexplained(x, y, self.joined):
             return False
-        near = neighbours_of(self.joined)
-        near = [[v for v in of if v != without] for of in near]
+        joined = self.joined[[x, y]]
+        joined[:, without] = False
+        near = dict(zip((x, y), neighbours_of(joined), strict=True))
         return not any(
             self._asks(self.oracle.separates, x, y, given)
             for order in range(1, self.max_order + 1)
