@@ -1,9 +1,10 @@
 """Train the reader of released pairs on simulated networks, where the truth is known: make reader
 
 Draws networks of every kind (dpcgd/datasets/random_networks.py), none of which is in the book,
-releases their pairs at random budgets, and fits two models of which pairs are edges: boosted trees,
-and a logistic regression that one can read. What is drawn is kept in _build/reader, so that a
-command that was killed goes on where it stopped. Writes data/reader.json.
+releases their pairs at random budgets, and fits boosted trees to which pairs are edges. A second
+model reads each release again, with the probabilities of a first model that has not seen its
+network. What is drawn is kept in _build/reader, so that a command that was killed goes on where it
+stopped. Writes data/reader.json.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import itertools
 import json
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ from dpcgd.marginals.interactions import (
 )
 from dpcgd.marginals.pair_features import FEATURES, features_of
 from dpcgd.marginals.reader import best_count
+from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 
@@ -48,8 +51,10 @@ TREES: dict = {
     "early_stopping": False,
     "random_state": SEED,
 }
+READ_AGAIN = {"max_iter": 200}
+"""Of the second reading, what differs."""
 KEPT = BUILD / "reader"
-CODE = "pair_features", "blocks", "_conditioning"
+CODE = "pair_features", "blocks", "_conditioning", "second_reading"
 """What features depend on."""
 
 
@@ -109,26 +114,60 @@ def released(means, products, n, levels, deviation, rng) -> tuple[Marginals, Blo
     return singles, blocks_from(singles, products, np.full((len(levels),) * 2, deviation))
 
 
-def examples(number: int) -> Path:
-    """Features and labels of the pairs of one network's releases, on file."""
-    rooms = [ROOT / "dpcgd/marginals" / f"{name}.py" for name in CODE]
-    code = hashlib.sha256(b"".join(file.read_bytes() for file in rooms)).hexdigest()[:8]
-    file = KEPT / f"examples-{code}" / f"{number:04d}.npz"
-    if file.exists():
-        return file
+def releases(number: int) -> Iterator[tuple[Marginals, Blocks, set]]:
+    """One network's records released at random budgets, and its edges."""
     *exact, n, levels, joined = moments(drawn(number))
-    rng, rows, labels = np.random.default_rng([SEED, number, 1]), [], []
+    rng = np.random.default_rng([SEED, number, 1])
     for _ in range(RELEASES):
         rho = rho_of_budget(Budget(between(EPSILONS, rng), 1e-6))
         rho = 1e6 if rng.random() < WITHOUT_NOISE else rho
         deviation = pairs_sensitivity(levels) * multiplier_of_rho(rho) / n
-        pairs, found = features_of(*released(*exact, n, levels, deviation, rng))
-        rows.append(found)
-        labels.append([tuple(pair) in joined for pair in pairs.tolist()])
-    file.parent.mkdir(parents=True, exist_ok=True)
+        yield *released(*exact, n, levels, deviation, rng), joined
+
+
+def kept_in(folder: str) -> Path:
+    """Where examples are kept as long as the code stays as it is."""
+    files = [*(ROOT / "dpcgd/marginals" / f"{name}.py" for name in CODE), Path(__file__)]
+    code = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+    (found := KEPT / f"{folder}-{code}").mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def examples(number: int) -> Path:
+    """Features and labels of the pairs of one network's releases, on file."""
+    file = kept_in("examples") / f"{number:04d}.npz"
+    if file.exists():
+        return file
+    parts = []
+    for singles, blocks, joined in releases(number):
+        pairs, rows = features_of(singles, blocks)
+        labels = [tuple(pair) in joined for pair in pairs.tolist()]
+        parts.append({"pairs": pairs, "rows": rows, "labels": labels, "sizes": [len(pairs)]})
+    return save(file, parts)
+
+
+def read_again(number: int, told: np.ndarray) -> Path:
+    """Features for the second reading, once the first has told its probabilities, on file.
+
+    And which rows of the first they continue.
+    """
+    file = kept_in("again") / f"{number:04d}.npz"
+    if file.exists():
+        return file
+    first, parts, end = np.load(examples(number)), [], 0
+    for (singles, blocks, _), size in zip(releases(number), first["sizes"], strict=True):
+        start, end = end, end + int(size)
+        pairs, likely = first["pairs"][start:end], np.zeros((len(singles.levels),) * 2)
+        likely[pairs[:, 0], pairs[:, 1]] = told[start:end]
+        again, rows = second_features(blocks, likely + likely.T)
+        at = {tuple(pair): start + i for i, pair in enumerate(pairs.tolist())}
+        parts.append({"rows": rows, "of": [at[tuple(pair)] for pair in again.tolist()]})
+    return save(file, parts)
+
+
+def save(file, parts) -> Path:
     whole = file.with_suffix(".part.npz")
-    sizes = [len(of) for of in labels]
-    np.savez_compressed(whole, rows=np.vstack(rows), labels=np.concatenate(labels), sizes=sizes)
+    np.savez_compressed(whole, **{k: np.concatenate([part[k] for part in parts]) for k in parts[0]})
     whole.rename(file)
     return file
 
@@ -141,8 +180,24 @@ def gathered(files) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, labels, np.concatenate(groups)
 
 
-def trees(rows, labels) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(**TREES).fit(rows, labels)
+def told_unseen(rows, labels, groups) -> np.ndarray:
+    """Probabilities of each pair, by trees that have not seen its network."""
+    told = np.zeros(len(labels))
+    for half in (groups % 2 == 0, groups % 2 == 1):
+        told[half] = trees(rows[~half], labels[~half]).predict_proba(rows[half])[:, 1]
+    return told
+
+
+def gathered_again(files, rows, groups) -> tuple[np.ndarray, np.ndarray]:
+    """Features of both readings, and which pairs they are of."""
+    parts = [np.load(file) for file in files]
+    starts = np.searchsorted(groups, np.arange(len(files)))
+    of = np.concatenate([start + part["of"] for start, part in zip(starts, parts, strict=True)])
+    return np.hstack([rows[of], np.concatenate([part["rows"] for part in parts])]), of
+
+
+def trees(rows, labels, **other) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(**TREES | other).fit(rows, labels)
 
 
 def as_arrays(model) -> dict:
@@ -171,17 +226,25 @@ def expected_f1(probabilities, labels, groups) -> float:
     return float(np.mean(scores))
 
 
-def main(workers: str = "-1"):
-    files = Parallel(int(workers))(delayed(examples)(k) for k in range(NETWORKS))
-    rows, labels, groups = gathered(files)
-    held = groups % 10 == 0
-    model = trees(rows[~held], labels[~held])
-    told = model.predict_proba(rows[held])[:, 1]
-    print(f"{len(labels)} pairs, {labels.mean():.3f} of them edges")
-    print(f"F1 on a tenth of the networks: {expected_f1(told, labels[held], groups[held]):.3f}")
+def report(told, labels, groups):
+    """How good probabilities are on the networks that were held back."""
+    print(f"F1 on a tenth of the networks: {expected_f1(told, labels, groups):.4f}")
     for low, high in itertools.pairwise((0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)):
         of = (told >= low) & (told < high)
-        print(f"  said {told[of].mean():.3f}, was {labels[held][of].mean():.3f}, {of.sum()} pairs")
+        print(f"  said {told[of].mean():.3f}, was {labels[of].mean():.3f}, {of.sum()} pairs")
+
+
+def main(workers: str = "-1"):
+    parallel = Parallel(int(workers))
+    rows, labels, groups = gathered(parallel(delayed(examples)(k) for k in range(NETWORKS)))
+    print(f"{len(labels)} pairs, {labels.mean():.3f} of them edges")
+    told, held = told_unseen(rows, labels, groups), groups % 10 == 0
+    report(told[held], labels[held], groups[held])
+    files = parallel(delayed(read_again)(k, told[groups == k]) for k in range(NETWORKS))
+    both, of = gathered_again(files, rows, groups)
+    second = trees(both[~held[of]], labels[of][~held[of]], **READ_AGAIN)
+    told[of[held[of]]] = second.predict_proba(both[held[of]])[:, 1]
+    report(told[held], labels[held], groups[held])
     trained = {
         "networks": NETWORKS,
         "releases": RELEASES * NETWORKS,
@@ -191,7 +254,9 @@ def main(workers: str = "-1"):
         "levels": [2, 6],
         "script": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16],
     }
-    kept = {"features": FEATURES, "trained": trained, **as_arrays(trees(rows, labels))}
+    kept = {"features": FEATURES + SECOND_FEATURES, "trained": trained}
+    kept["first"] = as_arrays(trees(rows, labels))
+    kept["second"] = as_arrays(trees(both, labels[of], **READ_AGAIN))
     (ROOT / "data" / "reader.json").write_text(json.dumps(kept) + "\n")
 
 

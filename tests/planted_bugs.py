@@ -329,6 +329,14 @@ BUGS = (
         "marginals/test_repairs.py",
     ),
     Bug(
+        "a pair conditioned on its own other end",
+        "marginals/second_reading.py",
+        "if v != pair[other]]",
+        "if v != pair[one]]",
+        "",
+        "marginals/test_second_reading.py",
+    ),
+    Bug(
         "pairs explained by the real table",
         "marginals/table_pc.py",
         "        return self.strength(x, y) < min(",

@@ -12,18 +12,11 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import Found
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.marginals.orientation import arrow_confidence, orient
-from dpcgd.marginals.reader import (
-    edge_probabilities,
-    most_likely_edges,
-    trained_reader,
-    with_verdict,
-)
-from dpcgd.marginals.table_pc import TableOracle, search_tables
+from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 
@@ -43,8 +36,7 @@ class LearnedRelease(Release):
     joined_levels : dict
         From each variable whose levels were joined to what has become of each of them.
     probabilities : dict
-        Of an edge, for each pair of variables: what the reader says, once a search of the same
-        release has had its say.
+        Of an edge, for each pair of variables, as the reader has it.
     """
 
     marginals: Marginals
@@ -89,9 +81,9 @@ def learned_pc(
 ) -> LearnedRelease:
     """One joint release of all pairs, read by a model that was trained on simulated networks.
 
-    A search of the same release, by the rules of :func:`~dpcgd.marginals.table_pc.table_pc`, has a
-    say in each probability (:func:`~dpcgd.marginals.reader.with_verdict`). Where a variable has
-    very many levels, a first look at single variables decides which of them are joined.
+    It is read twice: the second model knows which edges the first one found likely. Where a
+    variable has very many levels, a first look at single variables decides which of them are
+    joined.
 
     Parameters
     ----------
@@ -145,9 +137,7 @@ def learned_pc(
     marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(run.account.remaining)
     told = marginals.without_data()
-    searched = _search(told, data.variables, joined_levels)
-    arcs = searched.graph.arcs
-    probabilities = with_verdict(edge_probabilities(told), arcs | arcs.T)
+    probabilities = edge_probabilities(told)
     probabilities[required | required.T] = 1.0
     probabilities[forbidden & forbidden.T] = 0.0
     joined = most_likely_edges(probabilities, precision)
@@ -157,7 +147,7 @@ def learned_pc(
         graph=CPDAG(names, orient(told, joined, forbidden)),
         separating_sets={},
         untested=frozenset(),
-        tests=searched.tests,
+        tests=0,
         stopped_early=False,
         **run.receipt(),
         marginals=told,
@@ -165,12 +155,6 @@ def learned_pc(
         joined_levels=joined_levels,
         probabilities={pair: float(probabilities[at]) for pair, at in pairs.items()},
     )
-
-
-def _search(told, names, joined_levels) -> Found:
-    """What a search of the same release says."""
-    oracle = TableOracle(told, joined=[names.index(name) for name in joined_levels])
-    return search_tables(oracle, names, max_order=2, untested="drop")
 
 
 def _outside(data) -> str:

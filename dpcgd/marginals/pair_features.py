@@ -112,7 +112,8 @@ def pair_features(marginals: Marginals) -> tuple[np.ndarray, np.ndarray]:
     -------
     Post-processing.
     """
-    return features_of(marginals, blocks_of(marginals))
+    blocks = blocks_of(marginals)
+    return marginals.worked_out(("features",), lambda: features_of(marginals, blocks))
 
 
 def features_of(singles: Marginals, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:

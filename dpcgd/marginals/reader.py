@@ -1,37 +1,34 @@
-"""A reader of released pairs, trained on simulated networks: which pairs are edges."""
+"""A reader of released pairs, trained on simulated networks: which pairs are edges.
+
+It reads a release twice: the second time it knows which edges the first reading found likely.
+"""
 
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpcgd.datasets.data_files import data_folder
+from dpcgd.marginals.blocks import blocks_of
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import FEATURES, pair_features
+from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 
 __all__ = [
     "Reader",
+    "Trees",
     "best_count",
     "edge_probabilities",
-    "log_odds",
+    "first_reading",
     "most_likely_edges",
     "trained_reader",
-    "with_verdict",
 ]
 
 
-SUREST = 1e-4
-"""Probabilities of an edge, or of none, are no smaller as log odds."""
-
-
-SLOPE, VERDICT, BIAS = 0.89, 0.60, -0.29
-"""Of the reader's log odds, and what a search that joins the pair adds; scripts/make_verdict.py."""
-
-
 @dataclass(frozen=True)
-class Reader:
+class Trees:
     """Boosted trees: the log odds of an edge are a sum of what the trees say.
 
     Parameters
@@ -46,8 +43,6 @@ class Reader:
     left, right : array of int
     value : array of float
         Of a leaf.
-    trained : mapping
-        On what: how many networks and releases, smallest and largest of what is public.
     """
 
     bias: float
@@ -57,7 +52,6 @@ class Reader:
     left: np.ndarray
     right: np.ndarray
     value: np.ndarray
-    trained: dict[str, Any]
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:
         """Of an edge, for each row of features, shape (k,)."""
@@ -72,6 +66,24 @@ class Reader:
         return 1 / (1 + np.exp(-log_odds))
 
 
+class Reader(NamedTuple):
+    """Trees for the first reading and for the second one, and what they were trained on.
+
+    Attributes
+    ----------
+    first : Trees
+        Of `FEATURES`.
+    second : Trees
+        Of `FEATURES`, then `SECOND_FEATURES`.
+    trained : dict
+        How many networks and releases, smallest and largest of what is public.
+    """
+
+    first: Trees
+    second: Trees
+    trained: dict[str, Any]
+
+
 @cache
 def trained_reader() -> Reader:
     """The reader that comes with the package; ``make reader`` trains it.
@@ -83,11 +95,15 @@ def trained_reader() -> Reader:
     """
     file = data_folder() / "reader.json"
     kept = json.loads(file.read_text())
-    if tuple(kept["features"]) != FEATURES:
+    if tuple(kept["features"]) != FEATURES + SECOND_FEATURES:
         raise ValueError(f"{file} was trained on other features; train it anew with: make reader")
+    return Reader(_trees(kept["first"]), _trees(kept["second"]), kept["trained"])
+
+
+def _trees(kept) -> Trees:
     arrays = {k: np.array(kept[k]) for k in ("roots", "feature", "left", "right")}
     arrays |= {k: np.array(kept[k], float) for k in ("threshold", "value")}
-    return Reader(bias=kept["bias"], trained=kept["trained"], **arrays)
+    return Trees(bias=kept["bias"], **arrays)
 
 
 def edge_probabilities(marginals: Marginals) -> np.ndarray:
@@ -107,61 +123,27 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
     -------
     Post-processing.
     """
-    d = len(marginals.levels)
-    found = np.zeros((d, d))
-    if d > 1:
-        pairs, features = pair_features(marginals)
-        found[pairs[:, 0], pairs[:, 1]] = trained_reader().probabilities(features)
-    return found + found.T
+    if (d := len(marginals.levels)) < 2:
+        return np.zeros((d, d))
+    found, (pairs, features) = first_reading(marginals), pair_features(marginals)
+    again, more = second_features(blocks_of(marginals), found)
+    row_of = _square(d, pairs, np.arange(len(pairs)))
+    both = np.hstack([features[row_of[tuple(again.T)]], more])
+    second = _square(d, again, trained_reader().second.probabilities(both))
+    return np.where(second > 0, second, found)
 
 
-def log_odds(probabilities: np.ndarray) -> np.ndarray:
-    """Of probabilities, none beyond one in ten thousand.
-
-    Examples
-    --------
-    >>> log_odds(np.array([0.0, 0.5])).round(2)
-    array([-9.21,  0.  ])
-    """
-    p = np.clip(probabilities, SUREST, 1 - SUREST)
-    return np.log(p / (1 - p))
+def first_reading(marginals: Marginals) -> np.ndarray:
+    """What the first reading makes of a release of two variables or more, likewise."""
+    pairs, features = pair_features(marginals)
+    return _square(len(marginals.levels), pairs, trained_reader().first.probabilities(features))
 
 
-def with_verdict(probabilities: np.ndarray, joined: np.ndarray) -> np.ndarray:
-    """Probabilities of edges, once a search of the same release has its say.
-
-    Parameters
-    ----------
-    probabilities : array of shape (d, d)
-        As the reader has them.
-    joined : boolean array of shape (d, d)
-        The pairs that the search joins.
-
-    Returns
-    -------
-    array of shape (d, d)
-        Zero where both say that there is no edge.
-
-    Privacy
-    -------
-    Post-processing.
-
-    Notes
-    -----
-    The log odds of the reader, times a slope, and what a verdict is worth on top; both were fitted
-    to simulated releases.
-
-    Examples
-    --------
-    >>> p = np.array([[0, 0.6, 0.4], [0.6, 0, 0], [0.4, 0, 0]])
-    >>> with_verdict(p, np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], bool)).round(2)
-    array([[0.  , 0.52, 0.49],
-           [0.52, 0.  , 0.  ],
-           [0.49, 0.  , 0.  ]])
-    """
-    odds = SLOPE * log_odds(probabilities) + VERDICT * joined + BIAS
-    found = np.where((probabilities > 0) | joined, 1 / (1 + np.exp(-odds)), 0.0)
-    np.fill_diagonal(found, 0.0)
+def _square(d, pairs, values) -> np.ndarray:
+    """Values of pairs, both ways round; 0 elsewhere."""
+    x, y = pairs.T
+    found = np.zeros((d, d), values.dtype)
+    found[x, y] = found[y, x] = values
     return found
 
 

@@ -9,15 +9,12 @@ import pytest
 from dpcgd.datasets import data_files
 from dpcgd.marginals import reader
 from dpcgd.marginals.reader import (
-    VERDICT,
-    Reader,
-    log_odds,
+    Trees,
     most_likely_edges,
     trained_reader,
-    with_verdict,
 )
 
-TWO_TREES = Reader(
+TWO_TREES = Trees(
     bias=-1.0,
     roots=np.array([0, 3]),
     feature=np.array([1, -1, -1, -1]),
@@ -25,7 +22,6 @@ TWO_TREES = Reader(
     left=np.array([1, 1, 2, 3]),
     right=np.array([2, 1, 2, 3]),
     value=np.array([0, -2.0, 3.0, 0.25]),
-    trained={},
 )
 
 
@@ -71,16 +67,3 @@ def test_a_reader_of_other_features_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="train it anew with: make reader"):
         trained_reader()
     trained_reader.cache_clear()
-
-
-def test_the_verdict_of_a_search_moves_the_odds_by_what_it_is_worth():
-    p = np.array([[0, 0.6, 0.2, 0], [0.6, 0, 0, 0], [0.2, 0, 0, 0], [0, 0, 0, 0]])
-    joined = np.zeros((4, 4), bool)
-    plain = with_verdict(p, joined)
-    joined[0, 1] = joined[1, 0] = joined[0, 3] = joined[3, 0] = True
-    told = with_verdict(p, joined)
-    assert log_odds(told)[0, 1] - log_odds(plain)[0, 1] == pytest.approx(VERDICT)
-    assert told[0, 2] == plain[0, 2]
-    assert (told == told.T).all()
-    assert 0 < told[0, 3] < 0.01, "the reader is nearly sure, and the search alone is not enough"
-    assert told[1, 2] == 0 == told[0, 0]
