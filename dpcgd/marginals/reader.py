@@ -134,7 +134,26 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
 
 
 def first_reading(marginals: Marginals) -> np.ndarray:
-    """What the first reading makes of a release of two variables or more, likewise."""
+    """The same probabilities before the release is read again.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs of two variables or more released.
+
+    Returns
+    -------
+    array of shape (d, d)
+
+    Raises
+    ------
+    KeyError
+        If a pair has not been released.
+
+    Privacy
+    -------
+    Post-processing.
+    """
     pairs, features = pair_features(marginals)
     return _square(len(marginals.levels), pairs, trained_reader().first.probabilities(features))
 

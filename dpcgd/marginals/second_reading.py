@@ -90,7 +90,7 @@ def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, np.
         log_odds(of)[:, None],
         local.features(pairs),
         _paths(likely, pairs),
-        _given_neighbours(local, likely, pairs),
+        _given_neighbours(local, likely, pairs.tolist()),
         np.sort(others, axis=1),
         np.sort(ranks, axis=1),
         np.full((len(pairs), 1), likely.sum() / 2 / len(likely)),
@@ -113,8 +113,8 @@ def _given_neighbours(local, likely, pairs) -> np.ndarray:
     near = [_likely_neighbours(row) for row in likely]
     sides = []
     for one, other in ((0, 1), (1, 0)):
-        of = [[v for v in near[pair[one]] if v != pair[other]] for pair in pairs.tolist()]
-        questions = [(x, y, s[:MOST_LIKELY]) for (x, y), s in zip(pairs.tolist(), of, strict=True)]
+        sets = ([v for v in near[pair[one]] if v != pair[other]] for pair in pairs)
+        questions = [(*pair, of[:MOST_LIKELY]) for pair, of in zip(pairs, sets, strict=True)]
         sides.append(local.given(questions))
     a, b = sides
     least = np.where((a[:, 0] < b[:, 0])[:, None], a, b)

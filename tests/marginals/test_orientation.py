@@ -5,15 +5,15 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from exact_pairs import marginals_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcgd import Dataset
-from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.marginals import orientation
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, exactly
+from dpcgd.marginals.interactions import Marginals, Moment
 from dpcgd.marginals.orientation import arrow_confidence, collider_log_odds, orient
 
 
@@ -23,8 +23,7 @@ def rng(seed=0):
 
 def noisy(data, deviation, seed=0) -> Marginals:
     """All pairs with noise of this deviation on each mean."""
-    exact, r = MeasuredMarginals(Tables(data), exactly), rng(seed)
-    exact.measure_pairs(1.0)
+    exact, r = marginals_of(data), rng(seed)
     moments = {
         subset: Moment(of.values + deviation * r.standard_normal(of.values.shape), deviation)
         for subset, of in exact.released.items()

@@ -2,29 +2,16 @@
 
 import numpy as np
 import pytest
+from exact_pairs import marginals_of, sample, turned, with_a_constant
 
 from dpcgd import Dataset
-from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.random_networks import random_network
 from dpcgd.marginals.blocks import blocks_of
-from dpcgd.marginals.interactions import MeasuredMarginals, exactly
 from dpcgd.marginals.pair_features import (
     FEATURES,
     LocalEvidence,
     candidates,
     pair_features,
 )
-
-
-def marginals_of(data):
-    exact = MeasuredMarginals(Tables(data), exactly)
-    exact.measure_pairs(1.0)
-    return exact.without_data()
-
-
-def sample(d, n=5000, seed=0, shape="dense", tables="mixed"):
-    rng = np.random.default_rng(seed)
-    return random_network(shape, tables, d, rng).sample(n, rng=rng)
 
 
 def binary(d=4, n=4000, seed=1):
@@ -57,12 +44,7 @@ def test_conditioning_is_regression():
 
 
 def test_the_order_of_variables_and_of_levels_does_not_matter():
-    data = sample(7)
-    order = np.random.default_rng(3).permutation(7)
-    names = list(data.variables)
-    codes = np.column_stack([len(data.levels[names[j]]) - 1 - data.codes[:, j] for j in order])
-    turned = Dataset(codes, {names[j]: data.levels[names[j]][::-1] for j in order})
-    found = [dict_of(d) for d in (data, turned)]
+    found = [dict_of(d) for d in (sample(7), turned(sample(7)))]
     assert found[0].keys() == found[1].keys()
     for pair, row in found[0].items():
         assert np.allclose(row, found[1][pair], rtol=1e-3, atol=1e-3), pair
@@ -76,10 +58,7 @@ def dict_of(data):
 
 @pytest.mark.parametrize("d", [2, 3, 12])
 def test_features_are_numbers_for_few_variables_and_for_constant_ones(d):
-    data = sample(d, n=200)
-    codes = data.codes.copy()
-    codes[:, 0] = 0
-    pairs, rows = pair_features(marginals_of(Dataset(codes, data.levels)))
+    pairs, rows = pair_features(marginals_of(with_a_constant(sample(d, n=200))))
     assert rows.shape == (len(pairs), len(FEATURES))
     assert np.isfinite(rows).all()
 

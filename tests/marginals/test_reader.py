@@ -8,11 +8,7 @@ import pytest
 
 from dpcgd.datasets import data_files
 from dpcgd.marginals import reader
-from dpcgd.marginals.reader import (
-    Trees,
-    most_likely_edges,
-    trained_reader,
-)
+from dpcgd.marginals.reader import Trees, most_likely_edges, trained_reader
 
 TWO_TREES = Trees(
     bias=-1.0,

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
+from exact_pairs import marginals_of, sample, turned, with_a_constant
 
-from dpcgd import Dataset
-from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.random_networks import random_network
 from dpcgd.marginals.blocks import blocks_of
-from dpcgd.marginals.interactions import MeasuredMarginals, exactly
 from dpcgd.marginals.pair_features import LocalEvidence, pair_features
 from dpcgd.marginals.reader import edge_probabilities, trained_reader
 from dpcgd.marginals.second_reading import (
@@ -16,17 +13,6 @@ from dpcgd.marginals.second_reading import (
     log_odds,
     second_features,
 )
-
-
-def sample(d, n=5000, seed=0):
-    rng = np.random.default_rng(seed)
-    return random_network("dense", "mixed", d, rng).sample(n, rng=rng)
-
-
-def marginals_of(data):
-    exact = MeasuredMarginals(Tables(data), exactly)
-    exact.measure_pairs(1.0)
-    return exact.without_data()
 
 
 def probabilities(d, seed=1):
@@ -86,10 +72,7 @@ def test_other_edges_are_counted_by_their_probabilities():
 
 @pytest.mark.parametrize("d", [2, 3, 12])
 def test_features_are_numbers_for_few_variables_and_for_constant_ones(d):
-    data = sample(d, n=200)
-    codes = data.codes.copy()
-    codes[:, 0] = 0
-    _, columns = columns_of(Dataset(codes, data.levels), probabilities(d))
+    _, columns = columns_of(with_a_constant(sample(d, n=200)), probabilities(d))
     assert all(np.isfinite(column).all() for column in columns.values())
 
 
@@ -117,9 +100,7 @@ def test_the_second_reading_replaces_the_first_where_it_looked():
 
 def test_the_order_of_variables_and_of_levels_does_not_matter():
     data = sample(8)
-    order = np.random.default_rng(3).permutation(8)
-    names = list(data.variables)
-    codes = np.column_stack([len(data.levels[names[j]]) - 1 - data.codes[:, j] for j in order])
-    turned = Dataset(codes, {names[j]: data.levels[names[j]][::-1] for j in order})
-    plain, other = (edge_probabilities(marginals_of(d)) for d in (data, turned))
-    assert np.abs(plain[np.ix_(order, order)] - other).max() < 0.05
+    other = turned(data)
+    order = [data.variables.index(name) for name in other.variables]
+    plain, found = (edge_probabilities(marginals_of(d)) for d in (data, other))
+    assert np.abs(plain[np.ix_(order, order)] - found).max() < 0.05
