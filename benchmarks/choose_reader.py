@@ -4,7 +4,8 @@ python benchmarks/choose_reader.py
 
 Needs what ``make reader`` has drawn. Trains on nine tenths of the networks and scores the edges
 that are read of the rest, one change at a time: mean F1, and its gain with one standard error. What
-is read again gains over what models of half of the networks read once.
+is read again gains over what models of half of the networks read once. What kinds of tables that
+only readers are trained on are worth is told for each kind.
 """
 
 import math
@@ -12,17 +13,19 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 import make_reader as reader
+
+from dpcgd.datasets.random_networks import MORE_TABLES, TABLES
 
 CHANGES = {
     "as it is": {},
     "half of the networks": {"part": 2},
     "a quarter of the networks": {"part": 4},
     "every release counts alike": {"alike": True},
+    "kinds that settings were chosen on": {"kinds": TABLES},
     "half the trees": {"max_iter": 200},
     "half the trees, 16 leaves": {"max_iter": 200, "max_leaf_nodes": 16},
 }
@@ -42,28 +45,31 @@ class Examples:
         self.rows, self.labels = rows, labels
         self.networks, self.releases = networks, releases
         self.held = networks % HELD == 0
+        files = map(reader.drawn, range(reader.NETWORKS))
+        self.kinds = np.array([str(np.load(file)["name"]).split(", ")[1] for file in files])
         self.told = reader.told_unseen(rows, labels, networks)
         again = [reader.read_again(k, self.told[networks == k]) for k in range(reader.NETWORKS)]
         self.both, self.of = reader.gathered_again(again, rows, networks)
 
-    def scores(self, *, part=1, alike=False, **how) -> np.ndarray:
+    def scores(self, *, part=1, alike=False, kinds=None, **how) -> np.ndarray:
         """F1 of each release that was held back, by a model that is trained on the others."""
         chosen = ~self.held & (self.networks % part == 1 % part)
+        if kinds:
+            chosen &= np.isin(self.kinds, kinds)[self.networks]
         weights = 1 / np.sqrt(np.bincount(self.releases))[self.releases] if alike else None
-        model = HistGradientBoostingClassifier(**{**reader.TREES, **how})
-        model.fit(
-            self.rows[chosen],
-            self.labels[chosen],
-            sample_weight=None if weights is None else weights[chosen],
-        )
+        weights = None if weights is None else weights[chosen]
+        model = reader.trees(self.rows[chosen], self.labels[chosen], weights, **how)
         return self.f1(model.predict_proba(self.rows[self.held])[:, 1])
+
+    def kind_of_release(self) -> np.ndarray:
+        """Kind of tables of each release that was held back."""
+        _, first = np.unique(self.releases[self.held], return_index=True)
+        return self.kinds[self.networks[self.held][first]]
 
     def scores_again(self, *, alone=False, **how) -> np.ndarray:
         """The same once they are read again."""
         rows = self.both[:, len(reader.FEATURES) :] if alone else self.both
-        held, told = self.held[self.of], self.told.copy()
-        model = reader.trees(rows[~held], self.labels[self.of[~held]], **reader.READ_AGAIN | how)
-        told[self.of[held]] = model.predict_proba(rows[held])[:, 1]
+        told = reader.told_again(self.told, rows, self.of, self.labels, self.held, **how)
         return self.f1(told[self.held])
 
     def f1(self, told) -> np.ndarray:
@@ -80,6 +86,7 @@ def all_examples() -> Examples:
 
 
 def say(name, scores, usual):
+    """How good something is, and what it gains over what is usual."""
     gained = scores - usual
     error = gained.std() / math.sqrt(len(gained))
     print(f"{name:40}{scores.mean():6.4f}  {gained.mean():+.4f}  {error:.4f}", flush=True)
@@ -90,7 +97,12 @@ def main():
     print(f"{'':40}F1      gain     one error")
     usual = examples.scores()
     for name, change in CHANGES.items():
-        say(name, examples.scores(**change) if change else usual, usual)
+        found = examples.scores(**change) if change else usual
+        say(name, found, usual)
+        if "kinds" in change:
+            for kind in TABLES + MORE_TABLES:
+                at = examples.kind_of_release() == kind
+                say(f"  tried on {kind}", found[at], usual[at])
     once = examples.f1(examples.told[examples.held])
     for name, change in AGAIN.items():
         say(name, examples.scores_again(**change), once)

@@ -21,7 +21,13 @@ from joblib import Parallel, delayed
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
+from dpcgd.datasets.random_networks import (
+    MORE_TABLES,
+    SHAPES,
+    TABLES,
+    mixed_levels,
+    random_network,
+)
 from dpcgd.marginals.blocks import Blocks, blocks_from, rows_of
 from dpcgd.marginals.interactions import (
     Marginals,
@@ -36,8 +42,10 @@ from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 
-NETWORKS, RELEASES, SEED = 2500, 2, 2026
-VARIABLES, RECORDS, EPSILONS = (5, 200), (5e3, 1e6), (0.05, 5.0)
+NETWORKS, RELEASES, SEED = 4000, 2, 2026
+VARIABLES, RECORDS, EPSILONS = (3, 200), (5e3, 1e6), (0.05, 5.0)
+MANY_LEVELS = 0.3
+"""Share of networks in which some variables have up to 20 levels."""
 MOST_CODES = 1.5e7
 """Records times variables, for time."""
 WITHOUT_NOISE = 0.05
@@ -54,8 +62,10 @@ TREES: dict = {
 READ_AGAIN = {"max_iter": 200}
 """Of the second reading, what differs."""
 KEPT = BUILD / "reader"
-CODE = "pair_features", "blocks", "_conditioning", "second_reading"
-"""What features depend on."""
+DRAWN = ("datasets/random_networks",)
+READ = tuple(f"marginals/{name}" for name in ("pair_features", "blocks", "second_reading"))
+READ = (*DRAWN, *READ, "marginals/_conditioning")
+"""What networks and features depend on."""
 
 
 def between(bounds, rng) -> float:
@@ -64,30 +74,28 @@ def between(bounds, rng) -> float:
 
 def drawn(number: int) -> Path:
     """The exact pairs of one network's records, on file."""
-    file = KEPT / "networks" / f"{number:04d}.npz"
+    file = kept_in("networks", DRAWN) / f"{number:04d}.npz"
     if file.exists():
         return file
     rng = np.random.default_rng([SEED, number])
     d = round(between(VARIABLES, rng))
-    network = random_network(rng.choice(SHAPES), rng.choice(TABLES), d, rng)
+    shape, tables = rng.choice(SHAPES), rng.choice(TABLES + MORE_TABLES)
+    levels = mixed_levels(d, rng) if rng.random() < MANY_LEVELS else None
+    network = random_network(shape, tables, d, rng, levels=levels)
     n = round(min(between(RECORDS, rng), MOST_CODES / d))
     data = network.sample(n, rng=rng)
     exact = MeasuredMarginals(Tables(data), exactly)
     exact.measure_pairs(1.0)
     subsets = [s for s in exact.released if s]
     at = {name: i for i, name in enumerate(data.variables)}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    whole = file.with_suffix(".part.npz")
-    np.savez_compressed(
-        whole,
+    kept = dict(
         n=n,
         name=network.name,
         levels=data.cardinalities,
         values=np.concatenate([exact.released[s].values.ravel() for s in subsets]),
         edges=[(at[a], at[b]) for a, b in network.graph.edges],
     )
-    whole.rename(file)
-    return file
+    return save(file, kept)
 
 
 def moments(file: Path) -> tuple[np.ndarray, np.ndarray, int, list[int], set]:
@@ -125,11 +133,11 @@ def releases(number: int) -> Iterator[tuple[Marginals, Blocks, set]]:
         yield *released(*exact, n, levels, deviation, rng), joined
 
 
-def kept_in(folder: str) -> Path:
+def kept_in(folder: str, code: tuple[str, ...] = READ) -> Path:
     """Where examples are kept as long as the code stays as it is."""
-    files = [*(ROOT / "dpcgd/marginals" / f"{name}.py" for name in CODE), Path(__file__)]
-    code = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
-    (found := KEPT / f"{folder}-{code}").mkdir(parents=True, exist_ok=True)
+    files = [*(ROOT / "dpcgd" / f"{name}.py" for name in code), Path(__file__)]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+    (found := KEPT / f"{folder}-{digest}").mkdir(parents=True, exist_ok=True)
     return found
 
 
@@ -143,7 +151,7 @@ def examples(number: int) -> Path:
         pairs, rows = features_of(singles, blocks)
         labels = [tuple(pair) in joined for pair in pairs.tolist()]
         parts.append({"pairs": pairs, "rows": rows, "labels": labels, "sizes": [len(pairs)]})
-    return save(file, parts)
+    return save(file, joined_up(parts))
 
 
 def read_again(number: int, told: np.ndarray) -> Path:
@@ -161,13 +169,18 @@ def read_again(number: int, told: np.ndarray) -> Path:
         likely[pairs[:, 0], pairs[:, 1]] = told[start:end]
         again, rows = second_features(blocks, likely + likely.T)
         at = {tuple(pair): start + i for i, pair in enumerate(pairs.tolist())}
-        parts.append({"rows": rows, "of": [at[tuple(pair)] for pair in again.tolist()]})
-    return save(file, parts)
+        of = np.array([at[tuple(pair)] for pair in again.tolist()], int)
+        parts.append({"rows": rows, "of": of})
+    return save(file, joined_up(parts))
 
 
-def save(file, parts) -> Path:
+def joined_up(parts) -> dict:
+    return {k: np.concatenate([part[k] for part in parts]) for k in parts[0]}
+
+
+def save(file, arrays) -> Path:
     whole = file.with_suffix(".part.npz")
-    np.savez_compressed(whole, **{k: np.concatenate([part[k] for part in parts]) for k in parts[0]})
+    np.savez_compressed(whole, **arrays)
     whole.rename(file)
     return file
 
@@ -196,8 +209,16 @@ def gathered_again(files, rows, groups) -> tuple[np.ndarray, np.ndarray]:
     return np.hstack([rows[of], np.concatenate([part["rows"] for part in parts])]), of
 
 
-def trees(rows, labels, **other) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(**TREES | other).fit(rows, labels)
+def trees(rows, labels, weights=None, **other) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(**TREES | other).fit(rows, labels, weights)
+
+
+def told_again(told, both, of, labels, held, **other) -> np.ndarray:
+    """What is told of networks held back, once trees trained on the others read them again."""
+    unseen, told = held[of], told.copy()
+    model = trees(both[~unseen], labels[of[~unseen]], **READ_AGAIN | other)
+    told[of[unseen]] = model.predict_proba(both[unseen])[:, 1]
+    return told
 
 
 def as_arrays(model) -> dict:
@@ -242,16 +263,14 @@ def main(workers: str = "-1"):
     report(told[held], labels[held], groups[held])
     files = parallel(delayed(read_again)(k, told[groups == k]) for k in range(NETWORKS))
     both, of = gathered_again(files, rows, groups)
-    second = trees(both[~held[of]], labels[of][~held[of]], **READ_AGAIN)
-    told[of[held[of]]] = second.predict_proba(both[held[of]])[:, 1]
-    report(told[held], labels[held], groups[held])
+    report(told_again(told, both, of, labels, held)[held], labels[held], groups[held])
     trained = {
         "networks": NETWORKS,
         "releases": RELEASES * NETWORKS,
         "variables": VARIABLES,
         "records": RECORDS,
         "epsilons": EPSILONS,
-        "levels": [2, 6],
+        "levels": [2, 20],
         "script": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16],
     }
     kept = {"features": FEATURES + SECOND_FEATURES, "trained": trained}

@@ -1,12 +1,14 @@
 """Random Bayesian networks of every kind: where settings are chosen and readers are trained."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.special import expit
 
 from dpcgd.datasets.bayesian_networks import Network
 
-__all__ = ["SHAPES", "TABLES", "random_network"]
+__all__ = ["MORE_TABLES", "SHAPES", "TABLES", "mixed_levels", "random_network"]
 
 SHAPES = ("sparse", "dense", "tree", "hubs", "layers", "chain")
 """What the graph looks like; each variable has at most four parents."""
@@ -19,7 +21,33 @@ Rows far apart, of any kind, close together, with rare levels, or nearly determi
 """
 
 
+MORE_TABLES = ("ordered", "causes", "any")
+"""Kinds that no setting was chosen on: readers are trained on them too.
+
+Levels in an order, which parents push up or down; causes that are each enough alone; for each
+variable a kind of its own.
+"""
+
+
+MIXTURES = {
+    "mixed": {"strong": 0.4, "weak": 0.3, "rare": 0.15, "copies": 0.15},
+    "any": {
+        "ordered": 0.3,
+        "causes": 0.2,
+        "strong": 0.15,
+        "weak": 0.15,
+        "rare": 0.1,
+        "copies": 0.1,
+    },
+}
+"""How often a variable of such a network has which tables."""
+
+
 MOST_PARENTS, MOST_ROWS = 4, 400
+
+
+LEAST = 1e-4
+"""No level of an ordered variable or of an effect is less likely, but for rounding."""
 
 
 def random_network(
@@ -37,7 +65,7 @@ def random_network(
     shape : str
         One of `SHAPES`.
     tables : str
-        One of `TABLES`.
+        One of `TABLES` or `MORE_TABLES`.
     d : int
         Variables.
     rng : numpy.random.Generator
@@ -59,7 +87,7 @@ def random_network(
     >>> len(network.levels), network.graph.number_of_edges()
     (6, 5)
     """
-    for given, known in ((shape, SHAPES), (tables, TABLES)):
+    for given, known in ((shape, SHAPES), (tables, TABLES + MORE_TABLES)):
         if given not in known:
             raise ValueError(f"{given!r} is none of {', '.join(known)}")
     if levels is None:
@@ -82,6 +110,33 @@ def random_network(
     of = {v: tuple(p) for v, p in parents.items()}
     made = {v: _table([len(levels[p]) for p in of[v]], len(levels[v]), tables, rng) for v in names}
     return Network(f"{shape}, {tables}", levels, of, made)
+
+
+def mixed_levels(d: int, rng: np.random.Generator) -> dict[str, tuple[str, ...]]:
+    """Levels of d variables: few, but for some that have 5 to 20.
+
+    Parameters
+    ----------
+    d : int
+        Variables.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    dict
+        From each name to its levels, as :func:`random_network` takes them.
+
+    Examples
+    --------
+    >>> levels = mixed_levels(200, np.random.default_rng(3))
+    >>> sorted({len(of) for of in levels.values()})
+    [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19]
+    """
+    most, many = rng.choice([2, 3, 4, 6]), rng.choice([0.1, 0.3])
+    sizes = rng.integers(2, most + 1, size=d)
+    large = np.exp(rng.uniform(math.log(5), math.log(20), size=d)).round().astype(int)
+    sizes = np.where(rng.random(d) < many, large, sizes)
+    return {f"v{i}": tuple(str(level) for level in range(size)) for i, size in enumerate(sizes)}
 
 
 def _arcs(shape, d, rng) -> list[tuple[int, int]]:
@@ -115,8 +170,12 @@ def _arcs(shape, d, rng) -> list[tuple[int, int]]:
 def _table(parents, levels, kind, rng) -> np.ndarray:
     """One row of probabilities for each configuration of the parents."""
     shape = (*parents, levels)
-    if kind == "mixed":
-        kind = rng.choice(["strong", "weak", "rare", "copies"], p=[0.4, 0.3, 0.15, 0.15])
+    if kind in MIXTURES:
+        kind = rng.choice(list(MIXTURES[kind]), p=list(MIXTURES[kind].values()))
+    if kind == "ordered":
+        return _ordered(parents, levels, rng)
+    if kind == "causes":
+        return _causes(parents, levels, rng)
     if kind == "strong":
         return rng.dirichlet(np.full(levels, rng.choice([0.3, 0.6, 1.0])), size=parents or None)
     if kind == "copies" and parents:
@@ -139,8 +198,48 @@ def _scores(parents, levels, kind, rng) -> np.ndarray:
     size = {"weak": 0.5, "rare": 1.5, "copies": 1.0}[kind]
     for axis, k in enumerate(parents):
         effect = size * rng.uniform(0.5, 1.5) * rng.normal(size=(k, levels))
-        scores += effect.reshape(*[k if a == axis else 1 for a in range(len(parents))], levels)
+        scores += _along(axis, effect, parents)
     return scores + 0.3 * size * rng.normal(size=scores.shape)
+
+
+def _ordered(parents, levels, rng) -> np.ndarray:
+    """Cumulative logits of a score to which each parent adds by the rank of its level."""
+    score = 0.2 * rng.normal(size=parents)
+    for axis, k in enumerate(parents):
+        push = rng.choice([-1, 1], p=[0.25, 0.75]) * math.exp(rng.uniform(*np.log([0.4, 4])))
+        score = score + _along(axis, push * np.linspace(-1, 1, k), parents)
+    cuts = np.sort(1.5 * rng.normal(size=levels - 1)) + 0.7 * rng.normal()
+    return _steps(expit(cuts - score[..., None]))
+
+
+def _causes(parents, levels, rng) -> np.ndarray:
+    """The highest of the levels that each cause, or none of them, brings about alone."""
+    leak = math.exp(rng.uniform(*np.log([0.002, 0.2] if parents else [0.02, 0.5])))
+    below = np.broadcast_to(_brought_about(leak, levels, rng), (*parents, levels - 1))
+    for axis, k in enumerate(parents):
+        strengths = np.sort(rng.uniform(0.2, 1, k - 1)) * rng.uniform(0.3, 1)
+        alone = [_brought_about(strength, levels, rng) for strength in (0, *strengths)]
+        below = below * _along(axis, np.array(alone), parents)
+    return _steps(below)
+
+
+def _brought_about(strength, levels, rng) -> np.ndarray:
+    """How likely an effect stays at each level or below, but for the highest."""
+    above = rng.dirichlet(np.ones(levels - 1)) if levels > 1 else np.empty(0)
+    return np.cumsum([1 - strength, *strength * above])[:-1]
+
+
+def _along(axis, values, parents) -> np.ndarray:
+    """Values for the levels of one parent, to go with those of all."""
+    shape = [k if a == axis else 1 for a, k in enumerate(parents)]
+    return values.reshape(*shape, *values.shape[1:])
+
+
+def _steps(below) -> np.ndarray:
+    """Probabilities of levels from those of a level or below."""
+    steps = np.diff(below, axis=-1, prepend=0, append=1)
+    steps = np.maximum(steps, 0) + LEAST
+    return steps / steps.sum(axis=-1, keepdims=True)
 
 
 def _softmax(scores) -> np.ndarray:

@@ -105,8 +105,7 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the number of variables or of their levels is none that the
-        reader was trained on.
+        If delta is not below 1/n, or if the reader was trained on no table of so many variables.
 
     Privacy
     -------
@@ -129,9 +128,10 @@ def learned_pc(
     how |= {"rows_per_person": rows_per_person, "by": ("learned_pc", "thm-pairs", "thm-learned-pc")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
-    if strange := _outside(data):
-        message = f"the reader was trained on {strange}; its probabilities may be off here"
-        warnings.warn(message, stacklevel=2)
+    fewest, most = map(int, trained_reader().trained["variables"])
+    if not fewest <= data.d <= most:
+        sizes = f"the reader was trained on {fewest:,} to {most:,} variables"
+        warnings.warn(f"{sizes}; its probabilities may be off here", stacklevel=2)
     measure = paid(run.account, run.noise)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
     marginals = MeasuredMarginals(Tables(data), measure)
@@ -154,16 +154,4 @@ def learned_pc(
         levels={name: tuple(levels) for name, levels in data.levels.items()},
         joined_levels=joined_levels,
         probabilities={pair: float(probabilities[at]) for pair, at in pairs.items()},
-    )
-
-
-def _outside(data) -> str:
-    """What the reader was trained on, where this table's public facts are outside."""
-    trained = trained_reader().trained
-    sizes = {"variables": (data.d, data.d), "levels": (2, max(data.cardinalities))}
-    kept = {k: [int(end) for end in trained[k]] for k in sizes}
-    return ", ".join(
-        f"{kept[k][0]:,} to {kept[k][1]:,} {k}"
-        for k, (low, high) in sizes.items()
-        if low < kept[k][0] or high > kept[k][1]
     )

@@ -2,11 +2,18 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from dpcgd.datasets.random_networks import MOST_PARENTS, SHAPES, TABLES, random_network
+from dpcgd.datasets.random_networks import (
+    MORE_TABLES,
+    MOST_PARENTS,
+    SHAPES,
+    TABLES,
+    mixed_levels,
+    random_network,
+)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("tables", TABLES)
+@pytest.mark.parametrize("tables", TABLES + MORE_TABLES)
 @pytest.mark.parametrize("d", [2, 5, 40])
 def test_every_kind_is_a_network(shape, tables, d):
     rng = np.random.default_rng(d)
@@ -37,7 +44,7 @@ def test_an_unknown_kind_is_refused(shape, tables):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("tables", TABLES)
+@pytest.mark.parametrize("tables", TABLES + MORE_TABLES)
 def test_levels_may_be_given(shape, tables):
     levels = {"one": ("only",), "two": ("0", "1"), "ten": tuple("abcdefghij"), "six": range(6)}
     rng = np.random.default_rng(0)
@@ -62,3 +69,40 @@ def test_what_seeds_draw_does_not_change():
     three = ("v3", "v4", "v0")
     assert network.parents == {"v0": ("v4",), "v1": three, "v2": three, "v3": (), "v4": ()}
     assert network.tables["v0"].ravel()[:3] == pytest.approx([0.03820971, 0.71170017, 0.25009013])
+
+
+def test_in_order_a_parent_pushes_one_way():
+    rng, pushed_up = np.random.default_rng(0), []
+    for _ in range(50):
+        network = random_network("chain", "ordered", 2, rng)
+        (child,) = [v for v, of in network.parents.items() if of] or [None]
+        if child is None:
+            continue
+        below = network.tables[child].cumsum(axis=-1)[:, :-1]
+        ends = below[-1] - below[0]
+        assert (ends > -1e-3).all() or (ends < 1e-3).all()
+        pushed_up.append(bool((ends < 0).all()))
+    assert len(pushed_up) > 20
+    assert any(pushed_up)
+    assert not all(pushed_up)
+
+
+def test_a_second_cause_only_adds():
+    rng, seen = np.random.default_rng(0), 0
+    for _ in range(50):
+        network = random_network("dense", "causes", 4, rng)
+        for child, of in network.parents.items():
+            none = network.tables[child][..., 0]  # of the effect
+            for axis in range(len(of)):
+                assert (np.take(none, [0], axis) >= none - 1e-3).all()
+            seen += len(of) > 1
+    assert seen > 20
+
+
+def test_some_levels_are_many():
+    levels = mixed_levels(300, np.random.default_rng(0))
+    sizes = np.array([len(of) for of in levels.values()])
+    assert (sizes.min(), sizes.max() <= 20) == (2, True)
+    assert 0.05 < (sizes > 6).mean() < 0.4
+    network = random_network("hubs", "any", 300, np.random.default_rng(0), levels=levels)
+    assert network.graph.number_of_edges() > 200
