@@ -116,9 +116,8 @@ def rehearse(
     runs : int
         Twins.
     shape, strength : str
-        Of :data:`~dpcgd.datasets.random_networks.SHAPES` and
-        :data:`~dpcgd.datasets.random_networks.TABLES`: what the networks look like, and how much
-        their variables depend on each other. A public table has its own.
+        What :func:`~dpcgd.datasets.random_networks.random_network` takes: what the networks look
+        like, and how their variables depend on each other. A public table has its own.
     public : Dataset, optional
         A table that everyone may see, with these levels: an older census, a published sample. Each
         twin is `n` records of it, drawn with replacement. What comes back is compared with its true
