@@ -22,7 +22,7 @@ Rows far apart, of any kind, close together, with rare levels, or nearly determi
 
 
 MORE_TABLES = ("ordered", "causes", "any")
-"""Kinds that no setting was chosen on: readers are trained on them too.
+"""Kinds that no setting was chosen on; readers are trained on them too.
 
 Levels in an order, which parents push up or down; causes that are each enough alone; for each
 variable a kind of its own.
