@@ -215,7 +215,7 @@ def _ordered(parents, levels, rng) -> np.ndarray:
 def _causes(parents, levels, rng) -> np.ndarray:
     """The highest of the levels that each cause, or none of them, brings about alone."""
     leak = math.exp(rng.uniform(*np.log([0.002, 0.2] if parents else [0.02, 0.5])))
-    below = np.broadcast_to(_brought_about(leak, levels, rng), (*parents, levels - 1))
+    below = _brought_about(leak, levels, rng)
     for axis, k in enumerate(parents):
         strengths = np.sort(rng.uniform(0.2, 1, k - 1)) * rng.uniform(0.3, 1)
         alone = [_brought_about(strength, levels, rng) for strength in (0, *strengths)]

@@ -128,7 +128,7 @@ def learned_pc(
     how |= {"rows_per_person": rows_per_person, "by": ("learned_pc", "thm-pairs", "thm-learned-pc")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
-    fewest, most = map(int, trained_reader().trained["variables"])
+    fewest, most = trained_reader().trained["variables"]
     if not fewest <= data.d <= most:
         sizes = f"the reader was trained on {fewest:,} to {most:,} variables"
         warnings.warn(f"{sizes}; its probabilities may be off here", stacklevel=2)
