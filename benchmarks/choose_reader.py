@@ -44,8 +44,8 @@ class Examples:
         self.rows, self.labels = rows, labels
         self.networks, self.releases = networks, releases
         self.held = networks % HELD == 0
-        files = map(reader.drawn, range(reader.NETWORKS))
-        self.kinds = np.array([str(np.load(file)["name"]).split(", ")[1] for file in files])
+        names = (reader.network_of(k)[0].name for k in range(reader.NETWORKS))
+        self.kinds = np.array([name.split(", ")[1] for name in names])
         self.told = reader.told_unseen(rows, labels, networks)
         again = [reader.read_again(k, self.told[networks == k]) for k in range(reader.NETWORKS)]
         self.both, self.of = reader.gathered_again(again, rows, networks)

@@ -1,8 +1,8 @@
 """Train the reader of released pairs on simulated networks, where the truth is known: make reader
 
 Draws networks of every kind (dpcgd/datasets/random_networks.py), none of which is in the book,
-releases their pairs at random budgets, and fits boosted trees to which pairs are edges. A second
-model reads each release again, with the probabilities of a first model that has not seen its
+releases their clipped moments at random budgets, and fits boosted trees to which pairs are edges. A
+second model reads each release again, with the probabilities of a first model that has not seen its
 network. What is drawn is kept in _build/reader, so that a command that was killed goes on where it
 stopped. Writes data/reader.json.
 """
@@ -20,32 +20,19 @@ from chapters import BUILD, ROOT
 from joblib import Parallel, delayed
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.random_networks import (
-    MORE_TABLES,
-    SHAPES,
-    TABLES,
-    mixed_levels,
-    random_network,
-)
-from dpcgd.marginals.blocks import Blocks, blocks_from, rows_of
-from dpcgd.marginals.interactions import (
-    Marginals,
-    MeasuredMarginals,
-    Moment,
-    exactly,
-    pairs_sensitivity,
-)
-from dpcgd.marginals.pair_features import FEATURES, features_of
+from dpcgd.datasets.bayesian_networks import Network
+from dpcgd.datasets.random_networks import any_network
+from dpcgd.marginals.blocks import blocks_of
+from dpcgd.marginals.clipped_moments import ClippedMoments, measure_clipped
+from dpcgd.marginals.interactions import Measurement, Moment
+from dpcgd.marginals.pair_features import FEATURES, pair_features
 from dpcgd.marginals.reader import best_count
 from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 
-NETWORKS, RELEASES, SEED = 4000, 2, 2026
-VARIABLES, RECORDS, EPSILONS = (3, 200), (5e3, 1e6), (0.05, 5.0)
-MANY_LEVELS = 0.3
-"""Share of networks in which some variables have up to 20 levels."""
+NETWORKS, RELEASES, SEED = 2500, 2, 2026
+VARIABLES, RECORDS, EPSILONS = (3, 200), (1e3, 1e6), (0.05, 5.0)
 MOST_CODES = 1.5e7
 """Records times variables, for time."""
 WITHOUT_NOISE = 0.05
@@ -62,75 +49,69 @@ TREES: dict = {
 READ_AGAIN = {"max_iter": 200}
 """Of the second reading, what differs."""
 KEPT = BUILD / "reader"
-DRAWN = ("datasets/random_networks",)
-READ = tuple(f"marginals/{name}" for name in ("pair_features", "blocks", "second_reading"))
-READ = (*DRAWN, *READ, "marginals/_conditioning")
-"""What networks and features depend on."""
+RELEASED = ("datasets/random_networks", "datasets/clipped_sums", "marginals/clipped_moments")
+"""What releases depend on."""
+FEATURES_OF = ("pair_features", "blocks", "second_reading", "_conditioning")
+READ = (*RELEASED, *(f"marginals/{name}" for name in FEATURES_OF))
+"""What features depend on."""
 
 
 def between(bounds, rng) -> float:
     return math.exp(rng.uniform(*map(math.log, bounds)))
 
 
+def network_of(number: int) -> tuple[Network, np.random.Generator]:
+    """A network of any kind, and what all that follows is drawn with."""
+    rng = np.random.default_rng([SEED, number])
+    return any_network(round(between(VARIABLES, rng)), rng), rng
+
+
 def drawn(number: int) -> Path:
-    """The exact pairs of one network's records, on file."""
-    file = kept_in("networks", DRAWN) / f"{number:04d}.npz"
+    """Two releases of one network's records and its edges, on file."""
+    file = kept_in("releases", RELEASED) / f"{number:04d}.npz"
     if file.exists():
         return file
-    rng = np.random.default_rng([SEED, number])
-    d = round(between(VARIABLES, rng))
-    shape, tables = rng.choice(SHAPES), rng.choice(TABLES + MORE_TABLES)
-    levels = mixed_levels(d, rng) if rng.random() < MANY_LEVELS else None
-    network = random_network(shape, tables, d, rng, levels=levels)
+    network, rng = network_of(number)
+    d = len(network.levels)
     n = round(min(between(RECORDS, rng), MOST_CODES / d))
     data = network.sample(n, rng=rng)
-    exact = MeasuredMarginals(Tables(data), exactly)
-    exact.measure_pairs(1.0)
-    subsets = [s for s in exact.released if s]
     at = {name: i for i, name in enumerate(data.variables)}
-    kept = dict(
-        n=n,
-        name=network.name,
-        levels=data.cardinalities,
-        values=np.concatenate([exact.released[s].values.ravel() for s in subsets]),
-        edges=[(at[a], at[b]) for a, b in network.graph.edges],
-    )
+    kept = {"n": n, "levels": data.cardinalities}
+    kept["edges"] = [(at[a], at[b]) for a, b in network.graph.edges]
+    for k in range(RELEASES):
+        rho = rho_of_budget(Budget(between(EPSILONS, rng), 1e-6))
+        rho = 1e6 if rng.random() < WITHOUT_NOISE else rho
+        told = measure_clipped(data, simulated(rng), rho)
+        singles = [told.moment(v) for v in range(d)]
+        kept |= {f"values{k}": np.concatenate([of.values for of in singles])}
+        kept |= {f"moments{k}": told.moments, f"deviation{k}": told.deviation}
+        kept |= {f"deviations{k}": [of.deviation for of in singles]}
     return save(file, kept)
 
 
-def moments(file: Path) -> tuple[np.ndarray, np.ndarray, int, list[int], set]:
-    """Exact means of contrasts and of their products, (D,) and (D, D); records, levels, edges."""
-    kept = np.load(file)
-    levels = [int(k) for k in kept["levels"]]
-    widths, at = rows_of(levels)
-    size, values = sum(widths), kept["values"]
-    products, start = np.zeros((size, size)), size
-    for a, b in itertools.combinations(range(len(levels)), 2):
-        end = start + widths[a] * widths[b]
-        products[at[a], at[b]] = values[start:end].reshape(widths[a], widths[b])
-        start = end
+def simulated(rng) -> Measurement:
+    """Answer with Gaussian noise that nobody pays for: the records are nobody's."""
+
+    def measure(query, *, sensitivity, rho):
+        deviation = sensitivity * multiplier_of_rho(rho)
+        values = query()
+        return values + deviation * rng.standard_normal(values.shape), deviation
+
+    return measure
+
+
+def releases(number: int) -> Iterator[tuple[ClippedMoments, set]]:
+    """What was released of one network's records, and its edges."""
+    kept = np.load(drawn(number))
+    levels = kept["levels"].tolist()
     edges = {tuple(sorted(edge)) for edge in kept["edges"].tolist()}
-    return values[:size], products, int(kept["n"]), levels, edges
-
-
-def released(means, products, n, levels, deviation, rng) -> tuple[Marginals, Blocks]:
-    """All pairs with noise of this deviation on each moment's mean."""
-    noisy = means + deviation * rng.standard_normal(means.shape)
-    _, at = rows_of(levels)
-    singles = Marginals(n, levels, {(v,): Moment(noisy[of], deviation) for v, of in enumerate(at)})
-    products = products + deviation * rng.standard_normal(products.shape)
-    return singles, blocks_from(singles, products, np.full((len(levels),) * 2, deviation))
-
-
-def releases(number: int) -> Iterator[tuple[Marginals, Blocks, set]]:
-    """One network's records released at random budgets, and its edges."""
-    *exact, n, levels, joined = moments(drawn(number))
-    rng = np.random.default_rng([SEED, number, 1])
-    for _ in range(RELEASES):
-        rho = rho_of_budget(Budget(between(EPSILONS, rng), 1e-6))
-        rho = 1e6 if rng.random() < WITHOUT_NOISE else rho
-        deviation = pairs_sensitivity(levels) * multiplier_of_rho(rho) / n
-        yield *released(*exact, n, levels, deviation, rng), joined
+    ends = np.cumsum(np.array(levels) - 1)[:-1]
+    for k in range(RELEASES):
+        values = np.split(kept[f"values{k}"], ends)
+        deviations = kept[f"deviations{k}"].tolist()
+        singles = {(v,): Moment(*of) for v, of in enumerate(zip(values, deviations, strict=True))}
+        moments = kept[f"moments{k}"], float(kept[f"deviation{k}"])
+        yield ClippedMoments(int(kept["n"]), levels, singles, *moments), edges
 
 
 def kept_in(folder: str, code: tuple[str, ...] = READ) -> Path:
@@ -147,8 +128,8 @@ def examples(number: int) -> Path:
     if file.exists():
         return file
     parts = []
-    for singles, blocks, joined in releases(number):
-        pairs, rows = features_of(singles, blocks)
+    for told, joined in releases(number):
+        pairs, rows = pair_features(told)
         labels = [tuple(pair) in joined for pair in pairs.tolist()]
         parts.append({"pairs": pairs, "rows": rows, "labels": labels, "sizes": [len(pairs)]})
     return save(file, joined_up(parts))
@@ -163,11 +144,11 @@ def read_again(number: int, told: np.ndarray) -> Path:
     if file.exists():
         return file
     first, parts, end = np.load(examples(number)), [], 0
-    for (singles, blocks, _), size in zip(releases(number), first["sizes"], strict=True):
+    for (release, _), size in zip(releases(number), first["sizes"], strict=True):
         start, end = end, end + int(size)
-        pairs, likely = first["pairs"][start:end], np.zeros((len(singles.levels),) * 2)
+        pairs, likely = first["pairs"][start:end], np.zeros((len(release.levels),) * 2)
         likely[pairs[:, 0], pairs[:, 1]] = told[start:end]
-        again, rows = second_features(blocks, likely + likely.T)
+        again, rows = second_features(blocks_of(release), likely + likely.T)
         at = {tuple(pair): start + i for i, pair in enumerate(pairs.tolist())}
         of = np.array([at[tuple(pair)] for pair in again.tolist()], int)
         parts.append({"rows": rows, "of": of})

@@ -280,6 +280,46 @@ BUGS = (
         "marginals/test_interactions.py",
     ),
     Bug(
+        "single variables at the price of one",
+        "marginals/interactions.py",
+        "self._release(subsets, math.hypot(*map(self._moves, subsets)), rho)",
+        "self._release(subsets, max(map(self._moves, subsets)), rho)",
+        "learned_pc",
+    ),
+    Bug(
+        "half the noise on clipped moments",
+        "marginals/clipped_moments.py",
+        "sensitivity=clipped_sensitivity(bound),",
+        "sensitivity=clipped_sensitivity(bound) / 2,",
+        "learned_pc",
+        "marginals/test_clipped_moments.py",
+    ),
+    Bug(
+        "the diagonal of clipped moments in full",
+        "marginals/clipped_moments.py",
+        "halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)",
+        "halves = np.ones(len(upper[0]))",
+        "learned_pc",
+        "marginals/test_clipped_moments.py",
+    ),
+    Bug(
+        "vectors of levels from the exact table",
+        "marginals/clipped_moments.py",
+        "    return _measured(data, marginals.without_data(), measure, rho - first)",
+        "    singles = MeasuredMarginals(Tables(data), lambda query, **_: (query(), 0.0))\n"
+        "    singles.measure_singles(first)\n"
+        "    return _measured(data, singles, measure, rho - first)",
+        "learned_pc",
+    ),
+    Bug(
+        "records that nobody clips",
+        "datasets/clipped_sums.py",
+        "shrunk = bound / np.maximum(norm, bound) / step",
+        "shrunk = np.full(len(norm), 1 / step)",
+        "learned_pc",
+        "datasets/test_clipped_sums.py",
+    ),
+    Bug(
         "a first look at the price of one variable",
         "marginals/joined_levels.py",
         "return math.sqrt(2 * variables)",

@@ -1,18 +1,22 @@
 """Records as bit columns, 64 records a word: packed batch after batch, counted block by block."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from dpcgd.datasets._packing import pack_bytes
 from dpcgd.datasets._popcount import count_subsets
+from dpcgd.datasets.clipped_sums import Rows, clipped_sums
 from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
 __all__ = ["BitColumns", "Batch", "pack", "packed_bytes", "zeros"]
 
 Batch = Sequence[np.ndarray]
 """Codes of some records, one array a variable."""
+
+BATCH = 1 << 12
+"""Rows whose vectors are at hand at once; whole words."""
 
 CHUNK = 1 << 16
 """Rows for which there is room beside the bits."""
@@ -97,6 +101,17 @@ class BitColumns:
                 index += self._codes(v, first, len(weights))
             np.add.at(cells, index, weights)
         return cells
+
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T: :func:`~dpcgd.datasets.clipped_sums.clipped_sums`."""
+        return clipped_sums(self._rows(), vectors, bound=bound, n=n or self.n)
+
+    def _rows(self) -> Iterator[Rows]:
+        for first in range(0, len(self.weights), BATCH):
+            weights = self.weights[first : first + BATCH]
+            yield [self._codes(v, first, len(weights)) for v in range(len(self.levels))], weights
 
     def _codes(self, v, first, rows) -> np.ndarray:
         """Of some rows, the first of which begins a word."""

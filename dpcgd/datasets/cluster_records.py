@@ -68,6 +68,14 @@ class ClusterRecords(Counts):
         parts = np.split(cells, np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T, each worker its own records."""
+        ask = partial(BitColumns.clipped_sums, vectors=vectors, bound=bound, n=n or self.n)
+        told = self._client.map(ask, self._parts, pure=False)
+        return np.sum(self._results(told), axis=0)
+
     def _results(self, futures) -> list[np.ndarray]:
         from distributed import KilledWorker
 

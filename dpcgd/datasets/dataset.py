@@ -10,12 +10,16 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.datasets.arguments import check_array
+from dpcgd.datasets.clipped_sums import clipped_sums
 from dpcgd.datasets.columns import FRAME, as_text, check_categories, check_frame
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.levels import check_levels
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["Dataset", "check_records"]
+
+BATCH = 1 << 12
+"""Records whose vectors are at hand at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +142,13 @@ class Dataset(Counts):
         for v, k in zip(variables, shape, strict=True):
             index = index * k + self.codes[:, v]
         return np.bincount(index, minlength=math.prod(shape)).reshape(shape)
+
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T: :func:`~dpcgd.datasets.clipped_sums.clipped_sums`."""
+        parts = (([*part.T], None) for part in np.split(self.codes, range(BATCH, self.n, BATCH)))
+        return clipped_sums(parts, vectors, bound=bound, n=n or self.n)
 
     def __reduce__(self):
         return Dataset, (

@@ -51,5 +51,11 @@ class PackedRecords(Counts):
         """Count the cells of several tables, in one pass over the bits."""
         return self.columns.counts_many(questions)
 
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T: :func:`~dpcgd.datasets.clipped_sums.clipped_sums`."""
+        return self.columns.clipped_sums(vectors, bound=bound, n=n)
+
     def __repr__(self):
         return f"PackedRecords({self.name!r}, n={self.n:,}, d={self.d})"

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from dpcgd.datasets.bayesian_networks import Network
 
-__all__ = ["MORE_TABLES", "SHAPES", "TABLES", "mixed_levels", "random_network"]
+__all__ = ["MORE_TABLES", "SHAPES", "TABLES", "any_network", "mixed_levels", "random_network"]
 
 SHAPES = ("sparse", "dense", "tree", "hubs", "layers", "chain")
 """What the graph looks like; each variable has at most four parents."""
@@ -41,6 +41,10 @@ MIXTURES = {
     },
 }
 """How often a variable of such a network has which tables."""
+
+
+MANY_LEVELS = 0.3
+"""Share of networks of any kind in which some variables have up to 20 levels."""
 
 
 MOST_PARENTS, MOST_ROWS = 4, 400
@@ -110,6 +114,29 @@ def random_network(
     of = {v: tuple(p) for v, p in parents.items()}
     made = {v: _table([len(levels[p]) for p in of[v]], len(levels[v]), tables, rng) for v in names}
     return Network(f"{shape}, {tables}", levels, of, made)
+
+
+def any_network(d: int, rng: np.random.Generator) -> Network:
+    """A network of any shape and any kind of tables; some of its variables may have many levels.
+
+    Parameters
+    ----------
+    d : int
+        Variables.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Network
+
+    Examples
+    --------
+    >>> any_network(6, np.random.default_rng(0)).name
+    ''
+    """
+    shape, tables = rng.choice(SHAPES), rng.choice(TABLES + MORE_TABLES)
+    levels = mixed_levels(d, rng) if rng.random() < MANY_LEVELS else None
+    return random_network(shape, tables, d, rng, levels=levels)
 
 
 def mixed_levels(d: int, rng: np.random.Generator) -> dict[str, tuple[str, ...]]:

@@ -152,6 +152,10 @@ def _encoded(value: Any) -> Any:
 
 
 def _measured(marginals) -> dict[str, Any]:
+    clipped = {}
+    if hasattr(marginals, "moments"):
+        upper = [row[i:].tolist() for i, row in enumerate(marginals.moments)]
+        clipped = {"clipped": {"moments": upper, "deviation": marginals.deviation}}
     return {
         "n": marginals.n,
         "levels": list(marginals.levels),
@@ -160,6 +164,7 @@ def _measured(marginals) -> dict[str, Any]:
             for subset, (values, deviation) in marginals.released.items()
             if subset
         ],
+        **clipped,
     }
 
 

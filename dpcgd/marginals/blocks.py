@@ -4,6 +4,7 @@ Each variable's contrasts are turned and scaled so that their covariance is the 
 left of two variables is a block of correlations, and the variance of each entry is known.
 """
 
+from functools import singledispatch
 from itertools import combinations
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ def rows_of(levels) -> tuple[np.ndarray, list[slice]]:
     return widths, [slice(end - w, end) for end, w in zip(ends, widths, strict=True)]
 
 
+@singledispatch
 def blocks_of(marginals: Marginals) -> Blocks:
     """The released moments as correlations, worked out once.
 

@@ -291,6 +291,11 @@ class MeasuredMarginals(Marginals):
         super().__init__(tables.n, tables.levels)
         self._tables, self._measure = tables, measure
 
+    def measure_singles(self, rho: float):
+        """Release every single variable's interaction, for rho in all."""
+        subsets = [*combinations(range(len(self.levels)), 1)]
+        self._release(subsets, math.hypot(*map(self._moves, subsets)), rho)
+
     def measure_pairs(self, rho: float):
         """Release every single variable's and every pair's interaction, for rho in all."""
         variables = range(len(self.levels))

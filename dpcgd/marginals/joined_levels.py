@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,6 +32,10 @@ OTHER = "other"
 """What the rarer levels of a variable without order are called once they are joined."""
 
 
+Of = TypeVar("Of", bound=Counts)
+"""Whatever answers counts; joined, it answers what it did."""
+
+
 def levels_sensitivity(variables: int) -> float:
     """Replace-one L2 sensitivity of the tables of so many single variables.
 
@@ -48,12 +53,12 @@ def levels_sensitivity(variables: int) -> float:
 
 
 def join_levels(
-    data: Counts,
+    data: Of,
     measure: Measurement,
     rho: float,
     *,
     most: int = MOST_LEVELS,
-) -> tuple[Counts, dict[str, dict[str, str]]]:
+) -> tuple[Of, dict[str, dict[str, str]]]:
     """Join the levels of every variable that has more than it may.
 
     An ordered variable joins neighbouring levels, always the two that are rarest together; another
@@ -121,7 +126,7 @@ def join_levels(
     return _recoded(data, groups, levels), joined
 
 
-def _recoded(data, groups, levels) -> Counts:
+def _recoded(data, groups, levels) -> Any:
     if not isinstance(data, Dataset):
         return JoinedCounts(data, groups, levels)
     codes = np.array(data.codes)
@@ -135,7 +140,7 @@ class JoinedCounts(Counts):
 
     Parameters
     ----------
-    data : Counts
+    data : Counts or Records
     groups : mapping of int to array
         Of each variable whose levels are joined, the group of each level.
     levels : mapping of str to tuple of str
@@ -144,7 +149,7 @@ class JoinedCounts(Counts):
 
     def __init__(
         self,
-        data: Counts,
+        data: Any,
         groups: Mapping[int, np.ndarray],
         levels: Mapping[str, Sequence[str]],
     ):
@@ -161,6 +166,13 @@ class JoinedCounts(Counts):
         asked = list(questions)
         tables = self._data.counts_many(asked)
         return [self._summed(*one) for one in zip(asked, tables, strict=True)]
+
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T, where levels that are joined have one vector."""
+        each = [of[self._groups[v]] if v in self._groups else of for v, of in enumerate(vectors)]
+        return self._data.clipped_sums(each, bound=bound, n=n)
 
     def _summed(self, variables, table) -> np.ndarray:
         for axis, v in enumerate(variables):

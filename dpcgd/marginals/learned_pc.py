@@ -1,4 +1,4 @@
-"""A private graph from one joint release of all pairs, read by what was trained on simulations."""
+"""A private graph from clipped moments of all levels, read by what was trained on simulations."""
 
 import warnings
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.records import Records, check_sums
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, paid
+from dpcgd.marginals.clipped_moments import ClippedMoments, measure_clipped
+from dpcgd.marginals.interactions import paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.marginals.orientation import arrow_confidence, orient
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
@@ -25,21 +25,21 @@ __all__ = ["LearnedRelease", "learned_pc"]
 
 @dataclass(frozen=True, repr=False)
 class LearnedRelease(Release):
-    """A release that also holds the pairs it was read from.
+    """A release that also holds the moments it was read from.
 
     Attributes
     ----------
-    marginals : Marginals
+    marginals : ClippedMoments
         Whatever is computed from it is post-processing.
     levels : mapping of str to tuple of str
-        Public, those of the tables: where levels were joined, the new ones.
+        Public, those of the moments: where levels were joined, the new ones.
     joined_levels : dict
         From each variable whose levels were joined to what has become of each of them.
     probabilities : dict
         Of an edge, for each pair of variables, as the reader has it.
     """
 
-    marginals: Marginals
+    marginals: ClippedMoments
     levels: Mapping[str, tuple[str, ...]]
     joined_levels: dict[str, dict[str, str]]
     probabilities: dict[frozenset[str], float]
@@ -69,7 +69,7 @@ class LearnedRelease(Release):
 
 
 def learned_pc(
-    data: Counts,
+    data: Records,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -79,15 +79,17 @@ def learned_pc(
     knowledge: Knowledge | None = None,
     rows_per_person: int = 1,
 ) -> LearnedRelease:
-    """One joint release of all pairs, read by a model that was trained on simulated networks.
+    """Clipped moments of all levels, read by a model that was trained on simulated networks.
 
-    It is read twice: the second model knows which edges the first one found likely. Where a
-    variable has very many levels, a first look at single variables decides which of them are
-    joined.
+    They are read twice: the second model knows which edges the first one found likely. A first look
+    at single variables decides how much each level weighs; where a variable has very many, another
+    one before it decides which of them are joined.
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, knowledge, rows_per_person
+    data : Dataset or Records
+        What :func:`~dpcgd.datasets.parquet_files.read_parquet` gives will do too.
+    epsilon, delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -99,8 +101,8 @@ def learned_pc(
     Raises
     ------
     ValueError
-        If the budget, the noise source, the knowledge or the precision is unusable; nothing has
-        run then.
+        If the budget, the noise source, the knowledge or the precision is unusable, or if the data
+        only answers counts; nothing has run then.
 
     Warns
     -----
@@ -109,10 +111,10 @@ def learned_pc(
 
     Privacy
     -------
-    (epsilon, delta)-differentially private for replace-one neighbours: one Gaussian release of all
-    single variables and pairs; reading it is post-processing, whatever the reader was trained on.
-    Chapter 11, :prf:ref:`thm-pairs`, chapter 15, :prf:ref:`thm-learned-pc`, and chapter 13,
-    :prf:ref:`thm-joined-levels`, where levels are joined.
+    (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases of single
+    variables and of the clipped moments of all levels; reading them is post-processing, whatever
+    the reader was trained on. Chapter 15, :prf:ref:`thm-clipped-moments` and
+    :prf:ref:`thm-learned-pc`; where levels are joined, chapter 13, :prf:ref:`thm-joined-levels`.
 
     Examples
     --------
@@ -125,8 +127,12 @@ def learned_pc(
     if precision is not None and not 0 < precision <= 1:
         raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
-    how |= {"rows_per_person": rows_per_person, "by": ("learned_pc", "thm-pairs", "thm-learned-pc")}
+    how |= {
+        "rows_per_person": rows_per_person,
+        "by": ("learned_pc", "thm-clipped-moments", "thm-learned-pc"),
+    }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
+    check_sums(data, "learned_pc")
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     fewest, most = trained_reader().trained["variables"]
     if not fewest <= data.d <= most:
@@ -134,9 +140,7 @@ def learned_pc(
         warnings.warn(f"{sizes}; its probabilities may be off here", stacklevel=2)
     measure = paid(run.account, run.noise)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
-    marginals = MeasuredMarginals(Tables(data), measure)
-    marginals.measure_pairs(run.account.remaining)
-    told = marginals.without_data()
+    told = measure_clipped(data, measure, run.account.remaining)
     probabilities = edge_probabilities(told)
     probabilities[required | required.T] = 1.0
     probabilities[forbidden & forbidden.T] = 0.0

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
+from dpcgd.marginals.clipped_moments import ClippedMoments
 from dpcgd.marginals.interactions import Marginals, Moment
 from dpcgd.marginals.learned_pc import LearnedRelease
 from dpcgd.marginals.table_pc import TableRelease
@@ -68,4 +69,10 @@ def _marginals(content) -> Marginals:
         shape = tuple(levels[v] - 1 for v in subset)
         values = np.array(moment["values"], float).reshape(shape)
         released[subset] = Moment(values, moment["deviation"])
-    return Marginals(content["n"], levels, released)
+    if "clipped" not in content:
+        return Marginals(content["n"], levels, released)
+    upper, deviation = content["clipped"]["moments"], content["clipped"]["deviation"]
+    moments = np.zeros((len(upper),) * 2)
+    for i, row in enumerate(upper):
+        moments[i, i:] = moments[i:, i] = row
+    return ClippedMoments(content["n"], levels, released, moments, deviation)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcgd import Dataset, load, priv_pc, read_parquet, table_pc
+from dpcgd import Dataset, learned_pc, load, priv_pc, read_parquet, table_pc
 from dpcgd.datasets import parquet_parts
 from dpcgd.datasets.contingency_tables import Tables
 
@@ -109,7 +109,7 @@ def test_ten_kills_at_random_moments_change_no_count(client, survey):
 def test_a_run_on_a_cluster_is_the_run_on_the_data_set(client, survey):
     folder, plain = survey
     tables = plain, read_parquet(folder, plain.levels, client=client)
-    for system in (table_pc, priv_pc):
+    for system in (table_pc, priv_pc, learned_pc):
         one, other = (system(of, epsilon=2.0, rng=np.random.default_rng(1)) for of in tables)
         assert one.graph == other.graph
         assert one.ledger == other.ledger

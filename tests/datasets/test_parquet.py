@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcgd import Dataset, load, read_parquet, table_pc
+from dpcgd import Dataset, learned_pc, load, read_parquet, table_pc
 from dpcgd.datasets import disk_arrays, parquet_files, parquet_parts
 from dpcgd.datasets.contingency_tables import Tables
 
@@ -356,12 +356,13 @@ def test_a_file_that_may_not_grow_is_told_in_one_line(tmp_path):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path):
+@pytest.mark.parametrize("system", [table_pc, learned_pc])
+def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path, system):
     data = load("survey", 30_000, rng=np.random.default_rng(0))
     frame = frame_of(data)
     path = write(tmp_path, frame)
     one, other = (
-        table_pc(table, epsilon=1.0, rng=np.random.default_rng(1))
+        system(table, epsilon=1.0, rng=np.random.default_rng(1))
         for table in (data, read_parquet(path, data.levels))
     )
     assert one.graph == other.graph

@@ -1,0 +1,247 @@
+"""Second moments of all levels at once, of records whose vectors are scaled and clipped.
+
+After a first look at single variables, the levels of each become vectors that are longer the rarer
+a level is. A record that is rare in many ways at once is scaled down, and so the noise need only
+hide records that are rare in a few.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.records import Records
+from dpcgd.marginals.blocks import LARGEST, Blocks, blocks_of, rows_of
+from dpcgd.marginals.interactions import (
+    Marginals,
+    MeasuredMarginals,
+    Measurement,
+    Moment,
+    Subset,
+    contrasts,
+)
+from dpcgd.privacy.conversions import multiplier_of_rho
+
+__all__ = [
+    "ClippedMoments",
+    "clipped_sensitivity",
+    "level_vectors",
+    "longest_kept",
+    "measure_clipped",
+    "share_of_singles",
+]
+
+LEAST_SHARE, MOST_SHARE = 0.05, 0.2
+"""Of the budget, for the first look."""
+
+
+USUAL_NORM = 0.8
+"""Records are scaled down at this many times the expected squared norm, or later."""
+
+
+NOISE_OVER_SAMPLING = 0.5
+"""Later, as long as the noise of an entry stays below so many deviations of sampling."""
+
+
+LARGEST_MOMENT = 1e100
+"""Of a moment and its deviation: powers of them are still numbers."""
+
+
+def clipped_sensitivity(bound: float) -> float:
+    """Replace-one L2 sensitivity of clipped sums: their upper triangle, the diagonal over sqrt(2).
+
+    Notes
+    -----
+    Half of |u u^T - w w^T|^2 = |u|^4 + |w|^4 - 2 (u . w)^2, which is at most bound^4. Chapter 15,
+    :prf:ref:`thm-clipped-moments`.
+
+    Examples
+    --------
+    >>> clipped_sensitivity(3.0)
+    9.0
+    """
+    return bound * bound
+
+
+def share_of_singles(levels) -> float:
+    """Share of rho for the first look: with few variables single ones and pairs have noise alike.
+
+    Examples
+    --------
+    >>> share_of_singles([2] * 10), share_of_singles([4] * 100)
+    (0.2, 0.05)
+    """
+    size = sum(of - 1 for of in levels)
+    varying = sum(of > 1 for of in levels)
+    return min(MOST_SHARE, max(LEAST_SHARE, 2 * varying / max(1, size) ** 2))
+
+
+def level_vectors(singles: Marginals) -> list[np.ndarray]:
+    """A vector for each level of each variable: its contrasts, centred, times variance^(-1/4).
+
+    Parameters
+    ----------
+    singles : Marginals
+        With all single variables released.
+
+    Returns
+    -------
+    list of array of shape (levels, levels - 1)
+        Of one column of zeros for a variable of one level.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    return [_vectors_of(singles, v) for v in range(len(singles.levels))]
+
+
+def _vectors_of(singles, v) -> np.ndarray:
+    if singles.levels[v] == 1:
+        return np.zeros((1, 1))
+    of = singles.moment(v)
+    floor = max(3 * of.deviation, 1 / singles.n)
+    values, turned = np.linalg.eigh(singles.variance(v))
+    return (contrasts(singles.levels[v]) - of.values) @ turned / np.maximum(values, floor) ** 0.25
+
+
+def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: float) -> float:
+    """The norm from which on records are scaled down.
+
+    Parameters
+    ----------
+    singles : Marginals
+    vectors : list of array
+        Of :func:`level_vectors`.
+    multiplier : float
+        Deviation of the noise over the sensitivity.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    squares = [(of**2).sum(axis=1) for of in vectors]
+    expected = sum(float(singles.table(v) @ of) for v, of in enumerate(squares))
+    most = sum(float(of.max()) for of in squares)
+    bearable = NOISE_OVER_SAMPLING * math.sqrt(singles.n) / multiplier if multiplier else most
+    return math.sqrt(min(max(USUAL_NORM * expected, bearable), most))
+
+
+class ClippedMoments(Marginals):
+    """Single variables, and the second moments of all levels of records that were clipped.
+
+    Parameters
+    ----------
+    n, levels, released
+        As for :class:`~dpcgd.marginals.interactions.Marginals`: the single variables.
+    moments : array of shape (D, D)
+        Mean products of the entries of :func:`level_vectors`.
+    deviation : float
+        Of the noise of each entry off the diagonal.
+
+    Attributes
+    ----------
+    n, levels, released, moments, deviation
+
+    Privacy
+    -------
+    All post-processing; it holds no data. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        levels,
+        released: Mapping[Subset, Moment],
+        moments: np.ndarray,
+        deviation: float,
+    ):
+        super().__init__(n, levels, released)
+        if not (np.abs(moments) <= LARGEST_MOMENT).all() or not 0 <= deviation <= LARGEST_MOMENT:
+            raise ValueError(
+                "a clipped moment or the deviation of its noise is too large: that is noise only; "
+                "measure it for a larger rho"
+            )
+        self.moments, self.deviation = moments, deviation
+
+
+@blocks_of.register
+def _(marginals: ClippedMoments) -> Blocks:
+    return marginals.worked_out(("blocks",), lambda: _turned(marginals))
+
+
+def _turned(told) -> Blocks:
+    """The moments as correlations: each variable turned and scaled by its own block."""
+    widths, at = rows_of(told.levels)
+    size = len(told.moments)
+    scale, own = np.zeros((size, size)), np.zeros((size, size), bool)
+    for v, of in enumerate(at):
+        own[of, of] = True
+        if told.levels[v] > 1:
+            floor = max(3 * told.deviation, 1 / told.n)
+            values, turned = np.linalg.eigh(told.moments[of, of])
+            scale[of, of] = (turned / np.sqrt(np.maximum(values, floor))).T
+    varying = np.repeat(np.array(told.levels) > 1, widths)
+    free = np.outer(varying, varying) & ~own
+    wide = (scale**2).sum(axis=1)
+    spread = np.where(free, told.deviation, 0.0)
+    parts = {
+        "correlations": np.where(own, np.eye(size), scale @ told.moments @ scale.T),
+        "noise": spread**2 * np.outer(wide, wide),
+        "covariances": np.where(varying, told.moments, np.eye(size)),
+        "deviations": spread,
+    }
+    limited = {name: np.clip(part, -LARGEST, LARGEST) for name, part in parts.items()}
+    return Blocks(**limited, n=told.n, starts=np.array([of.start for of in at]))
+
+
+def measure_clipped(data: Records, measure: Measurement, rho: float) -> ClippedMoments:
+    """Release single variables, and then the clipped moments of all levels, for rho in all.
+
+    Parameters
+    ----------
+    data : Records
+    measure : callable
+        Who measures: :func:`~dpcgd.marginals.interactions.paid` by an account, for instance.
+    rho : float
+
+    Returns
+    -------
+    ClippedMoments
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+
+    Privacy
+    -------
+    rho-zCDP for replace-one neighbours: two Gaussian releases; vectors and bound of the second
+    follow from the first. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    """
+    marginals = MeasuredMarginals(Tables(data), measure)
+    first = share_of_singles(marginals.levels) * rho
+    marginals.measure_singles(first)
+    return _measured(data, marginals.without_data(), measure, rho - first)
+
+
+def _measured(data, singles, measure, rho) -> ClippedMoments:
+    vectors = level_vectors(singles)
+    bound = longest_kept(singles, vectors, multiplier_of_rho(rho))
+    size = sum(of.shape[1] for of in vectors)
+    upper = np.triu_indices(size)
+    halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)
+    values, deviation = np.zeros(len(halves)), 0.0
+    if bound > 0:
+        values, deviation = measure(
+            lambda: data.clipped_sums(vectors, bound=bound)[upper] * halves,
+            sensitivity=clipped_sensitivity(bound),
+            rho=rho,
+        )
+    moments = np.zeros((size, size))
+    moments[upper] = values / halves / singles.n
+    moments += np.triu(moments, 1).T
+    return ClippedMoments(
+        singles.n, singles.levels, singles.released, moments, deviation / singles.n
+    )

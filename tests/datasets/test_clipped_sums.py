@@ -1,0 +1,135 @@
+"""Sums over records of u u^T: what they are, that they are exact, and what one record may move."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import default_rng
+
+from dpcgd import Dataset
+from dpcgd.datasets.bit_columns import pack
+from dpcgd.datasets.clipped_sums import clipped_sums
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.packed_records import PackedRecords
+from dpcgd.datasets.records import Records, check_sums
+from dpcgd.datasets.schema import Schema
+from dpcgd.marginals.interactions import exactly
+from dpcgd.marginals.joined_levels import join_levels
+
+LEVELS = (2, 3, 5, 2)
+WIDTHS = (1, 2, 3, 1)
+
+
+def vectors(rng):
+    return [rng.normal(size=shape) for shape in zip(LEVELS, WIDTHS, strict=True)]
+
+
+def names(levels=LEVELS):
+    return {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)}
+
+
+def data_of(n, seed=0):
+    return Dataset(default_rng(seed).integers(0, LEVELS, size=(n, len(LEVELS))), names())
+
+
+def plainly(data, of, bound):
+    """By the definition, a record at a time."""
+    total = 0.0
+    for codes in data.codes:
+        u = np.concatenate([rows[code] for rows, code in zip(of, codes, strict=True)])
+        u = u * min(1.0, bound / np.linalg.norm(u))
+        total = total + np.outer(u, u)
+    return total
+
+
+@pytest.mark.parametrize("bound", [0.3, 2.0, 1e3])
+def test_they_are_what_the_definition_says(bound):
+    data, of = data_of(500), vectors(default_rng(1))
+    found = data.clipped_sums(of, bound=bound)
+    step = 2 * bound * math.sqrt(data.n / 2**52)
+    assert np.abs(found - plainly(data, of, bound)).max() < data.n * step * bound * 2
+    assert np.array_equal(found, found.T)
+
+
+def halves(data):
+    """Its records in two parts of other sizes than batches have."""
+    cut = data.n // 3
+    return [(part.T, None) for part in (data.codes[:cut], data.codes[cut:])]
+
+
+def packed(data, most_bytes):
+    columns = pack([data.codes.T], LEVELS, data.n, most_bytes=most_bytes)
+    return PackedRecords(columns, Schema(names()))
+
+
+def test_parts_bits_and_weights_give_the_same_to_the_last_digit():
+    data, of = data_of(10_001), vectors(default_rng(2))
+    whole = data.clipped_sums(of, bound=1.5)
+    parts = halves(data)
+    for order in (parts, parts[::-1]):
+        assert np.array_equal(whole, clipped_sums(order, of, bound=1.5, n=data.n))
+    ends = [Dataset(part.T, names()) for part, _ in parts]
+    each = [part.clipped_sums(of, bound=1.5, n=data.n) for part in ends]
+    assert np.array_equal(whole, sum(each))
+    for most_bytes in (0, 1 << 20):
+        assert np.array_equal(whole, packed(data, most_bytes).clipped_sums(of, bound=1.5))
+    assert len(packed(data, 1 << 20).columns.weights) < 61
+
+
+def test_joined_levels_have_the_sums_of_the_recoded_records():
+    data = data_of(2000)
+    recoded, _ = join_levels(data, exactly, 1.0, most=3)
+    joined, _ = join_levels(packed(data, 0), exactly, 1.0, most=3)
+    of = [default_rng(3).normal(size=(k, 2)) for k in recoded.cardinalities]
+    ours, theirs = (one.clipped_sums(of, bound=1.0) for one in (recoded, joined))
+    assert np.array_equal(ours, theirs)
+
+
+def upper(sums):
+    """As it is released: the diagonal counts half."""
+    at = np.triu_indices(len(sums))
+    return sums[at] * np.where(at[0] == at[1], math.sqrt(0.5), 1.0)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.floats(-3, 3))
+def test_no_record_moves_them_by_more_than_the_bound_squared(seed, size):
+    rng, bound = default_rng(seed), 10.0**size
+    of = [10 ** rng.uniform(-3, 3) * part for part in vectors(rng)]
+    domain = list(itertools.product(*map(range, LEVELS)))
+    one, other, same = (Dataset([domain[rng.integers(60)]], names()) for _ in range(3))
+    told = [
+        upper(Dataset(np.vstack([same.codes, of_one.codes]), names()).clipped_sums(of, bound=bound))
+        for of_one in (one, other)
+    ]
+    assert np.linalg.norm(told[0] - told[1]) <= bound**2 * (1 + 1e-12)
+
+
+def test_two_records_reach_it():
+    # u = (b, 0) and w = (0, b): half of (b^4 + b^4) is the bound to the fourth
+    of = [np.array([[5.0], [0.0]]), np.array([[0.0], [7.0]])]
+    told = [
+        upper(Dataset([codes], names((2, 2))).clipped_sums(of, bound=2.0))
+        for codes in ((0, 0), (1, 1))
+    ]
+    assert np.linalg.norm(told[0] - told[1]) == pytest.approx(4.0, rel=1e-6)
+
+
+def test_without_length_there_is_nothing_to_add():
+    data = data_of(10)
+    zeros = [np.zeros((k, 1)) for k in LEVELS]
+    assert not data.clipped_sums(zeros, bound=0.0).any()
+
+
+def test_who_only_counts_is_told_what_is_missing():
+    class Only(Counts):
+        levels, n = names(), 10
+
+    assert isinstance(data_of(10), Records)
+    assert not isinstance(Only(), Records)
+    told = "learned_pc needs records, and Only only answers counts; take table_pc, or give it"
+    with pytest.raises(ValueError, match=told):
+        check_sums(Only(), "learned_pc")
