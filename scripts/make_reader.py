@@ -1,7 +1,7 @@
 """Train the reader of released pairs on simulated networks, where the truth is known: make reader
 
 Draws networks of every kind (dpcgd/datasets/random_networks.py), none of which is in the book,
-releases their clipped moments at random budgets, and fits boosted trees to which pairs are edges. A
+releases their moments at random budgets, and fits boosted trees to which pairs are edges. A
 second model reads each release again, with the probabilities of a first model that has not seen its
 network. What is drawn is kept in _build/reader, so that a command that was killed goes on where it
 stopped. Writes data/reader.json.
@@ -22,17 +22,19 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.marginals.blocks import blocks_of
-from dpcgd.marginals.clipped_moments import ClippedMoments, measure_clipped
-from dpcgd.marginals.interactions import Measurement, Moment
+from dpcgd.marginals.blocks import blocks_of, rows_of
+from dpcgd.marginals.clipped_moments import ClippedMoments, clips, measure_moments
+from dpcgd.marginals.interactions import Marginals, Measurement, Moment
 from dpcgd.marginals.pair_features import FEATURES, pair_features
 from dpcgd.marginals.reader import best_count
 from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 
-NETWORKS, RELEASES, SEED = 2500, 2, 2026
-VARIABLES, RECORDS, EPSILONS = (3, 200), (1e3, 1e6), (0.05, 5.0)
+NETWORKS, RELEASES, SEED = 2000, 2, 2026
+VARIABLES, RECORDS, EPSILONS = (3, 200), (1e3, 1e6), (0.05, 10.0)
+UNCLIPPED = 0.2
+"""Share of releases of more variables that are not clipped, as of data that only answers counts."""
 MOST_CODES = 1.5e7
 """Records times variables, for time."""
 WITHOUT_NOISE = 0.05
@@ -81,11 +83,13 @@ def drawn(number: int) -> Path:
     for k in range(RELEASES):
         rho = rho_of_budget(Budget(between(EPSILONS, rng), 1e-6))
         rho = 1e6 if rng.random() < WITHOUT_NOISE else rho
-        told = measure_clipped(data, simulated(rng), rho)
+        clipped = clips(data) and rng.random() >= UNCLIPPED
+        told = measure_moments(data, simulated(rng), rho, clipped=clipped)
         singles = [told.moment(v) for v in range(d)]
-        kept |= {f"values{k}": np.concatenate([of.values for of in singles])}
-        kept |= {f"moments{k}": told.moments, f"deviation{k}": told.deviation}
-        kept |= {f"deviations{k}": [of.deviation for of in singles]}
+        kept[f"values{k}"] = np.concatenate([of.values for of in singles])
+        kept[f"deviations{k}"] = [of.deviation for of in singles]
+        kept[f"moments{k}"], kept[f"deviation{k}"] = moments_of(told)
+        kept[f"clipped{k}"] = clipped
     return save(file, kept)
 
 
@@ -100,7 +104,18 @@ def simulated(rng) -> Measurement:
     return measure
 
 
-def releases(number: int) -> Iterator[tuple[ClippedMoments, set]]:
+def moments_of(told: Marginals) -> tuple[np.ndarray, float]:
+    """Of all pairs as one matrix, and the deviation of their noise."""
+    if isinstance(told, ClippedMoments):
+        return told.moments, told.deviation
+    widths, at = rows_of(told.levels)
+    moments = np.zeros((sum(widths),) * 2)
+    for x, y in itertools.combinations(range(len(at)), 2):
+        moments[at[x], at[y]], deviation = told.moment(x, y)
+    return moments, deviation
+
+
+def releases(number: int) -> Iterator[tuple[Marginals, set]]:
     """What was released of one network's records, and its edges."""
     kept = np.load(drawn(number))
     levels = kept["levels"].tolist()
@@ -110,8 +125,16 @@ def releases(number: int) -> Iterator[tuple[ClippedMoments, set]]:
         values = np.split(kept[f"values{k}"], ends)
         deviations = kept[f"deviations{k}"].tolist()
         singles = {(v,): Moment(*of) for v, of in enumerate(zip(values, deviations, strict=True))}
-        moments = kept[f"moments{k}"], float(kept[f"deviation{k}"])
-        yield ClippedMoments(int(kept["n"]), levels, singles, *moments), edges
+        moments, deviation = kept[f"moments{k}"], float(kept[f"deviation{k}"])
+        if kept[f"clipped{k}"]:
+            yield ClippedMoments(int(kept["n"]), levels, singles, moments, deviation), edges
+            continue
+        _, at = rows_of(levels)
+        pairs = {
+            (x, y): Moment(moments[at[x], at[y]], deviation)
+            for x, y in itertools.combinations(range(len(at)), 2)
+        }
+        yield Marginals(int(kept["n"]), levels, singles | pairs), edges
 
 
 def kept_in(folder: str, code: tuple[str, ...] = READ) -> Path:

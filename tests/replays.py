@@ -146,6 +146,11 @@ def coded_with_many(rng: Generator, _=None, **sizes):
         yield replace(data, ordered=ordered)
 
 
+def coded_with_more(rng: Generator, _=None, sizes=(2, 3, 4, 9, 9, 10), **how):
+    """The same, with more variables every other time."""
+    yield from coded_with_many(rng, sizes=sizes, **how)
+
+
 def values_of(rng: Generator, d: int, n: int) -> np.ndarray:
     """Reals: independent, at the ends, dependent, the same, or a few inputs with next to no effect.
 
@@ -264,7 +269,7 @@ SYSTEMS = {
         coded,
     ),
     "learned_pc": Replayed(
-        dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded_with_many
+        dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded_with_more
     ),
     "table_pc": Replayed(
         dpcgd.table_pc,
@@ -392,7 +397,7 @@ def on_a_stranger(name: str, rng: Generator, found: Found) -> None:
     settings = FAST.get(name, {}) | case.drawn(rng) | little_noise
     for unusual in ("l1", "row_norm"):  # with the usual ones the data speak
         settings.pop(unusual, None)
-    data = next(case.data(rng, settings, sizes=(3, 4, 5)))
+    data = next(case.data(rng, settings, sizes=(3, 9) if name == "learned_pc" else (3, 4, 5)))
     with contextlib.suppress(ValueError):  # refused by public facts
         replay(started(FOLLOWED.get(name, case.system), settings), data, stranger(data, rng))
         found.strangers += 1

@@ -132,7 +132,7 @@ def any_network(d: int, rng: np.random.Generator) -> Network:
     Examples
     --------
     >>> any_network(6, np.random.default_rng(0)).name
-    ''
+    'chain, ordered'
     """
     shape, tables = rng.choice(SHAPES), rng.choice(TABLES + MORE_TABLES)
     levels = mixed_levels(d, rng) if rng.random() < MANY_LEVELS else None

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcgd.datasets.counts import Counts
 
-__all__ = ["Records", "check_sums"]
+__all__ = ["Records"]
 
 
 @runtime_checkable
@@ -45,17 +45,3 @@ class Records(Counts, Protocol):
         array of shape (D, D)
         """
         ...
-
-
-def check_sums(data: object, who: str) -> None:
-    """Refuse data that only answers counts where sums over records are needed.
-
-    Raises
-    ------
-    ValueError
-    """
-    if not isinstance(data, Records):
-        raise ValueError(
-            f"{who} needs records, and {type(data).__name__} only answers counts; take table_pc, "
-            "or give it clipped_sums, as dpcgd.datasets.records says"
-        )

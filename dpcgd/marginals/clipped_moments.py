@@ -7,10 +7,12 @@ hide records that are rare in a few.
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.records import Records
 from dpcgd.marginals.blocks import LARGEST, Blocks, blocks_of, rows_of
 from dpcgd.marginals.interactions import (
@@ -26,14 +28,19 @@ from dpcgd.privacy.conversions import multiplier_of_rho
 __all__ = [
     "ClippedMoments",
     "clipped_sensitivity",
+    "clips",
     "level_vectors",
     "longest_kept",
-    "measure_clipped",
+    "measure_moments",
     "share_of_singles",
 ]
 
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
 """Of the budget, for the first look."""
+
+
+FEW = 8
+"""Variables. For so many or fewer there is no gain: their pairs are released as they are."""
 
 
 USUAL_NORM = 0.8
@@ -42,6 +49,11 @@ USUAL_NORM = 0.8
 
 NOISE_OVER_SAMPLING = 0.5
 """Later, as long as the noise of an entry stays below so many deviations of sampling."""
+
+
+LAST_NORM = 2.0
+"""At so many deviations above the expected squared norm at the latest, if variables were
+independent."""
 
 
 LARGEST_MOMENT = 1e100
@@ -121,11 +133,15 @@ def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: floa
     -------
     Post-processing.
     """
+    shares = [singles.table(v) for v in range(len(vectors))]
     squares = [(of**2).sum(axis=1) for of in vectors]
-    expected = sum(float(singles.table(v) @ of) for v, of in enumerate(squares))
-    most = sum(float(of.max()) for of in squares)
-    bearable = NOISE_OVER_SAMPLING * math.sqrt(singles.n) / multiplier if multiplier else most
-    return math.sqrt(min(max(USUAL_NORM * expected, bearable), most))
+    means = [float(share @ of) for share, of in zip(shares, squares, strict=True)]
+    second = sum(float(share @ of**2) for share, of in zip(shares, squares, strict=True))
+    apart = math.sqrt(max(0.0, second - sum(mean**2 for mean in means)))
+    expected, longest = sum(means), sum(float(of.max()) for of in squares)
+    bearable = NOISE_OVER_SAMPLING * math.sqrt(singles.n) / multiplier
+    least, last = USUAL_NORM * expected, expected + LAST_NORM * apart
+    return math.sqrt(min(max(least, min(bearable, last)), longest))
 
 
 class ClippedMoments(Marginals):
@@ -196,19 +212,27 @@ def _turned(told) -> Blocks:
     return Blocks(**limited, n=told.n, starts=np.array([of.start for of in at]))
 
 
-def measure_clipped(data: Records, measure: Measurement, rho: float) -> ClippedMoments:
-    """Release single variables, and then the clipped moments of all levels, for rho in all.
+def clips(data: Counts) -> bool:
+    """Whether clipped moments of this data can be had and are worth it, by public facts."""
+    return data.d > FEW and isinstance(data, Records)
+
+
+def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: bool) -> Marginals:
+    """Release single variables and the moments of all pairs, for rho in all.
 
     Parameters
     ----------
-    data : Records
+    data : Dataset, Counts or Records
     measure : callable
         Who measures: :func:`~dpcgd.marginals.interactions.paid` by an account, for instance.
     rho : float
+    clipped : bool
+        Whether the moments are :class:`ClippedMoments`, after a first look at single variables;
+        else they are those of :class:`~dpcgd.marginals.interactions.MeasuredMarginals`.
 
     Returns
     -------
-    ClippedMoments
+    Marginals
 
     Raises
     ------
@@ -217,10 +241,14 @@ def measure_clipped(data: Records, measure: Measurement, rho: float) -> ClippedM
 
     Privacy
     -------
-    rho-zCDP for replace-one neighbours: two Gaussian releases; vectors and bound of the second
-    follow from the first. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    rho-zCDP for replace-one neighbours: one Gaussian release of all pairs (chapter 11,
+    :prf:ref:`thm-pairs`); or two, and vectors and bound of the second follow from the first
+    (chapter 15, :prf:ref:`thm-clipped-moments`).
     """
     marginals = MeasuredMarginals(Tables(data), measure)
+    if not clipped:
+        marginals.measure_pairs(rho)
+        return marginals.without_data()
     first = share_of_singles(marginals.levels) * rho
     marginals.measure_singles(first)
     return _measured(data, marginals.without_data(), measure, rho - first)

@@ -1,4 +1,4 @@
-"""A private graph from clipped moments of all levels, read by what was trained on simulations."""
+"""A private graph from the moments of all pairs, read by what was trained on simulations."""
 
 import warnings
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.records import Records, check_sums
+from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.clipped_moments import ClippedMoments, measure_clipped
-from dpcgd.marginals.interactions import paid
+from dpcgd.marginals.clipped_moments import clips, measure_moments
+from dpcgd.marginals.interactions import Marginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.marginals.orientation import arrow_confidence, orient
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
@@ -29,8 +29,8 @@ class LearnedRelease(Release):
 
     Attributes
     ----------
-    marginals : ClippedMoments
-        Whatever is computed from it is post-processing.
+    marginals : Marginals
+        Clipped moments, or pairs. Whatever is computed from it is post-processing.
     levels : mapping of str to tuple of str
         Public, those of the moments: where levels were joined, the new ones.
     joined_levels : dict
@@ -39,7 +39,7 @@ class LearnedRelease(Release):
         Of an edge, for each pair of variables, as the reader has it.
     """
 
-    marginals: ClippedMoments
+    marginals: Marginals
     levels: Mapping[str, tuple[str, ...]]
     joined_levels: dict[str, dict[str, str]]
     probabilities: dict[frozenset[str], float]
@@ -69,7 +69,7 @@ class LearnedRelease(Release):
 
 
 def learned_pc(
-    data: Records,
+    data: Counts,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -79,16 +79,18 @@ def learned_pc(
     knowledge: Knowledge | None = None,
     rows_per_person: int = 1,
 ) -> LearnedRelease:
-    """Clipped moments of all levels, read by a model that was trained on simulated networks.
+    """Moments of all pairs, read by a model that was trained on simulated networks.
 
-    They are read twice: the second model knows which edges the first one found likely. A first look
-    at single variables decides how much each level weighs; where a variable has very many, another
-    one before it decides which of them are joined.
+    They are read twice: the second model knows which edges the first one found likely. Of more than
+    eight variables the moments are clipped, after a first look at single variables that decides how
+    much each level weighs. Where a variable has very many levels, another look before it decides
+    which of them are joined.
 
     Parameters
     ----------
-    data : Dataset or Records
-        What :func:`~dpcgd.datasets.parquet_files.read_parquet` gives will do too.
+    data : Dataset or Counts
+        Where it only answers counts, and is not one of :class:`~dpcgd.datasets.records.Records`,
+        the moments are those of the pairs, whose noise is wider.
     epsilon, delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
@@ -101,8 +103,8 @@ def learned_pc(
     Raises
     ------
     ValueError
-        If the budget, the noise source, the knowledge or the precision is unusable, or if the data
-        only answers counts; nothing has run then.
+        If the budget, the noise source, the knowledge or the precision is unusable; nothing has
+        run then.
 
     Warns
     -----
@@ -111,10 +113,11 @@ def learned_pc(
 
     Privacy
     -------
-    (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases of single
-    variables and of the clipped moments of all levels; reading them is post-processing, whatever
-    the reader was trained on. Chapter 15, :prf:ref:`thm-clipped-moments` and
-    :prf:ref:`thm-learned-pc`; where levels are joined, chapter 13, :prf:ref:`thm-joined-levels`.
+    (epsilon, delta)-differentially private for replace-one neighbours: a Gaussian release of single
+    variables and pairs, or of single variables and then of clipped moments; reading it is
+    post-processing, whatever the reader was trained on. Chapter 11, :prf:ref:`thm-pairs`, chapter
+    15, :prf:ref:`thm-clipped-moments` and :prf:ref:`thm-learned-pc`, and chapter 13,
+    :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples
     --------
@@ -129,18 +132,17 @@ def learned_pc(
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
     how |= {
         "rows_per_person": rows_per_person,
-        "by": ("learned_pc", "thm-clipped-moments", "thm-learned-pc"),
+        "by": ("learned_pc", "thm-pairs", "thm-clipped-moments", "thm-learned-pc"),
     }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
-    check_sums(data, "learned_pc")
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     fewest, most = trained_reader().trained["variables"]
     if not fewest <= data.d <= most:
         sizes = f"the reader was trained on {fewest:,} to {most:,} variables"
         warnings.warn(f"{sizes}; its probabilities may be off here", stacklevel=2)
-    measure = paid(run.account, run.noise)
+    measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
-    told = measure_clipped(data, measure, run.account.remaining)
+    told = measure_moments(data, measure, run.account.remaining, clipped=clipped)
     probabilities = edge_probabilities(told)
     probabilities[required | required.T] = 1.0
     probabilities[forbidden & forbidden.T] = 0.0

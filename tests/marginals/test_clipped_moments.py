@@ -11,7 +11,6 @@ from numpy.random import default_rng
 from dpcgd import Budget, BudgetSpent, Dataset, load
 from dpcgd.book.known_tables import blurred
 from dpcgd.book.narrow_noise import NarrowNoise
-from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.marginals import clipped_moments
 from dpcgd.marginals.blocks import blocks_of
@@ -19,12 +18,11 @@ from dpcgd.marginals.clipped_moments import (
     ClippedMoments,
     level_vectors,
     longest_kept,
-    measure_clipped,
+    measure_moments,
     share_of_singles,
 )
 from dpcgd.marginals.interactions import (
     Marginals,
-    MeasuredMarginals,
     Moment,
     contrasts,
     exactly,
@@ -43,14 +41,22 @@ def drawn(d=8, n=20_000, seed=0):
 
 
 def pairs_of(data):
-    marginals = MeasuredMarginals(Tables(data), exactly)
-    marginals.measure_pairs(1.0)
-    return marginals.without_data()
+    return measure_moments(data, exactly, 1.0, clipped=False)
+
+
+def clipped_of(data, measure, rho):
+    return measure_moments(data, measure, rho, clipped=True)
+
+
+def unclipped(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clipped_moments, "LAST_NORM", math.inf)
+        return clipped_of(data, exactly, ENDLESS)
 
 
 @pytest.mark.parametrize("data", [drawn(), load("sachs", n=5000, rng=default_rng(0))])
 def test_without_noise_and_unclipped_they_say_what_the_pairs_say(data):
-    told, plain = measure_clipped(data, exactly, ENDLESS), pairs_of(data)
+    told, plain = unclipped(data), pairs_of(data)
     ours, theirs = blocks_of(told), blocks_of(plain)
     associations = [of.sums(of.correlations**2) for of in (ours, theirs)]
     assert np.allclose(*associations, atol=1e-4)
@@ -74,7 +80,7 @@ def test_the_vectors_of_a_variable_have_the_root_of_its_covariance():
 
 def test_noise_is_as_wide_as_it_says():
     data = drawn(5)
-    exact = measure_clipped(data, exactly, ENDLESS)
+    exact = clipped_of(data, exactly, ENDLESS)
     size, apart = len(exact.moments), []
     for seed in range(200):
         told = clipped_moments._measured(data, exact, blurred(300.0, default_rng(seed)), ENDLESS)
@@ -89,21 +95,38 @@ def test_noise_is_as_wide_as_it_says():
     assert abs(wide[1] / 2 - 1) < 6 * math.sqrt(2 / entries[1])
 
 
-def test_records_are_clipped_where_noise_is_wide_and_not_where_it_is_narrow():
-    singles = pairs_of(drawn(n=1000))
+def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
+    data = drawn(n=1000)
+    singles = pairs_of(data)
     vectors = level_vectors(singles)
     squares = [(of**2).sum(axis=1) for of in vectors]
+    norms = np.array([sum(of[k] for of, k in zip(squares, row, strict=True)) for row in data.codes])
     expected = sum(singles.table(v) @ of for v, of in enumerate(squares))
-    most = sum(of.max() for of in squares)
+    assert norms.mean() == pytest.approx(expected, rel=0.03)
+    # variables drawn one by one are independent
+    rng = default_rng(0)
+    mixed = sum(
+        of[rng.permutation(column)] for of, column in zip(squares, data.codes.T, strict=True)
+    )
+    last = longest_kept(singles, vectors, 1e-6) ** 2
     assert longest_kept(singles, vectors, 1e6) ** 2 == pytest.approx(0.8 * expected)
-    assert longest_kept(singles, vectors, 1e-6) ** 2 == pytest.approx(most)
+    assert last == pytest.approx(expected + 2 * mixed.std(), rel=0.1)
+    assert last < sum(of.max() for of in squares)
     middle = 0.5 * math.sqrt(1000) / expected
     assert longest_kept(singles, vectors, middle) ** 2 == pytest.approx(expected)
 
 
+def test_nobody_is_clipped_where_all_records_are_alike_in_length():
+    singles = fair(1000, (2,) * 9)
+    vectors = level_vectors(singles)
+    assert longest_kept(singles, vectors, 1e-6) ** 2 == pytest.approx(
+        sum((of[0] ** 2).sum() for of in vectors)
+    )
+
+
 def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():
     data, account = drawn(), GaussianFilter(Budget(1.0, 1e-6))
-    told = measure_clipped(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
+    told = clipped_of(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
     first, second = account.ledger.events
     share = share_of_singles(data.cardinalities)
     assert first.noise_multiplier / second.noise_multiplier == pytest.approx(
@@ -112,20 +135,20 @@ def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():
     assert account.remaining == pytest.approx(0, abs=1e-8 * account.rho)
     assert isinstance(told, ClippedMoments)
     with pytest.raises(BudgetSpent):
-        measure_clipped(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
+        clipped_of(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
 
 
 def test_variables_of_one_level_have_no_moments():
     codes = np.zeros((50, 3), int)
     codes[:, 1] = np.arange(50) % 3
     data = Dataset(codes, {"a": ["x"], "b": ["x", "y", "z"], "c": ["x"]})
-    told = measure_clipped(data, blurred(1.0, default_rng(0)), 1.0)
+    told = clipped_of(data, blurred(1.0, default_rng(0)), 1.0)
     assert told.moments.shape == (4, 4)
     blocks = blocks_of(told)
     assert np.array_equal(blocks.correlations, np.eye(4))
     assert not blocks.noise.any()
     nothing = Dataset(codes[:, [0, 2]], {"a": ["x"], "c": ["x"]})
-    assert not measure_clipped(nothing, exactly, 1.0).deviation
+    assert not clipped_of(nothing, exactly, 1.0).deviation
 
 
 def test_moments_that_are_noise_only_are_refused():
