@@ -144,6 +144,7 @@ def first_reading(marginals: Marginals) -> np.ndarray:
     Returns
     -------
     array of shape (d, d)
+        0 for a variable of one level, which the reader has never seen.
 
     Raises
     ------
@@ -155,7 +156,9 @@ def first_reading(marginals: Marginals) -> np.ndarray:
     Post-processing.
     """
     pairs, features = pair_features(marginals)
-    return _square(len(marginals.levels), pairs, trained_reader().first.probabilities(features))
+    varying = np.array(marginals.levels) > 1
+    found = _square(len(varying), pairs, trained_reader().first.probabilities(features))
+    return found * np.outer(varying, varying)
 
 
 def _square(d, pairs, values) -> np.ndarray:
