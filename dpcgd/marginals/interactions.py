@@ -6,6 +6,7 @@ every table among the released subsets, with margins that agree and with less no
 one by one.
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -233,6 +234,12 @@ class Marginals:
         shape = [self.levels[v] if v in subset else 1 for v in variables]
         left = math.prod(self.levels[v] for v in variables if v not in subset)
         return values.reshape(shape) / left
+
+    def as_of(self, n: int) -> "Marginals":
+        """The same moments as if they were of n records."""
+        other = copy.copy(self)
+        other.n, other._known = n, {}
+        return other
 
     def redrawn(self, rng: np.random.Generator) -> "Marginals":
         """The same with fresh noise of the same deviations on top, and deviations to match."""

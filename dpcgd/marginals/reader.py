@@ -125,12 +125,24 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
     """
     if (d := len(marginals.levels)) < 2:
         return np.zeros((d, d))
+    marginals = _as_in_training(marginals)
     found, (pairs, features) = first_reading(marginals), pair_features(marginals)
     again, more = second_features(blocks_of(marginals), found)
     row_of = _square(d, pairs, np.arange(len(pairs)))
     both = np.hstack([features[row_of[tuple(again.T)]], more])
     second = _square(d, again, trained_reader().second.probabilities(both))
     return np.where(second > 0, second, found)
+
+
+def _as_in_training(marginals) -> Marginals:
+    """The same moments as if of no more records than any network in training had.
+
+    What is so faint that only more of them would show it is no edge to the reader.
+    """
+    most = int(trained_reader().trained["records"][1])
+    if marginals.n <= most:
+        return marginals
+    return marginals.worked_out(("as of", most), lambda: marginals.as_of(most))
 
 
 def first_reading(marginals: Marginals) -> np.ndarray:
@@ -155,7 +167,7 @@ def first_reading(marginals: Marginals) -> np.ndarray:
     -------
     Post-processing.
     """
-    pairs, features = pair_features(marginals)
+    pairs, features = pair_features(_as_in_training(marginals))
     varying = np.array(marginals.levels) > 1
     found = _square(len(varying), pairs, trained_reader().first.probabilities(features))
     return found * np.outer(varying, varying)

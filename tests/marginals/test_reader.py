@@ -6,9 +6,17 @@ import json
 import numpy as np
 import pytest
 
+from dpcgd import load
 from dpcgd.datasets import data_files
 from dpcgd.marginals import reader
-from dpcgd.marginals.reader import Trees, most_likely_edges, trained_reader
+from dpcgd.marginals.clipped_moments import measure_moments
+from dpcgd.marginals.interactions import exactly
+from dpcgd.marginals.reader import (
+    Trees,
+    edge_probabilities,
+    most_likely_edges,
+    trained_reader,
+)
 
 TWO_TREES = Trees(
     bias=-1.0,
@@ -63,3 +71,13 @@ def test_a_reader_of_other_features_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="train it anew with: make reader"):
         trained_reader()
     trained_reader.cache_clear()
+
+
+def test_more_records_than_in_training_are_read_as_so_many():
+    data = load("survey", n=5_000, rng=np.random.default_rng(0))
+    told = measure_moments(data, exactly, 1.0, clipped=False)
+    most = int(trained_reader().trained["records"][1])
+    many, as_many = told.as_of(1000 * most), told.as_of(most)
+    assert np.array_equal(edge_probabilities(many), edge_probabilities(as_many))
+    assert not np.array_equal(edge_probabilities(as_many), edge_probabilities(told))
+    assert told.n == 5_000
