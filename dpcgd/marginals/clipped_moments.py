@@ -65,8 +65,8 @@ def clipped_sensitivity(bound: float) -> float:
 
     Notes
     -----
-    Half of |u u^T - w w^T|^2 = |u|^4 + |w|^4 - 2 (u . w)^2, which is at most bound^4. Chapter 15,
-    :prf:ref:`thm-clipped-moments`.
+    Half of the squared norm of u u^T - w w^T, which for vectors u and w no longer than the bound is
+    at most bound^4. Chapter 15, :prf:ref:`thm-clipped-moments`.
 
     Examples
     --------

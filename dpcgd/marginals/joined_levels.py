@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +32,6 @@ OTHER = "other"
 """What the rarer levels of a variable without order are called once they are joined."""
 
 
-Of = TypeVar("Of", bound=Counts)
-"""Whatever answers counts; joined, it answers what it did."""
-
-
 def levels_sensitivity(variables: int) -> float:
     """Replace-one L2 sensitivity of the tables of so many single variables.
 
@@ -53,12 +49,12 @@ def levels_sensitivity(variables: int) -> float:
 
 
 def join_levels(
-    data: Of,
+    data: Any,
     measure: Measurement,
     rho: float,
     *,
     most: int = MOST_LEVELS,
-) -> tuple[Of, dict[str, dict[str, str]]]:
+) -> tuple[Any, dict[str, dict[str, str]]]:
     """Join the levels of every variable that has more than it may.
 
     An ordered variable joins neighbouring levels, always the two that are rarest together; another
@@ -79,7 +75,7 @@ def join_levels(
     Returns
     -------
     Dataset or Counts
-        Of the same variables and records: a data set of a data set.
+        Of the same variables and records: a data set of a data set; it answers what it did.
     dict
         From each variable that had too many levels to what has become of each of them.
 
