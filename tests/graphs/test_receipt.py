@@ -31,6 +31,7 @@ from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc
 from dpcgd.graphs.pc_search import search
 from dpcgd.graphs.promise import guessing, in_words
 from dpcgd.graphs.release import Release
+from dpcgd.marginals.clipped_moments import ClippedMoments
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import gaussian_delta
 from dpcgd.privacy.replay import _difference
@@ -590,3 +591,15 @@ def test_probabilities_of_a_reader_are_kept(path):
     release = learned_pc(DATA, epsilon=2.0, rng=default_rng(0))
     release.save(path)
     assert read_release(path).probabilities == release.probabilities
+
+
+def test_clipped_moments_are_kept_and_read_the_same_way(path):
+    data = load("sachs", n=2000, rng=default_rng(0))
+    release = learned_pc(data, epsilon=2.0, rng=default_rng(0))
+    release.save(path)
+    again = read_release(path)
+    assert isinstance(again.marginals, ClippedMoments)
+    assert np.array_equal(again.marginals.moments, release.marginals.moments)
+    assert again.marginals.deviation == release.marginals.deviation
+    assert again.probabilities == release.probabilities
+    assert again.arrow_confidence() == release.arrow_confidence()
