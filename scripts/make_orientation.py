@@ -11,17 +11,17 @@ import sys
 
 import numpy as np
 from joblib import Parallel, delayed
-from make_reader import between
+from make_reader import between, simulated
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals
+from dpcgd.marginals.clipped_moments import measure_moments
+from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.orientation import expanded, open_triples, triple_features
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges
 from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
+from dpcgd.privacy.conversions import rho_of_budget
 
 NETWORKS, FRESH, SEED = 240, 40, 2027
 VARIABLES, RECORDS, EPSILONS = (5, 50), (2e4, 5e5), (0.1, 5.0)
@@ -31,15 +31,8 @@ MOST_CODES = 6e6
 
 def released(data, epsilon, rng) -> Marginals:
     """All pairs with the noise of this epsilon at a delta of 1e-6."""
-
-    def measure(query, *, sensitivity, rho):
-        deviation = sensitivity * multiplier_of_rho(rho)
-        exact = query()
-        return exact + deviation * rng.standard_normal(exact.shape), deviation
-
-    marginals = MeasuredMarginals(Tables(data), measure)
-    marginals.measure_pairs(rho_of_budget(Budget(epsilon, 1e-6)))
-    return marginals.without_data()
+    rho = rho_of_budget(Budget(epsilon, 1e-6))
+    return measure_moments(data, simulated(rng), rho, clipped=False)
 
 
 def examples(number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -146,9 +146,8 @@ def coded_with_many(rng: Generator, _=None, **sizes):
         yield replace(data, ordered=ordered)
 
 
-def coded_with_more(rng: Generator, _=None, sizes=(2, 3, 4, 9, 9, 10), **how):
-    """The same, with more variables every other time."""
-    yield from coded_with_many(rng, sizes=sizes, **how)
+coded_with_more = partial(coded_with_many, sizes=(2, 3, 4, 9, 9, 10))
+"""The same, with more variables every other time."""
 
 
 def values_of(rng: Generator, d: int, n: int) -> np.ndarray:
@@ -240,11 +239,12 @@ def with_arrows(data, *, rng, **settings):
 
 @dataclass(frozen=True)
 class Replayed:
-    """A private system, its settings from random numbers, and its data."""
+    """A private system, random settings, its data, and how many variables strangers have."""
 
     system: Callable
     settings: dict[str, Callable]
     data: Callable
+    sizes: tuple[int, ...] = (3, 4, 5)
 
     def drawn(self, rng: Generator) -> dict:
         """Settings that it accepts."""
@@ -269,7 +269,7 @@ SYSTEMS = {
         coded,
     ),
     "learned_pc": Replayed(
-        dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded_with_more
+        dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded_with_more, (3, 9)
     ),
     "table_pc": Replayed(
         dpcgd.table_pc,
@@ -397,7 +397,7 @@ def on_a_stranger(name: str, rng: Generator, found: Found) -> None:
     settings = FAST.get(name, {}) | case.drawn(rng) | little_noise
     for unusual in ("l1", "row_norm"):  # with the usual ones the data speak
         settings.pop(unusual, None)
-    data = next(case.data(rng, settings, sizes=(3, 9) if name == "learned_pc" else (3, 4, 5)))
+    data = next(case.data(rng, settings, sizes=case.sizes))
     with contextlib.suppress(ValueError):  # refused by public facts
         replay(started(FOLLOWED.get(name, case.system), settings), data, stranger(data, rng))
         found.strangers += 1

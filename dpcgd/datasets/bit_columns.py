@@ -7,16 +7,13 @@ import numpy as np
 
 from dpcgd.datasets._packing import pack_bytes
 from dpcgd.datasets._popcount import count_subsets
-from dpcgd.datasets.clipped_sums import Rows, clipped_sums
+from dpcgd.datasets.clipped_sums import BATCH, Rows, clipped_sums
 from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
 __all__ = ["BitColumns", "Batch", "pack", "packed_bytes", "zeros"]
 
 Batch = Sequence[np.ndarray]
 """Codes of some records, one array a variable."""
-
-BATCH = 1 << 12
-"""Rows whose vectors are at hand at once; whole words."""
 
 CHUNK = 1 << 16
 """Rows for which there is room beside the bits."""

@@ -5,10 +5,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-__all__ = ["Rows", "clipped_sums"]
+__all__ = ["BATCH", "Rows", "clipped_sums"]
 
 Rows = tuple[Sequence[np.ndarray], np.ndarray | None]
 """Codes of some rows, one array a variable, and how many records each stands for, if not one."""
+
+
+BATCH = 1 << 12
+"""Rows whose vectors are at hand at once, in whole words of bits."""
 
 
 EXACT = 2.0**52
@@ -61,7 +65,8 @@ def clipped_sums(
         norm = np.sqrt(sum(of[code] for of, code in zip(squares, codes, strict=True)))
         shrunk = bound / np.maximum(norm, bound) / step
         rows = np.hstack([of[code] for of, code in zip(vectors, codes, strict=True)])
-        rows = np.trunc(rows * shrunk[:, None])
+        rows *= shrunk[:, None]
+        np.trunc(rows, out=rows)
         total += (rows if weights is None else rows * weights[:, None]).T @ rows
     return total * step**2
 

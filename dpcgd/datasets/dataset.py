@@ -10,16 +10,13 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.datasets.arguments import check_array
-from dpcgd.datasets.clipped_sums import clipped_sums
+from dpcgd.datasets.clipped_sums import BATCH, clipped_sums
 from dpcgd.datasets.columns import FRAME, as_text, check_categories, check_frame
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.levels import check_levels
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["Dataset", "check_records"]
-
-BATCH = 1 << 12
-"""Records whose vectors are at hand at once."""
 
 
 @dataclass(frozen=True, eq=False)

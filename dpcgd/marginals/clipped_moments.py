@@ -56,10 +56,6 @@ LAST_NORM = 2.0
 independent."""
 
 
-LARGEST_MOMENT = 1e100
-"""Of a moment and its deviation: powers of them are still numbers."""
-
-
 def clipped_sensitivity(bound: float) -> float:
     """Replace-one L2 sensitivity of clipped sums: their upper triangle, the diagonal over sqrt(2).
 
@@ -174,7 +170,7 @@ class ClippedMoments(Marginals):
         deviation: float,
     ):
         super().__init__(n, levels, released)
-        if not (np.abs(moments) <= LARGEST_MOMENT).all() or not 0 <= deviation <= LARGEST_MOMENT:
+        if not Moment(moments, deviation).measured:
             raise ValueError(
                 "a clipped moment or the deviation of its noise is too large: that is noise only; "
                 "measure it for a larger rho"

@@ -120,6 +120,11 @@ class Moment(NamedTuple):
     values: np.ndarray
     deviation: float
 
+    @property
+    def measured(self) -> bool:
+        """Whether values and deviation are numbers, and not so large that there is only noise."""
+        return bool((np.abs(self.values) <= LARGEST).all()) and 0 <= self.deviation <= LARGEST
+
     def combined(self, other: "Moment") -> "Moment":
         """Both measurements of one interaction, weighed by their precision."""
         if other.deviation**2 == 0:  # exact, or as good as that in double precision
@@ -163,7 +168,7 @@ class Marginals:
         if n < 1:
             raise ValueError(f"n must be at least 1, not {n}")
         for subset, moment in (released or {}).items():
-            if not (np.abs(moment.values) <= LARGEST).all() or not 0 <= moment.deviation <= LARGEST:
+            if not moment.measured:
                 raise ValueError(
                     f"the moment of {subset} or the deviation of its noise is larger than "
                     f"{LARGEST:g} or no number: that is noise only; measure it for a larger rho"
