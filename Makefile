@@ -6,7 +6,7 @@ VENV = .venv/bin/python
 CLUSTER ?=
 export DPCGD_CLUSTER ?= $(CLUSTER)
 
-.PHONY: book results table pairs reader look chapter check test portable halved mutants golden bench lock clean
+.PHONY: book results table pairs reader third_reader look chapter check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
@@ -36,6 +36,10 @@ pairs: .venv/installed
 # The reader of released pairs, trained anew on simulated networks: data/reader.json.
 reader: .venv/installed
 	$(VENV) scripts/make_reader.py
+
+# What reads releases with triples, trained anew after the reader: data/third_reader.json.
+third_reader: .venv/installed
+	$(VENV) scripts/make_third_reader.py
 
 # Every built page in a browser, wide, on a phone and in the dark: pictures of it, and its faults.
 look: .venv/installed

@@ -280,6 +280,22 @@ BUGS = (
         "marginals/test_interactions.py",
     ),
     Bug(
+        "half the noise on all triples",
+        "marginals/interactions.py",
+        "self._release(subsets, triples_sensitivity(self.levels), rho)",
+        "self._release(subsets, triples_sensitivity(self.levels) / 2, rho)",
+        "learned_pc",
+        "marginals/test_interactions.py",
+    ),
+    Bug(
+        "the sensitivity of all triples when one variable changes",
+        "marginals/interactions.py",
+        "return math.sqrt(float(moved.max()))",
+        "return math.sqrt(float(moved[1]))",
+        "learned_pc",
+        "marginals/test_interactions.py",
+    ),
+    Bug(
         "single variables at the price of one",
         "marginals/interactions.py",
         "self._release(subsets, math.hypot(*map(self._moves, subsets)), rho)",

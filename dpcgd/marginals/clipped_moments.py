@@ -111,7 +111,8 @@ def _vectors_of(singles, v) -> np.ndarray:
     of = singles.moment(v)
     floor = max(3 * of.deviation, 1 / singles.n)
     values, turned = np.linalg.eigh(singles.variance(v))
-    return (contrasts(singles.levels[v]) - of.values) @ turned / np.maximum(values, floor) ** 0.25
+    root = (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
+    return (contrasts(singles.levels[v]) - of.values) @ root
 
 
 def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: float) -> float:

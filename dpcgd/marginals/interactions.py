@@ -34,6 +34,7 @@ __all__ = [
     "paid",
     "pairs_sensitivity",
     "subsets_of",
+    "triples_sensitivity",
 ]
 
 LARGEST = 1e100
@@ -112,6 +113,36 @@ def pairs_sensitivity(levels: Sequence[int]) -> float:
     changed = np.arange(1, len(norms) + 1)
     moved = 2 * (norms.sum() + 1) * changed - changed**2 - 2 * np.cumsum(norms) + changed
     return math.sqrt(moved.max(initial=0.0))
+
+
+def triples_sensitivity(levels: Sequence[int]) -> float:
+    """Replace-one L2 sensitivity of the interactions of all triples, of at most twenty variables.
+
+    Notes
+    -----
+    As for pairs: two records whose levels differ at some variables are 2 (e(r) - e(t)) apart,
+    squared, where e sums the products of three and t is r - 1 there, r elsewhere; largest over all
+    choices of these variables. Chapter 15, :prf:ref:`thm-triples`.
+
+    Examples
+    --------
+    >>> triples_sensitivity([2] * 3) == interaction_sensitivity([2] * 3)
+    True
+    >>> round(triples_sensitivity([2] * 8) ** 2, 9)
+    28.0
+    """
+    norms = np.array([1 - 1 / of for of in levels if of > 1])
+    if len(norms) < 3:
+        return 0.0
+    differ = np.array([*product((0.0, 1.0), repeat=len(norms))])
+    moved = 2 * (_products_of_three(norms) - _products_of_three(norms - differ))
+    return math.sqrt(float(moved.max()))
+
+
+def _products_of_three(values) -> np.ndarray:
+    """The sum over all choices of three in a row."""
+    ones, squares, cubes = (np.sum(values**k, axis=-1) for k in (1, 2, 3))
+    return (ones**3 - 3 * ones * squares + 2 * cubes) / 6
 
 
 class Moment(NamedTuple):
@@ -296,7 +327,8 @@ class MeasuredMarginals(Marginals):
     Privacy
     -------
     Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11,
-    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, and chapter 16, :prf:ref:`thm-look-again`.
+    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, chapter 15, :prf:ref:`thm-triples`, and
+    chapter 16, :prf:ref:`thm-look-again`.
     """
 
     def __init__(self, tables: Tables, measure: Measurement):
@@ -313,6 +345,11 @@ class MeasuredMarginals(Marginals):
         variables = range(len(self.levels))
         subsets = [*combinations(variables, 1), *combinations(variables, 2)]
         self._release(subsets, pairs_sensitivity(self.levels), rho)
+
+    def measure_triples(self, rho: float):
+        """Release every triple's interaction, for rho in all."""
+        subsets = [*combinations(range(len(self.levels)), 3)]
+        self._release(subsets, triples_sensitivity(self.levels), rho)
 
     def measure(self, subset: Subset, rho: float):
         """Release one interaction for rho.

@@ -17,6 +17,7 @@ from dpcgd.marginals.interactions import Marginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.marginals.orientation import arrow_confidence, orient
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
+from dpcgd.marginals.triples import affords_triples, measure_triples
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 
@@ -83,8 +84,9 @@ def learned_pc(
 
     They are read twice: the second model knows which edges the first one found likely. Of more than
     eight variables the moments are clipped, after a first look at single variables that decides how
-    much each level weighs. Where a variable has very many levels, another look before it decides
-    which of them are joined.
+    much each level weighs. Of six to twelve, where the noise is small beside what sampling does,
+    pairs and triples are released instead, and read a third time. Where a variable has very many
+    levels, a look before all this decides which of them are joined.
 
     Parameters
     ----------
@@ -114,10 +116,11 @@ def learned_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: a Gaussian release of single
-    variables and pairs, or of single variables and then of clipped moments; reading it is
-    post-processing, whatever the reader was trained on. Chapter 11, :prf:ref:`thm-pairs`, chapter
-    15, :prf:ref:`thm-clipped-moments` and :prf:ref:`thm-learned-pc`, and chapter 13,
-    :prf:ref:`thm-joined-levels`, where levels are joined.
+    variables and pairs, perhaps one of triples, or one of single variables and then one of clipped
+    moments; reading it is post-processing, whatever the reader was trained on. Chapter 11,
+    :prf:ref:`thm-pairs`, chapter 15, :prf:ref:`thm-clipped-moments`, :prf:ref:`thm-triples` and
+    :prf:ref:`thm-learned-pc`, and chapter 13, :prf:ref:`thm-joined-levels`, where levels are
+    joined.
 
     Examples
     --------
@@ -132,7 +135,7 @@ def learned_pc(
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
     how |= {
         "rows_per_person": rows_per_person,
-        "by": ("learned_pc", "thm-pairs", "thm-clipped-moments", "thm-learned-pc"),
+        "by": ("learned_pc", "thm-pairs", "thm-clipped-moments", "thm-triples", "thm-learned-pc"),
     }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
@@ -142,7 +145,11 @@ def learned_pc(
         warnings.warn(f"{sizes}; its probabilities may be off here", stacklevel=2)
     measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
-    told = measure_moments(data, measure, run.account.remaining, clipped=clipped)
+    rho = run.account.remaining
+    if affords_triples(data.cardinalities, data.n, rho):
+        told = measure_triples(data, measure, rho)
+    else:
+        told = measure_moments(data, measure, rho, clipped=clipped)
     probabilities = edge_probabilities(told)
     probabilities[required | required.T] = 1.0
     probabilities[forbidden & forbidden.T] = 0.0

@@ -1,6 +1,7 @@
 """A reader of released pairs, trained on simulated networks: which pairs are edges.
 
-It reads a release twice: the second time it knows which edges the first reading found likely.
+It reads a release twice: the second time it knows which edges the first reading found likely. Where
+there are triples, it reads a third time.
 """
 
 import json
@@ -15,14 +16,18 @@ from dpcgd.marginals.blocks import blocks_of
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import FEATURES, pair_features
 from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
+from dpcgd.marginals.third_reading import THIRD_FEATURES, holds_triples, third_features
 
 __all__ = [
     "Reader",
+    "ThirdReader",
     "Trees",
     "best_count",
     "edge_probabilities",
     "first_reading",
     "most_likely_edges",
+    "pairs_read",
+    "third_reader",
     "trained_reader",
 ]
 
@@ -93,11 +98,45 @@ def trained_reader() -> Reader:
     ValueError
         If it was trained on other features than this package computes.
     """
-    file = data_folder() / "reader.json"
-    kept = json.loads(file.read_text())
-    if tuple(kept["features"]) != FEATURES + SECOND_FEATURES:
-        raise ValueError(f"{file} was trained on other features; train it anew with: make reader")
+    kept = _kept("reader.json", FEATURES + SECOND_FEATURES)
     return Reader(_trees(kept["first"]), _trees(kept["second"]), kept["trained"])
+
+
+class ThirdReader(NamedTuple):
+    """Trees for the third reading, of `THIRD_FEATURES`, and what they were trained on.
+
+    Attributes
+    ----------
+    third : Trees
+    trained : dict
+        How many networks, smallest and largest of what is public.
+    """
+
+    third: Trees
+    trained: dict[str, Any]
+
+
+@cache
+def third_reader() -> ThirdReader:
+    """The third reading that comes with the package; ``make third_reader`` trains it.
+
+    Raises
+    ------
+    ValueError
+        If it was trained on other features than this package computes.
+    """
+    kept = _kept("third_reader.json", THIRD_FEATURES)
+    return ThirdReader(_trees(kept["third"]), kept["trained"])
+
+
+def _kept(name, features) -> dict[str, Any]:
+    file = data_folder() / name
+    kept = json.loads(file.read_text())
+    if tuple(kept["features"]) != features:
+        raise ValueError(
+            f"{file} was trained on other features; train it anew with: make {file.stem}"
+        )
+    return kept
 
 
 def _trees(kept) -> Trees:
@@ -112,7 +151,38 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
     Parameters
     ----------
     marginals : Marginals
+        With all pairs released; and all triples, for a third reading of as many variables as that
+        was trained on.
+
+    Raises
+    ------
+    KeyError
+        If a pair has not been released.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    likely = pairs_read(marginals)
+    fewest, most = third_reader().trained["variables"]
+    varying = sum(of > 1 for of in marginals.levels)
+    if not (fewest <= varying <= most and holds_triples(marginals)):
+        return likely
+    pairs, features = third_features(_as_in_training(marginals), likely)
+    return _square(len(likely), pairs, third_reader().third.probabilities(features))
+
+
+def pairs_read(marginals: Marginals) -> np.ndarray:
+    """The same probabilities from the pairs alone, read twice.
+
+    Parameters
+    ----------
+    marginals : Marginals
         With all pairs released.
+
+    Returns
+    -------
+    array of shape (d, d)
 
     Raises
     ------

@@ -23,6 +23,7 @@ from dpcgd.marginals.interactions import (
     interaction_sensitivity,
     paid,
     pairs_sensitivity,
+    triples_sensitivity,
 )
 from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.filters import Filter, GaussianFilter
@@ -48,13 +49,17 @@ def test_sensitivities_are_the_largest_distance_of_two_records(levels):
     domain = list(itertools.product(*map(range, levels)))
     variables = range(len(levels))
     pairs = [*itertools.combinations(variables, 1), *itertools.combinations(variables, 2)]
+    triples = [*itertools.combinations(variables, 3)]
 
     def spread(subsets):
         tables = [Tables(records(one, levels)) for one in domain]
+        if not subsets:
+            return 0.0
         told = [MeasuredMarginals(one, exactly).exact(subsets) for one in tables]
         return max(np.linalg.norm(a - b) for a, b in itertools.product(told, repeat=2))
 
     assert pairs_sensitivity(levels) == pytest.approx(spread(pairs), abs=1e-12)
+    assert triples_sensitivity(levels) == pytest.approx(spread(triples), abs=1e-12)
     assert interaction_sensitivity(levels) == pytest.approx(spread([tuple(variables)]), abs=1e-12)
 
 
@@ -189,6 +194,7 @@ def test_measuring_again_helps_as_much_as_was_paid():
 def exact_moments(data):
     marginals = MeasuredMarginals(Tables(data), exactly)
     marginals.measure_pairs(1.0)
+    marginals.measure_triples(1.0)
     return marginals.released
 
 
@@ -204,10 +210,10 @@ def test_what_has_been_derived_follows_a_new_release():
     assert not np.allclose(marginals.table(0, 1, 2), joint)
 
 
-def shifted(measure, wrong=1.0):
+def shifted(measure, farthest, wrong=1.0):
     """What is released of one of two data sets of few records, along the way between them."""
     levels = (2, 2, 3)
-    one, other = (records([[0, 0, 0]] * 40 + [last], levels) for last in ([0, 0, 0], [1, 1, 0]))
+    one, other = (records([[0, 0, 0]] * 40 + [last], levels) for last in ([0, 0, 0], farthest))
     tables = {id(data): Tables(data) for data in (one, other)}
     rng = default_rng(7)
 
@@ -233,15 +239,22 @@ def all_pairs(marginals, account):
     marginals.measure_pairs(account.rho * (1 - 1e-9))
 
 
+def all_triples(marginals, account):
+    marginals.measure_triples(account.rho * (1 - 1e-9))
+
+
 def pairs_twice(marginals, account):
     marginals.measure_pairs(account.rho / 2)
     marginals.measure_again([(0, 2), (1, 2)], account.share(1 - 1e-9))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("measure", [all_pairs, pairs_twice])
-def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails(measure):
+@pytest.mark.parametrize(
+    ("measure", "farthest"),
+    [(all_pairs, [1, 1, 0]), (all_triples, [1, 0, 0]), (pairs_twice, [1, 1, 0])],
+)
+def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails(measure, farthest):
     # False alarm 1e-9. A large delta leaves little noise, and so much to see.
-    honest = empirical_epsilon(*shifted(measure), delta=0.1, trials=4000)
-    narrow = empirical_epsilon(*shifted(measure, wrong=1 / 2), delta=0.1, trials=4000)
+    honest = empirical_epsilon(*shifted(measure, farthest), delta=0.1, trials=4000)
+    narrow = empirical_epsilon(*shifted(measure, farthest, wrong=1 / 2), delta=0.1, trials=4000)
     assert honest <= 2.0 < narrow
