@@ -6,7 +6,7 @@ VENV = .venv/bin/python
 CLUSTER ?=
 export DPCGD_CLUSTER ?= $(CLUSTER)
 
-.PHONY: book results table pairs reader third_reader look chapter check test portable halved mutants golden bench lock clean
+.PHONY: book results table pairs reader third_reader colliders look chapter check test portable halved mutants golden bench lock clean
 
 # make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
 book: .venv/installed
@@ -40,6 +40,10 @@ reader: .venv/installed
 # What reads releases with triples, trained anew after the reader: data/third_reader.json.
 third_reader: .venv/installed
 	$(VENV) scripts/make_third_reader.py
+
+# What says which triples are colliders, trained anew after the reader: data/colliders.json.
+colliders: .venv/installed
+	$(VENV) scripts/make_colliders.py
 
 # Every built page in a browser, wide, on a phone and in the dark: pictures of it, and its faults.
 look: .venv/installed

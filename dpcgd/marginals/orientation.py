@@ -1,13 +1,14 @@
 """Which way the edges of a skeleton point, as far as released pairs tell, and how sure that is.
 
 Two neighbours of a variable that are not neighbours themselves either meet in it, a collider, or
-are separated by sets that hold it. The log odds of each such triple come from a logistic model that
-was fitted to simulated releases; graphs without cycles are then drawn with these odds, and an arrow
-is as sure as it is frequent among the completed forms of what was drawn.
+are separated by sets that hold it. The log odds of each such triple come from boosted trees,
+trained on simulated releases; graphs without cycles are then drawn with these odds, and an arrow is
+as sure as it is frequent among the completed forms of what was drawn.
 """
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -18,12 +19,13 @@ from dpcgd.marginals import _draws
 from dpcgd.marginals.blocks import blocks_of, rows_of
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import LocalEvidence
+from dpcgd.marginals.trees import Trees, trained_on, trees_of
 
 __all__ = [
     "FEATURES",
     "arrow_confidence",
     "collider_log_odds",
-    "expanded",
+    "collider_trees",
     "open_triples",
     "orient",
     "triple_features",
@@ -43,31 +45,27 @@ FEATURES = (
     "what the middle adds at the least without it",
     "what the middle adds at the least with it",
     "log-likelihood of independent ends, less of a product through the middle",
-    "binary logarithm of the neighbours of the middle",
+    "neighbours of the middle",
     "variables to make sets of",
+    "correlation with the middle, the weaker",
+    "correlation with the middle, the stronger",
+    "correlation of the ends",
+    "neighbours of an end, the fewer",
+    "neighbours of an end, the more",
+    "neighbours of both ends",
+    "noise over sampling",
+    "records",
 )
-"""Of a triple, in the order of the columns that the model reads; arsinh of the first five."""
-
-
-WEIGHTS = np.array(
-    [
-        [0.1096, -0.2744, 0.08824, 0.2562, -0.08867, -1.657, 0.2039],
-        [0.3324, 0.221, -0.1118, 0.3156, 0.6885, 5.83, -0.9731],
-        [-0.6892, 0.4297, 0.9103, -0.4387, 0.03086, 0.6062, -0.4064],
-    ]
-)
-"""Of the features, of their tanh and of tanh(feature / 2 - 1); scripts/make_orientation.py."""
-
-
-INTERCEPT = -3.102
-
-
-SHARPNESS = 0.8
-"""The log odds are multiplied by this: triples share variables, and say some things twice."""
+"""Of a triple, in the order of the columns that the trees read: the first five by arsinh, then
+logarithms of correlations (squared, and summed over contrasts), of noise and of records."""
 
 
 COOLING, DRAWS, APART = 60, 60, 2
 """Sweeps until draws count, draws, and sweeps from one to the next."""
+
+
+WEAKEST = 1e-6
+"""Added to squared correlations, whose logarithms are taken."""
 
 
 HOTTEST = 10.0
@@ -140,7 +138,7 @@ def arrow_confidence(
     Notes
     -----
     Reversals of single arcs, accepted by the odds of the triples that change (Metropolis), cooled
-    at first. Sharpened on simulated networks whose skeleton is known. Where an edge is wrong, its
+    at first. Where an edge is wrong, its
     arrow is, too: :meth:`dpcgd.marginals.learned_pc.LearnedRelease.arrow_confidence` reckons with
     it, and chapter 15 shows how often it is right on fresh networks.
     """
@@ -175,15 +173,20 @@ def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, 
     Post-processing.
     """
     triples = open_triples(joined)
-    rows = triple_features(marginals, joined, triples)
-    parts = zip(expanded(rows), WEIGHTS, strict=True)
-    log_odds = INTERCEPT + sum(part @ of for part, of in parts)
-    return dict(zip(triples, np.asarray(log_odds).tolist(), strict=True))
+    log_odds = collider_trees().log_odds(triple_features(marginals, joined, triples))
+    return dict(zip(triples, log_odds.tolist(), strict=True))
 
 
-def expanded(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What the model is linear in: the features, and two squeezed versions of them."""
-    return rows, np.tanh(rows), np.tanh(rows / 2 - 1)
+@cache
+def collider_trees() -> Trees:
+    """The trees that come with the package; ``make colliders`` trains them.
+
+    Raises
+    ------
+    ValueError
+        If they were trained on other features than this package computes.
+    """
+    return trees_of(trained_on("colliders.json", FEATURES)["trees"])
 
 
 def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Triple]) -> np.ndarray:
@@ -206,7 +209,19 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
     """
     if not triples:
         return np.empty((0, len(FEATURES)))
-    return _Evidence(marginals, joined).features(triples)
+    told = _Evidence(marginals, joined).features(triples)
+    return np.hstack([told, _around(blocks_of(marginals), joined, triples)]).astype(np.float32)
+
+
+def _around(blocks, joined, triples) -> np.ndarray:
+    """How strong the links of each triple are, and how many neighbours its ends have."""
+    x, c, y = np.array(triples).T
+    strength = np.log10(blocks.sums(blocks.correlations**2) + WEAKEST)
+    links, near = np.sort([strength[x, c], strength[c, y]], axis=0), joined.sum(axis=1)
+    ends, both = np.sort([near[x], near[y]], axis=0), joined.astype(int) @ joined
+    noise = math.log10(float(np.median(blocks.variances)) * blocks.n)
+    shared = np.broadcast_to([noise, math.log10(blocks.n)], (len(triples), 2))
+    return np.column_stack([*links, strength[x, y], *ends, both[x, y], shared])
 
 
 def open_triples(joined: np.ndarray) -> list[Triple]:
@@ -247,8 +262,8 @@ class _Evidence:
                 self._given(x, y, (*s, c)) - without,
                 held - self._given(x, y, with_s[:-1]),
             ]
-            size = math.log2(self.joined[c].sum())
-            rows.append([*told, self._likelihood(x, c, y), size, float(len(others[t]))])
+            sizes = self.joined[c].sum(), len(others[t])
+            rows.append([*told, self._likelihood(x, c, y), *sizes])
         return np.array(rows)
 
     def _others(self, x, c, y) -> list[int]:
@@ -285,7 +300,7 @@ def _drawn(joined, forbidden, odds) -> Iterator[np.ndarray]:
     for sweep in range(COOLING + DRAWS * APART):
         heat = 1 + HOTTEST * max(0.0, 1 - sweep / COOLING) ** 2
         chosen = rng.integers(len(edges), size=len(edges))
-        needed = heat / SHARPNESS * np.log1p(-rng.random(len(edges)))
+        needed = heat * np.log1p(-rng.random(len(edges)))
         compiled.sweep(parents, edges, chosen, needed, *how)
         if sweep >= COOLING and (sweep - COOLING) % APART == 0:
             yield parents

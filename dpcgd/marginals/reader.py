@@ -4,24 +4,21 @@ It reads a release twice: the second time it knows which edges the first reading
 there are triples, it reads a third time.
 """
 
-import json
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcgd.datasets.data_files import data_folder
 from dpcgd.marginals.blocks import blocks_of
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import FEATURES, pair_features
 from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 from dpcgd.marginals.third_reading import THIRD_FEATURES, holds_triples, third_features
+from dpcgd.marginals.trees import Trees, trained_on, trees_of
 
 __all__ = [
     "Reader",
     "ThirdReader",
-    "Trees",
     "best_count",
     "edge_probabilities",
     "first_reading",
@@ -30,45 +27,6 @@ __all__ = [
     "third_reader",
     "trained_reader",
 ]
-
-
-@dataclass(frozen=True)
-class Trees:
-    """Boosted trees: the log odds of an edge are a sum of what the trees say.
-
-    Parameters
-    ----------
-    bias : float
-    roots : array of int
-        The first node of each tree.
-    feature : array of int
-        What a node looks at, as a column of the features; -1 at a leaf.
-    threshold : array of float
-        Rows at or below it go left.
-    left, right : array of int
-    value : array of float
-        Of a leaf.
-    """
-
-    bias: float
-    roots: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    value: np.ndarray
-
-    def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """Of an edge, for each row of features, shape (k,)."""
-        rows = np.arange(len(features))
-        log_odds = np.full(len(features), self.bias)
-        for root in self.roots:
-            at = np.full(len(features), root)
-            while (inner := self.feature[at] >= 0).any():
-                goes_left = features[rows, self.feature[at]] <= self.threshold[at]
-                at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
-            log_odds += self.value[at]
-        return 1 / (1 + np.exp(-log_odds))
 
 
 class Reader(NamedTuple):
@@ -98,8 +56,8 @@ def trained_reader() -> Reader:
     ValueError
         If it was trained on other features than this package computes.
     """
-    kept = _kept("reader.json", FEATURES + SECOND_FEATURES)
-    return Reader(_trees(kept["first"]), _trees(kept["second"]), kept["trained"])
+    kept = trained_on("reader.json", FEATURES + SECOND_FEATURES)
+    return Reader(trees_of(kept["first"]), trees_of(kept["second"]), kept["trained"])
 
 
 class ThirdReader(NamedTuple):
@@ -125,24 +83,8 @@ def third_reader() -> ThirdReader:
     ValueError
         If it was trained on other features than this package computes.
     """
-    kept = _kept("third_reader.json", THIRD_FEATURES)
-    return ThirdReader(_trees(kept["third"]), kept["trained"])
-
-
-def _kept(name, features) -> dict[str, Any]:
-    file = data_folder() / name
-    kept = json.loads(file.read_text())
-    if tuple(kept["features"]) != features:
-        raise ValueError(
-            f"{file} was trained on other features; train it anew with: make {file.stem}"
-        )
-    return kept
-
-
-def _trees(kept) -> Trees:
-    arrays = {k: np.array(kept[k]) for k in ("roots", "feature", "left", "right")}
-    arrays |= {k: np.array(kept[k], float) for k in ("threshold", "value")}
-    return Trees(bias=kept["bias"], **arrays)
+    kept = trained_on("third_reader.json", THIRD_FEATURES)
+    return ThirdReader(trees_of(kept["third"]), kept["trained"])
 
 
 def edge_probabilities(marginals: Marginals) -> np.ndarray:

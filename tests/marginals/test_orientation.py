@@ -156,7 +156,7 @@ def test_one_release_has_one_answer():
 
 
 def test_draws_follow_the_odds():
-    """x - c - y with log odds l: colliders come once in 1 + 3 exp(-sharpness l) draws.
+    """x - c - y with log odds l: colliders come once in 1 + 3 exp(-l) draws.
 
     Four graphs, of which one is the collider. 10,000 draws, each a few sweeps from the last: a
     deviation is below .014 even if only one in ten is news. Odds 1e-9 that this fails by chance.
@@ -168,7 +168,7 @@ def test_draws_follow_the_odds():
         share = np.mean([parents[1].tolist() == [True, False, True] for parents in drawn])
     finally:
         orientation.DRAWS = few
-    expected = 1 / (1 + 3 * np.exp(-orientation.SHARPNESS * log_odds))
+    expected = 1 / (1 + 3 * np.exp(-log_odds))
     assert abs(share - expected) < 6.1 * 0.014
 
 

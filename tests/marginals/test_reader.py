@@ -8,15 +8,11 @@ import pytest
 
 from dpcgd import load
 from dpcgd.datasets import data_files
-from dpcgd.marginals import reader
+from dpcgd.marginals import trees
 from dpcgd.marginals.clipped_moments import measure_moments
 from dpcgd.marginals.interactions import exactly
-from dpcgd.marginals.reader import (
-    Trees,
-    edge_probabilities,
-    most_likely_edges,
-    trained_reader,
-)
+from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
+from dpcgd.marginals.trees import Trees
 
 TWO_TREES = Trees(
     bias=-1.0,
@@ -66,7 +62,7 @@ def test_a_precision_keeps_as_many_edges_as_it_allows():
 def test_a_reader_of_other_features_is_refused(tmp_path, monkeypatch):
     kept = json.loads((data_files.data_folder() / "reader.json").read_text())
     (tmp_path / "reader.json").write_text(json.dumps(kept | {"features": ["something else"]}))
-    monkeypatch.setattr(reader, "data_folder", lambda: tmp_path)
+    monkeypatch.setattr(trees, "data_folder", lambda: tmp_path)
     trained_reader.cache_clear()
     with pytest.raises(ValueError, match="train it anew with: make reader"):
         trained_reader()

@@ -9,9 +9,14 @@ from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset, learned_pc, load
 from dpcgd.datasets import data_files
-from dpcgd.marginals import reader
+from dpcgd.marginals import trees
 from dpcgd.marginals.interactions import exactly, paid, pairs_sensitivity
-from dpcgd.marginals.reader import edge_probabilities, pairs_read, third_reader
+from dpcgd.marginals.reader import (
+    edge_probabilities,
+    pairs_read,
+    third_reader,
+    trained_reader,
+)
 from dpcgd.marginals.third_reading import THIRD_FEATURES, holds_triples, third_features
 from dpcgd.marginals.triples import affords_triples, measure_triples
 from dpcgd.privacy.conversions import multiplier_of_rho
@@ -124,7 +129,7 @@ def test_pairs_are_read_twice_where_triples_are_missing_or_variables_too_few():
 
 def test_more_records_than_in_training_are_read_as_so_many():
     told = told_of(load("survey", n=5_000, rng=default_rng(0)))
-    most = int(reader.trained_reader().trained["records"][1])
+    most = int(trained_reader().trained["records"][1])
     assert np.array_equal(
         edge_probabilities(told.as_of(1000 * most)), edge_probabilities(told.as_of(most))
     )
@@ -133,7 +138,7 @@ def test_more_records_than_in_training_are_read_as_so_many():
 def test_a_third_reading_of_other_features_is_refused(tmp_path, monkeypatch):
     kept = json.loads((data_files.data_folder() / "third_reader.json").read_text())
     (tmp_path / "third_reader.json").write_text(json.dumps(kept | {"features": ["another"]}))
-    monkeypatch.setattr(reader, "data_folder", lambda: tmp_path)
+    monkeypatch.setattr(trees, "data_folder", lambda: tmp_path)
     third_reader.cache_clear()
     with pytest.raises(ValueError, match="train it anew with: make third_reader"):
         third_reader()
