@@ -56,8 +56,8 @@ FEATURES = (
     "noise over sampling",
     "records",
 )
-"""Of a triple, in the order of the columns that the trees read: the first five by arsinh, then
-logarithms of correlations (squared, and summed over contrasts), of noise and of records."""
+"""Of a triple, in the order of the columns that the trees read. The first five are taken by arsinh;
+correlations, squared and summed over contrasts, noise and records by their logarithms."""
 
 
 COOLING, DRAWS, APART = 60, 60, 2
