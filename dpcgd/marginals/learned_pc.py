@@ -31,7 +31,8 @@ class LearnedRelease(Release):
     Attributes
     ----------
     marginals : Marginals
-        Clipped moments, or pairs. Whatever is computed from it is post-processing.
+        Clipped moments, or pairs, perhaps with triples. Whatever is computed from it is
+        post-processing.
     levels : mapping of str to tuple of str
         Public, those of the moments: where levels were joined, the new ones.
     joined_levels : dict

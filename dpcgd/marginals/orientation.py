@@ -209,19 +209,8 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
     """
     if not triples:
         return np.empty((0, len(FEATURES)))
-    told = _Evidence(marginals, joined).features(triples)
-    return np.hstack([told, _around(blocks_of(marginals), joined, triples)]).astype(np.float32)
-
-
-def _around(blocks, joined, triples) -> np.ndarray:
-    """How strong the links of each triple are, and how many neighbours its ends have."""
-    x, c, y = np.array(triples).T
-    strength = np.log10(blocks.sums(blocks.correlations**2) + WEAKEST)
-    links, near = np.sort([strength[x, c], strength[c, y]], axis=0), joined.sum(axis=1)
-    ends, both = np.sort([near[x], near[y]], axis=0), joined.astype(int) @ joined
-    noise = math.log10(float(np.median(blocks.variances)) * blocks.n)
-    shared = np.broadcast_to([noise, math.log10(blocks.n)], (len(triples), 2))
-    return np.column_stack([*links, strength[x, y], *ends, both[x, y], shared])
+    evidence = _Evidence(marginals, joined)
+    return np.hstack([evidence.given_sets(triples), evidence.around(triples)]).astype(np.float32)
 
 
 def open_triples(joined: np.ndarray) -> list[Triple]:
@@ -235,17 +224,28 @@ def open_triples(joined: np.ndarray) -> list[Triple]:
 
 
 class _Evidence:
-    """How strongly two variables hang together given sets of their neighbours."""
+    """How strongly two variables hang together, also given sets of their neighbours."""
 
     def __init__(self, marginals, joined):
         self.blocks, self.joined = blocks_of(marginals), joined
-        strength = np.where(joined, self.blocks.sums(self.blocks.correlations**2), 0.0)
-        self.local = LocalEvidence(self.blocks, strength)
+        self.effects = self.blocks.sums(self.blocks.correlations**2)
+        self.local = LocalEvidence(self.blocks, np.where(joined, self.effects, 0.0))
         _, self.at = rows_of(marginals.levels)
         self.known: dict[tuple, float] = {}
 
-    def features(self, triples) -> np.ndarray:
-        """A row for each triple."""
+    def around(self, triples) -> np.ndarray:
+        """How strong the links of each triple are, and how many neighbours its ends have."""
+        x, c, y = np.array(triples).T
+        strength = np.log10(self.effects + WEAKEST)
+        links = np.sort([strength[x, c], strength[c, y]], axis=0)
+        near, both = self.joined.sum(axis=1), self.joined.astype(int) @ self.joined
+        n, noise = self.blocks.n, float(np.median(self.blocks.variances))
+        shared = np.broadcast_to([math.log10(noise * n), math.log10(n)], (len(triples), 2))
+        ends = np.sort([near[x], near[y]], axis=0)
+        return np.column_stack([*links, strength[x, y], *ends, both[x, y], shared])
+
+    def given_sets(self, triples) -> np.ndarray:
+        """What sets with the middle and without it leave of the ends, a row for each triple."""
         others = {triple: self._others(*triple) for triple in triples}
         sets = {t: [s for k in range(3) for s in combinations(others[t], k)] for t in triples}
         with_c = {(x, c, y): [(*s, c) for s in sets[x, c, y] if len(s) < 2] for x, c, y in triples}

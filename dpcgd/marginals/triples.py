@@ -34,7 +34,7 @@ def affords_triples(levels: Sequence[int], n: int, rho: float) -> bool:
     Parameters
     ----------
     levels : sequence of int
-        Of each variable.
+        Of each variable; where levels were joined, what has been released says how many are left.
     n : int
         Records.
     rho : float

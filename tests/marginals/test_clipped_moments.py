@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from known_tables import records
 from numpy.random import default_rng
+from scipy.linalg import fractional_matrix_power
 
 from dpcgd import Budget, BudgetSpent, Dataset, load
 from dpcgd.book.known_tables import blurred
@@ -76,6 +77,9 @@ def test_the_vectors_of_a_variable_have_the_root_of_its_covariance():
         values = np.linalg.eigvalsh(singles.variance(v))
         own = np.linalg.eigvalsh((of * share[:, None]).T @ of)
         assert np.allclose(own, np.sqrt(values))
+        centred = contrasts(data.cardinalities[v]) - singles.moment(v).values
+        root = fractional_matrix_power(singles.variance(v), -0.25)
+        assert np.allclose(of, centred @ root)  # the symmetric one: no vector's sign matters
 
 
 def test_noise_is_as_wide_as_it_says():

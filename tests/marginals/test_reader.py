@@ -1,33 +1,14 @@
-"""The reader of released pairs: its trees, its edge sets, and what it was trained on."""
+"""The reader of released pairs: its edge sets, and what it was trained on."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
 
 from dpcgd import load
-from dpcgd.datasets import data_files
-from dpcgd.marginals import trees
 from dpcgd.marginals.clipped_moments import measure_moments
 from dpcgd.marginals.interactions import exactly
 from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
-from dpcgd.marginals.trees import Trees
-
-TWO_TREES = Trees(
-    bias=-1.0,
-    roots=np.array([0, 3]),
-    feature=np.array([1, -1, -1, -1]),
-    threshold=np.array([0.5, 0, 0, 0]),
-    left=np.array([1, 1, 2, 3]),
-    right=np.array([2, 1, 2, 3]),
-    value=np.array([0, -2.0, 3.0, 0.25]),
-)
-
-
-def test_the_log_odds_are_the_sum_of_the_leaves():
-    found = TWO_TREES.probabilities(np.array([[9.0, 0.5], [9.0, 0.6]]))
-    assert np.allclose(np.log(found / (1 - found)), [-1 - 2 + 0.25, -1 + 3 + 0.25])
 
 
 def expected_f1(chosen, p):
@@ -57,16 +38,6 @@ def test_a_precision_keeps_as_many_edges_as_it_allows():
     p[np.triu_indices(4, 1)] = [0.99, 0.9, 0.8, 0.3, 0.2, 0.0]
     counts = [most_likely_edges(p + p.T, at).sum() // 2 for at in (1.0, 0.95, 0.89, 0.1)]
     assert counts == [0, 1, 3, 5]
-
-
-def test_a_reader_of_other_features_is_refused(tmp_path, monkeypatch):
-    kept = json.loads((data_files.data_folder() / "reader.json").read_text())
-    (tmp_path / "reader.json").write_text(json.dumps(kept | {"features": ["something else"]}))
-    monkeypatch.setattr(trees, "data_folder", lambda: tmp_path)
-    trained_reader.cache_clear()
-    with pytest.raises(ValueError, match="train it anew with: make reader"):
-        trained_reader()
-    trained_reader.cache_clear()
 
 
 def test_more_records_than_in_training_are_read_as_so_many():

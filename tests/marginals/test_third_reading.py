@@ -1,6 +1,5 @@
 """Releases with triples: when they are made, what they cost, and what a third reading sees."""
 
-import json
 import math
 
 import numpy as np
@@ -8,13 +7,10 @@ import pytest
 from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset, learned_pc, load
-from dpcgd.datasets import data_files
-from dpcgd.marginals import trees
 from dpcgd.marginals.interactions import exactly, paid, pairs_sensitivity
 from dpcgd.marginals.reader import (
     edge_probabilities,
     pairs_read,
-    third_reader,
     trained_reader,
 )
 from dpcgd.marginals.third_reading import THIRD_FEATURES, holds_triples, third_features
@@ -133,16 +129,6 @@ def test_more_records_than_in_training_are_read_as_so_many():
     assert np.array_equal(
         edge_probabilities(told.as_of(1000 * most)), edge_probabilities(told.as_of(most))
     )
-
-
-def test_a_third_reading_of_other_features_is_refused(tmp_path, monkeypatch):
-    kept = json.loads((data_files.data_folder() / "third_reader.json").read_text())
-    (tmp_path / "third_reader.json").write_text(json.dumps(kept | {"features": ["another"]}))
-    monkeypatch.setattr(trees, "data_folder", lambda: tmp_path)
-    third_reader.cache_clear()
-    with pytest.raises(ValueError, match="train it anew with: make third_reader"):
-        third_reader()
-    third_reader.cache_clear()
 
 
 def test_the_order_of_the_variables_does_not_matter():
