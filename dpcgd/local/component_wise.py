@@ -146,7 +146,7 @@ class ComponentWise:
     def moments(self, reports: np.ndarray) -> Moments:
         """Unbiased moments of the records."""
         columns = zip(self.mechanisms, checked_codes(reports, self.levels).T, strict=True)
-        values, squares = np.empty((2, len(reports), len(self.mechanisms)))
+        values, squares = np.empty((2, len(self.mechanisms), len(reports))).transpose(0, 2, 1)
         for v, (mechanism, column) in enumerate(columns):
             codes = np.arange(self.levels[v])
             scores = _inverse(mechanism) @ np.column_stack([codes, codes**2])

@@ -15,6 +15,10 @@ LARGEST = 1e70
 """Of values: their fourth powers are still numbers."""
 
 
+BLOCK = 8192
+"""Reports that a test looks at together: few enough to stay in the processor's cache."""
+
+
 LEAST_EIGENVALUE = 0.01
 """Estimated correlation matrices are lifted to this, so that noise cannot make them singular."""
 
@@ -106,6 +110,15 @@ class CorrelationOracle:
     def _covariance(self):
         return self.moments.covariance
 
+    @cached_property
+    def _by_variable(self):
+        """Values, roots and squares of a variable after those of another."""
+        return [np.ascontiguousarray(part.T) for part in self.moments[:3]]
+
+    @cached_property
+    def _mean(self):
+        return self.moments.values.mean(axis=0)
+
     def statistic(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Close to standard normal if the partial correlation of x and y is 0."""
         at, rest = [x, y, *given], [*given]
@@ -118,10 +131,14 @@ class CorrelationOracle:
 
     def _deviation(self, at, a, b) -> float:
         """Of what one report adds to the partial covariance; the slopes' own errors cancel."""
-        values, roots, squares, _ = (part[:, at] for part in self.moments)
-        each = (roots @ a) * (roots @ b) + squares @ (a * b)
-        along_a, along_b = values @ a, values @ b
-        each -= along_a * along_b.mean() + along_b * along_a.mean()
+        values, roots, squares = self._by_variable
+        mean_a, mean_b = a @ self._mean[at], b @ self._mean[at]
+        along, both = a * mean_b + b * mean_a, np.stack([a, b])
+        each = np.empty(values.shape[1])
+        for start in range(0, len(each), BLOCK):
+            some = slice(start, start + BLOCK)
+            root_a, root_b = both @ roots[at, some]
+            each[some] = root_a * root_b + (a * b) @ squares[at, some] - along @ values[at, some]
         rounding = 1e-12 * float(np.abs(each).max())  # of numbers that are all the same
         return max(float(each.std()), rounding, 1e-300)
 

@@ -67,6 +67,23 @@ class TestCorrelationOracle:
         r = -precision[0, 2] / math.sqrt(precision[0, 0] * precision[2, 2])
         assert weak == pytest.approx(math.atanh(r) * math.sqrt(self.data.n - 4), abs=0.1)
 
+    def test_its_error_is_that_of_the_mean_of_what_each_report_adds(self):
+        # of 20,000 reports, which are looked at in blocks; the definition looks at one at a time
+        moments = self.mechanism.moments(
+            report(self.data, self.mechanism, rng=default_rng(5)).codes
+        )
+        values, roots, squares, _ = moments
+        covariance = moments.covariance
+        slope_a, slope_b = covariance[[0, 1], 2] / covariance[2, 2]
+        a, b = np.array([1, 0, -slope_a]), np.array([0, 1, -slope_b])
+        mean = values.mean(axis=0)
+        added = [
+            (r @ a) * (r @ b) + s @ (a * b) - (v @ a) * (mean @ b) - (v @ b) * (mean @ a)
+            for v, r, s in zip(values, roots, squares, strict=True)
+        ]
+        z = math.sqrt(len(values)) * (a @ covariance @ b) / np.std(added)
+        assert CorrelationOracle(moments).statistic(0, 1, (2,)) == pytest.approx(z, rel=1e-9)
+
     def test_sheppards_correction_gives_back_the_variance_of_a_smooth_density(self):
         values = default_rng(0).normal(size=(200_000, 2)) * 0.8 + 5
         found = Moments.of_records(np.floor(values)).without_bins().covariance
