@@ -285,7 +285,7 @@ class Geometric(ThroughChannel):
     def rates(self, codes: np.ndarray) -> np.ndarray:
         """The rate of each record, such that its reports' probabilities add up to one."""
         places = self._balls.canonical(checked_codes(codes, self.levels))[0]
-        rows, inverse = _distinct(places)
+        rows, inverse = _distinct_rows(places)
         rates = [self._tuned(self._balls.counts(block)[0]) for block in blocks(rows)]
         return np.concatenate(rates)[inverse]
 
@@ -310,7 +310,7 @@ class Geometric(ThroughChannel):
             check_counted_exactly(self.levels)
         draws = draws_for(self, rng, secure)
         places, order, mirrored = balls.canonical(codes)
-        rows, inverse = _distinct(places)
+        rows, inverse = _distinct_rows(places)
         found = np.empty_like(codes)
         at_once = 1 if secure else BLOCK  # alone: rounding may tell of other records in a block
         for first, block in zip(range(0, len(rows), at_once), blocks(rows, at_once), strict=True):
@@ -334,7 +334,7 @@ class Geometric(ThroughChannel):
         )
 
 
-def _distinct(rows) -> tuple[np.ndarray, np.ndarray]:
+def _distinct_rows(rows) -> tuple[np.ndarray, np.ndarray]:
     """Each row once, in order, and which of these each row is; ten times as fast as NumPy's."""
     which = pd.DataFrame(rows).groupby([*range(rows.shape[1])]).ngroup().to_numpy()
     found = np.empty((which.max(initial=-1) + 1, rows.shape[1]), rows.dtype)

@@ -64,10 +64,15 @@ class Moments(NamedTuple):
         return self._replace(constant=self.constant - np.eye(len(self.constant)) / 12)
 
     @property
+    def mean(self) -> np.ndarray:
+        """Estimated means of the records."""
+        return self.values.mean(axis=0)
+
+    @property
     def covariance(self) -> np.ndarray:
         """Estimated covariance of the records; with much noise it may have negative eigenvalues."""
-        n, mean = len(self.values), self.values.mean(axis=0)
-        products = self.roots.T @ self.roots / n + np.diag(self.squares.mean(axis=0))
+        mean = self.mean
+        products = self.roots.T @ self.roots / len(self.values) + np.diag(self.squares.mean(axis=0))
         return products + self.constant - np.outer(mean, mean)
 
 
@@ -117,7 +122,7 @@ class CorrelationOracle:
 
     @cached_property
     def _mean(self):
-        return self.moments.values.mean(axis=0)
+        return self.moments.mean
 
     def statistic(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Close to standard normal if the partial correlation of x and y is 0."""
