@@ -98,6 +98,9 @@ def cases() -> list[dict]:
         (("AIM",), SMALL, hundred, (1.0,), range(1, 3)),
         ((CLIMBING,), ("alarm", *LARGER), 1_000_000, (math.inf,), range(1)),
         ((OURS,), ("hepar2",), 1_000_000, (math.inf,), range(1)),
+        (("MST",), dpcgd.NETWORKS, hundred, (1.0, 0.1, 10.0), range(3, 20)),
+        ((GES, CLIMBING), dpcgd.NETWORKS, hundred, (math.inf,), range(3, 20)),
+        (("MST",), dpcgd.NETWORKS, hundred, (0.3, 3.0), range(3, 20)),
     ]
     return [
         dict(zip(KEYS, (system, network, n, epsilon, run), strict=True))
