@@ -28,7 +28,7 @@ SEED = 0
 LARGER = ("insurance", "water", "hailfinder", "win95pts", "hepar2")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_PUBLISHED = (0.1, 1.0, 10.0)
-RUNS, RUNS_OF_PUBLISHED = 20, 5
+RUNS = 20
 GRADIENTS = ("noisy gradients", "one release")
 SLOW = ("EM-PC", "NOTEARS")
 """On the larger networks: minutes of some runs."""
@@ -68,13 +68,13 @@ def plan() -> list[dict]:
     low, high, few = EPSILONS[:5], EPSILONS[5:], EPSILONS[::2]
     blocks = [  # the last number: runs a round
         (quick, NETWORKS, 100_000, low, RUNS, 2),
-        (published, NETWORKS, 100_000, (1.0,), RUNS_OF_PUBLISHED, 1),
+        (published, NETWORKS, 100_000, (1.0,), RUNS, 1),
         (quicker, LARGER, 100_000, few[:2], RUNS, 1),
         (quicker, NETWORKS, 10_000, low, RUNS, 1),
         (quicker, NETWORKS, 100_000, low, RUNS, 4),
         (slow, NETWORKS, 100_000, few[1:], RUNS, 1),
         (quicker, LARGER, 100_000, low, RUNS, 1),
-        (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS_OF_PUBLISHED, 1),
+        (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS, 1),
         (quick, NETWORKS, 100_000, high, RUNS, 1),
         (quick, NETWORKS, 10_000, low, RUNS, 1),
         (slow, NETWORKS, 100_000, EPSILONS, RUNS, 1),
@@ -84,6 +84,7 @@ def plan() -> list[dict]:
         (quick + slow, LARGER, 10_000, low, RUNS, 1),
         (quick + slow, LARGER, 100_000, high, RUNS, 1),
         (quick + slow, LARGER, 10_000, high, RUNS, 1),
+        (published, NETWORKS, 10_000, OF_PUBLISHED, RUNS, 1),
     ]
     cases = [
         dict(zip((*KEYS, "seed"), (s.name, network, n, epsilon, run, SEED), strict=True))

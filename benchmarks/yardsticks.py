@@ -91,6 +91,7 @@ def cases() -> list[dict]:
         ),
         *((("AIM",), SMALL, hundred, (epsilon,), range(1)) for epsilon in others),
         *((("MST",), named, hundred, (epsilon,), range(1, 3)) for epsilon in others),
+        ((GES, CLIMBING), dpcgd.NETWORKS, hundred, (math.inf,), range(3, 20)),
         ((GES,), LARGER, hundred, (math.inf,), range(3)),
         ((GES,), LARGER, 10_000, (math.inf,), range(3)),
         ((CLIMBING,), LARGER, hundred, (math.inf,), range(1, 3)),
@@ -99,7 +100,6 @@ def cases() -> list[dict]:
         ((CLIMBING,), ("alarm", *LARGER), 1_000_000, (math.inf,), range(1)),
         ((OURS,), ("hepar2",), 1_000_000, (math.inf,), range(1)),
         (("MST",), dpcgd.NETWORKS, hundred, (1.0, 0.1, 10.0), range(3, 20)),
-        ((GES, CLIMBING), dpcgd.NETWORKS, hundred, (math.inf,), range(3, 20)),
         (("MST",), dpcgd.NETWORKS, hundred, (0.3, 3.0), range(3, 20)),
     ]
     return [
