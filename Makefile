@@ -18,7 +18,7 @@ book: .venv/installed
 results: .venv/installed
 	$(VENV) scripts/results.py $(CHAPTER)
 
-# Every system on every network, the table of chapter 12: some ten hours of one core; goes on where it stopped.
+# Every system on every network, the table of chapter 12: some thirteen hours of one core; goes on where it stopped.
 # CASE="table_pc child 1 100000 3" runs one row again; SYSTEM=table_pc what is missing of one, and
 # what other code has made; RUNS=3 the first runs; CHECK=table_pc its guarantee, as far as runs can;
 # MEMORY=1 the peaks of memory.
