@@ -63,7 +63,7 @@ SMALL = ("earthquake", "cancer", "asia", "survey", "sachs")
 PATIENCE = 180.0
 """Seconds of processor time for AIM; by the clock twice as many for most, ten times for GES."""
 
-JOBS = 20
+JOBS = 5
 """Of one process: what mbi compiles is never freed, and a process may hold only so much of it."""
 
 KEYS = ("system", "network", "n", "epsilon", "run")
