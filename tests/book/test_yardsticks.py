@@ -81,12 +81,13 @@ def test_the_main_yardsticks_are_there_for_every_network(system, runs):
         assert set(range(runs)) <= set(rows.run[rows.network == name]), name
 
 
-def test_equivalence_search_has_found_the_true_class_of_nearly_all_networks_but_alarm():
+def test_equivalence_search_has_found_the_true_class_but_for_alarm_and_once_asia():
     rows = SCORED[(SCORED.system == "GES, BIC") & (SCORED.n == 100_000)]
     for name in NETWORKS:
         here = rows[rows.network == name]
         assert set(range(3)) <= set(here.run), name
-        assert name == "alarm" or (here.SHD == 0).mean() >= 0.9, name
+        missed = (here.SHD > 0).sum()
+        assert name == "alarm" or missed <= (name == "asia"), name
 
 
 def test_what_it_was_made_with_is_told_and_no_machine():
