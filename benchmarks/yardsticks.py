@@ -96,11 +96,12 @@ def cases() -> list[dict]:
         ((GES,), LARGER, 10_000, (math.inf,), range(3)),
         ((CLIMBING,), LARGER, hundred, (math.inf,), range(1, 3)),
         ((OTHER_PC,), LARGER, hundred, (math.inf,), range(1)),
-        (("AIM",), SMALL, hundred, (1.0, 0.3), range(1, 5)),
+        (("AIM",), SMALL, hundred, (1.0, 0.3), range(1, 20)),
         ((CLIMBING,), ("alarm", *LARGER), 1_000_000, (math.inf,), range(1)),
         ((OURS,), ("hepar2",), 1_000_000, (math.inf,), range(1)),
         (("MST",), dpcgd.NETWORKS, hundred, (1.0, 0.1, 10.0), range(3, 20)),
         (("MST",), dpcgd.NETWORKS, hundred, (0.3, 3.0), range(3, 20)),
+        (("AIM",), SMALL, hundred, (0.1, 3.0, 10.0), range(1, 20)),
     ]
     return [
         dict(zip(KEYS, (system, network, n, epsilon, run), strict=True))
