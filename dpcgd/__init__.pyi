@@ -24,6 +24,7 @@ from .graphs.check_receipt import check_receipt as check_receipt
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
+from .marginals.dag_posterior import dag_posterior as dag_posterior
 from .marginals.edge_confidence import edge_confidence as edge_confidence
 from .marginals.epsilon_for import epsilon_for as epsilon_for
 from .marginals.fit_network import fit_network as fit_network

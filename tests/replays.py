@@ -271,6 +271,9 @@ SYSTEMS = {
     "learned_pc": Replayed(
         dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, coded_with_more, (3, 9)
     ),
+    "dag_posterior": Replayed(
+        dpcgd.dag_posterior, {"precision": any_of(None, 0.5, 0.9)}, coded, (3, 4)
+    ),
     "table_pc": Replayed(
         dpcgd.table_pc,
         {

@@ -1,5 +1,7 @@
 """Noise narrower than what was paid for: the planted bug that every audit has to find."""
 
+from typing import Any
+
 import numpy as np
 
 from dpcgd.privacy.noise import SeededNoise
@@ -30,7 +32,7 @@ class NarrowNoise(SeededNoise):
         super().__init__(rng)
         self._share = share
 
-    def laplace(self, value: float, scale: float) -> float:
+    def laplace(self, value: Any, scale: float) -> Any:
         """`value` plus Laplace noise."""
         return super().laplace(value, self._share * scale)
 

@@ -53,6 +53,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
     "Laplace-PC": (GREY, (0, (6, 2)), "<"),
     "learned_pc": (BLACK, "-", "h"),
+    "dag_posterior": (VERMILLION, "-", "d"),
 }
 """Colour, line style and marker of each system, the same in every figure."""
 

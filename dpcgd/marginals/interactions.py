@@ -30,6 +30,7 @@ __all__ = [
     "contrasts",
     "covariance_of_contrasts",
     "exactly",
+    "interaction_of",
     "interaction_sensitivity",
     "paid",
     "pairs_sensitivity",
@@ -389,11 +390,7 @@ class MeasuredMarginals(Marginals):
     def exact(self, subsets: Sequence[Subset]) -> np.ndarray:
         """Sums over records of the products of their contrasts, one subset after the other."""
         tables = self._tables.counts_many(subsets)
-        parts = map(self._interaction, subsets, tables)
-        return np.concatenate([part.ravel() for part in parts])
-
-    def _interaction(self, subset, table) -> np.ndarray:
-        return _along_axes(table.astype(float), [contrasts(self.levels[v]).T for v in subset])
+        return np.concatenate([interaction_of(table).ravel() for table in tables])
 
     def _keep(self, subsets, values, deviation):
         shapes = [tuple(self.levels[v] - 1 for v in subset) for subset in subsets]
@@ -408,6 +405,11 @@ class MeasuredMarginals(Marginals):
     def without_data(self) -> Marginals:
         """What has been released, and nothing else."""
         return Marginals(self.n, self.levels, self.released)
+
+
+def interaction_of(table: np.ndarray) -> np.ndarray:
+    """The interaction of all variables of a table: sums of products of their contrasts."""
+    return _along_axes(table.astype(float), [contrasts(levels).T for levels in table.shape])
 
 
 def subsets_of(variables: Subset) -> Iterator[Subset]:

@@ -7,13 +7,14 @@ import numpy as np
 from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.clipped_moments import ClippedMoments
+from dpcgd.marginals.dag_posterior import PosteriorRelease
 from dpcgd.marginals.interactions import Marginals, Moment
 from dpcgd.marginals.learned_pc import LearnedRelease
 from dpcgd.marginals.table_pc import TableRelease
 
 __all__ = ["read_release"]
 
-KINDS = {kind.__name__: kind for kind in (Release, TableRelease, LearnedRelease)}
+KINDS = {kind.__name__: kind for kind in (Release, TableRelease, LearnedRelease, PosteriorRelease)}
 
 
 def read_release(path: str | os.PathLike) -> Release:

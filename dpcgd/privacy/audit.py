@@ -192,7 +192,7 @@ class Witness:
         else:
             self.unpaid.append(f"{kind} noise of scale {scale:g}")
 
-    def laplace(self, value: float, scale: float) -> float:
+    def laplace(self, value: Any, scale: float) -> Any:
         """`value` plus Laplace noise, paid for by itself or as part of a sieve."""
         noisy, sieve = self._noise.laplace(value, scale), self._sieve
         if "Laplace" in self._paid or sieve is None:

@@ -54,21 +54,23 @@ def _scale(sensitivity, epsilon) -> float:
 
 
 def laplace(
-    query: Query,
+    query: VectorQuery,
     *,
     sensitivity: float,
     epsilon: float,
     account: Account,
     noise: Noise,
     label: str = "",
-) -> float:
+) -> Any:
     """Answer a numeric query with Laplace noise of scale sensitivity / epsilon.
 
     Parameters
     ----------
     query : callable
-        Returns a number.
-    sensitivity, epsilon : float
+        Returns a number, or an array of any shape.
+    sensitivity : float
+        In L1 norm over all entries of the answer.
+    epsilon : float
     account, noise
         Who pays and where randomness comes from.
     label : str
@@ -76,7 +78,8 @@ def laplace(
 
     Returns
     -------
-    float
+    float or array
+        Of the answer's shape.
 
     Raises
     ------
@@ -103,7 +106,8 @@ def laplace(
     """
     scale = _scale(sensitivity, epsilon)
     account.spend(PureEvent("Laplace", epsilon, label=label))
-    return noise.laplace(float(query()), scale)
+    answer = np.asarray(query(), float)
+    return noise.laplace(answer if answer.ndim else float(answer), scale)
 
 
 def gaussian(

@@ -2,7 +2,7 @@
 
 import secrets
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,8 +12,8 @@ __all__ = ["Noise", "SecureNoise", "SeededNoise", "check_source", "noise_source"
 class Noise(Protocol):
     """Where randomness comes from."""
 
-    def laplace(self, value: float, scale: float) -> float:
-        """`value` plus Laplace noise."""
+    def laplace(self, value: Any, scale: float) -> Any:
+        """`value`, a number or an array, plus Laplace noise, drawn anew for each entry."""
 
     def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
         """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
@@ -38,9 +38,9 @@ class SeededNoise:
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
 
-    def laplace(self, value: float, scale: float) -> float:
-        """`value` plus Laplace noise."""
-        return value + self._rng.laplace(scale=scale)
+    def laplace(self, value: Any, scale: float) -> Any:
+        """`value`, a number or an array, plus Laplace noise, drawn anew for each entry."""
+        return value + self._rng.laplace(scale=scale, size=np.shape(value) or None)
 
     def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
         """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
@@ -78,7 +78,8 @@ class SecureNoise:
             ) from None
         dp.enable_features("contrib")
         space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-        self._laplace = lru_cache(lambda scale: dp.m.make_laplace(*space, scale=scale))
+        sums = dp.vector_domain(space[0]), dp.l1_distance(T=float)
+        self._laplace = lru_cache(lambda scale: dp.m.make_laplace(*sums, scale=scale))
         vectors = dp.vector_domain(space[0]), dp.l2_distance(T=float)
         self._gaussian = lru_cache(lambda scale: dp.m.make_gaussian(*vectors, scale=scale))
         scores = dp.vector_domain(space[0]), dp.linf_distance(T=float)
@@ -88,9 +89,10 @@ class SecureNoise:
             lambda scale: dp.m.make_noisy_max(*scores, exponential, scale=scale)
         )
 
-    def laplace(self, value: float, scale: float) -> float:
-        """`value` plus Laplace noise."""
-        return self._laplace(scale)(float(value))
+    def laplace(self, value: Any, scale: float) -> Any:
+        """`value`, a number or an array, plus Laplace noise, drawn anew for each entry."""
+        noisy = self._laplace(scale)(np.ravel(value).astype(float).tolist())
+        return np.reshape(noisy, np.shape(value)) if np.shape(value) else noisy[0]
 
     def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
         """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""

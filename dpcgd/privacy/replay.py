@@ -265,6 +265,8 @@ def _distance(kind: str, moved: np.ndarray) -> float:
         return float(np.ptp(moved))
     if kind == "exponential":
         return 2 * float(np.abs(moved).max())
+    if kind == "laplace":
+        return float(np.abs(moved).sum())
     return float(np.linalg.norm(moved))
 
 

@@ -1,0 +1,179 @@
+"""Likelihoods of graphs, given a table with Laplace noise, and graphs drawn by them, compiled.
+
+`parents[v]` has a bit for each parent of v. The plain definitions are in
+tests/marginals/test_dag_posterior.py. Kept apart: numba compiles it.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+STEPS, ENOUGH = 10, 0.05
+"""Of expectation maximization: how many, and what gain is worth another one."""
+
+NOTHING = 9
+"""In place of a change in the number of edges: there is no proposal."""
+
+
+@njit(cache=True, nogil=True)
+def expected_counts(released, means, scale, counts):
+    """Log-likelihood of noisy cells, but for a constant; expected true counts go to `counts`.
+
+    A true count k is Poisson, what is released is k plus Laplace noise. Terms are added from the
+    likeliest k outwards, until they no longer matter.
+    """
+    total = 0.0
+    for c in range(len(released)):
+        mean, cell = max(means[c], 1e-9), released[c]
+        likeliest = min(max(cell, mean * math.exp(-1 / scale)), mean * math.exp(1 / scale))
+        first, log_mean = int(likeliest), math.log(mean)
+        weight, weighted = 1.0, float(first)
+        for step in (1, -1):
+            k, term = first, 0.0
+            while term > -25 and k + step >= 0:
+                nearer = abs(cell - k) - abs(cell - k - step)
+                ratio = log_mean - math.log(k + 1) if step > 0 else math.log(k) - log_mean
+                term, k = term + ratio + nearer / scale, k + step
+                weight += math.exp(term)
+                weighted += math.exp(term) * k
+        top = first * log_mean - mean - math.lgamma(first + 1.0) - abs(cell - first) / scale
+        total += top + math.log(weight)
+        counts[c] = weighted / weight
+    return total
+
+
+@njit(cache=True, nogil=True)
+def families(codes, levels, parents):
+    """Of each cell, the row and the cell of each variable's table; how many rows each has."""
+    d, cells = len(levels), len(codes)
+    rows, columns = np.zeros((d, cells), np.int64), np.zeros((d, cells), np.int64)
+    sizes = np.ones(d, np.int64)
+    for v in range(d):
+        for u in range(d):
+            if parents[v] >> u & 1:
+                sizes[v] *= levels[u]
+                rows[v] = rows[v] * levels[u] + codes[:, u]
+        columns[v] = rows[v] * levels[v] + codes[:, v]
+    return rows, columns, sizes
+
+
+@njit(cache=True, nogil=True)
+def implied(counts, n, levels, rows, columns, sizes):
+    """Expected records of each cell, if each variable depends on its parents as in these counts."""
+    means = np.full(len(counts), n)
+    for v in range(len(levels)):
+        family = np.full(sizes[v] * levels[v], 1e-6)
+        alone = np.full(sizes[v], 1e-6 * levels[v])
+        for c in range(len(counts)):
+            family[columns[v, c]] += counts[c]
+            alone[rows[v, c]] += counts[c]
+        for c in range(len(counts)):
+            means[c] *= family[columns[v, c]] / alone[rows[v, c]]
+    return means
+
+
+@njit(cache=True, nogil=True)
+def price(means, scale, levels, rows, sizes):
+    """Of the parameters: half the logarithm of how many records tell about each, noise reckoned."""
+    total, telling = 0.0, means**2 / (means + 2 * scale**2)
+    for v in range(len(levels)):
+        told = np.ones(sizes[v])
+        for c in range(len(means)):
+            told[rows[v, c]] += telling[c]
+        total += 0.5 * (levels[v] - 1) * np.log(told).sum()
+    return total
+
+
+@njit(cache=True, nogil=True)
+def fitted(about, parents):
+    """Log posterior of a graph but for its prior, and the counts that it makes of a noisy table.
+
+    `about` has what has been released, cell by cell, the scale of its noise, the number of records,
+    the levels of each cell, how many there are, and counts to start from.
+    """
+    released, scale, n, codes, levels, start = about
+    rows, columns, sizes = families(codes, levels, parents)
+    counts, before = start.copy(), -np.inf
+    for _ in range(STEPS):
+        means = implied(counts, n, levels, rows, columns, sizes)
+        likelihood = expected_counts(released, means, scale, counts)
+        if likelihood - before < ENOUGH:
+            break
+        before = likelihood
+    return likelihood - price(means, scale, levels, rows, sizes), counts
+
+
+@njit(cache=True, nogil=True)
+def leads(parents, a, b):
+    """Whether a is b or an ancestor of b."""
+    above, before = 1 << b, 0
+    while above != before:
+        before = above
+        for v in range(len(parents)):
+            if before >> v & 1:
+                above |= parents[v]
+    return above >> a & 1 == 1
+
+
+@njit(cache=True, nogil=True)
+def changed(parents, x, y, back):
+    """The graph with x -> y added, or taken out, or turned; what that does to the number of edges.
+
+    Proposals and their way back are equally likely; no proposal has a number of `NOTHING`.
+    """
+    new = parents.copy()
+    if parents[x] >> y & 1:
+        return new, NOTHING
+    if not parents[y] >> x & 1:
+        if back or leads(parents, y, x):
+            return new, NOTHING
+        new[y] |= 1 << x
+        return new, 1
+    new[y] ^= 1 << x
+    if not back:
+        return new, -1
+    if leads(new, x, y):
+        return new, NOTHING
+    new[x] |= 1 << y
+    return new, 0
+
+
+@njit(cache=True, nogil=True)
+def allowed(parents, needed, forbidden):
+    """Whether everyone has the parents that are needed, and none that is forbidden."""
+    for v in range(len(parents)):
+        if parents[v] & forbidden[v] or needed[v] & ~parents[v]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def draw(about, parents, needed, forbidden, edge, rng, burn, draws, hottest, known):
+    """Graphs drawn one after the other, and the best one that was met.
+
+    `known` keeps the scores of graphs; `edge` is the log odds of an edge beforehand. The first
+    `burn` sweeps cool down from the temperature `hottest`, and do not count.
+    """
+    d = len(parents)
+    score = best_score = fitted(about, parents)[0]
+    best, found = parents.copy(), np.zeros((draws, d), np.int64)
+    for sweep in range(burn + draws):
+        heat = max(1.0, hottest ** (1 - sweep / max(burn, 1)))
+        for _ in range(d):
+            x, y = int(rng.random() * d), int(rng.random() * (d - 1))
+            new, more = changed(parents, x, y + (y >= x), rng.random() < 0.5)
+            if more == NOTHING or not allowed(new, needed, forbidden):
+                continue
+            key = np.int64(0)
+            for v in range(d):
+                key = key << d ^ new[v]
+            if key not in known:
+                known[key] = fitted(about, new)[0]
+            if math.log(rng.random()) * heat < known[key] - score + more * edge:
+                parents, score = new, known[key]
+                if score > best_score:
+                    best, best_score = new.copy(), score
+        if sweep >= burn:
+            found[sweep - burn] = parents
+    return found, best
