@@ -27,7 +27,7 @@ def expected_counts(released, means, scale, counts):
     for c in range(len(released)):
         mean, cell = max(means[c], 1e-9), released[c]
         likeliest = min(max(cell, mean * math.exp(-1 / scale)), mean * math.exp(1 / scale))
-        first, log_mean = int(likeliest), math.log(mean)
+        first, log_mean = int(likeliest + 0.5), math.log(mean)
         weight, weighted = 1.0, float(first)
         for step in (1, -1):
             k, term = first, 0.0

@@ -100,7 +100,7 @@ class GraphPosterior:
         score, parents = max(starts, key=lambda of: of[0])
         while True:
             better, found = self._climbed(run(parents, COOLING, 1, HOTTEST)[1])
-            if better <= score + GAIN:
+            if not better > score + GAIN:
                 return run(parents, 0, draws, 1.0)[0]
             score, parents = better, found
 
@@ -110,7 +110,7 @@ class GraphPosterior:
         while True:
             new = self._best(counts)
             new_score, new_counts = compiled.fitted(self._about, new)
-            if new_score <= score + GAIN:
+            if not new_score > score + GAIN:
                 return score, parents
             parents, score, counts = new, new_score, new_counts
 
