@@ -240,7 +240,11 @@ def test_runs_like_those_on_file_agree_with_them(path):
 
 def runs_by_cell(path, about):
     rows = pd.read_csv(path).dropna(subset=about["compare"])
-    groups = rows.groupby(about["cell"])[about["compare"]] if about["cell"] else [(0, rows)]
+    groups = (
+        rows.groupby(about["cell"])[about["compare"]]
+        if about["cell"]
+        else [(0, rows[about["compare"]])]
+    )
     return [v.to_numpy(float) for _, v in groups if len(v) > 2]
 
 
