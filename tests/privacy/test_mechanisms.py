@@ -63,7 +63,8 @@ class ManyTrials:
     def __init__(self, seed, trials):
         self.rng, self.trials = default_rng(seed), trials
 
-    def laplace(self, scale):
+    def laplace(self, scale, size):
+        assert size is None
         return self.rng.laplace(scale=scale, size=self.trials)
 
     def normal(self, scale, size):
