@@ -25,6 +25,10 @@ SENSITIVITY = 2.0
 """Of all cells together, in L1 norm: a record that is replaced leaves one and joins another."""
 
 
+WIDEST = 1e90
+"""Scale of the noise up to which moments of the table are numbers that the reader can take."""
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
     """Counts of every combination of levels, with Laplace noise.
@@ -103,12 +107,16 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
     ------
     BudgetSpent
         Before the data is touched, if the account cannot pay.
+    ValueError
+        Before anything is paid, if epsilon buys nothing but noise.
 
     Privacy
     -------
     (epsilon, 0) for replace-one neighbours: one record moves two cells by one each. Chapter 17,
     :prf:ref:`thm-whole-table`.
     """
+    if not SENSITIVITY / epsilon <= WIDEST:
+        raise ValueError(f"epsilon = {epsilon:g} buys nothing but noise; take a larger one")
     tables = Tables(data)
     everyone = tuple(range(len(tables.levels)))
 

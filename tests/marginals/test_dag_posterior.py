@@ -192,6 +192,18 @@ def test_too_large_a_table_is_refused_before_anything_is_spent():
         dag_posterior(load("asia", n=100, rng=default_rng(0)), epsilon=1.0, precision=2)
 
 
+@pytest.mark.parametrize("epsilon", [1e-120, 1e-290])
+def test_an_epsilon_that_buys_only_noise_is_refused_before_it_is_spent(epsilon):
+    account = BasicFilter(Budget(1.0, 1e-6))
+    with pytest.raises(ValueError, match="buys nothing but noise; take a larger one"):
+        measure_table(
+            load("cancer", n=9, rng=default_rng(0)), epsilon=epsilon, account=account, noise=None
+        )
+    assert not account.ledger.events
+    with pytest.raises(ValueError, match="buys nothing but noise; take a larger one"):
+        dag_posterior(load("cancer", n=9, rng=default_rng(0)), epsilon=epsilon, delta=0.01)
+
+
 def test_a_variable_of_one_level_has_no_edge():
     codes = default_rng(0).integers(0, 2, (500, 3))
     codes[:, 1] = 0
