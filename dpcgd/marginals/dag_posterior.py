@@ -13,7 +13,8 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.graph_posterior import GraphPosterior, shares_of
 from dpcgd.marginals.noisy_table import NoisyTable, check_cells, measure_table
-from dpcgd.marginals.reader import edge_probabilities, most_likely_edges
+from dpcgd.marginals.orientation import pointed
+from dpcgd.marginals.reader import check_precision, edge_probabilities, most_likely_edges
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.run import open_run
@@ -118,8 +119,7 @@ def dag_posterior(
     >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 1.0
     (1.0, True)
     """
-    if precision is not None and not 0 < precision <= 1:
-        raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
+    check_precision(precision)
     check_data(data, coded=True)
     check_cells(data.cardinalities)
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
@@ -130,12 +130,11 @@ def dag_posterior(
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     sure, arrows = _read(table, forbidden, required)
     joined = most_likely_edges(sure, precision)
-    arcs = joined & ~forbidden & ~(joined & (arrows > LEVEL) & ~forbidden).T
     names = data.variables
     pairs = [*combinations(range(data.d), 2)]
     both = [(a, b) for a, b in np.argwhere(joined).tolist()]
     return PosteriorRelease(
-        graph=CPDAG(names, arcs),
+        graph=CPDAG(names, pointed(arrows, joined, forbidden, LEVEL)),
         separating_sets={},
         untested=frozenset(),
         tests=0,

@@ -16,7 +16,12 @@ from dpcgd.marginals.clipped_moments import clips, measure_moments
 from dpcgd.marginals.interactions import Marginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.marginals.orientation import arrow_confidence, orient
-from dpcgd.marginals.reader import edge_probabilities, most_likely_edges, trained_reader
+from dpcgd.marginals.reader import (
+    check_precision,
+    edge_probabilities,
+    most_likely_edges,
+    trained_reader,
+)
 from dpcgd.marginals.triples import affords_triples, measure_triples
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
@@ -131,8 +136,7 @@ def learned_pc(
     >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 1.0
     (1.0, True)
     """
-    if precision is not None and not 0 < precision <= 1:
-        raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
+    check_precision(precision)
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
     how |= {
         "rows_per_person": rows_per_person,

@@ -28,6 +28,7 @@ __all__ = [
     "collider_trees",
     "open_triples",
     "orient",
+    "pointed",
     "triple_features",
 ]
 
@@ -96,10 +97,29 @@ def orient(marginals: Marginals, joined: np.ndarray, forbidden: np.ndarray) -> n
     -------
     Post-processing.
     """
-    sure = arrow_confidence(marginals, joined, forbidden)
+    return pointed(arrow_confidence(marginals, joined, forbidden), joined, forbidden, LEVEL)
+
+
+def pointed(
+    sure: np.ndarray, joined: np.ndarray, forbidden: np.ndarray, level: float
+) -> np.ndarray:
+    """Arrows of a skeleton that are surer than a level, the surest first.
+
+    Parameters
+    ----------
+    sure : array of shape (d, d)
+        Of a -> b at [a, b].
+    joined, forbidden : boolean array of shape (d, d)
+    level : float
+
+    Returns
+    -------
+    boolean array of shape (d, d)
+        As of :func:`orient`.
+    """
     arcs, near = joined & ~forbidden, _neighbours(joined)
     parents = np.ascontiguousarray((arcs & ~arcs.T).T)
-    found = [(-sure[a, b], a, b) for a, b in np.argwhere(arcs & arcs.T & (sure > LEVEL)).tolist()]
+    found = [(-sure[a, b], a, b) for a, b in np.argwhere(arcs & arcs.T & (sure > level)).tolist()]
     for _, a, b in sorted(found):
         if arcs[a, b] and not compiled.leads(parents, b, a, *near):
             parents[b, a] = True

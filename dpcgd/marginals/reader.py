@@ -20,6 +20,7 @@ __all__ = [
     "Reader",
     "ThirdReader",
     "best_count",
+    "check_precision",
     "edge_probabilities",
     "first_reading",
     "most_likely_edges",
@@ -203,6 +204,18 @@ def best_count(falling: np.ndarray) -> int:
     """
     right, taken = np.cumsum(falling), np.arange(1, len(falling) + 1)
     return int(np.argmax(2 * right / (taken + right[-1]))) + 1
+
+
+def check_precision(precision: float | None) -> None:
+    """Refuse what is no share of edges; None stands for the largest expected F1.
+
+    Raises
+    ------
+    ValueError
+        With what it may be.
+    """
+    if precision is not None and not 0 < precision <= 1:
+        raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
 
 
 def most_likely_edges(probabilities: np.ndarray, precision: float | None = None) -> np.ndarray:

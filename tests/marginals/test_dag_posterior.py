@@ -15,6 +15,7 @@ from dpcgd.marginals import _likelihoods as compiled
 from dpcgd.marginals.graph_posterior import EDGE, GraphPosterior, best_graph, bits_of
 from dpcgd.marginals.interactions import MeasuredMarginals
 from dpcgd.marginals.noisy_table import NoisyTable, measure_table
+from dpcgd.marginals.orientation import pointed
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
 
@@ -181,6 +182,15 @@ def test_knowledge_holds_in_graph_and_in_what_is_drawn():
     drawn = GraphPosterior(table, forbidden, required).drawn(default_rng(0), draws=50)
     assert not (drawn & bits_of(forbidden)).any()
     assert not (~drawn & bits_of(required)).any()
+
+
+def test_arrows_of_many_graphs_form_no_cycle():
+    joined, sure = ~np.eye(3, dtype=bool), np.zeros((3, 3))
+    sure[0, 1], sure[1, 2], sure[2, 0] = 0.66, 0.65, 0.64  # each of three graphs lacks one
+    arcs = pointed(sure, joined, np.zeros((3, 3), bool), 0.5)
+    arrows = np.argwhere(arcs & ~arcs.T).tolist()
+    assert arrows == [[0, 1], [1, 2]]
+    assert (joined & (sure > 0.5)).sum() == 3, "a majority alone would close the cycle"
 
 
 def test_too_large_a_table_is_refused_before_anything_is_spent():
