@@ -101,6 +101,12 @@ def cases() -> list[dict]:
         ((OURS,), ("hepar2",), 1_000_000, (math.inf,), range(1)),
         (("MST",), dpcgd.NETWORKS, hundred, (1.0, 0.1, 10.0), range(3, 20)),
         (("MST",), dpcgd.NETWORKS, hundred, (0.3, 3.0), range(3, 20)),
+        ((GES, CLIMBING), dpcgd.NETWORKS, 10_000, (math.inf,), range(3, 20)),
+        ((GES, CLIMBING), LARGER, hundred, (math.inf,), range(3, 20)),
+        ((GES, CLIMBING), LARGER, 10_000, (math.inf,), range(20)),
+        (("MST",), LARGER, hundred, (1.0,), range(3, 20)),
+        (("MST",), dpcgd.NETWORKS, 10_000, (1.0,), range(3, 20)),
+        (("MST",), LARGER, hundred, (0.1, 0.3, 3.0, 10.0), range(3, 20)),
         (("AIM",), SMALL, hundred, (0.1, 3.0, 10.0), range(1, 20)),
     ]
     return [

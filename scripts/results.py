@@ -24,10 +24,10 @@ def keeps_results(path) -> bool:
 
 
 def cells(folder, name) -> pd.DataFrame:
-    """Mean and standard error of every cell of a table."""
+    """Mean and standard error of every cell of a table; of the whole where rows name no cell."""
     about = json.loads((folder / "made.json").read_text())[name]
     rows = pd.read_csv(folder / f"{name}.csv")
-    of = rows.groupby(about["cell"])[about["compare"]]
+    of = rows.groupby(about["cell"] or np.zeros(len(rows)))[about["compare"]]
     return pd.DataFrame({"mean": of.mean(), "error": of.sem(), "runs": of.count()})
 
 

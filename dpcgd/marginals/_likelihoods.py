@@ -1,4 +1,4 @@
-"""Likelihoods of graphs, given a table with Laplace noise, and graphs drawn by them, compiled.
+"""Likelihoods of graphs, given a table with Laplace noise, and walks among graphs, compiled.
 
 `parents[v]` has a bit for each parent of v. The plain definitions are in
 tests/marginals/test_dag_posterior.py. Kept apart: numba compiles it.
@@ -74,14 +74,30 @@ def implied(counts, n, levels, rows, columns, sizes):
 
 
 @njit(cache=True, nogil=True)
-def price(means, scale, levels, rows, sizes):
-    """Of the parameters: half the logarithm of how many records tell about each, noise reckoned."""
+def price(means, scale, prior, levels, rows, columns, sizes):
+    """What averaging over probabilities costs beside the best ones, noise reckoned.
+
+    Of a Dirichlet prior worth `prior` records (BDeu), on as many records as tell something: a cell
+    of mean m and noise of variance s counts as m^2 / (m + s).
+    """
     total, telling = 0.0, means**2 / (means + 2 * scale**2)
     for v in range(len(levels)):
-        told = np.ones(sizes[v])
+        family, alone = np.zeros(sizes[v] * levels[v]), np.zeros(sizes[v])
         for c in range(len(means)):
-            told[rows[v, c]] += telling[c]
-        total += 0.5 * (levels[v] - 1) * np.log(told).sum()
+            family[columns[v, c]] += telling[c]
+            alone[rows[v, c]] += telling[c]
+        total += averaging(family, prior) - averaging(alone, prior)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def averaging(counts, prior):
+    """That cost of one table, all of its cells alike beforehand."""
+    share, total = prior / len(counts), 0.0
+    for count in counts:
+        total += math.lgamma(share) - math.lgamma(share + count)
+        if count > 0:
+            total += count * math.log(count)
     return total
 
 
@@ -90,9 +106,10 @@ def fitted(about, parents):
     """Log posterior of a graph but for its prior, and the counts that it makes of a noisy table.
 
     `about` has what has been released, cell by cell, the scale of its noise, the number of records,
-    the levels of each cell, how many there are, and counts to start from.
+    the levels of each cell, how many there are, counts to start from, and the records that the
+    prior is worth.
     """
-    released, scale, n, codes, levels, start = about
+    released, scale, n, codes, levels, start, prior = about
     rows, columns, sizes = families(codes, levels, parents)
     counts, before = start.copy(), -np.inf
     for _ in range(STEPS):
@@ -101,7 +118,7 @@ def fitted(about, parents):
         if likelihood - before < ENOUGH:
             break
         before = likelihood
-    return likelihood - price(means, scale, levels, rows, sizes), counts
+    return likelihood - price(means, scale, prior, levels, rows, columns, sizes), counts
 
 
 @njit(cache=True, nogil=True)
@@ -149,31 +166,36 @@ def allowed(parents, needed, forbidden):
 
 
 @njit(cache=True, nogil=True)
-def draw(about, parents, needed, forbidden, edge, rng, burn, draws, hottest, known):
-    """Graphs drawn one after the other, and the best one that was met.
+def scored(about, parents, known):
+    """The score of a graph, kept in `known` under all of its parents in one number."""
+    key = np.int64(0)
+    for of in parents:
+        key = key << len(parents) ^ of
+    if key not in known:
+        known[key] = fitted(about, parents)[0]
+    return known[key]
 
-    `known` keeps the scores of graphs; `edge` is the log odds of an edge beforehand. The first
-    `burn` sweeps cool down from the temperature `hottest`, and do not count.
+
+@njit(cache=True, nogil=True)
+def walk(about, parents, needed, forbidden, edge, rng, sweeps, hottest, known):
+    """The best graph that a walk meets, each step a change that the posterior gives its odds.
+
+    `known` keeps the scores of all graphs that were looked at; `edge` is the log odds of an edge
+    beforehand. The temperature falls from `hottest` to 1.
     """
     d = len(parents)
-    score = best_score = fitted(about, parents)[0]
-    best, found = parents.copy(), np.zeros((draws, d), np.int64)
-    for sweep in range(burn + draws):
-        heat = max(1.0, hottest ** (1 - sweep / max(burn, 1)))
+    score = best_score = scored(about, parents, known)
+    best = parents.copy()
+    for sweep in range(sweeps):
+        heat = hottest ** (1 - sweep / sweeps)
         for _ in range(d):
             x, y = int(rng.random() * d), int(rng.random() * (d - 1))
             new, more = changed(parents, x, y + (y >= x), rng.random() < 0.5)
             if more == NOTHING or not allowed(new, needed, forbidden):
                 continue
-            key = np.int64(0)
-            for v in range(d):
-                key = key << d ^ new[v]
-            if key not in known:
-                known[key] = fitted(about, new)[0]
-            if math.log(rng.random()) * heat < known[key] - score + more * edge:
-                parents, score = new, known[key]
+            new_score = scored(about, new, known)
+            if math.log(rng.random()) * heat < new_score - score + more * edge:
+                parents, score = new, new_score
                 if score > best_score:
                     best, best_score = new.copy(), score
-        if sweep >= burn:
-            found[sweep - burn] = parents
-    return found, best
+    return best

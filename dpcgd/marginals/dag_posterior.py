@@ -22,23 +22,24 @@ from dpcgd.privacy.settings import check_data
 
 __all__ = ["PosteriorRelease", "dag_posterior"]
 
-WEIGHTS = (0.4, 0.24, 0.73)
-"""Log odds of an edge: a constant, and weights of those of the drawn graphs and of the reader.
+WEIGHTS = (0.87, 0.32, 0.67)
+"""Log odds of an edge: a constant, and weights of those of the likely graphs and of the reader.
 
-Fitted to 300 networks of :func:`~dpcgd.datasets.random_networks.any_network`.
+Fitted to 300 networks of :func:`~dpcgd.datasets.random_networks.any_network` by
+benchmarks/choose_whole_table.py.
 """
 
 
 LEAST_SHARE = 0.002
-"""No share of the drawn graphs is taken to be nearer to 0 or 1 than this."""
+"""No posterior of an edge is taken to be nearer to 0 or 1 than this."""
 
 
 LEVEL = 0.5
-"""An edge gets an arrow that more of the drawn graphs have."""
+"""An edge gets an arrow that is likelier than this."""
 
 
 SEED = 0
-"""Of what is drawn: one release, one answer."""
+"""Of the walks among graphs: one release, one answer."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,8 +56,8 @@ class PosteriorRelease(Release):
     probabilities : dict
         Of an edge, for each pair of variables.
     arrow_shares : dict
-        From (cause, effect), for each pair that the graph joins, both ways round: the share of the
-        drawn graphs whose completed form has this arrow.
+        From (cause, effect), for each pair that the graph joins, both ways round: the posterior of
+        the graphs whose completed form has this arrow.
     """
 
     counts: np.ndarray
@@ -78,8 +79,8 @@ def dag_posterior(
 ) -> PosteriorRelease:
     """The whole table of a few variables with noise, and a graph from those that are likely then.
 
-    Graphs are drawn as often as they are likely, given the noisy table. How often a pair is joined
-    in them, and what the reader of :func:`~dpcgd.marginals.learned_pc.learned_pc` says of the same
+    Walks look for graphs that are likely, given the noisy table. How likely a pair is joined by
+    them, and what the reader of :func:`~dpcgd.marginals.learned_pc.learned_pc` says of the same
     table, make the probability of its edge.
 
     Parameters
@@ -150,7 +151,7 @@ def dag_posterior(
 def _read(table: NoisyTable, forbidden, required) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of edges, and shares of arrows."""
     posterior = GraphPosterior(table, forbidden, required)
-    joined, arrows = shares_of(posterior.drawn(np.random.default_rng(SEED)))
+    joined, arrows = shares_of(*posterior.met(np.random.default_rng(SEED)))
     constant, of_graphs, of_reader = WEIGHTS
     read = edge_probabilities(table.marginals())
     odds = [logit(np.clip(of, LEAST_SHARE, 1 - LEAST_SHARE)) for of in (joined, read)]

@@ -2,7 +2,7 @@
 
 A count is Poisson about n times the probability that a graph gives its cell, and what has been
 released is that count with Laplace noise. So each graph has a likelihood, found by expectation
-maximization. Graphs are then drawn by it.
+maximization. Walks look for graphs that are likely, and each of these has its weight.
 """
 
 import math
@@ -23,12 +23,17 @@ compiled: Any = _likelihoods
 """Whose types, numba's own, know no arguments."""
 
 
-EDGE = -1.5
-"""Log odds of an edge before anything is known."""
+PRIOR, EDGE = 3.0, -3.0
+"""Records that the prior of a graph's probabilities is worth, and log odds of an edge before
+anything is known: chosen by benchmarks/choose_whole_table.py, on random networks."""
 
 
-COOLING, DRAWS, HOTTEST = 100, 250, 10.0
-"""Sweeps that cool down, sweeps that count, and the temperature at first."""
+COOLING, STEADY, HOTTEST = 100, 250, 10.0
+"""Sweeps that cool down, sweeps after that, and the temperature at first."""
+
+
+UNLIKELY = 9.0
+"""Graphs whose log posterior is so far below the best one's are left out."""
 
 
 GAIN = 0.01
@@ -43,6 +48,8 @@ class GraphPosterior:
     table : NoisyTable
     forbidden, required : boolean array of shape (d, d), optional
         Arcs that no graph has, and arcs that every graph has.
+    prior : float
+        Records that the prior of a graph's probabilities is worth.
 
     Privacy
     -------
@@ -50,9 +57,10 @@ class GraphPosterior:
 
     Notes
     -----
-    A graph's parents are whole numbers, one a variable, with a bit for each parent. A parameter
-    costs half the logarithm of how many records tell about it: of a cell with mean m and noise of
-    variance s, m^2 / (m + s) do. Chapter 17.
+    A graph's parents are whole numbers, one a variable, with a bit for each parent. Its conditional
+    probabilities have a Dirichlet prior (BDeu) and are averaged over, on as many records as tell
+    about them: of a cell with mean m and noise of variance s, m^2 / (m + s) do. Graphs of one
+    equivalence class have the same score. Chapter 17.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class GraphPosterior:
         table: NoisyTable,
         forbidden: np.ndarray | None = None,
         required: np.ndarray | None = None,
+        prior: float = PRIOR,
     ):
         self.shape, released = table.counts.shape, table.counts.ravel()
         nothing = np.zeros((len(self.shape),) * 2, bool)
@@ -69,40 +78,54 @@ class GraphPosterior:
         start *= table.n / start.sum()
         codes = np.array([*np.ndindex(*self.shape)], np.int64)
         levels = np.array(self.shape, np.int64)
-        self._about = released, table.scale, float(table.n), codes, levels, start
+        self._start = start
+        self._about = released, table.scale, float(table.n), codes, levels, start, prior
 
     def score(self, parents: np.ndarray) -> float:
         """Log posterior of a graph, but for its prior and a constant."""
         return compiled.fitted(self._about, parents)[0]
 
-    def drawn(self, rng: np.random.Generator, draws: int = DRAWS, edge: float = EDGE) -> np.ndarray:
-        """Graphs drawn from the posterior, one after the other.
+    def met(
+        self, rng: np.random.Generator, sweeps: int = STEADY, edge: float = EDGE
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The likely graphs among all that walks have met, and the posterior of each.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-        draws : int
+        sweeps : int
+            Of each walk, when it has cooled down.
         edge : float
             Log odds of an edge beforehand.
 
         Returns
         -------
-        array of shape (draws, d)
+        graphs : array of shape (k, d)
             Parents of each variable.
+        posterior : array of shape (k,)
+            Its sum is 1: what no walk has met is left out.
         """
         known = Dict.empty(types.int64, types.float64)
         rules = self.needed, self.forbidden, edge, rng
+        for graph in (self._best(self._start), self.needed):
+            score, parents = self._climbed(graph)
+            while True:
+                how = COOLING, HOTTEST, known
+                better, found = self._climbed(compiled.walk(self._about, parents, *rules, *how))
+                if not better > score + GAIN:
+                    break
+                score, parents = better, found
+            compiled.walk(self._about, parents, *rules, sweeps, 1.0, known)
+        return self._likely(known, edge)
 
-        def run(parents, *how):
-            return compiled.draw(self._about, parents.copy(), *rules, *how, known)
-
-        starts = [self._climbed(self._best(self._about[-1])), self._climbed(self.needed)]
-        score, parents = max(starts, key=lambda of: of[0])
-        while True:
-            better, found = self._climbed(run(parents, COOLING, 1, HOTTEST)[1])
-            if not better > score + GAIN:
-                return run(parents, 0, draws, 1.0)[0]
-            score, parents = better, found
+    def _likely(self, known, edge) -> tuple[np.ndarray, np.ndarray]:
+        d = len(self.shape)
+        keys = np.array([*known.keys()], np.int64)
+        graphs = np.stack([keys >> d * (d - 1 - v) & (1 << d) - 1 for v in range(d)], axis=1)
+        odds = np.array([*known.values()]) + edge * np.bitwise_count(graphs).sum(axis=1)
+        likely = odds > odds.max() - UNLIKELY
+        weights = np.exp(odds[likely] - odds.max())
+        return graphs[likely], weights / weights.sum()
 
     def _climbed(self, parents) -> tuple[float, np.ndarray]:
         """The best graph of the counts that a graph makes of the table, as long as that helps."""
@@ -183,13 +206,14 @@ def best_graph(
     return graph
 
 
-def shares_of(graphs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How often each pair is joined, and how often completed forms have each arrow.
+def shares_of(graphs: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How likely each pair is joined, and how likely the completed form has each arrow.
 
     Parameters
     ----------
-    graphs : array of shape (draws, d)
+    graphs : array of shape (k, d)
         Parents of each variable, as bits.
+    posterior : array of shape (k,)
 
     Returns
     -------
@@ -200,18 +224,18 @@ def shares_of(graphs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> joined, arrows = shares_of(np.array([[0, 0, 3], [0, 1, 0]]))
+    >>> joined, arrows = shares_of(np.array([[0, 0, 3], [0, 1, 0]]), np.array([0.5, 0.5]))
     >>> float(joined[0, 2]), float(arrows[0, 2]), float(arrows[0, 1])
     (0.5, 0.5, 0.0)
     """
     d = graphs.shape[1]
     joined, arrows = np.zeros((d, d)), np.zeros((d, d))
     names = [str(v) for v in range(d)]
-    for parents, times in zip(*np.unique(graphs, axis=0, return_counts=True), strict=True):
+    for parents, share in zip(graphs, posterior, strict=True):
         graph = nx.DiGraph()
         graph.add_nodes_from(names)
         graph.add_edges_from((u, v) for v in names for u in names if parents[int(v)] >> int(u) & 1)
         arcs = CPDAG.from_dag(graph).arcs
-        joined += times * (arcs | arcs.T)
-        arrows += times * (arcs & ~arcs.T)
-    return joined / len(graphs), arrows / len(graphs)
+        joined += share * (arcs | arcs.T)
+        arrows += share * (arcs & ~arcs.T)
+    return joined, arrows

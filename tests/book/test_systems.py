@@ -208,18 +208,22 @@ def test_what_would_be_refused(system, why):
 def test_means_over_networks_count_a_refusal_as_the_empty_graph():
     rows = pd.DataFrame(
         {
-            "system": "s",
-            "network": ["a", "a", "b", "b"],
+            "system": ["s", "s", "s", "s", "empty"],
+            "network": ["a", "a", "b", "b", "b"],
             "n": 100,
-            "epsilon": 1.0,
-            "run": [0, 1, 0, 1],
-            "F1": [0.5, 0.7, None, None],
+            "epsilon": [1.0, 1.0, 1.0, 1.0, np.inf],
+            "run": [0, 1, 0, 1, 0],
+            "F1": [0.5, 0.7, None, None, 0.0],
+            "SHD": [2, 4, None, None, 9],
         }
     )
-    for name in score_table.MEASURES[1:]:
+    for name in {*score_table.MEASURES} - {"F1", "SHD"}:
         rows[name] = 1.0
     cells = score_table.cells_of(rows, {"both": ["a", "b"], "more": ["a", "b", "c"]}, ["s"])
-    both = cells[cells.network == "both"].iloc[0]
+    both = cells[(cells.network == "both") & (cells.system == "s")].iloc[0]
+    assert pytest.approx(both.SHD) == (3 + 9) / 2
+    alone = score_table.cells_of(rows[rows.system == "s"], {"both": ["a", "b"]}, ["s"])
+    assert alone[alone.network == "both"].F1.tolist() == pytest.approx([0.3])
     assert both["F1"] == pytest.approx(0.3)
     assert both.error == pytest.approx(0.05)
     assert both.runs == 2

@@ -7,12 +7,21 @@ import networkx as nx
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from scipy.special import gammaln
 from scipy.stats import poisson
 
 from dpcgd import Budget, BudgetSpent, Dataset, Knowledge, dag_posterior, load, read_release
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.marginals import _likelihoods as compiled
-from dpcgd.marginals.graph_posterior import EDGE, GraphPosterior, best_graph, bits_of
+from dpcgd.marginals.graph_posterior import (
+    EDGE,
+    UNLIKELY,
+    GraphPosterior,
+    best_graph,
+    bits_of,
+    shares_of,
+)
 from dpcgd.marginals.interactions import MeasuredMarginals
 from dpcgd.marginals.noisy_table import NoisyTable, measure_table
 from dpcgd.marginals.orientation import pointed
@@ -91,18 +100,45 @@ def test_the_search_finds_the_largest_bic_of_all_graphs(dags):
     assert bic(best) == pytest.approx(max(map(bic, dags)), rel=1e-12)
 
 
-def test_graphs_are_drawn_as_often_as_they_are_likely(dags):
+def test_every_likely_graph_is_met_and_has_its_posterior(dags):
     posterior = GraphPosterior(NoisyTable(2000, noisy_table(20.0), 20.0))
     edges = [sum(int(of).bit_count() for of in graph) for graph in dags]
-    weights = [posterior.score(graph) for graph in dags] + EDGE * np.array(edges)
-    weights = np.exp(weights - max(weights))
-    weights /= weights.sum()
-    drawn = posterior.drawn(default_rng(0), draws=20_000)
-    often = [(drawn == graph).all(axis=1).mean() for graph in dags]
-    assert 0.02 < max(weights) < 0.9, "an easy table would prove nothing"
-    np.testing.assert_allclose(often, weights, atol=0.03)
-    wrong = np.exp(np.log(weights) / 2)
-    assert abs(often - wrong / wrong.sum()).max() > 0.03, "a temperature of two is noticed"
+    odds = np.array([posterior.score(graph) for graph in dags]) + EDGE * np.array(edges)
+    exact = np.exp(odds - odds.max())
+    exact /= exact.sum()
+    graphs, weights = posterior.met(default_rng(0))
+    found = [weights[(graphs == graph).all(axis=1)].sum() for graph in dags]
+    assert 0.02 < max(exact) < 0.9, "an easy table would prove nothing"
+    np.testing.assert_allclose(found, exact, atol=25 * math.exp(-UNLIKELY))
+    joined, arrows = shares_of(graphs, weights)
+    assert joined[0, 1] == pytest.approx(
+        sum(w for w, g in zip(exact, dags, strict=True) if g[0] & 2 or g[1] & 1), abs=0.01
+    )
+    assert (arrows <= joined + 1e-12).all()
+
+
+def test_graphs_of_one_equivalence_class_have_one_score(dags):
+    posterior = GraphPosterior(NoisyTable(2000, noisy_table(5.0), 5.0))
+    classes = {}
+    for graph in dags:
+        arcs = [(str(u), str(v)) for v in range(3) for u in range(3) if graph[v] >> u & 1]
+        network = nx.DiGraph(arcs)
+        network.add_nodes_from("012")
+        form = CPDAG.from_dag(network)
+        of = form.skeleton, frozenset(form.arrows)
+        classes.setdefault(of, []).append(posterior.score(graph))
+    assert len(classes) == 11
+    apart = [max(of) - min(of) for of in classes.values()]
+    assert max(apart) < 0.1, "each fit stops when a step gains less than 0.05"
+    assert np.ptp([max(of) for of in classes.values()]) > 10, "the classes differ"
+
+
+def test_averaging_is_the_integral_over_a_dirichlet_prior():
+    counts = np.array([3.0, 0.0, 7.5, 1.0])
+    prior = np.full(4, 3 / 4)
+    best = (counts * np.log(np.where(counts > 0, counts, 1))).sum()
+    beta = gammaln(prior + counts).sum() - gammaln(prior).sum()
+    assert compiled.averaging(counts, 3.0) == pytest.approx(best - beta)
 
 
 def test_a_replaced_record_moves_all_cells_by_two_at_most():
@@ -179,9 +215,10 @@ def test_knowledge_holds_in_graph_and_in_what_is_drawn():
     assert ("R", "T") not in graph.arrows
     forbidden, required = knowledge.arrays(data.variables)
     table = NoisyTable(data.n, Tables(data).counts_many([tuple(range(6))])[0] * 1.0, 2.0)
-    drawn = GraphPosterior(table, forbidden, required).drawn(default_rng(0), draws=50)
-    assert not (drawn & bits_of(forbidden)).any()
-    assert not (~drawn & bits_of(required)).any()
+    met, _ = GraphPosterior(table, forbidden, required).met(default_rng(0), sweeps=50)
+    assert len(met) > 5
+    assert not (met & bits_of(forbidden)).any()
+    assert not (~met & bits_of(required)).any()
 
 
 def test_arrows_of_many_graphs_form_no_cycle():
@@ -220,3 +257,10 @@ def test_a_variable_of_one_level_has_no_edge():
     data = Dataset(codes, {"a": ["0", "1"], "b": ["only"], "c": ["0", "1"]})
     release = dag_posterior(data, epsilon=1.0, delta=1e-6, rng=default_rng(0))
     assert not any("b" in pair for pair in release.graph.skeleton)
+
+
+def test_two_copies_are_joined():
+    codes = default_rng(0).integers(0, 2, (500, 1)).repeat(2, axis=1)
+    data = Dataset(codes, {name: ["0", "1"] for name in "ab"})
+    release = dag_posterior(data, epsilon=1.0, delta=1e-6, rng=default_rng(0))
+    assert release.graph.skeleton == {frozenset("ab")}
