@@ -5,7 +5,15 @@ python benchmarks/choose_whole_table.py
 Releases whole tables of 300 networks of three to eight variables and of every kind, with a thousand
 to a million records and epsilon from 0.1 to 10. For each prior, and each log odds of an edge
 beforehand, prints the weights of the mixture that fit best, its log loss on pairs, and what the
-graphs then score. Some ten minutes for a line.
+graphs then score. Some three minutes for a line. The least log loss was taken:
+
+prior  edge   log loss   F1    arrowhead F1   SHD
+    1  -1.5   .1641     .923   .831          1.53
+    1  -3     .1620     .923   .832          1.55
+    3  -1.5   .1611     .927   .847          1.44
+    3  -3     .1596     .929   .840          1.46
+    8  -1.5   .1654     .924   .862          1.44
+    8  -3     .1617     .929   .858          1.42
 """
 
 import math
