@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-__all__ = ["cells_of", "score_table"]
+from dpcgd.book.systems import SCORES
+
+__all__ = ["cells_of", "refusals_as_empty", "score_table"]
 
 KEYS = ["system", "network", "n", "epsilon"]
 MEASURES = ["F1", "arrowhead F1", "SHD", "precision", "recall", "edges", "tests", "seconds"]
-SCORES = MEASURES[:6]
-"""What any graph has; the others are of a run."""
+"""In the order of the page."""
 
 BESIDE = ["error", "behind", "behind error"]
 DIGITS = {"SHD": 1, "edges": 1, "tests": 0, "seconds": 2}
@@ -27,8 +28,7 @@ def cells_of(
     Parameters
     ----------
     rows : DataFrame
-        Of runs, as ``make table`` keeps them. A run without a graph counts as the empty graph, of
-        which the system named "empty" tells the scores; without its rows only F1 is known, 0.
+        Of runs, as ``make table`` keeps them; see :func:`refusals_as_empty`.
     groups : mapping of str to sequence of str
         From a name to networks. A system that has no row of one of them has none of the group.
     ranked : sequence of str
@@ -42,7 +42,7 @@ def cells_of(
         networks it refused, and how far its F1 is behind that of the best, paired by records, with
         its standard error.
     """
-    rows = _refusals_as_empty(rows)
+    rows = refusals_as_empty(rows)
     of = rows.groupby(KEYS, sort=False)
     cells = of[MEASURES].mean().join(of.F1.agg(error="sem", runs="count")).join(of.refused.mean())
     cells = cells.reset_index()
@@ -59,11 +59,23 @@ def cells_of(
     return cells.merge(pd.DataFrame(behind, columns=told), how="left", on=KEYS)
 
 
-def _refusals_as_empty(rows) -> pd.DataFrame:
+def refusals_as_empty(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs without a graph with the scores of the empty graph.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of runs. The system named "empty" tells the scores; without its rows only F1 is known, 0.
+
+    Returns
+    -------
+    DataFrame
+        With one column more, `refused`.
+    """
     refused = rows.F1.isna()
     empty = rows[rows.system == "empty"].drop_duplicates("network").set_index("network")
-    of_empty = empty.reindex(rows.network)[SCORES].set_axis(rows.index).fillna({"F1": 0.0})
-    return rows.assign(refused=refused, **rows[SCORES].mask(refused, of_empty))
+    of_empty = empty.reindex(rows.network)[[*SCORES]].set_axis(rows.index).fillna({"F1": 0.0})
+    return rows.assign(refused=refused, **rows[[*SCORES]].mask(refused, of_empty))
 
 
 def _behind(rows, ranked, networks) -> Iterator[tuple[str, float, float]]:

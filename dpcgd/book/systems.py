@@ -29,6 +29,7 @@ from dpcgd.graphs.release import Release
 __all__ = [
     "DELTA",
     "HOME",
+    "SCORES",
     "System",
     "attempted",
     "check_named",
@@ -52,6 +53,9 @@ HOME = "12_which_one_should_i_use"
 
 FOLDER = "DPCGD_SYSTEMS"
 """An environment variable: another folder of systems than the checkout's benchmarks/systems."""
+
+SCORES = ("F1", "arrowhead F1", "SHD", "edges", "precision", "recall")
+"""What any graph has."""
 
 GUARANTEES = ("proved", "claimed, not proved", "none")
 
@@ -222,7 +226,7 @@ def scores(graph: CPDAG, truth: nx.DiGraph) -> dict[str, float]:
 PATIENCE = 60.0
 """Seconds of processor time for one run."""
 
-MISSING = dict.fromkeys(("F1", "arrowhead F1", "SHD", "edges", "precision", "recall"))
+MISSING = dict.fromkeys(SCORES)
 
 
 def run_case(system: str, network: str, n: int, epsilon: float, run: int, seed: int) -> dict:

@@ -252,6 +252,8 @@ def test_the_table_of_the_page_is_plain_html_that_carries_its_data():
         {"system": ["s", "<t>"], "network": "a", "n": 100, "epsilon": [1.0, np.inf], "run": 0}
         | dict.fromkeys(score_table.MEASURES, 0.5)
     )
+    heads = [name for name in score_table.COLUMNS if name in score_table.MEASURES]
+    assert heads == score_table.MEASURES, "cells stand under their own heads"
     page = score_table.score_table(
         score_table.cells_of(rows, {"all": ["a"]}, ["s"]),
         shown={"network": "all", "n": 100, "epsilon": 1.0},
