@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 from discrete_bic import DiscreteBIC
+from ges_steps import ForwardSteps, short_paths
 from synthetic_records import SYNTHESIZERS, PaidRecords
 
 
@@ -45,6 +46,13 @@ def equivalence_search(codes, levels):
     """Arcs of greedy equivalence search with BIC; both ways if undirected."""
     import ges
 
+    def inserts(x, y, graph, score):
+        ges.utils.semi_directed_paths = lambda *_: []
+        found = ges.main.score_valid_insert_operators(x, y, graph, score)
+        ges.utils.semi_directed_paths = short_paths
+        return found
+
+    ges.main.forward_step = ForwardSteps(inserts, ges.main.insert)
     return np.argwhere(ges.fit(DiscreteBIC(codes, levels))[0]).tolist()
 
 

@@ -31,6 +31,7 @@ from .marginals.fit_network import fit_network as fit_network
 from .marginals.hill_climbing import climb as climb
 from .marginals.learned_pc import learned_pc as learned_pc
 from .marginals.plan import plan as plan
+from .marginals.private_graph import private_graph as private_graph
 from .marginals.read_release import read_release as read_release
 from .marginals.rehearsal import rehearse as rehearse
 from .marginals.table_pc import table_pc as table_pc

@@ -299,6 +299,9 @@ SYSTEMS = {
         {"bins": any_of(*7 * [2], 9)},
         paired,
     ),
+    "private_graph": Replayed(
+        dpcgd.private_graph, {"precision": any_of(None, 0.5, 0.9)}, coded_with_more, (3, 9)
+    ),
 }
 FAST = {
     "gram_notears": {"l1": 1e9},

@@ -23,10 +23,14 @@ from dpcgd.marginals.reader import (
     trained_reader,
 )
 from dpcgd.marginals.triples import affords_triples, measure_triples
+from dpcgd.privacy.budget import Budget, level_of_the_caller
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 
 __all__ = ["LearnedRelease", "learned_pc"]
+
+DELTA_IN_TRAINING = 1e-6
+"""At which the smallest epsilon of training was converted."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +121,8 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the reader was trained on no table of so many variables.
+        If delta is not below 1/n, or if the reader was trained on no table of so many variables, of
+        so few records, or with so much noise.
 
     Privacy
     -------
@@ -144,10 +149,9 @@ def learned_pc(
     }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
-    fewest, most = trained_reader().trained["variables"]
-    if not fewest <= data.d <= most:
-        sizes = f"the reader was trained on {fewest:,} to {most:,} variables"
-        warnings.warn(f"{sizes}; its probabilities may be off here", stacklevel=2)
+    if seen := _never_seen(data.d, data.n, run.account.rho):
+        unlike = f"the reader was trained on {seen}; its probabilities may be off here"
+        warnings.warn(unlike, stacklevel=level_of_the_caller())
     measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
     rho = run.account.remaining
@@ -173,3 +177,17 @@ def learned_pc(
         joined_levels=joined_levels,
         probabilities={pair: float(probabilities[at]) for pair, at in pairs.items()},
     )
+
+
+def _never_seen(d: int, n: int, rho: float) -> str:
+    """What the reader was trained on, where a table is unlike it by public facts; or nothing."""
+    trained = trained_reader().trained
+    fewest, most = trained["variables"]
+    if not fewest <= d <= most:
+        return f"{fewest:,} to {most:,} variables"
+    records, least = trained["records"][0], trained["epsilons"][0]
+    if n < records:
+        return f"tables of {records:,.0f} records and more"
+    if n**2 * rho < records**2 * GaussianFilter(Budget(least, DELTA_IN_TRAINING)).rho:
+        return f"less noise, up to that of epsilon = {least:g} with {records:,.0f} records"
+    return ""

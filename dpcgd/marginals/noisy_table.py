@@ -15,7 +15,7 @@ from dpcgd.privacy.account import Account
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 
-__all__ = ["NoisyTable", "check_cells", "measure_table"]
+__all__ = ["NoisyTable", "check_cells", "has_few_cells", "measure_table"]
 
 MOST_VARIABLES, MOST_CELLS = 8, 1024
 """Of a table that is released as a whole: beyond them most cells hold nothing but noise."""
@@ -65,6 +65,17 @@ class NoisyTable:
         return Marginals(self.n, levels, released)
 
 
+def has_few_cells(levels: Sequence[int]) -> bool:
+    """Whether a whole table of so many levels is released at once: a public fact.
+
+    Examples
+    --------
+    >>> has_few_cells([2] * 8), has_few_cells([3] * 8), has_few_cells([1] * 9)
+    (True, False, False)
+    """
+    return len(levels) <= MOST_VARIABLES and math.prod(levels) <= MOST_CELLS
+
+
 def check_cells(levels: Sequence[int]) -> None:
     """Refuse what is too large for a whole table, by public facts.
 
@@ -81,8 +92,8 @@ def check_cells(levels: Sequence[int]) -> None:
     ...
     ValueError: the whole table has 6,561 cells ... at most 1,024...; take learned_pc or table_pc
     """
-    cells = math.prod(levels)
-    if len(levels) > MOST_VARIABLES or cells > MOST_CELLS:
+    if not has_few_cells(levels):
+        cells = math.prod(levels)
         raise ValueError(
             f"the whole table has {cells:,} cells of {len(levels)} variables, and at most "
             f"{MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take learned_pc or table_pc"

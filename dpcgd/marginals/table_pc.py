@@ -35,7 +35,7 @@ from dpcgd.marginals.interactions import (
 from dpcgd.marginals.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.marginals.orientation import orient
 from dpcgd.marginals.repairs import repaired
-from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.run import Run, open_run
@@ -680,5 +680,5 @@ def _check_noise(data, rho, most, max_order):
             f"{untestable:.0%} of the pairs are too noisy to be tested given another variable; "
             "they are edges only where no neighbour can explain them; take a larger epsilon, "
             "fewer variables, or more records",
-            stacklevel=4,
+            stacklevel=level_of_the_caller(),
         )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpcgd.datasets.arguments import check_whole, is_real
 from dpcgd.privacy.doubles import LEAST, MOST
 
-__all__ = ["Budget", "BudgetSpent", "Spent"]
+__all__ = ["Budget", "BudgetSpent", "Spent", "level_of_the_caller"]
 
 
 MOST_ROWS = 10**9
@@ -97,12 +97,12 @@ class Budget:
             warnings.warn(
                 f"delta = {self.delta:g} is not below 1/n = {1 / n:g}: such a guarantee allows "
                 "publishing a random person's record; choose delta well below 1/n",
-                stacklevel=_level_of_the_caller(),  # who chose delta
+                stacklevel=level_of_the_caller(),  # who chose delta
             )
 
 
-def _level_of_the_caller() -> int:
-    """Where a warning given by this function's caller points outside of the package."""
+def level_of_the_caller() -> int:
+    """The stack level by which a warning of this function's caller names who called dpcgd."""
     package, level = __name__.partition(".")[0], 1
     frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:

@@ -171,7 +171,9 @@ def test_what_equivalence_search_finds_is_read_as_a_class(benchmark, monkeypatch
     """The package is in the other environment; its answer here is the class of the true graph."""
     data = drawn("asia", 0, 1000, 0)
     arcs = CPDAG.from_dag(data.truth).arcs
-    stand_in = types.SimpleNamespace(fit=lambda score: (arcs.astype(float), 0.0))
+    stand_in = types.SimpleNamespace(
+        fit=lambda score: (arcs.astype(float), 0.0), main=types.SimpleNamespace(insert=None)
+    )
     monkeypatch.setitem(sys.modules, "ges", stand_in)
     worker = importlib.import_module("yardstick_worker")
     found = worker.equivalence_search(data.codes, data.cardinalities)

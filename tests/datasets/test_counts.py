@@ -76,6 +76,7 @@ SYSTEMS = {
     "curate_pc": dpcgd.curate_pc,
     "table_pc": dpcgd.table_pc,
     "learned_pc": dpcgd.learned_pc,
+    "private_graph": dpcgd.private_graph,
     "published_curate_pc": published_curate_pc,
     "published_em_pc": published_em_pc,
 }

@@ -1,6 +1,7 @@
 """Graphs read from moments of pairs: what runs, what it costs, and what it is made of."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -55,6 +56,25 @@ def test_a_table_unlike_what_it_was_trained_on_is_told_by_public_facts():
     with pytest.warns(UserWarning, match=told) as caught:
         learned_pc(data, epsilon=1.0, delta=1e-3, rng=rng())
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "told"),
+    [
+        (999, 1.0, "tables of 1,000 records and more"),
+        (1000, 0.049, "less noise, up to that of epsilon = 0.05 with 1,000 records"),
+        (2000, 0.02, "less noise, up to that of epsilon = 0.05 with 1,000 records"),
+        (1000, 0.05, None),
+        (2000, 0.03, None),
+    ],
+)
+def test_fewer_records_or_more_noise_than_in_training_are_told(n, epsilon, told):
+    data = load("survey", n=n, rng=rng())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learned_pc(data, epsilon=epsilon, rng=rng())
+    expected = [f"the reader was trained on {told}; its probabilities may be off here"]
+    assert [str(of.message) for of in caught] == (expected if told else [])
 
 
 def test_very_many_levels_are_joined_and_paid_for():

@@ -27,6 +27,7 @@ from dpcgd import (
     pc,
     priv_pc,
     private_anm,
+    private_graph,
     svt_pc,
     table_pc,
 )
@@ -42,7 +43,7 @@ from dpcgd.statistics.rank_statistics import KendallZ
 SEARCHES = [laplace_pc, priv_pc, svt_pc, em_pc, curate_pc]
 CLAIMED = [published_priv_pc, published_svt_pc, published_em_pc, published_curate_pc]
 ASKING = [*SEARCHES, *CLAIMED, table_pc]
-CODED = [*ASKING, learned_pc]
+CODED = [*ASKING, learned_pc, private_graph]
 SCORED = [gram_notears, noleaks, published_noleaks]
 PAIRS = [private_anm, histogram_anm]
 PRIVATE = [*CODED, *SCORED, *PAIRS]
@@ -178,7 +179,9 @@ def test_bad_parts_of_a_run_on_a_pair(system, bad, spent):
         system(pair, rng=default_rng(0), **how, **bad)
 
 
-@pytest.mark.parametrize("system", [*SEARCHES, learned_pc, table_pc, gram_notears, noleaks])
+@pytest.mark.parametrize(
+    "system", [*SEARCHES, learned_pc, private_graph, table_pc, gram_notears, noleaks]
+)
 def test_a_very_large_epsilon_is_a_budget_like_any_other(system):
     data = load("cancer", n=2000, rng=default_rng(0))
     release = system(data, epsilon=1e9, rng=default_rng(0))

@@ -1,0 +1,114 @@
+"""Faster steps of greedy equivalence search: the answers are those of the plain definitions."""
+
+import importlib
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def steps():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("ges_steps")
+
+
+def random_graph(rng, d):
+    arcs = (rng.random((d, d)) < rng.choice([0.2, 0.4, 0.7])).astype(float)
+    np.fill_diagonal(arcs, 0)
+    return arcs
+
+
+def every_path(fro, to, arcs):
+    """All of them, of any length, by trying all orders of the nodes between."""
+    others = [v for v in range(len(arcs)) if v not in (fro, to)]
+    for k in range(len(others) + 1):
+        for between in itertools.permutations(others, k):
+            path = [fro, *between, to]
+            if all(arcs[a, b] for a, b in itertools.pairwise(path)):
+                yield path
+
+
+@given(st.integers(0, 2**32), st.integers(2, 5))
+def test_some_short_path_avoids_a_set_where_any_path_does(steps, seed, d):
+    rng = np.random.default_rng(seed)
+    arcs, (fro, to) = random_graph(rng, d), rng.choice(d, 2, replace=False)
+    paths, short = [*every_path(fro, to, arcs)], [*steps.short_paths(fro, to, arcs)]
+    assert all(path in paths for path in short)
+    assert len({tuple(path) for path in short}) == len(short)
+    longer, short_longer = ([p for p in some if len(p) > 2] for some in (paths, short))
+    for k in range(d + 1):
+        for nodes in map(set, itertools.combinations(range(d), k)):
+            for some, others in ((paths, short), (longer, short_longer)):
+                assert any(map(nodes.isdisjoint, some)) == any(map(nodes.isdisjoint, others))
+
+
+def neighbours_of(y, graph):
+    return [v for v in range(len(graph)) if graph[v, y] and graph[y, v]]
+
+
+def common(y, x, graph):
+    return [v for v in neighbours_of(y, graph) if graph[v, x] or graph[x, v]]
+
+
+def by_cliques(x, y, graph, score):
+    """Every way to add x -> y that the rule about cliques allows: gain, graph, x, y, nodes."""
+    free = [v for v in neighbours_of(y, graph) if v not in common(y, x, graph)]
+    for k in range(len(free) + 1):
+        for of in itertools.combinations(free, k):
+            all_of = [*common(y, x, graph), *of]
+            if all(graph[a, b] or graph[b, a] for a, b in itertools.combinations(all_of, 2)):
+                before = {v for v in range(len(graph)) if graph[v, y] and not graph[y, v]}
+                gain = score(y, frozenset({*before, *all_of, x})) - score(
+                    y, frozenset({*before, *all_of})
+                )
+                yield gain, None, x, y, of
+
+
+def added(x, y, of, graph):
+    graph = graph.copy()
+    graph[x, y] = 1
+    graph[y, list(of)] = 0
+    return graph
+
+
+def plain_step(graph, score):
+    """Every way that both rules allow; of the largest gain, the first."""
+    d, found = len(graph), []
+    for x, y in itertools.permutations(range(d), 2):
+        if not graph[x, y] and not graph[y, x]:
+            for gain, _, _, _, of in by_cliques(x, y, graph, score):
+                through = {*common(y, x, graph), *of}
+                if all(through.intersection(path) for path in every_path(y, x, graph)):
+                    found.append((gain, x, y, of))
+    return max(found, key=lambda way: way[0]) if found else None
+
+
+@given(st.integers(0, 2**32), st.integers(2, 5))
+def test_steps_add_the_edges_of_largest_gain_that_both_rules_allow(steps, seed, d):
+    """From one graph to the next, now and then with another entry changed, as completing does."""
+    rng, gains = np.random.default_rng(seed), {}
+
+    def score(x, parents):
+        return gains.setdefault((x, parents), rng.integers(0, 9))
+
+    forward = steps.ForwardSteps(by_cliques, added)
+    graph = random_graph(rng, d) * (rng.random((d, d)) < 0.5)
+    for _ in range(6):
+        gain, following = forward(graph, score)
+        if (expected := plain_step(graph, score)) is None:
+            assert gain == 0
+            assert following is graph
+            break
+        assert gain == expected[0]
+        np.testing.assert_array_equal(following, added(*expected[1:], graph))
+        graph = following
+        if rng.integers(2):
+            a, b = rng.choice(d, 2, replace=False)
+            graph[b, a] = graph[a, b]
