@@ -50,7 +50,7 @@
     function columns(cell) {
       var name = told.examples[cell[1]] || cell[1];
       return [cell[0], told.families[cell[0]]].concat(cell.slice(4),
-        [told.elsewhere[cell[0]] || [cell[0], name, cell[3], cell[2], 0].join(" ")]);
+        [[cell[0], name, cell[3], cell[2], 0].join(" ")]);
     }
 
     function before(a, b) {

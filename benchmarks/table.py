@@ -14,11 +14,13 @@ matters most, so that a table that is not complete has all of its cells. Rows ar
 book/stored/12_which_one_should_i_use/table.csv.
 """
 
+import functools
 import math
 from typing import ClassVar
 
 import pandas as pd
-from kept import Kept, check, of_system, parser_of
+from kept import Kept, check, named, of_system, parser_of
+from yardsticks import run_yardstick
 
 from dpcgd.book.stored import keep, stored_folder, yardsticks
 from dpcgd.book.systems import HOME, peak_of, run_case, systems
@@ -132,6 +134,15 @@ def of_yardsticks() -> list[dict]:
     return rows.reindex(columns=[*COLUMNS]).to_dict("records")
 
 
+def run_here_or_there(of, **case) -> dict:
+    """A case of a system, in the environment that it needs."""
+    if not of.yardstick:
+        return run_case(**case)
+    return run_yardstick(
+        **{k: v for k, v in case.items() if k != "seed"} | {"system": of.yardstick}
+    )
+
+
 def memory():
     """What each system takes beside the records, at its peak: memory.csv, one run a row."""
     counts = [s for s in systems().values() if s.run and (s.family in ASK_COUNTS or s.name == "PC")]
@@ -166,7 +177,8 @@ def main(arguments: list[str] | None = None):
     if told.case:
         system, network, epsilon, n, run = told.case.split()
         case = {"system": system, "network": network, "n": int(n), "epsilon": float(epsilon)}
-        Table(stored_folder() / HOME).again(case | {"run": int(run), "seed": SEED}, run_case)
+        task = functools.partial(run_here_or_there, named(system, systems()))
+        Table(stored_folder() / HOME).again(case | {"run": int(run), "seed": SEED}, task)
     elif told.check:
         check(told.check, systems())
     elif told.memory:

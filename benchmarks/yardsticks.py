@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -253,29 +254,40 @@ def pins() -> dict[str, str]:
     return {name: known[name] for name in (*peers.SHARED, *PACKAGES)}
 
 
-def main():
-    only = sys.argv[1] if len(sys.argv) > 1 else None
-    end = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else "inf")
-    table = Table(stored_folder() / "yardsticks")
-    left = [c for c in cases() if only in (None, c["system"]) and not table.has(c)]
+def rows_of(some) -> Iterator[tuple[dict, dict]]:
+    """Cases, and what each comes to."""
     python, errors = peers.install("yardsticks", pins())
     if errors:
         sys.exit(f"not installed: {errors}")
     worker, last = Worker(python), None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for number, case in enumerate(left):
-            if time.monotonic() > end:
-                break
+        for case in some:
             records = {k: case[k] for k in ("network", "run", "n")}
             if records != last:
                 data, last = drawn(**records, seed=SEED), records
                 np.savez(folder / "records.npz", codes=data.codes, levels=data.cardinalities)
-            found = row_of(case, data, worker, folder)
-            table.add(case, found)
-            told = found.get("why_not") or f"F1 {found['F1']:.3f}, {found['seconds']:.0f} s"
-            print(f"{number + 1} of {len(left)}: {case}: {told}", flush=True)
+            yield case, row_of(case, data, worker, folder)
     worker.end()
+
+
+def run_yardstick(**case) -> dict:
+    """One of these cases again, for :mod:`table`."""
+    ((_, found),) = rows_of([case])
+    return found
+
+
+def main():
+    only = sys.argv[1] if len(sys.argv) > 1 else None
+    end = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else "inf")
+    table = Table(stored_folder() / "yardsticks")
+    left = [c for c in cases() if only in (None, c["system"]) and not table.has(c)]
+    for number, (case, found) in enumerate(rows_of(left), 1):
+        table.add(case, found)
+        told = found.get("why_not") or f"F1 {found['F1']:.3f}, {found['seconds']:.0f} s"
+        print(f"{number} of {len(left)}: {case}: {told}", flush=True)
+        if time.monotonic() > end:
+            break
 
 
 if __name__ == "__main__":

@@ -117,7 +117,6 @@ def score_table(
     shown: Mapping[str, object],
     families: Mapping[str, str],
     examples: Mapping[str, str],
-    elsewhere: Mapping[str, str],
     title: str,
 ) -> str:
     """A table of all systems, as HTML.
@@ -132,8 +131,6 @@ def score_table(
         From a system to what it does.
     examples : mapping of str to str
         From a group of networks to the one that a command repeats.
-    elsewhere : mapping of str to str
-        From a system that ``make table`` does not run to what does.
     title : str
         Of the table, for those who hear it.
 
@@ -148,9 +145,9 @@ def score_table(
     here = here[(here.epsilon == shown["epsilon"]) | np.isinf(here.epsilon)]
     here = here.sort_values("F1", ascending=False)
     head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-    body = "".join(_row(row, families, examples, elsewhere) for row in here.to_dict("records"))
+    body = "".join(_row(row, families, examples) for row in here.to_dict("records"))
     data = {"cells": listed, "families": dict(families), "examples": dict(examples)}
-    data |= {"shown": dict(shown), "elsewhere": dict(elsewhere)}
+    data["shown"] = dict(shown)
     safe = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     return (
         f'<div class="dp-scores"><table class="dataframe" aria-label="{html.escape(title)}">'
@@ -180,13 +177,12 @@ def _number(value, digits):
     return None if pd.isna(value) else round(float(value), digits)
 
 
-def _row(row, families, examples, elsewhere) -> str:
+def _row(row, families, examples) -> str:
     network = examples.get(row["network"], row["network"])
     case = f"{row['system']} {network} {row['epsilon']:g} {row['n']} 0"
     of = [f"{row[name]:.{DIGITS.get(name, 2)}f}" for name in MEASURES]
     beside = [f"{row[name]:.{2 if name == 'behind' else 3}f}" for name in BESIDE]
-    texts = [families[row["system"]], of[0], *beside, *of[1:], str(int(row["runs"]))]
-    texts.append(elsewhere.get(row["system"], case))
+    texts = [families[row["system"]], of[0], *beside, *of[1:], str(int(row["runs"])), case]
     texts = ["" if text == "nan" else html.escape(text) for text in texts]
     cells = "".join(f"<td>{text}</td>" for text in texts)
     return f"<tr><th>{html.escape(row['system'])}</th>{cells}</tr>"

@@ -274,3 +274,30 @@ def test_the_nearest_table_without_negative_cells(synthetic, table, total):
     for a, b in itertools.permutations(range(len(table)), 2):
         if found[a] > 1e-6:  # moving mass from a to b does not come nearer
             assert moved[a] >= moved[b] - 1e-6
+
+
+def test_make_table_repeats_a_row_of_another_environment(benchmark, monkeypatch, capsys):
+    """With the package's stand-in for the other process: the same command as for all systems."""
+    table = importlib.import_module("table")
+    asked = []
+
+    class InPlace:
+        def __init__(self, python):
+            pass
+
+        def ask(self, job, patience):
+            asked.append(job["system"])
+            data = drawn("survey", 3, 100_000, seed=0)
+            with np.load(job["records"]) as records:
+                np.testing.assert_array_equal(records["codes"], data.codes)
+            return {"arcs": np.argwhere(CPDAG.from_dag(data.truth).arcs).tolist()}
+
+        def end(self):
+            asked.append("end")
+
+    monkeypatch.setattr(benchmark, "Worker", InPlace)
+    monkeypatch.setattr(benchmark.peers, "install", lambda *_: ("python", {}))
+    table.main(["--case", "GES survey inf 100000 3"])
+    assert asked == ["GES, BIC", "end"]
+    told = re.search(r"^SHD +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE)
+    assert [float(x) for x in told.groups()] == [0, 0]
