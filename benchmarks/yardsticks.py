@@ -120,6 +120,7 @@ def cases() -> list[dict]:
         (("MST",), LARGER, hundred, (1.0,), range(3, 20)),
         (("MST",), dpcgd.NETWORKS, 10_000, (1.0,), range(3, 20)),
         (("MST",), LARGER, hundred, (0.1, 0.3, 3.0, 10.0), range(3, 20)),
+        ((GES,), LARGER, 1_000_000, (math.inf,), range(1)),
         (("AIM",), SMALL, hundred, (3.0, 10.0), range(1, 3)),
         (("AIM",), SMALL, hundred, (0.1,), range(1, 20)),
         (("AIM",), ENDING, hundred, (3.0, 10.0), range(3, 20)),
