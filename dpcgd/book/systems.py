@@ -22,7 +22,7 @@ import numpy as np
 
 from dpcgd.book.larger_networks import drawn
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.random_networks import SHAPES, random_network
+from dpcgd.datasets.random_networks import MORE_TABLES, SHAPES, TABLES, random_network
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 
@@ -36,6 +36,7 @@ __all__ = [
     "code_of",
     "digest_of",
     "known_in",
+    "on_many_levels",
     "on_random_network",
     "peak_of",
     "run_case",
@@ -361,6 +362,34 @@ def _random_records(d, n, run, seed):
     draw, shape = divmod(run, len(SHAPES))
     rng = np.random.default_rng([seed, draw, shape, d])
     return random_network(SHAPES[shape], "mixed", d, rng).sample(n, rng=rng)
+
+
+def on_many_levels(system: str, d: int, n: int, epsilon: float, run: int, seed: int) -> dict:
+    """A system on records of a random network of which a fifth of the variables have many levels.
+
+    Parameters
+    ----------
+    system : str
+    d, n : int
+        Variables and records.
+    epsilon : float
+    run, seed : int
+        What all random numbers depend on; shapes and kinds of tables are drawn.
+
+    Returns
+    -------
+    dict
+        The kind of the tables, the most levels of a variable, F1, precision, edges, and `why_not`.
+    """
+    rng = np.random.default_rng([seed, run, d, 7])
+    many = np.exp(rng.uniform(*np.log((7, 100)), size=d)).round().astype(int)
+    sizes = np.where(rng.random(d) < 0.2, many, rng.integers(2, 7, size=d)).tolist()
+    levels = {f"v{i}": tuple(str(level) for level in range(of)) for i, of in enumerate(sizes)}
+    shape, tables = str(rng.choice(SHAPES)), str(rng.choice(TABLES + MORE_TABLES))
+    data = random_network(shape, tables, d, rng, levels=levels).sample(n, rng=rng)
+    found = scored(systems()[system], data, epsilon, run, seed)
+    told = {key: found[key] for key in ("F1", "precision", "edges", "why_not")}
+    return {"tables": tables, "levels": max(sizes)} | told
 
 
 @functools.cache

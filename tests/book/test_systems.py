@@ -12,7 +12,7 @@ import pytest
 import dpcgd
 from dpcgd.book import score_table, stored, systems
 from dpcgd.book.entry_check import check_entry
-from dpcgd.book.systems import System, run_case, scored, scores
+from dpcgd.book.systems import System, on_many_levels, run_case, scored, scores
 from dpcgd.graphs.cpdag import CPDAG
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,6 +139,17 @@ def test_a_refusal_and_a_run_without_end_have_no_graph_and_a_reason(monkeypatch)
     found = scored(System("endless", "x", "none", endless), data, 1.0, 0, 0)
     assert found["F1"] is None
     assert "of processor time" in found["why_not"]
+
+
+@pytest.mark.slow
+def test_a_network_with_many_levels_is_drawn_by_its_run_and_read():
+    at = {"d": 30, "n": 20_000, "epsilon": 1.0, "seed": 0}
+    first, same, other = (on_many_levels("learned_pc", **at, run=run) for run in (0, 0, 1))
+    assert first == same
+    assert first != other
+    assert first["why_not"] is None
+    assert 7 <= first["levels"] <= 100
+    assert first["precision"] > 0.5
 
 
 HUNGRY = """
