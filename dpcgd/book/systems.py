@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import math
 import os
 import re
 import runpy
@@ -382,7 +383,7 @@ def on_many_levels(system: str, d: int, n: int, epsilon: float, run: int, seed: 
         The kind of the tables, the most levels of a variable, F1, precision, edges, and `why_not`.
     """
     rng = np.random.default_rng([seed, run, d, 7])
-    many = np.exp(rng.uniform(*np.log((7, 100)), size=d)).round().astype(int)
+    many = np.exp(rng.uniform(math.log(7), math.log(100), size=d)).round().astype(int)
     sizes = np.where(rng.random(d) < 0.2, many, rng.integers(2, 7, size=d)).tolist()
     levels = {f"v{i}": tuple(str(level) for level in range(of)) for i, of in enumerate(sizes)}
     shape, tables = str(rng.choice(SHAPES)), str(rng.choice(TABLES + MORE_TABLES))

@@ -41,7 +41,7 @@ def private_graph(
     Returns
     -------
     PosteriorRelease or LearnedRelease
-        Of the system that was chosen; both have `probabilities` of edges.
+        Of the system that was chosen, which its receipt names; both have `probabilities` of edges.
 
     Raises
     ------

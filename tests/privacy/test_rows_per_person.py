@@ -137,11 +137,15 @@ def test_every_private_system_promises_to_persons(name):
     assert "replace up to 2 records, all of one person" in str(release.ledger)
 
 
+CHOSEN = {"private_graph": "dag_posterior"}
+"""Who runs on so small a table; the receipt names it."""
+
+
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_the_theorems_of_a_release_are_those_of_the_docstring(name):
     terms = released_by(name).terms
     named = re.findall(r":prf:ref:`([\w-]+)`", inspect.getdoc(replays.SYSTEMS[name].system))
-    assert terms.system == name
+    assert terms.system == CHOSEN.get(name, name)
     assert terms.theorems
     assert set(terms.theorems) <= set(named)
 
