@@ -16,6 +16,7 @@ case is appended to book/stored/yardsticks/scores.csv and never run again; a cas
 has a row without scores that says so.
 """
 
+import contextlib
 import csv
 import json
 import math
@@ -157,21 +158,21 @@ class Worker:
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
         if not select.select([self.process.stdout], [], [], patience)[0]:
-            self.end()
+            self.close()
             return {"error": f"over {patience:g} s by the clock"}
         if line := self.process.stdout.readline():
             return json.loads(line)
         raise RuntimeError(f"the other process ended with {self.process.wait()} at {job}")
 
     def _start(self):
-        self.end()
+        self.close()
         one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         one["XLA_FLAGS"] = XLA_FLAGS
         pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(self.command, env=os.environ | one, **pipe)
         self.jobs = 0
 
-    def end(self):
+    def close(self):
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -266,8 +267,8 @@ def rows_of(some) -> Iterator[tuple[dict, dict]]:
     python, errors = peers.install("yardsticks", pins())
     if errors:
         sys.exit(f"not installed: {errors}")
-    worker, last = Worker(python), None
-    with tempfile.TemporaryDirectory() as name:
+    last = None
+    with contextlib.closing(Worker(python)) as worker, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for case in some:
             records = {k: case[k] for k in ("network", "run", "n")}
@@ -275,7 +276,6 @@ def rows_of(some) -> Iterator[tuple[dict, dict]]:
                 data, last = drawn(**records, seed=SEED), records
                 np.savez(folder / "records.npz", codes=data.codes, levels=data.cardinalities)
             yield case, row_of(case, data, worker, folder)
-    worker.end()
 
 
 def run_yardstick(**case) -> dict:

@@ -293,12 +293,12 @@ def test_make_table_repeats_a_row_of_another_environment(benchmark, monkeypatch,
                 np.testing.assert_array_equal(records["codes"], data.codes)
             return {"arcs": np.argwhere(CPDAG.from_dag(data.truth).arcs).tolist()}
 
-        def end(self):
-            asked.append("end")
+        def close(self):
+            asked.append("closed")
 
     monkeypatch.setattr(benchmark, "Worker", InPlace)
     monkeypatch.setattr(benchmark.peers, "install", lambda *_: ("python", {}))
     table.main(["--case", "GES survey inf 100000 3"])
-    assert asked == ["GES, BIC", "end"]
+    assert asked == ["GES, BIC", "closed"]
     told = re.search(r"^SHD +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE)
     assert [float(x) for x in told.groups()] == [0, 0]
