@@ -1,5 +1,6 @@
 """The yardsticks on file, one of them anew, and what synthetic records cost."""
 
+import collections
 import importlib
 import itertools
 import json
@@ -211,6 +212,109 @@ def test_replacing_a_record_moves_tables_and_choices_no_further_than_is_paid_for
     assert np.abs(first - second).max() <= 0.7 / 2 + 1e-9
 
 
+@pytest.fixture
+def without_mbi(monkeypatch):
+    """The names that a model needs of the packages in the other environment."""
+
+    class Domain:
+        def __init__(self, variables, levels):
+            self.variables, self.shape = variables, levels
+
+        def __len__(self):
+            return len(self.shape)
+
+        def size(self, of=None):
+            return math.prod(self.shape[v] for v in (self.variables if of is None else of))
+
+    mbi = types.SimpleNamespace(Domain=Domain, MarginalLossFn=lambda *of: of)
+    mbi.LinearMeasurement = lambda *of: of
+    settings = types.SimpleNamespace(update=lambda *_: None)
+    monkeypatch.setitem(sys.modules, "jax", types.SimpleNamespace(config=settings))
+    monkeypatch.setitem(sys.modules, "mbi", mbi)
+    return mbi
+
+
+def factors(rng, levels, cliques):
+    """A model's factors, as mbi keeps them."""
+    of = {c: types.SimpleNamespace(values=rng.normal(size=[levels[v] for v in c])) for c in cliques}
+    of = collections.UserDict(of)
+    of.cliques = list(cliques)
+    return of
+
+
+def test_a_square_of_every_cell_is_the_distance_from_all_tables(synthetic, without_mbi):
+    rng, levels = np.random.default_rng(0), (2, 3, 2, 4)
+    fit = synthetic.FitOfFewCells(levels, 100)
+    tables = [(c, rng.normal(10, 9, [levels[v] for v in c])) for c in synthetic.workload(4)]
+    tables = [(c, table, rng.uniform(0.3, 5)) for c, table in tables if 2 not in c or len(c) < 3]
+    for clique, table, deviation in tables:
+        fit.add(clique, table.ravel(), deviation)
+    every, square, data, steepest = fit._loss()
+    assert every == ((0, 1, 2, 3),)
+
+    def distance(cells):
+        joint = cells.reshape(levels)
+        sums = [(joint.sum(tuple({0, 1, 2, 3} - {*c})), t, s) for c, t, s in tables]
+        return sum((((of - table) / s) ** 2).sum() / 2 for of, table, s in sums)
+
+    def asked(cells):
+        one = factors(rng, levels, every)
+        one[every[0]].values = cells.reshape(levels)
+        return square(one, data)
+
+    first, *others = rng.uniform(0, 20, (9, math.prod(levels)))
+    for cells in others:
+        assert asked(cells) - asked(first) == pytest.approx(distance(cells) - distance(first))
+        assert np.linalg.norm(data[0] @ cells) <= steepest * np.linalg.norm(cells) * (1 + 1e-9)
+    assert asked(data[1]) == pytest.approx(0, abs=1e-9)
+
+
+def test_tables_of_a_model_are_those_of_the_product_of_its_factors(synthetic, without_mbi):
+    rng, levels = np.random.default_rng(0), (2, 3, 2, 4)
+    fit = synthetic.Fit(levels, 100)
+    cliques = [(0,), (1, 2), (0, 2, 3)]
+    fit.model = types.SimpleNamespace(potentials=factors(rng, levels, cliques))
+    of = fit.model.potentials
+    cells = {}
+    for cell in itertools.product(*map(range, levels)):
+        parts = [of[c].values[tuple(cell[v] for v in c)] for c in cliques]
+        cells[cell] = math.exp(math.fsum(parts))
+    total = math.fsum(cells.values())
+    for clique, table in fit.tables(synthetic.workload(4)).items():
+        expected = np.zeros([levels[v] for v in clique])
+        for cell, weight in cells.items():
+            expected[tuple(cell[v] for v in clique)] += 100 * weight / total
+        np.testing.assert_allclose(table, expected.ravel(), rtol=1e-12)
+
+
+def test_all_tables_are_allowed_where_the_whole_domain_is(synthetic, without_mbi):
+    fit = synthetic.Fit((2, 3, 2, 4), 100)
+    fit.model = types.SimpleNamespace(cliques=[(0,)])
+    asked = []
+
+    def size(domain, cliques):
+        asked.append(cliques[-1])
+        return len(cliques[-1])
+
+    without_mbi.junction_tree = types.SimpleNamespace(hypothetical_model_size=size)
+    domain = 48 * 8 / 2**20
+    assert fit.within(domain, synthetic.workload(4)) == list(synthetic.workload(4))
+    assert not asked
+    assert fit.within(domain / 2, synthetic.workload(4)) == []
+    assert asked == list(synthetic.workload(4))
+
+
+@given(st.lists(st.integers(2, 4), min_size=1, max_size=6), st.data())
+def test_no_junction_tree_has_more_cells_than_its_domain(levels, data):
+    """What ``within`` rests on."""
+    pairs = list(itertools.combinations(range(len(levels)), 2))
+    graph = nx.Graph(data.draw(st.lists(st.sampled_from(pairs)) if pairs else st.just([])))
+    graph.add_nodes_from(range(len(levels)))
+    chordal, _ = nx.complete_to_chordal_graph(graph)
+    cells = sum(math.prod(levels[v] for v in of) for of in nx.find_cliques(chordal))
+    assert cells <= math.prod(levels)
+
+
 class NoFit:
     """A model that is uniform, whatever was measured; it keeps what that was."""
 
@@ -227,8 +331,8 @@ class NoFit:
         sizes = {c: math.prod(self.levels[v] for v in c) for c in cliques}
         return {c: np.full(size, self.n / size) for c, size in sizes.items()}
 
-    def megabytes_with(self, clique):
-        return 0.0
+    def within(self, megabytes, cliques):
+        return list(cliques)
 
     def draw(self):
         return self.measured
@@ -238,7 +342,8 @@ class NoFit:
 def test_synthetic_records_cost_the_whole_budget_and_no_more(
     synthetic, monkeypatch, name, settings
 ):
-    monkeypatch.setattr(synthetic, "Fit", NoFit)
+    for one in ("Fit", "FitOfFewCells"):
+        monkeypatch.setattr(synthetic, one, NoFit)
     rng, choices, rho = np.random.default_rng(0), [], 0.02
     codes, _ = neighbours(rng, (2, 3, 2, 4, 2), 500)
     records = synthetic.PaidRecords(codes, (2, 3, 2, 4, 2), rho, rng)
@@ -283,7 +388,7 @@ def test_make_table_repeats_a_row_of_another_environment(benchmark, monkeypatch,
     asked = []
 
     class InPlace:
-        def __init__(self, python):
+        def __init__(self, python, folder):
             pass
 
         def ask(self, job, patience):
