@@ -145,9 +145,9 @@ def cases() -> list[dict]:
         (("MST",), LARGER, 10_000, (1.0, *OTHERS), range(20)),
         (("AIM",), ENDING, hundred, (30.0, 100.0), range(20)),
         (("AIM",), ENDING, 10_000, (1.0, *OTHERS), range(20)),
-        (("AIM",), ("sachs",), 10_000, (0.1, 0.3, 1.0, 3.0, 10.0), range(20)),
-        (("AIM",), ("sachs",), 10_000, (30.0,), range(3)),
-        (("AIM",), ("sachs",), 10_000, (100.0,), range(1)),
+        (("AIM",), ("sachs",), 10_000, (0.1, 0.3, 1.0, 3.0), range(20)),
+        (("AIM",), ("sachs",), 10_000, (10.0,), range(5)),
+        (("AIM",), ("sachs",), 10_000, (30.0, 100.0), range(1)),
         (("AIM",), ("sachs",), hundred, (30.0, 100.0), range(1)),
     ]
     return [
