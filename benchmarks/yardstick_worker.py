@@ -3,6 +3,7 @@
 Reads one job a line and answers in one line, for what mbi compiles serves the jobs that follow.
 """
 
+import importlib
 import json
 import sys
 import time
@@ -71,6 +72,7 @@ def answer(job) -> dict:
     if (name := job["system"]) in LEARNERS:
         found = {"arcs": LEARNERS[name](codes, levels)}
     else:
+        importlib.import_module("mbi")  # jax draws from numpy's own generator when it is imported
         np.random.seed(job["noise"])  # mbi draws from it  # noqa: NPY002
         records = PaidRecords(codes, levels, job["rho"], np.random.default_rng(job["noise"]))
         drawn = SYNTHESIZERS[name](records, **job["settings"])

@@ -315,6 +315,30 @@ def test_no_junction_tree_has_more_cells_than_its_domain(levels, data):
     assert cells <= math.prod(levels)
 
 
+def test_the_first_job_of_a_process_draws_like_those_that_follow(benchmark, monkeypatch, tmp_path):
+    """Importing jax, as mbi does, draws from numpy's own generator."""
+    (tmp_path / "mbi.py").write_text("import numpy\nnumpy.random.random()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mbi", raising=False)
+    worker = importlib.import_module("yardstick_worker")
+
+    def synthesizer(records):
+        importlib.import_module("mbi")
+        return np.random.random(records.codes.shape)  # noqa: NPY002
+
+    monkeypatch.setitem(worker.SYNTHESIZERS, "MST", synthesizer)
+    np.savez(tmp_path / "records.npz", codes=np.zeros((5, 2), np.uint8), levels=[2, 2])
+    job = {"system": "MST", "rho": 1.0, "noise": [0, 1, 17], "settings": {}}
+    job |= {name: str(tmp_path / f"{name}.npz") for name in ("records", "synthetic")}
+    found = []
+    for _ in range(2):
+        worker.answer(job)
+        with np.load(tmp_path / "synthetic.npz") as drawn_records:
+            found.append(drawn_records["codes"])
+    np.testing.assert_array_equal(*found)
+    monkeypatch.delitem(sys.modules, "mbi")
+
+
 class NoFit:
     """A model that is uniform, whatever was measured; it keeps what that was."""
 
