@@ -58,11 +58,23 @@ class Certainty:
         few = sum(drawn) < len(drawn) / 2
         return "; ".join([NO_PAIR] * nothing + [FEW_RIGHT] * few)
 
-    def label(self, start: str, end: str, directed: bool) -> str:
-        """The probabilities of one edge in words; without a direction those of both arrows."""
+    def label(self, start: str, end: str, *, directed: bool, short: bool = False) -> str:
+        """The probabilities of an edge as text; see :meth:`dpcgd.graphs.cpdag.CPDAG.label`."""
+        edge = two_digits(self.edges[frozenset((start, end))])
         there, back = (two_digits(self.arrows[pair]) for pair in ((start, end), (end, start)))
-        arrows = f"arrow {there}" if directed else f"-> {there}, <- {back}"
-        return f"edge {two_digits(self.edges[frozenset((start, end))])}, {arrows}"
+        if short:
+            return (f"{edge}/{there}" if directed else edge).replace("0.", ".")
+        return f"edge {edge}, " + (f"arrow {there}" if directed else f"-> {there}, <- {back}")
+
+    def check_covers(self, joined: Collection[frozenset[str]]) -> None:
+        """Refuse a graph of which an edge, or one of its two arrows, has no probability."""
+        for start, end in map(sorted, joined):
+            known = {(start, end), (end, start)} <= self.arrows.keys()
+            if not (known and frozenset((start, end)) in self.edges):
+                raise ValueError(
+                    f"{start} and {end} are joined without a probability; give one to every edge, "
+                    "and to its arrows both ways round"
+                )
 
 
 def two_digits(probability: float) -> str:

@@ -128,17 +128,8 @@ class CPDAG:
         arcs.flags.writeable = False
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "arcs", arcs)
-        self._check_certainty()
-
-    def _check_certainty(self):
-        for a, b in np.argwhere(self.arcs | self.arcs.T) if self.certainty else ():
-            start, end = self.variables[a], self.variables[b]
-            pair = frozenset((start, end))
-            if pair not in self.certainty.edges or (start, end) not in self.certainty.arrows:
-                raise ValueError(
-                    f"{start} and {end} are joined without a probability; give one to every edge, "
-                    "and to its arrows both ways round"
-                )
+        if self.certainty is not None:
+            self.certainty.check_covers(self.skeleton)
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph) -> "CPDAG":
@@ -237,7 +228,7 @@ class CPDAG:
         for a, b in self.edges:
             attributes = ["dir=none"] if self.arcs[b, a] else []
             if self.certainty:
-                attributes.append(f'label="{self._label(a, b)}"')
+                attributes.append(f'label="{self.label(a, b)}"')
             tail = f" [{', '.join(attributes)}]" if attributes else ""
             lines.append(f"  {quoted[a]} -> {quoted[b]}{tail};")
         return "\n".join(["digraph {", *lines, "}"])
@@ -339,17 +330,29 @@ class CPDAG:
         pairs = np.argwhere(self.arcs).tolist()
         return [(a, b) for a, b in pairs if a < b or not self.arcs[b, a]]
 
+    def label(self, a: int, b: int, short: bool = False) -> str:
+        """The probabilities of an edge as text; empty without a certainty.
+
+        Parameters
+        ----------
+        a, b : int
+            As in :attr:`edges`.
+        short : bool
+            Numbers only, for a drawing: the edge, and after a stroke its arrow.
+        """
+        if self.certainty is None:
+            return ""
+        ends = self.variables[a], self.variables[b]
+        return self.certainty.label(*ends, directed=not self.arcs[b, a], short=short)
+
     def __str__(self):
         edges = [self._edge(a, b) for a, b in self.edges]
         return "\n".join((edges or ["(no edge)"]) + self.remarks)
 
     def _edge(self, a, b) -> str:
         sign = "--" if self.arcs[b, a] else "->"
-        label = f"  ({self._label(a, b)})" if self.certainty else ""
-        return f"{self.variables[a]} {sign} {self.variables[b]}{label}"
-
-    def _label(self, a, b) -> str:
-        return self.certainty.label(self.variables[a], self.variables[b], not self.arcs[b, a])
+        label = self.label(a, b)
+        return f"{self.variables[a]} {sign} {self.variables[b]}{label and f'  ({label})'}"
 
     def __eq__(self, other):
         if not isinstance(other, CPDAG):

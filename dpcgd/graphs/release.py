@@ -166,17 +166,18 @@ class Release:
 
     def _edges(self) -> str:
         kept, dropped = self.untested & self.graph.skeleton, self.untested - self.graph.skeleton
-        right = _expected(self.graph.expected_right_edges)
         never = f", {len(kept)} of them never tested" if kept else ""
         never += f" ({len(dropped)} pairs left out, never tested)" if dropped else ""
-        return f"{len(self.graph.skeleton)} edges{right}{never}"
+        right = self.graph.expected_right_edges
+        return f"{_number(len(self.graph.skeleton), 'edges', right)}{never}"
 
     def _arrows(self) -> str:
-        return f"{len(self.graph.arrows)} directed{_expected(self.graph.expected_right_arrows)}"
+        return _number(len(self.graph.arrows), "directed", self.graph.expected_right_arrows)
 
 
-def _expected(right: float | None) -> str:
-    return f" ({right:.1f} expected right)" if right else ""
+def _number(number: int, what: str, right: float | None) -> str:
+    expected = "" if right is None or not number else f" ({right:.1f} expected right)"
+    return f"{number} {what}{expected}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ import base64
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -223,7 +223,8 @@ def _markdown(title: str, sections: Sequence[Section]) -> str:
 def _markdown_block(block) -> str:
     if isinstance(block, Picture):
         data = base64.b64encode(block.encode()).decode()
-        return f"![The released graph](data:image/svg+xml;base64,{data})"
+        title = unescape(block.partition("<title>")[2].partition("</title>")[0])
+        return f"![{_escaped(title)}](data:image/svg+xml;base64,{data})"
     if isinstance(block, Code):
         return f"````text\n{block}\n````"
     if isinstance(block, Items):
