@@ -68,7 +68,7 @@ class Certainty:
 
     def check_covers(self, joined: Collection[frozenset[str]]) -> None:
         """Refuse a graph of which an edge, or one of its two arrows, has no probability."""
-        for start, end in map(sorted, joined):
+        for start, end in sorted(map(sorted, joined)):
             known = {(start, end), (end, start)} <= self.arrows.keys()
             if not (known and frozenset((start, end)) in self.edges):
                 raise ValueError(
