@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.release import Release
+from dpcgd.graphs.release import ReleaseWithProbabilities
 from dpcgd.marginals.graph_posterior import GraphPosterior, shares_of
 from dpcgd.marginals.noisy_table import NoisyTable, check_cells, measure_table
 from dpcgd.marginals.orientation import pointed
@@ -43,7 +43,7 @@ SEED = 0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PosteriorRelease(Release):
+class PosteriorRelease(ReleaseWithProbabilities):
     """A release that also holds the table it was read from.
 
     Attributes
@@ -53,17 +53,10 @@ class PosteriorRelease(Release):
         is post-processing.
     scale : float
         Of the Laplace noise in each cell.
-    probabilities : dict
-        Of an edge, for each pair of variables.
-    arrow_shares : dict
-        From (cause, effect), for each pair that the graph joins, both ways round: the posterior of
-        the graphs whose completed form has this arrow.
     """
 
     counts: np.ndarray
     scale: float
-    probabilities: dict[frozenset[str], float]
-    arrow_shares: dict[tuple[str, str], float]
 
 
 def dag_posterior(
@@ -146,6 +139,7 @@ def dag_posterior(
         scale=table.scale,
         probabilities={frozenset((names[x], names[y])): float(sure[x, y]) for x, y in pairs},
         arrow_shares={(names[a], names[b]): float(arrows[a, b]) for a, b in both},
+        caution="",
     )
 
 

@@ -415,12 +415,11 @@ def _positive(gram: np.ndarray, least: float) -> np.ndarray:
 
 def release_by_weights(weights, threshold: float, run: Run, variables: Sequence[str]) -> Release:
     """The class of the graph of these weights, with the receipt of its run."""
-    receipt = run.receipt()
     return Release(
         graph=CPDAG.from_dag(acyclic_graph(weights, threshold, variables)),
         separating_sets={},
         untested=frozenset(),
-        tests=len(receipt["ledger"].events),
+        tests=0,
         stopped_early=False,
-        **receipt,
+        **run.receipt(),
     )
