@@ -53,8 +53,10 @@ def furthest_apart(levels: Sequence[int], sizes: Sequence[int]) -> float:
     """
     counts = sorted(Counter(of for of in levels if of > 1).items())
     own = np.repeat([1 - 1 / of for of, _ in counts], [times for _, times in counts])
+    if len(own) < min(sizes):
+        return 0.0  # there is no such set
     choices = _fewest_levels_first(counts) if max(sizes) < 3 else _all_choices(counts)
-    least = min((_products(own - differ, sizes) for differ in choices), default=0.0)
+    least = min(_products(own - differ, sizes) for differ in choices)
     return math.sqrt(2 * (_products(own, sizes) - least))
 
 
