@@ -82,6 +82,7 @@ def _content(of, status) -> dict[str, Any]:
             "unit": unit_of(terms),
             "rows_per_person": terms.rows_per_person,
             "theorems": list(terms.theorems),
+            "whole_run": ledger.whole,
             "in_words": in_words(of.guarantee, ledger.budget, terms),
             "not_protected": not_protected(terms),
         },
@@ -92,6 +93,7 @@ def _content(of, status) -> dict[str, Any]:
         },
         "noise": terms.noise,
         "settings": {name: _encoded(value) for name, value in terms.settings.items()},
+        "account_entry": terms.account_entry,
         "graph": {"variables": list(of.graph.variables), **of.graph.to_edge_lists()._asdict()},
         "pairs": [_pair(of, pair, status) for pair in status],
         "tests": of.tests,
@@ -230,7 +232,9 @@ def _ledger(content) -> Ledger:
         promise["epsilon"], promise["delta"], promise["rows_per_person"]
     )
     used = (math.inf if of is None else of for of in told["used"].values())
-    return Ledger(events_of(content), Spent(*used), budget, told["accountant"])
+    return Ledger(
+        events_of(content), Spent(*used), budget, told["accountant"], promise.get("whole_run", "")
+    )
 
 
 def events_of(content: Mapping[str, Any]) -> tuple[Event, ...]:
@@ -253,4 +257,5 @@ def _terms(content, read_marginals) -> Terms:
         theorems=tuple(content["guarantee"]["theorems"]),
         rows_per_person=content["guarantee"]["rows_per_person"],
         settings={k: _decoded(v, read_marginals) for k, v in content["settings"].items()},
+        account_entry=content.get("account_entry", ""),
     )

@@ -2,19 +2,29 @@
 
 import math
 import os
-from collections.abc import Iterator
+import secrets
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
+from dpcgd.privacy.conversions import epsilon_of_rho, renyi_limit, renyi_order, rho_of_budget
+from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 
-__all__ = ["AccountFile", "Reservation", "open_account"]
+__all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
 
-FORM = "dpcgd account 1"
+FORMS = ("dpcgd account 2", "dpcgd account 1")
+"""Forms that are read; the first is written."""
+
+LONGEST_WAIT = 10.0
+"""Seconds for which a run waits for another one to leave the account file."""
+
+COMPOSITIONS = ("basic", "renyi")
 
 ROUNDING = 1e-12
 """A part of what is asked for by which the last run may get less than that, for rounding."""
@@ -28,11 +38,53 @@ class Reservation:
     ----------
     epsilon, delta : float
     label : str
+    entry : str
+        What nobody can guess; empty where an earlier version of this package wrote it.
+    system : str
+        The system that ran with it; empty as long as no run has paid with it.
+    domain : str
+        Digest of the public domain of that run's data.
+    divergence : float or None
+        What it counts in an account that adds up Renyi divergences: until a run pays with it, as
+        much as a zCDP filter may spend.
     """
 
     epsilon: float
     delta: float
     label: str = ""
+    entry: str = field(default="", compare=False)
+    system: str = field(default="", compare=False)
+    domain: str = field(default="", compare=False)
+    divergence: float | None = field(default=None, compare=False)
+
+
+class ReservedEpsilon(float):
+    """The epsilon of a reservation: one run can pay with it, and no other.
+
+    What is computed from it, such as half of it, is an ordinary number and belongs to no account.
+
+    Attributes
+    ----------
+    account : AccountFile
+    entry : str
+    """
+
+    account: "AccountFile"
+    entry: str
+
+    def __new__(cls, epsilon: float, account: "AccountFile", entry: str) -> "ReservedEpsilon":
+        """Make one; :meth:`AccountFile.reserve` does."""
+        reserved = super().__new__(cls, epsilon)
+        reserved.account, reserved.entry = account, entry
+        return reserved
+
+    def __getnewargs__(self):
+        return float(self), self.account, self.entry
+
+
+def unreserved(epsilon: Any) -> Any:
+    """An epsilon for runs on no data of anybody, which leave a reservation as it is."""
+    return float(epsilon) if isinstance(epsilon, ReservedEpsilon) else epsilon
 
 
 @dataclass(frozen=True)
@@ -46,14 +98,18 @@ class AccountFile:
     path : Path
     budget : Budget
         Of all runs together.
+    order : float or None
+        Of the Renyi divergences that are added up; None where epsilons and deltas are.
 
     Privacy
     -------
-    All runs that reserved their budgets here are together within the account's: basic composition
-    (Dwork et al. 2006), for a run may be chosen by what earlier ones released, but budgets do not
-    depend on the records (Rogers et al. 2016). Each reservation is on the disk before the run can
-    begin, so a crash gives nothing back. Whoever deletes the file, or makes a second one, has left
-    the account.
+    All runs that pay with a reservation from here are together within the account's budget, however
+    later ones were chosen by what earlier ones released: basic composition (Dwork et al. 2006;
+    Rogers et al. 2016), or a Renyi filter (Feldman and Zrnic 2021) of an order that is fixed when
+    the account is made. The threat model has the proof. Each reservation is on the disk before the
+    run can begin, and is marked as used, by which system and on which domain, before the run spends
+    anything: a crash gives nothing back, and no second run can pay with it. Whoever deletes or
+    copies the file, or makes a second one, has left the account.
 
     Examples
     --------
@@ -69,6 +125,7 @@ class AccountFile:
 
     path: Path
     budget: Budget
+    order: float | None = None
 
     @property
     def runs(self) -> tuple[Reservation, ...]:
@@ -77,8 +134,12 @@ class AccountFile:
 
     @property
     def remaining(self) -> Spent:
-        """What is left, read from the file."""
-        return Spent(*map(_at_most, self._left(self._read())))
+        """What is left, read from the file: where divergences add up, for one run by zCDP."""
+        runs = self._read()
+        if self.order is None:
+            return Spent(*map(_at_most, self._left(runs)))
+        rho = max(0.0, _at_most(self._divergence_left(runs))) / self.order
+        return Spent(epsilon_of_rho(rho, self.budget.delta) * (1 - ROOM), self.budget.delta)
 
     def reserve(
         self, *, epsilon: float, delta: float | None = None, label: str = ""
@@ -89,14 +150,15 @@ class AccountFile:
         ----------
         epsilon : float
         delta : float, optional
-            In proportion to epsilon unless given.
+            In proportion to epsilon unless given; the account's where divergences add up.
         label : str
             What the run is for.
 
         Returns
         -------
         dict
-            ``epsilon``, ``delta`` and ``rows_per_person``, as the systems take them.
+            ``epsilon``, ``delta`` and ``rows_per_person``, as the systems take them: all three, and
+            for one run.
 
         Raises
         ------
@@ -108,20 +170,101 @@ class AccountFile:
         asked = self._asked(epsilon, delta)
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
+        *_, granted = self._change(lambda before: (*before, self._granted(asked, label, before)))
+        return {
+            "epsilon": ReservedEpsilon(granted.epsilon, self, granted.entry),
+            "delta": granted.delta,
+            "rows_per_person": self.budget.rows_per_person,
+        }
+
+    def redeem(
+        self,
+        entry: str,
+        promised: Budget,
+        *,
+        system: str,
+        domain: str,
+        divergence: Callable[[float], float],
+    ) -> None:
+        """Pay a run with its reservation, once, before it spends anything.
+
+        Parameters
+        ----------
+        entry : str
+            Of the reservation.
+        promised : Budget
+            Of the run: what was reserved.
+        system, domain : str
+            What runs, and the digest of the public domain of its data.
+        divergence : callable
+            From an order to the Renyi divergence that the run keeps to.
+
+        Raises
+        ------
+        ValueError
+            If the reservation has been used, is not in the account or is not what the run promises,
+            if divergences add up and the run's exceeds what is left, or if another run is at the
+            file.
+        """
+
+        def paid(before):
+            (reserved,) = [run for run in before if entry and run.entry == entry] or [None]
+            self._check(reserved, promised)
+            used = replace(reserved, system=system or "a run", domain=domain)
+            if self.order is not None:
+                used = replace(used, divergence=divergence(self.order))
+            after = tuple(used if run is reserved else run for run in before)
+            if self.order is not None and self._divergence_left(after) < 0:
+                raise ValueError(
+                    f"{self.path} has too little left for a run of {system or 'this system'}, which"
+                    " costs more than a zCDP filter may spend; reserve a smaller epsilon for it"
+                )
+            return after
+
+        self._change(paid)
+
+    def _check(self, reserved: Reservation | None, promised: Budget) -> None:
+        if reserved is None:
+            raise ValueError(f"{self.path} holds no such reservation; reserve again")
+        if reserved.system:
+            raise ValueError(
+                f"this reservation in {self.path} was used by {reserved.system}; reserve again"
+            )
+        budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
+        if promised != budget:
+            raise ValueError(
+                f"{self.path} reserved {budget!r} for this run, and it asks for {promised!r}; hand "
+                "on the whole reservation, as **account.reserve(...)"
+            )
+
+    def _change(self, change: Callable) -> tuple[Reservation, ...]:
+        """Lock, read, change, write: nobody else can be at the file in between."""
         with _locked(self.path):
             before = self._read()
-            granted = self._granted(asked, before)
-            _write(self.path, self.budget, (*before, Reservation(*granted, label)))
-        return {**granted._asdict(), "rows_per_person": self.budget.rows_per_person}
+            after = change(before)
+            _write(self.path, self.budget, self.order, after)
+        return after
 
     def _asked(self, epsilon, delta) -> Budget:
+        if delta is None and self.order is not None:
+            delta = self.budget.delta
         if delta is None:
             whole = replace(self.budget, epsilon=epsilon)  # refuses what is no epsilon
             delta = min(whole.epsilon / self.budget.epsilon, 1.0) * self.budget.delta
         return _as_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
 
-    def _granted(self, asked: Budget, before) -> Spent:
+    def _granted(self, asked: Budget, label: str, before) -> Reservation:
         """What was asked for, or, of the last run, an amount that rounding makes less."""
+        entry = secrets.token_hex(16)
+        if self.order is not None:
+            divergence = self.order * rho_of_budget(replace(asked, rows_per_person=1))
+            if divergence > self._divergence_left(before):
+                left = self.remaining
+                raise BudgetSpent(
+                    f"{self.path} has epsilon = {left.epsilon:g} at delta = {left.delta:g} left, "
+                    f"and {asked.epsilon:g} at {asked.delta:g} was asked for"
+                )
+            return Reservation(asked.epsilon, asked.delta, label, entry, divergence=divergence)
         left = self._left(before)
         for name, rest in zip(Spent._fields, left, strict=True):
             if Fraction(getattr(asked, name)) > rest * (1 + Fraction(ROUNDING)):
@@ -129,7 +272,14 @@ class AccountFile:
                     f"{self.path} has {name} = {float(rest):g} of {getattr(self.budget, name):g} "
                     f"left, and {getattr(asked, name):g} was asked for"
                 )
-        return Spent(min(asked.epsilon, _at_most(left[0])), min(asked.delta, _at_most(left[1])))
+        granted = (min(asked.epsilon, _at_most(left[0])), min(asked.delta, _at_most(left[1])))
+        return Reservation(*granted, label, entry)
+
+    def _divergence_left(self, runs) -> Fraction:
+        if any(run.divergence == math.inf for run in runs):
+            return Fraction(-1)
+        limit = renyi_limit(self.order, self.budget) * (1 - ROOM / 2)
+        return Fraction(limit) - sum(Fraction(run.divergence) for run in runs)
 
     def _left(self, runs) -> tuple[Fraction, Fraction]:
         epsilon = Fraction(self.budget.epsilon) - sum(Fraction(run.epsilon) for run in runs)
@@ -137,8 +287,8 @@ class AccountFile:
         return epsilon, delta
 
     def _read(self) -> tuple[Reservation, ...]:
-        budget, runs = _read(self.path)
-        if budget != self.budget:
+        budget, order, runs = _read(self.path)
+        if (budget, order) != (self.budget, self.order):
             raise ValueError(f"{self.path} is another account by now; open it again")
         return runs
 
@@ -155,6 +305,7 @@ def open_account(
     epsilon: float | None = None,
     delta: float | None = None,
     rows_per_person: int | None = None,
+    composition: str | None = None,
 ) -> AccountFile:
     """Open the account in a file, or make one for a budget.
 
@@ -166,6 +317,11 @@ def open_account(
         Of all runs together. They may be left out once the file is there.
     rows_per_person : int, optional
         Rows that one person may have; 1 unless given.
+    composition : str, optional
+        What adds up: "basic", epsilons and deltas, unless given; with "renyi" the Renyi divergences
+        of one order. That has room for more runs where their number is large: of ten equal runs
+        each may have about .3 of epsilon, and not .1. One run of :func:`~dpcgd.private_graph` may
+        not have all of epsilon then, for it spends more than a zCDP filter may.
 
     Returns
     -------
@@ -174,45 +330,79 @@ def open_account(
     Raises
     ------
     ValueError
-        If there is no file and no budget, the budget is another than the file's, another run is at
-        the file, or the file is not what was written.
+        If there is no file and no budget, the budget or composition is another than the file's,
+        another run is at the file, the file has two names, or it is not what was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     how = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
+    ...     account = open_account(f"{folder}/study.json", **how)
+    ...     reserved = [account.reserve(epsilon=0.3) for _ in range(9)]
+    ...     round(account.remaining.epsilon, 2)
+    0.23
     """
-    path = check_target(path)
+    path = _real(check_target(path))
     if not path.exists():
         if epsilon is None or delta is None:
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
         rows = 1 if rows_per_person is None else rows_per_person
         budget = _as_doubles(Budget(epsilon, delta, rows))
+        order = _order(composition, budget)
         with _locked(path):
             if not path.exists():
-                _write(path, budget, ())
-    budget, _ = _read(path)
+                _write(path, budget, order, ())
+    budget, order, _ = _read(path)
+    there = {**vars(budget), "composition": COMPOSITIONS[order is not None]}
     asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
-    for name, value in asked.items():
-        there = getattr(budget, name)
-        if value is not None and value != there:
-            raise ValueError(f"{path} was made for {name} = {there:g}, not {value!r}; leave it out")
-    return AccountFile(path, budget)
+    for name, value in {**asked, "composition": composition}.items():
+        if value is not None and value != there[name]:
+            raise ValueError(
+                f"{path} was made for {name} = {there[name]}, not {value!r}; leave it out"
+            )
+    return AccountFile(path, budget, order)
 
 
-def _read(path) -> tuple[Budget, tuple[Reservation, ...]]:
-    content = read_sealed(path, FORM)
+def _real(path: Path) -> Path:
+    """Where the file is, whatever link leads to it and wherever the program goes."""
     try:
-        return Budget(**content["budget"]), tuple(Reservation(**run) for run in content["runs"])
+        return path.resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        raise ValueError(f"{path} cannot be read: its links lead nowhere") from None
+
+
+def _order(composition: str | None, budget: Budget) -> float | None:
+    if composition not in (None, *COMPOSITIONS):
+        raise ValueError(f"composition must be one of {COMPOSITIONS}, not {composition!r}")
+    return renyi_order(budget) if composition == "renyi" else None
+
+
+def _read(path) -> tuple[Budget, float | None, tuple[Reservation, ...]]:
+    content = read_sealed(path, *FORMS)
+    if _real(path) != path or path.stat().st_nlink > 1:
+        raise ValueError(
+            f"{path} is one file under two names, and each would be an account; keep one name, and "
+            "open that again"
+        )
+    try:
+        runs = tuple(Reservation(**run) for run in content["runs"])
+        return Budget(**content["budget"]), content.get("order"), runs
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{path} is no {FORM}; take the file as it was written") from None
+        raise ValueError(f"{path} is no {FORMS[0]}; take the file as it was written") from None
 
 
 def _as_doubles(budget: Budget) -> Budget:
     return Budget(float(budget.epsilon), float(budget.delta), int(budget.rows_per_person))
 
 
-def _write(path, budget: Budget, runs) -> None:
+def _write(path, budget: Budget, order: float | None, runs) -> None:
     write_sealed(
         path,
         {
-            "format": FORM,
+            "format": FORMS[0],
             "budget": vars(budget),
+            "order": order,
             "runs": [vars(run) for run in runs],
         },
     )
@@ -220,20 +410,30 @@ def _write(path, budget: Budget, runs) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keep others from the file meanwhile."""
-    lock = path.with_name(f"{path.name}.lock")
-    try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
-        raise ValueError(
-            f"{path} is in use by another run; wait for it, or delete {lock} if there is none"
-        ) from None
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+    """Keep others from the file meanwhile; whoever is there is waited for."""
+    lock, waits_until = path.with_name(f"{path.name}.lock"), time.monotonic() + LONGEST_WAIT
+    while not _made(lock):
+        if time.monotonic() > waits_until:
+            raise ValueError(
+                f"{path} is in use by another run, and still was after {LONGEST_WAIT:g} seconds; "
+                f"wait for it, or delete {lock} if there is none"
+            )
+        time.sleep(0.02)
     try:
         yield
     finally:
         lock.unlink()
+
+
+def _made(lock: Path) -> bool:
+    """Make the lock, unless another run has it."""
+    try:
+        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
+    return True
 
 
 def _at_most(amount: Fraction) -> float:

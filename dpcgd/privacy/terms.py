@@ -40,6 +40,8 @@ class Terms:
     rows_per_person : int
     settings : mapping
         Those that were given, by name; what is no number and no knowledge as text.
+    account_entry : str
+        Of the reservation that paid, in an account file; empty without one.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Terms:
     theorems: tuple[str, ...] = ()
     rows_per_person: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
+    account_entry: str = ""
 
     @property
     def kind(self) -> str:
