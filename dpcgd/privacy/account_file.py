@@ -1,19 +1,16 @@
 """One budget for several releases, kept in a file that is written before each of them."""
 
-import math
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
-from dpcgd.privacy.conversions import epsilon_of_rho, renyi_limit, renyi_order, rho_of_budget
-from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.composition import BasicComposition, RenyiComposition, Reservation
 from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 
 __all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
@@ -25,37 +22,6 @@ LONGEST_WAIT = 10.0
 """Seconds for which a run waits for another one to leave the account file."""
 
 COMPOSITIONS = ("basic", "renyi")
-
-ROUNDING = 1e-12
-"""A part of what is asked for by which the last run may get less than that, for rounding."""
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """What one run may spend. It is spent, whatever became of the run.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-    label : str
-    entry : str
-        What nobody can guess; empty where an earlier version of this package wrote it.
-    system : str
-        The system that ran with it; empty as long as no run has paid with it.
-    domain : str
-        Digest of the public domain of that run's data.
-    divergence : float or None
-        What it counts in an account that adds up Renyi divergences: until a run pays with it, as
-        much as a zCDP filter may spend.
-    """
-
-    epsilon: float
-    delta: float
-    label: str = ""
-    entry: str = field(default="", compare=False)
-    system: str = field(default="", compare=False)
-    domain: str = field(default="", compare=False)
-    divergence: float | None = field(default=None, compare=False)
 
 
 class ReservedEpsilon(float):
@@ -96,10 +62,8 @@ class AccountFile:
     Attributes
     ----------
     path : Path
-    budget : Budget
-        Of all runs together.
-    order : float or None
-        Of the Renyi divergences that are added up; None where epsilons and deltas are.
+    composition : BasicComposition or RenyiComposition
+        How the runs add up, and their budget together.
 
     Privacy
     -------
@@ -124,8 +88,12 @@ class AccountFile:
     """
 
     path: Path
-    budget: Budget
-    order: float | None = None
+    composition: BasicComposition | RenyiComposition
+
+    @property
+    def budget(self) -> Budget:
+        """Of all runs together."""
+        return self.composition.budget
 
     @property
     def runs(self) -> tuple[Reservation, ...]:
@@ -134,12 +102,8 @@ class AccountFile:
 
     @property
     def remaining(self) -> Spent:
-        """What is left, read from the file: where divergences add up, for one run by zCDP."""
-        runs = self._read()
-        if self.order is None:
-            return Spent(*map(_at_most, self._left(runs)))
-        rho = max(0.0, _at_most(self._divergence_left(runs))) / self.order
-        return Spent(epsilon_of_rho(rho, self.budget.delta) * (1 - ROOM), self.budget.delta)
+        """What is left for one more run, read from the file."""
+        return self.composition.remaining(self._read())
 
     def reserve(
         self, *, epsilon: float, delta: float | None = None, label: str = ""
@@ -167,10 +131,18 @@ class AccountFile:
         ValueError
             If the budget is none, another run is at the file, or the file is not what was written.
         """
-        asked = self._asked(epsilon, delta)
+        if delta is None:
+            replace(self.budget, epsilon=epsilon)  # refuses what is no epsilon
+            delta = self.composition.delta_of(float(epsilon))
+        asked = _as_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
-        *_, granted = self._change(lambda before: (*before, self._granted(asked, label, before)))
+
+        def reserved(before):
+            granted = self.composition.granted(asked, before)
+            return *before, replace(granted, label=label, entry=secrets.token_hex(16))
+
+        *_, granted = self._change(reserved)
         return {
             "epsilon": ReservedEpsilon(granted.epsilon, self, granted.entry),
             "delta": granted.delta,
@@ -208,87 +180,43 @@ class AccountFile:
         """
 
         def paid(before):
-            (reserved,) = [run for run in before if entry and run.entry == entry] or [None]
-            self._check(reserved, promised)
-            used = replace(reserved, system=system or "a run", domain=domain)
-            if self.order is not None:
-                used = replace(used, divergence=divergence(self.order))
-            after = tuple(used if run is reserved else run for run in before)
-            if self.order is not None and self._divergence_left(after) < 0:
-                raise ValueError(
-                    f"{self.path} has too little left for a run of {system or 'this system'}, which"
-                    " costs more than a zCDP filter may spend; reserve a smaller epsilon for it"
-                )
-            return after
+            place = next(
+                (i for i, run in enumerate(before) if run.entry and run.entry == entry), None
+            )
+            if place is None:
+                raise ValueError("no such reservation; reserve again")
+            others = before[:place] + before[place + 1 :]
+            self._check(before[place], promised)
+            counted = self.composition.paid(before[place], others, divergence)
+            used = replace(counted, system=system or "a run", domain=domain)
+            return *before[:place], used, *before[place + 1 :]
 
         self._change(paid)
 
-    def _check(self, reserved: Reservation | None, promised: Budget) -> None:
-        if reserved is None:
-            raise ValueError(f"{self.path} holds no such reservation; reserve again")
+    def _check(self, reserved: Reservation, promised: Budget) -> None:
         if reserved.system:
-            raise ValueError(
-                f"this reservation in {self.path} was used by {reserved.system}; reserve again"
-            )
+            raise ValueError(f"a reservation that {reserved.system} used already; reserve again")
         budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
         if promised != budget:
             raise ValueError(
-                f"{self.path} reserved {budget!r} for this run, and it asks for {promised!r}; hand "
-                "on the whole reservation, as **account.reserve(...)"
+                f"{budget!r} reserved for this run, and it asks for {promised!r}; hand on the "
+                "whole reservation, as **account.reserve(...)"
             )
 
     def _change(self, change: Callable) -> tuple[Reservation, ...]:
         """Lock, read, change, write: nobody else can be at the file in between."""
         with _locked(self.path):
             before = self._read()
-            after = change(before)
-            _write(self.path, self.budget, self.order, after)
+            try:
+                after = change(before)
+            except (BudgetSpent, ValueError) as error:
+                raise type(error)(f"{self.path} has {error}") from None
+            _write(self.path, self.composition, after)
         return after
 
-    def _asked(self, epsilon, delta) -> Budget:
-        if delta is None and self.order is not None:
-            delta = self.budget.delta
-        if delta is None:
-            whole = replace(self.budget, epsilon=epsilon)  # refuses what is no epsilon
-            delta = min(whole.epsilon / self.budget.epsilon, 1.0) * self.budget.delta
-        return _as_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
-
-    def _granted(self, asked: Budget, label: str, before) -> Reservation:
-        """What was asked for, or, of the last run, an amount that rounding makes less."""
-        entry = secrets.token_hex(16)
-        if self.order is not None:
-            divergence = self.order * rho_of_budget(replace(asked, rows_per_person=1))
-            if divergence > self._divergence_left(before):
-                left = self.remaining
-                raise BudgetSpent(
-                    f"{self.path} has epsilon = {left.epsilon:g} at delta = {left.delta:g} left, "
-                    f"and {asked.epsilon:g} at {asked.delta:g} was asked for"
-                )
-            return Reservation(asked.epsilon, asked.delta, label, entry, divergence=divergence)
-        left = self._left(before)
-        for name, rest in zip(Spent._fields, left, strict=True):
-            if Fraction(getattr(asked, name)) > rest * (1 + Fraction(ROUNDING)):
-                raise BudgetSpent(
-                    f"{self.path} has {name} = {float(rest):g} of {getattr(self.budget, name):g} "
-                    f"left, and {getattr(asked, name):g} was asked for"
-                )
-        granted = (min(asked.epsilon, _at_most(left[0])), min(asked.delta, _at_most(left[1])))
-        return Reservation(*granted, label, entry)
-
-    def _divergence_left(self, runs) -> Fraction:
-        if any(run.divergence == math.inf for run in runs):
-            return Fraction(-1)
-        limit = renyi_limit(self.order, self.budget) * (1 - ROOM / 2)
-        return Fraction(limit) - sum(Fraction(run.divergence) for run in runs)
-
-    def _left(self, runs) -> tuple[Fraction, Fraction]:
-        epsilon = Fraction(self.budget.epsilon) - sum(Fraction(run.epsilon) for run in runs)
-        delta = Fraction(self.budget.delta) - sum(Fraction(run.delta) for run in runs)
-        return epsilon, delta
-
     def _read(self) -> tuple[Reservation, ...]:
-        budget, order, runs = _read(self.path)
-        if (budget, order) != (self.budget, self.order):
+        composition, runs = _read(self.path)
+        if composition != self.composition:
             raise ValueError(f"{self.path} is another account by now; open it again")
         return runs
 
@@ -349,19 +277,29 @@ def open_account(
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
         rows = 1 if rows_per_person is None else rows_per_person
         budget = _as_doubles(Budget(epsilon, delta, rows))
-        order = _order(composition, budget)
+        adds_up = _composition(composition, budget)
         with _locked(path):
             if not path.exists():
-                _write(path, budget, order, ())
-    budget, order, _ = _read(path)
-    there = {**vars(budget), "composition": COMPOSITIONS[order is not None]}
+                _write(path, adds_up, ())
+    account = AccountFile(path, _read(path)[0])
+    there = {**vars(account.budget), "composition": _name(account.composition)}
     asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
     for name, value in {**asked, "composition": composition}.items():
         if value is not None and value != there[name]:
             raise ValueError(
                 f"{path} was made for {name} = {there[name]}, not {value!r}; leave it out"
             )
-    return AccountFile(path, budget, order)
+    return account
+
+
+def _composition(name: str | None, budget: Budget) -> BasicComposition | RenyiComposition:
+    if name not in (None, *COMPOSITIONS):
+        raise ValueError(f"composition must be one of {COMPOSITIONS}, not {name!r}")
+    return RenyiComposition.of_budget(budget) if name == "renyi" else BasicComposition(budget)
+
+
+def _name(composition: BasicComposition | RenyiComposition) -> str:
+    return COMPOSITIONS[composition.order is not None]
 
 
 def _real(path: Path) -> Path:
@@ -372,13 +310,7 @@ def _real(path: Path) -> Path:
         raise ValueError(f"{path} cannot be read: its links lead nowhere") from None
 
 
-def _order(composition: str | None, budget: Budget) -> float | None:
-    if composition not in (None, *COMPOSITIONS):
-        raise ValueError(f"composition must be one of {COMPOSITIONS}, not {composition!r}")
-    return renyi_order(budget) if composition == "renyi" else None
-
-
-def _read(path) -> tuple[Budget, float | None, tuple[Reservation, ...]]:
+def _read(path) -> tuple[BasicComposition | RenyiComposition, tuple[Reservation, ...]]:
     content = read_sealed(path, *FORMS)
     if _real(path) != path or path.stat().st_nlink > 1:
         raise ValueError(
@@ -386,23 +318,24 @@ def _read(path) -> tuple[Budget, float | None, tuple[Reservation, ...]]:
             "open that again"
         )
     try:
+        budget, order = Budget(**content["budget"]), content.get("order")
         runs = tuple(Reservation(**run) for run in content["runs"])
-        return Budget(**content["budget"]), content.get("order"), runs
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{path} is no {FORMS[0]}; take the file as it was written") from None
+    return RenyiComposition(budget, order) if order else BasicComposition(budget), runs
 
 
 def _as_doubles(budget: Budget) -> Budget:
     return Budget(float(budget.epsilon), float(budget.delta), int(budget.rows_per_person))
 
 
-def _write(path, budget: Budget, order: float | None, runs) -> None:
+def _write(path, composition: BasicComposition | RenyiComposition, runs) -> None:
     write_sealed(
         path,
         {
             "format": FORMS[0],
-            "budget": vars(budget),
-            "order": order,
+            "budget": vars(composition.budget),
+            "order": composition.order,
             "runs": [vars(run) for run in runs],
         },
     )
@@ -434,9 +367,3 @@ def _made(lock: Path) -> bool:
     except OSError as error:
         raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
     return True
-
-
-def _at_most(amount: Fraction) -> float:
-    """The largest double that is not above it."""
-    near = float(amount)
-    return math.nextafter(near, -math.inf) if Fraction(near) > amount else near
