@@ -136,7 +136,7 @@ class Filter(_Enforced):
     mechanism          times  each                               rho in all
     Laplace                1  epsilon = 0.2                        0.020000
     promised (1, 1e-06) by a zCDP filter, replace one record
-    the whole run is 0.02439-zCDP
+    the whole run is 0.02436-zCDP
     used so far, for planning: epsilon = 0.8999 at delta = 1e-06
     """
 
@@ -388,13 +388,13 @@ class PureFilter(BasicFilter):
     --------
     >>> from dpcgd.privacy.events import PureEvent
     >>> account = PureFilter(Budget(1.0, 1e-6))
-    >>> account.spend(PureEvent("Laplace", 1.0))
+    >>> account.spend(PureEvent("Laplace", 0.5))
     >>> print(account.ledger)
     mechanism          times  each                               rho in all
-    Laplace                1  epsilon = 1                          0.500000
+    Laplace                1  epsilon = 0.5                        0.125000
     promised (1, 1e-06) by a sum of epsilons, replace one record
     the whole run is (1, 0)-private and 0.5-zCDP
-    used so far, for planning: epsilon = 1 at delta = 0
+    used so far, for planning: epsilon = 0.5 at delta = 0
     """
 
     def __init__(self, budget: Budget):
