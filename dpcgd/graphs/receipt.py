@@ -84,6 +84,7 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
             "unit": unit_of(terms),
             "rows_per_person": terms.rows_per_person,
             "theorems": list(terms.theorems),
+            "whole_run": ledger.whole,
             "in_words": in_words(of.guarantee, ledger.budget, terms),
             "not_protected": not_protected(terms),
         },
@@ -97,6 +98,7 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
         "noise_source": terms.source,
         "noise_distributions": sorted({_distribution(event) for event in ledger.events}),
         "settings": {name: _encoded(value) for name, value in terms.settings.items()},
+        "account_entry": terms.account_entry,
         "graph": {"variables": list(of.graph.variables), **of.graph.to_edge_lists()._asdict()},
         "pairs": [_pair(of, pair, status) for pair in status],
         "tests": of.tests,
@@ -239,7 +241,9 @@ def _ledger(content) -> Ledger:
         promise["epsilon"], promise["delta"], promise["rows_per_person"]
     )
     used = (math.inf if of is None else of for of in told["used"].values())
-    return Ledger(_events(content), Spent(*used), budget, told["accountant"])
+    return Ledger(
+        _events(content), Spent(*used), budget, told["accountant"], promise.get("whole_run", "")
+    )
 
 
 def _events(content) -> tuple[Event, ...]:
@@ -263,4 +267,5 @@ def _terms(content, read_marginals) -> Terms:
         settings={k: _decoded(v, read_marginals) for k, v in content["settings"].items()},
         rules=content["data"]["rules"],
         versions=content["made_by"]["versions"],
+        account_entry=content.get("account_entry", ""),
     )

@@ -77,7 +77,8 @@ def learned_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     precision: float | None = None,
@@ -97,7 +98,7 @@ def learned_pc(
     data : Dataset or Counts
         Where it only answers counts, and is not one of :class:`~dpcgd.datasets.records.Records`,
         the moments are those of the pairs, whose noise is wider.
-    epsilon, delta, rng, secure, knowledge, rows_per_person
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -115,8 +116,8 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the reader was trained on no table of so many variables, of
-        so few records, or with so much noise.
+        If the reader was trained on no table of so many variables, of so few records, or with so
+        much noise.
 
     Privacy
     -------
@@ -142,7 +143,9 @@ def learned_pc(
         "by": ("learned_pc", "thm-learned-pc"),
         "precision": precision,
     }
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **how
+    )
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     caution = ""
     if seen := _never_seen(data.d, data.n, run.account.rho):

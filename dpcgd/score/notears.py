@@ -290,7 +290,8 @@ def gram_notears(
     data: Dataset | Measurements,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     l1: float = L1,
@@ -306,6 +307,8 @@ def gram_notears(
     data : Dataset or Measurements
     epsilon, delta : float
         The guarantee.
+    allow_delta : bool
+        Allow a delta of 1/n or more. Delta is the smaller of 1e-6 and 1/(10 n) unless given.
     rng : numpy.random.Generator, optional
         Seeded noise, for experiments. Unless given, noise is safe in floating point and has no
         seed, as a real release needs it.
@@ -351,6 +354,7 @@ def gram_notears(
         data,
         epsilon=epsilon,
         delta=delta,
+        allow_delta=allow_delta,
         rng=rng,
         secure=secure,
         account=GaussianFilter,

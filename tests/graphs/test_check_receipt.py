@@ -37,7 +37,9 @@ def one_wide(n=20_000):
     """A variable of 30 levels, whose levels a run joins."""
     rng = default_rng(3)
     codes = np.column_stack([rng.integers(0, 30, n), rng.integers(0, 2, (n, 3))])
-    return Dataset(codes, {"town": [f"t{i}" for i in range(30)], **dict.fromkeys("abc", ("no", "yes"))})
+    return Dataset(
+        codes, {"town": [f"t{i}" for i in range(30)], **dict.fromkeys("abc", ("no", "yes"))}
+    )
 
 
 SMALL = load("cancer", n=5000, rng=default_rng(0))
