@@ -32,7 +32,8 @@ __all__ = [
     "write_receipt",
 ]
 
-FORM = "dpcgd receipt 1"
+FORMS = ("dpcgd receipt 2", "dpcgd receipt 1")
+"""Forms that are read; the first is written."""
 
 EVENTS = {
     kind.__name__: kind for kind in (PureEvent, BoundedRangeEvent, GaussianEvent, ApproximateEvent)
@@ -66,14 +67,14 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
     ValueError
         If there is no such file, or it is not what was written.
     """
-    return read_sealed(path, FORM)
+    return read_sealed(path, *FORMS)
 
 
 def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
     """What stands in the receipt of a release, as JSON holds it."""
     terms, ledger = of.terms, of.ledger
     return {
-        "format": FORM,
+        "format": FORMS[0],
         "kind": terms.kind,
         "made_by": {"system": terms.system, "versions": dict(terms.versions)},
         "guarantee": {
@@ -265,7 +266,7 @@ def _terms(content, read_marginals) -> Terms:
         theorems=tuple(content["guarantee"]["theorems"]),
         rows_per_person=content["guarantee"]["rows_per_person"],
         settings={k: _decoded(v, read_marginals) for k, v in content["settings"].items()},
-        rules=content["data"]["rules"],
+        rules=content["data"].get("rules", {}),
         versions=content["made_by"]["versions"],
         account_entry=content.get("account_entry", ""),
     )

@@ -1,8 +1,11 @@
 """A receipt checked by whoever reads it: every part against the others, and against the promise."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dpcgd.datasets.schema import Schema
@@ -15,6 +18,9 @@ from dpcgd.marginals.paid_noise import check_noise
 from dpcgd.marginals.read_release import read_release
 from dpcgd.marginals.table_pc import TableRelease
 from dpcgd.marginals.theorems import theorems_of
+from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.doubles import kept_for_rounding
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
 
 __all__ = ["check_receipt"]
 
@@ -38,6 +44,13 @@ KINDS = {
     "table_pc": TableRelease,
 }
 """Kinds of release; other systems have the plain one."""
+
+
+ACCOUNTS = (Filter, GaussianFilter, PureFilter, BasicFilter)
+"""A proved run is paid by one of them."""
+
+ROUNDING = 1e-6
+"""Of what was used: two machines need not agree on the last digits of a conversion."""
 
 
 def check_receipt(path: str | os.PathLike) -> Checked:
@@ -83,6 +96,7 @@ def check_receipt(path: str | os.PathLike) -> Checked:
     try:
         checked = check_ledger(release.ledger)
         check_noise(release)
+        _check_account(release)
         _check_terms(release)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -90,6 +104,33 @@ def check_receipt(path: str | os.PathLike) -> Checked:
     for part in _differences(made, read_receipt(path)):
         raise ValueError(f"{path}: {part} does not follow from the rest of the receipt")
     return checked
+
+
+def _check_account(release: Release) -> None:
+    """Pay for the ledger once more, from an account of the same kind."""
+    ledger, n = release.ledger, release.terms.n
+    for kind in ACCOUNTS:
+        account = _opened(kind, ledger.budget, n)
+        if (account.ledger.accountant, account.ledger.whole) == (ledger.accountant, ledger.whole):
+            return _check_pays(account, ledger)
+    raise ValueError(f"no account keeps to {ledger.accountant!r} and {ledger.whole!r}")
+
+
+def _opened(kind, budget, n) -> Any:
+    """As a run on n records opens it: a part of the promise is kept for rounding."""
+    account = kind(replace(budget, epsilon=budget.epsilon * (1 - kept_for_rounding(n))))
+    account.promised = budget
+    return account
+
+
+def _check_pays(account, ledger) -> None:
+    try:
+        account.spend(*ledger.events)
+    except (BudgetSpent, TypeError) as error:
+        raise ValueError(f"the ledger is more than its account pays for: {error}") from None
+    paid, said = account.ledger.spent, ledger.spent
+    if not all(map(partial(math.isclose, rel_tol=ROUNDING), paid, said)):
+        raise ValueError(f"{said} is said to have been used, and the ledger comes to {paid}")
 
 
 def _differences(one: Any, other: Any, part: str = "") -> Iterator[str]:
