@@ -16,14 +16,18 @@ from dpcgd.marginals.joined_levels import MOST_LEVELS
 from dpcgd.marginals.learned_pc import LearnedRelease
 from dpcgd.marginals.table_pc import LOOKS, TableRelease
 from dpcgd.privacy.events import GaussianEvent, PureEvent
+from dpcgd.privacy.terms import Terms
 
 __all__ = ["check_noise", "furthest_apart"]
 
 ROUNDING = 1e-9
 """Of a deviation, by which two ways of computing it may differ."""
 
-MEASURED_ONCE = ("gram_notears", "noleaks")
-"""Systems of known many mechanisms, whatever they find."""
+SEARCHES = ("curate_pc", "em_pc", "laplace_pc", "priv_pc", "svt_pc")
+"""They ask test by test, and pay for each."""
+
+UNANSWERED = ("known", "not testable", "not reached")
+"""What a pair is called that no mechanism was asked about."""
 
 TABLE = 2.0
 """Two tables are so far apart, in L1 norm, when one record has been replaced."""
@@ -263,23 +267,37 @@ def _agree(one: float, other: float) -> bool:
 def _check_answers(result: Release) -> None:
     """No search has more answers than it paid for, and no single measurement other mechanisms."""
     ran = Counter(event.mechanism for event in result.ledger.events)
-    system, separated = result.terms.system, len(result.separating_sets)
-    unanswered = ("known", "not testable", "not reached")
-    answered = sum(status not in unanswered for status in result.pair_status().values())
-    if system in MEASURED_ONCE:
-        steps = result.terms.settings["steps"] if system == "noleaks" else 0
-        wanted = {"Gaussian": 1 + steps}
-        enough = ran == wanted
-    else:
-        wanted = {
-            "curate_pc": {"Laplace": answered},
-            "laplace_pc": {"Laplace": answered},
-            "priv_pc": {"above threshold": separated or min(answered, 1), "Laplace": separated},
-            "svt_pc": {"above threshold": separated or min(answered, 1)},
-        }.get(system, {})
-        enough = all(ran[mechanism] >= least for mechanism, least in wanted.items())
-    if not enough or (answered and not ran) or (system == "em_pc" and separated >= ran.total() > 0):
-        raise ValueError(
-            f"the ledger holds {ran.total()} mechanisms, too few or too many for {answered} pairs "
-            f"that were answered and {separated} that were separated"
-        )
+    became = result.pair_status()
+    answered = sum(status not in UNANSWERED for status in became.values())
+    if result.terms.system in SEARCHES:
+        if {pair for pair in became if became[pair] == "removed"} != set(result.separating_sets):
+            raise ValueError("other pairs were separated than those that are not joined")
+        _check_least(ran, _least(result.terms, answered, len(result.separating_sets)))
+    if result.terms.system in ("gram_notears", "noleaks"):
+        wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
+        if ran != {"Gaussian": wanted}:
+            raise ValueError(f"the ledger holds {ran.total()} mechanisms, and {wanted} ran")
+    if answered and not ran:
+        raise ValueError(f"{answered} pairs were answered, and the ledger holds no mechanism")
+
+
+def _least(terms: Terms, answered: int, separated: int) -> dict[str, int]:
+    """How often each mechanism ran at least in a search with so many answers."""
+    some = min(answered, 1)
+    choice = str(terms.settings.get("choose", "")).replace("_", " ")
+    return {
+        "curate_pc": {"Laplace": answered},
+        "em_pc": {choice: some + separated},
+        "laplace_pc": {"Laplace": answered},
+        "priv_pc": {"above threshold": max(some, separated), "Laplace": separated},
+        "svt_pc": {"above threshold": max(some, separated)},
+    }[terms.system]
+
+
+def _check_least(ran: Counter[str], least: dict[str, int]) -> None:
+    for mechanism, times in least.items():
+        if ran[mechanism] < times:
+            raise ValueError(
+                f"the ledger holds {mechanism} {ran[mechanism]} times, and the answers that were "
+                f"released need it {times} times"
+            )
