@@ -406,6 +406,18 @@ def test_a_second_person_codes_the_table_by_the_receipt_alone(read, tmp_path, pa
     assert check_receipt(path).epsilon <= 2.0
 
 
+def test_rules_are_those_of_the_table_where_levels_are_joined(path):
+    rules = {"town": [f"t{i}" for i in range(30)], "age": RULES["age"], "smoke": ["no", "yes"]}
+    rng = default_rng(0)
+    frame = pd.DataFrame({"town": rng.choice(rules["town"], 900), "age": rng.integers(0, 99, 900)})
+    frame["smoke"] = np.where(frame.age % 2, "no", "yes")
+    table_pc(Dataset.from_pandas(frame, rules), epsilon=5.0, delta=1e-4, rng=rng).save(path)
+    there = read_release(path)
+    assert there.joined_levels
+    assert Schema(there.terms.rules).to_dict() == Schema(rules).to_dict()
+    assert check_receipt(path).epsilon <= 5.0
+
+
 @pytest.mark.parametrize("ending", ["html", "md"])
 def test_a_report_says_what_became_of_values_outside_and_of_missing_ones(ending, tmp_path):
     release = table_pc(read_as_frame(tmp_path, RULES), epsilon=2.0, rng=default_rng(0))
