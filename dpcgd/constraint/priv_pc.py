@@ -278,7 +278,8 @@ def svt_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours, as :func:`priv_pc` but
-    without examinations. Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-filter`.
+    without examinations. Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-filter`, and
+    :prf:ref:`thm-subsampling` where `rate` is below 1.
 
     Notes
     -----
@@ -292,11 +293,12 @@ def svt_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
     ours |= {
         "rows_per_person": rows_per_person,
-        "by": ("svt_pc", "thm-above-threshold", "thm-filter"),
+        "by": ("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
         "records": rate != 1,
     }
     run = open_run(
@@ -304,7 +306,7 @@ def svt_pc(
     )
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = ThresholdOracle(
-        Tables(data), statistic or KendallZ(), price, margin, 0.0, rate, run.account, run.noise
+        Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise
     )
     return released_by(oracle, run, data.variables, **settings)
 
@@ -365,7 +367,7 @@ def priv_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: sensitivity of Kendall's z,
     above-threshold, Laplace and the zCDP filter, proved in chapters 02 to 04,
-    :prf:ref:`thm-priv-pc`.
+    :prf:ref:`thm-priv-pc`, and :prf:ref:`thm-subsampling` where `rate` is below 1.
 
     Notes
     -----
@@ -379,18 +381,22 @@ def priv_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc")}
+    ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc", *_sampling(rate))}
     ours |= {"records": rate != 1}
     run = open_run(
         data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
     )
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
-    oracle = SieveOracle(
-        Tables(data), statistic or KendallZ(), price, margin, 0.0, rate, run.account, run.noise
-    )
+    oracle = SieveOracle(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
     return released_by(oracle, run, data.variables, **settings)
+
+
+def _sampling(rate: float) -> tuple[str, ...]:
+    """The theorem that a sieve on a part of the records needs."""
+    return () if rate == 1 else ("thm-subsampling",)
 
 
 def published_svt_pc(

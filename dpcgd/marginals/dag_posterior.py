@@ -1,5 +1,6 @@
 """A private graph of a few variables: their whole table, and graphs weighed by its likelihood."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -12,6 +13,7 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import ReleaseWithProbabilities
 from dpcgd.marginals.graph_posterior import GraphPosterior, shares_of
+from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.noisy_table import NoisyTable, check_cells, measure_table
 from dpcgd.marginals.orientation import pointed
 from dpcgd.marginals.reader import check_precision, edge_probabilities, most_likely_edges
@@ -42,7 +44,7 @@ SEED = 0
 """Of the walks among graphs: one release, one answer."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PosteriorRelease(ReleaseWithProbabilities):
     """A release that also holds the table it was read from.
 
@@ -57,6 +59,16 @@ class PosteriorRelease(ReleaseWithProbabilities):
 
     counts: np.ndarray
     scale: float
+
+    @property
+    def levels(self) -> Mapping[str, tuple[str, ...]]:
+        """Public, those of the table."""
+        return self.terms.domain
+
+    @property
+    def marginals(self) -> Marginals:
+        """All interactions of the table."""
+        return NoisyTable(self.terms.n, self.counts, self.scale).marginals(self.counts.ndim)
 
 
 def dag_posterior(
@@ -115,7 +127,7 @@ def dag_posterior(
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
     how |= {"account": PureFilter, "by": ("dag_posterior", "thm-whole-table")}
     how |= {"allow_delta": allow_delta, "rows_per_person": rows_per_person}
-    run = open_run(data, **how, knowledge=knowledge)
+    run = open_run(data, **how, precision=precision, knowledge=knowledge)
     whole = run.account.limit.epsilon * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)

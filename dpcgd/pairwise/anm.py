@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
+from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import BasicFilter, PureFilter
@@ -27,6 +27,15 @@ FEWEST = 4
 
 
 PROTECTS = ("everyone", "test set")
+
+
+THEOREMS: dict[type, tuple[str, ...]] = {
+    Hsic: ("thm-hsic-test",),
+    Iqr: ("thm-iqr-distance", "thm-tested-release"),
+    Kendall: ("thm-anm-ranks",),
+    Spearman: ("thm-anm-ranks",),
+}
+"""What each score has for the test half."""
 
 
 CONTROLS = 8
@@ -228,7 +237,8 @@ def private_anm(
     (epsilon, delta) for neighbours that replace one record; with "test set", one record of the test
     half. A replaced record lies in one half only, so the noise is made for the larger of the two
     sensitivities and not for their sum. The halves are drawn without a look at the data. Chapters
-    08 and 09, :prf:ref:`thm-everyone`.
+    08 and 09, :prf:ref:`thm-everyone`, with the sensitivity of the score: :prf:ref:`thm-hsic-test`,
+    :prf:ref:`thm-anm-ranks`, or :prf:ref:`thm-iqr-distance` and :prf:ref:`thm-tested-release`.
 
     Examples
     --------
@@ -240,12 +250,15 @@ def private_anm(
     """
     if protects not in PROTECTS:
         raise ValueError(f"protects must be one of {PROTECTS}, not {protects!r}")
+    score = Hsic() if score is None else score
+    ridge = Ridge() if ridge is None else ridge
     budget = {"epsilon": epsilon, "delta": delta, "allow_delta": allow_delta}
-    account = BasicFilter if getattr(score or Hsic(), "spends_delta", True) else PureFilter
-    ours = {"account": account, "by": ("private_anm", "thm-everyone"), **budget}
+    account = BasicFilter if getattr(score, "spends_delta", True) else PureFilter
+    halves = ("thm-everyone",) if protects == "everyone" else ()
+    by = ("private_anm", *halves, *THEOREMS.get(type(score), ()))
+    ours = {"account": account, "by": by, "protects": protects, **budget}
     ours |= {"rows_per_person": rows_per_person}
     run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **ours)
-    score, ridge = score or Hsic(), ridge or Ridge()
     look = _Look(pair, _test_half(pair.n, run.noise), ridge)
     m, each = int(look.test.sum()), run.account.limit.epsilon / 2 * (1 - ROOM)
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0

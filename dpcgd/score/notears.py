@@ -338,7 +338,8 @@ def gram_notears(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: one Gaussian mechanism on
     numbers of L2 sensitivity :func:`~dpcgd.statistics.moment_matrices.second_moments_sensitivity`;
-    the rest is post-processing. Chapter 07, :prf:ref:`thm-gram-notears`.
+    the rest is post-processing. Chapter 07, :prf:ref:`thm-gram-notears` and
+    :prf:ref:`thm-second-moments`.
 
     Examples
     --------
@@ -349,6 +350,7 @@ def gram_notears(
     ('proved', 1, True)
     """
     ours: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
+    ours |= {"standardized": standardized}
     run = open_run(
         data,
         epsilon=epsilon,
@@ -359,7 +361,7 @@ def gram_notears(
         account=GaussianFilter,
         coded=False,
         rows_per_person=rows_per_person,
-        by=("gram_notears", "thm-gram-notears"),
+        by=("gram_notears", "thm-gram-notears", "thm-second-moments"),
         **ours,
     )
     full = math.sqrt(data.d)
