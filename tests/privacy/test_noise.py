@@ -120,6 +120,19 @@ def test_what_is_chosen_is_what_opendp_chose(kind, size, watch):
     assert chosen == size // 2
 
 
+@pytest.mark.parametrize("size", [1, 10, 1_000_000])
+def test_every_mechanism_hands_opendp_the_exact_answer_of_its_query(size, watch):
+    made = watch(drawn=lambda values: 0 if len(values) == len(scores) else values)
+    exact, scores = 2.0**24 + 1 + np.arange(size) / 3, np.arange(3.0, 5_000_005.0, 5_000_000 / 17)
+    how = {"account": account(), "noise": SecureNoise(), "sensitivity": 0.3}
+    laplace(lambda: exact, epsilon=0.7, **how)
+    gaussian(lambda: exact, noise_multiplier=3.3, **how)
+    exponential(lambda: scores, epsilon=0.7, **how)
+    permute_and_flip(lambda: scores, epsilon=0.7, **how)
+    asked = [[value for value, _ in measurement.calls] for measurement in made]
+    assert asked == [[exact.tolist()], [exact.tolist()], [scores.tolist()], [scores.tolist()]]
+
+
 @pytest.mark.parametrize("size", [1, 1_000_000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_error_of_opendp_is_an_error_at_any_size(kind, size, watch):
