@@ -419,7 +419,7 @@ def interaction_of(table: np.ndarray) -> np.ndarray:
     >>> interaction_of(np.array([[10**12, 1], [0, 10**12]]))
     array([[1.e+12]])
     """
-    sums = table.astype(_exact_type(table))
+    sums: np.ndarray = table.astype(_exact_type(table))
     for levels in table.shape:
         rising = np.arange(1, levels).reshape(-1, *[1] * (sums.ndim - 1))
         sums = np.cumsum(sums, axis=0)[:-1] - rising * sums[1:]
