@@ -18,7 +18,13 @@ from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy
-from dpcgd.statistics.many_tables import are_allowed, nearnesses_of, value_of, values_of
+from dpcgd.statistics.many_tables import (
+    are_allowed,
+    have_freedom,
+    nearnesses_of,
+    value_of,
+    values_of,
+)
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
@@ -35,6 +41,8 @@ MOST_TESTS = 1 << 14
 class PlainOracle:
     """Asks the data directly. Not private.
 
+    A test whose strata leave no degree of freedom tells nothing, and does not separate.
+
     Parameters
     ----------
     tables : Tables
@@ -45,7 +53,7 @@ class PlainOracle:
     statistic: Statistic
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
-        """Whether the statistic is below its critical value; None if the test is refused."""
+        """Whether the statistic is below its critical value; None if there is no such test."""
         [(_, answer)] = self.answers({(x, y): [given]})
         return answer.by is not None if answer.tested else None
 
@@ -80,11 +88,12 @@ class PlainOracle:
         return [None if near == math.inf else near for near in self._values(tests, nearnesses_of)]
 
     def _values(self, tests, of) -> list[float]:
-        """What each test gives, infinite where public facts do not allow it."""
+        """What each test gives; infinite where it is not allowed or has no degree of freedom."""
         if not tests:
             return []
         asked = np.array([(x, y, *given) for x, y, given in tests], np.int64)
         allowed, found = are_allowed(self.tables, asked), np.full(len(tests), math.inf)
+        allowed[allowed] = have_freedom(self.tables, asked[allowed])
         found[allowed] = of(self.statistic, self.tables, asked[allowed])
         return found.tolist()
 
@@ -142,6 +151,9 @@ def pc(
     knowledge: Knowledge | None = None,
 ) -> Release:
     """The PC algorithm without privacy, its colliders decided by the clearest separation.
+
+    A test tells nothing, and separates nothing, where the conditioning variables determine x or y
+    in each of their strata. Copies thus stay joined to each other, and to what depends on them.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.plurals import agree
 from dpcgd.datasets.shared_counts import in_batches
+from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
 from dpcgd.statistics.statistic import (
     MOST_EXACT,
     RECORDS_PER_CELL,
@@ -20,6 +21,7 @@ from dpcgd.statistics.statistic import (
 __all__ = [
     "are_allowed",
     "are_compiled",
+    "have_freedom",
     "nearnesses_of",
     "sensitivities_of",
     "value_of",
@@ -96,6 +98,30 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
     if tables.n >= RECORDS_PER_CELL * float(levels.max(initial=1)) ** asked.shape[1]:
         return np.ones(len(asked), bool)
     return tables.n >= RECORDS_PER_CELL * levels.astype(float).prod(axis=1)
+
+
+def have_freedom(tables: Tables, asked: np.ndarray) -> np.ndarray:
+    """Whether the strata of each test leave it a degree of freedom, as without strata they do.
+
+    Where each stratum holds one level of x, or one of y, whatever depends on the other passes for
+    independent. A constant column is independent of all: no conditioning variable made it so.
+
+    Parameters are those of :func:`values_of`; value a boolean array. It looks at the records.
+
+    Examples
+    --------
+    >>> from dpcgd import Dataset
+    >>> data = Dataset([[0, 0, 0], [1, 1, 1]] * 20, {name: ["no", "yes"] for name in "abc"})
+    >>> have_freedom(Tables(data), np.array([[0, 1, 2]]))  # a and b given c, a copy
+    array([False])
+    """
+    if asked.shape[1] == 2:
+        return np.ones(len(asked), bool)
+    adjusted = AdjustedChiSquared()
+    if are_compiled(adjusted, tables):
+        parts = [adjusted.freedoms(tables.count_all(few)) for few in in_batches(asked)]
+        return np.concatenate([np.empty(0), *parts]) > 0
+    return np.array([adjusted.freedom(tables.counts(of)) > 0 for of in asked.tolist()], bool)
 
 
 def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
