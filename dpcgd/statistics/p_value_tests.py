@@ -102,10 +102,10 @@ class GSquare:
     Notes
     -----
     A test whose table would hold fewer than five records a cell on average is not made: its p-value
-    is 0, so that it separates nothing. Nor is one whose strata leave no degree of freedom. Degrees of freedom that depend on the records are for tests
-    on what is public already, such as the reports of a local mechanism; the private tests of
-    :mod:`dpcgd.statistics` have those of the public table, and less power where much of it is
-    empty.
+    is 0, so that it separates nothing. Nor is one whose strata leave no degree of freedom. Degrees
+    of freedom that depend on the records are for tests on what is public already, such as the
+    reports of a local mechanism; the private tests of :mod:`dpcgd.statistics` have those of the
+    public table, and less power where much of it is empty.
 
     Examples
     --------
