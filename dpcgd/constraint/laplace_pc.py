@@ -41,7 +41,8 @@ MOST_TESTS = 1 << 14
 class PlainOracle:
     """Asks the data directly. Not private.
 
-    A test whose strata leave no degree of freedom tells nothing, and does not separate.
+    A test that a conditioning variable leaves no degree of freedom tells nothing, and does not
+    separate.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ class PlainOracle:
         return [None if near == math.inf else near for near in self._values(tests, nearnesses_of)]
 
     def _values(self, tests, of) -> list[float]:
-        """What each test gives; infinite where it is not allowed or has no degree of freedom."""
+        """What each test gives; infinite where it is not allowed or tells nothing."""
         if not tests:
             return []
         asked = np.array([(x, y, *given) for x, y, given in tests], np.int64)
@@ -152,8 +153,8 @@ def pc(
 ) -> Release:
     """The PC algorithm without privacy, its colliders decided by the clearest separation.
 
-    A test tells nothing, and separates nothing, where the conditioning variables determine x or y
-    in each of their strata. Copies thus stay joined to each other, and to what depends on them.
+    A test tells nothing, and separates nothing, given a variable that determines one of the two.
+    Copies thus stay joined to each other, and to what depends on them.
 
     Parameters
     ----------
@@ -169,6 +170,12 @@ def pc(
     -------
     Release
         Its guarantee is "none".
+
+    Notes
+    -----
+    What several variables determine together, as two of `asia` do a third, passes for independent
+    given all of them: such a distribution is not faithful (chapter 01). Given a near copy a test
+    has few records to go by.
 
     Examples
     --------

@@ -101,10 +101,11 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
 
 
 def have_freedom(tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """Whether the strata of each test leave it a degree of freedom, as without strata they do.
+    """Whether no conditioning variable alone leaves a test without a degree of freedom.
 
-    Where each stratum holds one level of x, or one of y, whatever depends on the other passes for
-    independent. A constant column is independent of all: no conditioning variable made it so.
+    In each stratum of a copy of x, or of what determines x, there is one level of x: whatever
+    depends on x passes for independent. A constant column is independent of all, for no
+    conditioning variable made it constant.
 
     Parameters are those of :func:`values_of`; value a boolean array. It looks at the records.
 
@@ -115,13 +116,18 @@ def have_freedom(tables: Tables, asked: np.ndarray) -> np.ndarray:
     >>> have_freedom(Tables(data), np.array([[0, 1, 2]]))  # a and b given c, a copy
     array([False])
     """
-    if asked.shape[1] == 2:
-        return np.ones(len(asked), bool)
+    found = np.ones(len(asked), bool)
+    for given in range(2, asked.shape[1]):
+        found &= _freedoms(tables, asked[:, [0, 1, given]]) > 0
+    return found
+
+
+def _freedoms(tables, asked) -> np.ndarray:
     adjusted = AdjustedChiSquared()
     if are_compiled(adjusted, tables):
         parts = [adjusted.freedoms(tables.count_all(few)) for few in in_batches(asked)]
-        return np.concatenate([np.empty(0), *parts]) > 0
-    return np.array([adjusted.freedom(tables.counts(of)) > 0 for of in asked.tolist()], bool)
+        return np.concatenate([np.empty(0), *parts])
+    return np.array([adjusted.freedom(tables.counts(of)) for of in asked.tolist()], float)
 
 
 def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
