@@ -20,7 +20,7 @@ from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy
 from dpcgd.statistics.many_tables import (
     are_allowed,
-    have_freedom,
+    are_determined,
     nearnesses_of,
     value_of,
     values_of,
@@ -41,8 +41,9 @@ MOST_TESTS = 1 << 14
 class PlainOracle:
     """Asks the data directly. Not private.
 
-    A test that a conditioning variable leaves no degree of freedom tells nothing, and does not
-    separate.
+    Given z that determines x, a test of x and y has no degree of freedom. It tells nothing, and
+    does not separate, if z and y pass for independent given x as well: which of x and z it is that
+    y depends on cannot be told then.
 
     Parameters
     ----------
@@ -94,9 +95,21 @@ class PlainOracle:
             return []
         asked = np.array([(x, y, *given) for x, y, given in tests], np.int64)
         allowed, found = are_allowed(self.tables, asked), np.full(len(tests), math.inf)
-        allowed[allowed] = have_freedom(self.tables, asked[allowed])
         found[allowed] = of(self.statistic, self.tables, asked[allowed])
+        for i in self._telling_nothing(asked[allowed]):
+            found[allowed.nonzero()[0][i]] = math.inf
         return found.tolist()
+
+    def _telling_nothing(self, asked) -> list[int]:
+        """Tests given a variable that determines x or y, and changes places with it unnoticed."""
+        determined, found = are_determined(self.tables, asked), []
+        for i, at in np.argwhere(determined).tolist():
+            of_x, of_y = asked[i].copy(), asked[i].copy()
+            of_x[[0, 2 + at]], of_y[[1, 2 + at]] = of_x[[2 + at, 0]], of_y[[2 + at, 1]]
+            swapped = values_of(self.statistic, self.tables, [of_x, of_y])
+            if (swapped < self.statistic.critical).any():
+                found.append(i)
+        return found
 
 
 @dataclass
@@ -153,8 +166,9 @@ def pc(
 ) -> Release:
     """The PC algorithm without privacy, its colliders decided by the clearest separation.
 
-    A test tells nothing, and separates nothing, given a variable that determines one of the two.
-    Copies thus stay joined to each other, and to what depends on them.
+    A test given a copy of x, or what determines x, has no degree of freedom. It separates x from y
+    only if the copy and y depend on each other given x. Copies thus stay joined to each other, and
+    what depends on them to one of them at least.
 
     Parameters
     ----------
@@ -173,9 +187,9 @@ def pc(
 
     Notes
     -----
-    What several variables determine together, as two of `asia` do a third, passes for independent
-    given all of them: such a distribution is not faithful (chapter 01). Given a near copy a test
-    has few records to go by.
+    What several variables determine together without being told by it, as two of `asia` do a third,
+    passes for independent given all of them: such a distribution is not faithful (chapter 01).
+    Given a near copy a test has few records to go by.
 
     Examples
     --------

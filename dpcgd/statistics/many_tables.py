@@ -21,7 +21,7 @@ from dpcgd.statistics.statistic import (
 __all__ = [
     "are_allowed",
     "are_compiled",
-    "have_freedom",
+    "are_determined",
     "nearnesses_of",
     "sensitivities_of",
     "value_of",
@@ -100,25 +100,29 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
     return tables.n >= RECORDS_PER_CELL * levels.astype(float).prod(axis=1)
 
 
-def have_freedom(tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """Whether no conditioning variable alone leaves a test without a degree of freedom.
+def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
+    """Which conditioning variables share with x or y what leaves a test no degree of freedom.
 
-    In each stratum of a copy of x, or of what determines x, there is one level of x: whatever
-    depends on x passes for independent. A constant column is independent of all, for no
-    conditioning variable made it constant.
+    They determine x or y, or are determined by it, and all together leave nothing to test. In each stratum of a copy of x, or of what determines x, there is one level of x: the
+    test finds independence whatever depends on x.
 
-    Parameters are those of :func:`values_of`; value a boolean array. It looks at the records.
+    Parameters are those of :func:`values_of`; value a boolean array with a column for each
+    conditioning variable. It looks at the records.
 
     Examples
     --------
     >>> from dpcgd import Dataset
     >>> data = Dataset([[0, 0, 0], [1, 1, 1]] * 20, {name: ["no", "yes"] for name in "abc"})
-    >>> have_freedom(Tables(data), np.array([[0, 1, 2]]))  # a and b given c, a copy
-    array([False])
+    >>> are_determined(Tables(data), np.array([[0, 1, 2]]))  # a and b given c, a copy
+    array([[ True]])
     """
-    found = np.ones(len(asked), bool)
-    for given in range(2, asked.shape[1]):
-        found &= _freedoms(tables, asked[:, [0, 1, given]]) > 0
+    found = np.zeros((len(asked), asked.shape[1] - 2), bool)
+    if not found.size:
+        return found
+    constant = np.flatnonzero(_freedoms(tables, asked) == 0)
+    for at in range(found.shape[1]):
+        for turned in ((0, 1, 2 + at), (2 + at, 1, 0), (0, 2 + at, 1)):
+            found[constant, at] |= _freedoms(tables, asked[constant][:, turned]) == 0
     return found
 
 
