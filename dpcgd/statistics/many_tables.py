@@ -103,8 +103,9 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
 def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
     """Which conditioning variables share with x or y what leaves a test no degree of freedom.
 
-    They determine x or y, or are determined by it, and all together leave nothing to test. In each stratum of a copy of x, or of what determines x, there is one level of x: the
-    test finds independence whatever depends on x.
+    They determine x or y, or are determined by it, and all together leave nothing to test. In each
+    stratum of a copy of x, or of what determines x, there is one level of x: the test finds
+    independence whatever depends on x.
 
     Parameters are those of :func:`values_of`; value a boolean array with a column for each
     conditioning variable. It looks at the records.
