@@ -261,6 +261,10 @@ def laplace_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Laplace mechanisms through a
     zCDP filter. Chapter 02, :prf:ref:`thm-laplace` and :prf:ref:`thm-filter`.
+
+    Notes
+    -----
+    Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = open_run(

@@ -8,6 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from dpcgd.graphs.changed_places import changed_places
 from dpcgd.graphs.promise import in_words, not_protected, unit_of
 from dpcgd.graphs.receipt import versions
 from dpcgd.graphs.svg import to_svg
@@ -106,6 +107,12 @@ _ARROWS = (
 )
 
 
+_EITHER = (
+    "Both cannot be, for a test found that it depends on them. Copies of one column do this, and "
+    "noise; an edge may be missing."
+)
+
+
 def _promise(of) -> Table:
     terms, budget = of.terms, of.ledger.budget
     return Table(
@@ -134,6 +141,9 @@ def _pairs(of, status) -> Iterator[str]:
     names = [" and ".join(n for n in of.graph.variables if n in pair) for pair in status]
     for name, group in groupby(shown, key=lambda one: one[0]):
         yield f"{name.capitalize()}: {', '.join(names[i] for _, i in group)}."
+    for y, pairs in changed_places(of.separating_sets).items():
+        either = "; ".join(" and ".join(sorted(pair)) for pair in pairs)
+        yield f"{y} is apart from two variables, from each given the other: {either}. {_EITHER}"
 
 
 def _public(terms) -> Table:

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from dpcgd import Dataset, pc
+from dpcgd import Dataset, curate_pc, em_pc, laplace_pc, pc, priv_pc, svt_pc
 from dpcgd.graphs.pc_search import search
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared, GTest
 from dpcgd.statistics.p_value_tests import GSquare, Level
@@ -101,3 +101,29 @@ def test_a_g_test_given_a_copy_separates_nothing():
     assert not oracle.separates(0, 1, (2,))
     assert oracle.separates(0, 1, ()) is False
     assert len(search(oracle, data.variables).graph.skeleton) == 3
+
+
+ASKING = [priv_pc, svt_pc, laplace_pc, em_pc, curate_pc]
+
+
+@pytest.mark.parametrize("run", ASKING, ids=lambda run: run.__name__)
+def test_a_private_search_parts_copies_and_its_report_says_so(run):
+    x = binary(2000)
+    data = coded(x=x, y=x, z=x)
+    release = run(data, epsilon=1e4, delta=1e-6, rng=np.random.default_rng(0))
+    assert not release.graph.skeleton
+    page = release.report()
+    for one, two, three in ("xyz", "yxz", "zxy"):
+        assert f"{one} is apart from two variables" in page
+        assert f"{two} and {three}" in page
+    assert "Copies of one column do this" in page
+
+
+@pytest.mark.parametrize("run", ASKING, ids=lambda run: run.__name__)
+def test_a_report_of_a_chain_has_no_word_of_copies(run):
+    x = binary(20_000)
+    middle = agreeing(x, 0.8)
+    data = coded(x=x, y=middle, z=agreeing(middle, 0.8, seed=2))
+    release = run(data, epsilon=1e4, delta=1e-6, rng=np.random.default_rng(0))
+    assert joined(release) == {"xy", "yz"}
+    assert "Copies" not in release.report()
