@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from dpcgd import Dataset, curate_pc, em_pc, laplace_pc, pc, priv_pc, svt_pc
+from dpcgd import Dataset, curate_pc, em_pc, laplace_pc, pc, priv_pc, svt_pc, table_pc
 from dpcgd.graphs.pc_search import search
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared, GTest
 from dpcgd.statistics.p_value_tests import GSquare, Level
@@ -101,6 +101,30 @@ def test_a_g_test_given_a_copy_separates_nothing():
     assert not oracle.separates(0, 1, (2,))
     assert oracle.separates(0, 1, ()) is False
     assert len(search(oracle, data.variables).graph.skeleton) == 3
+
+
+@with_statistics
+def test_the_skeleton_of_copies_does_not_hang_on_the_order_of_columns(statistic):
+    x = binary(2000)
+    columns = {"x": x, "y": agreeing(x, 0.6), "z": x, "v": agreeing(x, 0.75, 2), "w": 1 - x}
+    found = joined(pc(coded(**columns), statistic=statistic))
+    for seed in range(6):
+        names = np.random.default_rng(seed).permutation(list(columns))
+        assert joined(pc(coded(**{n: columns[n] for n in names}), statistic=statistic)) == found
+
+
+def test_released_tables_keep_copies_joined_and_constants_alone():
+    x = binary(2000)
+    y = agreeing(x, 0.6)
+    for seed in range(5):
+        noise = {"epsilon": 10.0, "delta": 1e-6, "rng": np.random.default_rng(seed)}
+        copies = nx.Graph(map(tuple, table_pc(coded(x=x, y=x, z=x), **noise).graph.skeleton))
+        assert set(copies) == {"x", "y", "z"}
+        assert nx.is_connected(copies)
+        found = joined(table_pc(coded(x=x, y=y, z=x, k=np.zeros(2000, int)), **noise))
+        assert "xz" in found
+        assert found & {"xy", "yz"}
+        assert not any("k" in pair for pair in found)
 
 
 ASKING = [priv_pc, svt_pc, laplace_pc, em_pc, curate_pc]
