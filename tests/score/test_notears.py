@@ -412,3 +412,9 @@ def test_edges_do_not_hang_on_units_ranges_signs_or_the_order_of_columns():
         moved = {tuple(sorted((int(at[a]), int(at[b])))) for a, b in edges}
         found = released_skeleton((values * units)[:, order], widths=widths[order])
         assert found == moved
+
+
+def test_an_edge_of_two_columns_does_not_come_and_go_with_ranges_that_clip_nothing():
+    values = gaussian_pairs([0.8], 0)
+    for width in np.geomspace(8, 1000, 40):
+        assert released_skeleton(values, widths=[width, 20]) == {(0, 1)}
