@@ -338,10 +338,11 @@ IN_FILE_ORDER = ("dpcgd.datasets.bit_columns._collapsed", _every_record)
 def started(system, settings):
     """The system from its seed on; it checks each release by itself."""
     how = {name: value for name, value in settings.items() if name != "seed"}
+    how["allow_delta"] = True
 
     def run(data):
         with contextlib.ExitStack() as stack:
-            stack.enter_context(warnings.catch_warnings(action="ignore"))  # delta above 1/n
+            stack.enter_context(warnings.catch_warnings(action="ignore"))
             stack.enter_context(mock.patch("dpcgd.pairwise.anm.CONTROLS", 1))  # after the release
             if "rate" in settings:
                 stack.enter_context(mock.patch(*IN_FILE_ORDER))

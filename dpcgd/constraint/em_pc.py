@@ -47,6 +47,11 @@ EVENTS: dict[Choice, type[BoundedRangeEvent | PureEvent]] = {
     permute_and_flip: PureEvent,
 }
 
+THEOREMS: dict[Choice, str] = {
+    exponential: "thm-exponential",
+    permute_and_flip: "thm-permute-and-flip",
+}
+
 
 @dataclass
 class ExponentialOracle:
@@ -259,7 +264,8 @@ def em_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     statistic: Statistic | None = None,
@@ -273,7 +279,9 @@ def em_pc(
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, margin, max_order, knowledge, rows_per_person
+    data, epsilon, delta, allow_delta, rng, secure, statistic, margin
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    max_order, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     choose : callable
         The mechanism of each choice: :func:`~dpcgd.privacy.mechanisms.exponential` or
@@ -292,7 +300,8 @@ def em_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours. Chapter 05,
-    :prf:ref:`thm-em-pc`.
+    :prf:ref:`thm-em-pc`, with the choices of chapter 02: :prf:ref:`thm-exponential` or
+    :prf:ref:`thm-permute-and-flip`.
 
     Notes
     -----
@@ -308,13 +317,16 @@ def em_pc(
     ('proved', True)
     """
     _check_choice(choose)
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("em_pc", "thm-em-pc")}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    ours = {"statistic": statistic, "choose": choose, "margin": margin, **settings}
+    ours |= {"rows_per_person": rows_per_person, "by": ("em_pc", "thm-em-pc", THEOREMS[choose])}
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    )
     price = share_of_the_choices(run.account, choose, data.d, max_order)
     oracle = ExponentialOracle(
-        Tables(data), statistic or KendallZ(), price, choose, margin, run.account, run.noise
+        Tables(data), statistic, price, choose, margin, run.account, run.noise
     )
     return released_by(oracle, run, data.variables, **settings)
 
@@ -323,7 +335,8 @@ def published_em_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator,
     statistic: Statistic | None = None,
     choose: Choice = exponential,
@@ -338,6 +351,8 @@ def published_em_pc(
         Every choice costs half of it.
     delta : float
         Of the odometer's reading afterwards.
+    allow_delta : bool
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     statistic : Statistic, optional
         ``PublishedFlips()`` unless given.
     data, rng, choose, max_order, knowledge
@@ -354,9 +369,17 @@ def published_em_pc(
     """
     _check_choice(choose)
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, **settings}
+    ours = {"statistic": statistic, "choose": choose, **settings}
     account = Odometer.for_budget
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
+    run = open_run(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        allow_delta=allow_delta,
+        rng=rng,
+        account=account,
+        **ours,
+    )
     statistic = statistic or PublishedFlips()
     oracle = PublishedOracle(
         Tables(data), statistic, lambda *_: epsilon / 2, choose, 0.0, run.account, run.noise

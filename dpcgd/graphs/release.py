@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +17,7 @@ from dpcgd.privacy.terms import Terms
 __all__ = ["Release", "ReleaseWithProbabilities"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Release:
     """What a run lets out. With a proved guarantee, all but `seconds` came through a mechanism.
 
@@ -107,7 +107,7 @@ class Release:
         """Write a receipt: all of the release, what was promised, and how it was kept.
 
         Read it with :func:`~dpcgd.marginals.read_release.read_release`, check it with
-        :func:`~dpcgd.graphs.check_receipt.check_receipt`.
+        :func:`~dpcgd.marginals.check_receipt.check_receipt`.
 
         Parameters
         ----------
@@ -150,6 +150,15 @@ class Release:
         """
         return write_report(path, self, self.pair_status())
 
+    def __eq__(self, other):
+        """Whether the same was released under the same terms; running times are no part of that."""
+        if type(other) is not type(self):
+            return NotImplemented
+        names = (part.name for part in fields(self) if part.name != "seconds")
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # it holds mappings
+
     def __repr__(self):
         promise = self.ledger.budget or self.ledger.spent
         rows = self.terms.rows_per_person
@@ -180,7 +189,13 @@ def _number(number: int, what: str, right: float | None) -> str:
     return f"{number} {what}{expected}"
 
 
-@dataclass(frozen=True, repr=False)
+def _equal(one, other) -> bool:
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    return one == other
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class ReleaseWithProbabilities(Release):
     """A release of a system that says how likely each edge and each arrow is.
 

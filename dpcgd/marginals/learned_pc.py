@@ -22,6 +22,7 @@ from dpcgd.marginals.reader import (
     most_likely_edges,
     trained_reader,
 )
+from dpcgd.marginals.theorems import theorems_of
 from dpcgd.marginals.triples import affords_triples, measure_triples
 from dpcgd.privacy.budget import Budget, level_of_the_caller
 from dpcgd.privacy.filters import GaussianFilter
@@ -33,7 +34,7 @@ DELTA_IN_TRAINING = 1e-6
 """At which the smallest epsilon of training was converted."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class LearnedRelease(ReleaseWithProbabilities):
     """A release that also holds the moments it was read from.
 
@@ -76,7 +77,8 @@ def learned_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     precision: float | None = None,
@@ -96,7 +98,7 @@ def learned_pc(
     data : Dataset or Counts
         Where it only answers counts, and is not one of :class:`~dpcgd.datasets.records.Records`,
         the moments are those of the pairs, whose noise is wider.
-    epsilon, delta, rng, secure, knowledge, rows_per_person
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -114,8 +116,8 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the reader was trained on no table of so many variables, of
-        so few records, or with so much noise.
+        If the reader was trained on no table of so many variables, of so few records, or with so
+        much noise.
 
     Privacy
     -------
@@ -138,9 +140,12 @@ def learned_pc(
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
     how |= {
         "rows_per_person": rows_per_person,
-        "by": ("learned_pc", "thm-pairs", "thm-clipped-moments", "thm-triples", "thm-learned-pc"),
+        "by": ("learned_pc", "thm-learned-pc"),
+        "precision": precision,
     }
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **how
+    )
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
     caution = ""
     if seen := _never_seen(data.d, data.n, run.account.rho):
@@ -166,7 +171,7 @@ def learned_pc(
         untested=frozenset(),
         tests=0,
         stopped_early=False,
-        **run.receipt(),
+        **run.receipt(*theorems_of(told, joined_levels)),
         marginals=told,
         levels={name: tuple(levels) for name, levels in data.levels.items()},
         joined_levels=joined_levels,

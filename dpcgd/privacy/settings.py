@@ -105,7 +105,16 @@ def _rows_per_person(name, value, data):
 _NOT_NEGATIVE = _number(lambda value: 0 <= value < math.inf, "finite and not negative")
 _POSITIVE = _number(lambda value: 0 < value < math.inf, "above 0 and finite")
 
+
+def _checked_by_the_system(name, value, data):
+    """A setting that one system has, and refuses itself before it opens its run."""
+
+
 _CHECKS: dict[str, Callable] = {
+    **dict.fromkeys(
+        ("choose", "precision", "protects", "schedule", "standardized", "untested"),
+        _checked_by_the_system,
+    ),
     "alpha": lambda name, value, data: check_level(value),
     "bins": _whole(2),
     "clip": _POSITIVE,
@@ -121,7 +130,7 @@ _CHECKS: dict[str, Callable] = {
     "rate": _number(lambda value: 0 < value <= 1, "above 0 and at most 1"),
     "ridge": _made_of(("fit", "change"), "Ridge()"),
     "rows_per_person": _rows_per_person,
-    "row_norm": _number(lambda value: value > 0, "above 0"),
+    "row_norm": _number(lambda value: 1e-100 <= value <= 1e100, "above 0, from 1e-100 to 1e100"),
     "score": _made_of(("value", "release"), "Hsic()"),
     "statistic": _made_of(("value", "critical"), "KendallZ()"),
     "steps": _whole(1),

@@ -290,7 +290,8 @@ def gram_notears(
     data: Dataset | Measurements,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     l1: float = L1,
@@ -306,6 +307,8 @@ def gram_notears(
     data : Dataset or Measurements
     epsilon, delta : float
         The guarantee.
+    allow_delta : bool
+        Allow a delta of 1/n or more. Delta is the smaller of 1e-6 and 1/(10 n) unless given.
     rng : numpy.random.Generator, optional
         Seeded noise, for experiments. Unless given, noise is safe in floating point and has no
         seed, as a real release needs it.
@@ -335,7 +338,8 @@ def gram_notears(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: one Gaussian mechanism on
     numbers of L2 sensitivity :func:`~dpcgd.statistics.moment_matrices.second_moments_sensitivity`;
-    the rest is post-processing. Chapter 07, :prf:ref:`thm-gram-notears`.
+    the rest is post-processing. Chapter 07, :prf:ref:`thm-gram-notears` and
+    :prf:ref:`thm-second-moments`.
 
     Examples
     --------
@@ -346,16 +350,18 @@ def gram_notears(
     ('proved', 1, True)
     """
     ours: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
+    ours |= {"standardized": standardized}
     run = open_run(
         data,
         epsilon=epsilon,
         delta=delta,
+        allow_delta=allow_delta,
         rng=rng,
         secure=secure,
         account=GaussianFilter,
         coded=False,
         rows_per_person=rows_per_person,
-        by=("gram_notears", "thm-gram-notears"),
+        by=("gram_notears", "thm-gram-notears", "thm-second-moments"),
         **ours,
     )
     full = math.sqrt(data.d)
