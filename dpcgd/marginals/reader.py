@@ -9,25 +9,45 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcgd.datasets.arguments import is_real
 from dpcgd.marginals.blocks import blocks_of
+from dpcgd.marginals.dependence import LIKELY, copies_joined, dependence
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import FEATURES, pair_features
 from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 from dpcgd.marginals.third_reading import THIRD_FEATURES, holds_triples, third_features
 from dpcgd.marginals.trees import Trees, trained_on, trees_of
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.filters import GaussianFilter
 
 __all__ = [
+    "LARGEST_F1",
+    "Precision",
     "Reader",
     "ThirdReader",
     "best_count",
     "check_precision",
+    "drawn_edges",
     "edge_probabilities",
     "first_reading",
     "most_likely_edges",
     "pairs_read",
     "third_reader",
     "trained_reader",
+    "unlike_training",
 ]
+
+
+LARGEST_F1 = "f1"
+"""This choice of edges has the largest expected F1: so the table of chapter 12 was made."""
+
+
+DELTA_IN_TRAINING = 1e-6
+"""The delta at which the smallest epsilon of training was converted."""
+
+
+Precision = float | str | None
+"""What :func:`most_likely_edges` goes by."""
 
 
 class Reader(NamedTuple):
@@ -206,26 +226,31 @@ def best_count(falling: np.ndarray) -> int:
     return int(np.argmax(2 * right / (taken + right[-1]))) + 1
 
 
-def check_precision(precision: float | None) -> None:
-    """Refuse what is no share of edges; None stands for the largest expected F1.
+def check_precision(precision: Precision) -> None:
+    """Refuse what says nothing about the edges to draw.
 
     Raises
     ------
     ValueError
         With what it may be.
     """
-    if precision is not None and not 0 < precision <= 1:
-        raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
+    if precision is None or precision == LARGEST_F1:
+        return
+    if not (is_real(precision) and 0 < precision <= 1):
+        raise ValueError(
+            f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
+        )
 
 
-def most_likely_edges(probabilities: np.ndarray, precision: float | None = None) -> np.ndarray:
-    """The edge set of largest expected F1, or the largest one that is expected to be so precise.
+def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) -> np.ndarray:
+    """The pairs that are likelier joined than not, or another choice by their probabilities.
 
     Parameters
     ----------
     probabilities : array of shape (d, d)
-    precision : float, optional
-        Share of the edges that should be right.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the set of largest expected F1, which is never empty.
 
     Returns
     -------
@@ -233,23 +258,88 @@ def most_likely_edges(probabilities: np.ndarray, precision: float | None = None)
 
     Notes
     -----
-    With probabilities p in falling order and S their sum, the k most likely pairs have an expected
-    F1 of about 2 (p_1 + ... + p_k) / (k + S), and an expected precision of their mean.
+    Pairs with a probability of one half or more have the fewest expected errors. With probabilities
+    p in falling order and S their sum, the k most likely pairs have an expected F1 of about
+    2 (p_1 + ... + p_k) / (k + S), and an expected precision of their mean.
 
     Examples
     --------
-    >>> p = np.array([[0, 0.9, 0.5], [0.9, 0, 0.1], [0.5, 0.1, 0]])
-    >>> int(most_likely_edges(p).sum()) // 2, int(most_likely_edges(p, 0.8).sum()) // 2
-    (2, 1)
+    >>> p = np.array([[0, 0.9, 0.45], [0.9, 0, 0.1], [0.45, 0.1, 0]])
+    >>> [int(most_likely_edges(p, rule).sum()) // 2 for rule in (None, "f1", 0.8)]
+    [1, 2, 1]
     """
+    if precision is None:
+        return probabilities >= LIKELY
     upper = np.triu(probabilities, 1)
     falling = np.sort(upper[upper > 0])[::-1]
     if not len(falling):
         return np.zeros(probabilities.shape, bool)
-    if precision is None:
+    if precision == LARGEST_F1:
         count = best_count(falling)
     else:
         expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
         count = int(np.sum(expected >= precision))
     least = falling[count - 1] if count else np.inf
     return (probabilities >= least) & (probabilities > 0)
+
+
+def drawn_edges(
+    read: np.ndarray, marginals: Marginals, required: np.ndarray, precision: Precision
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities no larger than the data of a pair allow, and the edges that are drawn.
+
+    Parameters
+    ----------
+    read : array of shape (d, d)
+        Probabilities of edges, as a model trained on networks with edges has them.
+    marginals : Marginals
+        With all pairs released.
+    required : boolean array of shape (d, d)
+        Arcs that are known, whose edges have no such limit.
+    precision : float or "f1", optional
+        As for :func:`most_likely_edges`; "f1" goes by what was read, without the limit.
+
+    Returns
+    -------
+    probabilities : array of shape (d, d)
+    joined : boolean array of shape (d, d)
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    limit = np.where(required | required.T, 1.0, dependence(marginals))
+    likely = copies_joined(marginals, np.minimum(read, limit))
+    return likely, most_likely_edges(read if precision == LARGEST_F1 else likely, precision)
+
+
+def unlike_training(d: int, n: int, rho: float) -> str:
+    """Why probabilities may be off for a table, by its public facts, or an empty text.
+
+    Parameters
+    ----------
+    d, n : int
+        Variables and records.
+    rho : float
+        What the release costs.
+
+    Examples
+    --------
+    >>> unlike_training(5, 100, 0.02)
+    'the edge model was trained on tables of 1,000 records and more; its ... may be off here'
+    >>> unlike_training(5, 100_000, 0.02)
+    ''
+    """
+    trained = trained_reader().trained
+    (fewest, most), records = trained["variables"], trained["records"][0]
+    least = trained["epsilons"][0]
+    limits = {
+        f"{fewest:,} to {most:,} variables": fewest <= d <= most,
+        f"tables of {records:,.0f} records and more": n >= records,
+        f"less noise, up to that of epsilon = {least:g} with {records:,.0f} records": n**2 * rho
+        >= records**2 * GaussianFilter(Budget(least, DELTA_IN_TRAINING)).rho,
+    }
+    unlike = [limit for limit, holds in limits.items() if not holds]
+    if not unlike:
+        return ""
+    return f"the edge model was trained on {unlike[0]}; its probabilities may be off here"
