@@ -134,6 +134,7 @@ def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray
     free = np.array(marginals.levels) - 1
     whole = np.maximum(np.maximum.outer(free, free), 1)
     alike = (explained >= COPIED * whole) & (blurred <= (1 - COPIED) * whole)
+    alike &= probabilities > 0  # what knowledge rules out stays so
     graph = nx.from_numpy_array(np.where(np.triu(alike, 1), 1.0 + probabilities, 0.0))
     joined = probabilities.copy()
     for a, b in nx.maximum_spanning_tree(graph).edges:

@@ -5,7 +5,7 @@ there are triples, it reads a third time.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ DELTA_IN_TRAINING = 1e-6
 """The delta at which the smallest epsilon of training was converted."""
 
 
-Precision = float | str | None
+Precision = float | Literal["f1"] | None
 """What :func:`most_likely_edges` goes by."""
 
 
@@ -236,7 +236,7 @@ def check_precision(precision: Precision) -> None:
     """
     if precision is None or precision == LARGEST_F1:
         return
-    if not (is_real(precision) and 0 < precision <= 1):
+    if isinstance(precision, str) or not (is_real(precision) and 0 < precision <= 1):
         raise ValueError(
             f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
         )
@@ -274,7 +274,7 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
     falling = np.sort(upper[upper > 0])[::-1]
     if not len(falling):
         return np.zeros(probabilities.shape, bool)
-    if precision == LARGEST_F1:
+    if isinstance(precision, str):
         count = best_count(falling)
     else:
         expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)

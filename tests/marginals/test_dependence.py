@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from dpcgd import dag_posterior, learned_pc, load, private_graph
+from dpcgd import Knowledge, dag_posterior, learned_pc, load, private_graph
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.marginals.dependence import PRIOR, dependence
 from dpcgd.marginals.interactions import Marginals, Moment
@@ -144,3 +144,11 @@ def test_another_choice_is_refused(wrong):
     for system in (*SYSTEMS, private_graph):
         with pytest.raises(ValueError, match="precision"):
             system(data, epsilon=1.0, rng=np.random.default_rng(1), precision=wrong)
+
+
+def test_copies_that_knowledge_keeps_apart_stay_so():
+    x = np.random.default_rng(0).integers(0, 2, 5000)
+    apart = Knowledge(forbidden=[("v0", "v1"), ("v1", "v0")])
+    for system in SYSTEMS:
+        release = system(dataset(x, x), epsilon=1.0, rng=np.random.default_rng(1), knowledge=apart)
+        assert not release.graph.skeleton
