@@ -1,5 +1,6 @@
 """A private graph of a few variables: their whole table, and graphs weighed by its likelihood."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -12,6 +13,7 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import ReleaseWithProbabilities
 from dpcgd.marginals.graph_posterior import GraphPosterior, shares_of
+from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.noisy_table import NoisyTable, check_cells, measure_table
 from dpcgd.marginals.orientation import pointed
 from dpcgd.marginals.reader import check_precision, edge_probabilities, most_likely_edges
@@ -57,6 +59,16 @@ class PosteriorRelease(ReleaseWithProbabilities):
 
     counts: np.ndarray
     scale: float
+
+    @property
+    def levels(self) -> Mapping[str, tuple[str, ...]]:
+        """Public, those of the table."""
+        return self.terms.domain
+
+    @property
+    def marginals(self) -> Marginals:
+        """All interactions of the table."""
+        return NoisyTable(self.terms.n, self.counts, self.scale).marginals(self.counts.ndim)
 
 
 def dag_posterior(

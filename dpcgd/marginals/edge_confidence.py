@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.arguments import check_whole
+from dpcgd.marginals.dag_posterior import PosteriorRelease
+from dpcgd.marginals.learned_pc import LearnedRelease
 from dpcgd.marginals.table_pc import (
     MOST_NOISE,
     TableOracle,
@@ -19,7 +21,7 @@ __all__ = ["edge_confidence"]
 
 
 def edge_confidence(
-    release: TableRelease,
+    release: TableRelease | LearnedRelease | PosteriorRelease,
     *,
     runs: int = 100,
     rng: np.random.Generator,
@@ -28,7 +30,8 @@ def edge_confidence(
 
     Parameters
     ----------
-    release : TableRelease
+    release : TableRelease, LearnedRelease or PosteriorRelease
+        The last two carry probabilities of edges, and these are the answer; nothing is drawn.
     runs : int
         At least 1.
     rng : numpy.random.Generator
@@ -36,12 +39,13 @@ def edge_confidence(
     Returns
     -------
     dict
-        From each pair that is joined in the release, or in one of the runs, to its share of runs.
+        From each pair that is joined in the release, or in one of the runs, to its share of runs;
+        or from each pair that is joined in the release to its released probability.
 
     Raises
     ------
     ValueError
-        If the release holds no tables, or there is to be no run.
+        If the release holds neither tables nor probabilities, or there is to be no run.
 
     Privacy
     -------
@@ -62,8 +66,10 @@ def edge_confidence(
     >>> found[frozenset("AE")]
     1.0
     """
-    check_tables(release)
     check_whole("runs", runs, 1)
+    if isinstance(release, LearnedRelease | PosteriorRelease):
+        return {pair: release.probabilities[pair] for pair in release.graph.skeleton}
+    check_tables(release)
     names = release.graph.variables
     count: Counter[frozenset[str]] = Counter()
     settings = release.search_settings

@@ -47,8 +47,8 @@ class NoisyTable:
     counts: np.ndarray
     scale: float
 
-    def marginals(self) -> Marginals:
-        """Single variables, pairs and triples of this table, and the deviations of their noise.
+    def marginals(self, most: int = 3) -> Marginals:
+        """Interactions of up to so many variables of this table, and their noise's deviations.
 
         A cell of a margin is a sum of cells, and so is its noise; interactions are orthonormal
         combinations of these.
@@ -56,7 +56,7 @@ class NoisyTable:
         levels = self.counts.shape
         everyone = range(len(levels))
         released = {}
-        for subset in (of for k in (1, 2, 3) for of in combinations(everyone, k)):
+        for subset in (of for k in range(1, most + 1) for of in combinations(everyone, k)):
             margin = self.counts.sum(axis=tuple(v for v in everyone if v not in subset))
             summed = self.counts.size / margin.size
             deviation = math.sqrt(2 * summed) * self.scale
