@@ -179,7 +179,7 @@ def _theorems(release) -> set[str]:
         wanted.add("thm-subsampling")
     if "choose" in terms.settings:
         wanted.add(f"thm-{terms.settings['choose'].replace('_', '-')}")
-    if hasattr(release, "marginals"):
+    if hasattr(release, "joined_levels"):
         triples = "thm-interactions" if terms.system == "table_pc" else "thm-triples"
         joined = release.joined_levels
         wanted |= set(theorems_of(release.marginals, joined, triples=triples))
