@@ -89,7 +89,7 @@ def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: A
     >>> check_run(private_graph, levels, 1_000, epsilon=1.0, knowledge=Knowledge(tiers=[["x"]]))
     Traceback (most recent call last):
     ...
-    ValueError: knowledge names 'x', which is no variable...
+    ValueError: no variable is called 'x'; did you mean 'a'?
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # the run gives them
