@@ -300,7 +300,8 @@ def em_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours. Chapter 05,
-    :prf:ref:`thm-em-pc`.
+    :prf:ref:`thm-em-pc`, with the choices of chapter 02: :prf:ref:`thm-exponential` or
+    :prf:ref:`thm-permute-and-flip`.
 
     Notes
     -----

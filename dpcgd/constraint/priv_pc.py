@@ -278,7 +278,8 @@ def svt_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours, as :func:`priv_pc` but
-    without examinations. Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-filter`.
+    without examinations. Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-filter`, and
+    :prf:ref:`thm-subsampling` where `rate` is below 1.
 
     Notes
     -----
@@ -366,7 +367,7 @@ def priv_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: sensitivity of Kendall's z,
     above-threshold, Laplace and the zCDP filter, proved in chapters 02 to 04,
-    :prf:ref:`thm-priv-pc`.
+    :prf:ref:`thm-priv-pc`, and :prf:ref:`thm-subsampling` where `rate` is below 1.
 
     Notes
     -----

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcgd.marginals.interactions import Marginals
 
-__all__ = ["Blocks", "blocks_from", "blocks_of", "rows_of"]
+__all__ = ["Blocks", "blocks_from", "blocks_of", "further_variance", "rows_of"]
 
 LARGEST = 1e6
 """Of correlations, covariances and their noise: beyond, there is nothing but noise."""
@@ -22,14 +22,16 @@ class Blocks(NamedTuple):
     """Correlations of all scaled contrasts, (D, D), and the variance that noise gives each entry.
 
     A variable's block with itself is the identity. ``covariances`` and the ``deviations`` of their
-    noise are those of the contrasts as they were released. ``starts`` says where each variable's
-    rows begin.
+    noise are those of the contrasts as they were released. ``further`` is variance that the edge
+    model leaves out of ``noise``: see :func:`further_variance`. ``starts`` says where each
+    variable's rows begin.
     """
 
     correlations: np.ndarray
     noise: np.ndarray
     covariances: np.ndarray
     deviations: np.ndarray
+    further: np.ndarray
     n: int
     starts: np.ndarray
 
@@ -97,9 +99,11 @@ def blocks_from(singles: Marginals, products: np.ndarray, deviations: np.ndarray
     widths, at = rows_of(levels)
     varying = np.repeat(np.array(levels) > 1, widths)
     means, scale = np.zeros(len(products)), np.zeros(products.shape)
+    errors = np.zeros(len(products))
     for v, of in enumerate(at):
         if levels[v] > 1:
             means[of], scale[of, of] = singles.moment(v).values, _scale(singles, v)
+            errors[of] = singles.moment(v).deviation
     above = np.triu(np.ones((len(levels),) * 2, bool), 1).repeat(widths, 0).repeat(widths, 1)
     above &= np.outer(varying, varying)
     covariances = np.where(above, products - np.outer(means, means), 0.0)
@@ -107,12 +111,45 @@ def blocks_from(singles: Marginals, products: np.ndarray, deviations: np.ndarray
     wide = (scale**2).sum(axis=1)
     parts = (scale @ covariances @ scale.T, spread**2 * np.outer(wide, wide), covariances, spread)
     both = [np.clip(entries + entries.T, -LARGEST, LARGEST) for entries in parts]
+    both.append(further_variance(wide, errors, scale @ means, singles.n))
     for v, of in enumerate(at):
         both[0][of, of] = np.eye(widths[v])
         both[2][of, of] = singles.variance(v) if levels[v] > 1 else 1.0
-    names = ("correlations", "noise", "covariances", "deviations")
+    names = ("correlations", "noise", "covariances", "deviations", "further")
     starts = np.array([of.start for of in at])
     return Blocks(**dict(zip(names, both, strict=True)), n=singles.n, starts=starts)
+
+
+def further_variance(
+    wide: np.ndarray, errors: np.ndarray, means: np.ndarray, n: int
+) -> np.ndarray:
+    """Variance of correlations from the noise of means, and from single records where few tell.
+
+    Parameters
+    ----------
+    wide : array of shape (D,)
+        Squared length of each scaled contrast, in contrasts as they were released.
+    errors : array of shape (D,)
+        Deviation of the noise of each contrast's mean.
+    means : array of shape (D,)
+        Of the scaled contrasts, where they were not centred before products were taken.
+    n : int
+        Records.
+
+    Returns
+    -------
+    array of shape (D, D)
+
+    Notes
+    -----
+    A product of means with errors e and f is off by e m + f l + e f. The correlation of two rare
+    levels is a Poisson count over the root of its mean, far from normal where that is below one;
+    with the variance of one record more it is no larger than a normal number.
+    """
+    off = errors**2 * wide
+    one_sided = np.outer(off, means**2)
+    total = one_sided + one_sided.T + np.outer(off, off) + np.outer(wide, wide) / n**2
+    return np.minimum(total, LARGEST)
 
 
 def _scale(marginals, v) -> np.ndarray:

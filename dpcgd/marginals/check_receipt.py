@@ -106,9 +106,9 @@ def check_receipt(path: str | os.PathLike) -> Checked:
     return checked
 
 
-def _check_account(release: Release) -> None:
+def _check_account(result: Release) -> None:
     """Pay for the ledger once more, from an account of the same kind."""
-    ledger, n = release.ledger, release.terms.n
+    ledger, n = result.ledger, result.terms.n
     for kind in ACCOUNTS:
         account = _opened(kind, ledger.budget, n)
         if (account.ledger.accountant, account.ledger.whole) == (ledger.accountant, ledger.whole):
@@ -142,17 +142,17 @@ def _differences(one: Any, other: Any, part: str = "") -> Iterator[str]:
         yield part or "its list of parts"
 
 
-def _check_terms(release: Release) -> None:
-    terms = release.terms
-    if tuple(terms.domain) != release.graph.variables:
+def _check_terms(result: Release) -> None:
+    terms = result.terms
+    if tuple(terms.domain) != result.graph.variables:
         raise ValueError("the graph has other variables than the domain")
-    if type(release) is not KINDS.get(terms.system, Release):
-        raise ValueError(f"{terms.system} gives no {type(release).__name__}")
+    if type(result) is not KINDS.get(terms.system, Release):
+        raise ValueError(f"{terms.system} gives no {type(result).__name__}")
     if terms.noise == "secure" and "opendp" not in terms.versions:
         raise ValueError("its noise is said to be secure, and it names no version of OpenDP")
     if _domain(terms.rules) != {name: tuple(of) for name, of in terms.domain.items()}:
         raise ValueError("the rules of the schema make other levels than the domain")
-    named, wanted = set(terms.theorems), _theorems(release)
+    named, wanted = set(terms.theorems), _theorems(result)
     if terms.system in THEOREMS and named != wanted:
         raise ValueError(
             f"it names the theorems {', '.join(sorted(named)) or 'none'}, and rests on "
@@ -167,10 +167,10 @@ def _domain(rules) -> dict[str, tuple]:
     return real or Schema(coded).levels
 
 
-def _theorems(release) -> set[str]:
+def _theorems(result) -> set[str]:
     """Of what ran, by what was released and set; none where the guarantee is only claimed."""
-    terms = release.terms
-    if release.guarantee != "proved":
+    terms = result.terms
+    if result.guarantee != "proved":
         return set()
     wanted = set(THEOREMS.get(terms.system, ()))
     if terms.rows_per_person > 1:
@@ -179,8 +179,8 @@ def _theorems(release) -> set[str]:
         wanted.add("thm-subsampling")
     if "choose" in terms.settings:
         wanted.add(f"thm-{terms.settings['choose'].replace('_', '-')}")
-    if hasattr(release, "joined_levels"):
+    if hasattr(result, "marginals"):
         triples = "thm-interactions" if terms.system == "table_pc" else "thm-triples"
-        joined = release.joined_levels
-        wanted |= set(theorems_of(release.marginals, joined, triples=triples))
+        joined = result.joined_levels
+        wanted |= set(theorems_of(result.marginals, joined, triples=triples))
     return wanted

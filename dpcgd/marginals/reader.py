@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcgd.datasets.arguments import is_real
 from dpcgd.marginals.blocks import blocks_of
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import FEATURES, pair_features
@@ -17,6 +18,8 @@ from dpcgd.marginals.third_reading import THIRD_FEATURES, holds_triples, third_f
 from dpcgd.marginals.trees import Trees, trained_on, trees_of
 
 __all__ = [
+    "LARGEST_F1",
+    "Precision",
     "Reader",
     "ThirdReader",
     "best_count",
@@ -28,6 +31,18 @@ __all__ = [
     "third_reader",
     "trained_reader",
 ]
+
+
+LARGEST_F1 = "f1"
+"""This choice of edges has the largest expected F1: so the table of chapter 12 was made."""
+
+
+LIKELY = 0.5
+"""A pair of this probability is drawn as an edge unless another choice is asked for."""
+
+
+Precision = float | str | None
+"""What :func:`most_likely_edges` goes by."""
 
 
 class Reader(NamedTuple):
@@ -206,26 +221,31 @@ def best_count(falling: np.ndarray) -> int:
     return int(np.argmax(2 * right / (taken + right[-1]))) + 1
 
 
-def check_precision(precision: float | None) -> None:
-    """Refuse what is no share of edges; None stands for the largest expected F1.
+def check_precision(precision: Precision) -> None:
+    """Refuse what says nothing about the edges to draw.
 
     Raises
     ------
     ValueError
         With what it may be.
     """
-    if precision is not None and not 0 < precision <= 1:
-        raise ValueError(f"precision must be above 0 and at most 1, not {precision!r}")
+    if precision is None or precision == LARGEST_F1:
+        return
+    if not (is_real(precision) and 0 < precision <= 1):
+        raise ValueError(
+            f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
+        )
 
 
-def most_likely_edges(probabilities: np.ndarray, precision: float | None = None) -> np.ndarray:
-    """The edge set of largest expected F1, or the largest one that is expected to be so precise.
+def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) -> np.ndarray:
+    """The pairs that are likelier joined than not, or another choice by their probabilities.
 
     Parameters
     ----------
     probabilities : array of shape (d, d)
-    precision : float, optional
-        Share of the edges that should be right.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the set of largest expected F1, which is never empty.
 
     Returns
     -------
@@ -233,20 +253,23 @@ def most_likely_edges(probabilities: np.ndarray, precision: float | None = None)
 
     Notes
     -----
-    With probabilities p in falling order and S their sum, the k most likely pairs have an expected
-    F1 of about 2 (p_1 + ... + p_k) / (k + S), and an expected precision of their mean.
+    Pairs with a probability of one half or more have the fewest expected errors. With probabilities
+    p in falling order and S their sum, the k most likely pairs have an expected F1 of about
+    2 (p_1 + ... + p_k) / (k + S), and an expected precision of their mean.
 
     Examples
     --------
-    >>> p = np.array([[0, 0.9, 0.5], [0.9, 0, 0.1], [0.5, 0.1, 0]])
-    >>> int(most_likely_edges(p).sum()) // 2, int(most_likely_edges(p, 0.8).sum()) // 2
-    (2, 1)
+    >>> p = np.array([[0, 0.9, 0.45], [0.9, 0, 0.1], [0.45, 0.1, 0]])
+    >>> [int(most_likely_edges(p, rule).sum()) // 2 for rule in (None, "f1", 0.8)]
+    [1, 2, 1]
     """
+    if precision is None:
+        return probabilities >= LIKELY
     upper = np.triu(probabilities, 1)
     falling = np.sort(upper[upper > 0])[::-1]
     if not len(falling):
         return np.zeros(probabilities.shape, bool)
-    if precision is None:
+    if precision == LARGEST_F1:
         count = best_count(falling)
     else:
         expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)

@@ -521,7 +521,9 @@ def table_pc(
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
     through one filter, the rest post-processing. The last of the budget buys triples that sharpen
     the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit_network`). Chapter 16,
-    :prf:ref:`thm-table-pc`, and chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
+    :prf:ref:`thm-table-pc`; its sensitivities are those of chapter 11, :prf:ref:`thm-pairs` and,
+    for triples, :prf:ref:`thm-interactions`, of chapter 16, :prf:ref:`thm-look-again`, and of
+    chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples
     --------

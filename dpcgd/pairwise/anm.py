@@ -237,7 +237,8 @@ def private_anm(
     (epsilon, delta) for neighbours that replace one record; with "test set", one record of the test
     half. A replaced record lies in one half only, so the noise is made for the larger of the two
     sensitivities and not for their sum. The halves are drawn without a look at the data. Chapters
-    08 and 09, :prf:ref:`thm-everyone`.
+    08 and 09, :prf:ref:`thm-everyone`, with the sensitivity of the score: :prf:ref:`thm-hsic-test`,
+    :prf:ref:`thm-anm-ranks`, or :prf:ref:`thm-iqr-distance` and :prf:ref:`thm-tested-release`.
 
     Examples
     --------

@@ -247,9 +247,10 @@ def open_account(
         Rows that one person may have; 1 unless given.
     composition : str, optional
         What adds up: "basic", epsilons and deltas, unless given; with "renyi" the Renyi divergences
-        of one order. That has room for more runs where their number is large: of ten equal runs
-        each may have about .3 of epsilon, and not .1. One run of :func:`~dpcgd.private_graph` may
-        not have all of epsilon then, for it spends more than a zCDP filter may.
+        of one order. That has room for more runs: at (1, 1e-6) for nine of
+        :func:`~dpcgd.constraint.priv_pc.priv_pc` at epsilon .3, and not for three. One run of
+        :func:`~dpcgd.marginals.private_graph.private_graph` may not have all of epsilon then, for
+        it can cost more than a zCDP filter may spend.
 
     Returns
     -------

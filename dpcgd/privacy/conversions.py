@@ -135,8 +135,7 @@ def _best(rho: float, delta: float) -> Any:
     """The best logarithm of a - 1, and its bound; None where the best a is 1 in doubles."""
 
     def bound(log_excess):
-        a = 1 + math.exp(log_excess)
-        return a * rho + _loss(a, delta)
+        return _converted(1 + math.exp(log_excess), rho, delta)
 
     guess = 0.5 * math.log(min(max(-math.log(delta) / rho, LEAST), MOST))
     if guess < -25:
@@ -146,9 +145,9 @@ def _best(rho: float, delta: float) -> Any:
     )
 
 
-def _loss(order: float, delta: float) -> float:
-    """What a conversion adds to a Renyi divergence."""
-    return math.log1p(-1 / order) - math.log(order * delta) / (order - 1)
+def _converted(a: float, rho: float, delta: float) -> float:
+    """The epsilon that a Renyi divergence a rho of order a implies."""
+    return a * rho + math.log1p(-1 / a) - math.log(a * delta) / (a - 1)
 
 
 def renyi_order(budget: Budget) -> float:
@@ -174,7 +173,7 @@ def renyi_order(budget: Budget) -> float:
 
 def renyi_limit(order: float, budget: Budget) -> float:
     """The Renyi divergence of an order, above 1, that implies the budget."""
-    return budget.epsilon - _loss(order, budget.delta)
+    return budget.epsilon - _converted(order, 0.0, budget.delta)
 
 
 def pure_divergence(order: float, epsilon: float) -> float:

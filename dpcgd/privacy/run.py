@@ -60,7 +60,9 @@ class Run:
             what has been released decided that they are needed.
         """
         seconds = None if self.secure else time.perf_counter() - self.started
-        proved = (*self.terms.theorems, *theorems) if self.guarantee == "proved" else ()
+        persons = ("thm-rows-per-person",) if self.terms.rows_per_person > 1 else ()
+        named = (*self.terms.theorems, *theorems, *persons)
+        proved = named if self.guarantee == "proved" else ()
         return {
             "ledger": self.account.ledger,
             "guarantee": self.guarantee,
@@ -146,8 +148,6 @@ def open_run(
         )
     guarantee = pays.guarantee if proved else "claimed, not proved"
     system, *theorems = by
-    if rows_per_person > 1:
-        theorems.append("thm-rows-per-person")
     terms = Terms(
         noise="secure" if rng is None else "seeded",
         n=data.n,

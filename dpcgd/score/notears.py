@@ -338,7 +338,8 @@ def gram_notears(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: one Gaussian mechanism on
     numbers of L2 sensitivity :func:`~dpcgd.statistics.moment_matrices.second_moments_sensitivity`;
-    the rest is post-processing. Chapter 07, :prf:ref:`thm-gram-notears`.
+    the rest is post-processing. Chapter 07, :prf:ref:`thm-gram-notears` and
+    :prf:ref:`thm-second-moments`.
 
     Examples
     --------

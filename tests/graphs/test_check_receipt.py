@@ -13,7 +13,9 @@ from dpcgd import (
     Dataset,
     check_ledger,
     check_receipt,
+    curate_pc,
     dag_posterior,
+    em_pc,
     laplace_pc,
     learned_pc,
     load,
@@ -21,6 +23,7 @@ from dpcgd import (
     private_anm,
     table_pc,
 )
+from dpcgd.constraint.priv_pc import svt_pc
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.marginals.paid_noise import furthest_apart
 from dpcgd.pairwise.dependence_scores import Iqr
@@ -56,6 +59,9 @@ RELEASES = {
     "joined, looks": lambda rng: table_pc(one_wide(), epsilon=1.0, rng=rng),
     "tests": lambda rng: laplace_pc(SMALL, epsilon=1.0, rng=rng),
     "persons": lambda rng: priv_pc(SMALL, epsilon=1.0, rng=rng, rows_per_person=3),
+    "choices": lambda rng: em_pc(SMALL, epsilon=1.0, rng=rng),
+    "thresholds": lambda rng: svt_pc(SMALL, epsilon=1.0, rng=rng),
+    "planned": lambda rng: curate_pc(SMALL, epsilon=1.0, rng=rng),
     "once": lambda rng: gram_notears(SMALL, epsilon=1.0, rng=rng),
     "steps": lambda rng: noleaks(SMALL, epsilon=1.0, steps=3, rng=rng),
 }
@@ -182,6 +188,17 @@ TAMPERED = {
     "another source of noise": ("tests", lambda c: c.update(noise_source="OpenDP 1.0")),
     "other rules": ("tests", lambda c: c["data"]["rules"]["Smoker"]["levels"].reverse()),
     "another digest": ("tests", lambda c: c["data"].update(domain_sha256="0" * 64)),
+    "an edge that a test removed": (
+        "tests",
+        lambda c: c["graph"]["undirected"].append(
+            next(of["pair"] for of in c["pairs"] if of["status"] == "removed")
+        ),
+    ),
+    "a choice less": ("choices", lambda c: events(c).__delitem__(slice(2, None))),
+    "a sieve less": ("persons", lambda c: events(c).__delitem__(slice(2, None))),
+    "a better account": ("pairs", lambda c: c["guarantee"].update(whole_run="0.001-zCDP")),
+    "another account": ("table", lambda c: c["ledger"].update(accountant="audited")),
+    "an entry in an account": ("tests", lambda c: c.pop("account_entry")),
     "a status": ("tests", lambda c: c["pairs"][0].update(status="not testable")),
     "a comment": ("tests", lambda c: c["guarantee"].update(comment="audited")),
 }

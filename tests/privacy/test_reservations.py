@@ -5,12 +5,14 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution
 from numpy.random import default_rng
 
 import dpcgd
@@ -281,6 +283,10 @@ def test_an_account_that_cannot_be_written_stops_the_run(account, path, monkeypa
     for name in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, full)
+            run = open_run(DATA, rng=default_rng(0), **granted)
+            with refused("No space left"):
+                run.account.spend(PureEvent("Laplace", 0.01))
+            assert run.account.ledger.events == ()
             with refused("No space left"):
                 laplace_pc(DATA, rng=default_rng(0), **granted)
     assert path.read_bytes() == before
@@ -341,7 +347,7 @@ def test_what_others_wrote_while_a_run_waited_counts(account, path, monkeypatch)
         path.write_bytes(after)
         lock.unlink()
 
-    monkeypatch.setattr(account_file.time, "sleep", other_run_ends)
+    monkeypatch.setattr(time, "sleep", other_run_ends)
     with refused("0.4 of 1 left", BudgetSpent):
         account.reserve(epsilon=0.6)
     assert path.read_bytes() == after
@@ -350,7 +356,7 @@ def test_what_others_wrote_while_a_run_waited_counts(account, path, monkeypatch)
 def test_a_run_waits_for_another_to_leave_its_account(account, path, monkeypatch):
     granted = account.reserve(epsilon=0.3)
     lock = path.with_name(f"{path.name}.lock")
-    monkeypatch.setattr(account_file.time, "sleep", lambda seconds: lock.unlink())
+    monkeypatch.setattr(time, "sleep", lambda seconds: lock.unlink())
     lock.touch()
     account.reserve(epsilon=0.3)
     lock.touch()
@@ -433,13 +439,21 @@ def test_two_pure_runs_are_not_what_two_zcdp_runs_are():
     budget = Budget(1.0, 1e-6)
     false_total = epsilon_of_rho(2 * Filter(budget).rho, 1e-6)
     assert false_total == pytest.approx(1.451, abs=0.001)
-    assert exact_delta([1.0, 1.0], false_total) > 0.04
-    by_sum = 2 * PureFilter(budget).budget.epsilon
-    assert exact_delta([1.0, 1.0], by_sum) == 0
-    by_rho = epsilon_of_rho(2 * PureFilter(budget).divergence(1e12) / 1e12, 1e-6)
-    assert by_rho < by_sum  # its divergence at a large order is no rho
-    by_rho = epsilon_of_rho(2 * 0.5, 1e-6)
-    assert exact_delta([1.0, 1.0], by_rho) <= 1e-6
+    assert exact_delta([1.0, 1.0], false_total) > 0.2
+    # a replaced record moves two cells of the table by one: noise of scale 2 in each, twice
+    cell = privacy_loss_distribution.from_laplace_mechanism(2.0, value_discretization_interval=1e-3)
+    exact = cell.self_compose(4)
+    assert exact.get_delta_for_epsilon(false_total) == pytest.approx(0.043, abs=0.001)
+    as_the_book_says = (2.0, epsilon_of_rho(2 * 0.5, 1e-6))
+    for total in as_the_book_says:
+        assert exact_delta([1.0, 1.0], total) <= 1e-12
+        assert exact.get_delta_for_epsilon(total) <= 1e-12
+
+
+def test_what_a_run_of_a_whole_table_satisfies_is_what_the_ledger_says():
+    ledger = dag_posterior(DATA, epsilon=1.0, rng=default_rng(0)).ledger
+    assert ledger.whole == "the whole run is (1, 0)-private and 0.5-zCDP"
+    assert [type(event) for event in ledger.events] == [PureEvent]
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 1.0, 5.0, 40.0])
