@@ -179,7 +179,7 @@ def _theorems(result) -> set[str]:
         wanted.add("thm-subsampling")
     if "choose" in terms.settings:
         wanted.add(f"thm-{terms.settings['choose'].replace('_', '-')}")
-    if hasattr(result, "marginals"):
+    if hasattr(result, "joined_levels"):
         triples = "thm-interactions" if terms.system == "table_pc" else "thm-triples"
         joined = result.joined_levels
         wanted |= set(theorems_of(result.marginals, joined, triples=triples))

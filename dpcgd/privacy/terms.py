@@ -5,6 +5,7 @@ import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ KINDS = {
 }
 
 
+@cache
 def versions() -> dict[str, str]:
     """Of Python and of the packages that a release rests on, as far as they are installed."""
     installed = {"python": platform.python_version()}
