@@ -49,9 +49,11 @@ def true_joint(network, family) -> np.ndarray:
 def cells_of(network, release, dag, rng):
     """Of each cell of a fit: expected records, whether its bar covers, and whether it is marked."""
     fitted, n = fit_network(release, rng=rng, dag=dag), release.terms.n
+    joined = {v for v in network.levels if len(release.levels[v]) < len(network.levels[v])}
     for v, parents in fitted.network.parents.items():
         family = (*parents, v)
-        if math.prod(len(network.levels[u]) for u in family) > MOST_CELLS:
+        cells = math.prod(len(network.levels[u]) for u in family)
+        if cells > MOST_CELLS or set(family) & joined:  # joined levels have another truth
             continue
         joint = true_joint(network, family)
         with np.errstate(invalid="ignore"):  # levels of the parents that cannot be
@@ -75,8 +77,6 @@ def fits_of(number: int):
                 release = system(data, epsilon=epsilon, rng=rng)
             except ValueError:  # too much noise, by public facts
                 continue
-            if release.levels != network.levels:  # joined levels have another truth
-                continue
             for graph, dag in (("true", data.truth), ("released", None)):
                 cells = np.hstack([*cells_of(network, release, dag, rng)])
                 yield (n, epsilon, system.__name__, graph), cells
@@ -86,23 +86,25 @@ def summary(cells) -> dict[str, float]:
     records, covers, marked, assumed = cells
     many, known = records >= FEWEST_RECORDS, marked == 0
     rest = {"released": assumed == 0, "assumed": assumed == 1}
-    shares = {f"cover, {name}": covers[many & known & of] for name, of in rest.items()}
+    shares = {f"cover, {name}": covers[many & known & group] for name, group in rest.items()}
     shares |= {"cover": covers[many & known], "unmarked": known[many]}
     shares["cover, fewer than 20 records"] = covers[~many & known]
-    found = {name: round(float(of.mean()), 4) for name, of in shares.items() if of.size}
-    return {"cells": int(many.sum()), **found}
+    means = {name: round(float(part.mean()), 4) for name, part in shares.items() if part.size}
+    return {"cells": int(many.sum()), **means}
 
 
 def main(networks: int = NETWORKS):
     warnings.simplefilter("ignore")
-    found = defaultdict(list)
+    cells_by_key = defaultdict(list)
     for number in range(networks):
+        print(f"network {number + 1} of {networks}", end="\r", file=sys.stderr)
         for (n, epsilon, system, graph), cells in fits_of(number):
             for key in ((n, epsilon, system, graph), (n, epsilon, "all", graph)):
-                found[key].append(cells)
+                cells_by_key[key].append(cells)
     names = ("n", "epsilon", "system", "graph")
     rows = [
-        dict(zip(names, key, strict=True)) | summary(np.hstack(found[key])) for key in sorted(found)
+        dict(zip(names, key, strict=True)) | summary(np.hstack(cells_by_key[key]))
+        for key in sorted(cells_by_key)
     ]
     for row in rows:
         print(json.dumps(row))

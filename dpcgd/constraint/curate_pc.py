@@ -197,7 +197,8 @@ def curate_pc(
 
     Notes
     -----
-    Bhattacharjee and Tandon (2024), algorithm 1.
+    Bhattacharjee and Tandon (2024), algorithm 1. Copies lose edges as in
+    :func:`~dpcgd.constraint.priv_pc.priv_pc`.
 
     Examples
     --------

@@ -307,6 +307,7 @@ def em_pc(
     -----
     Xu, Yuan and Wu (2017), as Wang, Pang and Song (2020) compare with it. Without noise it removes
     the edges that PC-stable removes, where no score is 0: :prf:ref:`thm-em-limit`.
+    Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
 
     Examples
     --------

@@ -18,7 +18,13 @@ from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy
-from dpcgd.statistics.many_tables import are_allowed, nearnesses_of, value_of, values_of
+from dpcgd.statistics.many_tables import (
+    are_allowed,
+    are_determined,
+    nearnesses_of,
+    value_of,
+    values_of,
+)
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
@@ -35,6 +41,10 @@ MOST_TESTS = 1 << 14
 class PlainOracle:
     """Asks the data directly. Not private.
 
+    Given z that determines x, a test of x and y has no degree of freedom. It tells nothing, and
+    does not separate, if z and y pass for independent given x as well: which of x and z it is that
+    y depends on cannot be told then.
+
     Parameters
     ----------
     tables : Tables
@@ -45,7 +55,7 @@ class PlainOracle:
     statistic: Statistic
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
-        """Whether the statistic is below its critical value; None if the test is refused."""
+        """Whether the statistic is below its critical value; None if there is no such test."""
         [(_, answer)] = self.answers({(x, y): [given]})
         return answer.by is not None if answer.tested else None
 
@@ -80,13 +90,26 @@ class PlainOracle:
         return [None if near == math.inf else near for near in self._values(tests, nearnesses_of)]
 
     def _values(self, tests, of) -> list[float]:
-        """What each test gives, infinite where public facts do not allow it."""
+        """What each test gives; infinite where it is not allowed or tells nothing."""
         if not tests:
             return []
         asked = np.array([(x, y, *given) for x, y, given in tests], np.int64)
         allowed, found = are_allowed(self.tables, asked), np.full(len(tests), math.inf)
         found[allowed] = of(self.statistic, self.tables, asked[allowed])
+        for i in self._telling_nothing(asked[allowed]):
+            found[allowed.nonzero()[0][i]] = math.inf
         return found.tolist()
+
+    def _telling_nothing(self, asked) -> list[int]:
+        """Tests given a variable that determines x or y, and changes places with it unnoticed."""
+        determined, found = are_determined(self.tables, asked), []
+        for i, at in np.argwhere(determined).tolist():
+            of_x, of_y = asked[i].copy(), asked[i].copy()
+            of_x[[0, 2 + at]], of_y[[1, 2 + at]] = of_x[[2 + at, 0]], of_y[[2 + at, 1]]
+            swapped = values_of(self.statistic, self.tables, [of_x, of_y])
+            if (swapped < self.statistic.critical).any():
+                found.append(i)
+        return found
 
 
 @dataclass
@@ -143,6 +166,10 @@ def pc(
 ) -> Release:
     """The PC algorithm without privacy, its colliders decided by the clearest separation.
 
+    A test given a copy of x, or what determines x, has no degree of freedom. It separates x from y
+    only if the copy and y depend on each other given x. Copies thus stay joined to each other, and
+    what depends on them to one of them at least.
+
     Parameters
     ----------
     data : Dataset or Counts
@@ -157,6 +184,12 @@ def pc(
     -------
     Release
         Its guarantee is "none".
+
+    Notes
+    -----
+    What several variables determine together without being told by it, as two of `asia` do a third,
+    passes for independent given all of them: such a distribution is not faithful (chapter 01).
+    Given a near copy a test has few records to go by.
 
     Examples
     --------
@@ -231,6 +264,10 @@ def laplace_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Laplace mechanisms through a
     zCDP filter. Chapter 02, :prf:ref:`thm-laplace` and :prf:ref:`thm-filter`.
+
+    Notes
+    -----
+    Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     """
     statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}

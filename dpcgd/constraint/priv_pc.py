@@ -283,7 +283,7 @@ def svt_pc(
 
     Notes
     -----
-    Wang, Pang and Song (2020), section 4.
+    Wang, Pang and Song (2020), section 4. Copies lose edges as in :func:`priv_pc`.
 
     Examples
     --------
@@ -372,6 +372,11 @@ def priv_pc(
     Notes
     -----
     Wang, Pang and Song (2020), algorithm 2.
+
+    Given a copy of a column, or what determines it, every stratum is constant, and a test finds
+    independence: copies lose their edges, to each other and to what depends on them. To look for
+    copies would cost budget. The report names variables that two others part in each other's place;
+    leave out a column that public facts tell to be a copy.
 
     Examples
     --------

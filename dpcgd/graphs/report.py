@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dpcgd.graphs.certainty import two_digits
+from dpcgd.graphs.changed_places import changed_places
 from dpcgd.graphs.promise import in_words, not_protected, rules_in_words, unit_of
 from dpcgd.graphs.receipt import versions
 from dpcgd.graphs.svg import to_svg
@@ -113,6 +114,12 @@ _ARROWS = (
 )
 
 
+_EITHER = (
+    "Both cannot be, for a test found that it depends on them. Copies of one column do this, and "
+    "noise; an edge may be missing."
+)
+
+
 def _edges(graph) -> Iterator[Any]:
     """The edges as text, or with their probabilities, the likeliest first."""
     if graph.certainty is None:
@@ -168,6 +175,9 @@ def _pairs(of, status) -> Iterator[str]:
     names = [" and ".join(n for n in of.graph.variables if n in pair) for pair in status]
     for name, group in groupby(shown, key=lambda one: one[0]):
         yield f"{name.capitalize()}: {', '.join(names[i] for _, i in group)}."
+    for y, pairs in changed_places(of.separating_sets).items():
+        either = "; ".join(" and ".join(sorted(pair)) for pair in pairs)
+        yield f"{y} is apart from two variables, from each given the other: {either}. {_EITHER}"
 
 
 def _public(terms) -> Table:

@@ -120,9 +120,7 @@ def blocks_from(singles: Marginals, products: np.ndarray, deviations: np.ndarray
     return Blocks(**dict(zip(names, both, strict=True)), n=singles.n, starts=starts)
 
 
-def further_variance(
-    wide: np.ndarray, errors: np.ndarray, means: np.ndarray, n: int
-) -> np.ndarray:
+def further_variance(wide: np.ndarray, errors: np.ndarray, means: np.ndarray, n: int) -> np.ndarray:
     """Variance of correlations from the noise of means, and from single records where few tell.
 
     Parameters

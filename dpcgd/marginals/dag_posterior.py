@@ -16,7 +16,13 @@ from dpcgd.marginals.graph_posterior import GraphPosterior, shares_of
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.noisy_table import NoisyTable, check_cells, measure_table
 from dpcgd.marginals.orientation import pointed
-from dpcgd.marginals.reader import check_precision, edge_probabilities, most_likely_edges
+from dpcgd.marginals.reader import (
+    Precision,
+    check_precision,
+    drawn_edges,
+    edge_probabilities,
+    unlike_training,
+)
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import PureFilter
 from dpcgd.privacy.run import open_run
@@ -79,7 +85,7 @@ def dag_posterior(
     allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
-    precision: float | None = None,
+    precision: Precision = None,
     knowledge: Knowledge | None = None,
     rows_per_person: int = 1,
 ) -> PosteriorRelease:
@@ -95,8 +101,10 @@ def dag_posterior(
         Of at most eight variables whose table has at most 1,024 cells.
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`. No delta is used.
-    precision : float, optional
-        Share of the edges that should be right; without it, the edges of largest expected F1.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        table. Otherwise an edge is drawn if it is likelier than not.
 
     Returns
     -------
@@ -131,8 +139,13 @@ def dag_posterior(
     whole = run.account.limit.epsilon * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
-    sure, arrows = _read(table, forbidden, required)
-    joined = most_likely_edges(sure, precision)
+    marginals = table.marginals()
+    by_graphs, arrows = _posterior(table, forbidden, required)
+    read = _read(by_graphs, marginals)
+    read[required | required.T] = 1.0
+    read[forbidden & forbidden.T] = 0.0
+    probabilities, joined = drawn_edges(read, marginals, required, precision)
+    shares = probabilities * arrows / np.maximum(by_graphs, LEAST_SHARE)
     names = data.variables
     pairs = [*combinations(range(data.d), 2)]
     both = [(a, b) for a, b in np.argwhere(joined).tolist()]
@@ -145,23 +158,27 @@ def dag_posterior(
         **run.receipt(),
         counts=table.counts,
         scale=table.scale,
-        probabilities={frozenset((names[x], names[y])): float(sure[x, y]) for x, y in pairs},
-        arrow_shares={(names[a], names[b]): float(arrows[a, b]) for a, b in both},
-        caution="",
+        probabilities={
+            frozenset((names[x], names[y])): float(probabilities[x, y]) for x, y in pairs
+        },
+        arrow_shares={(names[a], names[b]): float(shares[a, b]) for a, b in both},
+        caution=unlike_training(data.d, data.n, whole**2 / 2),
     )
 
 
-def _read(table: NoisyTable, forbidden, required) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of edges, and shares of arrows."""
+def _posterior(table: NoisyTable, forbidden, required) -> tuple[np.ndarray, np.ndarray]:
+    """Share of the likely graphs that join each pair, and that have each arrow."""
     posterior = GraphPosterior(table, forbidden, required)
-    joined, arrows = shares_of(*posterior.met(np.random.default_rng(SEED)))
-    constant, of_graphs, of_reader = WEIGHTS
-    read = edge_probabilities(table.marginals())
-    odds = [logit(np.clip(of, LEAST_SHARE, 1 - LEAST_SHARE)) for of in (joined, read)]
-    sure = expit(constant + of_graphs * odds[0] + of_reader * odds[1])
-    one_level = np.array(table.counts.shape) == 1
-    sure[one_level] = sure[:, one_level] = 0.0
-    sure[required | required.T] = 1.0
-    sure[forbidden & forbidden.T] = 0.0
-    np.fill_diagonal(sure, 0.0)
-    return sure, arrows
+    return shares_of(*posterior.met(np.random.default_rng(SEED)))
+
+
+def _read(by_graphs: np.ndarray, marginals: Marginals) -> np.ndarray:
+    """Probability of each edge, from the likely graphs and the edge model together."""
+    constant, weight_of_graphs, weight_of_model = WEIGHTS
+    by_model = edge_probabilities(marginals)
+    odds = [logit(np.clip(p, LEAST_SHARE, 1 - LEAST_SHARE)) for p in (by_graphs, by_model)]
+    read = expit(constant + weight_of_graphs * odds[0] + weight_of_model * odds[1])
+    one_level = np.array(marginals.levels) == 1
+    read[one_level] = read[:, one_level] = 0.0
+    np.fill_diagonal(read, 0.0)
+    return read

@@ -77,7 +77,7 @@ def fit_family(
     -------
     Post-processing.
     """
-    if all(tuple(sorted(of)) in marginals.released for of in subsets_of(tuple(family))):
+    if all(tuple(sorted(part)) in marginals.released for part in subsets_of(tuple(family))):
         return released_fit(marginals, family)
     if not has_few_terms(marginals, family):
         logs = proportional_fit(marginals, family)

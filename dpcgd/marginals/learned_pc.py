@@ -17,21 +17,19 @@ from dpcgd.marginals.interactions import Marginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.marginals.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.marginals.reader import (
+    Precision,
     check_precision,
+    drawn_edges,
     edge_probabilities,
-    most_likely_edges,
-    trained_reader,
+    unlike_training,
 )
 from dpcgd.marginals.theorems import theorems_of
 from dpcgd.marginals.triples import affords_triples, measure_triples
-from dpcgd.privacy.budget import Budget, level_of_the_caller
+from dpcgd.privacy.budget import level_of_the_caller
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 
 __all__ = ["LearnedRelease", "learned_pc"]
-
-DELTA_IN_TRAINING = 1e-6
-"""At which the smallest epsilon of training was converted."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -81,7 +79,7 @@ def learned_pc(
     allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
-    precision: float | None = None,
+    precision: Precision = None,
     knowledge: Knowledge | None = None,
     rows_per_person: int = 1,
 ) -> LearnedRelease:
@@ -100,8 +98,10 @@ def learned_pc(
         the moments are those of the pairs, whose noise is wider.
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
-    precision : float, optional
-        Share of the edges that should be right; without it, the edges of largest expected F1.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        table. Otherwise an edge is drawn if it is likelier than not.
 
     Returns
     -------
@@ -147,9 +147,7 @@ def learned_pc(
         data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **how
     )
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
-    caution = ""
-    if seen := _never_seen(data.d, data.n, run.account.rho):
-        caution = f"the reader was trained on {seen}; its probabilities may be off here"
+    if caution := unlike_training(data.d, data.n, run.account.rho):
         warnings.warn(caution, stacklevel=level_of_the_caller())
     measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
@@ -158,10 +156,10 @@ def learned_pc(
         told = measure_triples(data, measure, rho)
     else:
         told = measure_moments(data, measure, rho, clipped=clipped)
-    probabilities = edge_probabilities(told)
-    probabilities[required | required.T] = 1.0
-    probabilities[forbidden & forbidden.T] = 0.0
-    joined = most_likely_edges(probabilities, precision)
+    read = edge_probabilities(told)
+    read[required | required.T] = 1.0
+    read[forbidden & forbidden.T] = 0.0
+    probabilities, joined = drawn_edges(read, told, required, precision)
     sure = arrow_confidence(told, joined, forbidden)
     names = data.variables
     pairs = {frozenset((names[x], names[y])): (x, y) for x, y in combinations(range(data.d), 2)}
@@ -182,17 +180,3 @@ def learned_pc(
         },
         caution=caution,
     )
-
-
-def _never_seen(d: int, n: int, rho: float) -> str:
-    """What the reader was trained on, where a table is unlike it by public facts; or nothing."""
-    trained = trained_reader().trained
-    fewest, most = trained["variables"]
-    if not fewest <= d <= most:
-        return f"{fewest:,} to {most:,} variables"
-    records, least = trained["records"][0], trained["epsilons"][0]
-    if n < records:
-        return f"tables of {records:,.0f} records and more"
-    if n**2 * rho < records**2 * GaussianFilter(Budget(least, DELTA_IN_TRAINING)).rho:
-        return f"less noise, up to that of epsilon = {least:g} with {records:,.0f} records"
-    return ""

@@ -23,11 +23,11 @@ MOST_ENTRIES = 1_000_000
 """Cells times terms of a table up to which Newton's method takes all terms as one matrix."""
 
 
-CLIPPED = 0.5
-"""Share of what is added for clipping that counts as the deviation of an error."""
+CLIPPED = 0.2
+"""Deviation of what clipping took from a product, as a share of the most that it can have taken."""
 
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-8, 1e-3
+LEAST_PENALTY, MOST_PENALTY = 1e-8, 1e-3
 """Of the squares of coefficients. The variance of a term's noise lies between them as a rule."""
 
 
@@ -35,8 +35,12 @@ STEPS, CLOSE, SHORTEST = 100, 1e-10, 1e-9
 """Most Newton steps, the decrease at which they end, and the shortest part of a step."""
 
 
-SWEEPS = 10
+SWEEPS = 5
 """Rounds of proportional fitting."""
+
+
+TINY = float(np.finfo(float).tiny)
+"""The least number of full precision: nothing is divided by less."""
 
 
 class Terms(NamedTuple):
@@ -67,9 +71,9 @@ class MaxEntropy(NamedTuple):
 
 def has_few_terms(marginals: Marginals, variables: Sequence[int]) -> bool:
     """Whether :func:`max_entropy` can fit a table of these variables, by public facts."""
-    low = (of for k in (1, 2) for of in combinations(variables, k))
-    high = (of for of in _released_of(marginals, variables) if len(of) > 2)
-    terms = sum(math.prod(marginals.levels[v] - 1 for v in of) for of in (*low, *high))
+    low = (part for k in (1, 2) for part in combinations(variables, k))
+    high = (part for part in _released_of(marginals, variables) if len(part) > 2)
+    terms = sum(math.prod(marginals.levels[v] - 1 for v in part) for part in (*low, *high))
     return math.prod(marginals.levels[v] for v in variables) * max(1, terms) <= MOST_ENTRIES
 
 
@@ -92,13 +96,13 @@ def max_entropy(marginals: Marginals, variables: Sequence[int]) -> MaxEntropy:
 
     Notes
     -----
-    Newton's method on the dual. The squares of the coefficients have a small weight, about the
-    variance of the noise: where noise has left no such table, the coefficients stay finite.
+    Newton's method on the dual. The squares of the coefficients have a small penalty, about
+    the variance of the noise: where noise has left no such table, they stay finite.
     """
     columns, means, deviations = _terms(marginals, variables)
     means = np.clip(means, columns.min(axis=0), columns.max(axis=0))
-    weight = np.clip(deviations**2, LEAST_WEIGHT, MOST_WEIGHT)
-    logs, curvature = _newton(columns, means, weight)
+    penalty = np.clip(deviations**2, LEAST_PENALTY, MOST_PENALTY)
+    logs, curvature = _newton(columns, means, penalty)
     noise = np.linalg.solve(curvature, np.diag(deviations))
     root = np.linalg.cholesky(curvature)
     sampling = np.linalg.inv(root).T / math.sqrt(marginals.n)
@@ -106,39 +110,39 @@ def max_entropy(marginals: Marginals, variables: Sequence[int]) -> MaxEntropy:
     return MaxEntropy(logs.reshape(shape), columns, np.hstack([noise, sampling]))
 
 
-def _newton(columns, means, weight) -> tuple[np.ndarray, np.ndarray]:
+def _newton(columns, means, penalty) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the probabilities, and the curvature of the dual there."""
-    at = np.zeros(len(means))
-    loss, logs = _dual(columns, means, weight, at)
+    weights = np.zeros(len(means))
+    loss, logs = _dual(columns, means, penalty, weights)
     for _ in range(STEPS):
         table = np.exp(logs)
         expected = table @ columns
         centred = columns - expected
-        curvature = (centred.T * table) @ centred + np.diag(weight)
-        step = np.linalg.solve(curvature, expected - means + weight * at)
+        curvature = (centred.T * table) @ centred + np.diag(penalty)
+        step = np.linalg.solve(curvature, expected - means + penalty * weights)
         decrease, part = step @ curvature @ step, 1.0
         if decrease < CLOSE:
             break
         while part > SHORTEST:
-            new, moved = _dual(columns, means, weight, at - part * step)
+            new, moved = _dual(columns, means, penalty, weights - part * step)
             if new <= loss - part * decrease / 4:
                 break
             part /= 2
-        at, loss, logs = at - part * step, new, moved
+        weights, loss, logs = weights - part * step, new, moved
     return logs, curvature
 
 
-def _dual(columns, means, weight, at) -> tuple[float, np.ndarray]:
+def _dual(columns, means, penalty, weights) -> tuple[float, np.ndarray]:
     """What is made as small as can be, and the logarithms of the probabilities."""
-    logs = columns @ at
+    logs = columns @ weights
     total = logsumexp(logs)
-    return total - at @ means + weight @ at**2 / 2, logs - total
+    return total - weights @ means + penalty @ weights**2 / 2, logs - total
 
 
 @singledispatch
 def _terms(marginals: Marginals, variables: Sequence[int]) -> Terms:
     subsets = _released_of(marginals, variables)
-    return _gathered([_term(marginals, variables, of) for of in subsets])
+    return _gathered([_term(marginals, variables, subset) for subset in subsets])
 
 
 @_terms.register
@@ -154,7 +158,7 @@ def _(marginals: ClippedMoments, variables) -> Terms:
 
 def _released_of(marginals, variables) -> list[Subset]:
     """Subsets of these variables whose interaction has been released."""
-    return [of for of in marginals.released if of and set(of) <= set(variables)]
+    return [part for part in marginals.released if part and set(part) <= set(variables)]
 
 
 def _term(marginals, variables, subset) -> tuple:
@@ -183,25 +187,29 @@ def _gathered(terms) -> Terms:
 def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
     """Moments of two variables without what clipping did, and how far they may be off.
 
-    The moments of a variable with itself follow from its single levels too, which nothing has
-    clipped; the comparison tells what clipping took. A share of that counts as error.
+    Clipping takes the same share of a record's products, whatever the variables. So what it took
+    from a product of two has a square of at most what it took from the squares of both (Cauchy and
+    Schwarz), and that follows from the single levels, which nothing has clipped.
     """
-    _, at = rows_of(marginals.levels)
-    clipped = marginals.moments[at[x], at[y]]
-    left, right = (_correction(marginals, v, at[v]) for v in (x, y))
-    values = left @ clipped @ right.T
+    _, rows = rows_of(marginals.levels)
+    (left, lost), (right, also) = (_correction(marginals, v, rows[v]) for v in (x, y))
+    values = left @ marginals.moments[rows[x], rows[y]] @ right.T
     noise = np.outer((left**2).sum(axis=1), (right**2).sum(axis=1)) * marginals.deviation**2
-    return values, np.sqrt(noise + (CLIPPED * (values - clipped)) ** 2)
+    return values, np.sqrt(noise + CLIPPED**2 * np.outer(lost, also))
 
 
-def _correction(marginals, v, rows) -> np.ndarray:
-    """What turns clipped moments of a variable with itself into those of its single levels."""
+def _correction(marginals, v, rows) -> tuple[np.ndarray, np.ndarray]:
+    """What turns a variable's clipped moments with itself into unclipped ones, and their distance.
+
+    Of the distance the diagonal.
+    """
 
     def work():
-        vectors = level_vectors(marginals)[v]
+        vectors, own = level_vectors(marginals)[v], marginals.moments[rows, rows]
         whole = (vectors.T * marginals.table(v)) @ vectors
         floor = max(3 * marginals.deviation, 1 / marginals.n)
-        return _power(whole, 0.5, 0.0) @ _power(marginals.moments[rows, rows], -0.5, floor)
+        turned = _power(whole, 0.5, 0.0) @ _power(own, -0.5, floor)
+        return turned, np.maximum(np.diag(whole - own), 0.0)
 
     return marginals.worked_out(("correction", v), work)
 
@@ -224,7 +232,7 @@ def proportional_fit(marginals: Marginals, variables: Sequence[int]) -> np.ndarr
     Returns
     -------
     array
-        Logarithms of probabilities, as near to the model as ten rounds come.
+        Logarithms of probabilities, as near to the model as a few rounds come.
 
     Privacy
     -------
@@ -237,8 +245,9 @@ def proportional_fit(marginals: Marginals, variables: Sequence[int]) -> np.ndarr
     for _ in range(SWEEPS):
         for pair, table in zip(pairs, wanted, strict=True):
             others = tuple(i for i in range(len(variables)) if i not in pair)
-            fitted *= np.expand_dims(table / fitted.sum(axis=others), others)
-    return np.log(np.maximum(fitted, np.finfo(float).tiny))
+            now = np.maximum(fitted.sum(axis=others), TINY)
+            fitted *= np.expand_dims(table / now, others)
+    return np.log(np.maximum(fitted, TINY))
 
 
 def pair_table(marginals: Marginals, x: int, y: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.marginals.dag_posterior import PosteriorRelease, dag_posterior
 from dpcgd.marginals.learned_pc import LearnedRelease, learned_pc
 from dpcgd.marginals.noisy_table import has_few_cells
+from dpcgd.marginals.reader import Precision
 from dpcgd.privacy.settings import check_data
 
 __all__ = ["private_graph"]
@@ -20,7 +21,7 @@ def private_graph(
     allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
-    precision: float | None = None,
+    precision: Precision = None,
     knowledge: Knowledge | None = None,
     rows_per_person: int = 1,
 ) -> PosteriorRelease | LearnedRelease:
@@ -36,8 +37,10 @@ def private_graph(
     data : Dataset or Counts
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
-    precision : float, optional
-        Share of the edges that should be right; without it, the edges of largest expected F1.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        table. Otherwise an edge is drawn if it is likelier than not.
 
     Returns
     -------

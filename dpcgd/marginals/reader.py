@@ -5,17 +5,20 @@ there are triples, it reads a third time.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from dpcgd.datasets.arguments import is_real
 from dpcgd.marginals.blocks import blocks_of
+from dpcgd.marginals.dependence import LIKELY, copies_joined, dependence
 from dpcgd.marginals.interactions import Marginals
 from dpcgd.marginals.pair_features import FEATURES, pair_features
 from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
 from dpcgd.marginals.third_reading import THIRD_FEATURES, holds_triples, third_features
 from dpcgd.marginals.trees import Trees, trained_on, trees_of
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.filters import GaussianFilter
 
 __all__ = [
     "LARGEST_F1",
@@ -24,12 +27,14 @@ __all__ = [
     "ThirdReader",
     "best_count",
     "check_precision",
+    "drawn_edges",
     "edge_probabilities",
     "first_reading",
     "most_likely_edges",
     "pairs_read",
     "third_reader",
     "trained_reader",
+    "unlike_training",
 ]
 
 
@@ -37,11 +42,11 @@ LARGEST_F1 = "f1"
 """This choice of edges has the largest expected F1: so the table of chapter 12 was made."""
 
 
-LIKELY = 0.5
-"""A pair of this probability is drawn as an edge unless another choice is asked for."""
+DELTA_IN_TRAINING = 1e-6
+"""The delta at which the smallest epsilon of training was converted."""
 
 
-Precision = float | str | None
+Precision = float | Literal["f1"] | None
 """What :func:`most_likely_edges` goes by."""
 
 
@@ -231,7 +236,7 @@ def check_precision(precision: Precision) -> None:
     """
     if precision is None or precision == LARGEST_F1:
         return
-    if not (is_real(precision) and 0 < precision <= 1):
+    if isinstance(precision, str) or not (is_real(precision) and 0 < precision <= 1):
         raise ValueError(
             f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
         )
@@ -269,10 +274,72 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
     falling = np.sort(upper[upper > 0])[::-1]
     if not len(falling):
         return np.zeros(probabilities.shape, bool)
-    if precision == LARGEST_F1:
+    if isinstance(precision, str):
         count = best_count(falling)
     else:
         expected = np.cumsum(falling) / np.arange(1, len(falling) + 1)
         count = int(np.sum(expected >= precision))
     least = falling[count - 1] if count else np.inf
     return (probabilities >= least) & (probabilities > 0)
+
+
+def drawn_edges(
+    read: np.ndarray, marginals: Marginals, required: np.ndarray, precision: Precision
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities no larger than the data of a pair allow, and the edges that are drawn.
+
+    Parameters
+    ----------
+    read : array of shape (d, d)
+        Probabilities of edges, as a model trained on networks with edges has them.
+    marginals : Marginals
+        With all pairs released.
+    required : boolean array of shape (d, d)
+        Arcs that are known, whose edges have no such limit.
+    precision : float or "f1", optional
+        As for :func:`most_likely_edges`; "f1" goes by what was read, without the limit.
+
+    Returns
+    -------
+    probabilities : array of shape (d, d)
+    joined : boolean array of shape (d, d)
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    limit = np.where(required | required.T, 1.0, dependence(marginals))
+    likely = copies_joined(marginals, np.minimum(read, limit))
+    return likely, most_likely_edges(read if precision == LARGEST_F1 else likely, precision)
+
+
+def unlike_training(d: int, n: int, rho: float) -> str:
+    """Why probabilities may be off for a table, by its public facts, or an empty text.
+
+    Parameters
+    ----------
+    d, n : int
+        Variables and records.
+    rho : float
+        What the release costs.
+
+    Examples
+    --------
+    >>> unlike_training(5, 100, 0.02)
+    'the edge model was trained on tables of 1,000 records and more; its ... may be off here'
+    >>> unlike_training(5, 100_000, 0.02)
+    ''
+    """
+    trained = trained_reader().trained
+    (fewest, most), records = trained["variables"], trained["records"][0]
+    least = trained["epsilons"][0]
+    limits = {
+        f"{fewest:,} to {most:,} variables": fewest <= d <= most,
+        f"tables of {records:,.0f} records and more": n >= records,
+        f"less noise, up to that of epsilon = {least:g} with {records:,.0f} records": n**2 * rho
+        >= records**2 * GaussianFilter(Budget(least, DELTA_IN_TRAINING)).rho,
+    }
+    unlike = [limit for limit, holds in limits.items() if not holds]
+    if not unlike:
+        return ""
+    return f"the edge model was trained on {unlike[0]}; its probabilities may be off here"

@@ -79,12 +79,14 @@ def strength_of_interactions(
     -------
     Post-processing.
     """
-    low = {of: moment for of, moment in marginals.released.items() if 0 < len(of) < 3}
+    low = {part: moment for part, moment in marginals.released.items() if 0 < len(part) < 3}
     pairs = Marginals(marginals.n, marginals.levels, low)
-    triples = [(*two, of[-1]) for of in families for two in combinations(of[:-1], 2)]
-    told = [triple for triple in triples if tuple(sorted(triple)) in marginals.released]
+    triples = [(*two, child) for *parents, child in families for two in combinations(parents, 2)]
+    triples = [triple for triple in triples if tuple(sorted(triple)) in marginals.released]
     sums = [
-        _compared(marginals, pairs, of, redraws, rng) for of in told if has_few_terms(pairs, of)
+        _compared(marginals, pairs, triple, redraws, rng)
+        for triple in triples
+        if has_few_terms(pairs, triple)
     ]
     moved, expected, cells = np.sum(sums, axis=0) if sums else (0.0, 0.0, 0.0)
     if not cells > LEAST_CELLS:

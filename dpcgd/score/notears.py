@@ -25,6 +25,10 @@ L1, THRESHOLD = 0.02, 0.05
 """Chosen on parts of networks, and on linear models, that are not in the book: chapter 07."""
 
 
+TIED = 1e-3
+"""Both directions of a pair are tied if their weights differ by no more than this share."""
+
+
 FLOOR = 3
 """No variance is taken for less than this many deviations of its noise."""
 
@@ -122,6 +126,9 @@ def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-
     Notes
     -----
     Zheng et al. (2018), algorithm 1, with L-BFGS-B on W = W+ - W-. It finds a stationary point.
+    Columns of equal variance explain each other equally well. Where both directions of a pair weigh
+    the same, none would ever win and the penalty would press both to 0. Before each step such a
+    pair keeps only the direction away from the column that is more correlated with all others.
 
     Examples
     --------
@@ -146,12 +153,20 @@ def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-
         return weights
     while cyclic > tolerance and penalty < 1e16:
         smooth = functools.partial(lagrangian, multiplier=multiplier, penalty=penalty)
-        weights, before = least_from(smooth, weights, l1), cyclic
+        weights, before = least_from(smooth, _without_ties(weights, gram), l1), cyclic
         cyclic, _ = acyclicity(weights)
         multiplier += penalty * cyclic
         if cyclic > before / 4:
             penalty *= 10
     return weights
+
+
+def _without_ties(weights, gram) -> np.ndarray:
+    """The weights, with one direction left where both weigh the same."""
+    size, correlated = np.abs(weights), np.abs(gram).sum(axis=0).round(6)
+    rank = np.argsort(np.argsort(-correlated, kind="stable"))
+    tied = np.abs(size - size.T) <= TIED * size
+    return np.where(tied & (rank[:, None] > rank), 0.0, weights)
 
 
 def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.plurals import agree
 from dpcgd.datasets.shared_counts import in_batches
+from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
 from dpcgd.statistics.statistic import (
     MOST_EXACT,
     RECORDS_PER_CELL,
@@ -20,6 +21,7 @@ from dpcgd.statistics.statistic import (
 __all__ = [
     "are_allowed",
     "are_compiled",
+    "are_determined",
     "nearnesses_of",
     "sensitivities_of",
     "value_of",
@@ -96,6 +98,41 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
     if tables.n >= RECORDS_PER_CELL * float(levels.max(initial=1)) ** asked.shape[1]:
         return np.ones(len(asked), bool)
     return tables.n >= RECORDS_PER_CELL * levels.astype(float).prod(axis=1)
+
+
+def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
+    """Which conditioning variables share with x or y what leaves a test no degree of freedom.
+
+    They determine x or y, or are determined by it, and all together leave nothing to test. In each
+    stratum of a copy of x, or of what determines x, there is one level of x: the test finds
+    independence whatever depends on x.
+
+    Parameters are those of :func:`values_of`; value a boolean array with a column for each
+    conditioning variable. It looks at the records.
+
+    Examples
+    --------
+    >>> from dpcgd import Dataset
+    >>> data = Dataset([[0, 0, 0], [1, 1, 1]] * 20, {name: ["no", "yes"] for name in "abc"})
+    >>> are_determined(Tables(data), np.array([[0, 1, 2]]))  # a and b given c, a copy
+    array([[ True]])
+    """
+    found = np.zeros((len(asked), asked.shape[1] - 2), bool)
+    if not found.size:
+        return found
+    constant = np.flatnonzero(_freedoms(tables, asked) == 0)
+    for at in range(found.shape[1]):
+        for turned in ((0, 1, 2 + at), (2 + at, 1, 0), (0, 2 + at, 1)):
+            found[constant, at] |= _freedoms(tables, asked[constant][:, turned]) == 0
+    return found
+
+
+def _freedoms(tables, asked) -> np.ndarray:
+    adjusted = AdjustedChiSquared()
+    if are_compiled(adjusted, tables):
+        parts = [adjusted.freedoms(tables.count_all(few)) for few in in_batches(asked)]
+        return np.concatenate([np.empty(0), *parts])
+    return np.array([adjusted.freedom(tables.counts(of)) for of in asked.tolist()], float)
 
 
 def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:

@@ -102,10 +102,10 @@ class GSquare:
     Notes
     -----
     A test whose table would hold fewer than five records a cell on average is not made: its p-value
-    is 0, so that it separates nothing. Degrees of freedom that depend on the records are for tests
-    on what is public already, such as the reports of a local mechanism; the private tests of
-    :mod:`dpcgd.statistics` have those of the public table, and less power where much of it is
-    empty.
+    is 0, so that it separates nothing. Nor is one whose strata leave no degree of freedom. Degrees
+    of freedom that depend on the records are for tests on what is public already, such as the
+    reports of a local mechanism; the private tests of :mod:`dpcgd.statistics` have those of the
+    public table, and less power where much of it is empty.
 
     Examples
     --------
@@ -128,14 +128,14 @@ class GSquare:
         return self.data.d
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
-        """Natural logarithm of the p-value, minus infinity where the test is refused."""
+        """Natural logarithm of the p-value, minus infinity where no test is made."""
         levels = self._tables.shape((x, y, *given))
         if refusal(self.data.n, levels):
             return -math.inf
         table = self._tables.counts((x, y, *given))
         half, value = _freedom(table) / 2, g_statistic(table) / 2
-        if half == 0:
-            return 0.0
+        if half == 0:  # a constant is independent; what a stratum makes constant may be anything
+            return -math.inf if given else 0.0
         tail = gammaincc(half, value)
         if tail > 0:
             return math.log(tail)

@@ -43,6 +43,7 @@ from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import Run
+from dpcgd.privacy.scales import laplace_scale
 from dpcgd.privacy.terms import Terms
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
 
@@ -86,9 +87,12 @@ class Script:
     def __init__(self, answers):
         self.answers, self.calls, self.chosen = iter(answers), [], []
 
-    def laplace(self, value, scale):
-        self.calls.append((value, scale))
-        return next(self.answers)
+    def laplace(self, sensitivity, event):
+        def draw(value):
+            self.calls.append((value, laplace_scale(sensitivity, event)))
+            return next(self.answers)
+
+        return draw
 
     def choose(self, n, m):
         self.chosen.append((n, m))
@@ -568,11 +572,13 @@ class DeafNoise(SeededNoise):
     def __init__(self, seed):
         super().__init__(default_rng(seed))
 
-    def laplace(self, value, scale):
-        return super().laplace(0.0, 3 * scale)
+    def laplace(self, sensitivity, event):
+        draw = super().laplace(3 * sensitivity, event)
+        return lambda value: draw(0.0)
 
-    def gumbel_max(self, scores, scale):
-        return super().gumbel_max(np.zeros(len(scores)), scale)
+    def gumbel_max(self, sensitivity, event):
+        draw = super().gumbel_max(sensitivity, event)
+        return lambda scores: draw(np.zeros(len(scores)))
 
 
 def unrelated_data(seed, cardinalities=(2, 3, 1, 2, 4)):

@@ -73,7 +73,7 @@ def test_fewer_records_or_more_noise_than_in_training_are_told(n, epsilon, told)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learned_pc(data, epsilon=epsilon, rng=rng())
-    expected = [f"the reader was trained on {told}; its probabilities may be off here"]
+    expected = [f"the edge model was trained on {told}; its probabilities may be off here"]
     assert [str(of.message) for of in caught] == (expected if told else [])
 
 

@@ -27,10 +27,10 @@ def test_the_chosen_edges_have_nearly_the_largest_expected_f1(seed):
     rng = np.random.default_rng(seed)
     p = np.zeros((4, 4))
     p[np.triu_indices(4, 1)] = of = rng.beta(0.5, 0.5, 6)
-    chosen = most_likely_edges(p + p.T)[np.triu_indices(4, 1)]
+    chosen = most_likely_edges(p + p.T, "f1")[np.triu_indices(4, 1)]
     best = max(expected_f1(set_, of) for set_ in itertools.product([0, 1], repeat=6))
     assert expected_f1(chosen, of) >= best - 0.05
-    assert (most_likely_edges(p + p.T) == most_likely_edges(p + p.T).T).all()
+    assert (most_likely_edges(p + p.T, "f1") == most_likely_edges(p + p.T, "f1").T).all()
 
 
 def test_a_precision_keeps_as_many_edges_as_it_allows():

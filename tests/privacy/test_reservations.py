@@ -380,6 +380,12 @@ def test_each_account_says_what_a_whole_run_satisfies():
         assert of_persons == pytest.approx(kind(budget).rho, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", [Filter, GaussianFilter, PureFilter])
+def test_all_rows_of_a_person_count_in_an_account(kind):
+    one, five = (kind(Budget(0.5, 1e-6, rows)) for rows in (1, 5))
+    assert five.divergence(20.0) == pytest.approx(one.divergence(20.0), rel=1e-8)
+
+
 @pytest.mark.parametrize("rho", [*np.geomspace(1e-8, 1e3, 40), 0.024352, 1.0])
 def test_a_rho_is_never_printed_smaller_than_it_is(rho):
     epsilon = math.sqrt(2 * rho)

@@ -371,3 +371,51 @@ def test_extreme_budgets_give_a_graph(run, epsilon):
     data = load("cancer", n=500, rng=default_rng(0))
     release = run(data, epsilon=epsilon, rng=default_rng(0))
     assert release.ledger.spent <= (epsilon, 1e-6)
+
+
+def gaussian_pairs(strengths, seed, n=5000):
+    """For each strength r a cause and r times it plus noise, columns one after the other."""
+    rng = default_rng(seed)
+    causes = rng.normal(size=(n, len(strengths)))
+    effects = causes * strengths + rng.normal(size=causes.shape)
+    return np.stack([causes, effects], axis=2).reshape(n, -1)
+
+
+def released_skeleton(values, run=notears, widths=20.0, **settings):
+    names = [f"v{i}" for i in range(values.shape[1])]
+    widths = np.broadcast_to(widths, len(names)).tolist()
+    ranges = {name: (-w, w) for name, w in zip(names, widths, strict=True)}
+    found = run(Measurements(values, ranges), **settings).graph.skeleton
+    return {tuple(sorted(int(name[1:]) for name in pair)) for pair in found}
+
+
+@pytest.mark.parametrize("strength", [0.15, 0.3, -0.3, 0.5, 0.8, 3.0])
+def test_two_columns_of_equal_variance_keep_their_edge(strength):
+    for seed in range(10):
+        values = gaussian_pairs([strength], seed)
+        assert released_skeleton(values) == {(0, 1)}
+        generous = {"epsilon": 1e4, "rng": default_rng(seed)}
+        assert released_skeleton(values, gram_notears, **generous) == {(0, 1)}
+
+
+def test_edges_do_not_hang_on_units_ranges_signs_or_the_order_of_columns():
+    rng = default_rng(0)
+    values = gaussian_pairs([0.3, 0.5, 0.8, 0.5], 1)
+    linked = 0.7 * values[:, 3]  # two of the pairs hang together, the others stand alone
+    values[:, 4:6] += np.column_stack([linked, 0.8 * linked])
+    edges = {(0, 1), (2, 3), (3, 4), (4, 5), (6, 7)}
+    assert released_skeleton(values) == edges
+    for _ in range(20):
+        units = rng.choice([-1, 1], 8) * 10 ** rng.uniform(-3, 3, 8)
+        widths = np.abs(units) * rng.uniform(8, 200, 8)
+        order = rng.permutation(8)
+        at = np.argsort(order)
+        moved = {tuple(sorted((int(at[a]), int(at[b])))) for a, b in edges}
+        found = released_skeleton((values * units)[:, order], widths=widths[order])
+        assert found == moved
+
+
+def test_an_edge_of_two_columns_does_not_come_and_go_with_ranges_that_clip_nothing():
+    values = gaussian_pairs([0.8], 0)
+    for width in np.geomspace(8, 1000, 40):
+        assert released_skeleton(values, widths=[width, 20]) == {(0, 1)}

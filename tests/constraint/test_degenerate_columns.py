@@ -1,0 +1,153 @@
+"""Columns that are copies of others, or determined by them, or constant: what is said of them."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from dpcgd import Dataset, curate_pc, em_pc, laplace_pc, pc, priv_pc, svt_pc, table_pc
+from dpcgd.graphs.pc_search import search
+from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared, GTest
+from dpcgd.statistics.p_value_tests import GSquare, Level
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
+
+STATISTICS = [KendallP(), KendallZ(), SpearmanZ(), ChiSquared(), AdjustedChiSquared(), GTest()]
+
+
+def with_statistics(test):
+    return pytest.mark.parametrize("statistic", STATISTICS, ids=lambda of: of.name)(test)
+
+
+def coded(**columns):
+    levels = {name: [str(k) for k in range(1 + max(1, max(of)))] for name, of in columns.items()}
+    return Dataset(np.column_stack(list(columns.values())), levels)
+
+
+def binary(n, seed=0):
+    return np.random.default_rng(seed).integers(0, 2, n)
+
+
+def agreeing(column, share, seed=1):
+    """Another binary column that agrees in exactly this share of the records."""
+    differs = np.arange(len(column)) >= share * len(column)
+    return np.where(np.random.default_rng(seed).permutation(differs), 1 - column, column)
+
+
+def joined(release):
+    return {"".join(sorted(pair)) for pair in release.graph.skeleton}
+
+
+@with_statistics
+@pytest.mark.parametrize("copies", [3, 4, 6])
+def test_copies_of_a_column_stay_connected(statistic, copies):
+    data = coded(**dict.fromkeys("abcdef"[:copies], binary(2000)), z=binary(2000, 9))
+    graph = nx.Graph(map(tuple, pc(data, statistic=statistic).graph.skeleton))
+    assert set(graph) == set("abcdef"[:copies])  # and nothing is joined to z
+    assert nx.is_connected(graph)
+
+
+@with_statistics
+def test_what_depends_on_a_column_and_its_copy_is_joined_to_one_of_them(statistic):
+    x = binary(2000)
+    found = joined(pc(coded(x=x, y=agreeing(x, 0.6), z=x), statistic=statistic))
+    assert "xz" in found
+    assert found & {"xy", "yz"}
+
+
+@with_statistics
+def test_a_column_that_codes_two_others_keeps_them_and_what_depends_on_them(statistic):
+    x, y = binary(4000), binary(4000, 5)
+    z = 2 * x + y
+    found = joined(pc(coded(x=x, y=y, z=z, w=agreeing(x | y, 0.8)), statistic=statistic))
+    assert {"xz", "yz"} <= found
+    assert any("w" in pair for pair in found)
+
+
+def test_a_function_of_a_column_leaves_the_column_joined():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 4, 4000)
+    x = y // 2
+    w = agreeing(x, 0.75)
+    found = joined(pc(coded(x=x, y=y, w=w), statistic=ChiSquared(0.01)))
+    assert {"xy", "wx"} <= found
+
+
+@with_statistics
+def test_constant_and_rare_columns_are_isolated(statistic):
+    x = binary(5000)
+    rare = np.zeros(5000, int)
+    rare[:2] = 1
+    constant = np.zeros(5000, int)
+    data = coded(x=x, y=agreeing(x, 0.75), k=constant, l=constant, r=rare)
+    assert joined(pc(data, statistic=statistic)) == {"xy"}
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+def test_few_records_make_a_release_of_copies(n):
+    x = np.arange(n) % 2
+    assert joined(pc(coded(x=x, y=x, z=x))) == {"xy", "xz", "yz"}
+
+
+def test_a_column_of_as_many_levels_as_records_is_not_testable_and_parts_nobody():
+    x = binary(300)
+    release = pc(coded(x=x, y=agreeing(x, 0.9), i=np.arange(300)))
+    assert "xy" in joined(release)
+    assert {"ix", "iy"} == {"".join(sorted(pair)) for pair in release.untested}
+
+
+def test_a_g_test_given_a_copy_separates_nothing():
+    x = binary(2000)
+    data = coded(x=x, y=agreeing(x, 0.6), z=x)
+    oracle = Level(GSquare(data), 0.01)
+    assert not oracle.separates(0, 1, (2,))
+    assert oracle.separates(0, 1, ()) is False
+    assert len(search(oracle, data.variables).graph.skeleton) == 3
+
+
+@with_statistics
+def test_the_skeleton_of_copies_does_not_hang_on_the_order_of_columns(statistic):
+    x = binary(2000)
+    columns = {"x": x, "y": agreeing(x, 0.6), "z": x, "v": agreeing(x, 0.75, 2), "w": 1 - x}
+    found = joined(pc(coded(**columns), statistic=statistic))
+    for seed in range(6):
+        names = np.random.default_rng(seed).permutation(list(columns))
+        assert joined(pc(coded(**{n: columns[n] for n in names}), statistic=statistic)) == found
+
+
+def test_released_tables_keep_copies_joined_and_constants_alone():
+    x = binary(2000)
+    y = agreeing(x, 0.6)
+    for seed in range(5):
+        noise = {"epsilon": 10.0, "delta": 1e-6, "rng": np.random.default_rng(seed)}
+        copies = nx.Graph(map(tuple, table_pc(coded(x=x, y=x, z=x), **noise).graph.skeleton))
+        assert set(copies) == {"x", "y", "z"}
+        assert nx.is_connected(copies)
+        found = joined(table_pc(coded(x=x, y=y, z=x, k=np.zeros(2000, int)), **noise))
+        assert "xz" in found
+        assert found & {"xy", "yz"}
+        assert not any("k" in pair for pair in found)
+
+
+ASKING = [priv_pc, svt_pc, laplace_pc, em_pc, curate_pc]
+
+
+@pytest.mark.parametrize("run", ASKING, ids=lambda run: run.__name__)
+def test_a_private_search_parts_copies_and_its_report_says_so(run):
+    x = binary(2000)
+    data = coded(x=x, y=x, z=x)
+    release = run(data, epsilon=1e4, delta=1e-6, rng=np.random.default_rng(0))
+    assert not release.graph.skeleton
+    page = release.report()
+    for one, two, three in ("xyz", "yxz", "zxy"):
+        assert f"{one} is apart from two variables" in page
+        assert f"{two} and {three}" in page
+    assert "Copies of one column do this" in page
+
+
+@pytest.mark.parametrize("run", ASKING, ids=lambda run: run.__name__)
+def test_a_report_of_a_chain_has_no_word_of_copies(run):
+    x = binary(20_000)
+    middle = agreeing(x, 0.8)
+    data = coded(x=x, y=middle, z=agreeing(middle, 0.8, seed=2))
+    release = run(data, epsilon=1e4, delta=1e-6, rng=np.random.default_rng(0))
+    assert joined(release) == {"xy", "yz"}
+    assert "Copies" not in release.report()
