@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import chdtri, chndtr, chndtrinc
+from scipy.special import chdtri, chndtr, chndtrinc, ndtr, ndtri
 
 from dpcgd.marginals.association import Association, association
 from dpcgd.marginals.interactions import MeasuredMarginals
@@ -17,6 +17,9 @@ __all__ = ["Detection", "Population"]
 SMALL = 0.01
 """A correlation: what one of another size does follows from this one's."""
 
+
+LARGE = 1e6
+"""A chi-squared statistic from which its root counts as normal, which is right to a millionth."""
 
 LARGEST_RELATED = 0.9
 """Share of the largest correlation that two pairs of groups can have."""
@@ -122,13 +125,13 @@ class Detection:
         """Probability that the test finds a correlation of r."""
         if not self.freedom:
             return 0.0
-        return 1 - float(chndtr(self._least(r), self.freedom, self._per_square * r**2))
+        return _exceeds(self._least(r), self.freedom, self._per_square * r**2)
 
     def smallest(self, power: float) -> float:
         """Smallest correlation found with this probability; not a number if there is none."""
         if not self.freedom:
             return math.nan
-        noncentrality = float(chndtrinc(self._least(0.0), self.freedom, 1 - power))
+        noncentrality = _noncentrality(self._least(0.0), self.freedom, power)
         if not noncentrality <= self._per_square * self.largest**2:
             return math.nan
         r = math.sqrt(noncentrality / self._per_square)
@@ -250,3 +253,17 @@ def _within(shares) -> np.ndarray:
     columns = np.zeros((len(shares), 2))
     columns[:cut, 0], columns[cut:, 1] = shares[:cut], shares[cut:]
     return columns / np.maximum(columns.sum(axis=0), 1e-300)
+
+
+def _exceeds(least: float, freedom: int, noncentrality: float) -> float:
+    """Probability that a noncentral chi-squared statistic is above `least`."""
+    if least > LARGE:
+        return float(ndtr(math.sqrt(noncentrality) - math.sqrt(least - freedom)))
+    return 1 - float(chndtr(least, freedom, noncentrality))
+
+
+def _noncentrality(least: float, freedom: int, power: float) -> float:
+    """At which the statistic is above `least` with this probability."""
+    if least > LARGE:
+        return float(math.sqrt(least - freedom) + ndtri(power)) ** 2
+    return float(chndtrinc(least, freedom, 1 - power))

@@ -1,11 +1,17 @@
 """The budget that it takes to see a dependence of a given size."""
 
+import math
 import warnings
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from dpcgd.datasets.arguments import is_real
 from dpcgd.marginals.plan import Plan, plan
+from dpcgd.privacy.budget import delta_for
 
 __all__ = ["epsilon_for"]
 
@@ -15,6 +21,12 @@ GRID = [float(f"{digits}e{power}") for power in range(-5, 1) for digits in range
 
 STEP = 100
 """Of the first, coarse look over the grid."""
+
+NO_NOISE = 1e9
+"""An epsilon at which only settings are refused."""
+
+MORE_RECORDS = 1000
+"""Times as many, to see whether more records would help."""
 
 
 def epsilon_for(
@@ -54,7 +66,8 @@ def epsilon_for(
     Raises
     ------
     ValueError
-        If no epsilon up to 999 would do, or as :func:`~dpcgd.marginals.plan.plan` does.
+        If no epsilon up to 999 would do, with what would instead, or as
+        :func:`~dpcgd.marginals.plan.plan` does.
 
     Privacy
     -------
@@ -69,35 +82,74 @@ def epsilon_for(
     0.0943
     """
     size = _size(correlation, points)
-    how: dict[str, Any] = {"delta": delta, **settings}
-    largest = plan(levels, n, epsilon=GRID[-1], **how)  # refuses once for all
-    pairs = _asked(largest, between)
+    how: dict[str, Any] = {"levels": levels, "n": n, "delta": delta, **settings}
+    exact = plan(epsilon=NO_NOISE, **how)  # refuses once for all
+    pairs = _asked(exact, between)
     if order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, not {order!r}")
     columns = (
         ["correlation", "partial_correlation"] if correlation else ["points", "partial_points"]
     )
-    columns = columns[: 1 + order * (len(largest.shares) > 2)]
+    columns = columns[: 1 + order * (len(exact.shares) > 2)]
 
-    def finds(planned: Plan) -> bool:
-        told = (getattr(planned.pairs[pair], name) for pair in pairs for name in columns)
-        return all(value <= size for value in told)
-
-    def enough(epsilon: float) -> bool:
+    def smallest(epsilon: float, pairs=pairs, **changed: Any) -> float:
+        """What is found in all pairs; not a number if nothing is in one of them."""
         try:
-            return finds(plan(levels, n, epsilon=epsilon, **how))
+            planned = plan(**{**how, **changed}, epsilon=epsilon)
         except ValueError:  # too much noise for any test
-            return False
+            return math.nan
+        return float(np.max([getattr(planned.pairs[p], name) for p in pairs for name in columns]))
 
-    if not finds(largest):
-        raise ValueError(
-            f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records; look for something "
-            "larger, or take more records, fewer levels or, with between, fewer pairs"
-        )
+    def enough(epsilon: float, pairs=pairs, **changed: Any) -> bool:
+        return smallest(epsilon, pairs, **changed) <= size
+
     with warnings.catch_warnings(action="ignore"):
+        if not enough(GRID[-1]):
+            cures = list(_cures(exact, partial(enough, GRID[-1]), pairs))
+            if (least := smallest(GRID[-1])) < (1 if correlation else 100):
+                cures.insert(0, f"look for {_rounded_up(least):g} or more")
+            raise ValueError(
+                f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records; "
+                f"{', or '.join(cures) or 'it is too small to be seen in any table'}"
+            )
         above = next(at for at in [*range(0, len(GRID), STEP), len(GRID) - 1] if enough(GRID[at]))
         low = max(0, above - STEP)
         return GRID[bisect_left(range(low, above), True, key=lambda at: enough(GRID[at])) + low]
+
+
+def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
+    """What would do beside a larger dependence; each has been tried."""
+    if (helped := next((pair for pair in pairs if enough([pair])), None)) and len(pairs) > 1:
+        yield f"ask for one pair, such as between={helped!r}"
+    changes = _changes(exact)
+    needed = dict(changes)
+    for name in changes:
+        others = {key: of for key, of in needed.items() if key != name}
+        needed = others if enough(**_joined(others)) else needed
+    if enough(**_joined(needed)):
+        yield f"take {' and '.join(needed)}"
+
+
+def _changes(exact: Plan) -> dict[str, dict[str, Any]]:
+    """By what they are called, the largest steps away from what was asked."""
+    n = MORE_RECORDS * exact.n
+    return {
+        "fewer levels": {"levels": {v: of[:2] for v, of in exact.levels.items()}, "shares": None},
+        "a smaller least_share": {"least_share": 0.0},
+        "a smaller least_effect": {"least_effect": 0.0},
+        "more records": {"n": n, "delta": min(exact.budget.delta, delta_for(n))},
+        "max_order=1": {"max_order": max(exact.max_order, 1)},
+    }
+
+
+def _joined(changes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {name: of for change in changes.values() for name, of in change.items()}
+
+
+def _rounded_up(value: float) -> float:
+    """To three digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / unit) * unit
 
 
 def _size(correlation, points) -> float:

@@ -18,6 +18,7 @@ from dpcgd.marginals.detection import Detection
 from dpcgd.marginals.interactions import interaction_sensitivity, pairs_sensitivity
 from dpcgd.marginals.joined_levels import join_groups
 from dpcgd.marginals.plan_chart import draw_plan
+from dpcgd.marginals.public_facts import PublicFacts
 from dpcgd.marginals.rehearsal import Rehearsal, refuse_data, rehearse
 from dpcgd.marginals.table_pc import (
     ALPHA,
@@ -41,34 +42,6 @@ Shares = tuple[float, ...]
 """Of the levels of a variable."""
 
 detection = lru_cache(maxsize=1 << 14)(Detection)
-
-
-@dataclass(frozen=True)
-class PublicFacts:
-    """All of a table that a run may look at before it pays."""
-
-    schema: Schema
-    n: int
-
-    @property
-    def levels(self) -> dict[str, tuple[str, ...]]:
-        """Of each variable."""
-        return self.schema.levels
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Names."""
-        return tuple(self.schema.variables)
-
-    @property
-    def d(self) -> int:
-        """Number of variables."""
-        return len(self.schema.variables)
-
-    @property
-    def cardinalities(self) -> tuple[int, ...]:
-        """Number of levels of each variable."""
-        return tuple(map(len, self.schema.levels.values()))
 
 
 class PlannedPair(NamedTuple):

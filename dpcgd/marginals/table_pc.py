@@ -673,9 +673,9 @@ def _check_noise(data, rho, most, max_order):
     noise, largest = _noise(data, rho, most), int(levels.max())
     if noise * max(largest, FEWEST_LEVELS) > MOST_NOISE:
         raise ValueError(
-            f"noise of deviation {noise * data.n:.0f} is too much for {data.n} records and a "
+            f"noise of deviation {noise * data.n:.4g} is too much for {data.n} records and a "
             f"variable with {largest} levels, no test would hold its level; take a larger epsilon, "
-            "fewer variables or levels, or more records"
+            f"fewer variables{' or levels' * (largest > 2)}, or more records"
         )
     untestable = _untestable(levels, noise)
     if max_order and untestable > MOST_UNTESTABLE:

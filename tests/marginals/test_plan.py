@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -311,13 +312,60 @@ def test_a_plan_of_what_cannot_be_run_is_refused(levels, how, cure):
         ({"correlation": 0.1, "between": "ab"}, "between must name two variables of the"),
         ({"correlation": 0.1, "between": 3}, "between must name two variables of the"),
         ({"correlation": 0.001}, "no epsilon up to 999 finds that among 10,000 records; look for"),
-        ({"correlation": 0.1, "max_order": 0}, "no epsilon up to 999 finds that"),
+        ({"correlation": 0.1, "max_order": 0}, "among 10,000 records; take max_order=1"),
         ({"correlation": 0.1, "delta": 2}, "delta must be below 1"),
         ({"correlation": 0.1, "power": 2}, "power must be above 0.01 and below 1, not 2"),
     ],
 )
 def test_an_epsilon_for_what_cannot_be_seen_is_refused(how, cure):
     refused(lambda: epsilon_for(LEVELS, 10_000, **how), cure)
+
+
+LEAST_OF_ALL = {"least_effect": 0, "least_share": 0}
+SIX = dict.fromkeys("abcdef", BIT)
+
+
+@pytest.mark.parametrize(
+    ("n", "how", "cure", "changed"),
+    [
+        (10**9, {"points": 0.9}, "a smaller least_share and a smaller least_effect", LEAST_OF_ALL),
+        (10**9, {"points": 0.9}, "look for 1.47 or more", {"points": 1.47}),
+        (
+            10**9,
+            {"points": 0.9} | LEAST_OF_ALL | {"least_effect": 0.01},
+            "least_effect",
+            LEAST_OF_ALL,
+        ),
+        (100, {"points": 5}, "take more records", {"n": 100_000}),
+        (2, {"points": 90}, "take more records", {"n": 2_000}),
+        (10_000, {"points": 10, "max_order": 0}, "take max_order=1", {"max_order": 1}),
+        (
+            10_000,
+            {"correlation": 0.5, "shares": {"a": (1, 999)}},
+            "ask for one pair, such as between=('b', 'c')",
+            {"between": ("b", "c")},
+        ),
+    ],
+)
+def test_what_an_epsilon_that_is_not_there_would_take_helps(n, how, cure, changed):
+    refused(lambda: epsilon_for(SIX, n, **how), cure)
+    assert 0 < epsilon_for(SIX, **{"n": n, **how, **changed}) <= 999
+
+
+def test_where_more_records_do_not_help_they_are_not_asked_for():
+    for how in ({"points": 0.9}, {"points": 0.9, "least_effect": 0}):
+        with pytest.raises(ValueError, match="least_share") as error:
+            epsilon_for(SIX, 10**9, **how)
+        assert "more records" not in str(error.value)
+        assert "fewer" not in str(error.value)
+
+
+def test_a_plan_of_any_size_finds_less_with_less_noise():
+    found = [plan(SIX, 10**k, epsilon=1.0).pairs["a", "b"] for k in range(6, 15)]
+    assert all(pair.partial_correlation > 0 for pair in found)
+    for more, less in pairwise(found):
+        assert less.correlation < more.correlation
+        assert less.partial_correlation < more.partial_correlation * (1 + 1e-5)
 
 
 def test_an_epsilon_for_nothing_is_refused():
