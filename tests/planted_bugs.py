@@ -4,31 +4,9 @@ A bug is looked for by replaying the systems named with it, then, if they agree,
 named with it, but for tests that hold a run against the numbers of a seed.
 """
 
-from dataclasses import dataclass
+from planting import Bug
 
-__all__ = ["BUGS", "Bug"]
-
-
-@dataclass(frozen=True)
-class Bug:
-    """What is replaced by what in which file of the package, and who may notice."""
-
-    name: str
-    file: str
-    correct: str
-    wrong: str
-    replayed: str = ""
-    tests: str = ""
-
-    @property
-    def room(self) -> str:
-        return self.file.partition("/")[0]
-
-    def patched(self, source: str) -> str:
-        """The source with the bug in it."""
-        if source.count(self.correct) != 1:
-            raise ValueError(f"{self.name}: {self.correct!r} is not in {self.file} once")
-        return source.replace(self.correct, self.wrong)
+__all__ = ["BUGS"]
 
 
 BUGS = (

@@ -427,6 +427,12 @@ def attacked(name: str, pairs: int, strangers: int, seed: int = 0) -> Found:
     return found
 
 
+def main(systems: str, *numbers: str) -> None:
+    """What replays of some systems have shown, a line each."""
+    for system in systems.split(","):
+        found = attacked(system, *map(int, numbers))
+        print(json.dumps(dataclasses.asdict(found)), flush=True)
+
+
 if __name__ == "__main__":
-    for system in sys.argv[1].split(","):
-        print(json.dumps(dataclasses.asdict(attacked(system, *map(int, sys.argv[2:])))), flush=True)
+    main(*sys.argv[1:])
