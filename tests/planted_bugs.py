@@ -582,45 +582,50 @@ BUGS = (
     Bug(
         "a look before it is paid for",
         "privacy/mechanisms.py",
-        'account.spend(PureEvent("Laplace", epsilon, label=label))\n'
-        "    answer = np.asarray(query(), float)\n",
-        "answer = np.asarray(query(), float)\n"
-        '    account.spend(PureEvent("Laplace", epsilon, label=label))\n',
+        "draw = noise.laplace(sensitivity, event)\n"
+        "    account.spend(event)\n"
+        "    return draw(_in_doubles(query()))\n",
+        "draw = noise.laplace(sensitivity, event)\n"
+        "    answer = query()\n"
+        "    account.spend(event)\n"
+        "    return draw(_in_doubles(answer))\n",
         "",
         "privacy/test_accounts.py",
     ),
     Bug(
         "Laplace noise at half its price",
         "privacy/mechanisms.py",
-        'PureEvent("Laplace", epsilon, label=label)',
-        'PureEvent("Laplace", epsilon / 2, label=label)',
+        "draw = noise.laplace(sensitivity, event)\n    account.spend(event)",
+        "draw = noise.laplace(sensitivity, event)\n"
+        '    account.spend(PureEvent("Laplace", epsilon / 2, label=label))',
         "laplace_pc",
     ),
     Bug(
         "the exponential mechanism without its 2",
-        "privacy/mechanisms.py",
-        'scale = _scale(2 * sensitivity, epsilon)\n    account.spend(BoundedRangeEvent("exp',
-        'scale = _scale(sensitivity, epsilon)\n    account.spend(BoundedRangeEvent("exp',
+        "privacy/scales.py",
+        "laplace_scale(2 * sensitivity,",
+        "laplace_scale(sensitivity,",
         "em_pc",
     ),
     Bug(
         "permute-and-flip at the price of a bounded range",
         "privacy/mechanisms.py",
-        'account.spend(PureEvent("permute and flip", epsilon))',
-        'account.spend(BoundedRangeEvent("permute and flip", epsilon))',
+        "draw = noise.exponential_max(sensitivity, event)\n    account.spend(event)",
+        "draw = noise.exponential_max(sensitivity, event)\n"
+        '    account.spend(BoundedRangeEvent("permute and flip", epsilon))',
         "em_pc",
     ),
     Bug(
         "queries of a sieve with the noise of its threshold",
         "privacy/mechanisms.py",
-        "self._fired = self._noise.laplace(query(), 2 * self.scale) >=",
-        "self._fired = self._noise.laplace(query(), self.scale) >=",
+        "self._noisy = noise.laplace(2 * sensitivity, half)",
+        "self._noisy = noise.laplace(sensitivity, half)",
         "svt_pc",
     ),
     Bug(
         "a sieve whose threshold has no noise",
         "privacy/mechanisms.py",
-        "self._threshold = noise.laplace(threshold, self.scale)",
+        "self._threshold = noisy_threshold(threshold)",
         "self._threshold = threshold",
         "",
         "privacy/test_mechanisms.py",
@@ -636,8 +641,9 @@ BUGS = (
     Bug(
         "Gaussian noise at a quarter of its price",
         "privacy/mechanisms.py",
-        'GaussianEvent("Gaussian", noise_multiplier)',
-        'GaussianEvent("Gaussian", 2 * noise_multiplier)',
+        "draw = noise.gaussian(sensitivity, event)\n    account.spend(event)",
+        "draw = noise.gaussian(sensitivity, event)\n"
+        '    account.spend(GaussianEvent("Gaussian", 2 * noise_multiplier))',
         "gram_notears",
     ),
     Bug(

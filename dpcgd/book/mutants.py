@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
@@ -93,7 +94,7 @@ def _laplace(data, noise, *, epsilon=EPSILON):
 
 
 def _gaussian_of_laplace_scale(data, noise):
-    return noise.gaussian(data, 1 / EPSILON)
+    return noise.gaussian(1.0, GaussianEvent("Gaussian", 1 / EPSILON))(data)
 
 
 def _above_threshold(data, noise, *, cls=AboveThreshold, many=False):

@@ -1,10 +1,8 @@
 """Noise narrower than what was paid for: the planted bug that every audit has to find."""
 
-from typing import Any
-
 import numpy as np
 
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.noise import Draw, SeededNoise
 
 __all__ = ["NarrowNoise"]
 
@@ -23,8 +21,10 @@ class NarrowNoise(SeededNoise):
 
     Examples
     --------
-    >>> rng = np.random.default_rng
-    >>> NarrowNoise(rng(0)).laplace(0.0, 1.0) == SeededNoise(rng(0)).laplace(0.0, 0.5)
+    >>> from dpcgd.privacy.events import PureEvent
+    >>> rng, event = np.random.default_rng, PureEvent("Laplace", 1.0)
+    >>> honest = SeededNoise(rng(0)).laplace(1.0, event)(0.0)
+    >>> NarrowNoise(rng(0)).laplace(1.0, event)(0.0) == honest / 2
     True
     """
 
@@ -32,18 +32,18 @@ class NarrowNoise(SeededNoise):
         super().__init__(rng)
         self._share = share
 
-    def laplace(self, value: Any, scale: float) -> Any:
-        """`value` plus Laplace noise."""
-        return super().laplace(value, self._share * scale)
+    def laplace(self, sensitivity, event) -> Draw:
+        """Adds Laplace noise."""
+        return super().laplace(self._share * sensitivity, event)
 
-    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
-        """`value` plus Gaussian noise, drawn anew for each entry."""
-        return super().gaussian(value, self._share * scale)
+    def gaussian(self, sensitivity, event) -> Draw:
+        """Adds Gaussian noise, drawn anew for each entry."""
+        return super().gaussian(self._share * sensitivity, event)
 
-    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus Gumbel noise are largest."""
-        return super().gumbel_max(scores, self._share * scale)
+    def gumbel_max(self, sensitivity, event) -> Draw:
+        """Tells where scores plus Gumbel noise are largest."""
+        return super().gumbel_max(self._share * sensitivity, event)
 
-    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus exponential noise are largest."""
-        return super().exponential_max(scores, self._share * scale)
+    def exponential_max(self, sensitivity, event) -> Draw:
+        """Tells where scores plus exponential noise are largest."""
+        return super().exponential_max(self._share * sensitivity, event)

@@ -14,7 +14,8 @@ from scipy.stats import beta
 
 from dpcgd.privacy.events import Event
 from dpcgd.privacy.mechanisms import Account
-from dpcgd.privacy.noise import Noise
+from dpcgd.privacy.noise import Draw, Noise
+from dpcgd.privacy.scales import gaussian_scale, laplace_scale, selection_scale
 
 __all__ = ["Witness", "empirical_epsilon"]
 
@@ -154,6 +155,7 @@ class Witness:
 
     Examples
     --------
+    >>> from dpcgd.privacy.events import PureEvent
     >>> from dpcgd.privacy.noise import SeededNoise
     >>> from dpcgd.privacy.mechanisms import laplace
     >>> from dpcgd.privacy.budget import Budget
@@ -163,7 +165,7 @@ class Witness:
     >>> answer = laplace(lambda: 3.0, sensitivity=1, epsilon=0.1, account=witness, noise=witness)
     >>> witness.unpaid
     []
-    >>> again = witness.laplace(3.0, 10.0)
+    >>> again = witness.laplace(1.0, PureEvent("Laplace", 0.1))(3.0)
     >>> witness.unpaid
     ['Laplace noise of scale 10']
     """
@@ -192,9 +194,13 @@ class Witness:
         else:
             self.unpaid.append(f"{kind} noise of scale {scale:g}")
 
-    def laplace(self, value: Any, scale: float) -> Any:
-        """`value` plus Laplace noise, paid for by itself or as part of a sieve."""
-        noisy, sieve = self._noise.laplace(value, scale), self._sieve
+    def laplace(self, sensitivity, event) -> Draw:
+        """Laplace noise, paid for by itself or as part of a sieve."""
+        draw, scale = self._noise.laplace(sensitivity, event), laplace_scale(sensitivity, event)
+        return lambda value: self._laplace(draw(value), scale)
+
+    def _laplace(self, noisy, scale):
+        sieve = self._sieve
         if "Laplace" in self._paid or sieve is None:
             self._use("Laplace", scale)
         elif sieve.threshold is None:
@@ -213,20 +219,27 @@ class Witness:
             self._fresh = False
         self._sieve = None if hit else replace(sieve, asked=True)
 
-    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
-        """`value` plus Gaussian noise."""
-        self._use("Gaussian", scale)
-        return self._noise.gaussian(value, scale)
+    def gaussian(self, sensitivity, event) -> Draw:
+        """Gaussian noise."""
+        scale = gaussian_scale(sensitivity, event)
+        return self._used("Gaussian", scale, self._noise.gaussian(sensitivity, event))
 
-    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus Gumbel noise are largest."""
-        self._use("Gumbel", scale)
-        return self._noise.gumbel_max(scores, scale)
+    def gumbel_max(self, sensitivity, event) -> Draw:
+        """Where scores plus Gumbel noise are largest."""
+        scale = selection_scale(sensitivity, event)
+        return self._used("Gumbel", scale, self._noise.gumbel_max(sensitivity, event))
 
-    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus exponential noise are largest."""
-        self._use("exponential", scale)
-        return self._noise.exponential_max(scores, scale)
+    def exponential_max(self, sensitivity, event) -> Draw:
+        """Where scores plus exponential noise are largest."""
+        scale = selection_scale(sensitivity, event)
+        return self._used("exponential", scale, self._noise.exponential_max(sensitivity, event))
+
+    def _used(self, kind, scale, draw):
+        def drawn(value):
+            self._use(kind, scale)
+            return draw(value)
+
+        return drawn
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """m distinct numbers below n; free, for a sub-sample shows nothing by itself."""

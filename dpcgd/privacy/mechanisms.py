@@ -17,6 +17,7 @@ from dpcgd.privacy.events import (
 )
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import Noise
+from dpcgd.privacy.scales import laplace_scale
 
 __all__ = [
     "AboveThreshold",
@@ -30,27 +31,12 @@ __all__ = [
     "propose_test_release",
 ]
 
-WIDEST = 1e300
-"""Noise of a larger scale might be too large a number."""
-
-
 Query = Callable[[], float]
 """A look at the data, not yet taken."""
 
 
 VectorQuery = Callable[[], "float | np.ndarray"]
 """The same, with many numbers in its answer."""
-
-
-def _scale(sensitivity, epsilon) -> float:
-    """Sensitivity over epsilon. What is no scale of noise is refused before anything is paid."""
-    scale = float(sensitivity) / float(epsilon) if epsilon > 0 else math.nan
-    if not 0 <= scale <= WIDEST:
-        raise ValueError(
-            f"a sensitivity of {sensitivity!r} over an epsilon of {epsilon!r} is no scale of noise "
-            f"between 0 and {WIDEST:g}; take a smaller sensitivity or a larger epsilon"
-        )
-    return scale
 
 
 def laplace(
@@ -87,6 +73,8 @@ def laplace(
         Before the query is evaluated, if the account cannot pay.
     ValueError
         Before that, if sensitivity / epsilon is no scale of noise.
+    RuntimeError
+        Before anything is paid, if OpenDP prices secure noise higher than this event.
 
     Privacy
     -------
@@ -104,10 +92,16 @@ def laplace(
     >>> round(answer, 2), round(account.remaining, 4)
     (11.6, 0.0044)
     """
-    scale = _scale(sensitivity, epsilon)
-    account.spend(PureEvent("Laplace", epsilon, label=label))
-    answer = np.asarray(query(), float)
-    return noise.laplace(answer if answer.ndim else float(answer), scale)
+    event = PureEvent("Laplace", epsilon, label=label)
+    draw = noise.laplace(sensitivity, event)
+    account.spend(event)
+    return draw(_in_doubles(query()))
+
+
+def _in_doubles(answer) -> Any:
+    """A number as a float, an array as one of doubles."""
+    answer = np.asarray(answer, float)
+    return answer if answer.ndim else float(answer)
 
 
 def gaussian(
@@ -146,16 +140,10 @@ def gaussian(
     1 / (2 noise_multiplier^2)-zCDP for queries that move by at most `sensitivity` between
     neighbours (Bun and Steinke 2016). Chapter 02, :prf:ref:`thm-gaussian`.
     """
-    with np.errstate(all="ignore"):
-        deviation = noise_multiplier * sensitivity
-    if not 0 <= deviation <= WIDEST:
-        raise ValueError(
-            f"a sensitivity of {sensitivity!r} times a noise multiplier of {noise_multiplier!r} is "
-            f"no deviation of noise between 0 and {WIDEST:g}; take smaller ones"
-        )
-    account.spend(GaussianEvent("Gaussian", noise_multiplier))
-    answer = np.asarray(query(), float)
-    return noise.gaussian(answer if answer.ndim else float(answer), deviation)
+    event = GaussianEvent("Gaussian", noise_multiplier)
+    draw = noise.gaussian(sensitivity, event)
+    account.spend(event)
+    return draw(_in_doubles(query()))
 
 
 def gaussian_for_rho(
@@ -226,9 +214,10 @@ def exponential(
     (epsilon, 0), its loss of range epsilon: epsilon^2 / 8-zCDP (McSherry and Talwar 2007; Cesar and
     Rogers 2021). Chapter 02, :prf:ref:`thm-exponential`.
     """
-    scale = _scale(2 * sensitivity, epsilon)
-    account.spend(BoundedRangeEvent("exponential", epsilon))
-    return noise.gumbel_max(np.asarray(scores(), float), scale)
+    event = BoundedRangeEvent("exponential", epsilon)
+    draw = noise.gumbel_max(sensitivity, event)
+    account.spend(event)
+    return draw(np.asarray(scores(), float))
 
 
 def permute_and_flip(
@@ -250,9 +239,10 @@ def permute_and_flip(
     :prf:ref:`thm-permute-and-flip`; against the exponential mechanism,
     :prf:ref:`thm-selection-order`.
     """
-    scale = _scale(2 * sensitivity, epsilon)
-    account.spend(PureEvent("permute and flip", epsilon))
-    return noise.exponential_max(np.asarray(scores(), float), scale)
+    event = PureEvent("permute and flip", epsilon)
+    draw = noise.exponential_max(sensitivity, event)
+    account.spend(event)
+    return draw(np.asarray(scores(), float))
 
 
 def propose_test_release(
@@ -299,13 +289,13 @@ def propose_test_release(
     (2 epsilon, delta); in concentrated terms epsilon^2 but for events of probability delta (Dwork
     and Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
     """
-    scale = _scale(proposed, epsilon)
-    account.spend(
-        PureEvent("distance test", epsilon), ApproximateEvent("tested release", epsilon, delta)
-    )
-    if noise.laplace(float(distance()), 1 / epsilon) <= math.log(0.5 / delta) / epsilon:
+    test = PureEvent("distance test", epsilon)
+    release = ApproximateEvent("tested release", epsilon, delta)
+    tested, released = noise.laplace(1.0, test), noise.laplace(proposed, release)
+    account.spend(test, release)
+    if tested(float(distance())) <= math.log(0.5 / delta) / epsilon:
         return None
-    return noise.laplace(float(query()), scale)
+    return released(float(query()))
 
 
 class AboveThreshold:
@@ -354,10 +344,12 @@ class AboveThreshold:
         noise: Noise,
         rate: float = 1.0,
     ):
-        self.scale = _scale(2 * sensitivity, before_amplification(epsilon, rate))
+        half = PureEvent("above threshold", before_amplification(epsilon, rate) / 2)
+        self.scale = laplace_scale(sensitivity, half)
+        noisy_threshold = noise.laplace(sensitivity, half)
+        self._noisy = noise.laplace(2 * sensitivity, half)
         account.spend(PureEvent("above threshold", epsilon))
-        self._noise = noise
-        self._threshold = noise.laplace(threshold, self.scale)
+        self._threshold = noisy_threshold(threshold)
         self._fired = False
 
     def above(self, query: Query) -> bool:
@@ -370,7 +362,7 @@ class AboveThreshold:
         """
         if self._fired:
             raise RuntimeError("this above-threshold has fired; pay for a new one")
-        self._fired = self._noise.laplace(query(), 2 * self.scale) >= self._threshold
+        self._fired = self._noisy(query()) >= self._threshold
         return self._fired
 
 

@@ -1,28 +1,45 @@
-"""Where noise comes from: OpenDP for releases, a seed for experiments."""
+"""Where noise comes from: OpenDP for releases, a seed for experiments.
 
+A source is told what a draw is for before it draws: the query's sensitivity, and the event that is
+paid. It answers with a draw that fits both, or refuses before anything is paid.
+"""
+
+import math
 import secrets
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Noise", "SecureNoise", "SeededNoise", "check_source", "noise_source"]
+from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
+from dpcgd.privacy.scales import gaussian_scale, laplace_scale, selection_scale
+
+__all__ = ["Draw", "Noise", "SecureNoise", "SeededNoise", "check_source", "noise_source"]
+
+WIDER = 2.0**-50
+"""Secure noise is wider than the price says by this part of itself, so that no rounding of a scale
+makes OpenDP's price the larger one."""
+
+
+Draw = Callable[[Any], Any]
+"""From an exact answer to what may be released."""
 
 
 class Noise(Protocol):
-    """Where randomness comes from."""
+    """Where randomness comes from: each kind of noise for a sensitivity and what pays for it."""
 
-    def laplace(self, value: Any, scale: float) -> Any:
-        """`value`, a number or an array, plus Laplace noise, drawn anew for each entry."""
+    def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
+        """Adds Laplace noise to a number or to each entry of an array, for an L1 sensitivity."""
 
-    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
-        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
+    def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
+        """Adds Gaussian noise to a number or to each entry of an array, for an L2 sensitivity."""
 
-    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus Gumbel noise are largest."""
+    def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
+        """Tells where scores plus Gumbel noise are largest, for a sensitivity of each score."""
 
-    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus exponential noise are largest."""
+    def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
+        """Tells where scores plus exponential noise are largest, likewise."""
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """m distinct numbers below n, uniformly."""
@@ -38,21 +55,25 @@ class SeededNoise:
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
 
-    def laplace(self, value: Any, scale: float) -> Any:
-        """`value`, a number or an array, plus Laplace noise, drawn anew for each entry."""
-        return value + self._rng.laplace(scale=scale, size=np.shape(value) or None)
+    def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
+        """Adds Laplace noise, drawn anew for each entry."""
+        scale = laplace_scale(sensitivity, event)
+        return lambda value: value + self._rng.laplace(scale=scale, size=np.shape(value) or None)
 
-    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
-        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
-        return value + self._rng.normal(scale=scale, size=np.shape(value) or None)
+    def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
+        """Adds Gaussian noise, drawn anew for each entry."""
+        scale = gaussian_scale(sensitivity, event)
+        return lambda value: value + self._rng.normal(scale=scale, size=np.shape(value) or None)
 
-    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus Gumbel noise are largest."""
-        return int(np.argmax(scores + self._rng.gumbel(scale=scale, size=len(scores))))
+    def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
+        """Tells where scores plus Gumbel noise are largest."""
+        scale, noise = selection_scale(sensitivity, event), self._rng.gumbel
+        return lambda scores: int(np.argmax(scores + noise(scale=scale, size=len(scores))))
 
-    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus exponential noise are largest."""
-        return int(np.argmax(scores + self._rng.exponential(scale=scale, size=len(scores))))
+    def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
+        """Tells where scores plus exponential noise are largest."""
+        scale, noise = selection_scale(sensitivity, event), self._rng.exponential
+        return lambda scores: int(np.argmax(scores + noise(scale=scale, size=len(scores))))
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """m distinct numbers below n, uniformly."""
@@ -62,10 +83,20 @@ class SeededNoise:
 class SecureNoise:
     """Floating-point-safe noise from OpenDP and the operating system's randomness; has no seed.
 
+    What a draw answers is what OpenDP's measurement answered to the exact value, of any size; there
+    is no other source to fall back on.
+
     Raises
     ------
     ImportError
         If OpenDP is not installed.
+    RuntimeError
+        When noise is asked for, before anything is paid, if OpenDP's own account of that noise
+        costs more than the event.
+
+    Privacy
+    -------
+    OpenDP's proofs, and its map from the sensitivity to a price, hold for what is drawn.
     """
 
     def __init__(self):
@@ -77,39 +108,66 @@ class SecureNoise:
                 "rng=np.random.default_rng(seed) for an experiment, which is no release"
             ) from None
         dp.enable_features("contrib")
-        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-        sums = dp.vector_domain(space[0]), dp.l1_distance(T=float)
-        self._laplace = lru_cache(lambda scale: dp.m.make_laplace(*sums, scale=scale))
-        vectors = dp.vector_domain(space[0]), dp.l2_distance(T=float)
-        self._gaussian = lru_cache(lambda scale: dp.m.make_gaussian(*vectors, scale=scale))
-        scores = dp.vector_domain(space[0]), dp.linf_distance(T=float)
-        gumbel, exponential = dp.zero_concentrated_divergence(), dp.max_divergence()
-        self._gumbel = lru_cache(lambda scale: dp.m.make_noisy_max(*scores, gumbel, scale=scale))
-        self._exponential = lru_cache(
-            lambda scale: dp.m.make_noisy_max(*scores, exponential, scale=scale)
-        )
+        self._dp = dp
+        self._vectors = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
-    def laplace(self, value: Any, scale: float) -> Any:
-        """`value`, a number or an array, plus Laplace noise, drawn anew for each entry."""
-        noisy = self._laplace(scale)(np.ravel(value).astype(float).tolist())
-        return np.reshape(noisy, np.shape(value)) if np.shape(value) else noisy[0]
+    def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
+        """Adds Laplace noise, drawn anew for each entry."""
+        space = self._vectors, self._dp.l1_distance(T=float)
+        scale = _wider(laplace_scale(sensitivity, event))
+        measurement = self._dp.m.make_laplace(*space, scale=scale)
+        _check_price(measurement, sensitivity, event.epsilon)
+        return lambda value: _entry_by_entry(measurement, value)
 
-    def gaussian(self, value: float | np.ndarray, scale: float) -> float | np.ndarray:
-        """`value` plus Gaussian noise of this deviation, drawn anew for each entry."""
-        noisy = self._gaussian(scale)(np.ravel(value).astype(float).tolist())
-        return np.reshape(noisy, np.shape(value)) if np.shape(value) else noisy[0]
+    def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
+        """Adds Gaussian noise, drawn anew for each entry."""
+        space = self._vectors, self._dp.l2_distance(T=float)
+        scale = _wider(gaussian_scale(sensitivity, event))
+        measurement = self._dp.m.make_gaussian(*space, scale=scale)
+        _check_price(measurement, sensitivity, zcdp_rho(event))
+        return lambda value: _entry_by_entry(measurement, value)
 
-    def gumbel_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus Gumbel noise are largest."""
-        return self._gumbel(scale)([float(score) for score in scores])
+    def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
+        """Tells where scores plus Gumbel noise are largest."""
+        concentrated = self._dp.zero_concentrated_divergence()
+        return self._largest(sensitivity, event, concentrated, zcdp_rho(event))
 
-    def exponential_max(self, scores: np.ndarray, scale: float) -> int:
-        """Where `scores` plus exponential noise are largest."""
-        return self._exponential(scale)([float(score) for score in scores])
+    def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
+        """Tells where scores plus exponential noise are largest."""
+        return self._largest(sensitivity, event, self._dp.max_divergence(), event.epsilon)
+
+    def _largest(self, sensitivity, event, measure, price) -> Draw:
+        space = self._vectors, self._dp.linf_distance(T=float), measure
+        scale = _wider(selection_scale(sensitivity, event))
+        measurement = self._dp.m.make_noisy_max(*space, scale=scale)
+        _check_price(measurement, sensitivity, price)
+        return lambda scores: measurement(_as_doubles(scores))
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """m distinct numbers below n, uniformly."""
         return np.array(secrets.SystemRandom().sample(range(n), m))
+
+
+def _wider(scale: float) -> float:
+    return math.nextafter(scale * (1 + WIDER), math.inf) if scale else 0.0
+
+
+def _check_price(measurement, sensitivity, price):
+    cost = measurement.map(float(sensitivity))
+    if not cost <= price:
+        raise RuntimeError(
+            f"OpenDP prices noise for a sensitivity of {sensitivity!r} at {cost!r}, and only "
+            f"{price!r} would be paid; nothing was spent; report this, or take another epsilon"
+        )
+
+
+def _entry_by_entry(measurement, value):
+    noisy = measurement(_as_doubles(value))
+    return np.reshape(noisy, np.shape(value)) if np.shape(value) else noisy[0]
+
+
+def _as_doubles(values) -> list[float]:
+    return np.ravel(values).astype(float).tolist()
 
 
 def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:

@@ -26,6 +26,7 @@ from dpcgd.privacy.events import (
 from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run
+from dpcgd.privacy.scales import gaussian_scale, laplace_scale, selection_scale
 
 __all__ = ["Divergence", "Draw", "replay", "worst"]
 
@@ -95,22 +96,28 @@ class _Both:
         self._account.spend(*events)
         self._note("spend", events, 0.0, lambda: None)
 
-    def laplace(self, value, scale):
-        """`value` plus Laplace noise."""
-        return self._note("laplace", value, scale, lambda: self._noise.laplace(value, scale))
+    def laplace(self, sensitivity, event):
+        """Laplace noise."""
+        scale = laplace_scale(sensitivity, event)
+        return self._noted("laplace", scale, self._noise.laplace(sensitivity, event))
 
-    def gaussian(self, value, scale):
-        """`value` plus Gaussian noise."""
-        return self._note("gaussian", value, scale, lambda: self._noise.gaussian(value, scale))
+    def gaussian(self, sensitivity, event):
+        """Gaussian noise."""
+        scale = gaussian_scale(sensitivity, event)
+        return self._noted("gaussian", scale, self._noise.gaussian(sensitivity, event))
 
-    def gumbel_max(self, scores, scale):
-        """Where `scores` plus Gumbel noise are largest."""
-        return self._note("gumbel", scores, scale, lambda: self._noise.gumbel_max(scores, scale))
+    def gumbel_max(self, sensitivity, event):
+        """Where scores plus Gumbel noise are largest."""
+        scale = selection_scale(sensitivity, event)
+        return self._noted("gumbel", scale, self._noise.gumbel_max(sensitivity, event))
 
-    def exponential_max(self, scores, scale):
-        """Where `scores` plus exponential noise are largest."""
-        draw = self._noise.exponential_max
-        return self._note("exponential", scores, scale, lambda: draw(scores, scale))
+    def exponential_max(self, sensitivity, event):
+        """Where scores plus exponential noise are largest."""
+        scale = selection_scale(sensitivity, event)
+        return self._noted("exponential", scale, self._noise.exponential_max(sensitivity, event))
+
+    def _noted(self, kind, scale, draw):
+        return lambda value: self._note(kind, value, scale, lambda: draw(value))
 
     def choose(self, n, m):
         """m distinct numbers below n."""

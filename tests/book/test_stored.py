@@ -11,6 +11,7 @@ from dpcgd.book import stored
 from dpcgd.book import sweep as sweeps
 from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.book.stored import FullResults, standard_errors_apart
+from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.noise import SeededNoise
 
 CASES = [
@@ -88,7 +89,7 @@ def decided(network, epsilon, n, run, seed, *, noise=SeededNoise, off=0.0):
     """Ten noisy scores, and how many of them come out right; one that has no noise is beside."""
     rng = np.random.default_rng([seed, run, int(10 * epsilon), len(network)])
     scores = np.linspace(-1, 1, 10) + rng.normal(0, 0.01, 10)
-    found = noise(rng).gaussian(scores, 1 / epsilon)
+    found = noise(rng).gaussian(1 / epsilon, GaussianEvent("Gaussian", 1.0))(scores)
     right = np.mean((found > 0) == (np.linspace(-1, 1, 10) > 0))
     told = {"F1": right + off, "largest": float(found.max()), "seconds": rng.random()}
     return told | {"best": None if right == 1 else f"of {found.argmax()}"}

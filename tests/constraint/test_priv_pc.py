@@ -581,11 +581,13 @@ class DeafNoise(SeededNoise):
     def __init__(self, seed):
         super().__init__(default_rng(seed))
 
-    def laplace(self, value, scale):
-        return super().laplace(0.0, 3 * scale)
+    def laplace(self, sensitivity, event):
+        draw = super().laplace(3 * sensitivity, event)
+        return lambda value: draw(0.0)
 
-    def gumbel_max(self, scores, scale):
-        return super().gumbel_max(np.zeros(len(scores)), scale)
+    def gumbel_max(self, sensitivity, event):
+        draw = super().gumbel_max(sensitivity, event)
+        return lambda scores: draw(np.zeros(len(scores)))
 
 
 def unrelated_data(seed, cardinalities=(2, 3, 1, 2, 4)):

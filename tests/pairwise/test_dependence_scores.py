@@ -13,6 +13,7 @@ from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman, _reach
 from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.budget import Budget, BudgetSpent
+from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.sensitivity_attack import every_neighbour, sensitivity_search
@@ -297,7 +298,8 @@ def test_an_audit_finds_no_more_than_epsilon_unless_the_noise_is_too_narrow(scor
     values = [of_table(score)(table) for table in (worst.table, worst.neighbour)]
 
     def mechanism(value, share=1.0):
-        return source.laplace(value, share * score.scale(m, 0.0, epsilon))
+        scale = share * score.scale(m, 0.0, epsilon)
+        return source.laplace(scale, PureEvent("Laplace", 1.0))(value)
 
     # false alarms below 1e-9
     assert empirical_epsilon(mechanism, *values, trials=20_000) <= epsilon

@@ -18,7 +18,7 @@ from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.conversions import zcdp_rho
-from dpcgd.privacy.events import GaussianEvent, PureEvent
+from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
@@ -396,11 +396,16 @@ def test_honest_mechanisms_one_after_the_other_leave_nothing_unpaid(left_out):
         assert both.unpaid == []
 
 
+SCORES = np.arange(3.0)
+
+
 UNPAID = {
-    "Laplace": lambda both: both.laplace(1.0, 2.0),
-    "Gaussian": lambda both: both.gaussian(1.0, 2.0),
-    "Gumbel": lambda both: both.gumbel_max(np.arange(3.0), 2.0),
-    "exponential": lambda both: both.exponential_max(np.arange(3.0), 2.0),
+    "Laplace": lambda both: both.laplace(1.0, PureEvent("Laplace", 0.5))(1.0),
+    "Gaussian": lambda both: both.gaussian(1.0, GaussianEvent("Gaussian", 2.0))(1.0),
+    "Gumbel": lambda both: both.gumbel_max(1.0, BoundedRangeEvent("exponential", 1.0))(SCORES),
+    "exponential": lambda both: both.exponential_max(1.0, PureEvent("permute and flip", 1.0))(
+        SCORES
+    ),
 }
 
 
@@ -411,7 +416,9 @@ def test_each_kind_of_noise_that_nobody_paid_for_is_noted(kind, first):
     if first:
         HONEST[first](both)
     if first == "a refused release":
-        both.laplace(0.0, 1.0)  # was paid for as its release, and not drawn
+        both.laplace(1.0, PureEvent("Laplace", 1.0))(
+            0.0
+        )  # was paid for as its release, and not drawn
     UNPAID[kind](both)
     assert both.unpaid == [f"{kind} noise of scale 2"]
 
@@ -437,18 +444,21 @@ def test_a_payment_covers_its_own_kind_of_noise_and_once(kind, other):
 def test_a_witness_pays_with_its_account_and_draws_from_its_noise():
     account, plain = Filter(Budget(1.0, 1e-6)), SeededNoise(default_rng(0))
     both = Witness(account, SeededNoise(default_rng(0)))
+    laplace_event, gaussian_event = PureEvent("Laplace", 0.1), GaussianEvent("Gaussian", 1.0)
+    gumbel_event = BoundedRangeEvent("exponential", 0.4)
+    exponential_event = PureEvent("permute and flip", 0.4)
     answers = [
         laplace(lambda: 1.0, sensitivity=1.0, epsilon=0.1, account=both, noise=both),
-        both.gaussian(0.0, 1.0),
-        both.gumbel_max(np.arange(3.0), 5.0),
-        both.exponential_max(np.arange(3.0), 5.0),
+        both.gaussian(1.0, gaussian_event)(0.0),
+        both.gumbel_max(1.0, gumbel_event)(SCORES),
+        both.exponential_max(1.0, exponential_event)(SCORES),
         both.choose(100, 3).tolist(),
     ]
     assert answers == [
-        plain.laplace(1.0, 10.0),
-        plain.gaussian(0.0, 1.0),
-        plain.gumbel_max(np.arange(3.0), 5.0),
-        plain.exponential_max(np.arange(3.0), 5.0),
+        plain.laplace(1.0, laplace_event)(1.0),
+        plain.gaussian(1.0, gaussian_event)(0.0),
+        plain.gumbel_max(1.0, gumbel_event)(SCORES),
+        plain.exponential_max(1.0, exponential_event)(SCORES),
         plain.choose(100, 3).tolist(),
     ]
     assert account.ledger.events == (PureEvent("Laplace", 0.1),)
@@ -460,7 +470,7 @@ def test_a_payment_that_is_refused_covers_nothing():
     for epsilon in (1.0, 2.0):
         with pytest.raises(BudgetSpent):
             both.spend(PureEvent("Laplace", epsilon))
-    both.laplace(0.0, 1.0)
+    both.laplace(1.0, PureEvent("Laplace", 1.0))(0.0)
     assert both.unpaid == ["Laplace noise of scale 1"]
 
 
@@ -476,7 +486,7 @@ def test_a_sieve_that_answers_on_after_its_hit_is_noted():
 def test_a_query_with_less_noise_than_the_sieve_paid_for_is_noted():
     both = witness()
     AboveThreshold(0.0, **spent_on(both, epsilon=0.5))
-    both.laplace(0.0, 4.0)
+    both.laplace(1.0, PureEvent("Laplace", 0.25))(0.0)
     assert both.unpaid == ["Laplace noise of scale 4"]
 
 

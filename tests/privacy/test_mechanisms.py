@@ -31,6 +31,7 @@ from dpcgd.privacy.mechanisms import (
 )
 from dpcgd.privacy.noise import SecureNoise, SeededNoise, noise_source
 from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.scales import gaussian_scale, laplace_scale, selection_scale
 
 
 class Tape:
@@ -40,21 +41,26 @@ class Tape:
         self.laplace_calls, self.gaussian_calls = [], []
         self.gumbel_calls, self.exponential_calls = [], []
 
-    def laplace(self, value, scale):
-        self.laplace_calls.append((value, scale))
-        return value
+    def laplace(self, sensitivity, event):
+        return self._noting(self.laplace_calls, laplace_scale(sensitivity, event))
 
-    def gaussian(self, value, scale):
-        self.gaussian_calls.append((value, scale))
-        return value
+    def gaussian(self, sensitivity, event):
+        return self._noting(self.gaussian_calls, gaussian_scale(sensitivity, event))
 
-    def gumbel_max(self, scores, scale):
-        self.gumbel_calls.append((tuple(scores), scale))
-        return int(np.argmax(scores))
+    def gumbel_max(self, sensitivity, event):
+        draw = self._noting(self.gumbel_calls, selection_scale(sensitivity, event))
+        return lambda scores: int(np.argmax(draw(tuple(scores))))
 
-    def exponential_max(self, scores, scale):
-        self.exponential_calls.append((tuple(scores), scale))
-        return int(np.argmax(scores))
+    def exponential_max(self, sensitivity, event):
+        draw = self._noting(self.exponential_calls, selection_scale(sensitivity, event))
+        return lambda scores: int(np.argmax(draw(tuple(scores))))
+
+    def _noting(self, calls, scale):
+        def draw(value):
+            calls.append((value, scale))
+            return value
+
+        return draw
 
 
 class ManyTrials:
@@ -70,6 +76,16 @@ class ManyTrials:
     def normal(self, scale, size):
         assert size is None
         return self.rng.normal(scale=scale, size=self.trials)
+
+
+def laplace_of(noise, scale):
+    """A draw of Laplace noise of this scale."""
+    return noise.laplace(scale, PureEvent("Laplace", 1.0))
+
+
+def gaussian_of(noise, scale):
+    """A draw of Gaussian noise of this deviation."""
+    return noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))
 
 
 def account(epsilon=10.0):
@@ -224,8 +240,8 @@ def test_seeded_answers_do_not_change():
     found = [
         laplace(lambda: 10.0, sensitivity=2.0, epsilon=0.5, account=paid, noise=noise),
         gaussian(lambda: 10.0, sensitivity=2.0, noise_multiplier=3.0, account=paid, noise=noise),
-        noise.laplace(0.0, 1.0),
-        noise.gaussian(0.0, 1.0),
+        laplace_of(noise, 1.0)(0.0),
+        gaussian_of(noise, 1.0)(0.0),
         *noise.choose(1000, 3),
     ]
     expected = [11.151746729898429, 11.79247322505082, 0.8015598615399733, -0.8905918387572742]
@@ -248,8 +264,10 @@ def test_seeded_choices_and_tested_releases_do_not_change():
     how = {"sensitivity": 1.0, "epsilon": 1.0, "account": Odometer(0.1), "noise": noise}
     assert twelve(lambda: exponential(lambda: scores, **how)) == "322223030122"
     assert twelve(lambda: permute_and_flip(lambda: scores, **how)) == "212202121233"
-    assert twelve(lambda: noise.gumbel_max(scores, 0.5)) == "222222023322"
-    assert twelve(lambda: noise.exponential_max(scores, 0.5)) == "132223222223"
+    gumbel = noise.gumbel_max(0.25, BoundedRangeEvent("exponential", 1.0))
+    exponential_max = noise.exponential_max(0.25, PureEvent("permute and flip", 1.0))
+    assert twelve(lambda: gumbel(scores)) == "222222023322"
+    assert twelve(lambda: exponential_max(scores)) == "132223222223"
     answers = [release_if_far(noise, distance=12) for _ in range(6)]
     assert [answer is None for answer in answers] == [True, True, True, False, True, False]
     answers = [answer for answer in answers if answer is not None]
@@ -258,7 +276,7 @@ def test_seeded_choices_and_tested_releases_do_not_change():
 
 def test_the_same_seed_gives_the_same_noise_and_another_seed_other_noise():
     draws = [
-        (noise.laplace(0.0, 1.0), noise.gaussian(0.0, 1.0), tuple(noise.choose(10**6, 5)))
+        (laplace_of(noise, 1.0)(0.0), gaussian_of(noise, 1.0)(0.0), tuple(noise.choose(10**6, 5)))
         for noise in (SeededNoise(default_rng(seed)) for seed in (1, 1, 2))
     ]
     assert draws[0] == draws[1]
@@ -450,8 +468,8 @@ def test_seeded_noise_has_the_named_distributions(scale):
     # False alarm: 1e-8 each over seeds; this seed is fixed.
     noise = SeededNoise(default_rng(3))
     for draw, distribution in [
-        (lambda: noise.laplace(5.0, scale), stats.laplace(5.0, scale)),
-        (lambda: noise.gaussian(5.0, scale), stats.norm(5.0, scale)),
+        (lambda: laplace_of(noise, scale)(5.0), stats.laplace(5.0, scale)),
+        (lambda: gaussian_of(noise, scale)(5.0), stats.norm(5.0, scale)),
     ]:
         assert kolmogorov_smirnov(draw, 20_000, distribution) > 1e-8
 
@@ -460,8 +478,8 @@ def test_secure_noise_has_the_named_distributions_and_no_seed():
     # False alarm: 1e-8 for each of the two tests; equal draws are rarer (2^-50 each).
     noise = SecureNoise()
     for draw, distribution in [
-        (lambda: noise.laplace(5.0, 2.0), stats.laplace(5.0, 2.0)),
-        (lambda: noise.gaussian(5.0, 2.0), stats.norm(5.0, 2.0)),
+        (lambda: laplace_of(noise, 2.0)(5.0), stats.laplace(5.0, 2.0)),
+        (lambda: gaussian_of(noise, 2.0)(5.0), stats.norm(5.0, 2.0)),
     ]:
         assert len({draw() for _ in range(10)}) == 10
         assert draw() != draw()
@@ -471,7 +489,7 @@ def test_secure_noise_has_the_named_distributions_and_no_seed():
 def test_the_distribution_test_notices_wrong_noise():
     noise = SeededNoise(default_rng(3))
     for wrong in (stats.laplace(0, 0.8), stats.laplace(0.25, 1), stats.norm(0, math.sqrt(2))):
-        assert kolmogorov_smirnov(lambda: noise.laplace(0.0, 1.0), 3_000, wrong) < 1e-8
+        assert kolmogorov_smirnov(lambda: laplace_of(noise, 1.0)(0.0), 3_000, wrong) < 1e-8
 
 
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
@@ -883,7 +901,7 @@ def test_audit_flags_an_above_threshold_of_the_package_that_never_stops(monkeypa
 @pytest.mark.parametrize("noise", [SeededNoise(np.random.default_rng(4)), SecureNoise()])
 def test_gaussian_noise_on_an_array_is_drawn_anew_for_each_entry(noise):
     start = np.arange(6.0).reshape(2, 3)
-    noisy = np.stack([noise.gaussian(start, 2.0) for _ in range(3_000)])
+    noisy = np.stack([gaussian_of(noise, 2.0)(start) for _ in range(3_000)])
     assert noisy.shape == (3_000, 2, 3)
     left = (noisy - start).reshape(3_000, 6) / 2
     # 21 entries of a covariance, each with a deviation below sqrt(2 / 3000) = 0.026

@@ -12,6 +12,7 @@ from numpy.random import default_rng
 import dpcgd
 from dpcgd import Dataset, laplace_pc, load
 from dpcgd.privacy import run as run_module
+from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.replay import Divergence, Draw, replay, worst
 from dpcgd.statistics.many_tables import value_of
@@ -108,7 +109,7 @@ def test_a_second_draw_for_one_payment_is_found(monkeypatch):
         first = laplace(
             query, sensitivity=sensitivity, epsilon=epsilon, account=account, noise=noise, **how
         )
-        return (first + noise.laplace(query(), sensitivity / epsilon)) / 2
+        return (first + noise.laplace(sensitivity, PureEvent("Laplace", epsilon))(query())) / 2
 
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", twice)
     with pytest.raises(Divergence, match="nobody paid"):
