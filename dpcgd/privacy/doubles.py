@@ -19,9 +19,14 @@ LARGEST_EXPONENT = 709
 def kept_for_rounding(n: int) -> float:
     """Share of a budget that is kept for the rounding of statistics of n records.
 
-    Seen is an error of 3 n 2^-53 sensitivities in a value (G, chapter 02): allowed are 4, of two
-    values, and the cost grows with the square.
-    Up to half a million records the room that every account leaves is enough.
+    A value may be off by 4 n 2^-53 sensitivities. There are two, of neighbours, and the cost grows
+    with the square. Up to half a million records the room that every account leaves is enough.
+
+    Notes
+    -----
+    Interactions and clipped moments are sums of whole numbers, rounded once they are added up. That
+    is proved to cost at most n 2^-50 (chapter 11, :prf:ref:`thm-pairs`). Of statistics of tests the
+    bound is not proved; seen is an error of 3 n 2^-53 sensitivities (G, chapter 02).
 
     Examples
     --------

@@ -214,6 +214,13 @@ def test_the_plan_sees_released_facts_only():
         assert np.triu(joined).sum() == 28 - gone
 
 
+class Silent:
+    """Noise that is none."""
+
+    def laplace(self, sensitivity, event):
+        return lambda value: value
+
+
 def test_nothing_is_looked_at_before_it_is_paid_for():
     data = load("asia", n=1_000, rng=default_rng(0))
 
@@ -221,7 +228,7 @@ def test_nothing_is_looked_at_before_it_is_paid_for():
         def counts(self, variables):
             raise AssertionError("looked")
 
-    oracle = oracle_for(data, Filter(Budget(0.01, 1e-6)), None, plan=lambda *_: 5.0)
+    oracle = oracle_for(data, Filter(Budget(0.01, 1e-6)), Silent(), plan=lambda *_: 5.0)
     oracle.tables = Blind(data)
     found = search(oracle, data.variables)
     assert found.stopped_early
@@ -239,10 +246,6 @@ def test_an_order_that_noise_would_decide_is_not_begun():
 
 
 def test_without_noise_the_threshold_is_that_of_plain_pc():
-    class Silent:
-        def laplace(self, value, scale):
-            return value
-
     data = load("cancer", n=50_000, rng=default_rng(0))
     plan = lambda *_: 1e9  # noqa: E731
     oracle = oracle_for(data, CurateOdometer(Budget(1.0, 1e-6)), Silent(), plan=plan)

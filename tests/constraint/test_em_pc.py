@@ -26,6 +26,7 @@ from dpcgd.privacy.events import BoundedRangeEvent, PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.scales import selection_scale
 from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallZ
 
@@ -48,9 +49,12 @@ class Best:
     def __init__(self):
         self.asked = []
 
-    def gumbel_max(self, scores, scale):
-        self.asked.append((np.array(scores), scale))
-        return int(np.argmax(scores))
+    def gumbel_max(self, sensitivity, event):
+        def draw(scores):
+            self.asked.append((np.array(scores), selection_scale(sensitivity, event)))
+            return int(np.argmax(scores))
+
+        return draw
 
     exponential_max = gumbel_max
 

@@ -44,6 +44,7 @@ from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import Run
+from dpcgd.privacy.scales import laplace_scale
 from dpcgd.privacy.terms import Terms
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
 
@@ -87,9 +88,12 @@ class Script:
     def __init__(self, answers):
         self.answers, self.calls, self.chosen = iter(answers), [], []
 
-    def laplace(self, value, scale):
-        self.calls.append((value, scale))
-        return next(self.answers)
+    def laplace(self, sensitivity, event):
+        def draw(value):
+            self.calls.append((value, laplace_scale(sensitivity, event)))
+            return next(self.answers)
+
+        return draw
 
     def choose(self, n, m):
         self.chosen.append((n, m))

@@ -108,6 +108,29 @@ def test_no_record_moves_them_by_more_than_the_bound_squared(seed, size):
     assert np.linalg.norm(told[0] - told[1]) <= bound**2 * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 1000, 10**6, 10**9, 10**12])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_record_adds_no_more_than_the_bound_squared_on_the_coarsest_grid(n, seed):
+    rng = default_rng(seed)
+    of, codes = vectors(rng), rng.integers(0, LEVELS)[:, None]
+    added = clipped_sums([(codes, None)], of, bound=0.7, n=n)
+    assert np.trace(added) <= 0.49 * (1 + 1e-12)
+    assert np.linalg.norm(added) <= 0.49 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("weight", [3, 2**24 + 1, 2**31 + 1, 10**12 - 1])
+def test_a_record_among_many_moves_exactly_what_it_moves_alone(weight):
+    of, n = vectors(default_rng(4)), 10**12
+    crowd, one, other = (default_rng(seed).integers(0, LEVELS)[:, None] for seed in (5, 6, 7))
+
+    def added(*codes, weights=None):
+        return clipped_sums([(np.hstack(codes), weights)], of, bound=1.5, n=n)
+
+    told = [added(crowd, last, weights=np.array([weight, 1])) for last in (one, other)]
+    assert np.array_equal(told[0] - told[1], added(one) - added(other))
+    assert np.array_equal(told[0] - added(one), weight * added(crowd))
+
+
 def test_two_records_reach_it():
     # u = (b, 0) and w = (0, b): half of (b^4 + b^4) is the bound to the fourth
     of = [np.array([[5.0], [0.0]]), np.array([[0.0], [7.0]])]

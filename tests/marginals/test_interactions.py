@@ -1,5 +1,6 @@
 import itertools
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -20,14 +21,17 @@ from dpcgd.marginals.interactions import (
     Moment,
     contrasts,
     exactly,
+    interaction_of,
     interaction_sensitivity,
     paid,
     pairs_sensitivity,
     triples_sensitivity,
 )
 from dpcgd.privacy.audit import empirical_epsilon
+from dpcgd.privacy.doubles import ROOM, kept_for_rounding
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.scales import gaussian_scale
 
 seeded = settings(derandomize=True, deadline=None, max_examples=60)
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
@@ -95,6 +99,51 @@ def test_a_moment_is_the_mean_product_of_contrasts():
     assert np.allclose(marginals.moment(3, 0, 1).values, expected.transpose(2, 0, 1))
 
 
+def whole_contrasts(levels):
+    """By the definition: j ones, then -j."""
+    return [[(i < j) - j * (i == j) for i in range(levels)] for j in range(1, levels)]
+
+
+def exactly_squared(table, entry):
+    """An entry of the interaction of all variables, squared, in fractions; and its sign."""
+    rows = [whole_contrasts(levels)[j] for levels, j in zip(table.shape, entry, strict=True)]
+    total = sum(
+        int(count) * math.prod(row[i] for row, i in zip(rows, cell, strict=True))
+        for cell, count in np.ndenumerate(table)
+    )
+    return Fraction(total**2, math.prod((j + 1) * (j + 2) for j in entry)), total
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 2), (3, 4), (1, 3), (2, 3, 4), (60, 50)])
+@pytest.mark.parametrize("n", [1, 2**24 + 1, 10**12, 4 * 10**18])
+def test_an_interaction_is_exact_but_for_one_rounding_of_each_entry(shape, n):
+    # Nearly balanced: entries are small beside n, where sums in doubles lose their digits.
+    rng = default_rng(n % 1000)
+    table = np.full(shape, n // math.prod(shape)) + rng.integers(0, 3, shape)
+    values = interaction_of(table)
+    assert values.shape == tuple(levels - 1 for levels in shape)
+    for entry in list(np.ndindex(values.shape))[:: max(1, values.size // 20)]:
+        squared, total = exactly_squared(table, entry)
+        value = Fraction(float(values[entry]))
+        assert abs(value**2 - squared) <= squared / 2**50
+        assert (value > 0) - (value < 0) == (total > 0) - (total < 0)
+
+
+@pytest.mark.parametrize("n", [1000, 500_000, 10**9, 10**12])
+@pytest.mark.parametrize("levels", [(2, 2, 2), (3, 4, 2), (2, 7, 5)])
+def test_no_record_of_many_moves_rounded_interactions_by_more_than_is_kept_for_it(levels, n):
+    rng, subsets = default_rng(n % 1000), [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+    for _ in range(20):
+        table = rng.multinomial(n - 1, rng.dirichlet(np.full(math.prod(levels), 0.3)))
+        told = []
+        for cell in rng.integers(table.size, size=2):
+            one = table + np.eye(1, table.size, cell, dtype=int)[0]
+            counts = Counts(one.reshape(levels))
+            told.append(MeasuredMarginals(counts, exactly).exact(subsets))
+        moved = np.linalg.norm(told[0] - told[1]) / pairs_sensitivity(levels)
+        assert moved**2 <= 1 + max(ROOM, kept_for_rounding(n))
+
+
 def test_an_interaction_that_was_not_released_counts_as_zero_in_a_table():
     table = random_table((2, 3, 2), 5000, default_rng(0)) + 1
     marginals = MeasuredMarginals(Counts(table), exactly)
@@ -120,9 +169,9 @@ class Scale:
     def __init__(self):
         self.scales = []
 
-    def gaussian(self, value, scale):
-        self.scales.append(scale)
-        return value
+    def gaussian(self, sensitivity, event):
+        self.scales.append(gaussian_scale(sensitivity, event))
+        return lambda value: value
 
 
 def test_one_draw_of_the_right_width_for_all_pairs():
