@@ -19,11 +19,11 @@ from .datasets.published_networks import NETWORKS as NETWORKS
 from .datasets.published_networks import load as load
 from .datasets.rows_per_person import check_rows_per_person as check_rows_per_person
 from .datasets.schema import Schema as Schema
-from .graphs.check_receipt import check_ledger as check_ledger
-from .graphs.check_receipt import check_receipt as check_receipt
+from .graphs.check_ledger import check_ledger as check_ledger
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
 from .graphs.release import Release as Release
+from .marginals.check_receipt import check_receipt as check_receipt
 from .marginals.dag_posterior import dag_posterior as dag_posterior
 from .marginals.edge_confidence import edge_confidence as edge_confidence
 from .marginals.epsilon_for import epsilon_for as epsilon_for

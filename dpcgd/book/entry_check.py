@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 from dpcgd.book.pair_systems import PairSystem
 from dpcgd.book.probe import Probe, probe_of
 from dpcgd.book.systems import DELTA, System
-from dpcgd.graphs.check_receipt import check_ledger
+from dpcgd.graphs.check_ledger import check_ledger
 from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.replay import Divergence, replay, worst
 

@@ -206,11 +206,12 @@ def curate_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("curate_pc", "thm-curate-filter")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
-    statistic, last = statistic or KendallZ(), min(max_order, data.d - 2)
+    last = min(max_order, data.d - 2)
     plan = proved_plan(run.account, statistic, data.n, last=last)
     oracle = CurateOracle(
         Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan

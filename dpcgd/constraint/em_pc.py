@@ -47,6 +47,11 @@ EVENTS: dict[Choice, type[BoundedRangeEvent | PureEvent]] = {
     permute_and_flip: PureEvent,
 }
 
+THEOREMS: dict[Choice, str] = {
+    exponential: "thm-exponential",
+    permute_and_flip: "thm-permute-and-flip",
+}
+
 
 @dataclass
 class ExponentialOracle:
@@ -308,13 +313,14 @@ def em_pc(
     ('proved', True)
     """
     _check_choice(choose)
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("em_pc", "thm-em-pc")}
+    ours = {"statistic": statistic, "choose": choose, "margin": margin, **settings}
+    ours |= {"rows_per_person": rows_per_person, "by": ("em_pc", "thm-em-pc", THEOREMS[choose])}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_choices(run.account, choose, data.d, max_order)
     oracle = ExponentialOracle(
-        Tables(data), statistic or KendallZ(), price, choose, margin, run.account, run.noise
+        Tables(data), statistic, price, choose, margin, run.account, run.noise
     )
     return released_by(oracle, run, data.variables, **settings)
 
@@ -354,7 +360,7 @@ def published_em_pc(
     """
     _check_choice(choose)
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, **settings}
+    ours = {"statistic": statistic, "choose": choose, **settings}
     account = Odometer.for_budget
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
     statistic = statistic or PublishedFlips()

@@ -229,6 +229,7 @@ def laplace_pc(
     (epsilon, delta)-differentially private for replace-one neighbours: Laplace mechanisms through a
     zCDP filter. Chapter 02, :prf:ref:`thm-laplace` and :prf:ref:`thm-filter`.
     """
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = open_run(
         data,
@@ -246,7 +247,7 @@ def laplace_pc(
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
     oracle = LaplaceOracle(
         Tables(data),
-        statistic or KendallZ(),
+        statistic,
         epsilon=math.sqrt(2 * run.account.rho / tests) * (1 - ROOM),
         margin=margin,
         account=run.account,

@@ -291,17 +291,18 @@ def svt_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
     ours |= {
         "rows_per_person": rows_per_person,
-        "by": ("svt_pc", "thm-above-threshold", "thm-filter"),
+        "by": ("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
         "records": rate != 1,
     }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = ThresholdOracle(
-        Tables(data), statistic or KendallZ(), price, margin, 0.0, rate, run.account, run.noise
+        Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise
     )
     return released_by(oracle, run, data.variables, **settings)
 
@@ -378,16 +379,20 @@ def priv_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
+    statistic = KendallZ() if statistic is None else statistic
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc")}
+    ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc", *_sampling(rate))}
     ours |= {"records": rate != 1}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
-    oracle = SieveOracle(
-        Tables(data), statistic or KendallZ(), price, margin, 0.0, rate, run.account, run.noise
-    )
+    oracle = SieveOracle(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
     return released_by(oracle, run, data.variables, **settings)
+
+
+def _sampling(rate: float) -> tuple[str, ...]:
+    """The theorem that a sieve on a part of the records needs."""
+    return () if rate == 1 else ("thm-subsampling",)
 
 
 def published_svt_pc(

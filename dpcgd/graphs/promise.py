@@ -1,13 +1,15 @@
 """A guarantee in words: what it means, and what it does not cover."""
 
 import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.doubles import growth
 from dpcgd.privacy.events import Neighbours
 from dpcgd.privacy.terms import Terms
 
-__all__ = ["guessing", "in_words", "not_protected", "unit_of"]
+__all__ = ["guessing", "in_words", "not_protected", "rules_in_words", "unit_of"]
 
 
 def unit_of(terms: Terms) -> str:
@@ -64,6 +66,44 @@ def in_words(guarantee: str, budget: Budget | None, terms: Terms) -> list[str]:
 def _factor(epsilon: float) -> str:
     factor = 1 + growth(epsilon)
     return f"{factor:.4g}" if math.isfinite(factor) else f"e^{epsilon:.4g}"
+
+
+def rules_in_words(terms: Terms) -> list[tuple[str, str]]:
+    """Each variable, and how its values became levels: what a second person needs to do it again.
+
+    Examples
+    --------
+    >>> rules = {"age": {"edges": [0, 50, 80], "outside": "clip", "missing": ["unknown", "-9"]}}
+    >>> rules_in_words(Terms("seeded", 9, {"age": ("0 to 50", "50 to 80", "unknown")}, rules=rules))
+    [('age', "0 to 50, 50 to 80, unknown; a number outside is in the nearer ... are 'unknown'")]
+    """
+    return [
+        (name, "; ".join([_values(values), *_rule(terms.rules.get(name, {}))]))
+        for name, values in terms.domain.items()
+    ]
+
+
+def _values(values) -> str:
+    """Levels, or the ends of a range."""
+    return ", ".join(map(str, values))
+
+
+def _rule(rule: Mapping[str, Any]) -> Iterator[str]:
+    if rule.get("ordered") and "edges" not in rule:
+        yield "in this order"
+    if "outside" in rule:
+        clipped = "is in the nearer end" if rule["outside"] == "clip" else "was refused"
+        yield f"a number outside {clipped}"
+    if "missing" in rule:
+        yield _missing(rule["missing"])
+
+
+def _missing(said: Any) -> str:
+    if said == "refuse":
+        return "a missing value was refused"
+    level, *codes = [said] if isinstance(said, str) else said
+    listed = f" and {', '.join(map(str, codes))}" if codes else ""
+    return f"missing values{listed} are {level!r}"
 
 
 def not_protected(terms: Terms) -> list[str]:

@@ -1,11 +1,8 @@
 """Receipts: a release as a file that a program and a person can read."""
 
-import importlib.metadata
 import math
 import os
-import platform
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -25,9 +22,15 @@ from dpcgd.privacy.events import (
 )
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.sealed_file import read_sealed, write_sealed
-from dpcgd.privacy.terms import Terms
+from dpcgd.privacy.terms import Terms, versions
 
-__all__ = ["events_of", "read_receipt", "release_fields", "versions", "write_receipt"]
+__all__ = [
+    "content_of",
+    "read_receipt",
+    "release_fields",
+    "versions",
+    "write_receipt",
+]
 
 FORM = "dpcgd receipt 1"
 
@@ -35,7 +38,14 @@ EVENTS = {
     kind.__name__: kind for kind in (PureEvent, BoundedRangeEvent, GaussianEvent, ApproximateEvent)
 }
 
-PACKAGES = ("dpcgd", "numpy", "opendp")
+DISTRIBUTIONS = {
+    "above threshold": "Laplace",
+    "distance test": "Laplace",
+    "exponential": "Gumbel",
+    "permute and flip": "exponential",
+    "tested release": "Laplace",
+}
+"""What a mechanism draws, where it is not called by that."""
 
 PLAIN = ("graph", "ledger", "guarantee", "separating_sets", "untested", "tests", "stopped_early")
 """Fields of every release that a receipt shows by themselves, beside `seconds` and `terms`."""
@@ -45,7 +55,7 @@ def write_receipt(path: str | os.PathLike, of: Any, status: Mapping[frozenset[st
     """Write the receipt of a release; see :meth:`dpcgd.graphs.release.Release.save`."""
     if of.guarantee == "none":
         raise ValueError("this run was not private, and a receipt is for what was promised")
-    write_sealed(path, _content(of, status))
+    write_sealed(path, content_of(of, status))
 
 
 def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
@@ -59,21 +69,13 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
     return read_sealed(path, FORM)
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that a release rests on, as far as they are installed."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
-
-
-def _content(of, status) -> dict[str, Any]:
+def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
+    """What stands in the receipt of a release, as JSON holds it."""
     terms, ledger = of.terms, of.ledger
     return {
         "format": FORM,
         "kind": terms.kind,
-        "made_by": {"system": terms.system, "versions": versions()},
+        "made_by": {"system": terms.system, "versions": dict(terms.versions)},
         "guarantee": {
             "status": of.guarantee,
             "epsilon": ledger.budget and ledger.budget.epsilon,
@@ -89,8 +91,11 @@ def _content(of, status) -> dict[str, Any]:
             "n": terms.n,
             "domain": {name: list(levels) for name, levels in terms.domain.items()},
             "domain_sha256": terms.digest,
+            "rules": {name: dict(rule) for name, rule in terms.rules.items()},
         },
         "noise": terms.noise,
+        "noise_source": terms.source,
+        "noise_distributions": sorted({_distribution(event) for event in ledger.events}),
         "settings": {name: _encoded(value) for name, value in terms.settings.items()},
         "graph": {"variables": list(of.graph.variables), **of.graph.to_edge_lists()._asdict()},
         "pairs": [_pair(of, pair, status) for pair in status],
@@ -108,6 +113,10 @@ def _content(of, status) -> dict[str, Any]:
             if part.name not in (*PLAIN, "seconds", "terms")
         },
     }
+
+
+def _distribution(event: Event) -> str:
+    return DISTRIBUTIONS.get(event.mechanism, event.mechanism)
 
 
 def _pair(of, pair, status) -> dict[str, Any]:
@@ -230,11 +239,10 @@ def _ledger(content) -> Ledger:
         promise["epsilon"], promise["delta"], promise["rows_per_person"]
     )
     used = (math.inf if of is None else of for of in told["used"].values())
-    return Ledger(events_of(content), Spent(*used), budget, told["accountant"])
+    return Ledger(_events(content), Spent(*used), budget, told["accountant"])
 
 
-def events_of(content: Mapping[str, Any]) -> tuple[Event, ...]:
-    """The events of a receipt's ledger."""
+def _events(content) -> tuple[Event, ...]:
     return tuple(
         EVENTS[event["kind"]](
             **{k: v for k, v in event.items() if k not in ("kind", "neighbours")},
@@ -253,4 +261,6 @@ def _terms(content, read_marginals) -> Terms:
         theorems=tuple(content["guarantee"]["theorems"]),
         rows_per_person=content["guarantee"]["rows_per_person"],
         settings={k: _decoded(v, read_marginals) for k, v in content["settings"].items()},
+        rules=content["data"]["rules"],
+        versions=content["made_by"]["versions"],
     )

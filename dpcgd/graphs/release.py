@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +16,7 @@ from dpcgd.privacy.terms import Terms
 __all__ = ["Release"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Release:
     """What a run lets out. With a proved guarantee, all but `seconds` came through a mechanism.
 
@@ -104,7 +104,7 @@ class Release:
         """Write a receipt: all of the release, what was promised, and how it was kept.
 
         Read it with :func:`~dpcgd.marginals.read_release.read_release`, check it with
-        :func:`~dpcgd.graphs.check_receipt.check_receipt`.
+        :func:`~dpcgd.marginals.check_receipt.check_receipt`.
 
         Parameters
         ----------
@@ -147,6 +147,15 @@ class Release:
         """
         return write_report(path, self, self.pair_status())
 
+    def __eq__(self, other):
+        """Whether the same was released under the same terms; running times are no part of that."""
+        if type(other) is not type(self):
+            return NotImplemented
+        names = (part.name for part in fields(self) if part.name != "seconds")
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # it holds mappings
+
     def __repr__(self):
         edges, arrows = len(self.graph.skeleton), len(self.graph.arrows)
         promise = self.ledger.budget or self.ledger.spent
@@ -163,3 +172,9 @@ class Release:
             f"  {len(self.graph.variables)} variables, {edges} edges{never}, {arrows} directed\n"
             f"  {self.tests} tests{ended}"
         )
+
+
+def _equal(one, other) -> bool:
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    return one == other

@@ -8,7 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from dpcgd.graphs.promise import in_words, not_protected, unit_of
+from dpcgd.graphs.promise import in_words, not_protected, rules_in_words, unit_of
 from dpcgd.graphs.receipt import versions
 from dpcgd.graphs.svg import to_svg
 from dpcgd.privacy.events import Neighbours
@@ -137,17 +137,16 @@ def _pairs(of, status) -> Iterator[str]:
 
 
 def _public(terms) -> Table:
-    levels = [(name, ", ".join(map(str, of))) for name, of in terms.domain.items()]
     used = [(name, str(value)) for name, value in terms.settings.items()]
     return Table(
         [
             ("what", "value"),
             ("records", f"{terms.n:,}"),
-            *levels,
+            *rules_in_words(terms),
             ("sha256 of these levels or ranges", terms.digest),
             *used,
-            ("noise", terms.noise),
-            ("versions", ", ".join(f"{k} {v}" for k, v in versions().items())),
+            ("noise", f"{terms.noise}: {terms.source}"),
+            ("versions", ", ".join(f"{k} {v}" for k, v in terms.versions.items())),
         ]
     )
 

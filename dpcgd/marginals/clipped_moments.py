@@ -178,6 +178,9 @@ class ClippedMoments(Marginals):
             )
         self.moments, self.deviation = moments, deviation
 
+    def _parts(self) -> list:
+        return [*super()._parts(), self.moments, self.deviation]
+
 
 @blocks_of.register
 def _(marginals: ClippedMoments) -> Blocks:

@@ -42,7 +42,7 @@ SEED = 0
 """Of the walks among graphs: one release, one answer."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PosteriorRelease(Release):
     """A release that also holds the table it was read from.
 
@@ -125,6 +125,7 @@ def dag_posterior(
     check_cells(data.cardinalities)
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
     how |= {"account": BasicFilter, "by": ("dag_posterior", "thm-whole-table")}
+    how |= {"precision": precision}
     run = open_run(data, **how, knowledge=knowledge, rows_per_person=rows_per_person)
     whole = run.account.limit.epsilon * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)

@@ -209,6 +209,20 @@ class Marginals:
         self.released = {(): Moment(np.ones(()), 0.0), **(released or {})}
         self._known: dict[tuple, Any] = {}
 
+    def __eq__(self, other):
+        """Whether the same numbers were released, with the same noise."""
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = self._parts(), other._parts()
+        return len(mine) == len(theirs) and all(map(np.array_equal, mine, theirs))
+
+    __hash__ = None  # type: ignore[assignment]  # it grows while a run measures
+
+    def _parts(self) -> list:
+        """All that was released, in an order."""
+        moments = sorted(self.released.items())
+        return [self.n, self.levels, *(part for kept in moments for part in (kept[0], *kept[1]))]
+
     def worked_out(self, what: tuple, work: Callable[[], Any]) -> Any:
         """The result of a piece of work on the releases, done once."""
         if what not in self._known:

@@ -22,6 +22,7 @@ from dpcgd.marginals.reader import (
     most_likely_edges,
     trained_reader,
 )
+from dpcgd.marginals.theorems import theorems_of
 from dpcgd.marginals.triples import affords_triples, measure_triples
 from dpcgd.privacy.budget import Budget, level_of_the_caller
 from dpcgd.privacy.filters import GaussianFilter
@@ -33,7 +34,7 @@ DELTA_IN_TRAINING = 1e-6
 """At which the smallest epsilon of training was converted."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class LearnedRelease(Release):
     """A release that also holds the moments it was read from.
 
@@ -145,7 +146,8 @@ def learned_pc(
     how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
     how |= {
         "rows_per_person": rows_per_person,
-        "by": ("learned_pc", "thm-pairs", "thm-clipped-moments", "thm-triples", "thm-learned-pc"),
+        "by": ("learned_pc", "thm-learned-pc"),
+        "precision": precision,
     }
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
@@ -171,7 +173,7 @@ def learned_pc(
         untested=frozenset(),
         tests=0,
         stopped_early=False,
-        **run.receipt(),
+        **run.receipt(*theorems_of(told, joined_levels)),
         marginals=told,
         levels={name: tuple(levels) for name, levels in data.levels.items()},
         joined_levels=joined_levels,

@@ -35,6 +35,7 @@ from dpcgd.marginals.interactions import (
 from dpcgd.marginals.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.marginals.orientation import orient
 from dpcgd.marginals.repairs import repaired
+from dpcgd.marginals.theorems import theorems_of
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
@@ -396,7 +397,7 @@ def search_tables(
     return repaired(found, oracle.free(), **settings)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class TableRelease(Release):
     """A release that also holds the tables it was made from, and how it was made.
 
@@ -548,7 +549,7 @@ def table_pc(
     _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
     return TableRelease(
         **vars(found),
-        **run.receipt(),
+        **run.receipt(*theorems_of(marginals, joined_levels, triples="thm-interactions")),
         **settings,
         **least,
         marginals=marginals.without_data(),
@@ -600,7 +601,7 @@ def open_table_run(
         As :func:`table_pc`.
     """
     how |= {"account": GaussianFilter, "by": ("table_pc", "thm-table-pc")}
-    run = open_run(data, max_order=max_order, **how)
+    run = open_run(data, max_order=max_order, untested=untested, **how)
     _check(max_order, untested)
     most = _planned_levels(data, run.account.rho)
     _check_noise(data, run.account.rho, most, max_order)

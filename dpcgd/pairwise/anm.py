@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
+from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import BasicFilter
@@ -27,6 +27,15 @@ FEWEST = 4
 
 
 PROTECTS = ("everyone", "test set")
+
+
+THEOREMS: dict[type, tuple[str, ...]] = {
+    Hsic: ("thm-hsic-test",),
+    Iqr: ("thm-iqr-distance", "thm-tested-release"),
+    Kendall: ("thm-anm-ranks",),
+    Spearman: ("thm-anm-ranks",),
+}
+"""What each score has for the test half."""
 
 
 CONTROLS = 8
@@ -242,10 +251,13 @@ def private_anm(
     """
     if protects not in PROTECTS:
         raise ValueError(f"protects must be one of {PROTECTS}, not {protects!r}")
+    score = Hsic() if score is None else score
+    ridge = Ridge() if ridge is None else ridge
     budget = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
-    ours = {"account": BasicFilter, "by": ("private_anm", "thm-everyone"), **budget}
+    halves = ("thm-everyone",) if protects == "everyone" else ()
+    by = ("private_anm", *halves, *THEOREMS.get(type(score), ()))
+    ours = {"account": BasicFilter, "by": by, "protects": protects, **budget}
     run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **ours)
-    score, ridge = score or Hsic(), ridge or Ridge()
     look = _Look(pair, _test_half(pair.n, run.noise), ridge)
     m, each = int(look.test.sum()), run.account.limit.epsilon / 2 * (1 - ROOM)
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0

@@ -13,7 +13,7 @@ from dpcgd.privacy.doubles import kept_for_rounding
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.settings import check_data, check_settings
-from dpcgd.privacy.terms import Terms, public_domain, told
+from dpcgd.privacy.terms import Terms, public_domain, public_rules, told
 
 __all__ = ["Run", "open_run", "run_without_privacy"]
 
@@ -46,17 +46,24 @@ class Run:
         """Whether the noise has no seed."""
         return self.terms.noise == "secure"
 
-    def receipt(self) -> dict[str, Any]:
+    def receipt(self, *theorems: str) -> dict[str, Any]:
         """What every release holds beside its result: ledger, guarantee, seconds, terms.
 
         The time depends on the data and no mechanism covers it, so a secure run leaves it out.
+
+        Parameters
+        ----------
+        *theorems : str
+            Labels of those that prove the guarantee beside the ones known when the run was opened:
+            what has been released decided that they are needed.
         """
         seconds = None if self.secure else time.perf_counter() - self.started
+        proved = (*self.terms.theorems, *theorems) if self.guarantee == "proved" else ()
         return {
             "ledger": self.account.ledger,
             "guarantee": self.guarantee,
             "seconds": seconds,
-            "terms": self.terms,
+            "terms": replace(self.terms, theorems=proved),
         }
 
 
@@ -95,7 +102,8 @@ def open_run(
     rows_per_person : int
         Rows that one person may have; the budget is a person's.
     by : tuple of str
-        For the receipt: who runs, and the labels of the theorems that prove its guarantee.
+        For the receipt: who runs, and the labels of the theorems that prove its guarantee, as far
+        as public facts say which; see :meth:`Run.receipt`.
     settings
         By name, those of :func:`~dpcgd.privacy.settings.check_settings`. A statistic without a
         proof takes the run's guarantee.
@@ -146,6 +154,7 @@ def open_run(
         theorems=tuple(theorems) if guarantee == "proved" else (),
         rows_per_person=int(rows_per_person),
         settings=told(settings),
+        rules=public_rules(data),
     )
     return Run(pays, noise, guarantee, terms, started)
 
@@ -168,5 +177,7 @@ def run_without_privacy(data: Any, *, coded: bool = True, **settings: Any) -> Ru
     started = time.perf_counter()
     check_data(data, coded=coded)
     check_settings(data, **settings)
-    terms = Terms("none", data.n, public_domain(data), settings=told(settings))
+    terms = Terms(
+        "none", data.n, public_domain(data), settings=told(settings), rules=public_rules(data)
+    )
     return Run(NoPrivacy(), None, NoPrivacy.guarantee, terms, started)

@@ -105,7 +105,16 @@ def _rows_per_person(name, value, data):
 _NOT_NEGATIVE = _number(lambda value: 0 <= value < math.inf, "finite and not negative")
 _POSITIVE = _number(lambda value: 0 < value < math.inf, "above 0 and finite")
 
+
+def _checked_by_the_system(name, value, data):
+    """A setting that one system has, and refuses itself before it opens its run."""
+
+
 _CHECKS: dict[str, Callable] = {
+    **dict.fromkeys(
+        ("choose", "precision", "protects", "schedule", "standardized", "untested"),
+        _checked_by_the_system,
+    ),
     "alpha": lambda name, value, data: check_level(value),
     "bins": _whole(2),
     "clip": _POSITIVE,

@@ -281,6 +281,7 @@ def noleaks(
     ('proved', 31, True)
     """
     settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
+    settings |= {"schedule": schedule, "standardized": standardized}
     ours = {"account": GaussianFilter, "coded": False, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("noleaks", "thm-noleaks")}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
@@ -329,6 +330,7 @@ def published_noleaks(
     None proved: chapter 07.
     """
     settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
+    settings |= {"schedule": schedule, "standardized": standardized}
     ours = {"account": Odometer.for_budget, "coded": False, **settings}
     run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, **ours)
     shares = _epsilons(schedule, epsilon, steps)

@@ -346,6 +346,7 @@ def gram_notears(
     ('proved', 1, True)
     """
     ours: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
+    ours |= {"standardized": standardized}
     run = open_run(
         data,
         epsilon=epsilon,
@@ -355,7 +356,7 @@ def gram_notears(
         account=GaussianFilter,
         coded=False,
         rows_per_person=rows_per_person,
-        by=("gram_notears", "thm-gram-notears"),
+        by=("gram_notears", "thm-gram-notears", "thm-second-moments"),
         **ours,
     )
     full = math.sqrt(data.d)

@@ -1,0 +1,190 @@
+"""A ledger added up once more by others, against the promise that it was kept for."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import filterfalse
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.privacy.doubles import growth
+from dpcgd.privacy.events import ApproximateEvent, Event, GaussianEvent, Neighbours, PureEvent
+from dpcgd.privacy.ledger import Ledger
+
+__all__ = ["Checked", "check_ledger"]
+
+ROUNDING = 1e-6
+"""Of epsilon or delta, by which two ways of computing it may differ."""
+
+
+BY_ACCOUNTING = ("their sum", "its conversion to (epsilon, delta)")
+"""Of prices: dp-accounting computes it whatever the prices are."""
+
+OURS = ("sensitivities",)
+"""No accountant knows them: they are theorems about what is released."""
+
+
+class Checked(NamedTuple):
+    """What a ledger comes to for the unit of its promise, and whose figures that rests on.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        At most what was promised.
+    recomputed : tuple of str
+        What dp-accounting computed without a line of this package.
+    ours : tuple of str
+        What it was given, and rests on the theorems of this book.
+    """
+
+    epsilon: float
+    delta: float
+    recomputed: tuple[str, ...]
+    ours: tuple[str, ...]
+
+
+def check_ledger(ledger: Ledger) -> Checked:
+    """Add a ledger up with dp-accounting, and hold every part of it against the promise.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of any release.
+
+    Returns
+    -------
+    Checked
+        What the mechanisms in the ledger come to. It is computed as if all prices had been fixed
+        beforehand, and is a check of the sums: the guarantee is the promise.
+
+    Raises
+    ------
+    ValueError
+        If the ledger promises nothing, exceeds its promise in epsilon or delta, says that less was
+        used than its mechanisms cost, or holds a mechanism that is proved for other neighbours.
+    ImportError
+        If dp-accounting is not installed.
+
+    Notes
+    -----
+    dp-accounting prices Gaussian noise by its noise multiplier and Laplace noise by its scale. It
+    has no other mechanism of this package: those enter with what their theorem in chapter 02 says.
+    It adds the prices up and converts the sum, unless the plain sum of epsilons is less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpcgd import laplace_pc, load
+    >>> data = load("cancer", n=5000, rng=np.random.default_rng(0))
+    >>> release = laplace_pc(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> checked = check_ledger(release.ledger)
+    >>> checked.epsilon <= 1, checked.ours
+    (True, ('sensitivities',))
+    """
+    promise = ledger.budget
+    if promise is None:
+        raise ValueError("the ledger promises nothing, so there is nothing to check")
+    for event in ledger.events:
+        zcdp_rho(event)  # refuses what is no price
+        if event.neighbours is not Neighbours.REPLACE_ONE:
+            raise ValueError(
+                f"{event.mechanism} is priced for neighbours that {event.neighbours.value}, and "
+                f"the promise is for those that {Neighbours.REPLACE_ONE.value}"
+            )
+    checked = _added_up(ledger.events, promise)
+    for name in ("epsilon", "delta"):
+        promised, cost = getattr(promise, name), getattr(checked, name)
+        if not cost <= promised * (1 + ROUNDING):
+            raise ValueError(
+                f"the run promises {name} = {promised:g}, and its ledger comes to {cost:g}"
+            )
+    if not checked.epsilon <= ledger.spent.epsilon * (1 + 10 * ROUNDING):
+        raise ValueError(
+            f"the ledger says that epsilon = {ledger.spent.epsilon:g} was used, and comes to "
+            f"{checked.epsilon:g}"
+        )
+    return checked
+
+
+def _added_up(events: Sequence[Event], promise: Budget) -> Checked:
+    """What the events cost for all rows of a person, by the way that gives the least epsilon."""
+    rows = promise.rows_per_person
+    failing = math.fsum(event.delta * _times(event, rows) for event in events)
+    left = promise.delta - failing
+    gaussian = [event.noise_multiplier for event in events if isinstance(event, GaussianEvent)]
+    if not events:
+        return Checked(0.0, promise.delta, (), ())
+    if len(gaussian) == len(events):
+        recomputed = ("prices of Gaussian", *BY_ACCOUNTING)
+        return Checked(_gaussian(gaussian, rows, left), promise.delta, recomputed, OURS)
+    laplace, others = _named(filter(_is_laplace, events)), _named(filterfalse(_is_laplace, events))
+    basic = rows * math.fsum(getattr(event, "epsilon", math.inf) for event in events)
+    composed = _by_renyi(events, rows, left) if left > 0 else math.inf
+    if not composed < basic:
+        ours = (*OURS, *laplace, *others, "their sum")
+        return Checked(basic, max(promise.delta, failing), (), ours)
+    return Checked(composed, promise.delta, (*laplace, *BY_ACCOUNTING), (*OURS, *others))
+
+
+def _named(events: Iterable[Event]) -> list[str]:
+    return [f"prices of {name}" for name in sorted({event.mechanism for event in events})]
+
+
+def _is_laplace(event: Event) -> bool:
+    """Whether dp-accounting knows the noise, and not only what our theorem says of it."""
+    return isinstance(event, PureEvent) and event.mechanism == "Laplace"
+
+
+def _times(event: Event, rows: int) -> float:
+    """How often the delta of one row counts for a person: 1 + e^epsilon + ..., a term a row."""
+    if rows == 1 or not isinstance(event, ApproximateEvent):
+        return 1.0
+    one, most = growth(event.epsilon), growth(rows * event.epsilon)
+    return most / one if math.isfinite(most) else math.inf
+
+
+def _gaussian(multipliers: Sequence[float], rows: int, delta: float) -> float:
+    """Of all of them together, exactly.
+
+    The rows of a person move an answer by up to so many sensitivities: as much as one row would
+    with noise that is so many times narrower.
+    """
+    _accounting()
+    from dp_accounting import get_epsilon_gaussian
+
+    together = 1 / np.linalg.norm(1 / np.array(multipliers))
+    return float(get_epsilon_gaussian(together / rows, delta))
+
+
+def _by_renyi(events: Sequence[Event], rows: int, delta: float) -> float:
+    """By Renyi divergences; that of a person with so many rows is their square times one row's."""
+    _accounting()
+    from dp_accounting import LaplaceDpEvent, ZCDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    def priced(event):
+        if _is_laplace(event):
+            return LaplaceDpEvent(1 / (rows * event.epsilon))
+        return ZCDpEvent(rows**2 * zcdp_rho(event))
+
+    orders, epsilon = 1 + np.geomspace(1e-4, 1e8, 100), np.inf
+    for width in (2.0, 1.05, 1.002):  # ever closer around the best order
+        accountant = RdpAccountant(orders)
+        for event, times in Counter(events).items():
+            accountant.compose(priced(event), times)
+        epsilon, best = accountant.get_epsilon_and_optimal_order(delta)
+        orders = 1 + (best - 1) * np.geomspace(1 / width, width, 60)
+    return float(epsilon)
+
+
+def _accounting() -> None:
+    """Refuse to check where dp-accounting is not there, and name the cure."""
+    try:
+        import dp_accounting  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            "checking a receipt needs dp-accounting; install it with: pip install dp-accounting"
+        ) from None
