@@ -29,10 +29,9 @@ from replays import SYSTEMS  # noqa: E402
 BUGS = planted_bugs.BUGS + planted_functions.BUGS
 PAIRS = dict.fromkeys(SYSTEMS, 20_000) | {
     "curate_pc": 10_000,
-    "dag_posterior": 2_000,
-    "learned_pc": 1_200,
-    "noleaks": 10_000,
-    "private_graph": 800,
+    "dag_posterior": 4_000,
+    "learned_pc": 2_000,
+    "private_graph": 1_200,
     "table_pc": 8_000,
 }
 """Replays on neighbours, by system: some two minutes of one core each."""
@@ -45,7 +44,8 @@ CHUNKS = 4
 """Parts of the replays of a system."""
 OF_A_SEED = "seeded_ or of_the_seed or same_seed or for_a_seed"
 """Names of tests that know the numbers of a seed: to notice by these alone is not enough."""
-FOR_A_BUG = "1600", "60", "0"
+OF_A_BUG = 12, 4
+"""By these the numbers of pairs and of strangers are divided where a bug is looked for."""
 FOUND = re.compile(r"^(?:AssertionError|dpcgd\S+Divergence): ?(.*)", re.MULTILINE)
 CLAIMS = BUILD / "results" / "claims.json"
 
@@ -60,7 +60,10 @@ def run(script: str, *arguments: str):
 def noticed(bug: Bug | Swap) -> tuple[str, str]:
     """Who notices a bug, and what it says; two empty texts if nobody does."""
     if bug.replayed:
-        done = run("planting.py", bug.name, "replay", bug.replayed, *FOR_A_BUG)
+        systems = bug.replayed.split(",")
+        fewest = (min(map(of.get, systems)) for of in (PAIRS, STRANGERS))
+        many = [str(of // part) for of, part in zip(fewest, OF_A_BUG, strict=True)]
+        done = run("planting.py", bug.name, "replay", bug.replayed, *many, "0")
         if done.returncode:
             return "replay", found_by_replay(bug, done.stderr)
     if bug.tests:

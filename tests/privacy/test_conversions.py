@@ -66,7 +66,7 @@ def test_an_epsilon_is_that_of_the_best_order_and_no_less(rho, delta):
     assert found <= least * (1 + mpf(10) ** -6) + mpf(10) ** -9
 
 
-@pytest.mark.parametrize("multiplier", [1e-3, 0.1, 1.0, 30.0, 9e3, 1.1e4, 1e6, 1e9])
+@pytest.mark.parametrize("multiplier", [1e-3, 0.1, 1.0, 30.0, 9e3, 1.1e4, 1e6, 1e9, 1e12])
 @pytest.mark.parametrize("tail", [-1.0, 0.0, 2.0, 8.0, 20.0, 36.0])
 def test_a_delta_of_gaussian_noise_has_its_digits_down_to_the_least(multiplier, tail):
     epsilon = max(0.0, (0.5 / multiplier + tail) / multiplier)
