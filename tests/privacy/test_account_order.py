@@ -15,11 +15,11 @@ def test_what_another_run_reserved_just_before_the_lock_counts(tmp_path, monkeyp
     def late(file, *rest, **how):
         if str(file).endswith(".lock") and not locks:
             locks.append(file)
-            theirs.reserve(0.6)
+            theirs.reserve(epsilon=0.6)
         return opened(file, *rest, **how)
 
     monkeypatch.setattr(os, "open", late)
     with pytest.raises(BudgetSpent):
-        ours.reserve(0.6)
+        ours.reserve(epsilon=0.6)
     assert locks
     assert ours.remaining.epsilon == pytest.approx(0.4)
