@@ -423,6 +423,7 @@ def started(system, settings):
     """
     seed, released = settings["seed"], settings.get("released")
     how = {name: value for name, value in settings.items() if name not in ("seed", "released")}
+    how["allow_delta"] = True
 
     def run(data):
         with contextlib.ExitStack() as stack:

@@ -1,12 +1,14 @@
 """Graphs as pictures. Only notebooks import this: it needs matplotlib, an extra."""
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
 import networkx as nx
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patheffects import withStroke
 
 from dpcgd.book.style import BLACK, BLUE, GREY, VERMILLION, styled
 from dpcgd.graphs.cpdag import CPDAG
@@ -45,7 +47,8 @@ def draw_graph(
 ) -> plt.Figure:
     """Draw causal graphs, each variable at the same place, causes above effects.
 
-    They stand side by side where a page has room for it, and below one another else.
+    They stand side by side where a page has room for it, and below one another else. A graph with
+    a certainty shows the probability of each edge and, after a stroke, that of its arrow.
 
     Parameters
     ----------
@@ -78,7 +81,9 @@ def draw_graph(
     )
     places, low, high = in_inches(places)
     wide, tall = high - low
-    foot, title_height = (0.0 if reference is None else 0.34), 0.28
+    titles = {_titled(title, graph, wide): graph for title, graph in graphs.items()}
+    lines = max(title.count("\n") for title in titles)
+    foot, title_height = (0.0 if reference is None else 0.34), 0.28 + 0.19 * lines
     across = min(len(graphs), max(1, int(PAGE / wide)))
     rows = -(-len(graphs) // across)
     total = rows * (tall + title_height) + foot
@@ -86,14 +91,34 @@ def draw_graph(
     for axes in grid.flat:
         axes.set_axis_off()
     kinds = set()
-    for axes, (title, graph) in zip(grid.flat, graphs.items(), strict=False):
+    for axes, (title, graph) in zip(grid.flat, titles.items(), strict=False):
         axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         kinds |= _draw_edges(axes, graph, reference, places, confidence or {})
+        _label_edges(axes, graph, places)
         _draw_nodes(axes, places)
     _explain_edges(figure, kinds)
     around = dict(left=0, right=1, bottom=foot / total, top=1 - title_height / total)
     figure.subplots_adjust(**around, wspace=0.04, hspace=title_height / tall)
     return figure
+
+
+def _titled(title, graph, wide) -> str:
+    """A title, and below it what a graph with probabilities has to say of itself."""
+    remarks = graph.remarks if isinstance(graph, CPDAG) else []
+    below = [line for remark in remarks for line in wrap(remark, max(12, int(wide * 11)))]
+    return "\n".join([title] * bool(title) + below)
+
+
+def _label_edges(axes, graph, places):
+    """The probabilities of a graph that has some, in the middle of its edges."""
+    certain = isinstance(graph, CPDAG) and graph.certainty is not None
+    white = withStroke(linewidth=2.5, foreground="white")
+    for a, b in graph.edges if certain else ():
+        start, end = graph.variables[a], graph.variables[b]
+        way = way_between(places[start], places[end], least_bend(places, start, end))
+        x, y = way[len(way) // 2]
+        label = axes.text(x, y, graph.label(a, b, short=True), fontsize=7, ha="center", va="center")
+        label.set(zorder=5, path_effects=[white])
 
 
 def _draw_nodes(axes, places):

@@ -159,7 +159,8 @@ def curate_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     statistic: Statistic | None = None,
@@ -172,7 +173,7 @@ def curate_pc(
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, max_order, knowledge, rows_per_person
+    data, epsilon, delta, allow_delta, rng, secure, statistic, max_order, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     margin : float
         Noise scales between the statistic's critical value and the threshold at order 0; at higher
@@ -210,7 +211,9 @@ def curate_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "margin": margin, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("curate_pc", "thm-curate-filter")}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    )
     last = min(max_order, data.d - 2)
     plan = proved_plan(run.account, statistic, data.n, last=last)
     oracle = CurateOracle(
@@ -223,7 +226,8 @@ def published_curate_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator,
     statistic: Statistic | None = None,
     max_order: int = 3,
@@ -235,6 +239,8 @@ def published_curate_pc(
     ----------
     epsilon, delta : float
         The total that the paper's account allows, and the delta of each order.
+    allow_delta : bool
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     statistic : Statistic, optional
         ``PublishedCurateP()`` unless given.
     data, rng, max_order, knowledge
@@ -251,7 +257,15 @@ def published_curate_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, **settings}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=CurateOdometer, **ours)
+    run = open_run(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        allow_delta=allow_delta,
+        rng=rng,
+        account=CurateOdometer,
+        **ours,
+    )
     statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
     plan = published_plan(run.account, statistic, data.n, last=last)
     oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)

@@ -264,7 +264,8 @@ def em_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     statistic: Statistic | None = None,
@@ -278,7 +279,9 @@ def em_pc(
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, margin, max_order, knowledge, rows_per_person
+    data, epsilon, delta, allow_delta, rng, secure, statistic, margin
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    max_order, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     choose : callable
         The mechanism of each choice: :func:`~dpcgd.privacy.mechanisms.exponential` or
@@ -297,7 +300,8 @@ def em_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours. Chapter 05,
-    :prf:ref:`thm-em-pc`.
+    :prf:ref:`thm-em-pc`, with the choices of chapter 02: :prf:ref:`thm-exponential` or
+    :prf:ref:`thm-permute-and-flip`.
 
     Notes
     -----
@@ -317,7 +321,9 @@ def em_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "choose": choose, "margin": margin, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("em_pc", "thm-em-pc", THEOREMS[choose])}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    )
     price = share_of_the_choices(run.account, choose, data.d, max_order)
     oracle = ExponentialOracle(
         Tables(data), statistic, price, choose, margin, run.account, run.noise
@@ -329,7 +335,8 @@ def published_em_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator,
     statistic: Statistic | None = None,
     choose: Choice = exponential,
@@ -344,6 +351,8 @@ def published_em_pc(
         Every choice costs half of it.
     delta : float
         Of the odometer's reading afterwards.
+    allow_delta : bool
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     statistic : Statistic, optional
         ``PublishedFlips()`` unless given.
     data, rng, choose, max_order, knowledge
@@ -362,7 +371,15 @@ def published_em_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "choose": choose, **settings}
     account = Odometer.for_budget
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
+    run = open_run(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        allow_delta=allow_delta,
+        rng=rng,
+        account=account,
+        **ours,
+    )
     statistic = statistic or PublishedFlips()
     oracle = PublishedOracle(
         Tables(data), statistic, lambda *_: epsilon / 2, choose, 0.0, run.account, run.noise

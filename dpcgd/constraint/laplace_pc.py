@@ -179,7 +179,8 @@ def laplace_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     statistic: Statistic | None = None,
@@ -196,6 +197,8 @@ def laplace_pc(
     data : Dataset or Counts
     epsilon, delta : float
         The guarantee.
+    allow_delta : bool
+        Allow a delta of 1/n or more. Delta is the smaller of 1e-6 and 1/(10 n) unless given.
     rng : numpy.random.Generator, optional
         Seeded noise, for experiments. Unless given, noise is safe in floating point and has no
         seed, as a real release needs it.
@@ -235,6 +238,7 @@ def laplace_pc(
         data,
         epsilon=epsilon,
         delta=delta,
+        allow_delta=allow_delta,
         rng=rng,
         secure=secure,
         statistic=statistic,

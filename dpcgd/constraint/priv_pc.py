@@ -246,7 +246,8 @@ def svt_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     statistic: Statistic | None = None,
@@ -260,7 +261,7 @@ def svt_pc(
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, statistic, margin, rate
+    data, epsilon, delta, allow_delta, rng, secure, statistic, margin, rate
         As for :func:`priv_pc`.
     max_order, knowledge, rows_per_person
         As for :func:`priv_pc`.
@@ -277,7 +278,8 @@ def svt_pc(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours, as :func:`priv_pc` but
-    without examinations. Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-filter`.
+    without examinations. Chapter 02, :prf:ref:`thm-above-threshold` and :prf:ref:`thm-filter`, and
+    :prf:ref:`thm-subsampling` where `rate` is below 1.
 
     Notes
     -----
@@ -299,7 +301,9 @@ def svt_pc(
         "by": ("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
         "records": rate != 1,
     }
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    )
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = ThresholdOracle(
         Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise
@@ -311,7 +315,8 @@ def priv_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     statistic: Statistic | None = None,
@@ -328,6 +333,8 @@ def priv_pc(
     data : Dataset or Counts
     epsilon, delta : float
         The guarantee of the whole run.
+    allow_delta : bool
+        Allow a delta of 1/n or more. Delta is the smaller of 1e-6 and 1/(10 n) unless given.
     rng : numpy.random.Generator, optional
         Seeded noise, for experiments. Unless given, noise is safe in floating point and has no
         seed, as a real release needs it.
@@ -356,16 +363,11 @@ def priv_pc(
     ValueError
         If the data, the budget, the noise source or a setting is unusable; nothing has run then.
 
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
-
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: sensitivity of Kendall's z,
     above-threshold, Laplace and the zCDP filter, proved in chapters 02 to 04,
-    :prf:ref:`thm-priv-pc`.
+    :prf:ref:`thm-priv-pc`, and :prf:ref:`thm-subsampling` where `rate` is below 1.
 
     Notes
     -----
@@ -384,7 +386,9 @@ def priv_pc(
     ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc", *_sampling(rate))}
     ours |= {"records": rate != 1}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    )
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = SieveOracle(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
     return released_by(oracle, run, data.variables, **settings)
@@ -399,7 +403,8 @@ def published_svt_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator,
     statistic: Statistic | None = None,
     rate: float = 1.0,
@@ -412,7 +417,7 @@ def published_svt_pc(
     ----------
     epsilon : float
         Of one round.
-    data, delta, rng, statistic, rate, max_order, knowledge
+    data, delta, allow_delta, rng, statistic, rate, max_order, knowledge
         As for :func:`published_priv_pc`.
 
     Returns
@@ -427,7 +432,15 @@ def published_svt_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
     account = Odometer.for_budget
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
+    run = open_run(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        allow_delta=allow_delta,
+        rng=rng,
+        account=account,
+        **ours,
+    )
     each = Round(epsilon, 0.0)
     statistic = statistic or PublishedKendallP()
     oracle = ThresholdOracle(
@@ -440,7 +453,8 @@ def published_priv_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator,
     statistic: Statistic | None = None,
     rate: float | None = None,
@@ -456,6 +470,8 @@ def published_priv_pc(
         Of one round of sieve and examination.
     delta : float
         Of the reading afterwards.
+    allow_delta : bool
+        As for :func:`priv_pc`.
     rng : numpy.random.Generator
     statistic : Statistic, optional
         ``PublishedKendallP()`` unless given.
@@ -485,7 +501,15 @@ def published_priv_pc(
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
     account = Odometer.for_budget
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, account=account, **ours)
+    run = open_run(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        allow_delta=allow_delta,
+        rng=rng,
+        account=account,
+        **ours,
+    )
     half = Round(epsilon / 2, epsilon / 2)
     statistic, tweak = statistic or PublishedKendallP(), PUBLISHED_TWEAK
     rate = optimal_rate(half.sieve) if rate is None else rate

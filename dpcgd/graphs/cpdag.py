@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
+import pandas as pd
+
+from dpcgd.graphs.certainty import Certainty
 
 __all__ = ["CPDAG", "EdgeLists", "meek"]
 
@@ -88,11 +91,15 @@ class CPDAG:
     variables : sequence of str
     arcs : boolean array, shape (d, d)
         a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
+    certainty : Certainty, optional
+        Probabilities of every edge that is joined, and of its arrows both ways round. Equality and
+        scores compare marks only.
 
     Raises
     ------
     ValueError
-        If the array does not fit the variables or joins one to itself.
+        If the array does not fit the variables or joins one to itself, or the certainty lacks an
+        edge.
 
     Notes
     -----
@@ -110,6 +117,7 @@ class CPDAG:
 
     variables: Sequence[str]
     arcs: np.ndarray
+    certainty: Certainty | None = None
 
     def __post_init__(self):
         variables, arcs = tuple(self.variables), np.array(self.arcs, bool)
@@ -120,6 +128,8 @@ class CPDAG:
         arcs.flags.writeable = False
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "arcs", arcs)
+        if self.certainty is not None:
+            self.certainty.check_covers(self.skeleton)
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph) -> "CPDAG":
@@ -138,9 +148,12 @@ class CPDAG:
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> "CPDAG":
-        """Read a graph in which an undirected edge is a pair of opposite arcs."""
+        """Read a graph in which an undirected edge is a pair of opposite arcs.
+
+        Probabilities that :meth:`to_networkx` wrote are read back if every arc has them.
+        """
         arcs = nx.to_numpy_array(graph, nodelist=list(graph), weight=None) > 0
-        return cls(tuple(graph), arcs)
+        return cls(tuple(graph), arcs, _written_certainty(graph))
 
     @classmethod
     def from_amat(cls, amat: np.ndarray, variables: Sequence[str], convention: str) -> "CPDAG":
@@ -155,13 +168,38 @@ class CPDAG:
         raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
 
     def to_networkx(self) -> nx.DiGraph:
-        """A DiGraph; an undirected edge is both arcs, and each arc says ``directed`` or not."""
+        """A DiGraph; an undirected edge is both arcs, and each arc says ``directed`` or not.
+
+        With a certainty each arc has ``probability``, that of its edge, ``arrow_probability`` and
+        ``reverse_probability``, those of the arrow this way and the other way round. The graph has
+        ``caution`` and ``verdict`` where there is one.
+        """
         graph = nx.DiGraph()
         graph.add_nodes_from(self.variables)
         for a, b in np.argwhere(self.arcs):
+            start, end = self.variables[a], self.variables[b]
             directed = not self.arcs[b, a]
-            graph.add_edge(self.variables[a], self.variables[b], directed=directed)
+            graph.add_edge(start, end, directed=directed, **self._probabilities(start, end))
+        graph.graph |= self._remarks()
         return graph
+
+    def _probabilities(self, start, end) -> dict[str, float]:
+        if self.certainty is None:
+            return {}
+        return {
+            "probability": self.certainty.edges[frozenset((start, end))],
+            "arrow_probability": self.certainty.arrows[start, end],
+            "reverse_probability": self.certainty.arrows[end, start],
+        }
+
+    def _remarks(self) -> dict[str, str]:
+        if self.certainty is None:
+            return {}
+        words = {
+            "verdict": self.certainty.verdict(self.skeleton),
+            "caution": self.certainty.caution,
+        }
+        return {name: word for name, word in words.items() if word}
 
     def to_amat(self, convention: str) -> np.ndarray:
         """An adjacency matrix in another package's convention.
@@ -171,6 +209,10 @@ class CPDAG:
         convention : {"pcalg", "causal-learn"}
             For a -> b, pcalg has ``amat[a, b] = 0`` and ``amat[b, a] = 1``; causal-learn has
             ``G[b, a] = 1`` and ``G[a, b] = -1``. Undirected: 1 and 1, or -1 and -1.
+
+        Notes
+        -----
+        Neither convention has a place for probabilities; :meth:`to_frame` writes them.
         """
         if convention == "pcalg":
             return self.arcs.T.astype(int)
@@ -179,13 +221,16 @@ class CPDAG:
         raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
 
     def to_dot(self) -> str:
-        """Graphviz source."""
-        escaped = [name.replace("\\", "\\\\").replace('"', '\\"') for name in self.variables]
-        quoted = [f'"{name}"' for name in escaped]
-        lines = [f"  {name};" for name in quoted]
+        """Graphviz source; with a certainty each edge is labelled with its probabilities."""
+        quoted = [_quoted(name) for name in self.variables]
+        lines = [f"  label={_quoted('; '.join(self.remarks))};"] if self.remarks else []
+        lines += [f"  {name};" for name in quoted]
         for a, b in self.edges:
-            tail = " [dir=none];" if self.arcs[b, a] else ";"
-            lines.append(f"  {quoted[a]} -> {quoted[b]}{tail}")
+            attributes = ["dir=none"] if self.arcs[b, a] else []
+            if self.certainty:
+                attributes.append(f'label="{self.label(a, b)}"')
+            tail = f" [{', '.join(attributes)}]" if attributes else ""
+            lines.append(f"  {quoted[a]} -> {quoted[b]}{tail};")
         return "\n".join(["digraph {", *lines, "}"])
 
     def to_gml(self) -> str:
@@ -201,7 +246,8 @@ class CPDAG:
     def to_edge_lists(self) -> EdgeLists:
         """Names of the ends of the directed edges and of the undirected ones.
 
-        As pgmpy takes them: ``PDAG(directed_ebunch=directed, undirected_ebunch=undirected)``.
+        As pgmpy takes them: ``PDAG(directed_ebunch=directed, undirected_ebunch=undirected)``. They
+        have no place for probabilities; :meth:`to_frame` writes them.
 
         Examples
         --------
@@ -212,8 +258,30 @@ class CPDAG:
         directed = [names for (a, b), names in named.items() if not self.arcs[b, a]]
         return EdgeLists(directed, [names for names in named.values() if names not in directed])
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row an edge: ``from``, ``to``, ``directed``, and its probabilities if there are any.
+
+        They have the names of :meth:`to_networkx`. ``attrs`` holds ``caution`` and ``verdict``.
+
+        Examples
+        --------
+        >>> pair = Certainty({frozenset("ab"): 0.9}, {("a", "b"): 0.7, ("b", "a"): 0.1})
+        >>> frame = CPDAG("ab", [[False, True], [False, False]], pair).to_frame()
+        >>> print(frame[["from", "to", "probability", "arrow_probability"]].to_string(index=False))
+        from to  probability  arrow_probability
+           a  b          0.9                0.7
+        """
+        rows = []
+        for a, b in self.edges:
+            start, end = self.variables[a], self.variables[b]
+            row = {"from": start, "to": end, "directed": not self.arcs[b, a]}
+            rows.append(row | self._probabilities(start, end))
+        frame = pd.DataFrame(rows, columns=None if rows else ["from", "to", "directed"])
+        frame.attrs |= self._remarks()
+        return frame
+
     def to_causal_learn(self) -> Any:
-        """A ``GeneralGraph`` of causal-learn.
+        """A ``GeneralGraph`` of causal-learn; its attributes hold the probabilities, if any.
 
         Raises
         ------
@@ -231,7 +299,30 @@ class CPDAG:
         graph = GeneralGraph([GraphNode(name) for name in self.variables])
         graph.graph = self.to_amat("causal-learn")
         graph.reconstitute_dpath(graph.get_graph_edges())
+        if self.certainty:
+            graph.add_attribute("edge_probabilities", dict(self.certainty.edges))
+            graph.add_attribute("arrow_probabilities", dict(self.certainty.arrows))
+            graph.attributes |= self._remarks()
         return graph
+
+    @property
+    def expected_right_edges(self) -> float | None:
+        """The sum of the probabilities of the edges; None without a certainty."""
+        if self.certainty is None:
+            return None
+        return sum(self.certainty.edges[pair] for pair in self.skeleton)
+
+    @property
+    def expected_right_arrows(self) -> float | None:
+        """The sum of the probabilities of the arrows drawn; None without a certainty."""
+        if self.certainty is None:
+            return None
+        return sum(self.certainty.arrows[arrow] for arrow in self.arrows)
+
+    @property
+    def remarks(self) -> list[str]:
+        """A plain word where the graph tells little, and a reason to doubt its probabilities."""
+        return list(self._remarks().values())
 
     @property
     def edges(self) -> list[tuple[int, int]]:
@@ -239,13 +330,29 @@ class CPDAG:
         pairs = np.argwhere(self.arcs).tolist()
         return [(a, b) for a, b in pairs if a < b or not self.arcs[b, a]]
 
+    def label(self, a: int, b: int, short: bool = False) -> str:
+        """The probabilities of an edge as text; empty without a certainty.
+
+        Parameters
+        ----------
+        a, b : int
+            As in :attr:`edges`.
+        short : bool
+            Numbers only, for a drawing: the edge, and after a stroke its arrow.
+        """
+        if self.certainty is None:
+            return ""
+        ends = self.variables[a], self.variables[b]
+        return self.certainty.label(*ends, directed=not self.arcs[b, a], short=short)
+
     def __str__(self):
-        sign = {True: "--", False: "->"}
-        edges = [
-            f"{self.variables[a]} {sign[bool(self.arcs[b, a])]} {self.variables[b]}"
-            for a, b in self.edges
-        ]
-        return "\n".join(edges) or "(no edge)"
+        edges = [self._edge(a, b) for a, b in self.edges]
+        return "\n".join((edges or ["(no edge)"]) + self.remarks)
+
+    def _edge(self, a, b) -> str:
+        sign = "--" if self.arcs[b, a] else "->"
+        label = self.label(a, b)
+        return f"{self.variables[a]} {sign} {self.variables[b]}{label and f'  ({label})'}"
 
     def __eq__(self, other):
         if not isinstance(other, CPDAG):
@@ -300,6 +407,24 @@ class CPDAG:
     def _arranged(self, variables) -> np.ndarray:
         at = [self.variables.index(name) for name in variables]
         return self.arcs[np.ix_(at, at)]
+
+
+def _quoted(text: str) -> str:
+    """A string of Graphviz."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _written_certainty(graph: nx.DiGraph) -> Certainty | None:
+    """The probabilities in the arcs of a graph, if all of them have some."""
+    arcs = list(graph.edges(data=True))
+    needed = {"probability", "arrow_probability", "reverse_probability"}
+    if not arcs or not all(needed <= data.keys() for _, _, data in arcs):
+        return None
+    edges = {frozenset((a, b)): data["probability"] for a, b, data in arcs}
+    arrows = {(b, a): data["reverse_probability"] for a, b, data in arcs}
+    arrows |= {(a, b): data["arrow_probability"] for a, b, data in arcs}
+    return Certainty(edges, arrows, graph.graph.get("caution", ""))
 
 
 def _f1(found: frozenset, true: frozenset) -> float:

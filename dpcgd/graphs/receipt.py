@@ -32,7 +32,8 @@ __all__ = [
     "write_receipt",
 ]
 
-FORM = "dpcgd receipt 1"
+FORMS = ("dpcgd receipt 2", "dpcgd receipt 1")
+"""Forms that are read; the first is written."""
 
 EVENTS = {
     kind.__name__: kind for kind in (PureEvent, BoundedRangeEvent, GaussianEvent, ApproximateEvent)
@@ -66,14 +67,14 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
     ValueError
         If there is no such file, or it is not what was written.
     """
-    return read_sealed(path, FORM)
+    return read_sealed(path, *FORMS)
 
 
 def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
     """What stands in the receipt of a release, as JSON holds it."""
     terms, ledger = of.terms, of.ledger
     return {
-        "format": FORM,
+        "format": FORMS[0],
         "kind": terms.kind,
         "made_by": {"system": terms.system, "versions": dict(terms.versions)},
         "guarantee": {
@@ -84,6 +85,7 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
             "unit": unit_of(terms),
             "rows_per_person": terms.rows_per_person,
             "theorems": list(terms.theorems),
+            "whole_run": ledger.whole,
             "in_words": in_words(of.guarantee, ledger.budget, terms),
             "not_protected": not_protected(terms),
         },
@@ -97,6 +99,7 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
         "noise_source": terms.source,
         "noise_distributions": sorted({_distribution(event) for event in ledger.events}),
         "settings": {name: _encoded(value) for name, value in terms.settings.items()},
+        "account_entry": terms.account_entry,
         "graph": {"variables": list(of.graph.variables), **of.graph.to_edge_lists()._asdict()},
         "pairs": [_pair(of, pair, status) for pair in status],
         "tests": of.tests,
@@ -239,7 +242,9 @@ def _ledger(content) -> Ledger:
         promise["epsilon"], promise["delta"], promise["rows_per_person"]
     )
     used = (math.inf if of is None else of for of in told["used"].values())
-    return Ledger(_events(content), Spent(*used), budget, told["accountant"])
+    return Ledger(
+        _events(content), Spent(*used), budget, told["accountant"], promise.get("whole_run", "")
+    )
 
 
 def _events(content) -> tuple[Event, ...]:
@@ -261,6 +266,7 @@ def _terms(content, read_marginals) -> Terms:
         theorems=tuple(content["guarantee"]["theorems"]),
         rows_per_person=content["guarantee"]["rows_per_person"],
         settings={k: _decoded(v, read_marginals) for k, v in content["settings"].items()},
-        rules=content["data"]["rules"],
+        rules=content["data"].get("rules", {}),
         versions=content["made_by"]["versions"],
+        account_entry=content.get("account_entry", ""),
     )

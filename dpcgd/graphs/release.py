@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 
 import numpy as np
 
+from dpcgd.graphs.certainty import Certainty
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.receipt import write_receipt
 from dpcgd.graphs.report import Page, write_report
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.terms import Terms
 
-__all__ = ["Release"]
+__all__ = ["Release", "ReleaseWithProbabilities"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class Release:
         of the budget decided. Where they are kept they are edges; where they are dropped they are
         no edges, but nothing has shown them to be apart. Empty for systems without tests.
     tests : int
-        Tests asked for.
+        Tests asked for; 0 for systems without tests.
     stopped_early : bool
         True if the budget ended before the search did.
     seconds : float or None
@@ -61,8 +62,9 @@ class Release:
         mapping of frozenset to str
             "confirmed": joined, and every test that was made found dependence. "removed": a test
             separated it. "not testable": public facts allowed no test. "not reached": the budget
-            ended before its first test. "known": knowledge decided, nobody asked. A system without
-            tests confirms what it joins, and removes the rest.
+            ended before its first test. "known": knowledge decided, nobody asked. Systems without
+            tests confirm nothing. A pair is "likely" if the probability of its edge is at least
+            1/2, else "unlikely"; of systems that give no probability it is "joined" or "apart".
 
         Privacy
         -------
@@ -98,7 +100,8 @@ class Release:
             return "known"
         if pair in self.untested:
             return "not reached" if pair in late else "not testable"
-        return "confirmed" if pair in self.graph.skeleton else "removed"
+        words = ("confirmed", "removed") if self.tests else ("joined", "apart")
+        return words[0] if pair in self.graph.skeleton else words[1]
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a receipt: all of the release, what was promised, and how it was kept.
@@ -157,24 +160,67 @@ class Release:
     __hash__ = None  # type: ignore[assignment]  # it holds mappings
 
     def __repr__(self):
-        edges, arrows = len(self.graph.skeleton), len(self.graph.arrows)
         promise = self.ledger.budget or self.ledger.spent
-        ended = ", stopped early" if self.stopped_early else ""
+        rows = self.terms.rows_per_person
+        unit = f" for a person of up to {rows} rows" if rows > 1 else ""
+        lines = [
+            f"{type(self).__name__}({self.guarantee}: epsilon = {promise.epsilon:.4g} at "
+            f"delta = {promise.delta:g}{unit})",
+            self.terms.kind,
+            f"{len(self.graph.variables)} variables, {self._edges()}, {self._arrows()}",
+        ]
+        if self.tests or self.stopped_early:
+            lines.append(f"{self.tests} tests{', stopped early' if self.stopped_early else ''}")
+        return "\n  ".join(lines + self.graph.remarks)
+
+    def _edges(self) -> str:
         kept, dropped = self.untested & self.graph.skeleton, self.untested - self.graph.skeleton
         never = f", {len(kept)} of them never tested" if kept else ""
         never += f" ({len(dropped)} pairs left out, never tested)" if dropped else ""
-        rows = self.terms.rows_per_person
-        unit = f" for a person of up to {rows} rows" if rows > 1 else ""
-        return (
-            f"{type(self).__name__}({self.guarantee}: epsilon = {promise.epsilon:.4g} at "
-            f"delta = {promise.delta:g}{unit})\n"
-            f"  {self.terms.kind}\n"
-            f"  {len(self.graph.variables)} variables, {edges} edges{never}, {arrows} directed\n"
-            f"  {self.tests} tests{ended}"
-        )
+        right = self.graph.expected_right_edges
+        return f"{_number(len(self.graph.skeleton), 'edges', right)}{never}"
+
+    def _arrows(self) -> str:
+        return _number(len(self.graph.arrows), "directed", self.graph.expected_right_arrows)
+
+
+def _number(number: int, what: str, right: float | None) -> str:
+    expected = "" if right is None or not number else f" ({right:.1f} expected right)"
+    return f"{number} {what}{expected}"
 
 
 def _equal(one, other) -> bool:
     if isinstance(one, np.ndarray):
         return np.array_equal(one, other)
     return one == other
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ReleaseWithProbabilities(Release):
+    """A release of a system that says how likely each edge and each arrow is.
+
+    Its graph has them too, so that drawings and exports show them.
+
+    Attributes
+    ----------
+    probabilities : dict
+        From each pair of variables to the probability that an edge joins it.
+    arrow_shares : dict
+        From (cause, effect), for each pair that the graph joins, both ways round, to the
+        probability that the completed graph has this arrow.
+    caution : str
+        A reason to doubt these probabilities, by public facts; empty if there is none.
+    """
+
+    probabilities: dict[frozenset[str], float]
+    arrow_shares: dict[tuple[str, str], float]
+    caution: str
+
+    def __post_init__(self):
+        certainty = Certainty(self.probabilities, self.arrow_shares, self.caution)
+        object.__setattr__(self, "graph", replace(self.graph, certainty=certainty))
+
+    def _status(self, pair, known, late) -> str:
+        if pair in known:
+            return "known"
+        return "likely" if self.probabilities[pair] >= 0.5 else "unlikely"

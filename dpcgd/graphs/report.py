@@ -4,10 +4,11 @@ import base64
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from dpcgd.graphs.certainty import two_digits
 from dpcgd.graphs.promise import in_words, not_protected, rules_in_words, unit_of
 from dpcgd.graphs.receipt import versions
 from dpcgd.graphs.svg import to_svg
@@ -30,11 +31,17 @@ STYLE = (
 
 MEANING = {
     "confirmed": "joined, and every test that was made found dependence",
-    "removed": "apart, by a test or by what the system reads",
+    "removed": "apart: a test found independence",
+    "likely": "the probability of an edge is at least 1/2",
+    "unlikely": "the probability of an edge is below 1/2",
+    "joined": "joined; this system makes no test and gives no probability",
+    "apart": "not joined; this system makes no test and gives no probability",
     "not testable": "public facts allowed no test",
     "not reached": "the budget ended before a first test",
     "known": "decided by knowledge, without a test",
 }
+
+APART = ("removed", "unlikely", "apart")
 
 
 class Page(str):
@@ -89,7 +96,7 @@ def _title(of) -> str:
 
 def _sections(of, status) -> Iterator[Section]:
     terms, budget = of.terms, of.ledger.budget
-    yield Section("The graph", [Picture(to_svg(of.graph)), Code(str(of.graph)), _ARROWS])
+    yield Section("The graph", [Picture(to_svg(of.graph)), *_edges(of.graph), _ARROWS])
     yield Section("What was promised", [_promise(of), *in_words(of.guarantee, budget, terms)])
     yield Section("What was not protected", [Items(not_protected(terms))])
     yield Section("What became of each pair", [_counts(status), *_pairs(of, status)])
@@ -104,6 +111,33 @@ _ARROWS = (
     "be wrong, and so may one that is missing: the noise that protects people is noise in these "
     "decisions too."
 )
+
+
+def _edges(graph) -> Iterator[Any]:
+    """The edges as text, or with their probabilities, the likeliest first."""
+    if graph.certainty is None:
+        yield Code(str(graph))
+        return
+    yield from (f"Note: {remark}." for remark in graph.remarks)
+    edges, arrows = graph.expected_right_edges, graph.expected_right_arrows
+    missed = sum(graph.certainty.edges.values()) - edges
+    yield (
+        f"Expected number of right edges: {edges:.1f} of {len(graph.skeleton)}; of right arrows: "
+        f"{arrows:.1f} of {len(graph.arrows)}. Expected number of edges among the pairs that are "
+        f"not joined: {missed:.1f}."
+    )
+    frame = graph.to_frame()
+    if len(frame):
+        yield _probabilities(frame.sort_values("probability", ascending=False, kind="stable"))
+
+
+def _probabilities(frame) -> Table:
+    marks = frame.directed.map({True: "->", False: "--"})
+    edges = frame["from"] + " " + marks + " " + frame["to"]
+    numbers = ("probability", "arrow_probability", "reverse_probability")
+    columns = [edges, *(frame[name].map(two_digits) for name in numbers)]
+    heads = ("edge", "probability of the edge", "of the arrow ->", "of the arrow <-")
+    return Table([heads, *zip(*columns, strict=True)])
 
 
 def _promise(of) -> Table:
@@ -129,8 +163,8 @@ def _counts(status) -> Table:
 
 
 def _pairs(of, status) -> Iterator[str]:
-    """The pairs of each status but the removed ones, which are most."""
-    shown = sorted((s, i) for i, s in enumerate(status.values()) if s != "removed")
+    """The pairs of each status but those that are apart, which are most."""
+    shown = sorted((s, i) for i, s in enumerate(status.values()) if s not in APART)
     names = [" and ".join(n for n in of.graph.variables if n in pair) for pair in status]
     for name, group in groupby(shown, key=lambda one: one[0]):
         yield f"{name.capitalize()}: {', '.join(names[i] for _, i in group)}."
@@ -188,7 +222,8 @@ def _markdown(title: str, sections: Sequence[Section]) -> str:
 def _markdown_block(block) -> str:
     if isinstance(block, Picture):
         data = base64.b64encode(block.encode()).decode()
-        return f"![The released graph](data:image/svg+xml;base64,{data})"
+        title = unescape(block.partition("<title>")[2].partition("</title>")[0])
+        return f"![{_escaped(title)}](data:image/svg+xml;base64,{data})"
     if isinstance(block, Code):
         return f"````text\n{block}\n````"
     if isinstance(block, Items):

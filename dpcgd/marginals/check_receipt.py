@@ -1,8 +1,11 @@
 """A receipt checked by whoever reads it: every part against the others, and against the promise."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dpcgd.datasets.schema import Schema
@@ -15,6 +18,9 @@ from dpcgd.marginals.paid_noise import check_noise
 from dpcgd.marginals.read_release import read_release
 from dpcgd.marginals.table_pc import TableRelease
 from dpcgd.marginals.theorems import theorems_of
+from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.doubles import kept_for_rounding
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
 
 __all__ = ["check_receipt"]
 
@@ -38,6 +44,13 @@ KINDS = {
     "table_pc": TableRelease,
 }
 """Kinds of release; other systems have the plain one."""
+
+
+ACCOUNTS = (Filter, GaussianFilter, PureFilter, BasicFilter)
+"""A proved run is paid by one of them."""
+
+ROUNDING = 1e-6
+"""Of what was used: two machines need not agree on the last digits of a conversion."""
 
 
 def check_receipt(path: str | os.PathLike) -> Checked:
@@ -83,6 +96,7 @@ def check_receipt(path: str | os.PathLike) -> Checked:
     try:
         checked = check_ledger(release.ledger)
         check_noise(release)
+        _check_account(release)
         _check_terms(release)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -90,6 +104,33 @@ def check_receipt(path: str | os.PathLike) -> Checked:
     for part in _differences(made, read_receipt(path)):
         raise ValueError(f"{path}: {part} does not follow from the rest of the receipt")
     return checked
+
+
+def _check_account(result: Release) -> None:
+    """Pay for the ledger once more, from an account of the same kind."""
+    ledger, n = result.ledger, result.terms.n
+    for kind in ACCOUNTS:
+        account = _opened(kind, ledger.budget, n)
+        if (account.ledger.accountant, account.ledger.whole) == (ledger.accountant, ledger.whole):
+            return _check_pays(account, ledger)
+    raise ValueError(f"no account keeps to {ledger.accountant!r} and {ledger.whole!r}")
+
+
+def _opened(kind, budget, n) -> Any:
+    """As a run on n records opens it: a part of the promise is kept for rounding."""
+    account = kind(replace(budget, epsilon=budget.epsilon * (1 - kept_for_rounding(n))))
+    account.promised = budget
+    return account
+
+
+def _check_pays(account, ledger) -> None:
+    try:
+        account.spend(*ledger.events)
+    except (BudgetSpent, TypeError) as error:
+        raise ValueError(f"the ledger is more than its account pays for: {error}") from None
+    paid, said = account.ledger.spent, ledger.spent
+    if not all(map(partial(math.isclose, rel_tol=ROUNDING), paid, said)):
+        raise ValueError(f"{said} is said to have been used, and the ledger comes to {paid}")
 
 
 def _differences(one: Any, other: Any, part: str = "") -> Iterator[str]:
@@ -101,17 +142,17 @@ def _differences(one: Any, other: Any, part: str = "") -> Iterator[str]:
         yield part or "its list of parts"
 
 
-def _check_terms(release: Release) -> None:
-    terms = release.terms
-    if tuple(terms.domain) != release.graph.variables:
+def _check_terms(result: Release) -> None:
+    terms = result.terms
+    if tuple(terms.domain) != result.graph.variables:
         raise ValueError("the graph has other variables than the domain")
-    if type(release) is not KINDS.get(terms.system, Release):
-        raise ValueError(f"{terms.system} gives no {type(release).__name__}")
+    if type(result) is not KINDS.get(terms.system, Release):
+        raise ValueError(f"{terms.system} gives no {type(result).__name__}")
     if terms.noise == "secure" and "opendp" not in terms.versions:
         raise ValueError("its noise is said to be secure, and it names no version of OpenDP")
     if _domain(terms.rules) != {name: tuple(of) for name, of in terms.domain.items()}:
         raise ValueError("the rules of the schema make other levels than the domain")
-    named, wanted = set(terms.theorems), _theorems(release)
+    named, wanted = set(terms.theorems), _theorems(result)
     if terms.system in THEOREMS and named != wanted:
         raise ValueError(
             f"it names the theorems {', '.join(sorted(named)) or 'none'}, and rests on "
@@ -126,10 +167,10 @@ def _domain(rules) -> dict[str, tuple]:
     return real or Schema(coded).levels
 
 
-def _theorems(release) -> set[str]:
+def _theorems(result) -> set[str]:
     """Of what ran, by what was released and set; none where the guarantee is only claimed."""
-    terms = release.terms
-    if release.guarantee != "proved":
+    terms = result.terms
+    if result.guarantee != "proved":
         return set()
     wanted = set(THEOREMS.get(terms.system, ()))
     if terms.rows_per_person > 1:
@@ -138,8 +179,8 @@ def _theorems(release) -> set[str]:
         wanted.add("thm-subsampling")
     if "choose" in terms.settings:
         wanted.add(f"thm-{terms.settings['choose'].replace('_', '-')}")
-    if hasattr(release, "marginals"):
+    if hasattr(result, "marginals"):
         triples = "thm-interactions" if terms.system == "table_pc" else "thm-triples"
-        joined = release.joined_levels
-        wanted |= set(theorems_of(release.marginals, joined, triples=triples))
+        joined = result.joined_levels
+        wanted |= set(theorems_of(result.marginals, joined, triples=triples))
     return wanted

@@ -10,13 +10,13 @@ from scipy.special import expit, logit
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.release import Release
+from dpcgd.graphs.release import ReleaseWithProbabilities
 from dpcgd.marginals.graph_posterior import GraphPosterior, shares_of
 from dpcgd.marginals.noisy_table import NoisyTable, check_cells, measure_table
 from dpcgd.marginals.orientation import pointed
 from dpcgd.marginals.reader import check_precision, edge_probabilities, most_likely_edges
 from dpcgd.privacy.doubles import ROOM
-from dpcgd.privacy.filters import BasicFilter
+from dpcgd.privacy.filters import PureFilter
 from dpcgd.privacy.run import open_run
 from dpcgd.privacy.settings import check_data
 
@@ -43,7 +43,7 @@ SEED = 0
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PosteriorRelease(Release):
+class PosteriorRelease(ReleaseWithProbabilities):
     """A release that also holds the table it was read from.
 
     Attributes
@@ -53,24 +53,18 @@ class PosteriorRelease(Release):
         is post-processing.
     scale : float
         Of the Laplace noise in each cell.
-    probabilities : dict
-        Of an edge, for each pair of variables.
-    arrow_shares : dict
-        From (cause, effect), for each pair that the graph joins, both ways round: the posterior of
-        the graphs whose completed form has this arrow.
     """
 
     counts: np.ndarray
     scale: float
-    probabilities: dict[frozenset[str], float]
-    arrow_shares: dict[tuple[str, str], float]
 
 
 def dag_posterior(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     precision: float | None = None,
@@ -87,7 +81,7 @@ def dag_posterior(
     ----------
     data : Dataset or Counts
         Of at most eight variables whose table has at most 1,024 cells.
-    epsilon, delta, rng, secure, knowledge, rows_per_person
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`. No delta is used.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -101,11 +95,6 @@ def dag_posterior(
     ValueError
         If the table is too large, or the budget, the noise source, the knowledge or the precision
         is unusable; nothing has run then.
-
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
 
     Privacy
     -------
@@ -124,9 +113,9 @@ def dag_posterior(
     check_data(data, coded=True)
     check_cells(data.cardinalities)
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
-    how |= {"account": BasicFilter, "by": ("dag_posterior", "thm-whole-table")}
-    how |= {"precision": precision}
-    run = open_run(data, **how, knowledge=knowledge, rows_per_person=rows_per_person)
+    how |= {"account": PureFilter, "by": ("dag_posterior", "thm-whole-table")}
+    how |= {"allow_delta": allow_delta, "rows_per_person": rows_per_person}
+    run = open_run(data, **how, precision=precision, knowledge=knowledge)
     whole = run.account.limit.epsilon * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
@@ -146,6 +135,7 @@ def dag_posterior(
         scale=table.scale,
         probabilities={frozenset((names[x], names[y])): float(sure[x, y]) for x, y in pairs},
         arrow_shares={(names[a], names[b]): float(arrows[a, b]) for a, b in both},
+        caution="",
     )
 
 

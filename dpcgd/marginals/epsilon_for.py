@@ -25,7 +25,7 @@ def epsilon_for(
     points: float | None = None,
     order: int = 1,
     between: tuple[str, str] | None = None,
-    delta: float = 1e-6,
+    delta: float | None = None,
     **settings: Any,
 ) -> float:
     """Find the epsilon it takes to see a dependence of a given size, before any data is touched.
@@ -56,11 +56,6 @@ def epsilon_for(
     ValueError
         If no epsilon up to 999 would do, or as :func:`~dpcgd.marginals.plan.plan` does.
 
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
-
     Privacy
     -------
     It takes no data: whatever it tells is public, and costs nothing.
@@ -75,7 +70,7 @@ def epsilon_for(
     """
     size = _size(correlation, points)
     how: dict[str, Any] = {"delta": delta, **settings}
-    largest = plan(levels, n, epsilon=GRID[-1], **how)  # refuses, and warns, once for all
+    largest = plan(levels, n, epsilon=GRID[-1], **how)  # refuses once for all
     pairs = _asked(largest, between)
     if order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, not {order!r}")

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,7 +127,7 @@ def _recoded(data, groups, levels) -> Any:
     codes = np.array(data.codes)
     for v, group in groups.items():
         codes[:, v] = group[data.codes[:, v]]
-    return replace(data, codes=codes, levels=levels)
+    return Dataset(codes, levels, data.truth, data.name, data.ordered, data.missing)
 
 
 class JoinedCounts(Counts):

@@ -11,11 +11,11 @@ import numpy as np
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.release import Release
+from dpcgd.graphs.release import ReleaseWithProbabilities
 from dpcgd.marginals.clipped_moments import clips, measure_moments
 from dpcgd.marginals.interactions import Marginals, paid
 from dpcgd.marginals.joined_levels import FIRST_LOOK, join_levels
-from dpcgd.marginals.orientation import arrow_confidence, orient
+from dpcgd.marginals.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.marginals.reader import (
     check_precision,
     edge_probabilities,
@@ -35,7 +35,7 @@ DELTA_IN_TRAINING = 1e-6
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class LearnedRelease(Release):
+class LearnedRelease(ReleaseWithProbabilities):
     """A release that also holds the moments it was read from.
 
     Attributes
@@ -47,14 +47,11 @@ class LearnedRelease(Release):
         Public, those of the moments: where levels were joined, the new ones.
     joined_levels : dict
         From each variable whose levels were joined to what has become of each of them.
-    probabilities : dict
-        Of an edge, for each pair of variables, as the reader has it.
     """
 
     marginals: Marginals
     levels: Mapping[str, tuple[str, ...]]
     joined_levels: dict[str, dict[str, str]]
-    probabilities: dict[frozenset[str], float]
 
     def arrow_confidence(self) -> dict[tuple[str, str], float]:
         """How likely each arrow is: that its edge is there, and that it points this way.
@@ -73,18 +70,15 @@ class LearnedRelease(Release):
         -----
         :func:`~dpcgd.marginals.orientation.arrow_confidence` times the probability of the edge.
         """
-        names, joined = self.graph.variables, self.graph.arcs | self.graph.arcs.T
-        known = self.terms.settings.get("knowledge") or Knowledge()
-        sure = arrow_confidence(self.marginals, joined, known.arrays(names)[0])
-        arrows = [(names[a], names[b], sure[a, b]) for a, b in np.argwhere(joined).tolist()]
-        return {(a, b): float(of * self.probabilities[frozenset((a, b))]) for a, b, of in arrows}
+        return dict(self.arrow_shares)
 
 
 def learned_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     precision: float | None = None,
@@ -104,7 +98,7 @@ def learned_pc(
     data : Dataset or Counts
         Where it only answers counts, and is not one of :class:`~dpcgd.datasets.records.Records`,
         the moments are those of the pairs, whose noise is wider.
-    epsilon, delta, rng, secure, knowledge, rows_per_person
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -122,8 +116,8 @@ def learned_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the reader was trained on no table of so many variables, of
-        so few records, or with so much noise.
+        If the reader was trained on no table of so many variables, of so few records, or with so
+        much noise.
 
     Privacy
     -------
@@ -149,11 +143,14 @@ def learned_pc(
         "by": ("learned_pc", "thm-learned-pc"),
         "precision": precision,
     }
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **how)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **how
+    )
     forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
+    caution = ""
     if seen := _never_seen(data.d, data.n, run.account.rho):
-        unlike = f"the reader was trained on {seen}; its probabilities may be off here"
-        warnings.warn(unlike, stacklevel=level_of_the_caller())
+        caution = f"the reader was trained on {seen}; its probabilities may be off here"
+        warnings.warn(caution, stacklevel=level_of_the_caller())
     measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
     rho = run.account.remaining
@@ -165,10 +162,11 @@ def learned_pc(
     probabilities[required | required.T] = 1.0
     probabilities[forbidden & forbidden.T] = 0.0
     joined = most_likely_edges(probabilities, precision)
+    sure = arrow_confidence(told, joined, forbidden)
     names = data.variables
     pairs = {frozenset((names[x], names[y])): (x, y) for x, y in combinations(range(data.d), 2)}
     return LearnedRelease(
-        graph=CPDAG(names, orient(told, joined, forbidden)),
+        graph=CPDAG(names, pointed(sure, joined, forbidden, LEVEL)),
         separating_sets={},
         untested=frozenset(),
         tests=0,
@@ -178,6 +176,11 @@ def learned_pc(
         levels={name: tuple(levels) for name, levels in data.levels.items()},
         joined_levels=joined_levels,
         probabilities={pair: float(probabilities[at]) for pair, at in pairs.items()},
+        arrow_shares={
+            (names[a], names[b]): float(sure[a, b] * probabilities[a, b])
+            for a, b in np.argwhere(joined).tolist()
+        },
+        caution=caution,
     )
 
 

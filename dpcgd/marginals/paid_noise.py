@@ -16,14 +16,18 @@ from dpcgd.marginals.joined_levels import MOST_LEVELS
 from dpcgd.marginals.learned_pc import LearnedRelease
 from dpcgd.marginals.table_pc import LOOKS, TableRelease
 from dpcgd.privacy.events import GaussianEvent, PureEvent
+from dpcgd.privacy.terms import Terms
 
 __all__ = ["check_noise", "furthest_apart"]
 
 ROUNDING = 1e-9
 """Of a deviation, by which two ways of computing it may differ."""
 
-MEASURED_ONCE = ("gram_notears", "noleaks")
-"""Systems of known many mechanisms, whatever they find."""
+SEARCHES = ("curate_pc", "em_pc", "laplace_pc", "priv_pc", "svt_pc")
+"""They ask test by test, and pay for each."""
+
+UNANSWERED = ("known", "not testable", "not reached")
+"""What a pair is called that no mechanism was asked about."""
 
 TABLE = 2.0
 """Two tables are so far apart, in L1 norm, when one record has been replaced."""
@@ -53,8 +57,10 @@ def furthest_apart(levels: Sequence[int], sizes: Sequence[int]) -> float:
     """
     counts = sorted(Counter(of for of in levels if of > 1).items())
     own = np.repeat([1 - 1 / of for of, _ in counts], [times for _, times in counts])
+    if len(own) < min(sizes):
+        return 0.0  # there is no such set
     choices = _fewest_levels_first(counts) if max(sizes) < 3 else _all_choices(counts)
-    least = min((_products(own - differ, sizes) for differ in choices), default=0.0)
+    least = min(_products(own - differ, sizes) for differ in choices)
     return math.sqrt(2 * (_products(own, sizes) - least))
 
 
@@ -101,20 +107,20 @@ def check_noise(release: Release) -> None:
     kinds.get(type(release), _check_answers)(release)
 
 
-def _check_table(release: PosteriorRelease) -> None:
-    events = release.ledger.events
-    if release.counts.shape != tuple(map(len, release.terms.domain.values())):
+def _check_table(result: PosteriorRelease) -> None:
+    events = result.ledger.events
+    if result.counts.shape != tuple(map(len, result.terms.domain.values())):
         raise ValueError("the released table has other levels than the domain")
     if len(events) != 1 or not isinstance(events[0], PureEvent):
         raise ValueError(f"one table was released, and the ledger holds {len(events)} mechanisms")
-    _check_equal("the table", release.scale, TABLE / events[0].epsilon)
+    _check_equal("the table", result.scale, TABLE / events[0].epsilon)
 
 
-def _check_learned(release: LearnedRelease) -> None:
-    domain = release.terms.domain.items()
-    if set(release.joined_levels) != {name for name, of in domain if len(of) > MOST_LEVELS}:
+def _check_learned(result: LearnedRelease) -> None:
+    domain = result.terms.domain.items()
+    if set(result.joined_levels) != {name for name, of in domain if len(of) > MOST_LEVELS}:
         raise ValueError("other variables have joined levels than those with too many")
-    told, paid = release.marginals, _paid(release)
+    told, paid = result.marginals, _paid(result)
     if isinstance(told, ClippedMoments):
         _check_sets(told, [1])
         _check_together(told, [1], paid)
@@ -129,9 +135,9 @@ def _check_learned(release: LearnedRelease) -> None:
         raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
 
 
-def _check_looks(release: TableRelease) -> None:
+def _check_looks(result: TableRelease) -> None:
     """Pairs first, then triples one by one, and in between looks at some pairs once more."""
-    told, paid = release.marginals, _paid(release)
+    told, paid = result.marginals, _paid(result)
     _check_sets(told, [1, 2], or_more=True)
     distance = furthest_apart(told.levels, [1, 2])
     multiplier = _next(paid) if distance else 0.0
@@ -140,21 +146,21 @@ def _check_looks(release: TableRelease) -> None:
     _check_again(told, _without_triples(told, paid))
 
 
-def _paid(release: Any) -> list[float]:
+def _paid(result: Any) -> list[float]:
     """The noise multipliers in the ledger, but for that of the look that joined levels."""
-    domain, levels = release.terms.domain, release.levels
+    domain, levels = result.terms.domain, result.levels
     for name, old in domain.items():
-        became = release.joined_levels.get(name, dict(zip(old, old, strict=True)))
+        became = result.joined_levels.get(name, dict(zip(old, old, strict=True)))
         if set(became) != set(old) or set(became.values()) != set(levels.get(name, ())):
             raise ValueError(f"{name} has other levels than those that its own were joined to")
-    if tuple(map(len, levels.values())) != release.marginals.levels or len(levels) != len(domain):
+    if tuple(map(len, levels.values())) != result.marginals.levels or len(levels) != len(domain):
         raise ValueError("the released moments have other levels than the release")
-    if release.marginals.n != release.terms.n:
+    if result.marginals.n != result.terms.n:
         raise ValueError("the released moments are of another number of records")
-    if not all(isinstance(event, GaussianEvent) for event in release.ledger.events):
+    if not all(isinstance(event, GaussianEvent) for event in result.ledger.events):
         raise ValueError("moments have Gaussian noise, and the ledger holds another mechanism")
-    paid = [event.noise_multiplier for event in release.ledger.events]
-    if release.joined_levels:
+    paid = [event.noise_multiplier for event in result.ledger.events]
+    if result.joined_levels:
         _next(paid)
     return paid
 
@@ -258,26 +264,40 @@ def _agree(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=ROUNDING)
 
 
-def _check_answers(release: Release) -> None:
+def _check_answers(result: Release) -> None:
     """No search has more answers than it paid for, and no single measurement other mechanisms."""
-    ran = Counter(event.mechanism for event in release.ledger.events)
-    system, separated = release.terms.system, len(release.separating_sets)
-    unanswered = ("known", "not testable", "not reached")
-    answered = sum(status not in unanswered for status in release.pair_status().values())
-    if system in MEASURED_ONCE:
-        steps = release.terms.settings["steps"] if system == "noleaks" else 0
-        wanted = {"Gaussian": 1 + steps}
-        enough = ran == wanted
-    else:
-        wanted = {
-            "curate_pc": {"Laplace": answered},
-            "laplace_pc": {"Laplace": answered},
-            "priv_pc": {"above threshold": separated or min(answered, 1), "Laplace": separated},
-            "svt_pc": {"above threshold": separated or min(answered, 1)},
-        }.get(system, {})
-        enough = all(ran[mechanism] >= least for mechanism, least in wanted.items())
-    if not enough or (answered and not ran) or (system == "em_pc" and separated >= ran.total() > 0):
-        raise ValueError(
-            f"the ledger holds {ran.total()} mechanisms, too few or too many for {answered} pairs "
-            f"that were answered and {separated} that were separated"
-        )
+    ran = Counter(event.mechanism for event in result.ledger.events)
+    became = result.pair_status()
+    answered = sum(status not in UNANSWERED for status in became.values())
+    if result.terms.system in SEARCHES:
+        if {pair for pair in became if became[pair] == "removed"} != set(result.separating_sets):
+            raise ValueError("other pairs were separated than those that are not joined")
+        _check_least(ran, _least(result.terms, answered, len(result.separating_sets)))
+    if result.terms.system in ("gram_notears", "noleaks"):
+        wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
+        if ran != {"Gaussian": wanted}:
+            raise ValueError(f"the ledger holds {ran.total()} mechanisms, and {wanted} ran")
+    if answered and not ran:
+        raise ValueError(f"{answered} pairs were answered, and the ledger holds no mechanism")
+
+
+def _least(terms: Terms, answered: int, separated: int) -> dict[str, int]:
+    """How often each mechanism ran at least in a search with so many answers."""
+    some = min(answered, 1)
+    choice = str(terms.settings.get("choose", "")).replace("_", " ")
+    return {
+        "curate_pc": {"Laplace": answered},
+        "em_pc": {choice: some + separated},
+        "laplace_pc": {"Laplace": answered},
+        "priv_pc": {"above threshold": max(some, separated), "Laplace": separated},
+        "svt_pc": {"above threshold": max(some, separated)},
+    }[terms.system]
+
+
+def _check_least(ran: Counter[str], least: dict[str, int]) -> None:
+    for mechanism, times in least.items():
+        if ran[mechanism] < times:
+            raise ValueError(
+                f"the ledger holds {mechanism} {ran[mechanism]} times, and the answers that were "
+                f"released need it {times} times"
+            )

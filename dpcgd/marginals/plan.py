@@ -28,6 +28,7 @@ from dpcgd.marginals.table_pc import (
     table_pc,
     too_noisy,
 )
+from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
 
@@ -372,7 +373,8 @@ def plan(
     n: int,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     system: Callable[..., Release] = table_pc,
     alpha: float = ALPHA,
     max_order: int = 2,
@@ -391,7 +393,7 @@ def plan(
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
         Records.
-    epsilon, delta, alpha, max_order, least_effect, least_share, rows_per_person
+    epsilon, delta, allow_delta, alpha, max_order, least_effect, least_share, rows_per_person
         As for the system.
     system : callable
         :func:`~dpcgd.marginals.table_pc.table_pc`: there is no plan for others yet.
@@ -412,11 +414,6 @@ def plan(
     ValueError
         What the run would refuse by public facts, in the same words; if it is handed data; or if
         another argument is unusable.
-
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
 
     Privacy
     -------
@@ -458,8 +455,9 @@ def plan(
     nothing = np.random.default_rng(0)  # a run has to say where noise comes from; none is drawn
     run, most = open_table_run(
         public,
-        epsilon=epsilon,
+        epsilon=unreserved(epsilon),
         delta=delta,
+        allow_delta=allow_delta,
         rng=nothing,
         alpha=alpha,
         max_order=max_order,
@@ -474,7 +472,7 @@ def plan(
     return Plan(
         schema=schema,
         n=n,
-        budget=Budget(epsilon, delta, rows_per_person),
+        budget=run.account.promised,
         alpha=alpha,
         power=power,
         related=related,

@@ -16,7 +16,8 @@ def private_graph(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     precision: float | None = None,
@@ -33,7 +34,7 @@ def private_graph(
     Parameters
     ----------
     data : Dataset or Counts
-    epsilon, delta, rng, secure, knowledge, rows_per_person
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float, optional
         Share of the edges that should be right; without it, the edges of largest expected F1.
@@ -52,8 +53,7 @@ def private_graph(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if the reader was trained on nothing like this table, by its
-        public facts.
+        If the reader was trained on nothing like this table, by its public facts.
 
     Privacy
     -------
@@ -78,6 +78,7 @@ def private_graph(
         data,
         epsilon=epsilon,
         delta=delta,
+        allow_delta=allow_delta,
         rng=rng,
         secure=secure,
         precision=precision,

@@ -17,6 +17,8 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.marginals.plan_chart import draw_rehearsal
 from dpcgd.marginals.table_pc import table_pc
+from dpcgd.privacy.account_file import unreserved
+from dpcgd.privacy.budget import delta_for
 
 __all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
 
@@ -90,7 +92,7 @@ def rehearse(
     n: int,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
     rng: np.random.Generator,
     system: Callable[..., Release] = table_pc,
     runs: int = 5,
@@ -154,13 +156,15 @@ def rehearse(
     check_generator(rng)
     if not callable(system):
         raise ValueError(f"system must be one such as table_pc, not {system!r}")
-    how = {"delta": delta, "rng": rng, **settings}
+    epsilon = unreserved(epsilon)
+    how = {"delta": delta_for(n) if delta is None else delta, "rng": rng, **settings}
     if public is None:
         twins = _random_twins(schema, n, shape, strength, rng)
         like = f"{shape} networks, {strength} dependence"
     else:
         _check_public(public, schema)
-        true = _edges_of(public, lambda: system(public, epsilon=NO_NOISE, **how))
+        openly = {**how, "epsilon": NO_NOISE, "delta": delta_for(public.n)}
+        true = _edges_of(public, lambda: system(public, **openly))
         twins, like = _resampled(public, true, n, rng), f"twins of {public.name}, which is public"
     done = tuple(
         _compared(system(twin, epsilon=epsilon, **how), true) for twin, true in islice(twins, runs)

@@ -459,7 +459,8 @@ def table_pc(
     data: Counts,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     alpha: float = ALPHA,
@@ -481,7 +482,7 @@ def table_pc(
 
     Parameters
     ----------
-    data, epsilon, delta, rng, secure, knowledge, rows_per_person
+    data, epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     alpha : float
         Level of each test.
@@ -513,15 +514,16 @@ def table_pc(
     Warns
     -----
     UserWarning
-        If delta is not below 1/n, or if too few pairs can be tested given another variable; nothing
-        has run by then.
+        If too few pairs can be tested given another variable; nothing has run by then.
 
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
     through one filter, the rest post-processing. The last of the budget buys triples that sharpen
     the fit of a Bayesian network (:func:`dpcgd.marginals.fit_network.fit_network`). Chapter 16,
-    :prf:ref:`thm-table-pc`, and chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
+    :prf:ref:`thm-table-pc`; its sensitivities are those of chapter 11, :prf:ref:`thm-pairs` and,
+    for triples, :prf:ref:`thm-interactions`, of chapter 16, :prf:ref:`thm-look-again`, and of
+    chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples
     --------
@@ -533,7 +535,7 @@ def table_pc(
     """
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
-    how |= {"rows_per_person": rows_per_person, "untested": untested}
+    how |= {"allow_delta": allow_delta, "rows_per_person": rows_per_person, "untested": untested}
     least: dict[str, Any] = {"least_effect": least_effect, "least_share": least_share}
     run, most = open_table_run(data, alpha=alpha, **how, **least, **settings)
     measure = paid(run.account, run.noise)

@@ -12,7 +12,7 @@ from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy.doubles import ROOM
-from dpcgd.privacy.filters import BasicFilter
+from dpcgd.privacy.filters import BasicFilter, PureFilter
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.noise import Noise, SeededNoise
@@ -182,7 +182,8 @@ def private_anm(
     pair: Measurements,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     score: DependenceScore | None = None,
@@ -198,6 +199,8 @@ def private_anm(
         Two columns. Values outside the public ranges have been moved to their ends.
     epsilon, delta : float
         The guarantee. Only a score that is released by propose-test-release spends delta.
+    allow_delta : bool
+        Allow a delta of 1/n or more. Delta is the smaller of 1e-6 and 1/(10 n) unless given.
     rng : numpy.random.Generator, optional
         Seeded noise and halves, for experiments. Unless given, noise is safe in floating point and
         has no seed, as a real release needs it.
@@ -224,11 +227,6 @@ def private_anm(
         If the pair has not two columns or fewer than four records, `protects` is unknown, or the
         budget or the noise source is unusable; all public facts. Nothing has run then.
 
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
-
     Notes
     -----
     To protect everyone takes so much noise on the scores that with fewer than about 100,000 records
@@ -239,7 +237,8 @@ def private_anm(
     (epsilon, delta) for neighbours that replace one record; with "test set", one record of the test
     half. A replaced record lies in one half only, so the noise is made for the larger of the two
     sensitivities and not for their sum. The halves are drawn without a look at the data. Chapters
-    08 and 09, :prf:ref:`thm-everyone`.
+    08 and 09, :prf:ref:`thm-everyone`, with the sensitivity of the score: :prf:ref:`thm-hsic-test`,
+    :prf:ref:`thm-anm-ranks`, or :prf:ref:`thm-iqr-distance` and :prf:ref:`thm-tested-release`.
 
     Examples
     --------
@@ -253,10 +252,12 @@ def private_anm(
         raise ValueError(f"protects must be one of {PROTECTS}, not {protects!r}")
     score = Hsic() if score is None else score
     ridge = Ridge() if ridge is None else ridge
-    budget = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
+    budget = {"epsilon": epsilon, "delta": delta, "allow_delta": allow_delta}
+    account = BasicFilter if getattr(score, "spends_delta", True) else PureFilter
     halves = ("thm-everyone",) if protects == "everyone" else ()
     by = ("private_anm", *halves, *THEOREMS.get(type(score), ()))
-    ours = {"account": BasicFilter, "by": by, "protects": protects, **budget}
+    ours = {"account": account, "by": by, "protects": protects, **budget}
+    ours |= {"rows_per_person": rows_per_person}
     run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **ours)
     look = _Look(pair, _test_half(pair.n, run.noise), ridge)
     m, each = int(look.test.sum()), run.account.limit.epsilon / 2 * (1 - ROOM)
@@ -280,7 +281,8 @@ def histogram_anm(
     pair: Measurements,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     bins: int | None = None,
@@ -292,7 +294,7 @@ def histogram_anm(
 
     Parameters
     ----------
-    pair, epsilon, delta, rng, secure, score, ridge, rows_per_person
+    pair, epsilon, delta, allow_delta, rng, secure, score, ridge, rows_per_person
         As for :func:`private_anm`.
     bins : int, optional
         Equally wide ones of each public range; by n and the noise unless given.
@@ -332,7 +334,9 @@ def histogram_anm(
         "by": ("histogram_anm", "thm-gaussian", "thm-table-gram"),
         "rows_per_person": rows_per_person,
     }
-    run = _open(pair, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    run = _open(
+        pair, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    )
     multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
     bins = bins or int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))

@@ -55,6 +55,7 @@ class DependenceScore(Protocol):
 class _Bounded:
     """A score that one record moves by a bounded amount, whatever the data."""
 
+    spends_delta: ClassVar[bool] = False
     value: Callable[[np.ndarray, np.ndarray], float]
     sensitivity: Callable[[int], float]
     residual_sensitivity: Callable[[int, float], float]
@@ -302,6 +303,7 @@ class Iqr:
     width: float = 0.5
     floor: float = 2.0**-10
     name: ClassVar[str] = "IQR"
+    spends_delta: ClassVar[bool] = True
 
     def __post_init__(self):
         for name in ("width", "floor"):

@@ -1,38 +1,56 @@
 """One budget for several releases, kept in a file that is written before each of them."""
 
-import math
 import os
-from collections.abc import Iterator
+import secrets
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
+from dpcgd.privacy.composition import BasicComposition, RenyiComposition, Reservation
 from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 
-__all__ = ["AccountFile", "Reservation", "open_account"]
+__all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
 
-FORM = "dpcgd account 1"
+FORMS = ("dpcgd account 2", "dpcgd account 1")
+"""Forms that are read; the first is written."""
 
-ROUNDING = 1e-12
-"""A part of what is asked for by which the last run may get less than that, for rounding."""
+LONGEST_WAIT = 10.0
+"""Seconds for which a run waits for another one to leave the account file."""
+
+COMPOSITIONS = ("basic", "renyi")
 
 
-@dataclass(frozen=True)
-class Reservation:
-    """What one run may spend. It is spent, whatever became of the run.
+class ReservedEpsilon(float):
+    """The epsilon of a reservation: one run can pay with it, and no other.
+
+    What is computed from it, such as half of it, is an ordinary number and belongs to no account.
 
     Attributes
     ----------
-    epsilon, delta : float
-    label : str
+    account : AccountFile
+    entry : str
     """
 
-    epsilon: float
-    delta: float
-    label: str = ""
+    account: "AccountFile"
+    entry: str
+
+    def __new__(cls, epsilon: float, account: "AccountFile", entry: str) -> "ReservedEpsilon":
+        """Make one; :meth:`AccountFile.reserve` does."""
+        reserved = super().__new__(cls, epsilon)
+        reserved.account, reserved.entry = account, entry
+        return reserved
+
+    def __getnewargs__(self):
+        return float(self), self.account, self.entry
+
+
+def unreserved(epsilon: Any) -> Any:
+    """An epsilon for runs on no data of anybody, which leave a reservation as it is."""
+    return float(epsilon) if isinstance(epsilon, ReservedEpsilon) else epsilon
 
 
 @dataclass(frozen=True)
@@ -44,16 +62,18 @@ class AccountFile:
     Attributes
     ----------
     path : Path
-    budget : Budget
-        Of all runs together.
+    composition : BasicComposition or RenyiComposition
+        How the runs add up, and their budget together.
 
     Privacy
     -------
-    All runs that reserved their budgets here are together within the account's: basic composition
-    (Dwork et al. 2006), for a run may be chosen by what earlier ones released, but budgets do not
-    depend on the records (Rogers et al. 2016). Each reservation is on the disk before the run can
-    begin, so a crash gives nothing back. Whoever deletes the file, or makes a second one, has left
-    the account.
+    All runs that pay with a reservation from here are together within the account's budget, however
+    later ones were chosen by what earlier ones released: basic composition (Dwork et al. 2006;
+    Rogers et al. 2016), or a Renyi filter (Feldman and Zrnic 2021) of an order that is fixed when
+    the account is made. The threat model has the proof. Each reservation is on the disk before the
+    run can begin, and is marked as used, by which system and on which domain, before the run spends
+    anything: a crash gives nothing back, and no second run can pay with it. Whoever deletes or
+    copies the file, or makes a second one, has left the account.
 
     Examples
     --------
@@ -68,7 +88,12 @@ class AccountFile:
     """
 
     path: Path
-    budget: Budget
+    composition: BasicComposition | RenyiComposition
+
+    @property
+    def budget(self) -> Budget:
+        """Of all runs together."""
+        return self.composition.budget
 
     @property
     def runs(self) -> tuple[Reservation, ...]:
@@ -77,8 +102,8 @@ class AccountFile:
 
     @property
     def remaining(self) -> Spent:
-        """What is left, read from the file."""
-        return Spent(*map(_at_most, self._left(self._read())))
+        """What is left for one more run, read from the file."""
+        return self.composition.remaining(self._read())
 
     def reserve(
         self, *, epsilon: float, delta: float | None = None, label: str = ""
@@ -89,14 +114,15 @@ class AccountFile:
         ----------
         epsilon : float
         delta : float, optional
-            In proportion to epsilon unless given.
+            In proportion to epsilon unless given; the account's where divergences add up.
         label : str
             What the run is for.
 
         Returns
         -------
         dict
-            ``epsilon``, ``delta`` and ``rows_per_person``, as the systems take them.
+            ``epsilon``, ``delta`` and ``rows_per_person``, as the systems take them: all three, and
+            for one run.
 
         Raises
         ------
@@ -105,40 +131,92 @@ class AccountFile:
         ValueError
             If the budget is none, another run is at the file, or the file is not what was written.
         """
-        asked = self._asked(epsilon, delta)
+        if delta is None:
+            replace(self.budget, epsilon=epsilon)  # refuses what is no epsilon
+            delta = self.composition.delta_of(float(epsilon))
+        asked = _as_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
+
+        def reserved(before):
+            granted = self.composition.granted(asked, before)
+            return *before, replace(granted, label=label, entry=secrets.token_hex(16))
+
+        *_, granted = self._change(reserved)
+        return {
+            "epsilon": ReservedEpsilon(granted.epsilon, self, granted.entry),
+            "delta": granted.delta,
+            "rows_per_person": self.budget.rows_per_person,
+        }
+
+    def redeem(
+        self,
+        entry: str,
+        promised: Budget,
+        *,
+        system: str,
+        domain: str,
+        divergence: Callable[[float], float],
+    ) -> None:
+        """Pay a run with its reservation, once, before it spends anything.
+
+        Parameters
+        ----------
+        entry : str
+            Of the reservation.
+        promised : Budget
+            Of the run: what was reserved.
+        system, domain : str
+            What runs, and the digest of the public domain of its data.
+        divergence : callable
+            From an order to the Renyi divergence that the run keeps to.
+
+        Raises
+        ------
+        ValueError
+            If the reservation has been used, is not in the account or is not what the run promises,
+            if divergences add up and the run's exceeds what is left, or if another run is at the
+            file.
+        """
+
+        def paid(before):
+            place = next(
+                (i for i, run in enumerate(before) if run.entry and run.entry == entry), None
+            )
+            if place is None:
+                raise ValueError("no such reservation; reserve again")
+            others = before[:place] + before[place + 1 :]
+            self._check(before[place], promised)
+            counted = self.composition.paid(before[place], others, divergence)
+            used = replace(counted, system=system or "a run", domain=domain)
+            return *before[:place], used, *before[place + 1 :]
+
+        self._change(paid)
+
+    def _check(self, reserved: Reservation, promised: Budget) -> None:
+        if reserved.system:
+            raise ValueError(f"a reservation that {reserved.system} used already; reserve again")
+        budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
+        if promised != budget:
+            raise ValueError(
+                f"{budget!r} reserved for this run, and it asks for {promised!r}; hand on the "
+                "whole reservation, as **account.reserve(...)"
+            )
+
+    def _change(self, change: Callable) -> tuple[Reservation, ...]:
+        """Lock, read, change, write: nobody else can be at the file in between."""
         with _locked(self.path):
             before = self._read()
-            granted = self._granted(asked, before)
-            _write(self.path, self.budget, (*before, Reservation(*granted, label)))
-        return {**granted._asdict(), "rows_per_person": self.budget.rows_per_person}
-
-    def _asked(self, epsilon, delta) -> Budget:
-        if delta is None:
-            whole = replace(self.budget, epsilon=epsilon)  # refuses what is no epsilon
-            delta = min(whole.epsilon / self.budget.epsilon, 1.0) * self.budget.delta
-        return _as_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
-
-    def _granted(self, asked: Budget, before) -> Spent:
-        """What was asked for, or, of the last run, an amount that rounding makes less."""
-        left = self._left(before)
-        for name, rest in zip(Spent._fields, left, strict=True):
-            if Fraction(getattr(asked, name)) > rest * (1 + Fraction(ROUNDING)):
-                raise BudgetSpent(
-                    f"{self.path} has {name} = {float(rest):g} of {getattr(self.budget, name):g} "
-                    f"left, and {getattr(asked, name):g} was asked for"
-                )
-        return Spent(min(asked.epsilon, _at_most(left[0])), min(asked.delta, _at_most(left[1])))
-
-    def _left(self, runs) -> tuple[Fraction, Fraction]:
-        epsilon = Fraction(self.budget.epsilon) - sum(Fraction(run.epsilon) for run in runs)
-        delta = Fraction(self.budget.delta) - sum(Fraction(run.delta) for run in runs)
-        return epsilon, delta
+            try:
+                after = change(before)
+            except (BudgetSpent, ValueError) as error:
+                raise type(error)(f"{self.path} has {error}") from None
+            _write(self.path, self.composition, after)
+        return after
 
     def _read(self) -> tuple[Reservation, ...]:
-        budget, runs = _read(self.path)
-        if budget != self.budget:
+        composition, runs = _read(self.path)
+        if composition != self.composition:
             raise ValueError(f"{self.path} is another account by now; open it again")
         return runs
 
@@ -155,6 +233,7 @@ def open_account(
     epsilon: float | None = None,
     delta: float | None = None,
     rows_per_person: int | None = None,
+    composition: str | None = None,
 ) -> AccountFile:
     """Open the account in a file, or make one for a budget.
 
@@ -166,6 +245,12 @@ def open_account(
         Of all runs together. They may be left out once the file is there.
     rows_per_person : int, optional
         Rows that one person may have; 1 unless given.
+    composition : str, optional
+        What adds up: "basic", epsilons and deltas, unless given; with "renyi" the Renyi divergences
+        of one order. That has room for more runs: at (1, 1e-6) for nine of
+        :func:`~dpcgd.constraint.priv_pc.priv_pc` at epsilon .3, and not for three. One run of
+        :func:`~dpcgd.marginals.private_graph.private_graph` may not have all of epsilon then, for
+        it can cost more than a zCDP filter may spend.
 
     Returns
     -------
@@ -174,45 +259,84 @@ def open_account(
     Raises
     ------
     ValueError
-        If there is no file and no budget, the budget is another than the file's, another run is at
-        the file, or the file is not what was written.
+        If there is no file and no budget, the budget or composition is another than the file's,
+        another run is at the file, the file has two names, or it is not what was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     how = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
+    ...     account = open_account(f"{folder}/study.json", **how)
+    ...     reserved = [account.reserve(epsilon=0.3) for _ in range(9)]
+    ...     round(account.remaining.epsilon, 2)
+    0.23
     """
-    path = check_target(path)
+    path = _real(check_target(path))
     if not path.exists():
         if epsilon is None or delta is None:
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
         rows = 1 if rows_per_person is None else rows_per_person
         budget = _as_doubles(Budget(epsilon, delta, rows))
+        adds_up = _composition(composition, budget)
         with _locked(path):
             if not path.exists():
-                _write(path, budget, ())
-    budget, _ = _read(path)
+                _write(path, adds_up, ())
+    account = AccountFile(path, _read(path)[0])
+    there = {**vars(account.budget), "composition": _name(account.composition)}
     asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
-    for name, value in asked.items():
-        there = getattr(budget, name)
-        if value is not None and value != there:
-            raise ValueError(f"{path} was made for {name} = {there:g}, not {value!r}; leave it out")
-    return AccountFile(path, budget)
+    for name, value in {**asked, "composition": composition}.items():
+        if value is not None and value != there[name]:
+            raise ValueError(
+                f"{path} was made for {name} = {there[name]}, not {value!r}; leave it out"
+            )
+    return account
 
 
-def _read(path) -> tuple[Budget, tuple[Reservation, ...]]:
-    content = read_sealed(path, FORM)
+def _composition(name: str | None, budget: Budget) -> BasicComposition | RenyiComposition:
+    if name not in (None, *COMPOSITIONS):
+        raise ValueError(f"composition must be one of {COMPOSITIONS}, not {name!r}")
+    return RenyiComposition.of_budget(budget) if name == "renyi" else BasicComposition(budget)
+
+
+def _name(composition: BasicComposition | RenyiComposition) -> str:
+    return COMPOSITIONS[composition.order is not None]
+
+
+def _real(path: Path) -> Path:
+    """Where the file is, whatever link leads to it and wherever the program goes."""
     try:
-        return Budget(**content["budget"]), tuple(Reservation(**run) for run in content["runs"])
+        return path.resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        raise ValueError(f"{path} cannot be read: its links lead nowhere") from None
+
+
+def _read(path) -> tuple[BasicComposition | RenyiComposition, tuple[Reservation, ...]]:
+    content = read_sealed(path, *FORMS)
+    if _real(path) != path or path.stat().st_nlink > 1:
+        raise ValueError(
+            f"{path} is one file under two names, and each would be an account; keep one name, and "
+            "open that again"
+        )
+    try:
+        budget, order = Budget(**content["budget"]), content.get("order")
+        runs = tuple(Reservation(**run) for run in content["runs"])
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{path} is no {FORM}; take the file as it was written") from None
+        raise ValueError(f"{path} is no {FORMS[0]}; take the file as it was written") from None
+    return RenyiComposition(budget, order) if order else BasicComposition(budget), runs
 
 
 def _as_doubles(budget: Budget) -> Budget:
     return Budget(float(budget.epsilon), float(budget.delta), int(budget.rows_per_person))
 
 
-def _write(path, budget: Budget, runs) -> None:
+def _write(path, composition: BasicComposition | RenyiComposition, runs) -> None:
     write_sealed(
         path,
         {
-            "format": FORM,
-            "budget": vars(budget),
+            "format": FORMS[0],
+            "budget": vars(composition.budget),
+            "order": composition.order,
             "runs": [vars(run) for run in runs],
         },
     )
@@ -220,23 +344,27 @@ def _write(path, budget: Budget, runs) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keep others from the file meanwhile."""
-    lock = path.with_name(f"{path.name}.lock")
-    try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
-        raise ValueError(
-            f"{path} is in use by another run; wait for it, or delete {lock} if there is none"
-        ) from None
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+    """Keep others from the file meanwhile; whoever is there is waited for."""
+    lock, waits_until = path.with_name(f"{path.name}.lock"), time.monotonic() + LONGEST_WAIT
+    while not _made(lock):
+        if time.monotonic() > waits_until:
+            raise ValueError(
+                f"{path} is in use by another run, and still was after {LONGEST_WAIT:g} seconds; "
+                f"wait for it, or delete {lock} if there is none"
+            )
+        time.sleep(0.02)
     try:
         yield
     finally:
         lock.unlink()
 
 
-def _at_most(amount: Fraction) -> float:
-    """The largest double that is not above it."""
-    near = float(amount)
-    return math.nextafter(near, -math.inf) if Fraction(near) > amount else near
+def _made(lock: Path) -> bool:
+    """Make the lock, unless another run has it."""
+    try:
+        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
+    return True

@@ -2,7 +2,6 @@
 
 import math
 import sys
-import warnings
 from dataclasses import dataclass
 from types import FrameType
 from typing import NamedTuple
@@ -10,8 +9,10 @@ from typing import NamedTuple
 from dpcgd.datasets.arguments import check_whole, is_real
 from dpcgd.privacy.doubles import LEAST, MOST
 
-__all__ = ["Budget", "BudgetSpent", "Spent", "level_of_the_caller"]
+__all__ = ["Budget", "BudgetSpent", "Spent", "delta_for", "level_of_the_caller"]
 
+USUAL_DELTA = 1e-6
+"""The delta of a run that names none, if it has up to 100,000 records."""
 
 MOST_ROWS = 10**9
 """Rows of one person; its square is still far from where doubles end."""
@@ -91,14 +92,44 @@ class Budget:
         rows = f", rows_per_person={self.rows_per_person}" if self.rows_per_person > 1 else ""
         return f"Budget(epsilon={self.epsilon!r}, delta={self.delta!r}{rows})"
 
-    def warn_if_weak(self, n: int):
-        """Warn where delta is so large that publishing a few records outright would satisfy it."""
-        if self.delta >= 1 / n:
-            warnings.warn(
-                f"delta = {self.delta:g} is not below 1/n = {1 / n:g}: such a guarantee allows "
-                "publishing a random person's record; choose delta well below 1/n",
-                stacklevel=level_of_the_caller(),  # who chose delta
-            )
+
+def delta_for(n: int, delta: float | None = None, allow_delta: bool = False) -> float:
+    """The delta of a run on n records.
+
+    Parameters
+    ----------
+    n : int
+    delta : float, optional
+        The smaller of 1e-6 and 1/(10 n) unless given.
+    allow_delta : bool
+        Whether delta may be 1/n or more.
+
+    Raises
+    ------
+    ValueError
+        If it is no delta, or it is 1/n or more and that is not allowed: publishing a random
+        person's record is (0, 1/n)-differentially private.
+
+    Examples
+    --------
+    >>> delta_for(100_000), delta_for(1_000_000)
+    (1e-06, 1e-07)
+    >>> delta_for(1_000_000, 1e-6)
+    Traceback (most recent call last):
+    ...
+    ValueError: delta = 1e-06 is not below 1/n = 1e-06: ...
+    """
+    if not isinstance(allow_delta, bool):
+        raise ValueError(f"allow_delta must be True or False, not {allow_delta!r}")
+    if delta is None:
+        return min(USUAL_DELTA, 1 / (10 * max(n, 1)))
+    check_delta(delta)
+    if n and delta >= 1 / n and not allow_delta:
+        raise ValueError(
+            f"delta = {delta:g} is not below 1/n = {1 / n:g}: such a guarantee allows publishing a "
+            "random person's record; choose delta well below 1/n, or say allow_delta=True"
+        )
+    return delta
 
 
 def level_of_the_caller() -> int:

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -17,6 +19,9 @@ __all__ = [
     "gaussian_delta",
     "gaussian_multiplier",
     "multiplier_of_rho",
+    "pure_divergence",
+    "renyi_limit",
+    "renyi_order",
     "rho_of_budget",
     "zcdp_rho",
 ]
@@ -121,17 +126,73 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     if math.isinf(rho):
         return math.inf
 
+    if (best := _best(rho, delta)) is None:
+        return rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta))
+    return max(0.0, float(best.fun))
+
+
+def _best(rho: float, delta: float) -> Any:
+    """The best logarithm of a - 1, and its bound; None where the best a is 1 in doubles."""
+
     def bound(log_excess):
-        a = 1 + math.exp(log_excess)
-        return a * rho + math.log1p(-1 / a) - math.log(a * delta) / (a - 1)
+        return _converted(1 + math.exp(log_excess), rho, delta)
 
     guess = 0.5 * math.log(min(max(-math.log(delta) / rho, LEAST), MOST))
     if guess < -25:
-        return rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta))
-    best = minimize_scalar(
+        return None
+    return minimize_scalar(
         bound, bounds=(guess - 8, guess + 8), method="bounded", options={"xatol": 1e-10}
     )
-    return max(0.0, float(best.fun))
+
+
+def _converted(a: float, rho: float, delta: float) -> float:
+    """The epsilon that a Renyi divergence a rho of order a implies."""
+    return a * rho + math.log1p(-1 / a) - math.log(a * delta) / (a - 1)
+
+
+def renyi_order(budget: Budget) -> float:
+    """The order at which a zCDP filter's whole rho converts to the budget.
+
+    Raises
+    ------
+    ValueError
+        If the budget is so large or small that doubles hold no such order.
+
+    Examples
+    --------
+    >>> round(renyi_order(Budget(1.0, 1e-6)), 1)
+    22.0
+    """
+    rho = rho_of_budget(replace(budget, rows_per_person=1))
+    best = _best(rho, budget.delta) if rho >= LEAST_RHO else None
+    order = 1 + math.exp(best.x) if best else 1.0
+    if not (order > 1.001 and renyi_limit(order, budget) > 0):
+        raise ValueError(f"{budget!r} is too large or too small to be added up in divergences")
+    return order
+
+
+def renyi_limit(order: float, budget: Budget) -> float:
+    """The Renyi divergence of an order, above 1, that implies the budget."""
+    return budget.epsilon - _converted(order, 0.0, budget.delta)
+
+
+def pure_divergence(order: float, epsilon: float) -> float:
+    """The largest Renyi divergence of an order that an (epsilon, 0)-private mechanism can have.
+
+    Notes
+    -----
+    Randomised response has it, and whatever is pure is computed from its answer (Kairouz, Oh and
+    Viswanath 2015): ln((e^(a epsilon) + e^((1 - a) epsilon)) / (1 + e^epsilon)) / (a - 1). It is at
+    most a epsilon^2 / 2 (Bun and Steinke 2016), which keeps its digits where epsilon is small.
+
+    Examples
+    --------
+    >>> round(pure_divergence(2.0, 1.0), 4), pure_divergence(1e9, 1.0) <= 1.0
+    (0.7353, True)
+    """
+    ratio = math.log1p(math.exp((1 - 2 * order) * epsilon)) - math.log1p(math.exp(-epsilon))
+    exact = epsilon + ratio / (order - 1) + 1e-13
+    return min(exact, epsilon, order * squared(epsilon) / 2)
 
 
 @cache

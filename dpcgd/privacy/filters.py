@@ -1,5 +1,6 @@
 """Privacy filters: accounts that stop a run before it exceeds its budget."""
 
+import decimal
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from dpcgd.privacy.conversions import (
     epsilon_of_rho,
     gaussian_epsilon,
     gaussian_multiplier,
+    pure_divergence,
     rho_of_budget,
     squared,
     zcdp_rho,
@@ -20,7 +22,7 @@ from dpcgd.privacy.doubles import LEAST, ROOM, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
 from dpcgd.privacy.ledger import Ledger, prices_of
 
-__all__ = ["BasicFilter", "Filter", "GaussianFilter"]
+__all__ = ["BasicFilter", "Filter", "GaussianFilter", "PureFilter"]
 
 
 class _Used(NamedTuple):
@@ -31,15 +33,26 @@ class _Used(NamedTuple):
 
 
 class _Enforced:
-    """Pays for events, for all of them or for none, and keeps them."""
+    """Pays for events, for all of them or for none, and keeps them.
 
+    Attributes
+    ----------
+    promised : Budget
+        What the run promises: the filter's budget, or what that is a part of.
+    before_spending : callable or None
+        Runs once, before anything is spent: a run that an account file pays for says so there.
+    """
+
+    promised: Budget
+    before_spending: Callable[[], None] | None = None
     guarantee: ClassVar = "proved"
     """What a release may say of a run that this account paid for."""
     _after: Callable[[Any, Event], Any]
     """What has been used once this event has run; raises BudgetSpent if that is too much."""
 
     def __init__(self, budget: Budget, neighbours: Neighbours, nothing: _Used | Spent):
-        self.budget, self.neighbours = budget, neighbours
+        self.budget = self.promised = budget
+        self.neighbours = neighbours
         self._events: list[Event] = []
         self._used = nothing
 
@@ -63,6 +76,9 @@ class _Enforced:
         used = self._used
         for event in events:
             used = self._after(used, event)
+        if self.before_spending:
+            self.before_spending()
+            self.before_spending = None
         self._events.extend(events)
         self._used = used
 
@@ -120,6 +136,7 @@ class Filter(_Enforced):
     mechanism          times  each                               rho in all
     Laplace                1  epsilon = 0.2                        0.020000
     promised (1, 1e-06) by a zCDP filter, replace one record
+    the whole run is 0.02436-zCDP
     used so far, for planning: epsilon = 0.8999 at delta = 1e-06
     """
 
@@ -139,19 +156,34 @@ class Filter(_Enforced):
         if reserved and budget.rows_per_person > 1:
             raise ValueError("no part of delta can be reserved where a person has several rows")
         self.reserved = reserved * (1 + ROOM)
-        self.rho = min(self._largest_rho(), MOST_RHO)
+        self.rho = min(self._largest_rho(self.budget), MOST_RHO)
         if self.rho < LEAST_RHO:
             raise ValueError(
                 f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} is too small a budget to "
                 "be split up in double precision; take a larger epsilon or delta"
             )
 
-    @property
-    def _concentrated(self) -> Budget:
-        return replace(self.budget, delta=self.budget.delta - self.reserved)
+    def _concentrated(self, budget: Budget) -> Budget:
+        return replace(budget, delta=budget.delta - self.reserved)
 
-    def _largest_rho(self) -> float:
-        return rho_of_budget(self._concentrated)
+    def _largest_rho(self, budget: Budget) -> float:
+        return rho_of_budget(self._concentrated(budget))
+
+    @property
+    def promised_rho(self) -> float:
+        """Of the whole run, for all rows of a person."""
+        rows = self.promised.rows_per_person
+        return min(self._largest_rho(replace(self.promised, rows_per_person=1)), MOST_RHO * rows**2)
+
+    def divergence(self, order: float) -> float:
+        """The Renyi divergence of an order that the whole run keeps to; infinite if none is."""
+        return math.inf if self.reserved else order * self.promised_rho
+
+    @property
+    def whole(self) -> str:
+        """What the whole run satisfies, in a sentence."""
+        failing = f", except with probability {self.reserved:.4g}" if self.reserved else ""
+        return f"the whole run is {_rounded_up(self.promised_rho)}-zCDP{failing}"
 
     @property
     def remaining(self) -> float:
@@ -192,13 +224,13 @@ class Filter(_Enforced):
         """What has been used so far."""
         spent = Spent(self._epsilon, self.budget.delta) if self._events else Spent(0.0, 0.0)
         accountant = f"{self.KIND} filter, {self._whose}"
-        return Ledger(tuple(self._events), spent, self.budget, accountant)
+        return Ledger(tuple(self._events), spent, self.promised, accountant, self.whole)
 
     @property
     def _epsilon(self) -> float:
         """Of what has been used."""
         of_a_person = self._used.rho * self.budget.rows_per_person**2
-        return epsilon_of_rho(of_a_person, self._concentrated.delta)
+        return epsilon_of_rho(of_a_person, self._concentrated(self.budget).delta)
 
 
 class GaussianFilter(Filter):
@@ -230,6 +262,7 @@ class GaussianFilter(Filter):
     mechanism          times  each                               rho in all
     Gaussian               1  noise multiplier = 5                 0.020000
     promised (1, 1e-06) by a Gaussian filter, replace one record
+    the whole run is 0.02802-zCDP, and as private as one Gaussian mechanism of that rho
     used so far, for planning: epsilon = 0.8341 at delta = 1e-06
     >>> account.spend(PureEvent("Laplace", 0.01))
     Traceback (most recent call last):
@@ -242,9 +275,14 @@ class GaussianFilter(Filter):
     def __init__(self, budget: Budget, *, neighbours: Neighbours = Neighbours.REPLACE_ONE):
         super().__init__(budget, neighbours=neighbours)
 
-    def _largest_rho(self) -> float:
+    def _largest_rho(self, budget: Budget) -> float:
         # for rounding, and for noise from a grid as fine as that of double precision
-        return 0.5 / squared(gaussian_multiplier(self.budget)) * (1 - ROOM)
+        return 0.5 / squared(gaussian_multiplier(budget)) * (1 - ROOM)
+
+    @property
+    def whole(self) -> str:
+        """What the whole run satisfies, in a sentence."""
+        return f"{super().whole}, and as private as one Gaussian mechanism of that rho"
 
     def _cost(self, event: Event) -> float:
         cost = zcdp_rho(event)
@@ -290,6 +328,7 @@ class BasicFilter(_Enforced):
     mechanism          times  each                               rho in all
     Laplace                1  epsilon = 0.5                        0.125000
     promised (1, 1e-06) by a sum of epsilons, replace one record
+    the whole run is (1, 1e-06)-private, and no rho is proved for it
     used so far, for planning: epsilon = 0.5 at delta = 0
     >>> account.spend(PureEvent("Laplace", 0.6))
     Traceback (most recent call last):
@@ -319,7 +358,67 @@ class BasicFilter(_Enforced):
         rows, (epsilon, delta) = self.budget.rows_per_person, self._used
         of_a_person = Spent(rows * epsilon, delta and delta * _times(epsilon, rows))
         accountant = f"sum of epsilons, {self._whose}"
-        return Ledger(tuple(self._events), of_a_person, self.budget, accountant)
+        return Ledger(tuple(self._events), of_a_person, self.promised, accountant, self.whole)
+
+    def divergence(self, order: float) -> float:
+        """The Renyi divergence of an order that the whole run keeps to; infinite if none is."""
+        return math.inf
+
+    @property
+    def whole(self) -> str:
+        """What the whole run satisfies, in a sentence."""
+        epsilon, delta = self.promised.epsilon, self.promised.delta
+        return f"the whole run is ({epsilon:g}, {delta:g})-private, and no rho is proved for it"
+
+
+class PureFilter(BasicFilter):
+    """A sum of epsilons for pure mechanisms alone: no delta is spent.
+
+    Parameters
+    ----------
+    budget : Budget
+        Its delta is part of the promise, and is not used.
+
+    Privacy
+    -------
+    Whatever is run through it, chosen however adaptively, is (epsilon, 0)-private in all, and so
+    epsilon^2 / 2-zCDP (Bun and Steinke 2016, proposition 1.4).
+
+    Examples
+    --------
+    >>> from dpcgd.privacy.events import PureEvent
+    >>> account = PureFilter(Budget(1.0, 1e-6))
+    >>> account.spend(PureEvent("Laplace", 0.5))
+    >>> print(account.ledger)
+    mechanism          times  each                               rho in all
+    Laplace                1  epsilon = 0.5                        0.125000
+    promised (1, 1e-06) by a sum of epsilons, replace one record
+    the whole run is (1, 0)-private and 0.5-zCDP
+    used so far, for planning: epsilon = 0.5 at delta = 0
+    """
+
+    def __init__(self, budget: Budget):
+        super().__init__(budget)
+        self.limit = self.limit._replace(delta=0.0)
+
+    def divergence(self, order: float) -> float:
+        """The Renyi divergence of an order that the whole run keeps to."""
+        return pure_divergence(order, self.promised.epsilon)
+
+    @property
+    def whole(self) -> str:
+        """What the whole run satisfies, in a sentence."""
+        epsilon = self.promised.epsilon
+        return (
+            f"the whole run is ({epsilon:g}, 0)-private and "
+            f"{_rounded_up(squared(epsilon) / 2)}-zCDP"
+        )
+
+
+def _rounded_up(rho: float) -> str:
+    """To four digits, and never to less."""
+    digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+    return f"{float(digits.create_decimal_from_float(rho)):.4g}"
 
 
 def _of_one_row(budget: Budget) -> Spent:

@@ -29,6 +29,8 @@ class Ledger:
         The promise; None where nothing was enforced.
     accountant : str
         How the total was reached.
+    whole : str
+        What the whole run satisfies, as its filter enforced it: in rho, or as a pure epsilon.
     """
 
     COLUMNS: ClassVar = ("mechanism", "times", "each", "rho in all")
@@ -37,6 +39,7 @@ class Ledger:
     spent: Spent
     budget: Budget | None
     accountant: str
+    whole: str = ""
 
     def to_frame(self):
         """The ledger as a pandas table, one row for each kind of mechanism."""
@@ -61,6 +64,7 @@ class Ledger:
             promise = f"({self.budget.epsilon:g}, {self.budget.delta:g})"
             unit = "; prices are of one record" if self.budget.rows_per_person > 1 else ""
             lines.append(f"promised {promise} by a {self.accountant}{unit}")
+            lines += [self.whole] if self.whole else []
             lines.append(f"used so far, for planning: {used}")
         else:
             lines.append(f"nothing is promised; a reading of {used} ({self.accountant})")

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpcgd.privacy.account import Account, NoPrivacy
-from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.account_file import ReservedEpsilon
+from dpcgd.privacy.budget import Budget, delta_for
 from dpcgd.privacy.doubles import kept_for_rounding
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import noise_source
@@ -58,7 +60,9 @@ class Run:
             what has been released decided that they are needed.
         """
         seconds = None if self.secure else time.perf_counter() - self.started
-        proved = (*self.terms.theorems, *theorems) if self.guarantee == "proved" else ()
+        persons = ("thm-rows-per-person",) if self.terms.rows_per_person > 1 else ()
+        named = (*self.terms.theorems, *theorems, *persons)
+        proved = named if self.guarantee == "proved" else ()
         return {
             "ledger": self.account.ledger,
             "guarantee": self.guarantee,
@@ -71,7 +75,8 @@ def open_run(
     data: Any,
     *,
     epsilon: float,
-    delta: float,
+    delta: float | None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None,
     secure: bool = False,
     account: Callable[[Budget], Account] = Filter,
@@ -87,8 +92,12 @@ def open_run(
     ----------
     data : Dataset, Counts or Measurements
         Only its public facts are looked at.
-    epsilon, delta : float
-        Of more than half a million records, a part of epsilon is kept for rounding.
+    epsilon : float
+        Of more than half a million records, a part of it is kept for rounding. One that an account
+        file reserved pays once: the run is entered there before it spends anything.
+    delta : float, optional
+    allow_delta : bool
+        As for :func:`~dpcgd.privacy.budget.delta_for`.
     rng : numpy.random.Generator
         Seeded noise, for experiments; secure noise unless given.
     secure : bool
@@ -115,14 +124,10 @@ def open_run(
     Raises
     ------
     ValueError
-        If the data, the budget, the noise source or a setting is unusable.
+        If the data, the budget, the noise source or a setting is unusable, or delta is not below
+        1/n and that is not allowed.
     ImportError
         If the noise is to be secure and OpenDP is not installed.
-
-    Warns
-    -----
-    UserWarning
-        If delta is not below 1/n.
 
     Privacy
     -------
@@ -133,19 +138,16 @@ def open_run(
     check_data(data, coded=coded, records=records)
     check_settings(data, rows_per_person=rows_per_person, **settings)
     proved = _is_proved(settings)
-    budget = Budget(epsilon, delta, rows_per_person)
+    budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
     noise = noise_source(rng, secure)
-    pays = account(replace(budget, epsilon=epsilon * (1 - kept_for_rounding(data.n))))
+    pays: Any = account(replace(budget, epsilon=epsilon * (1 - kept_for_rounding(data.n))))
     if rows_per_person > 1 and pays.guarantee != "proved":
         raise ValueError(
             f"{type(pays).__name__} enforces no budget, and rows_per_person needs that; "
             "take a Filter as the account"
         )
-    budget.warn_if_weak(data.n)
     guarantee = pays.guarantee if proved else "claimed, not proved"
     system, *theorems = by
-    if rows_per_person > 1:
-        theorems.append("thm-rows-per-person")
     terms = Terms(
         noise="secure" if rng is None else "seeded",
         n=data.n,
@@ -155,7 +157,20 @@ def open_run(
         rows_per_person=int(rows_per_person),
         settings=told(settings),
         rules=public_rules(data),
+        account_entry=epsilon.entry if isinstance(epsilon, ReservedEpsilon) else "",
     )
+    pays.promised = replace(budget, epsilon=float(epsilon))
+    if isinstance(epsilon, ReservedEpsilon):
+        if guarantee != "proved":
+            raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
+        pays.before_spending = partial(
+            epsilon.account.redeem,
+            epsilon.entry,
+            pays.promised,
+            system=system,
+            domain=terms.digest,
+            divergence=pays.divergence,
+        )
     return Run(pays, noise, guarantee, terms, started)
 
 

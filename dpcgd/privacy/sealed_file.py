@@ -91,14 +91,14 @@ def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
 
 
-def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
+def read_sealed(path: str | os.PathLike, form: str, *older: str) -> dict[str, Any]:
     """Read what :func:`write_sealed` wrote.
 
     Parameters
     ----------
     path : path
-    form : str
-        What the file's ``format`` has to be.
+    form, *older : str
+        What the file's ``format`` may be.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, AttributeError, RecursionError):
         raise ValueError(f"{path} is no {form}; take the file as it was written") from None
-    if found.get("format") != form:
+    if found.get("format") not in (form, *older):
         raise ValueError(f"{path} is no {form}; take the file as it was written")
     if content.get(SEAL) != digest:
         raise ValueError(

@@ -130,7 +130,7 @@ _CHECKS: dict[str, Callable] = {
     "rate": _number(lambda value: 0 < value <= 1, "above 0 and at most 1"),
     "ridge": _made_of(("fit", "change"), "Ridge()"),
     "rows_per_person": _rows_per_person,
-    "row_norm": _number(lambda value: value > 0, "above 0"),
+    "row_norm": _number(lambda value: 1e-100 <= value <= 1e100, "above 0, from 1e-100 to 1e100"),
     "score": _made_of(("value", "release"), "Hsic()"),
     "statistic": _made_of(("value", "critical"), "KendallZ()"),
     "steps": _whole(1),

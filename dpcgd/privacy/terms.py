@@ -60,6 +60,8 @@ class Terms:
         of missing ones, whether there is an order. Of real values the range.
     versions : mapping
         Of Python and of the packages that ran.
+    account_entry : str
+        Of the reservation that paid, in an account file; empty without one.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Terms:
     settings: Mapping[str, Any] = field(default_factory=dict)
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=versions)
+    account_entry: str = ""
 
     @property
     def kind(self) -> str:

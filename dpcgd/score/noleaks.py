@@ -220,7 +220,8 @@ def noleaks(
     data: Dataset | Measurements,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator | None = None,
     secure: bool = False,
     steps: int = 30,
@@ -238,6 +239,8 @@ def noleaks(
     data : Dataset or Measurements
     epsilon, delta : float
         The guarantee.
+    allow_delta : bool
+        Allow a delta of 1/n or more. Delta is the smaller of 1e-6 and 1/(10 n) unless given.
     rng, secure, rows_per_person
         As for :func:`~dpcgd.score.notears.gram_notears`.
     steps : int
@@ -284,7 +287,9 @@ def noleaks(
     settings |= {"schedule": schedule, "standardized": standardized}
     ours = {"account": GaussianFilter, "coded": False, **settings}
     ours |= {"rows_per_person": rows_per_person, "by": ("noleaks", "thm-noleaks")}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, secure=secure, **ours)
+    run = open_run(
+        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    )
     shares = _epsilons(schedule, epsilon, steps)
     clip = 2 * data.d if clip is None else clip
     rows, times = _distinct(data)
@@ -300,7 +305,8 @@ def published_noleaks(
     data: Dataset | Measurements,
     *,
     epsilon: float,
-    delta: float = 1e-6,
+    delta: float | None = None,
+    allow_delta: bool = False,
     rng: np.random.Generator,
     steps: int = 30,
     clip: float = 1.0,
@@ -315,6 +321,8 @@ def published_noleaks(
     ----------
     epsilon, delta : float
         Claimed.
+    allow_delta : bool
+        As for :func:`noleaks`.
     clip : float
         Largest entry of the mean gradient.
     data, rng, steps, schedule, l1, threshold, standardized
@@ -332,8 +340,8 @@ def published_noleaks(
     settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
     settings |= {"schedule": schedule, "standardized": standardized}
     ours = {"account": Odometer.for_budget, "coded": False, **settings}
-    run = open_run(data, epsilon=epsilon, delta=delta, rng=rng, **ours)
-    shares = _epsilons(schedule, epsilon, steps)
+    run = open_run(data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, **ours)
+    shares, delta = _epsilons(schedule, epsilon, steps), run.account.delta
     run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
     rows, times = _distinct(data)
     scale = _scale(_means(rows, times), data, 0.0)

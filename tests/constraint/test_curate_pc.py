@@ -370,7 +370,7 @@ def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails(monkeypat
         rng = default_rng(0)
 
         def edges(data):
-            release = curate_pc(data, epsilon=5.0, delta=1e-2, rng=rng, **how)
+            release = curate_pc(data, epsilon=5.0, delta=1e-2, allow_delta=True, rng=rng, **how)
             assert [event.epsilon for event in release.ledger.events] == [price]
             return len(release.graph.skeleton)
 

@@ -1,7 +1,6 @@
 import dataclasses
 import itertools
 import math
-import warnings
 
 import networkx as nx
 import numpy as np
@@ -520,18 +519,6 @@ def test_bad_arguments_are_refused_before_anything_is_spent_or_looked_at(
 def test_a_rate_is_above_zero_and_at_most_one(rate):
     with pytest.raises(ValueError, match="rate must be above 0 and at most 1"):
         priv_pc(Untouchable(), epsilon=1.0, rng=default_rng(0), rate=rate)
-
-
-@pytest.mark.parametrize("run", [laplace_pc, priv_pc])
-def test_a_delta_of_one_over_n_or_more_is_warned_about_where_the_call_is(run):
-    data = load("earthquake", n=200, rng=default_rng(0))
-    with pytest.warns(UserWarning, match="choose delta well below 1/n") as caught:
-        run(data, epsilon=1.0, delta=1 / 200, rng=default_rng(0))
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run(data, epsilon=1.0, delta=0.999 / 200, rng=default_rng(0))
 
 
 @pytest.mark.parametrize("n", [100, 2_000, 100_000])

@@ -202,15 +202,6 @@ def test_a_plan_is_printed_in_a_few_lines():
     assert "delta = 1e-06, 3 rows a person)" in two
 
 
-def test_a_plan_warns_like_the_run():
-    with pytest.warns(UserWarning, match="delta = 0.001 is not below 1/n") as told:
-        plan(LEVELS, 1000, epsilon=1.0, delta=0.001)
-    assert [one.filename for one in told] == [__file__]
-    with pytest.warns(UserWarning, match="is not below 1/n") as told:
-        epsilon_for(LEVELS, 1000, points=50, delta=0.001)
-    assert [one.filename for one in told] == [__file__]
-
-
 @pytest.mark.parametrize(
     "how",
     [

@@ -1,8 +1,6 @@
 import dataclasses
 import itertools
 import math
-import sys
-import warnings
 from collections import Counter
 from fractions import Fraction
 
@@ -18,22 +16,12 @@ from scipy import integrate, stats
 
 from dpcgd import (
     Dataset,
-    curate_pc,
-    em_pc,
     laplace_pc,
-    learned_pc,
-    load,
     priv_pc,
-    private_anm,
-    private_graph,
-    svt_pc,
-    table_pc,
 )
 from dpcgd.constraint.curate_pc import CurateOdometer
-from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-from dpcgd.pairwise.anm import histogram_anm
 from dpcgd.privacy.account import NoPrivacy
-from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
+from dpcgd.privacy.budget import Budget, BudgetSpent, Spent, delta_for
 from dpcgd.privacy.conversions import (
     epsilon_of_rho,
     gaussian_delta,
@@ -60,8 +48,6 @@ from dpcgd.privacy.mechanisms import (
 )
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
-from dpcgd.score.noleaks import noleaks
-from dpcgd.score.notears import gram_notears
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
 
@@ -139,44 +125,13 @@ def test_a_budget_takes_numbers_of_numpy(number):
     assert Budget(number, 1e-6).epsilon == 1
 
 
-def test_a_budget_warns_exactly_from_one_over_n_on():
+def test_a_delta_is_refused_exactly_from_one_over_n_on():
     for delta in (0.01, math.nextafter(0.01, 1), 0.5):
-        with pytest.warns(UserWarning, match="choose delta well below 1/n"):
-            Budget(1.0, delta).warn_if_weak(100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Budget(1.0, math.nextafter(0.01, 0)).warn_if_weak(100)
-        Budget(1.0, 0.01).warn_if_weak(99)
-
-
-PAIR = synthetic_pair(50, rng=default_rng(0))
-SMALL = load("earthquake", n=200, rng=default_rng(0))
-
-
-@pytest.mark.parametrize("system", [private_anm, histogram_anm])
-def test_systems_for_pairs_blame_the_line_that_chose_delta(system):
-    with pytest.warns(UserWarning, match="choose delta well below 1/n") as caught:
-        system(PAIR, epsilon=1.0, delta=0.1, rng=default_rng(0))
-    assert [warning.filename for warning in caught] == [__file__]
-
-
-@pytest.mark.parametrize(
-    "system",
-    [
-        *(laplace_pc, priv_pc, svt_pc, em_pc, curate_pc, learned_pc, private_graph, table_pc),
-        *(gram_notears, noleaks),
-    ],
-)
-def test_all_other_systems_do_so_too(system):
-    def here():
-        line = sys._getframe().f_lineno + 1
-        system(SMALL, epsilon=5.0, delta=0.1, rng=default_rng(0))
-        return line
-
-    with pytest.warns(UserWarning, match="choose delta well below 1/n") as caught:
-        line = here()
-    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
-    assert sum("choose delta" in str(warning.message) for warning in caught) == 1
+        with pytest.raises(ValueError, match="choose delta well below 1/n"):
+            delta_for(100, delta)
+        assert delta_for(100, delta, allow_delta=True) == delta
+    assert delta_for(100, math.nextafter(0.01, 0)) < 0.01
+    assert delta_for(99, 0.01) == 0.01
 
 
 def test_each_account_says_whether_it_proves_what_it_allows():
@@ -643,7 +598,8 @@ def test_a_ledger_says_the_same_in_words_and_numbers():
     assert in_all.sum() == pytest.approx(account.rho - account.remaining, rel=1e-12)
     prices = " ".join(frame["each"])
     assert all(price in prices for price in ("epsilon = 0.", "0.05", "0.1", "noise multiplier = 8"))
-    head, *rows, promise, foot = str(ledger).splitlines()
+    head, *rows, promise, whole, foot = str(ledger).splitlines()
+    assert whole == ledger.whole
     assert head.split() == ["mechanism", "times", "each", "rho", "in", "all"]
     for row, (mechanism, times, each, rho_in_all) in zip(
         rows, frame.itertuples(index=False, name=None), strict=True
@@ -781,16 +737,15 @@ def test_no_run_exceeds_its_budget_in_the_books_of_an_independent_accountant(
         extra = {"rate": draw.draw(st.sampled_from([1.0, 0.5, 0.9]))}
     else:
         extra = {"planned_tests": draw.draw(st.sampled_from([None, 1, 3]))}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "delta = ", UserWarning)
-        release = run(
-            data,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            rng=default_rng(seed),
-            margin=margin,
-            **extra,
-        )
+    release = run(
+        data,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        allow_delta=True,
+        rng=default_rng(seed),
+        margin=margin,
+        **extra,
+    )
     ledger, allowed = release.ledger, budget.epsilon * (1 + 1e-6)
     assert release.guarantee == "proved"
     assert ledger.budget == budget

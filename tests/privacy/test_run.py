@@ -93,7 +93,7 @@ def spent(monkeypatch):
         ({"epsilon": "1"}, "epsilon must be a positive finite number"),
         ({"epsilon": -1.0}, "epsilon must be a positive finite number"),
         ({"delta": 1.0}, "delta must be below 1"),
-        ({"delta": None}, "delta must be a positive finite number"),
+        ({"delta": "1e-6"}, "delta must be a positive finite number"),
         ({"rng": 0}, "say where the noise comes from"),
     ],
     ids=str,

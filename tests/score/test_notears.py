@@ -275,6 +275,7 @@ EXPECTED = {
         (notears, {"threshold": -0.1}, "threshold must be finite and not negative"),
         (RUNS["gram"], {"l1": math.nan}, "l1 must be finite"),
         (RUNS["gram"], {"row_norm": 0.0}, "row_norm must be above 0"),
+        (RUNS["gram"], {"row_norm": math.inf}, "row_norm must be above 0, from 1e-100 to 1e100"),
         (RUNS["gram"], {"epsilon": 0.0}, "epsilon"),
         (RUNS["noleaks"], {"steps": 0}, "steps must be at least 1"),
         (RUNS["noleaks"], {"clip": 0.0}, "clip must be above 0"),
