@@ -306,13 +306,13 @@ class Geometric(ThroughChannel):
     ) -> np.ndarray:
         """Draw one report for each record, exactly: first its distance, then a cell that far."""
         codes, balls = checked_codes(codes, self.levels), self._balls
-        if secure:
+        if rng is None:
             check_counted_exactly(self.levels)
         draws = draws_for(self, rng, secure)
         places, order, mirrored = balls.canonical(codes)
         rows, inverse = _distinct_rows(places)
         found = np.empty_like(codes)
-        at_once = 1 if secure else BLOCK  # alone: rounding may tell of other records in a block
+        at_once = BLOCK if rng else 1  # alone: rounding may tell of other records in a block
         for first, block in zip(range(0, len(rows), at_once), blocks(rows, at_once), strict=True):
             here = np.flatnonzero((inverse >= first) & (inverse < first + at_once))
             counts = balls.counts(block)
@@ -343,15 +343,19 @@ def _distinct_rows(rows) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tuned(distances, counts, p_max) -> np.ndarray:
-    """Newton's method from 0 on a convex falling function: it never passes the root."""
-    rates, present = np.zeros(len(counts)), counts.any(axis=0)
-    present[0], others = False, (1 - p_max) / p_max  # with the record's own 1 digits would be lost
-    distances, counts = distances[present], counts[:, present]
+    """Newton's method from 0 on a convex falling function: it never passes the root.
+
+    No row's result hangs on the others, not in its last digit: each stops by itself.
+    """
+    rates, left = np.zeros(len(counts)), np.arange(len(counts))
+    others = (1 - p_max) / p_max  # with the record's own 1 digits would be lost
+    distances, counts = distances[1:], counts[:, 1:]
     for _ in range(200):
-        mass = counts * np.exp(-rates[:, None] * distances)
+        mass = counts[left] * np.exp(-rates[left, None] * distances)
         total = mass.sum(axis=1)
-        step = np.log(total / others) * total / (mass @ distances)
-        rates += step
-        if (np.abs(step) <= 1e-15 * (1 + rates)).all():
+        step = np.log(total / others) * total / (mass * distances).sum(axis=1)
+        rates[left] += step
+        left = left[np.abs(step) > 1e-15 * (1 + rates[left])]
+        if not left.size:
             break
     return np.maximum(rates, 0.0)

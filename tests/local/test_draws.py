@@ -132,7 +132,26 @@ def test_every_integer_below_the_sum_picks_a_column_as_often_as_its_weight(weigh
     assert [picked.count(column) for column in range(len(weights))] == exact
 
 
-def test_a_secure_report_knows_nothing_of_other_records(monkeypatch):
+GEOMETRIC = [
+    Geometric((9, 8, 7), 0.07, 2),
+    Geometric((9, 8, 7), 0.3, 1),
+    Geometric((5, 5, 5, 5), 0.02, math.inf),
+    Geometric(300, 0.01),
+]
+
+
+@pytest.mark.parametrize("mechanism", GEOMETRIC, ids=str)
+def test_a_rate_is_the_same_to_the_last_bit_alone_and_beside_any_others(mechanism):
+    cells, rng = cells_of(mechanism), default_rng(0)
+    alone = np.array([mechanism.rates(cell[None])[0] for cell in cells])
+    assert np.array_equal(mechanism.rates(cells), alone)
+    for size in (2, 3, 50, 255, 256, 257, 1000):
+        some = rng.integers(len(cells), size=size)
+        assert np.array_equal(mechanism.rates(cells[some]), alone[some])
+
+
+@pytest.mark.parametrize("how", [{}, {"secure": True}], ids=["by default", "secure"])
+def test_a_secure_report_knows_nothing_of_other_records(monkeypatch, how):
     offered = []
 
     def first(weights):
@@ -140,12 +159,12 @@ def test_a_secure_report_knows_nothing_of_other_records(monkeypatch):
         return 0
 
     monkeypatch.setattr(draws, "pick", first)
-    mechanism = Geometric((9, 8, 7), 0.07, 2)
+    mechanism = GEOMETRIC[0]
     others = default_rng(0).integers(0, (9, 8, 7), (100, 3))
     for record in others:
-        mechanism.sample(record[None], secure=True)
+        mechanism.sample(record[None], **how)
     alone, offered = offered, []
-    mechanism.sample(others, secure=True)
+    mechanism.sample(others, **how)
     assert sorted(alone) == sorted(offered)
 
 
@@ -225,3 +244,27 @@ class TestBadInput:
         whole = Geometric((10,) * 16, 0.05)
         with pytest.raises(ValueError, match="too many to draw securely"):
             whole.sample(np.zeros((1, 16), int), secure=True)
+
+    @pytest.mark.parametrize(
+        "mechanism",
+        [
+            RandomizedResponse((4, 4), 701.0),
+            ClippedGeometric(3, 2000.0),
+            UniformGeometric(3, 2000.0),
+            Geometric(100, 1 - 1e-9),
+            Geometric((100, 2), 1 - 1e-9),
+            *(Geometric((10,) * 17, 1e-6, norm) for norm in (1, 2, math.inf)),
+            ComponentWise([RandomizedResponse(2, 1.0), RandomizedResponse(2, 701.0)]),
+            ComponentWise([RandomizedResponse(2, 1.0), Geometric(100, 1 - 1e-9)]),
+        ],
+        ids=str,
+    )
+    def test_without_a_seed_is_refused_whatever_is_refused_when_secure(self, mechanism):
+        single = not isinstance(mechanism.levels, tuple)
+        codes = np.zeros(2 if single else (2, len(mechanism.levels)), int)
+        with pytest.raises(ValueError, match="to draw securely") as asked:
+            mechanism.sample(codes, secure=True)
+        with pytest.raises(ValueError, match="to draw securely") as default:
+            mechanism.sample(codes)
+        assert str(asked.value) == str(default.value)
+        mechanism.sample(codes, rng=default_rng(0))

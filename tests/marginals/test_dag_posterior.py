@@ -171,7 +171,7 @@ def test_it_pays_before_it_looks():
     data = load("cancer", n=1000, rng=default_rng(0))
     account = BasicFilter(Budget(1.0, 1e-6))
     with pytest.raises(BudgetSpent):
-        measure_table(data, epsilon=1.1, account=account, noise=None)
+        measure_table(data, epsilon=1.1, account=account, noise=SeededNoise(default_rng(0)))
 
 
 def test_marginals_are_those_of_the_table_and_know_their_noise():
