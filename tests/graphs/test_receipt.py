@@ -8,11 +8,8 @@ import json
 import math
 import re
 import sys
-<<<<<<< HEAD
-from pathlib import Path
-=======
 from importlib.metadata import version
->>>>>>> receipt
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
