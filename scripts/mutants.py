@@ -35,11 +35,8 @@ PAIRS = dict.fromkeys(SYSTEMS, 20_000) | {
     "table_pc": 8_000,
 }
 """Replays on neighbours, by system: some two minutes of one core each."""
-STRANGERS = dict.fromkeys(SYSTEMS, 200) | {
-    "gram_notears": 40,
-    "learned_pc": 80,
-    "private_graph": 60,
-}
+STRANGERS = 200
+"""Replays on data that share nothing with their own."""
 CHUNKS = 4
 """Parts of the replays of a system."""
 OF_A_SEED = "seeded_ or of_the_seed or same_seed or for_a_seed"
@@ -61,7 +58,7 @@ def noticed(bug: Bug | Swap) -> tuple[str, str]:
     """Who notices a bug, and what it says; two empty texts if nobody does."""
     if bug.replayed:
         systems = bug.replayed.split(",")
-        fewest = (min(map(of.get, systems)) for of in (PAIRS, STRANGERS))
+        fewest = min(PAIRS[name] for name in systems), STRANGERS
         many = [str(of // part) for of, part in zip(fewest, OF_A_BUG, strict=True)]
         done = run("planting.py", bug.name, "replay", bug.replayed, *many, "0")
         if done.returncode:
@@ -97,7 +94,7 @@ def failed_test(bug: Bug | Swap, told: str) -> str:
 
 def part(name: str, chunk: int) -> dict:
     """A part of the replays of a system; raises where one finds something."""
-    many = [str(of[name] // CHUNKS) for of in (PAIRS, STRANGERS)]
+    many = [str(of // CHUNKS) for of in (PAIRS[name], STRANGERS)]
     done = run("replays.py", name, *many, str(chunk))
     if done.returncode:
         raise RuntimeError(f"{name}, replayed:\n{done.stderr}")

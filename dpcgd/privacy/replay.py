@@ -258,7 +258,12 @@ def _told_apart(first: _Watched, second: _Watched) -> str | None:
     for name in ("warned", "printed"):
         if (one := getattr(first, name)) != (two := getattr(second, name)):
             return f"what is {name}: {one!r}, {two!r}"
-    return None if first.error else _difference(first.release, second.release)
+    if first.error:
+        return None
+    one, two = vars(first.release), vars(second.release)
+    order = (of for of, value in one.items() if isinstance(value, dict) and of in two)
+    moved = (f"the order of {of}" for of in order if [*one[of]] != [*two[of]])
+    return _difference(first.release, second.release) or next(moved, None)
 
 
 def _difference(first: Any, second: Any) -> str | None:
@@ -278,7 +283,7 @@ def _equal(one: Any, two: Any, seen: set[int]) -> bool:
         pairs = zip(one, two, strict=False)
         return len(one) == len(two) and all(_equal(*pair, seen) for pair in pairs)
     if isinstance(one, dict):
-        return list(one) == list(two) and all(_equal(one[k], two[k], seen) for k in one)
+        return one.keys() == two.keys() and all(_equal(one[k], two[k], seen) for k in one)
     if hasattr(one, "__dict__") and (is_dataclass(one) or type(one).__eq__ is object.__eq__):
         if id(one) in seen:  # objects may hold each other
             return True
