@@ -32,7 +32,7 @@ PAIRS = dict.fromkeys(SYSTEMS, 20_000) | {
     "dag_posterior": 4_000,
     "learned_pc": 2_000,
     "private_graph": 1_200,
-    "table_pc": 8_000,
+    "table_pc": 12_000,
 }
 """Replays on neighbours, by system: some two minutes of one core each."""
 STRANGERS = 200
@@ -41,7 +41,7 @@ CHUNKS = 4
 """Parts of the replays of a system."""
 OF_A_SEED = "seeded_ or of_the_seed or same_seed or for_a_seed"
 """Names of tests that know the numbers of a seed: to notice by these alone is not enough."""
-OF_A_BUG = 12, 4
+OF_A_BUG = 6, 2
 """By these the numbers of pairs and of strangers are divided where a bug is looked for."""
 FOUND = re.compile(r"^(?:AssertionError|dpcgd\S+Divergence): ?(.*)", re.MULTILINE)
 CLAIMS = BUILD / "results" / "claims.json"
