@@ -99,8 +99,8 @@ BUGS = (
         "one sample for all sieves",
         "constraint/priv_pc.py",
         "self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))",
-        "if not hasattr(self, '_sample'):\n"
-        "            self._sample = self.tables.subsample(self.noise.choose(n, m))",
+        "if not hasattr(self, '_sample'):\n            self._sample = (\n"
+        "    self.tables if m == n else self.tables.subsample(self.noise.choose(n, m)))",
         "svt_pc,priv_pc",
     ),
     Bug(

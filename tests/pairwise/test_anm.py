@@ -440,7 +440,7 @@ def test_rows_that_leave_no_delta_for_a_test_are_refused_before_anything_is_spen
     pair = synthetic_pair(200, rng=default_rng(0))
     paid = []
     monkeypatch.setattr(BasicFilter, "spend", lambda self, *events: paid.extend(events))
-    with pytest.raises(ValueError, match="delta above 0.*fewer rows"):
+    with pytest.raises(ValueError, match=r"delta above 0.*fewer rows"):
         private_anm(
             pair, epsilon=1e6, delta=1e-6, score=Iqr(), rows_per_person=3, rng=default_rng(0)
         )
