@@ -123,7 +123,7 @@ def _(right):
     "private_anm",
 )
 def _(right, *args):
-    return round(right(*args), 1)
+    return round(2 * right(*args)) / 2
 
 
 # --- noise of another source
