@@ -76,8 +76,8 @@ portable: .venv/installed
 halved: .venv/installed
 	$(VENV) scripts/halved.py $(CHAPTER)
 
-# A hundred thousand replays of every system; then bugs planted in the package, one at a time:
-# something has to notice each.
+# Bugs planted in the package, one at a time: something has to notice each. Then thousands of replays
+# of every system, of which none may find anything.
 mutants: .venv/installed
 	$(VENV) scripts/mutants.py
 

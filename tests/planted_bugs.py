@@ -4,31 +4,9 @@ A bug is looked for by replaying the systems named with it, then, if they agree,
 named with it, but for tests that hold a run against the numbers of a seed.
 """
 
-from dataclasses import dataclass
+from planting import Bug
 
-__all__ = ["BUGS", "Bug"]
-
-
-@dataclass(frozen=True)
-class Bug:
-    """What is replaced by what in which file of the package, and who may notice."""
-
-    name: str
-    file: str
-    correct: str
-    wrong: str
-    replayed: str = ""
-    tests: str = ""
-
-    @property
-    def room(self) -> str:
-        return self.file.partition("/")[0]
-
-    def patched(self, source: str) -> str:
-        """The source with the bug in it."""
-        if source.count(self.correct) != 1:
-            raise ValueError(f"{self.name}: {self.correct!r} is not in {self.file} once")
-        return source.replace(self.correct, self.wrong)
+__all__ = ["BUGS"]
 
 
 BUGS = (
@@ -121,8 +99,8 @@ BUGS = (
         "one sample for all sieves",
         "constraint/priv_pc.py",
         "self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))",
-        "if not hasattr(self, '_sample'):\n"
-        "            self._sample = self.tables.subsample(self.noise.choose(n, m))",
+        "if not hasattr(self, '_sample'):\n            self._sample = (\n"
+        "    self.tables if m == n else self.tables.subsample(self.noise.choose(n, m)))",
         "svt_pc,priv_pc",
     ),
     Bug(
@@ -291,7 +269,7 @@ BUGS = (
         "the system chosen by the levels that records show",
         "marginals/private_graph.py",
         "has_few_cells(data.cardinalities)",
-        "has_few_cells([len(set(of)) for of in data.codes.T.tolist()])",
+        "has_few_cells([int((data.counts([v]) > 0).sum()) for v in range(data.d)])",
         "private_graph",
         "marginals/test_private_graph.py",
     ),
@@ -371,7 +349,7 @@ BUGS = (
         "levels that nobody has are joined first",
         "marginals/joined_levels.py",
         "    ends = np.cumsum(",
-        "    wide = [v for v in wide if len(np.unique(data.codes[:, v])) > most] or wide[:1]\n"
+        "    wide = [v for v in wide if (data.counts([v]) > 0).sum() > most] or wide[:1]\n"
         "    ends = np.cumsum(",
         "table_pc",
     ),

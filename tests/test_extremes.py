@@ -177,7 +177,7 @@ class TestConversions:
         inside = integrate.quad(lambda t: fall(shift + half * t), -1, 1)[0] * half
         expected = stats.norm.pdf(shift - half) * inside
         found = gaussian_delta(multiplier, shift / multiplier)
-        assert found == pytest.approx(expected, rel=1e-6)
+        assert found == pytest.approx(expected, rel=1e-6, abs=0)
 
     @pytest.mark.parametrize("epsilon", [1e5, 1e9, 1e15])
     def test_the_delta_of_little_noise_keeps_its_digits(self, epsilon):

@@ -44,6 +44,15 @@ def test_every_golden_value_is_exact_or_says_how_far_it_may_move(name):
         assert all(golden.EXACT < size <= 1 for size in several), result
 
 
+CLOCK = r'"seconds": [^"]|\d[^"]* times (as long as|[^"]*\'s time)'
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_clock_says_is_no_golden_value(name):
+    """Otherwise make bench, or a busy machine, moves it."""
+    assert not re.search(CLOCK, json.dumps(golden.of(name)))
+
+
 def read(name):
     return nbformat.read(chapters.NOTEBOOKS / f"{name}.ipynb", as_version=4)
 

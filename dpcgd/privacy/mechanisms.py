@@ -282,13 +282,18 @@ def propose_test_release(
     BudgetSpent
         Before the data is touched, if the account cannot pay.
     ValueError
-        Before that, if proposed / epsilon is no scale of noise.
+        Before that, if proposed / epsilon is no scale of noise, or delta is not above 0.
 
     Privacy
     -------
     (2 epsilon, delta); in concentrated terms epsilon^2 but for events of probability delta (Dwork
     and Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
     """
+    if not delta > 0:
+        raise ValueError(
+            f"a tested release needs a delta above 0, not {delta!r}; take fewer rows a person, a "
+            "smaller epsilon or a score without a test"
+        )
     test = PureEvent("distance test", epsilon)
     release = ApproximateEvent("tested release", epsilon, delta)
     tested, released = noise.laplace(1.0, test), noise.laplace(proposed, release)

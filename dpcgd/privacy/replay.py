@@ -1,12 +1,15 @@
 """Replay: a run on one data set, answered with the noisy values of a run on another.
 
-What a run releases may depend on the data through its mechanisms only. So a run on other data that
-gets the same noisy answers has to ask the same questions, pay the same prices and release the same.
-And at every draw the exact loss between neighbours has to stay within what was paid for it. Nothing
-here is private.
+What a run tells may depend on the data through its mechanisms only. So a run on other data that
+gets the same noisy answers has to ask the same questions, pay the same prices, and release, warn,
+print and refuse the same. And at every draw the exact loss between neighbours has to stay within
+what was paid for it. Nothing here is private.
 """
 
+import contextlib
+import io
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 from typing import Any
@@ -176,8 +179,10 @@ def replay(system: Callable[[Any], Any], data: Any, *others: Any) -> list[Draw]:
     Raises
     ------
     Divergence
-        If the runs pay or draw differently, release anything different, seconds aside, draw noise
-        that nobody paid for, or break off once something was paid.
+        If the runs pay or draw differently, release, warn of, print or raise anything different,
+        seconds aside, draw noise that nobody paid for, or break off once something was paid.
+    Exception
+        That with which all of them are refused alike.
 
     Examples
     --------
@@ -192,42 +197,82 @@ def replay(system: Callable[[Any], Any], data: Any, *others: Any) -> list[Draw]:
     >>> draw.mechanism, round(draw.loss / draw.price, 6)
     ('Laplace', 1.0)
     """
-    first, steps = _watched(system, data, _Both)
+    first = _watched(system, data, _Both)
     found: list[Draw] = []
     for other in others:
-        again, seen = _watched(system, other, lambda account, noise: _Again(account, noise, steps))
-        if difference := _difference(first, again):
-            raise Divergence(f"the releases differ in {difference}")
-        found += _draws(steps, seen)
+        again = _watched(system, other, lambda account, noise: _Again(account, noise, first.steps))
+        if difference := _told_apart(first, again):
+            raise Divergence(f"the runs differ in {difference}")
+        found += _draws(first.steps, again.steps)
+    if first.error:
+        raise first.error
     return found
 
 
-def _watched(system, data, watch) -> tuple[Any, list[_Step]]:
-    """A run with its account and noise watched."""
+@dataclass(frozen=True)
+class _Watched:
+    """All that whoever started a run gets to see, and its steps."""
+
+    release: Any
+    warned: list[tuple[str, str]]
+    printed: str
+    error: Exception | None
+    steps: list[_Step]
+
+
+def _watched(system, data, watch) -> _Watched:
+    """A run with its account, its noise and its outputs watched."""
     seen: list[_Both] = []
+    release, error, printed = None, None, io.StringIO()
 
     def opened(account, noise, *rest):
         seen.append(watch(account, noise))
         return Run(seen[0], seen[0], *rest)
 
-    with mock.patch("dpcgd.privacy.run.Run", opened):
+    with (
+        mock.patch("dpcgd.privacy.run.Run", opened),
+        warnings.catch_warnings(record=True) as warned,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
+        warnings.simplefilter("always")
         try:
             release = system(data)
         except Divergence:
             raise
-        except Exception as error:
-            if seen and seen[0].steps:
-                raise Divergence(f"a run breaks off once it has paid: {error!r}") from error
-            raise
-    seen[0].check_ended()
-    return release, seen[0].steps
+        except Exception as found:
+            error = found
+    steps = seen[0].steps if seen else []
+    if error and any(step.kind == "spend" for step in steps):
+        raise Divergence(f"a run breaks off once it has paid: {error!r}") from error
+    if not error:
+        seen[0].check_ended()
+    said = [(of.category.__name__, str(of.message)) for of in warned]
+    return _Watched(release, said, printed.getvalue(), error, steps)
+
+
+def _told_apart(first: _Watched, second: _Watched) -> str | None:
+    """By what whoever sees two runs can tell them apart."""
+    if repr(first.error) != repr(second.error):
+        return f"what they refuse: {first.error!r}, {second.error!r}"
+    for name in ("warned", "printed"):
+        if (one := getattr(first, name)) != (two := getattr(second, name)):
+            return f"what is {name}: {one!r}, {two!r}"
+    if first.error:
+        return None
+    one, two = vars(first.release), vars(second.release)
+    order = (of for of, value in one.items() if isinstance(value, dict) and of in two)
+    moved = (f"the order of {of}" for of in order if [*one[of]] != [*two[of]])
+    return _difference(first.release, second.release) or next(moved, None)
 
 
 def _difference(first: Any, second: Any) -> str | None:
     """The first field in which two releases differ, seconds aside."""
-    for name, value in vars(first).items():
-        if name != "seconds" and not _equal(value, getattr(second, name), set()):
-            return name
+    one, two = vars(first), vars(second)
+    for name in dict.fromkeys([*one, *two]):
+        held = name in one and name in two
+        if name != "seconds" and not (held and _equal(one[name], two[name], set())):
+            return f"the release: {name}"
     return None
 
 
@@ -239,7 +284,8 @@ def _equal(one: Any, two: Any, seen: set[int]) -> bool:
         return len(one) == len(two) and all(_equal(*pair, seen) for pair in pairs)
     if isinstance(one, dict):
         return one.keys() == two.keys() and all(_equal(one[k], two[k], seen) for k in one)
-    if hasattr(one, "__dict__") and (is_dataclass(one) or type(one).__eq__ is object.__eq__):
+    ours = is_dataclass(one) or type(one).__module__.startswith("dpcgd.")  # however they compare
+    if hasattr(one, "__dict__") and (ours or type(one).__eq__ is object.__eq__):
         if id(one) in seen:  # objects may hold each other
             return True
         seen.add(id(one))

@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -822,8 +823,8 @@ def test_a_report_of_a_run_without_privacy_promises_nothing():
 
 def test_the_citation_is_that_of_the_citation_file():
     yaml = pytest.importorskip("yaml")
-    with open("CITATION.cff", encoding="utf-8") as file:
-        cited = yaml.safe_load(file)
+    file = Path(__file__).resolve().parents[2] / "CITATION.cff"
+    cited = yaml.safe_load(file.read_text(encoding="utf-8"))
     page = run_of("priv_pc").report()
     assert cited["title"] in page
     assert cited["authors"][0]["name"] in page

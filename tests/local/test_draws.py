@@ -187,6 +187,24 @@ def test_secure_draws_have_no_seed_and_need_no_other_package(monkeypatch):
     assert (first != second).any()  # equal with a chance below 1e-100
 
 
+@pytest.mark.parametrize("n", [1, 2000, 100_000])
+def test_secure_draws_are_the_operating_systems_for_any_number_of_records(n, monkeypatch):
+    monkeypatch.setattr(draws.secrets, "randbelow", lambda k: k - 1)
+    weights, source = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]), SecureDraws()
+    assert (source.from_rows(weights, np.arange(n) % 2) == 2).all()
+    assert (source.each(np.tile(weights, (n, 1))) == 2).all()
+    assert (source.uniform((3, 4), n) == [2, 3]).all()
+    assert source.happens(Fraction(1, 10), n).all()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+def test_secure_reports_of_many_records_are_the_operating_systems(mechanism, monkeypatch):
+    monkeypatch.setattr(draws.secrets, "randbelow", lambda k: k - 1)
+    record = cells_of(mechanism)[:1]
+    reports = mechanism.sample(np.repeat(record, 2000, axis=0))
+    assert (reports == reports[0]).all()
+
+
 def test_draws_of_nothing():
     none = SecureDraws()
     assert none.uniform((2, 3), 0).shape == (0, 2)

@@ -433,3 +433,15 @@ def test_more_than_half_a_million_records_keep_a_part_of_the_budget_for_rounding
     release = private_anm(pair, epsilon=1.0, score=Kendall(), rng=default_rng(0))
     assert len(release.ledger.events) == 2
     assert 1 - 3e-9 < release.ledger.spent.epsilon < 1
+
+
+def test_rows_that_leave_no_delta_for_a_test_are_refused_before_anything_is_spent(monkeypatch):
+    """At a large epsilon the delta of a row is too small a number."""
+    pair = synthetic_pair(200, rng=default_rng(0))
+    paid = []
+    monkeypatch.setattr(BasicFilter, "spend", lambda self, *events: paid.extend(events))
+    with pytest.raises(ValueError, match=r"delta above 0.*fewer rows"):
+        private_anm(
+            pair, epsilon=1e6, delta=1e-6, score=Iqr(), rows_per_person=3, rng=default_rng(0)
+        )
+    assert not paid

@@ -3,6 +3,9 @@
 import importlib
 import inspect
 import pkgutil
+import sys
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,3 +152,83 @@ def test_a_run_that_breaks_off_on_one_of_two_is_found(monkeypatch):
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.value_of", breaks)
     with pytest.raises(Divergence, match="breaks off once it has paid: ZeroDivisionError"):
         replay(by_laplace, *all_ones(50))
+
+
+# --- everything that a run tells ----------------------------------------------------------------
+
+
+def told(tell):
+    """The system, after something was told of the data."""
+
+    def run(data):
+        tell(int(data.codes.sum()))
+        return by_laplace(data)
+
+    return run
+
+
+def refused(total):
+    raise ValueError(f"the codes add up to {total}")
+
+
+@pytest.mark.parametrize(
+    ("tell", "what"),
+    [
+        (lambda total: warnings.warn(f"a total of {total}", stacklevel=2), "warned"),
+        (lambda total: total % 4 and warnings.warn("an odd total", stacklevel=2), "warned"),
+        (print, "printed"),
+        (lambda total: print(total, file=sys.stderr), "printed"),
+        (refused, "refuse"),
+        (lambda total: total % 4 and refused("nothing"), "refuse"),
+    ],
+)
+def test_words_that_depend_on_data_are_found(tell, what):
+    with pytest.raises(Divergence, match=what):
+        replay(told(tell), *all_ones(51))
+
+
+def test_words_that_are_the_same_for_all_data_are_allowed(recwarn):
+    run = told(lambda total: print("ready") or warnings.warn("an experiment", stacklevel=2))
+    assert replay(run, *all_ones(51))
+    with pytest.raises(ValueError, match="of no use"):
+        replay(told(lambda total: refused("of no use")), *all_ones(51))
+
+
+def test_the_order_of_a_releases_parts_is_part_of_it():
+    def sorted_by_data(data):
+        release = by_laplace(data)
+        names = sorted("ab", reverse=bool(data.codes[0, 0]))
+        return SimpleNamespace(**vars(release), names=dict.fromkeys(names))
+
+    with pytest.raises(Divergence, match="names"):
+        replay(sorted_by_data, *all_ones(51))
+
+
+def test_data_are_of_every_form_and_stand_for_up_to_a_trillion_records():
+    rng = default_rng(0)
+    found = [next(replays.in_any_form(rng)) for _ in range(300)]
+    assert {type(data).__name__ for data in found} == {"Dataset", "PackedRecords", "Counted"}
+    for kind in ("PackedRecords", "Counted"):
+        sizes = [data.n for data in found if type(data).__name__ == kind]
+        assert min(sizes) < 300
+        assert max(sizes) > 1e11
+
+
+def test_persons_have_several_rows_and_every_other_run_is_a_release():
+    rng, case = default_rng(0), replays.SYSTEMS["table_pc"]
+    drawn = [case.drawn(rng) for _ in range(200)]
+    assert {of.get("rows_per_person", 1) for of in drawn} == {1, 2, 3}
+    assert 70 < sum(of["released"] for of in drawn) < 130
+    codes = np.zeros((50, 3), int)
+    others = [replays.neighbour_of(codes, (2, 2, 2), rng, 3) for _ in range(100)]
+    assert max((other != codes).any(axis=1).sum() for other in others) == 3
+
+
+def test_a_release_that_tells_its_seconds_is_found(monkeypatch):
+    kept = run_module.Run.receipt
+    late = lambda self: kept(self) | {"seconds": 0.1}  # noqa: E731
+    monkeypatch.setattr(run_module.Run, "receipt", late)
+    settings = {"epsilon": 1.0, "delta": 1e-3, "seed": 0, "released": True}
+    run = replays.started(laplace_pc, settings)
+    with pytest.raises(Divergence, match="how long it took"):
+        replay(run, *all_ones(51))

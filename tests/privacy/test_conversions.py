@@ -1,0 +1,144 @@
+"""Conversions at the ends of what doubles hold, against the same formulas with fifty digits."""
+
+import math
+
+import pytest
+from mpmath import mp, mpf
+
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import (
+    advanced_composition,
+    epsilon_of_rho,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_multiplier,
+    multiplier_of_rho,
+    rho_of_budget,
+    zcdp_rho,
+)
+from dpcgd.privacy.doubles import growth
+from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
+from dpcgd.privacy.filters import BasicFilter, Filter
+from dpcgd.privacy.mechanisms import amplified, before_amplification
+
+LEAST_DELTA = 1e-300
+DELTAS = [LEAST_DELTA, 1e-100, 1e-17, 1e-12, 1e-6, 0.1, 0.9]
+RHOS = [1e-12, 1e-6, 1e-3, 0.02, 1.0, 30.0, 1e3, 1e6]
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits():
+    with mp.workdps(400):  # deltas of 1e-300 are differences of larger numbers
+        yield
+
+
+def exact_delta(multiplier, epsilon):
+    """Of Gaussian noise, by its definition."""
+    half, shift = 1 / (2 * mpf(multiplier)), mpf(epsilon) * mpf(multiplier)
+    return mp.ncdf(half - shift) - mp.exp(mpf(epsilon)) * mp.ncdf(-half - shift)
+
+
+def bound(rho, delta, excess):
+    """Of epsilon, by the order 1 + excess of Renyi divergence."""
+    a = 1 + excess
+    return a * mpf(rho) + mp.log1p(-1 / a) - mp.log(a * mpf(delta)) / (a - 1)
+
+
+def least_bound(rho, delta):
+    """The least of them by golden sections around the order that is best but for a little."""
+    best = mp.log(mp.sqrt(-mp.log(mpf(delta)) / mpf(rho)))
+    low, high = best - 9, best + 9
+    ratio = (mp.sqrt(5) - 1) / 2
+    for _ in range(120):
+        one, two = high - ratio * (high - low), low + ratio * (high - low)
+        if bound(rho, delta, mp.exp(one)) < bound(rho, delta, mp.exp(two)):
+            high = two
+        else:
+            low = one
+    return bound(rho, delta, mp.exp(low))
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("rho", RHOS)
+def test_an_epsilon_is_that_of_the_best_order_and_no_less(rho, delta):
+    found, least = epsilon_of_rho(rho, delta), max(mpf(0), least_bound(rho, delta))
+    assert found >= least * (1 - mpf(10) ** -12) - mpf(10) ** -13
+    assert found <= least * (1 + mpf(10) ** -6) + mpf(10) ** -9
+
+
+@pytest.mark.parametrize("multiplier", [1e-3, 0.1, 1.0, 30.0, 9e3, 1.1e4, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("tail", [-1.0, 0.0, 2.0, 8.0, 20.0, 36.0])
+def test_a_delta_of_gaussian_noise_has_its_digits_down_to_the_least(multiplier, tail):
+    epsilon = max(0.0, (0.5 / multiplier + tail) / multiplier)
+    exact = exact_delta(multiplier, epsilon)
+    assert gaussian_delta(multiplier, epsilon) == pytest.approx(float(exact), rel=1e-6, abs=1e-300)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 30.0, 1e4])
+def test_a_budget_buys_noise_that_keeps_it(epsilon, delta):
+    budget = Budget(epsilon, delta)
+    multiplier, rho = gaussian_multiplier(budget), rho_of_budget(budget)
+    room = 1 + mpf(10) ** -6
+    assert exact_delta(multiplier, epsilon) <= delta * room
+    assert exact_delta(multiplier * (1 - 1e-4), epsilon) > delta / room or multiplier < 1e-9
+    assert least_bound(rho, delta) <= epsilon
+    assert exact_delta(multiplier, gaussian_epsilon(multiplier, delta)) <= delta * room
+
+
+@pytest.mark.parametrize("rho", [1e-200, 1e-12, 0.3, 1e9, 1e200])
+def test_noise_for_a_rho_costs_no_more_to_the_last_digit(rho):
+    multiplier = multiplier_of_rho(rho)
+    cost = 1 / (2 * mpf(multiplier) ** 2)
+    assert cost <= mpf(rho)
+    assert cost >= mpf(rho) * (1 - mpf(10) ** -8)
+
+
+@pytest.mark.parametrize("value", [1e-100, 1 / 3, 1.1, 1e9 + 1 / 3])
+def test_a_price_is_that_of_its_theorem_to_the_last_digits(value):
+    exact = {PureEvent: mpf(value) ** 2 / 2, BoundedRangeEvent: mpf(value) ** 2 / 8}
+    exact[GaussianEvent] = 1 / (2 * mpf(value) ** 2)
+    for kind, price in exact.items():
+        assert zcdp_rho(kind("any", value)) == pytest.approx(float(price), rel=1e-15)
+
+
+@pytest.mark.parametrize("times", [3, 1000, 10**6])
+def test_what_a_filter_has_spent_is_the_sum_of_its_prices(times):
+    account, each = Filter(Budget(1e3, 1e-6)), PureEvent("any", 1 / 3 / times)
+    before = account.remaining
+    for _ in range(min(times, 1000)):
+        account.spend(each)
+    spent = min(times, 1000) * mpf(each.epsilon) ** 2 / 2
+    assert before - account.remaining == pytest.approx(float(spent), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1.0, 71.0, 300.0, 708.0])
+def test_growth_is_an_exponential_without_one_up_to_where_doubles_end(epsilon):
+    assert growth(epsilon) == pytest.approx(float(mp.expm1(mpf(epsilon))), rel=1e-12)
+    assert growth(800.0) == math.inf
+
+
+@pytest.mark.parametrize("rate", [1e-9, 1e-3, 0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1.0, 60.0, 700.0, 720.0, 5000.0])
+def test_amplification_is_its_formula_at_any_epsilon(epsilon, rate):
+    exact = mp.log1p(mpf(rate) * mp.expm1(mpf(epsilon)))
+    assert amplified(epsilon, rate) == pytest.approx(float(exact), rel=1e-9)
+    before = mp.log1p(mp.expm1(mpf(epsilon)) / mpf(rate))
+    assert before_amplification(epsilon, rate) == pytest.approx(float(before), rel=1e-9)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 30.0, 600.0])
+def test_the_deltas_of_a_persons_rows_stay_within_the_budget(epsilon, rows):
+    limit = BasicFilter(Budget(epsilon, 1e-3, rows)).limit
+    one = mpf(limit.epsilon)
+    assert rows * one <= epsilon
+    whole = mpf(limit.delta) * sum(mp.exp(i * one) for i in range(rows))
+    assert mpf("1e-3") * (1 - mpf(10) ** -6) <= whole <= mpf(1e-3)
+
+
+@pytest.mark.parametrize("delta", [LEAST_DELTA, 1e-17, 1e-6])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 5.0])
+def test_advanced_composition_is_its_formula(epsilon, delta):
+    exact = mp.sqrt(2 * 50 * mp.log(1 / mpf(delta))) * epsilon + 50 * epsilon * mp.expm1(epsilon)
+    assert advanced_composition(epsilon, 50, delta) == pytest.approx(float(exact), rel=1e-9)
