@@ -196,7 +196,11 @@ def _(marginals: ClippedMoments) -> Blocks:
 
 
 def _turned(told) -> Blocks:
-    """The moments as correlations: each variable turned and scaled by its own block."""
+    """The moments as correlations: each variable turned and scaled by its own block.
+
+    Vectors are centred at noisy means, so moments hold products of these errors. The largest
+    directions of a block lean towards them: their errors are taken for wider than others are.
+    """
     widths, at = rows_of(told.levels)
     size = len(told.moments)
     scale, own = np.zeros((size, size)), np.zeros((size, size), bool)
@@ -208,7 +212,7 @@ def _turned(told) -> Blocks:
             values, turned = np.linalg.eigh(told.moments[of, of])
             scale[of, of] = (turned / np.sqrt(np.maximum(values, floor))).T
             lengths[of] = ((scale[of, of] @ _weights(told, v)) ** 2).sum(axis=1)
-            errors[of] = told.moment(v).deviation
+            errors[of] = told.moment(v).deviation * widths[v] ** 0.25
     varying = np.repeat(np.array(told.levels) > 1, widths)
     free = np.outer(varying, varying) & ~own
     wide = (scale**2).sum(axis=1)
