@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import Batch, BitColumns, pack, packed_bytes
-from dpcgd.datasets.columns import as_text, check_columns, check_order
+from dpcgd.datasets.columns import as_text, check_columns
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Variable
 
@@ -167,10 +167,9 @@ class _Column:
         at, held = values.indices, values.dictionary
         if self._held is None or not held.equals(self._held):
             texts = [*as_text(pd.Series(held.to_pandas(), dtype=object)), ""]  # last, the missing
-            column = pd.Series(texts, dtype=object, name=self.variable.name)
-            self._positions = self.variable.positions(column).astype(self._small)
+            self._positions = self.variable.positions(texts).astype(self._small)
             if self.variable.ordered and getattr(kind, "ordered", False):
-                check_order(self.path, self.variable.name, texts, self.variable.levels)
+                self.variable.check_order(self.path, texts)
             self._held = held
         at = at.fill_null(len(held)) if at.null_count else at
         return self._positions.take(at.to_numpy())
