@@ -41,15 +41,14 @@ class Dataset(Counts):
     missing : mapping of str to str, optional
         Of variables that have one, the level of missing values; it has no place in the order.
     schema : Schema, optional
-        What the records were read with; its levels are these.
+        What the records were read with. A schema with other levels is not kept.
 
     Raises
     ------
     ValueError
         If there is no record, fewer than two variables, a code that is not an integer or is outside
         its variable's levels, a DataFrame instead of an array, a true graph that is cyclic or
-        over other variables, an order or a level for missing values of what is not there, or a
-        schema with other levels.
+        over other variables, or an order or a level for missing values of what is not there.
 
     Notes
     -----
@@ -77,8 +76,8 @@ class Dataset(Counts):
         check_truth(self.truth, levels, "levels")
         object.__setattr__(self, "ordered", _check_ordered(self.ordered, levels))
         object.__setattr__(self, "missing", _check_missing(self.missing, levels))
-        if self.schema is not None and self.schema.levels != dict(levels):
-            raise ValueError("schema has other levels than the data set; give both the same")
+        if self.schema is not None and self.schema.levels != dict(levels):  # they were joined
+            object.__setattr__(self, "schema", None)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "codes", codes)
 
