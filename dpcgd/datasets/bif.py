@@ -2,7 +2,10 @@
 
 import os
 import re
+from collections.abc import Iterator
+from operator import contains, indexOf
 from pathlib import Path
+from typing import NoReturn
 
 import networkx as nx
 import numpy as np
@@ -39,6 +42,8 @@ def from_bif(path) -> Network:
     -----
     Reads the grammar of the Interchange Format for Bayesian Networks (1998) as tools write it
     today: ``table`` blocks, rows for parent configurations, ``default`` rows, comments, properties.
+    Names and levels may hold blanks and brackets without quotation marks, such as ``(0,10]``, as
+    bnlearn and pgmpy write them. A comma outside brackets needs quotation marks.
 
     Examples
     --------
@@ -51,50 +56,74 @@ def from_bif(path) -> Network:
     return Network(Path(path).stem, *reader.read())
 
 
-class _BifReader:
-    """A cursor over the tokens of one BIF file."""
+COMMENT = re.compile(r'("[^"]*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
-    TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|("[^"]*"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+)', re.DOTALL)
+WORD = re.compile(r'\s*("[^"]*"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+)')
+
+BAR = re.compile(r'("[^"]*")|\|')
+
+BY_COMMAS = re.compile(r'(?:"[^"]*"|[^,])+')
+BY_COMMAS_OUTSIDE_BRACKETS = re.compile(r'(?:"[^"]*"|[\[(][^\[\]()]*[\])]|[^,])+')
+BY_COMMAS_AND_BLANKS = re.compile(r'(?:"[^"]*"|[^\s,"])+')
+"""How the names in a list may be parted."""
+
+
+def _lists(text: str) -> Iterator[list[str]]:
+    """The lists of names that a text may stand for, the likeliest first."""
+    for pattern in (BY_COMMAS, BY_COMMAS_OUTSIDE_BRACKETS, BY_COMMAS_AND_BLANKS):
+        pieces = (piece.strip() for piece in pattern.findall(text))
+        yield [_name(piece) for piece in pieces if piece]
+
+
+def _name(piece: str) -> str:
+    if piece.startswith('"'):
+        return piece.strip('"')
+    return " ".join(piece.split())
+
+
+class _BifReader:
+    """A cursor over the text of one BIF file."""
 
     def __init__(self, path):
         check_file(path, "path must be the path of a file; give it as text")
         self.path = os.fspath(path)
         self.at = 0
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
             self.fail("it is not UTF-8 text")
-        self.tokens = [token for token in self.TOKEN.findall(text) if token]  # no comments
+        self.text = COMMENT.sub(lambda match: match[1] or " ", text).rstrip()
 
-    def fail(self, problem):
+    def fail(self, problem) -> NoReturn:
         raise ValueError(f"{self.path}: {problem}; download or export the file again")
 
     def next(self, expected=None):
-        if self.at == len(self.tokens):
+        """The next word or mark."""
+        match = WORD.match(self.text, self.at)
+        if match is None:
             self.fail("the file ends in the middle of a block")
-        token = self.tokens[self.at]
-        self.at += 1
-        if expected is not None and token != expected:
-            self.fail(f"expected {expected!r} but found {token!r}")
-        return token.strip('"')
+        self.at = match.end()
+        if expected is not None and match[1] != expected:
+            self.fail(f"expected {expected!r} but found {match[1]!r}")
+        return match[1].strip('"')
 
     def until(self, end):
-        """The tokens up to `end`, without commas."""
-        found = []
-        while (token := self.next()) != end:
-            if token != ",":
-                found.append(token)
-        return found
+        """The text up to a mark that stands outside quotation marks."""
+        match = re.compile(rf'((?:"[^"]*"|[^"{re.escape(end)}])*){re.escape(end)}').match(
+            self.text, self.at
+        )
+        if match is None:
+            self.fail("the file ends in the middle of a block")
+        self.at = match.end()
+        return match[1].strip()
 
     def skip_block(self):
-        while self.next() != "{":
-            pass
-        while self.next() != "}":
-            pass
+        self.until("{")
+        self.until("}")
 
     def read(self):
         levels, parents, tables = {}, {}, {}
-        while self.at < len(self.tokens):
+        while self.at < len(self.text):
             block = self.next()
             if block == "network":
                 self.skip_block()
@@ -124,8 +153,7 @@ class _BifReader:
         return check_levels(levels), parents, tables
 
     def variable(self):
-        name = self.next()
-        self.next("{")
+        name = _name(self.until("{"))
         levels = ()
         while (word := self.next()) != "}":
             if word == "type":
@@ -134,9 +162,7 @@ class _BifReader:
                 self.next("[")
                 size = self.until("]")
                 self.next("{")
-                levels = tuple(self.until("}"))
-                if size != [str(len(levels))]:
-                    self.fail(f"variable {name!r} announces {size} levels and lists {len(levels)}")
+                levels = self.levels(name, size, self.until("}"))
                 self.next(";")
             else:
                 self.until(";")
@@ -144,40 +170,68 @@ class _BifReader:
             self.fail(f"variable {name!r} has no discrete levels")
         return name, levels
 
+    def levels(self, name, size, text):
+        lists = list(_lists(text))
+        for levels in lists:
+            if size == str(len(levels)):
+                return tuple(levels)
+        self.fail(
+            f"variable {name!r} announces {size} levels and lists {len(lists[0])} (a comma in a "
+            "level needs quotation marks)"
+        )
+
     def probability(self, levels):
-        self.next("(")
-        child, *parents = [token for token in self.until(")") if token != "|"]
-        for name in (child, *parents):
-            if name not in levels:
-                self.fail(f"the probabilities of {child!r} mention {name!r}, which is not declared")
+        child, *parents = self.family(levels)
         shape = tuple(len(levels[name]) for name in (*parents, child))
         table, default = np.full(shape, np.nan), np.nan
-        self.next("{")
         while (word := self.next()) != "}":
             if word == "table":
                 table = self.flat_table(child, shape)
             elif word == "default":
-                default = self.numbers(child, shape[-1])
+                default = self.numbers(child, shape[-1], self.until(";"))
             elif word == "(":
-                row = self.position(child, parents, self.until(")"), levels)
+                row, values = self.row(child, {name: levels[name] for name in parents})
                 if not np.isnan(table[row]).any():
                     self.fail(f"a parent configuration of {child!r} has two rows")
-                table[row] = self.numbers(child, shape[-1])
+                table[row] = self.numbers(child, shape[-1], values)
             else:
                 self.until(";")
         table = np.where(np.isnan(table), default, table)
         return child, tuple(parents), self.normalised(child, table)
 
-    def position(self, child, parents, given, levels):
-        if len(given) != len(parents):
-            self.fail(f"a row of {child!r} gives {len(given)} levels for {len(parents)} parents")
-        for parent, level in zip(parents, given, strict=True):
-            if level not in levels[parent]:
-                self.fail(f"a row of {child!r} says {parent} = {level}, which is not a level")
-        return tuple(levels[p].index(level) for p, level in zip(parents, given, strict=True))
+    def family(self, levels):
+        """The child and its parents, which a bar, commas or blanks part."""
+        self.next("(")
+        given = self.until("{").removesuffix(")")
+        lists = [names for names in _lists(BAR.sub(lambda bar: bar[1] or ",", given)) if names]
+        for names in lists:
+            if all(name in levels for name in names):
+                return names
+        if not lists:
+            self.fail("a block of probabilities names no variable")
+        child, odd = lists[0][0], next(name for name in lists[0] if name not in levels)
+        self.fail(f"the probabilities of {child!r} mention {odd!r}, which is not declared")
 
-    def numbers(self, child, count):
-        words = self.until(";")
+    def row(self, child, parents):
+        """The position of a parent configuration, and the text of its numbers."""
+        text = self.until(";")
+        for bracket in re.finditer(r"\)", text):  # levels may hold brackets too
+            for given in _lists(text[: bracket.start()]):
+                if len(given) == len(parents) and all(map(contains, parents.values(), given)):
+                    position = tuple(map(indexOf, parents.values(), given))
+                    return position, text[bracket.end() :]
+        self.fail(self.wrong_row(child, parents, text.rpartition(")")[0]))
+
+    def wrong_row(self, child, parents, text):
+        lists = list(_lists(text))
+        given = next((names for names in lists if len(names) == len(parents)), lists[0])
+        for (parent, levels), level in zip(parents.items(), given, strict=False):
+            if len(given) == len(parents) and level not in levels:
+                return f"a row of {child!r} says {parent} = {level}, which is not a level"
+        return f"a row of {child!r} gives {len(given)} levels for {len(parents)} parents"
+
+    def numbers(self, child, count, text):
+        words = text.replace(",", " ").split()
         try:
             values = np.array([float(word) for word in words])
         except ValueError:
@@ -188,7 +242,7 @@ class _BifReader:
 
     def flat_table(self, child, shape):
         """A ``table`` entry: the child's level varies slowest, the last parent's fastest."""
-        values = self.numbers(child, int(np.prod(shape)))
+        values = self.numbers(child, int(np.prod(shape)), self.until(";"))
         return np.moveaxis(values.reshape(shape[-1:] + shape[:-1]), 0, -1).copy()
 
     def normalised(self, child, table):

@@ -1,7 +1,9 @@
 """Records as bit columns, 64 records a word: packed batch after batch, counted block by block."""
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from dpcgd.datasets._popcount import count_subsets
 from dpcgd.datasets.clipped_sums import BATCH, Rows, clipped_sums
 from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
-__all__ = ["BitColumns", "Batch", "pack", "packed_bytes", "zeros"]
+__all__ = ["CHANGED", "Batch", "BitColumns", "pack", "packed_bytes", "zeros"]
 
 Batch = Sequence[np.ndarray]
 """Codes of some records, one array a variable."""
@@ -25,6 +27,7 @@ LINE = 8
 """Words of a line of the processor's cache: columns fill whole lines, which are read at once."""
 
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
+"""What is said where a file does not hold what it held before."""
 
 
 class BitColumns:
@@ -118,6 +121,13 @@ class BitColumns:
             eights = self._bits[self._first[v] + j, words].astype("<u8").view(np.uint8)
             codes |= np.unpackbits(eights, count=rows, bitorder="little").astype(np.int64) << j
         return codes
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Some bytes that other records do not have."""
+        digest = hashlib.blake2b(self._bits.data)
+        digest.update(np.ascontiguousarray(self.weights, "<i8").data)
+        return digest.digest()
 
     def forget(self):
         """Let go of all counts that are kept for other tables."""

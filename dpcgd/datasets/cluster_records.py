@@ -1,13 +1,14 @@
 """Records packed to bits on the workers of a Dask cluster: questions go out, counts come back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.bit_columns import BitColumns
+from dpcgd.datasets.bit_columns import CHANGED, BitColumns
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.parquet_parts import Part, pack_part
 from dpcgd.datasets.schema import Schema
@@ -27,7 +28,8 @@ DIE = (
 class ClusterRecords(Counts):
     """Counts of records that lie, packed, on the workers of a cluster.
 
-    What a worker holds that dies is packed again from its files by another one.
+    What a worker holds that dies is packed again from its files by another one, if the files are
+    the same: their size, the time when they were written and a digest of what was packed.
 
     Parameters
     ----------
@@ -41,7 +43,8 @@ class ClusterRecords(Counts):
     ------
     ValueError
         If a file is damaged or a value does not fit its variable: of those found the first, by
-        file and record; or if workers die whenever they pack.
+        file and record; if workers die whenever they pack; or, here and later, if a file has
+        changed.
     """
 
     def __init__(self, client: Any, parts: Sequence[Part], schema: Schema, name: str = "data"):
@@ -51,6 +54,7 @@ class ClusterRecords(Counts):
         self._client = client
         self._parts = client.map(partial(pack_part, schema=schema), parts, pure=False)
         self._settle(self._parts)
+        self._digests = self._results(client.map(attrgetter("digest"), self._parts, pure=False))
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables, axes in this order."""
@@ -61,8 +65,7 @@ class ClusterRecords(Counts):
         asked = [list(variables) for variables in questions]
         if not asked:
             return []
-        told = self._client.map(partial(_count, questions=asked), self._parts, pure=False)
-        cells = sum(self._results(told))
+        cells = sum(self._asked(partial(_count, questions=asked)))
         levels = self.cardinalities
         shapes = [[levels[v] for v in variables] for variables in asked]
         parts = np.split(cells, np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1])
@@ -73,10 +76,14 @@ class ClusterRecords(Counts):
     ) -> np.ndarray:
         """Sum over records of u u^T, each worker its own records."""
         ask = partial(BitColumns.clipped_sums, vectors=vectors, bound=bound, n=n or self.n)
-        told = self._client.map(ask, self._parts, pure=False)
-        return np.sum(self._results(told), axis=0)
+        return np.sum(self._asked(ask), axis=0)
 
-    def _results(self, futures) -> list[np.ndarray]:
+    def _asked(self, ask: Callable[[BitColumns], np.ndarray]) -> list[np.ndarray]:
+        """What each part answers, from the records that were packed at first."""
+        answer = partial(_answer, ask=ask)
+        return self._results(self._client.map(answer, self._parts, self._digests, pure=False))
+
+    def _results(self, futures) -> list:
         from distributed import KilledWorker
 
         for _ in range(TRIES):
@@ -104,6 +111,12 @@ class ClusterRecords(Counts):
 
     def __repr__(self):
         return f"ClusterRecords({self.name!r}, n={self.n:,}, d={self.d})"
+
+
+def _answer(columns: BitColumns, digest: bytes, ask) -> np.ndarray:
+    if columns.digest != digest:
+        raise ValueError(CHANGED)
+    return ask(columns)
 
 
 def _count(columns: BitColumns, questions) -> np.ndarray:

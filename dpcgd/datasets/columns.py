@@ -11,10 +11,9 @@ __all__ = [
     "FRAME",
     "NO_PATH",
     "as_text",
-    "check_categories",
     "check_columns",
     "check_frame",
-    "check_order",
+    "is_text",
     "wrong_value",
 ]
 
@@ -34,11 +33,16 @@ def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema")
         If it is none, or as :func:`check_columns` does.
     """
     if not isinstance(frame, pd.DataFrame):
-        raise ValueError(
-            f"frame must be a pandas DataFrame, not {type(frame).__name__}; "
-            "name the columns with pd.DataFrame(values, columns=names)"
-        )
+        raise ValueError(f"frame must be a pandas DataFrame, not {_kind_and_cure(frame)}")
     check_columns(FRAME, list(frame.columns), public, ignore, where)
+
+
+def _kind_and_cure(frame) -> str:
+    kind = type(frame)
+    if hasattr(kind, "to_pandas"):
+        package = kind.__module__.partition(".")[0]
+        return f"a {kind.__name__} of {package}; convert it with frame.to_pandas()"
+    return f"{kind.__name__}; name the columns with pd.DataFrame(values, columns=names)"
 
 
 def check_columns(source, names: list, public: Mapping, ignore: Iterable, where: str = "schema"):
@@ -116,35 +120,11 @@ def as_text(column: pd.Series) -> pd.Series:
     return column.astype(object).map(str).where(column.notna(), "")
 
 
-def check_categories(column: pd.Series, levels: tuple[str, ...]):
-    """Check that a categorical with an order has the levels of an ordered variable in that order.
-
-    Raises
-    ------
-    ValueError
-        If it has not.
-    """
-    dtype = column.dtype
-    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
-        return
-    check_order(FRAME, column.name, dtype.categories, levels)
-
-
-def check_order(source, name: str, categories: Iterable, levels: tuple[str, ...]):
-    """Check that categories stand in the order of the levels, those that are none aside.
-
-    Raises
-    ------
-    ValueError
-        If they do not.
-    """
-    theirs = [level for level in map(str, categories) if level in levels]
-    ours = [level for level in levels if level in theirs]
-    if theirs != ours:
-        raise ValueError(
-            f"column {name!r} of {source} is ordered as {', '.join(theirs)}, in the schema "
-            f"as {', '.join(ours)}; give both one order"
-        )
+def is_text(column: pd.Series) -> bool:
+    """Whether all values are text, missing ones aside."""
+    categories = getattr(column.dtype, "categories", None)
+    values = column if categories is None else categories
+    return pd.api.types.infer_dtype(values, skipna=True) == "string"
 
 
 def wrong_value(source, name: str, row: int, value: str, says: str) -> ValueError:

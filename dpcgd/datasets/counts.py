@@ -2,9 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+
+from dpcgd.datasets.missing_codes import REFUSE
+from dpcgd.datasets.schema import Schema
 
 __all__ = ["Counts"]
 
@@ -26,6 +29,8 @@ class Counts(Protocol):
         Variables whose levels are known to stand in order.
     missing : mapping of str to str
         Of variables that have one, the level of missing values.
+    schema : Schema or None
+        What the records were read with.
 
     Privacy
     -------
@@ -57,6 +62,7 @@ class Counts(Protocol):
     n: int
     ordered: Collection[str] = frozenset()
     missing: Mapping[str, str] = MappingProxyType({})
+    schema: Schema | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -72,6 +78,20 @@ class Counts(Protocol):
     def d(self) -> int:
         """Number of variables."""
         return len(self.levels)
+
+    @property
+    def rules(self) -> dict[str, dict[str, Any]]:
+        """What is public about each variable, in the words of a schema; JSON can hold it."""
+        if self.schema is not None:
+            return self.schema.to_dict()
+        return {
+            name: {
+                "levels": list(levels),
+                "missing": self.missing.get(name, REFUSE),
+                "ordered": name in self.ordered,
+            }
+            for name, levels in self.levels.items()
+        }
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables.

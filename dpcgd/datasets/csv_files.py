@@ -11,6 +11,7 @@ import pandas as pd
 from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.columns import NO_PATH, check_columns
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.numerals import check_numerals
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["read_csv"]
@@ -29,6 +30,8 @@ def read_csv(
     name: str | None = None,
     separator: str = ",",
     encoding: str = "utf-8",
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Dataset:
     r"""Read a table of people whose columns and levels are described by a public schema.
 
@@ -48,6 +51,11 @@ def read_csv(
         The one character between two columns: ``";"``, ``"\t"`` for tabs.
     encoding : str, optional
         Such as ``"latin-1"``. UTF-8, with its mark or without, unless given.
+    decimal : str, optional
+        The decimal mark of numbers: ``"."`` or ``","``. A point unless given, or a comma if points
+        part the thousands.
+    thousands : str, optional
+        The mark between thousands: a point, a comma, an apostrophe or a blank. None unless given.
 
     Returns
     -------
@@ -58,9 +66,11 @@ def read_csv(
     ------
     ValueError
         If the file or the schema cannot be read, the separator is no single character or the
-        encoding is not known, the header has a name twice, the schema, `ignore`
-        and the header do not name the same columns, or a value is missing or outside its variable's
-        levels. Nothing is returned then.
+        encoding is not known, a mark is none, the header has a name twice, the schema, `ignore`
+        and the header do not name the same columns, a row has more or fewer values than the header,
+        or a value is missing or outside its variable's levels. If neither `decimal` nor `thousands`
+        is given and every point of a column may part decimals as well as thousands, as in 2.000 and
+        3.500, and both readings fit the schema. Nothing is returned then.
 
     Notes
     -----
@@ -76,6 +86,7 @@ def read_csv(
     [[0, 1], [0, 0]]
     """
     encoding = _check_format(separator, encoding)
+    numerals = check_numerals(decimal, thousands)
     check_file(path, NO_PATH, utf_16=encoding != UTF_8)
     schema = Schema.of(schema)
     try:
@@ -99,11 +110,12 @@ def read_csv(
     if frame.empty:
         raise ValueError(f"{path} has a header but no record; give at least one")
     return Dataset(
-        schema.codes(path, frame),
+        schema.codes(path, frame, dict.fromkeys(schema.variables, numerals)),
         schema.levels,
         name=name or os.path.splitext(os.path.basename(path))[0],
         ordered=schema.ordered,
         missing=schema.missing,
+        schema=schema,
     )
 
 
@@ -128,12 +140,19 @@ def _check_header(path, schema, ignore, separator, encoding):
         header = next(rows, [])
         _check_first_line(path, header, schema.levels, separator)
         check_columns(path, header, schema.variables, ignore)
-        ragged = next((row for row in rows if row and len(row) != len(header)), None)
-    if ragged is not None:
-        raise ValueError(
-            f"{path}: a row has {len(ragged)} values for {len(header)} columns; "
-            "give every row as many values as the header"
-        )
+        _check_rows(path, rows, len(header))
+
+
+def _check_rows(path, rows, columns: int):
+    """Refuse a row that is longer or shorter than the header, by its line and its record."""
+    records = 0
+    for row in rows:
+        records += bool(row)  # a blank line is no record
+        if row and len(row) != columns:
+            raise ValueError(
+                f"{path}, line {rows.line_num}, record {records}: the row has {len(row)} values "
+                f"for {columns} columns; give every row as many values as the header"
+            )
 
 
 def _check_first_line(path, header, levels, separator):

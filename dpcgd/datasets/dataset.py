@@ -11,9 +11,10 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_array
 from dpcgd.datasets.clipped_sums import BATCH, clipped_sums
-from dpcgd.datasets.columns import FRAME, as_text, check_categories, check_frame
+from dpcgd.datasets.columns import FRAME, as_text, check_frame, is_text
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.levels import check_levels
+from dpcgd.datasets.numerals import POINT
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["Dataset", "check_records"]
@@ -39,6 +40,8 @@ class Dataset(Counts):
         levels may be joined.
     missing : mapping of str to str, optional
         Of variables that have one, the level of missing values; it has no place in the order.
+    schema : Schema, optional
+        What the records were read with. A schema with other levels is not kept.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class Dataset(Counts):
     name: str = "data"
     ordered: Collection[str] = frozenset()
     missing: Mapping[str, str] = field(default_factory=dict)
+    schema: Schema | None = None
 
     def __post_init__(self):
         levels = check_levels(self.levels)
@@ -72,6 +76,8 @@ class Dataset(Counts):
         check_truth(self.truth, levels, "levels")
         object.__setattr__(self, "ordered", _check_ordered(self.ordered, levels))
         object.__setattr__(self, "missing", _check_missing(self.missing, levels))
+        if self.schema is not None and self.schema.levels != dict(levels):  # they were joined
+            object.__setattr__(self, "schema", None)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "codes", codes)
 
@@ -90,8 +96,9 @@ class Dataset(Counts):
         Parameters
         ----------
         frame : pandas.DataFrame
-            The whole number 1 is the level ``"1"`` and True the level ``"True"``. A missing value
-            is the level that the schema has for it, or ``""``, if that is listed.
+            The whole number 1 is the level ``"1"`` and True the level ``"True"``. The number 1.0 is
+            the level ``"1.0"`` or, if there is none, ``"1"``. A missing value is the level that the
+            schema has for it, or ``""``, if that is listed.
         schema : Schema, mapping, str or path
             What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: the levels of
             each variable, or the edges of a number. Its order is the order of the variables.
@@ -104,8 +111,9 @@ class Dataset(Counts):
         ------
         ValueError
             If the schema contradicts itself, if schema, `ignore` and frame do not name the same
-            columns, if a value is missing or outside its variable's levels, or if a categorical
-            column has its levels in another order than an ordered variable.
+            columns, if a value is missing or outside its variable's levels, if the points of a
+            column of text may part thousands, or if a categorical column has its levels in another
+            order than an ordered variable.
 
         Examples
         --------
@@ -118,10 +126,13 @@ class Dataset(Counts):
         """
         schema = Schema.of(schema)
         check_frame(frame, schema.variables, ignore)
-        for variable in schema.ordered:
-            check_categories(frame[variable], schema.levels[variable])
-        codes = schema.codes(FRAME, {v: as_text(frame[v]) for v in schema.variables})
-        return cls(codes, schema.levels, truth, name, schema.ordered, schema.missing)
+        for v in schema.ordered:
+            if getattr(frame[v].dtype, "ordered", False):
+                schema.variables[v].check_order(FRAME, frame[v].dtype.categories)
+        columns = {v: as_text(frame[v]) for v in schema.variables}
+        numerals = {v: None if is_text(frame[v]) else POINT for v in schema.variables}
+        codes = schema.codes(FRAME, columns, numerals)
+        return cls(codes, schema.levels, truth, name, schema.ordered, schema.missing, schema)
 
     @property
     def n(self) -> int:  # type: ignore[override]  # read-only here
@@ -155,6 +166,7 @@ class Dataset(Counts):
             self.name,
             self.ordered,
             dict(self.missing),
+            self.schema,
         )
 
     def __repr__(self):

@@ -8,8 +8,9 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_whole, is_real
 from dpcgd.datasets.columns import as_text, check_frame
+from dpcgd.datasets.missing_codes import REFUSE
+from dpcgd.datasets.numerals import POINT
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import REFUSE
 
 __all__ = ["draft_schema", "draft_schema_from_data_not_private"]
 
@@ -22,7 +23,7 @@ def draft_schema(
     *,
     bins: int = 5,
     ordered: Collection[str] = (),
-    missing: str = REFUSE,
+    missing: Any = REFUSE,
     outside: str = REFUSE,
 ) -> dict[str, dict[str, Any]]:
     """Write a schema from what a codebook says, everything spelled out, to be edited and saved.
@@ -134,6 +135,8 @@ def _seen(column, bins) -> dict[str, Any]:
     values = column.dropna().drop_duplicates()
     if len(values) <= MOST_LEVELS:
         levels = as_text(values.sort_values()) if is_number else sorted(as_text(values))
+        if is_number:  # gaps make 14 a 14.0
+            levels = [POINT.whole(level) or level for level in levels]
         return {"levels": list(dict.fromkeys(levels)), **said}
     if is_number:
         ends = [float(values.min()), float(values.max())]

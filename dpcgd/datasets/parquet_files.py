@@ -62,9 +62,9 @@ def read_parquet(
     Raises
     ------
     ValueError
-        If there is no pyarrow, a file is missing, damaged, given twice or no Parquet file, its
-        columns are not those of the schema, a value is outside it, there is no record, or no room
-        on disk. Nothing is kept then.
+        If there is no pyarrow, a file is missing, damaged, given twice (by a link too), no Parquet
+        file or written while it is read, its columns are not those of the schema, a value is
+        outside it, there is no record, or no room on disk. Nothing is kept then.
 
     Notes
     -----
@@ -119,7 +119,18 @@ def _files(paths) -> list[str]:
     else:
         raise ValueError(NO_PATH)
     check_once([os.path.realpath(path) for path in files], "paths names", "name each file once")
+    _check_links(files)
     return [os.fspath(path) for path in files]
+
+
+def _check_links(files):
+    """Refuse two names of one file, whose records would count twice."""
+    names: dict[tuple[int, int], Any] = {}
+    for path in filter(os.path.exists, files):
+        status = os.stat(path)
+        first = names.setdefault((status.st_dev, status.st_ino), path)
+        if first is not path:
+            raise ValueError(f"{path} is the same file as {first}; name each file once")
 
 
 def _in_folder(folder: Path) -> list[str]:

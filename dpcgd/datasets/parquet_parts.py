@@ -1,5 +1,6 @@
 """Row groups of Parquet files: found, checked against a schema, decoded batch after batch."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import first_bytes
-from dpcgd.datasets.bit_columns import Batch, BitColumns, pack, packed_bytes
-from dpcgd.datasets.columns import as_text, check_columns, check_order
+from dpcgd.datasets.bit_columns import CHANGED, Batch, BitColumns, pack, packed_bytes
+from dpcgd.datasets.columns import as_text, check_columns
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Variable
 
@@ -39,12 +40,15 @@ class Part:
         Number of their first record in the file.
     n : int
         Records.
+    stamp : tuple of int
+        The size of the file in bytes, and when it was last written, in nanoseconds.
     """
 
     path: str
     groups: range
     first: int
     n: int
+    stamp: tuple[int, int]
 
 
 def parts_of(path: str, schema: Schema, ignore: Iterable[str]) -> list[Part]:
@@ -64,6 +68,7 @@ def parts_of(path: str, schema: Schema, ignore: Iterable[str]) -> list[Part]:
     """
     if first_bytes(path, "") != b"PAR1":
         raise ValueError(f"{path} is no Parquet file; read text with read_csv")
+    stamp = _stamp(path)
     with _opened(path) as file:
         names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]
         check_columns(path, names, schema.variables, ignore)
@@ -74,9 +79,22 @@ def parts_of(path: str, schema: Schema, ignore: Iterable[str]) -> list[Part]:
     for group, size in enumerate(sizes):
         n += size
         if n >= PART or (n and group == len(sizes) - 1):
-            parts.append(Part(path, range(begin, group + 1), first, n))
+            parts.append(Part(path, range(begin, group + 1), first, n, stamp))
             begin, first, n = group + 1, first + n, 0
     return parts
+
+
+def _stamp(path) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return status.st_size, status.st_mtime_ns
+
+
+def _check_same(part: Part):
+    if _stamp(part.path) != part.stamp:
+        raise ValueError(f"{part.path}: {CHANGED}")
 
 
 def _opened(path):
@@ -119,13 +137,16 @@ def batches_of(part: Part, schema: Schema) -> Iterator[Batch]:
     Raises
     ------
     ValueError
-        If the file is damaged, or at the first value that does not fit its variable.
+        If the file is damaged or was written since the part was found, or at the first value that
+        does not fit its variable.
     """
+    _check_same(part)
     columns = [_Column(part.path, variable) for variable in schema.variables.values()]
     first = part.first
     for batch in _decoded(part, list(schema.variables)):
         yield [column.codes(batch.column(column.variable.name), first) for column in columns]
         first += batch.num_rows
+    _check_same(part)
 
 
 def _decoded(part, names) -> Iterator[Any]:
@@ -167,10 +188,9 @@ class _Column:
         at, held = values.indices, values.dictionary
         if self._held is None or not held.equals(self._held):
             texts = [*as_text(pd.Series(held.to_pandas(), dtype=object)), ""]  # last, the missing
-            column = pd.Series(texts, dtype=object, name=self.variable.name)
-            self._positions = self.variable.positions(column).astype(self._small)
+            self._positions = self.variable.positions(texts).astype(self._small)
             if self.variable.ordered and getattr(kind, "ordered", False):
-                check_order(self.path, self.variable.name, texts, self.variable.levels)
+                self.variable.check_order(self.path, texts)
             self._held = held
         at = at.fill_null(len(held)) if at.null_count else at
         return self._positions.take(at.to_numpy())
@@ -193,7 +213,7 @@ def pack_part(part: Part, schema: Schema) -> BitColumns:
     Raises
     ------
     ValueError
-        As :func:`batches_of`, or if the part has other records than it had.
+        As :func:`batches_of`, or if the part has more or fewer records than it had.
     """
     levels = tuple(map(len, schema.levels.values()))
     most = packed_bytes(levels, part.n)

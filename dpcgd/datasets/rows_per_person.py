@@ -1,31 +1,43 @@
 """How many rows a person has in a table: a bound that has to be public."""
 
-from collections.abc import Hashable, Iterable
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
 
 import pandas as pd
 
-from dpcgd.datasets.arguments import check_whole
+from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.numerals import POINT
 
 __all__ = ["check_rows_per_person"]
 
 NO_COLUMN = "ids must be one column, an entry a row; give the column of a DataFrame"
 
+NOBODY = "a row belongs to nobody; give each row the id of its person, or drop it"
 
-def check_rows_per_person(ids: Iterable, rows_per_person: int) -> None:
+
+def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = None) -> None:
     """Check that nobody has more rows than a public bound.
 
     Parameters
     ----------
     ids : iterable
-        Of each row whose it is, such as the column of a DataFrame.
+        Of each row whose it is, such as the column of a DataFrame. Ids are compared as text
+        without blanks at its ends: 7 and ``"7"`` are one person. A number that is whole is that
+        whole number, also as text: 7.0 and ``"7.0"`` are person 7 too, since a column with gaps is
+        written like this. ``"07"`` is another person.
     rows_per_person : int
         The bound, fixed without a look at the table.
+    n : int, optional
+        The number of records, to be compared with the number of ids.
 
     Raises
     ------
     ValueError
-        If somebody has more; the message does not say who, or how many. If a row is nobody's, there
-        is no row, or `ids` is a table or a text.
+        If somebody has more; the message does not say who, or how many. If a row is nobody's, as
+        its id is missing or blank, there is no row, there are not `n`, or `ids` is a table, a
+        text, or a set or a mapping, which do not have an entry for each row.
 
     Privacy
     -------
@@ -42,17 +54,42 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int) -> None:
     ValueError: a person has more rows than rows_per_person = 1; keep at most so many of each ...
     """
     check_whole("rows_per_person", rows_per_person, 1)
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable) or hasattr(ids, "columns"):
-        raise ValueError(NO_COLUMN)
-    column = pd.Series(list(ids), dtype=object)
-    if not all(isinstance(one, Hashable) for one in column):
-        raise ValueError(NO_COLUMN)
+    column = _column(ids)
     if column.empty:
         raise ValueError("ids is empty; give an entry for each row of the table")
+    if n is not None and len(column) != n:
+        raise ValueError(f"ids has {len(column)} entries for {n} records; give one for each row")
     if column.isna().any():
-        raise ValueError("a row belongs to nobody; give each row the id of its person, or drop it")
-    if column.value_counts().max() > rows_per_person:
+        raise ValueError(NOBODY)
+    rows: Counter = Counter()
+    for value, count in column.value_counts(sort=False).items():
+        rows[_person(value)] += count
+    if max(rows.values()) > rows_per_person:
         raise ValueError(
             f"a person has more rows than rows_per_person = {rows_per_person}; keep at most so "
             "many of each by a rule fixed beforehand, or raise the bound"
         )
+
+
+def _column(ids) -> pd.Series:
+    no_rows = isinstance(ids, (str, bytes, Mapping, Set)) or hasattr(ids, "columns")
+    if no_rows or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) != 1:
+        raise ValueError(NO_COLUMN)
+    values = [value.as_py() if hasattr(value, "as_py") else value for value in ids]
+    try:
+        set(values)
+    except TypeError:  # an entry is a list or a row
+        raise ValueError(NO_COLUMN) from None
+    return pd.Series(values, dtype=object)
+
+
+def _person(value: Any) -> str | tuple:
+    """What two ids of one person have in common."""
+    if isinstance(value, tuple):
+        return tuple(map(_person, value))
+    if is_real(value) and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    text = "" if pd.isna(value) else str(value).strip()
+    if not text:
+        raise ValueError(NOBODY)
+    return POINT.whole(text) or text

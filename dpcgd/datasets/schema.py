@@ -10,6 +10,7 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_file, check_once
 from dpcgd.datasets.levels import check_variables
+from dpcgd.datasets.numerals import Numerals
 from dpcgd.datasets.variable import Variable
 
 __all__ = ["Schema"]
@@ -26,7 +27,8 @@ class Schema:
         that the variable may take. A mapping says more:
 
         ``levels``
-            The same list. Values are compared with levels as text.
+            The same list. Values are compared with levels as text; a number that is whole, such as
+            14.0, is the level ``"14"`` too, unless ``"14.0"`` is one.
         ``edges``
             In place of levels, for a number: ``[15, 25, 50]`` makes the levels ``15 to 25`` and
             ``25 to 50``. A level holds its lower edge, the last one its upper edge too.
@@ -35,7 +37,10 @@ class Schema:
             ``"clip"``: it goes to the nearer end.
         ``missing``
             ``"refuse"`` (the default) a table with a missing value, or the name of a level for
-            them, such as ``"unknown"``. It comes last if it is not among the levels.
+            them, such as ``"unknown"``. It comes last if it is not among the levels. A list says
+            which codes stand for missing values beside an empty cell, and the first of them names
+            the level: ``["unknown", -9, 99, "NA"]``. Codes are compared with values before levels
+            and edges are, numbers as numbers and the rest as text.
         ``ordered``
             Whether the levels stand in order: true or false, the default. Numbers have an order.
 
@@ -117,23 +122,23 @@ class Schema:
         """
         return {name: of.as_schema() for name, of in self.variables.items()}
 
-    def codes(self, source, columns: Mapping[str, Any]) -> np.ndarray:
+    def codes(
+        self, source, columns: Mapping[str, Any], numerals: Mapping[str, Numerals | None]
+    ) -> np.ndarray:
         """Codes of columns of text, one column of the result for each variable.
 
         Parameters
         ----------
-        source : str or path
-            What messages call the table.
-        columns : mapping of str to Series of str
-            A missing value is empty text.
+        source, columns, numerals
+            As for :meth:`~dpcgd.datasets.variable.Variable.codes`, the last two by variable.
 
         Raises
         ------
         ValueError
             If a value does not fit its variable. The message is for whoever holds the data.
         """
-        codes = [of.codes(source, columns[name]) for name, of in self.variables.items()]
-        return np.column_stack(codes)
+        variables = self.variables.items()
+        return np.column_stack([v.codes(source, columns[k], numerals[k]) for k, v in variables])
 
     def __reduce__(self):
         return Schema, (dict(self.variables),)

@@ -378,6 +378,89 @@ def test_a_quoted_name_may_hold_blanks_and_marks(tmp_path):
     assert network.levels[odd] == ("x, (1)", "y")
 
 
+INTERVALS = ["(0,10]", "(10,20]"], ["[0,5)", "5 or more", "not said"]
+"""Levels that bnlearn writes as they are: its discretize makes such intervals."""
+
+
+def with_levels(first, second, text=TWO):
+    """Two variables with other levels, without quotation marks."""
+    for old, new in zip("xyuvw", first + second, strict=True):
+        text = re.sub(rf"(?<=[{{(,] ){old}\b|(?<=\(){old}(?=\))", lambda _, new=new: new, text)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        INTERVALS,
+        (["(0.0, 10.0]", "(10.0, inf]"], ["-1", "1e3", "a.b"]),
+        (["[0,5)", "[5,9]"], ["x (y, z)", "x)", "(x"]),
+        (["two words", "a|b"], ["über", "50%", "<=3"]),
+        (["(0_10]", "(10_20]"], ["a/b", "c=d", "e'f"]),
+    ],
+)
+def test_levels_may_hold_blanks_and_brackets_without_quotation_marks(tmp_path, first, second):
+    network = parse(tmp_path, with_levels(first, second))
+    assert dict(network.levels) == {"A": tuple(first), "B": tuple(second)}
+    assert network.tables["B"].tolist() == parse(tmp_path, TWO).tables["B"].tolist()
+
+
+def test_several_parents_may_hold_brackets(tmp_path):
+    text = (
+        with_levels(*INTERVALS)
+        + """variable our child {
+      type discrete [ 2 ] { no, yes };
+    }
+    probability ( our child | A, B ) {
+      default 0.5, 0.5;
+      ((10,20], [0,5)) 0.25, 0.75;
+      ((0,10], 5 or more) 0.125, 0.875;
+    }"""
+    )
+    network = parse(tmp_path, text)
+    assert network.parents["our child"] == ("A", "B")
+    table = network.tables["our child"]
+    assert (table[1, 0, 0], table[0, 1, 0], table[0, 0, 0]) == (0.25, 0.125, 0.5)
+
+
+def test_levels_and_parents_may_stand_without_commas(tmp_path):
+    text = changed("{ u, v, w }", "{ u v  w }").replace("( B | A )", "( B A )")
+    assert reads_like_two(tmp_path, text)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path, end):
+    (tmp_path / "toy.bif").write_bytes(("\ufeff" + TWO).replace("\n", end).encode())
+    assert same(from_bif(tmp_path / "toy.bif"), parse(tmp_path, TWO))
+
+
+@pytest.mark.parametrize("levels", ["{ a, b, c, d }", "{ a, b c, d }", "{ (0,10], (10,20], c, d }"])
+def test_levels_that_are_not_as_many_as_announced_name_the_cure(tmp_path, levels):
+    text = changed("{ x, y }", levels)
+    refused(tmp_path, text, "'A' announces 2 levels and lists .*a comma in a level needs quotation")
+
+
+@needs_pgmpy
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("first", "second"), [INTERVALS, (["a b", "(c]"], ["[0,5)", "d e", "f"])])
+def test_what_pgmpy_writes_is_read(tmp_path, first, second):
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.models import DiscreteBayesianNetwork
+    from pgmpy.readwrite import BIFWriter
+
+    model = DiscreteBayesianNetwork([("A", "B")])
+    states = {"A": first, "B": second}
+    rows = [[0.1, 0.3], [0.2, 0.3], [0.7, 0.4]]
+    model.add_cpds(
+        TabularCPD("A", 2, [[0.2], [0.8]], state_names={"A": first}),
+        TabularCPD("B", 3, rows, ["A"], [2], state_names=states),
+    )
+    BIFWriter(model).write(str(tmp_path / "toy.bif"))
+    network = from_bif(tmp_path / "toy.bif")
+    assert {v: list(levels) for v, levels in network.levels.items()} == states
+    assert network.tables["B"].tolist() == parse(tmp_path, TWO).tables["B"].tolist()
+
+
 @pytest.mark.parametrize(
     "words", ["property weight = 3", 'property "visible, yes"', "property position = (3, [4])"]
 )

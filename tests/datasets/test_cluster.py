@@ -84,6 +84,35 @@ def test_the_cluster_counts_what_is_there_and_packs_again_what_a_dead_worker_hel
     assert same(found, plain)
 
 
+def ask_and_kill(found, client):
+    """Until every part has been lost."""
+    for i in range(10):
+        found.counts([0, 1])
+        kill_one(client, i)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep_the_time", [False, True])
+def test_a_part_that_has_changed_is_not_packed_again(client, tmp_path, keep_the_time):
+    """Files of equal length; where the time is kept too, a digest of the records tells."""
+    for i in range(6):
+        frame = pd.DataFrame({"a": ["0"] * 501 + ["1"] * 499, "b": "0"})
+        frame.to_parquet(tmp_path / f"{i}.parquet")
+    found = read_parquet(tmp_path, {"a": ["0", "1"], "b": ["0", "1"]}, client=client)
+    assert found.counts([0]).tolist() == [3006, 2994]
+    frame["a"] = ["0"] * 499 + ["1"] * 501
+    for path in tmp_path.iterdir():
+        before = path.stat()
+        frame.to_parquet(path)
+        assert path.stat().st_size == before.st_size
+        if keep_the_time:
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    kill_one(client)
+    with pytest.raises(ValueError, match="other records than at first; let nobody write") as error:
+        ask_and_kill(found, client)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.slow
 def test_ten_kills_at_random_moments_change_no_count(client, survey):
     folder, plain = survey

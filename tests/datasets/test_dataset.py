@@ -173,9 +173,30 @@ def test_a_value_outside_the_schema_is_refused(tmp_path):
     refused(tmp_path, "a,b\n0,1\n0,2\n", cure)
 
 
-@pytest.mark.parametrize("value", [" 1", "01", "1.0", "NA", "nan"])
+@pytest.mark.parametrize("value", [" 1", "01", "1.5", "1.", "1e0", "01.0", "NA", "nan"])
 def test_values_are_compared_as_text(tmp_path, value):
     refused(tmp_path, f"a,b\n0,{value}\n", f"{value!r} is not among the levels")
+
+
+def test_a_whole_number_that_gaps_made_decimal_is_its_level(tmp_path):
+    text = "a,b\n14.0,1\n,0\n2.00,0\n"
+    schema = {"a": {"levels": ["2", "14"], "missing": "unknown"}, "b": BIT}
+    assert accepted(tmp_path, text, schema) == [[1, 1], [2, 0], [0, 0]]
+    schema["a"] = ["2", "2.00", "14", "14.0", ""]
+    assert accepted(tmp_path, text, schema) == [[3, 1], [4, 0], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("a,b\n0,1\n1\n", "line 3, record 2: the row has 1 values for 2 columns; give every row"),
+        ("a,b\n0,1\n\n0,1,1\n", "line 4, record 2: the row has 3 values for 2 columns"),
+        ('a,b\n"0\n0",1\n1,0\n0,1,1\n', "line 5, record 3: the row has 3 values for 2 columns"),
+        ("a,b\r0,1\r0\r", "line 3, record 2: the row has 1 values for 2 columns"),
+    ],
+)
+def test_a_ragged_row_is_named_by_its_line_and_record(tmp_path, text, where):
+    refused(tmp_path, text, f"clinic.csv, {where}", {"a": [*BIT, "0\n0"], "b": BIT})
 
 
 def test_an_empty_cell_is_refused(tmp_path):

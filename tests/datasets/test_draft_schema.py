@@ -49,6 +49,13 @@ def test_a_draft_from_a_codebook_spells_everything_out():
     assert draft_schema(draft) == draft
 
 
+def test_whole_numbers_with_gaps_are_drafted_as_whole_numbers():
+    frame = pd.DataFrame({"a": [14.0, None, 2.0], "b": ["0", "1", "1"]})
+    draft = draft_schema_from_data_not_private(frame)
+    assert draft["a"]["levels"] == ["2", "14", "unknown"]
+    assert Dataset.from_pandas(frame, draft).codes[:, 0].tolist() == [1, 2, 0]
+
+
 def test_a_draft_from_data_reads_the_data():
     frame = pd.DataFrame(
         {
@@ -91,7 +98,7 @@ FRAME = pd.DataFrame({"a": ["0", "1"], "b": ["0", "1"]})
         ({"a": {"range": [0, 1]}}, {"bins": 2.5}, "bins must be a whole number"),
         ({"a": ["0", "1"]}, {"ordered": ["c"]}, "ordered names 'c', which is no variable"),
         ({"a": ["0", "0"]}, {}, "'a' lists level '0' twice; list each level once"),
-        ({"a": ["0"]}, {"missing": 3}, "missing must be 'refuse' or the name of a level, not 3"),
+        ({"a": ["0"]}, {"missing": True}, "missing must be 'refuse' or the name of a level, not T"),
         (FRAME, {}, "columns must map each variable's name to its levels or range, not a DataF"),
         (["a", "b"], {}, "columns must map each variable's name to its levels or range, not a l"),
     ],

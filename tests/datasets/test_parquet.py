@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dpcgd import Dataset, learned_pc, load, read_parquet, table_pc
 from dpcgd.datasets import disk_arrays, parquet_files, parquet_parts
+from dpcgd.datasets.bit_columns import pack
 from dpcgd.datasets.contingency_tables import Tables
 
 pa = pytest.importorskip("pyarrow", reason="it is in the parquet extra")
@@ -202,7 +203,6 @@ def of_type(values):
     return make
 
 
-SPELLED = r"record 1, column 'b': '0.0' is not among the levels 0, 1; for whole numbers, such as 0,"
 WRONG = {
     "truncated": (truncated, r"people.parquet cannot be read: .*; write the file anew$"),
     "damaged": (damaged, r"people.parquet cannot be read: .*; write the file anew$"),
@@ -222,7 +222,10 @@ WRONG = {
         lambda folder: [good(folder), folder / "." / "people.parquet"],
         r"paths names '.*people.parquet' twice; name each file once$",
     ),
-    "floats": (of_type([0.0, 1.0]), SPELLED),
+    "floats": (
+        of_type([0.0, 1.5]),
+        r"record 2, column 'b': '1.5' is not among the levels 0, 1; correct",
+    ),
     "lists": (of_type([["0"], ["1"]]), r"column 'b' of .* holds list<.*>, more than one value a"),
     "nothing": (of_type([None, None]), r"record 1, column 'b': the value is missing; drop or"),
     "no record": (
@@ -277,6 +280,54 @@ def test_records_that_come_while_a_table_is_read_are_noticed(tmp_path, monkeypat
         with pytest.raises(ValueError, match=r"other records than at first|cannot be read"):
             parquet_parts.pack_part(parts[0], parquet_files.Schema.of(schema))
         good(tmp_path)
+
+
+def test_a_file_that_is_rewritten_at_equal_length_is_noticed(tmp_path):
+    schema = parquet_files.Schema.of({"a": BIT, "b": BIT})
+    path = good(tmp_path)
+    (part,) = parquet_files.parts_of(str(path), schema, [])
+    parquet_parts.pack_part(part, schema)
+    other, size = good(tmp_path, bad=None), path.stat().st_size
+    frame = pd.read_parquet(path)
+    frame["a"] = frame["a"].to_numpy()[::-1]
+    parquet.write_table(pa.Table.from_pandas(frame), other, row_group_size=100)
+    assert path.stat().st_size == size
+    with pytest.raises(ValueError, match="other records than at first; let nobody write") as error:
+        parquet_parts.pack_part(part, schema)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_written_between_its_batches_is_noticed(tmp_path, monkeypatch):
+    path, schema = good(tmp_path), {"a": BIT, "b": BIT}
+    decoded = parquet_parts._decoded
+
+    def written_meanwhile(part, names):
+        yield from decoded(part, names)
+        os.utime(path, ns=(0, 0))
+
+    monkeypatch.setattr(parquet_parts, "_decoded", written_meanwhile)
+    with pytest.raises(ValueError, match="other records than at first; let nobody write"):
+        read_parquet(path, schema)
+
+
+def test_one_file_by_two_names_is_refused(tmp_path):
+    path, schema = good(tmp_path), {"a": BIT, "b": BIT}
+    os.link(path, tmp_path / "again.parquet")
+    for paths in (tmp_path, [path, tmp_path / "again.parquet"]):
+        with pytest.raises(ValueError, match=r"is the same file as .*; name each file once$"):
+            read_parquet(paths, schema)
+    assert read_parquet(path, schema).n == 1000
+
+
+def test_other_records_have_another_digest():
+    one, other = (
+        pack([[codes, codes]], (2, 2), 3, most_bytes=0) for codes in np.eye(3, dtype=int)[:2]
+    )
+    assert one.digest == pack([[np.eye(3, dtype=int)[0]] * 2], (2, 2), 3, most_bytes=0).digest
+    assert one.digest != other.digest
+    few = pack([[np.array([0, 1]), np.array([0, 1])]], (2, 2), 2, most_bytes=1 << 20)
+    more = pack([[np.array([0, 1, 1]), np.array([0, 1, 1])]], (2, 2), 3, most_bytes=1 << 20)
+    assert few.digest != more.digest
 
 
 # --- on disk

@@ -179,7 +179,7 @@ BAD_SCHEMAS = [
     (with_age(missing=None), "'age': missing must be 'refuse' or the name of a level, not None"),
     (with_age(missing=""), "'age': missing must be 'refuse' or the name of a level, not ''"),
     (with_age(missing=" "), "'age': missing must be 'refuse' or the name of a level, not ' '"),
-    (with_age(missing=9), "'age': missing must be 'refuse' or the name of a level, not 9"),
+    (with_age(missing=True), "'age': missing must be 'refuse' or the name of a level, not True"),
     (with_age(missing=" no"), "'age': level ' no' has blanks at its ends; take them out"),
     (with_age(ordered="yes"), "'age': ordered must be true or false, not 'yes'"),
     (with_age(ordered=False), "'age' has edges and is said to have no order; take 'ordered' out"),
@@ -262,10 +262,15 @@ def test_a_value_that_is_no_number_between_the_edges_is_refused(value, cure):
     refused(lambda: Dataset.from_pandas(frame, with_age()), cure)
 
 
-def test_whole_numbers_that_pandas_made_decimal_are_named():
-    frame = pd.DataFrame({"a": [0.0, 1.0], "b": BIT})
-    cure = "for whole numbers, such as 0, convert the column with astype('Int64')"
-    refused(lambda: Dataset.from_pandas(frame, {"a": BIT, "b": BIT}), cure)
+def test_an_ordered_categorical_of_numbers_agrees_with_the_order_of_the_schema():
+    schema = {"a": BIT, "b": {"levels": ["1", "2", "3"], "ordered": True, "missing": -9}}
+    right = pd.Categorical([1.0, -9.0], [-9.0, 1.0, 2.0, 3.0], ordered=True)
+    wrong = pd.Categorical([1.0, 3.0], [3.0, 1.0], ordered=True)
+    assert Dataset.from_pandas(pd.DataFrame({"a": BIT, "b": right}), schema).codes[
+        :, 1
+    ].tolist() == [0, 3]
+    frame = pd.DataFrame({"a": BIT, "b": wrong})
+    refused(lambda: Dataset.from_pandas(frame, schema), "is ordered as 3, 1, in the schema as 1, 3")
 
 
 @pytest.mark.parametrize(

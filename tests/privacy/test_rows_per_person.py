@@ -293,7 +293,23 @@ def test_none_is_no_bound():
         ([1, 2, 1, 1], 2, "a person has more rows than rows_per_person = 2; keep at most"),
         (["ann", "bob", "ann"], 1, "a person has more rows than rows_per_person = 1"),
         ([1, 1.0, np.int64(1)], 2, "a person has more rows"),
+        ([1, "1"], 1, "a person has more rows"),
+        (["7", 7.0, "7.0"], 2, "a person has more rows"),
+        ([7.0, "7.00"], 1, "a person has more rows"),
+        ([" ann", "ann"], 1, "a person has more rows"),
+        ([10**16, 1e16], 1, "a person has more rows"),
+        ([("a", 1), ("a", "1")], 1, "a person has more rows"),
         (["ann", None], 1, "a row belongs to nobody"),
+        (["ann", ""], 1, "a row belongs to nobody"),
+        (["ann", "bob", " \t"], 1, "a row belongs to nobody"),
+        ([1, pd.NaT], 1, "a row belongs to nobody"),
+        ([("a", 1), ("a", None)], 1, "a row belongs to nobody"),
+        ({"ann": 1, "bob": 2}, 1, "ids must be one column"),
+        ({"ann", "bob"}, 1, "ids must be one column"),
+        (frozenset([1, 2]), 1, "ids must be one column"),
+        ({"ann": 1}.keys(), 1, "ids must be one column"),
+        ([("a", [1]), ("b", [2])], 1, "ids must be one column"),
+        (np.array(7), 1, "ids must be one column"),
         ([1.0, math.nan], 1, "a row belongs to nobody"),
         ([], 1, "ids is empty"),
         ("ann", 1, "ids must be one column"),
@@ -318,3 +334,12 @@ def test_tables_within_the_bound_pass():
     ids = ["ann", "bob", "ann", 7, "7", ("a", 1)]
     for column in (ids, pd.Series(ids), np.array(ids[:4], dtype=object), iter(ids)):
         check_rows_per_person(column, 2)
+    check_rows_per_person([7, "07", 7.5, "seven", "7.5e0", math.inf], 1)
+
+
+def test_ids_are_as_many_as_records():
+    check_rows_per_person(["ann", "bob", "ann"], 2, 3)
+    check_rows_per_person(iter([1, 2]), 1, n=2)
+    for n in (2, 4):
+        with pytest.raises(ValueError, match=f"ids has 3 entries for {n} records; give one for"):
+            check_rows_per_person(["ann", "bob", "ann"], 2, n)
