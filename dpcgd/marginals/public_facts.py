@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dpcgd.datasets.counts import Counts
@@ -16,7 +15,6 @@ class RecordsAsked(Exception):
     """A run went beyond what is public."""
 
 
-@dataclass(frozen=True)
 class PublicFacts(Counts):
     """A table without records: its schema and their number.
 
@@ -27,7 +25,9 @@ class PublicFacts(Counts):
     """
 
     schema: Schema
-    n: int
+
+    def __init__(self, schema: Schema, n: int):
+        self.schema, self.n = schema, n
 
     @property
     def levels(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
