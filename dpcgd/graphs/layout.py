@@ -25,6 +25,10 @@ Places = Mapping[str, tuple[float, float]]
 """Where each variable stands."""
 
 
+WIDEST = 12
+"""More variables than this without an edge stand in rows of their own, below the others."""
+
+
 def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, float]]:
     """Give each variable a column and a layer, so that arrows point down and seldom cross.
 
@@ -48,6 +52,10 @@ def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, flo
     (0.0, 0)
     """
     dag = _any_dag(graph)
+    alone = sorted(nx.isolates(dag), key=list(dag).index)
+    if len(alone) <= WIDEST:
+        alone = []
+    dag.remove_nodes_from(alone)
     layers = [list(layer) for layer in nx.topological_generations(dag)]
     place: dict[str, tuple[float, float]] = {}
     for layer in layers:
@@ -57,6 +65,9 @@ def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, flo
             mean = {v: np.mean([place[u][0] for u in nx.all_neighbors(dag, v)] or 0) for v in layer}
             layer.sort(key=mean.get)
             _centre(layer, place)
+    for rest in (alone[i : i + WIDEST] for i in range(0, len(alone), WIDEST)):
+        layers.append(rest)
+        _centre(rest, place)
     return {v: (place[v][0], i) for i, layer in enumerate(layers) for v in layer}
 
 

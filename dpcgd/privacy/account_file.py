@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
-from dpcgd.privacy.composition import BasicComposition, RenyiComposition, Reservation
+from dpcgd.privacy.composition import ROUNDING, BasicComposition, RenyiComposition, Reservation
 from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 
 __all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
@@ -222,7 +222,11 @@ class AccountFile:
 
     def __str__(self):
         whole, left = self.budget, self.remaining
-        lines = [f"{whole!r}, {left.epsilon:.4g} and {left.delta:.4g} of it left"]
+        shown = [
+            f"{rest if rest > ROUNDING * amount else 0:.4g}"
+            for rest, amount in zip(left, (whole.epsilon, whole.delta), strict=True)
+        ]
+        lines = [f"{whole!r}, {' and '.join(shown)} of it left"]
         lines += [f"  ({run.epsilon:g}, {run.delta:g}) {run.label}".rstrip() for run in self.runs]
         return "\n".join(lines)
 

@@ -340,3 +340,10 @@ def test_a_file_is_replaced_whole(path):
     write_whole(path, "two\n")
     assert path.read_bytes() == b"two\n"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_rounding_leaves_is_shown_as_nothing(tmp_path):
+    account = open_account(tmp_path / "study.json", epsilon=1.0, delta=1e-6)
+    for _ in range(3):
+        account.reserve(epsilon=1 / 3)
+    assert "0 and 0 of it left" in str(account)
