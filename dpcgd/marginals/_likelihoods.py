@@ -12,6 +12,14 @@ from numba import njit
 STEPS, ENOUGH = 10, 0.05
 """Of expectation maximization: how many, and what gain is worth another one."""
 
+MANY = 1e6
+"""A count about a larger mean is as good as normal."""
+
+
+NARROW = 0.1
+"""Noise of a smaller scale, in deviations of the count, is as good as normal beside it."""
+
+
 NOTHING = 9
 """In place of a change in the number of edges: there is no proposal."""
 
@@ -21,11 +29,15 @@ def expected_counts(released, means, scale, counts):
     """Log-likelihood of noisy cells, but for a constant; expected true counts go to `counts`.
 
     A true count k is Poisson, what is released is k plus Laplace noise. Terms are added from the
-    likeliest k outwards, until they no longer matter.
+    likeliest k outwards, until they no longer matter; of many records the count is normal.
     """
     total = 0.0
     for c in range(len(released)):
         mean, cell = max(means[c], 1e-9), released[c]
+        if mean > MANY:
+            density, counts[c] = of_many(cell, mean, scale)
+            total += density
+            continue
         likeliest = min(max(cell, mean * math.exp(-1 / scale)), mean * math.exp(1 / scale))
         first, log_mean = int(likeliest + 0.5), math.log(mean)
         weight, weighted = 1.0, float(first)
@@ -41,6 +53,24 @@ def expected_counts(released, means, scale, counts):
         total += top + math.log(weight)
         counts[c] = weighted / weight
     return total
+
+
+@njit(cache=True, nogil=True)
+def of_many(cell, mean, scale):
+    """The same of one cell with a normal count, and its expected true count."""
+    off, spread = abs(cell - mean), math.sqrt(mean)
+    if scale < NARROW * spread:  # the sum is as good as normal, too
+        both = mean + 2 * scale * scale
+        density = math.log(2 * scale) - (off * off / both + math.log(2 * math.pi * both)) / 2
+        return density, mean + mean / both * (cell - mean)
+    ratio = spread / scale
+    near = math.erfc((ratio - off / spread) / math.sqrt(2))
+    far = 0.0
+    if off < 30 * spread:
+        far = math.exp(2 * off / scale) * math.erfc((ratio + off / spread) / math.sqrt(2))
+    density = (ratio * ratio) / 2 - off / scale + math.log((near + far) / 2)
+    moved = mean / scale * (near - far) / (near + far)
+    return density, mean + math.copysign(moved, cell - mean)
 
 
 @njit(cache=True, nogil=True)

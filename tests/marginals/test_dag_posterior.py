@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from numpy.random import default_rng
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 from scipy.stats import poisson
 
 from dpcgd import Budget, BudgetSpent, Dataset, Knowledge, dag_posterior, load, read_release
@@ -64,6 +64,24 @@ def test_the_likelihood_is_that_of_a_poisson_count_with_noise(scale):
     weights = np.exp(weights)
     assert likelihood == pytest.approx(np.log(weights.sum(axis=1)).sum(), rel=1e-7)
     np.testing.assert_allclose(found, weights @ counts / weights.sum(axis=1), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [2.0, 130.0, 150.0, 1500.0, 20_000.0])
+def test_the_likelihood_of_many_records_is_the_same(scale):
+    mean, steps = 2e6, np.array([-6.0, -2.0, 0.0, 0.5, 3.0, 40.0])
+    released = mean + steps * np.hypot(np.sqrt(mean), scale)
+    found = np.empty(6)
+    counts = np.arange(mean - 90_000, mean + 90_000)
+    weights = poisson.logpmf(counts, mean) - abs(released[:, None] - counts) / scale
+    exact = logsumexp(weights, axis=1)
+    expected = np.exp(weights - exact[:, None]) @ counts
+    one_by_one = [
+        compiled.expected_counts(released[[i]], np.array([mean]), scale, found[i : i + 1])
+        for i in range(6)
+    ]
+    np.testing.assert_allclose(one_by_one[:5], exact[:5], atol=0.15)
+    np.testing.assert_allclose(found[:5], expected[:5], atol=0.05 * np.sqrt(mean))
+    assert np.isfinite(one_by_one[5])
 
 
 def test_a_graph_that_joins_everyone_implies_the_counts_themselves():

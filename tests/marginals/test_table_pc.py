@@ -349,7 +349,7 @@ def test_bad_input_is_refused_before_anything_is_spent():
     rng = default_rng(0)
     with pytest.raises(ValueError, match="max_order must be 0, 1 or 2, not 3"):
         table_pc(data, epsilon=1.0, rng=rng, max_order=3)
-    with pytest.raises(ValueError, match="take a larger epsilon, fewer variables or levels"):
+    with pytest.raises(ValueError, match="take a larger epsilon, fewer variables, or more records"):
         table_pc(data, epsilon=0.01, rng=rng)
     with pytest.raises(ValueError, match="untested must be 'keep' or 'drop', not 'maybe'"):
         table_pc(data, epsilon=1.0, rng=rng, untested="maybe")
