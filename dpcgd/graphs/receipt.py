@@ -22,13 +22,12 @@ from dpcgd.privacy.events import (
 )
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.sealed_file import read_sealed, write_sealed
-from dpcgd.privacy.terms import Terms, versions
+from dpcgd.privacy.terms import Terms
 
 __all__ = [
     "content_of",
     "read_receipt",
     "release_fields",
-    "versions",
     "write_receipt",
 ]
 

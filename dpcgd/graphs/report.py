@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from dpcgd.graphs.certainty import two_digits
 from dpcgd.graphs.changed_places import changed_places
 from dpcgd.graphs.promise import in_words, not_protected, rules_in_words, unit_of
-from dpcgd.graphs.receipt import versions
 from dpcgd.graphs.svg import to_svg
 from dpcgd.privacy.events import Neighbours
 from dpcgd.privacy.sealed_file import check_target, write_whole
+from dpcgd.privacy.terms import versions
 
 __all__ = ["Page", "write_report"]
 

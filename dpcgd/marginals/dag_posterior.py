@@ -23,6 +23,7 @@ from dpcgd.marginals.reader import (
     edge_probabilities,
     unlike_training,
 )
+from dpcgd.privacy.conversions import squared
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import PureFilter
 from dpcgd.privacy.run import open_run
@@ -162,7 +163,7 @@ def dag_posterior(
             frozenset((names[x], names[y])): float(probabilities[x, y]) for x, y in pairs
         },
         arrow_shares={(names[a], names[b]): float(shares[a, b]) for a, b in both},
-        caution=unlike_training(data.d, data.n, whole**2 / 2),
+        caution=unlike_training(data.d, data.n, squared(whole) / 2),
     )
 
 

@@ -14,8 +14,8 @@ from dpcgd.marginals.interactions import Marginals
 __all__ = ["LIKELY", "PRIOR", "copies_joined", "dependence"]
 
 PRIOR = 0.09
-"""Probability of an edge before anything is known: that of a graph posterior of two variables,
-2 e^-3 / (1 + 2 e^-3)."""
+"""Probability of an edge before anything is known, 2 e^-3 / (1 + 2 e^-3) as in a graph posterior
+of two variables."""
 
 
 PSEUDO_PAIRS = 1.1

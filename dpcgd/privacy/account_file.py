@@ -13,7 +13,7 @@ from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
 from dpcgd.privacy.composition import ROUNDING, BasicComposition, RenyiComposition, Reservation
 from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 
-__all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
+__all__ = ["AccountFile", "ReservedEpsilon", "open_account", "unreserved"]
 
 FORMS = ("dpcgd account 2", "dpcgd account 1")
 """Forms that are read; the first is written."""

@@ -161,7 +161,7 @@ def only_a_direction(pair, **how):
     ("run", "why"),
     [
         (looks_past, "through mechanisms only"),
-        (says_more, "the releases differ in confidence; let data in"),
+        (says_more, "the runs differ in the release: confidence; let data in"),
         (fits_to_the_other_half, "protects 'test set'; say so"),
         (spends_twice, "promises"),
         (larger_delta, "promises"),
