@@ -186,6 +186,9 @@ class ClippedMoments(Marginals):
             )
         self.moments, self.deviation = moments, deviation
 
+    def _holds(self) -> str:
+        return "single variables, and of pairs the moments of shortened records, in `moments`"
+
     def _parts(self) -> list:
         return [*super()._parts(), self.moments, self.deviation]
 

@@ -240,8 +240,15 @@ class Marginals:
         if (known := self.released.get(variables)) is not None:
             return known
         subset = tuple(sorted(variables))
+        if subset not in self.released:
+            raise KeyError(f"{subset} was not released by itself; this holds {self._holds()}")
         values, deviation = self.released[subset]
         return Moment(np.transpose(values, [subset.index(v) for v in variables]), deviation)
+
+    def _holds(self) -> str:
+        """What was released, in words."""
+        sizes = sorted({len(subset) for subset in self.released} - {0})
+        return f"subsets of {' and '.join(map(str, sizes)) or 'no'} variables"
 
     def variance(self, x: int) -> np.ndarray:
         """Covariance matrix of the contrasts of one variable."""

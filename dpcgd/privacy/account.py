@@ -17,6 +17,9 @@ class Account(Protocol):
     def guarantee(self) -> str:
         """What a release may say of a run that this account paid for."""
 
+    def keep(self, share: float) -> None:
+        """Leave a share of the budget unspent, for rounding."""
+
     def spend(self, *events: Event) -> None:
         """Pay for events that are about to run, or raise BudgetSpent."""
 
@@ -29,6 +32,9 @@ class NoPrivacy:
     """The account of a run without privacy: nothing is counted, and nothing promised."""
 
     guarantee: ClassVar[str] = "none"
+
+    def keep(self, share: float) -> None:
+        """Leave nothing unspent: there is no budget."""
 
     def spend(self, *events: Event) -> None:
         """Count nothing."""

@@ -4,7 +4,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -205,12 +205,14 @@ class AccountFile:
 
     def _change(self, change: Callable) -> tuple[Reservation, ...]:
         """Lock, read, change, write: nobody else can be at the file in between."""
-        with _locked(self.path):
+        with _locked(self.path) as is_ours:
             before = self._read()
             try:
                 after = change(before)
             except (BudgetSpent, ValueError) as error:
                 raise type(error)(f"{self.path} has {error}") from None
+            if not is_ours():
+                raise ValueError(f"the lock of {self.path} was taken away meanwhile; try again")
             _write(self.path, self.composition, after)
         return after
 
@@ -347,10 +349,20 @@ def _write(path, composition: BasicComposition | RenyiComposition, runs) -> None
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keep others from the file meanwhile; whoever is there is waited for."""
+def _locked(path: Path) -> Iterator[Callable[[], bool]]:
+    """Keep others from the file meanwhile; whoever is there is waited for.
+
+    Gives a function that says whether the lock is still the one that was made here.
+    """
     lock, waits_until = path.with_name(f"{path.name}.lock"), time.monotonic() + LONGEST_WAIT
-    while not _made(lock):
+    owner = secrets.token_hex(16)
+
+    def is_ours() -> bool:
+        with suppress(OSError):
+            return lock.read_text() == owner
+        return False
+
+    while not _made(lock, owner):
         if time.monotonic() > waits_until:
             raise ValueError(
                 f"{path} is in use by another run, and still was after {LONGEST_WAIT:g} seconds; "
@@ -358,15 +370,18 @@ def _locked(path: Path) -> Iterator[None]:
             )
         time.sleep(0.02)
     try:
-        yield
+        yield is_ours
     finally:
-        lock.unlink()
+        if is_ours():
+            lock.unlink(missing_ok=True)
 
 
-def _made(lock: Path) -> bool:
+def _made(lock: Path, owner: str) -> bool:
     """Make the lock, unless another run has it."""
     try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        made = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        with os.fdopen(made, "w") as file:
+            file.write(owner)
     except FileExistsError:
         return False
     except OSError as error:

@@ -82,6 +82,16 @@ class _Enforced:
         self._events.extend(events)
         self._used = used
 
+    def keep(self, share: float) -> None:
+        """Leave a share of what may be spent unspent, for rounding.
+
+        Parameters
+        ----------
+        share : float
+            Of rho, or of epsilon where epsilons are added up.
+        """
+        raise NotImplementedError
+
     def _check(self, event: Event, cost: float):
         if event.neighbours is not self.neighbours:
             raise ValueError(
@@ -184,6 +194,10 @@ class Filter(_Enforced):
         """What the whole run satisfies, in a sentence."""
         failing = f", except with probability {self.reserved:.4g}" if self.reserved else ""
         return f"the whole run is {_rounded_up(self.promised_rho)}-zCDP{failing}"
+
+    def keep(self, share: float) -> None:
+        """Leave a share of rho unspent, for rounding."""
+        self.rho *= 1 - share
 
     @property
     def remaining(self) -> float:
@@ -341,6 +355,10 @@ class BasicFilter(_Enforced):
     def __init__(self, budget: Budget):
         super().__init__(budget, Neighbours.REPLACE_ONE, Spent(0.0, 0.0))
         self.limit = _of_one_row(budget)
+
+    def keep(self, share: float) -> None:
+        """Leave a share of epsilon unspent, for rounding."""
+        self.limit = self.limit._replace(epsilon=self.limit.epsilon * (1 - share))
 
     def _after(self, used: Spent, event: Event) -> Spent:
         if not isinstance(event, Event) or isinstance(event, GaussianEvent):

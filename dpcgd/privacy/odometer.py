@@ -41,6 +41,9 @@ class Odometer:
         """One that reads off at the budget's delta; its epsilon is not enforced."""
         return cls(budget.delta)
 
+    def keep(self, share: float) -> None:
+        """Leave nothing unspent: there is no budget."""
+
     def spend(self, *events: Event):
         """Note events."""
         self._events.extend(events)

@@ -63,8 +63,9 @@ class Run:
         persons = ("thm-rows-per-person",) if self.terms.rows_per_person > 1 else ()
         named = (*self.terms.theorems, *theorems, *persons)
         proved = named if self.guarantee == "proved" else ()
+        ledger = self.account.ledger
         return {
-            "ledger": self.account.ledger,
+            "ledger": ledger if self.guarantee == "proved" else replace(ledger, whole=""),
             "guarantee": self.guarantee,
             "seconds": seconds,
             "terms": replace(self.terms, theorems=proved),
@@ -93,7 +94,7 @@ def open_run(
     data : Dataset, Counts or Measurements
         Only its public facts are looked at.
     epsilon : float
-        Of more than half a million records, a part of it is kept for rounding. One that an account
+        Of more than half a million records, a part is kept for rounding. One that an account
         file reserved pays once: the run is entered there before it spends anything.
     delta : float, optional
     allow_delta : bool
@@ -140,7 +141,9 @@ def open_run(
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
     noise = noise_source(rng, secure)
-    pays: Any = account(replace(budget, epsilon=epsilon * (1 - kept_for_rounding(data.n))))
+    pays: Any = account(budget)
+    if share := kept_for_rounding(data.n):
+        pays.keep(share)
     if rows_per_person > 1 and pays.guarantee != "proved":
         raise ValueError(
             f"{type(pays).__name__} enforces no budget, and rows_per_person needs that; "
@@ -163,6 +166,8 @@ def open_run(
     if isinstance(epsilon, ReservedEpsilon):
         if guarantee != "proved":
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
+        if (protects := settings.get("protects", "everyone")) != "everyone":
+            raise ValueError(f"an account protects everyone, and this run the {protects} only")
         pays.before_spending = partial(
             epsilon.account.redeem,
             epsilon.entry,
@@ -175,7 +180,10 @@ def open_run(
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:
-    """Whether the statistic's sensitivity is a theorem; the default ones' are."""
+    """Whether all sensitivities are theorems; those of the package's scores are."""
+    others = [settings.get(name) for name in ("score", "ridge")]
+    if any(other is not None and not _is_ours(other) for other in others):
+        return False
     statistic = settings.get("statistic")
     if statistic is None:
         return True
@@ -185,6 +193,11 @@ def _is_proved(settings: dict[str, Any]) -> bool:
             "such as KendallZ()"
         )
     return statistic.proved
+
+
+def _is_ours(part: Any) -> bool:
+    """Whether it is of a class of this package, whose bounds are proved in the book."""
+    return type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def run_without_privacy(data: Any, *, coded: bool = True, **settings: Any) -> Run:

@@ -88,7 +88,7 @@ def checked(name, path, change=lambda content: None):
     return check_receipt(path)
 
 
-@pytest.mark.filterwarnings("ignore:the reader was trained")
+@pytest.mark.filterwarnings("ignore:the edge model was trained")
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_receipt_as_it_was_written_is_accepted(name, tmp_path):
     found = checked(name, tmp_path / "receipt.json")
@@ -204,7 +204,7 @@ TAMPERED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:the reader was trained")
+@pytest.mark.filterwarnings("ignore:the edge model was trained")
 @pytest.mark.parametrize("how", TAMPERED)
 def test_a_receipt_that_contradicts_itself_is_refused(how, tmp_path):
     name, change = TAMPERED[how]

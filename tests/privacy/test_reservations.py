@@ -41,7 +41,7 @@ from dpcgd import (
 )
 from dpcgd.constraint.curate_pc import published_curate_pc
 from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
+from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc, published_svt_pc
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
@@ -642,7 +642,7 @@ def test_the_promise_is_the_budget_that_was_asked_for(account):
     data = Many(facts.codes, facts.levels)
     run = open_run(data, epsilon=1.0, delta=None, rng=default_rng(0))
     assert run.account.ledger.budget == Budget(1.0, 1e-11)
-    assert run.account.budget.epsilon < 1
+    assert run.account.rho < Filter(Budget(1.0, 1e-11)).rho
     granted = account.reserve(epsilon=0.5, delta=1e-11)
     run = open_run(data, rng=default_rng(0), **granted)
     run.account.spend(PureEvent("x", 1e-6))
@@ -651,3 +651,47 @@ def test_the_promise_is_the_budget_that_was_asked_for(account):
 
 class Many(Dataset):
     n = 10**10
+
+
+class Bare(Iqr):
+    """A score of somebody's own, whose sensitivity nobody has proved."""
+
+
+def test_what_protects_a_part_or_is_not_proved_is_not_paid_for(tmp_path):
+    account = open_account(tmp_path / "study.json", epsilon=3.0, delta=1e-6)
+    pair = synthetic_pair(200, rng=default_rng(0))
+    with pytest.raises(ValueError, match="protects everyone"):
+        private_anm(pair, protects="test set", rng=default_rng(1), **account.reserve(epsilon=1.0))
+    with pytest.raises(ValueError, match="claimed"):
+        private_anm(pair, score=Bare(), rng=default_rng(1), **account.reserve(epsilon=1.0))
+    assert private_anm(pair, epsilon=1.0, score=Bare(), rng=default_rng(1)).guarantee != "proved"
+
+
+def test_a_claimed_run_does_not_say_what_it_satisfies():
+    data = load("cancer", n=1000, rng=default_rng(0))
+    claimed = priv_pc(data, epsilon=1.0, statistic=PublishedKendallP(), rng=default_rng(1))
+    proved = priv_pc(data, epsilon=1.0, rng=default_rng(1))
+    assert claimed.guarantee == "claimed, not proved"
+    assert "zCDP" in proved.ledger.whole
+    assert not claimed.ledger.whole
+
+
+def test_a_lock_that_was_taken_away_lets_nobody_write(tmp_path, monkeypatch):
+    """Somebody deletes the lock of a run that lives, and another run reserves meanwhile."""
+    path, other = tmp_path / "study.json", tmp_path / "study.json.lock"
+    account = open_account(path, epsilon=1.0, delta=1e-6)
+    read = account_file.read_sealed
+
+    def interrupted(*args):
+        monkeypatch.setattr(account_file, "read_sealed", read)
+        content = read(*args)
+        other.unlink()
+        open_account(path).reserve(epsilon=0.7)
+        other.write_text("another run's")
+        return content
+
+    monkeypatch.setattr(account_file, "read_sealed", interrupted)
+    with pytest.raises(ValueError, match="taken away"):
+        account.reserve(epsilon=0.7)
+    assert other.read_text() == "another run's"
+    assert [run.epsilon for run in account.runs] == [0.7]

@@ -34,7 +34,7 @@ from dpcgd import (
 from dpcgd.constraint.curate_pc import published_curate_pc
 from dpcgd.constraint.em_pc import published_em_pc
 from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc, published_svt_pc
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run, run_without_privacy
 from dpcgd.score.noleaks import published_noleaks
@@ -215,9 +215,15 @@ def test_a_secure_run_tells_no_time():
 def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
     levels = {"x": ("0", "1"), "y": ("0", "1")}
     facts = SimpleNamespace(n=n, cardinalities=(2, 2), variables=("x", "y"), levels=levels)
-    run = open_run(facts, epsilon=2.0, delta=1e-12, rng=default_rng(0))
-    assert run.account.budget.epsilon == 2.0 * (1 - kept)
-    assert run.account.budget.delta == 1e-12
+    for epsilon, delta in ((2.0, 1e-12), (1e-6, 1e-12), (1e-9, 0.9 / n)):
+        how = {"epsilon": epsilon, "delta": delta, "rng": default_rng(0)}
+        for account in (Filter, GaussianFilter, PureFilter):
+            run, whole = open_run(facts, account=account, **how), account(Budget(epsilon, delta))
+            assert run.account.promised == Budget(epsilon, delta)
+            if account is PureFilter:
+                assert run.account.limit.epsilon == whole.limit.epsilon * (1 - kept)
+            else:
+                assert run.account.rho == whole.rho * (1 - kept)
 
 
 def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
