@@ -218,8 +218,10 @@ class Variable:
 
     @cached_property
     def _missing_numbers(self) -> frozenset[float]:
-        numbers = map(POINT.value, (self.missing or "", *self.codes_of_missing))
-        return frozenset(number for number in numbers if number is not None)
+        """As numbers of double precision, and as those of single precision that columns hold."""
+        values = map(POINT.value, (self.missing or "", *self.codes_of_missing))
+        numbers = [value for value in values if value is not None]
+        return frozenset([*numbers, *(float(np.float32(number)) for number in numbers)])
 
     def _by_text(self, value: str) -> int | None:
         """The position of what is a level, or a code of missing values, as it is written."""

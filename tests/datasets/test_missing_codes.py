@@ -251,3 +251,16 @@ def test_a_frame_of_another_library_is_named_with_the_cure():
     cure = r"must be a pandas DataFrame, not a DataFrame of polars; convert it with frame.to_pandas"
     with pytest.raises(ValueError, match=cure):
         Dataset.from_pandas(DataFrame(), WIDE)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_a_code_is_missing_in_columns_of_either_precision(tmp_path, precision):
+    schema = {"a": {"edges": [0, 10, 20], "outside": "clip", "missing": ["unknown", 99.9]}}
+    schema |= {"b": ["no", "yes"]}
+    frame = pd.DataFrame({"a": np.array([5, 99.9, np.nan], precision), "b": ["no"] * 3})
+    frame.to_parquet(tmp_path / "table.parquet")
+    for data in (
+        Dataset.from_pandas(frame, schema),
+        read_parquet(tmp_path / "table.parquet", schema),
+    ):
+        assert data.counts([0]).tolist() == [1, 0, 2]
