@@ -90,11 +90,11 @@ bench: .venv/installed
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/run.py
 
 # The lock alone decides what is installed; a test holds pyproject.toml against it.
-.venv/installed: requirements.lock
+.venv/installed: requirements.lock book/tools/pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dpcgd needs Python 3.11 or newer; name one with: make PYTHON=python3.11')"
 	$(PYTHON) -m venv --clear .venv
 	$(VENV) -m pip install --quiet --require-hashes --requirement requirements.lock
-	$(VENV) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(VENV) -m pip install --quiet --no-deps --no-build-isolation --editable . --editable book/tools
 	@touch $@
 
 # Resolve pyproject.toml anew, for every platform; what still fits keeps its version.

@@ -11,9 +11,9 @@ import itertools
 import math
 
 import numpy as np
+from dpcgd_book.results.larger_networks import packaged
 
 from dpcgd import Budget, Network
-from dpcgd.book.larger_networks import packaged
 from dpcgd.constraint.priv_pc import Round, SieveOracle
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search

@@ -17,11 +17,11 @@ import pandas as pd
 from dpcgd import Budget
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
-from dpcgd.marginals.interactions import MeasuredMarginals, paid
-from dpcgd.marginals.repairs import repaired
-from dpcgd.marginals.table_pc import LOOKS, PAIRS, TRIPLES, TableOracle, search_again
+from dpcgd.moments.interactions import MeasuredMarginals, paid
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd.reading.repairs import repaired
+from dpcgd.tables.table_pc import LOOKS, PAIRS, TRIPLES, TableOracle, search_again
 
 VARIABLES, RECORDS, EPSILONS = (5, 80), (10**4, 10**5, 10**6), (0.1, 0.3, 1.0, 3.0)
 CHANGES = {

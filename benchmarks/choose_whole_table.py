@@ -20,18 +20,18 @@ import math
 from itertools import product, repeat
 
 import numpy as np
+from dpcgd_book.systems.graph_systems import scores
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from dpcgd.book.systems import scores
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import any_network
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.marginals.dag_posterior import LEAST_SHARE, LEVEL
-from dpcgd.marginals.graph_posterior import GraphPosterior, shares_of
-from dpcgd.marginals.noisy_table import MOST_CELLS, NoisyTable
-from dpcgd.marginals.orientation import pointed
-from dpcgd.marginals.reader import edge_probabilities, most_likely_edges
+from dpcgd.moments.noisy_table import MOST_CELLS, NoisyTable
+from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
+from dpcgd.reading.orientation import pointed
+from dpcgd.reading.reader import edge_probabilities, most_likely_edges
+from dpcgd.tables.dag_posterior import LEAST_SHARE, LEVEL
 
 SEED, NETWORKS = 77, 300
 PRIORS, EDGES = (1.0, 3.0, 8.0), (-1.5, -3.0)

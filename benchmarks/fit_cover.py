@@ -22,7 +22,7 @@ import numpy as np
 
 from dpcgd import dag_posterior, fit_network, learned_pc, table_pc
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.marginals.noisy_table import has_few_cells
+from dpcgd.moments.noisy_table import has_few_cells
 
 SEED, NETWORKS = 31, 100
 RECORDS, EPSILONS = (5_000, 100_000), (0.3, 1.0, 10.0)

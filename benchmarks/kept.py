@@ -7,12 +7,11 @@ import time
 from pathlib import Path
 
 import pandas as pd
-
-from dpcgd.book.entry_check import check_entry
-from dpcgd.book.results import results_folder
-from dpcgd.book.stored import keep, rows_on_file
-from dpcgd.book.sweep import CLUSTER, sweep
-from dpcgd.book.systems import DELTA, HOME, code_of
+from dpcgd_book.results.entry_check import check_entry
+from dpcgd_book.results.record import results_folder
+from dpcgd_book.results.stored import keep, rows_on_file
+from dpcgd_book.results.sweep import CLUSTER, sweep
+from dpcgd_book.systems.graph_systems import DELTA, HOME, code_of
 
 AT_ONCE = 25
 """Cases between two looks at the clock."""

@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 
 from dpcgd import dag_posterior, learned_pc
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.marginals.noisy_table import has_few_cells
+from dpcgd.moments.noisy_table import has_few_cells
 
 FAMILIES = ("even", "uneven", "constant", "rare", "copied")
 VARIABLES, LEVELS = (2, 3, 5, 8, 12, 25, 60), (2, 3, 10, 100, 1000)

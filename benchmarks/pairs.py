@@ -15,11 +15,10 @@ import math
 from typing import ClassVar
 
 import pandas as pd
+from dpcgd_book.results.stored import stored_folder
+from dpcgd_book.systems.graph_systems import HOME, code_of
+from dpcgd_book.systems.pair_systems import KINDS, pair_systems, pair_systems_folder, run_pair
 from kept import Kept, check, of_system, parser_of
-
-from dpcgd.book.pair_systems import KINDS, pair_systems, pair_systems_folder, run_pair
-from dpcgd.book.stored import stored_folder
-from dpcgd.book.systems import HOME, code_of
 
 SEED, RUNS = 0, 20
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -19,11 +19,11 @@ import math
 from typing import ClassVar
 
 import pandas as pd
+from dpcgd_book.results.stored import keep, stored_folder, yardsticks
+from dpcgd_book.systems.graph_systems import HOME, peak_of, run_case, systems
 from kept import Kept, check, named, of_system, parser_of
 from yardsticks import run_yardstick
 
-from dpcgd.book.stored import keep, stored_folder, yardsticks
-from dpcgd.book.systems import HOME, peak_of, run_case, systems
 from dpcgd.datasets.published_networks import NETWORKS
 
 SEED = 0

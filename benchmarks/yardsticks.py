@@ -10,9 +10,9 @@
   converted), then our PC with the same test. The guarantee is (epsilon, 1e-6) for neighbours that
   replace one record, by the conversion from zCDP that every system here uses.
 
-Records are those of :func:`dpcgd.book.larger_networks.drawn` for the same run and seed as in the
-chapters, so rows pair. Other packages live in .venv/yardsticks, made at the first call. A finished
-case is appended to book/stored/yardsticks/scores.csv and never run again; a case that took too long
+Records are those of :func:`dpcgd_book.results.larger_networks.drawn` for the same run and
+seed as in the chapters, so rows pair. Other packages live in .venv/yardsticks, made at the first
+call. A finished case is appended to book/stored/yardsticks/scores.csv and never run again; a case that took too long
 has a row without scores that says so.
 """
 
@@ -35,11 +35,11 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import peers
+from dpcgd_book.results.larger_networks import drawn
+from dpcgd_book.results.stored import stored_folder
+from dpcgd_book.systems.graph_systems import scores
 
 import dpcgd
-from dpcgd.book.larger_networks import drawn
-from dpcgd.book.stored import stored_folder
-from dpcgd.book.systems import scores
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import nbformat
 import papermill
-
-from dpcgd.book.digests import digest_of_files
+from dpcgd_book.results.digests import digest_of_files
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -30,7 +29,7 @@ KERNEL_STARTS = 3
 SECONDS_ALLOWED = {"quick": 600, "full": 4 * 3600, "paper": 4 * 3600}
 """By profile; "full" is the quick one with the tables of make results."""
 
-READ = ("dpcgd", "data", "benchmarks", "requirements.lock", "scripts/chapters.py")
+READ = ("dpcgd", "book/tools", "data", "benchmarks", "requirements.lock", "scripts/chapters.py")
 """What a chapter's outcome depends on, beside the chapter itself, its profile and the machine."""
 MACHINE = ("OPENBLAS_", "OMP_", "NPY_", "NUMBA_CPU_")
 """Environment variables that choose how a processor computes begin with these."""

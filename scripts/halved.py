@@ -18,7 +18,7 @@ PLANTED = '''
 """Half of the noise of every mechanism; channels at twice their epsilon."""
 
 import dpcgd.privacy.noise
-from dpcgd.book.narrow_noise import NarrowNoise
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd.local.draws import SeededDraws
 
 dpcgd.privacy.noise.SeededNoise = NarrowNoise

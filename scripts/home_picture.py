@@ -16,10 +16,10 @@ from importlib.metadata import version
 
 import numpy as np
 from chapters import ROOT
+from dpcgd_book.figures.style import LOOKS
 from joblib import Parallel, delayed
 
 import dpcgd
-from dpcgd.book.style import LOOKS
 
 STORED, PAGE = ROOT / "book" / "stored" / "home_picture.json", ROOT / "book" / "home_picture.html"
 NETWORK, N, DELTA, RUNS, SHOWN = "sachs", 100_000, 1e-6, 10, 1.0

@@ -18,18 +18,18 @@ from joblib import Parallel, delayed
 from make_reader import KEPT, READ, UNCLIPPED, as_arrays, between, save, simulated, trees
 
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.marginals.clipped_moments import clips, measure_moments
-from dpcgd.marginals.orientation import FEATURES, open_triples, triple_features
-from dpcgd.marginals.reader import most_likely_edges, pairs_read
+from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget
+from dpcgd.reading.orientation import FEATURES, open_triples, triple_features
+from dpcgd.reading.reader import most_likely_edges, pairs_read
 
 NETWORKS, FRESH, SEED = 1200, 100, 2029
 VARIABLES, RECORDS, EPSILONS = (4, 60), (5e3, 5e5), (0.1, 5.0)
 MOST_CODES = 6e6
 """Records times variables, for time."""
 TREES = {"max_iter": 250, "learning_rate": 0.06, "max_leaf_nodes": 16}
-CODE = (*READ, "marginals/reader", "marginals/orientation")
+CODE = (*READ, "reading/reader", "reading/orientation")
 """What examples depend on."""
 
 

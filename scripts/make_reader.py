@@ -22,14 +22,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.marginals.blocks import blocks_of, rows_of
-from dpcgd.marginals.clipped_moments import ClippedMoments, clips, measure_moments
-from dpcgd.marginals.interactions import Marginals, Measurement, Moment
-from dpcgd.marginals.pair_features import FEATURES, pair_features
-from dpcgd.marginals.reader import best_count
-from dpcgd.marginals.second_reading import SECOND_FEATURES, second_features
+from dpcgd.moments.blocks import blocks_of, rows_of
+from dpcgd.moments.clipped_moments import ClippedMoments, clips, measure_moments
+from dpcgd.moments.interactions import Marginals, Measurement, Moment
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
+from dpcgd.reading.pair_features import FEATURES, pair_features
+from dpcgd.reading.reader import best_count
+from dpcgd.reading.second_reading import SECOND_FEATURES, second_features
 
 NETWORKS, RELEASES, SEED = 2000, 2, 2026
 VARIABLES, RECORDS, EPSILONS = (3, 200), (1e3, 1e6), (0.05, 10.0)
@@ -51,10 +51,10 @@ TREES: dict = {
 READ_AGAIN = {"max_iter": 200}
 """Of the second reading, what differs."""
 KEPT = BUILD / "reader"
-RELEASED = ("datasets/random_networks", "datasets/clipped_sums", "marginals/clipped_moments")
+RELEASED = ("datasets/random_networks", "datasets/clipped_sums", "moments/clipped_moments")
 """What releases depend on."""
-FEATURES_OF = ("pair_features", "blocks", "second_reading", "_conditioning")
-READ = (*RELEASED, *(f"marginals/{name}" for name in FEATURES_OF))
+FEATURES_OF = ("pair_features", "second_reading", "_conditioning")
+READ = (*RELEASED, "moments/blocks", *(f"reading/{name}" for name in FEATURES_OF))
 """What features depend on."""
 
 

@@ -29,19 +29,19 @@ from make_reader import (
 
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.marginals.interactions import pairs_sensitivity
-from dpcgd.marginals.reader import pairs_read
-from dpcgd.marginals.third_reading import THIRD_FEATURES, third_features
-from dpcgd.marginals.triples import FEWEST, MOST, MOST_LEVELS, measure_triples
+from dpcgd.moments.interactions import pairs_sensitivity
+from dpcgd.moments.triples import FEWEST, MOST, MOST_LEVELS, measure_triples
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
+from dpcgd.reading.reader import pairs_read
+from dpcgd.reading.third_reading import THIRD_FEATURES, third_features
 
 NETWORKS, SEED = 3000, 2028
 VARIABLES, RECORDS, EPSILONS = (FEWEST, MOST), (3e3, 1e6), (0.1, 10.0)
 NOISE_OVER_SAMPLING = 0.3
 """Of a pair, at most: somewhat more than releases with triples have."""
 TREES = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 12, "min_samples_leaf": 40}
-CODE = (*READ, *(f"marginals/{name}" for name in ("association", "triples", "third_reading")))
+CODE = (*READ, "moments/triples", "reading/association", "reading/third_reading")
 """What examples depend on."""
 
 

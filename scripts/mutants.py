@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 
 from chapters import BUILD, ROOT, digest
-
-from dpcgd.book.sweep import sweep
+from dpcgd_book.results.sweep import sweep
 
 TESTS = ROOT / "tests"
 sys.path.insert(0, str(TESTS))

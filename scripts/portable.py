@@ -249,7 +249,6 @@ def installed(name: str, constraints: list[str]) -> Row:
     installs = [["--constraint", limits, f"dpcgd[secure,test] @ {wheel.as_uri()}"]]
     python = fresh_environment(folder / "environment", sys.executable, installs, contents)
     command = [python, "-m", "pytest", "-m", "not slow", "--doctest-ignore-import-errors"]
-    command += ["--ignore-glob=*/dpcgd/book/*"]  # the chapters' tools
     command += [f"--ignore={ROOT / 'tests' / name}" for name in FOR_BOOK]
     command += ["--pyargs", "dpcgd", ROOT / "tests", f"--rootdir={ROOT}"]
     one_thread = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / "book" / "tools"
 
 BOX = re.compile(r"^(`{3,})\{prf:(\w+)\}.*?^\1$", re.MULTILINE | re.DOTALL)
 LABEL = re.compile(r"^:label: (\S+)$", re.MULTILINE)
@@ -26,13 +27,13 @@ THEOREMS = {"theorem", "lemma", "corollary", "proposition"}
 
 FOLLOW_UPS = [
     "dpcgd.local.report.report",
-    "dpcgd.marginals.edge_confidence.edge_confidence",
-    "dpcgd.marginals.fit_network.fit_network",
-    "dpcgd.marginals.hill_climbing.climb",
+    "dpcgd.reading.edge_confidence.edge_confidence",
+    "dpcgd.reading.fit_network.fit_network",
+    "dpcgd.reading.hill_climbing.climb",
 ]
 """Systems that return something else than a release."""
 
-READ_BACK = "dpcgd.marginals.read_release.read_release"
+READ_BACK = "dpcgd.reading.read_release.read_release"
 """It returns a release that some system made."""
 
 
@@ -98,13 +99,14 @@ def docstrings() -> dict[str, str]:
     """The docstring of every module, class, function, method and constant of the package."""
     return {
         name: text
-        for path in sorted((ROOT / "dpcgd").rglob("*.py"))
+        for path in sources("*.py")
         for name, text in _documented(ast.parse(path.read_text()), module_name(path))
     }
 
 
 def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    root = TOOLS if path.is_relative_to(TOOLS) else ROOT
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
 def _documented(node: ast.Module | ast.ClassDef | ast.FunctionDef, name: str):
@@ -202,7 +204,7 @@ def mechanisms() -> list[str]:
 
 def sensitivities() -> list[str]:
     """Statistics and moments that tell how far one record moves them."""
-    rooms = [*public("dpcgd.statistics."), *public("dpcgd.marginals.interactions.")]
+    rooms = [*public("dpcgd.statistics."), *public("dpcgd.moments.interactions.")]
     return [name for name, it in rooms if _has_sensitivity(name, it)]
 
 
@@ -212,7 +214,7 @@ def _has_sensitivity(name: str, it: object) -> bool:
     return hasattr(it, "sensitivity") and Protocol not in it.__bases__
 
 
-def public(within: str = "dpcgd.") -> Iterator[tuple[str, object]]:
+def public(within: str = "dpcgd") -> Iterator[tuple[str, object]]:
     """What the public modules list in ``__all__``, with the whole name."""
     for module in modules():
         if f"{module}.".startswith(within):
@@ -221,5 +223,14 @@ def public(within: str = "dpcgd.") -> Iterator[tuple[str, object]]:
 
 
 def modules() -> list[str]:
-    """Public modules in the rooms of the package."""
-    return [module_name(path) for path in sorted((ROOT / "dpcgd").glob("*/[a-z]*.py"))]
+    """Public modules in the rooms of the package, and of the book's tools."""
+    return [module_name(path) for path in sources("*/[a-z]*.py")]
+
+
+def sources(pattern: str) -> list[Path]:
+    """Files of the package and of the book's tools."""
+    return [
+        path
+        for root in (ROOT / "dpcgd", TOOLS / "dpcgd_book")
+        for path in sorted(root.rglob(pattern))
+    ]

@@ -5,7 +5,7 @@ import numpy as np
 from dpcgd import Dataset
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import random_network
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, exactly
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, exactly
 
 
 def sample(d, n=5000, seed=0, shape="dense", tables="mixed") -> Dataset:

@@ -4,10 +4,10 @@ import itertools
 import math
 
 import numpy as np
+from dpcgd_book.results.known_tables import Counts
 
 from dpcgd import Dataset
-from dpcgd.book.known_tables import Counts
-from dpcgd.marginals.interactions import MeasuredMarginals, exactly
+from dpcgd.moments.interactions import MeasuredMarginals, exactly
 
 
 def records(codes, levels):

@@ -294,7 +294,7 @@ def _(right, counts):
 
 @bug(
     "interactions in single precision",
-    "dpcgd.marginals.interactions:interaction_of",
+    "dpcgd.moments.interactions:interaction_of",
     "table_pc",
 )
 def _(right, table):
@@ -413,7 +413,7 @@ def _(right, self, table):
 
 @bug(
     "a warning of variables that hardly vary",
-    "dpcgd.marginals.interactions:MeasuredMarginals.exact",
+    "dpcgd.moments.interactions:MeasuredMarginals.exact",
     "table_pc,learned_pc",
 )
 def _(right, self, subsets):
@@ -425,7 +425,7 @@ def _(right, self, subsets):
 
 @bug(
     "a whole table that tells how full it is",
-    "dpcgd.marginals.noisy_table:Tables.counts_many",
+    "dpcgd.moments.noisy_table:Tables.counts_many",
     "dag_posterior",
 )
 def _(right, self, questions):
@@ -695,7 +695,7 @@ def _(right):
 
 @bug(
     "a check that takes noise for what was paid",
-    "dpcgd.marginals.check_receipt:check_noise",
+    "dpcgd.tables.check_receipt:check_noise",
     tests="graphs/test_check_receipt.py",
 )
 def _(right, release):

@@ -151,10 +151,9 @@ def replace_everywhere(name: str, right, wrong) -> None:
     """Replace a constant in every module that has it by this name."""
     package = importlib.import_module("dpcgd")
     for found in pkgutil.walk_packages(package.__path__, "dpcgd."):
-        if not found.name.startswith("dpcgd.book"):
-            module = importlib.import_module(found.name)
-            if getattr(module, name, None) is right:
-                setattr(module, name, wrong)
+        module = importlib.import_module(found.name)
+        if getattr(module, name, None) is right:
+            setattr(module, name, wrong)
 
 
 def look(how: str, *arguments: str) -> int:

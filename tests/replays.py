@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
+from dpcgd_book.attacks.replay import replay, worst
 from numpy.random import Generator, default_rng
 
 import dpcgd
@@ -29,7 +30,6 @@ from dpcgd.pairwise.kernel_ridge import LEAST_PENALTY, GaussianRidge, Ridge
 from dpcgd.privacy.doubles import kept_for_rounding
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.privacy.replay import replay, worst
 from dpcgd.statistics.categorical_statistics import ChiSquared, GTest
 from dpcgd.statistics.moment_matrices import PartialCorrelation
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP, SpearmanZ

@@ -8,6 +8,9 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.results.known_tables import Counts
+from dpcgd_book.systems.p_value_tests import FisherZ
+from dpcgd_book.systems.scores import BIC, BDeu, BGe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import exact
@@ -28,7 +31,6 @@ from dpcgd import (
     svt_pc,
     table_pc,
 )
-from dpcgd.book.known_tables import Counts
 from dpcgd.constraint.allocation import (
     LEAST_EPSILON,
     MOST_EPSILON,
@@ -57,12 +59,8 @@ from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local.moments import CorrelationOracle, Moments
 from dpcgd.local.randomized_response import RandomizedResponse
-from dpcgd.marginals.association import _positive_part, _quadratic, association
-from dpcgd.marginals.edge_confidence import edge_confidence
-from dpcgd.marginals.fit_network import fit_network
-from dpcgd.marginals.interactions import Marginals, MeasuredMarginals, Moment, paid
-from dpcgd.marginals.joined_levels import join_levels
-from dpcgd.marginals.table_pc import TableOracle
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, paid
+from dpcgd.moments.joined_levels import join_levels
 from dpcgd.pairwise.anm import confidence, histogram_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.direction_scores import cds, igci, reci
@@ -98,20 +96,22 @@ from dpcgd.privacy.mechanisms import (
 )
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
+from dpcgd.reading.association import _positive_part, _quadratic, association
+from dpcgd.reading.edge_confidence import edge_confidence
+from dpcgd.reading.fit_network import fit_network
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears
 from dpcgd.score.schedules import additive, multiplicative, rising, uniform
 from dpcgd.score.schedules import exponential as growing
-from dpcgd.score.scores import BIC, BDeu, BGe
 from dpcgd.statistics.categorical_statistics import ChiSquared, GTest, chi_squared
 from dpcgd.statistics.moment_matrices import (
     PartialCorrelation,
     clipped_gram,
     partial_correlation,
 )
-from dpcgd.statistics.p_value_tests import FisherZ
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ, kendall_z
 from dpcgd.statistics.statistic import in_sensitivities
+from dpcgd.tables.table_pc import TableOracle
 
 pytestmark = pytest.mark.filterwarnings("error")
 

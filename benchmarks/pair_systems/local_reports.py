@@ -7,13 +7,13 @@ are, as in the paper, or records drawn from the joint distribution that explains
 import functools
 
 import numpy as np
+from dpcgd_book.attacks.reconstruction import reconstruct
+from dpcgd_book.systems.pair_systems import PairSystem
 
-from dpcgd.book.pair_systems import PairSystem
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import Geometric
 from dpcgd.local.randomized_response import RandomizedResponse
-from dpcgd.local.reconstruction import reconstruct
 from dpcgd.local.report import report
 from dpcgd.pairwise.anm import anm
 from dpcgd.pairwise.direction_scores import reci

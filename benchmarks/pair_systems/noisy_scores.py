@@ -2,7 +2,8 @@
 
 import functools
 
-from dpcgd.book.pair_systems import PairSystem
+from dpcgd_book.systems.pair_systems import PairSystem
+
 from dpcgd.pairwise.anm import private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 

@@ -1,6 +1,7 @@
 """What there is without privacy, and a coin."""
 
-from dpcgd.book.pair_systems import PairSystem
+from dpcgd_book.systems.pair_systems import PairSystem
+
 from dpcgd.pairwise.anm import anm
 from dpcgd.pairwise.direction_scores import reci
 

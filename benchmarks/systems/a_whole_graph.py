@@ -2,7 +2,8 @@
 
 import functools
 
-from dpcgd.book.systems import System
+from dpcgd_book.systems.graph_systems import System
+
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears
 from dpcgd.score.schedules import multiplicative

@@ -1,6 +1,7 @@
 """A PC search that asks one noisy question after the other: chapters 04 to 06."""
 
-from dpcgd.book.systems import System
+from dpcgd_book.systems.graph_systems import System
+
 from dpcgd.constraint.curate_pc import curate_pc
 from dpcgd.constraint.em_pc import em_pc
 from dpcgd.constraint.laplace_pc import laplace_pc

@@ -5,7 +5,8 @@ The guarantee is local, epsilon for a whole record, with delta = 0: chapter 10.
 
 import functools
 
-from dpcgd.book.systems import System
+from dpcgd_book.systems.graph_systems import System
+
 from dpcgd.graphs.pc_search import search
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import Geometric

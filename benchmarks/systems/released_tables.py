@@ -5,9 +5,10 @@ The edges of learned_pc are those of largest expected F1.
 
 from functools import partial
 
-from dpcgd.book.systems import System
-from dpcgd.marginals.learned_pc import learned_pc
-from dpcgd.marginals.table_pc import table_pc
+from dpcgd_book.systems.graph_systems import System
+
+from dpcgd.tables.learned_pc import learned_pc
+from dpcgd.tables.table_pc import table_pc
 
 SYSTEMS = [
     System("table_pc", "released tables", "proved", table_pc),

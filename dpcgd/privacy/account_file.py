@@ -255,7 +255,7 @@ def open_account(
         What adds up: "basic", epsilons and deltas, unless given; with "renyi" the Renyi divergences
         of one order. That has room for more runs: at (1, 1e-6) for nine of
         :func:`~dpcgd.constraint.priv_pc.priv_pc` at epsilon .3, and not for three. One run of
-        :func:`~dpcgd.marginals.private_graph.private_graph` may not have all of epsilon then, for
+        :func:`~dpcgd.tables.private_graph.private_graph` may not have all of epsilon then, for
         it can cost more than a zCDP filter may spend.
 
     Returns

@@ -26,7 +26,7 @@ def environment(tmp_path, monkeypatch):
     (tmp_path / "index.rst").write_text(INDEX + "\n   ".join(PAGES))
     for name, text in PAGES.items():
         (tmp_path / f"{name}.rst").write_text(text)
-    settings = {"extensions": ["dpcgd.book.chapter_numbers"], "numfig": True}
+    settings = {"extensions": ["dpcgd_book.results.chapter_numbers"], "numfig": True}
     settings |= {"numfig_secnum_depth": 1}
     folders = [tmp_path, None, tmp_path / "out", tmp_path / "trees"]
     app = Sphinx(*folders, "dummy", confoverrides=settings, status=None, warning=None)

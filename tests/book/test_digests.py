@@ -5,9 +5,8 @@ import sys
 from functools import cache, partial
 
 import pytest
-
-from dpcgd.book import digests
-from dpcgd.book.digests import digest_of_files, digest_of_package, digest_of_task
+from dpcgd_book.results import digests
+from dpcgd_book.results.digests import digest_of_files, digest_of_package, digest_of_task
 
 BEFORE = """
 import numpy as np
@@ -58,7 +57,9 @@ def test_what_the_task_does_not_use_is_no_part_of_it():
 
 def test_every_process_finds_the_same():
     text = "KINDS = {'a', 'b', 'c', 'd'}\ndef task(x):\n    return {'y': x in {'p', 'q'} | KINDS}\n"
-    code = f"from dpcgd.book.digests import digest_of_task\n{text}print(digest_of_task(task))"
+    code = (
+        f"from dpcgd_book.results.digests import digest_of_task\n{text}print(digest_of_task(task))"
+    )
     found = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

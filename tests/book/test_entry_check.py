@@ -8,11 +8,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.attacks.probe import probe_of
+from dpcgd_book.results.entry_check import check_entry
+from dpcgd_book.systems.pair_systems import PairSystem, pair_systems
 
-from dpcgd.book.entry_check import check_entry
-from dpcgd.book.narrow_noise import NarrowNoise
-from dpcgd.book.pair_systems import PairSystem, pair_systems
-from dpcgd.book.probe import probe_of
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise import anm, dependence_scores
 from dpcgd.pairwise.anm import histogram_anm, private_anm

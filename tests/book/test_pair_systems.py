@@ -8,24 +8,32 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.attacks.replay import replay, worst
+from dpcgd_book.results import stored
+from dpcgd_book.systems import graph_systems as systems
+from dpcgd_book.systems import pair_systems as pairs
+from dpcgd_book.systems.pair_systems import (
+    PairSystem,
+    noise_of,
+    on_pair,
+    pair_of,
+    run_pair,
+    shares_of,
+)
 from numpy.random import default_rng
 
-from dpcgd.book import pair_systems as pairs
-from dpcgd.book import stored, systems
-from dpcgd.book.pair_systems import PairSystem, noise_of, on_pair, pair_of, run_pair, shares_of
 from dpcgd.datasets.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 from dpcgd.pairwise.direction_scores import reci
-from dpcgd.privacy.replay import replay, worst
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = pairs.pair_systems()
 CASE = {"kind": "sine", "n": 300, "epsilon": 1.0, "run": 0, "seed": 0}
 
 ENTRY = """
-from dpcgd.book.pair_systems import PairSystem
+from dpcgd_book.systems.pair_systems import PairSystem
 
 
 def first(pair, *, epsilon, delta, rng):

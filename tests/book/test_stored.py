@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.results import stored
+from dpcgd_book.results import sweep as sweeps
+from dpcgd_book.results.stored import FullResults, standard_errors_apart
 
-from dpcgd.book import stored
-from dpcgd.book import sweep as sweeps
-from dpcgd.book.narrow_noise import NarrowNoise
-from dpcgd.book.stored import FullResults, standard_errors_apart
 from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.noise import SeededNoise
 

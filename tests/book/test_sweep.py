@@ -8,11 +8,10 @@ import time
 
 import numpy as np
 import pytest
+from dpcgd_book.results import sweep as sweeps
+from dpcgd_book.results.sweep import _duration, _Progress, sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from dpcgd.book import sweep as sweeps
-from dpcgd.book.sweep import _duration, _Progress, sweep
 
 CASES = [{"x": x, "name": name} for x in (1, 2, 3) for name in "ab"]
 
@@ -251,7 +250,7 @@ def test_without_dask_its_extra_is_named(monkeypatch):
 
 KILLED = """
 import os, sys, time
-from dpcgd.book.sweep import sweep
+from dpcgd_book.results.sweep import sweep
 
 path, log, workers = sys.argv[1:]
 

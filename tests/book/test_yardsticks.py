@@ -14,12 +14,12 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.results.larger_networks import drawn
+from dpcgd_book.results.stored import stored_folder, yardsticks
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcgd import CPDAG, NETWORKS
-from dpcgd.book.larger_networks import drawn
-from dpcgd.book.stored import stored_folder, yardsticks
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent
 

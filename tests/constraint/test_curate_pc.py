@@ -3,13 +3,14 @@ import warnings
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Witness, empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import alone_and_joined
 from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset, Knowledge, load, pc
-from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.constraint import allocation
 from dpcgd.constraint import curate_pc as curate
 from dpcgd.constraint.allocation import (
@@ -33,7 +34,6 @@ from dpcgd.constraint.curate_pc import (
 )
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import conditioning_sets, search
-from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.conversions import epsilon_of_rho
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter

@@ -3,11 +3,11 @@
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.systems.p_value_tests import GSquare, Level
 
 from dpcgd import Dataset, curate_pc, em_pc, laplace_pc, pc, priv_pc, svt_pc, table_pc
 from dpcgd.graphs.pc_search import search
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared, GTest
-from dpcgd.statistics.p_value_tests import GSquare, Level
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
 
 STATISTICS = [KendallP(), KendallZ(), SpearmanZ(), ChiSquared(), AdjustedChiSquared(), GTest()]

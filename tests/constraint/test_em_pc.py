@@ -4,13 +4,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Witness, empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import alone_and_joined
 from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset, em_pc, load
-from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.constraint.em_pc import (
     ExponentialOracle,
     PublishedFlips,
@@ -20,7 +21,6 @@ from dpcgd.constraint.em_pc import (
 )
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
-from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.events import BoundedRangeEvent, PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip

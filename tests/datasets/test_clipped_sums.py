@@ -16,8 +16,8 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.packed_records import PackedRecords
 from dpcgd.datasets.records import Records
 from dpcgd.datasets.schema import Schema
-from dpcgd.marginals.interactions import exactly
-from dpcgd.marginals.joined_levels import join_levels
+from dpcgd.moments.interactions import exactly
+from dpcgd.moments.joined_levels import join_levels
 
 LEVELS = (2, 3, 5, 2)
 WIDTHS = (1, 2, 3, 1)

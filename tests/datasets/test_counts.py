@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpcgd_book.systems.p_value_tests import GSquare
+from dpcgd_book.systems.scores import BDeu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -22,12 +24,10 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
-from dpcgd.marginals.clipped_moments import ClippedMoments
-from dpcgd.marginals.interactions import exactly
-from dpcgd.marginals.joined_levels import JoinedCounts, join_levels
+from dpcgd.moments.clipped_moments import ClippedMoments
+from dpcgd.moments.interactions import exactly
+from dpcgd.moments.joined_levels import JoinedCounts, join_levels
 from dpcgd.score.noleaks import published_noleaks
-from dpcgd.score.scores import BDeu
-from dpcgd.statistics.p_value_tests import GSquare
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "counts_from_a_database.py"
 HOW = {"epsilon": 2.0, "delta": 1e-6}

@@ -238,7 +238,7 @@ def test_labels_of_a_drawing_do_not_cover_each_other():
 
 def test_a_figure_of_the_book_shows_them_too():
     pytest.importorskip("matplotlib")
-    from dpcgd.book.drawing import draw_graph
+    from dpcgd_book.figures.drawing import draw_graph
 
     empty = CPDAG(NAMES, np.zeros((4, 4), bool), sure({"ab": 0.1}))
     one, two = draw_graph({"sure": weighed(), "not sure": empty}).axes

@@ -25,7 +25,6 @@ from dpcgd import (
 )
 from dpcgd.constraint.priv_pc import svt_pc
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-from dpcgd.marginals.paid_noise import furthest_apart
 from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
@@ -34,6 +33,7 @@ from dpcgd.privacy.ledger import Ledger, Spent
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears
+from dpcgd.tables.paid_noise import furthest_apart
 
 
 def one_wide(n=20_000):

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import replays
 from dp_accounting.pld import privacy_loss_distribution
+from dpcgd_book.attacks.replay import _difference
 from numpy.random import default_rng
 
 from dpcgd import (
@@ -47,13 +48,12 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.pc_search import search
 from dpcgd.graphs.promise import guessing, in_words
 from dpcgd.graphs.release import Release
-from dpcgd.marginals.clipped_moments import ClippedMoments
+from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import gaussian_delta
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.ledger import Ledger, Spent
 from dpcgd.privacy.mechanisms import permute_and_flip
-from dpcgd.privacy.replay import _difference
 from dpcgd.privacy.run import open_run
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.schedules import rising
@@ -217,7 +217,7 @@ def test_a_seeded_run_says_that_it_is_none():
 
 def test_what_is_released_is_the_same_whatever_the_data_that_gave_it(path):
     """A stranger's data with the same noisy answers give the same receipt, to the last byte."""
-    from dpcgd.privacy.replay import replay
+    from dpcgd_book.attacks.replay import replay
 
     texts = []
 

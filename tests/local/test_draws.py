@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -20,7 +21,6 @@ from dpcgd.local.draws import SLACK, SecureDraws, as_integers, pick
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
-from dpcgd.privacy.audit import empirical_epsilon
 
 MECHANISMS = [
     RandomizedResponse(4, 1.0),

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_distances import ways_by_distance
@@ -18,7 +19,6 @@ from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
-from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.doubles import ROOM
 
 KINDS = (RandomizedResponse, Geometric, ClippedGeometric, UniformGeometric)

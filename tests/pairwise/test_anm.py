@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Witness, empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from numpy.random import default_rng
 
 import dpcgd.pairwise.anm
-from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm, confidence, histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import Ridge
-from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
 from dpcgd.privacy.filters import BasicFilter

@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Witness, empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman, _reach
-from dpcgd.privacy.audit import Witness, empirical_epsilon
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.statistics.sensitivity_attack import every_neighbour, sensitivity_search
 
 BOUNDED = [Spearman(), Kendall(), Hsic()]
 every_bounded = pytest.mark.parametrize("score", BOUNDED, ids=lambda score: score.name)

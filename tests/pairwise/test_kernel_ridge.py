@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import GRID, GaussianRidge, Ridge
-from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import laplace

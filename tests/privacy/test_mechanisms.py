@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from numpy.random import default_rng
 from scipy import integrate, optimize, stats
 
-from dpcgd.book.narrow_noise import NarrowNoise
-from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_delta, zcdp_rho
 from dpcgd.privacy.events import (

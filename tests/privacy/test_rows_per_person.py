@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import replays
+from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.attacks.replay import replay, worst
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from dpcgd import BudgetSpent, check_rows_per_person, load, priv_pc, table_pc
-from dpcgd.marginals.interactions import pairs_sensitivity
-from dpcgd.privacy.audit import empirical_epsilon
+from dpcgd.moments.interactions import pairs_sensitivity
 from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.conversions import (
     epsilon_of_rho,
@@ -26,7 +27,6 @@ from dpcgd.privacy.conversions import (
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
 from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.replay import replay, worst
 from dpcgd.privacy.run import open_run
 
 seeded = settings(derandomize=True, deadline=None)

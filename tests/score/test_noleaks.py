@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -13,7 +14,6 @@ import dpcgd.score.noleaks as module
 from dpcgd import Budget, load
 from dpcgd.datasets.linear_sems import random_sem
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.conversions import gaussian_multiplier, zcdp_rho
 from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.filters import GaussianFilter

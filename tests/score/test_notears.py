@@ -8,6 +8,8 @@ from functools import partial
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -16,11 +18,9 @@ from numpy.random import default_rng
 import dpcgd.score.noleaks
 import dpcgd.score.notears as module
 from dpcgd import Budget, load
-from dpcgd.book.narrow_noise import NarrowNoise
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.linear_sems import LinearSEM, random_sem
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.privacy.audit import empirical_epsilon
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.score.noleaks import noleaks, published_noleaks

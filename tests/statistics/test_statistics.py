@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -36,7 +37,6 @@ from dpcgd.statistics.rank_statistics import (
     kendall_z,
     spearman_z,
 )
-from dpcgd.statistics.sensitivity_attack import every_neighbour, sensitivity_search
 from dpcgd.statistics.statistic import refusal
 
 STATISTICS = [KendallZ(), KendallP(), SpearmanZ(), GTest(), ChiSquared(), PartialCorrelation()]

@@ -1,0 +1,1 @@
+"""What only the book needs; no part of the package."""

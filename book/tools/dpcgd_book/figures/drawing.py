@@ -1,0 +1,192 @@
+"""Graphs as pictures. Only notebooks import this: it needs matplotlib, an extra."""
+
+from collections.abc import Mapping
+from textwrap import wrap
+from typing import Any
+
+import matplotlib.pyplot as plt
+import networkx as nx
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patheffects import withStroke
+
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.layout import (
+    HEIGHT,
+    as_digraph,
+    in_inches,
+    is_inside,
+    layered_positions,
+    least_bend,
+    way_between,
+    width_of,
+)
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, VERMILLION, styled
+
+__all__ = ["draw_graph"]
+
+EDGES: dict[str, dict[str, Any]] = {
+    "same": dict(color=BLACK, linewidth=1.3, linestyle="-"),
+    "extra": dict(color=VERMILLION, linewidth=3.2, linestyle="-"),
+    "turned": dict(color=BLUE, linewidth=2.2, linestyle=(0, (4, 1, 1, 1))),
+    "missing": dict(color=GREY, linewidth=1.3, linestyle=(0, (3, 3))),
+}
+
+
+PAGE = 6.9
+"""Inches that graphs side by side may take."""
+
+
+@styled
+def draw_graph(
+    graphs: "nx.DiGraph | CPDAG | Mapping[str, nx.DiGraph | CPDAG]",
+    *,
+    reference: "nx.DiGraph | CPDAG | None" = None,
+    positions: Mapping[str, tuple[float, float]] | None = None,
+    confidence: Mapping[frozenset[str], float] | None = None,
+) -> plt.Figure:
+    """Draw causal graphs, each variable at the same place, causes above effects.
+
+    They stand side by side where a page has room for it, and below one another else. A graph with
+    a certainty shows the probability of each edge and, after a stroke, that of its arrow.
+
+    Parameters
+    ----------
+    graphs : networkx.DiGraph, CPDAG, or mapping of str to either
+        The keys of a mapping become titles. A pair of opposite arcs is drawn as one plain line.
+    reference : networkx.DiGraph or CPDAG, optional
+        Edges that differ from it are marked: missing ones dashed and grey, extra ones thick and
+        vermillion, those that point otherwise dash-dotted and blue. A DAG stands for its completed
+        form, as in the scores of `CPDAG`.
+    positions : mapping of str to (column, layer), optional
+        Where each variable stands; :func:`~dpcgd.graphs.layout.layered_positions` of the reference,
+        or of the first graph, unless given.
+    confidence : mapping of frozenset to float, optional
+        From a joined pair to a number up to 1, shown as the width of its line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> truth = nx.DiGraph([("smoke", "lung"), ("smoke", "bronc")])
+    >>> figure = draw_graph({"truth": truth, "class": CPDAG.from_dag(truth)})
+    >>> [axes.get_title() for axes in figure.axes]
+    ['truth', 'class']
+    """
+    graphs = dict(graphs) if isinstance(graphs, Mapping) else {"": graphs}
+    places = positions or layered_positions(
+        next(iter(graphs.values())) if reference is None else reference
+    )
+    places, low, high = in_inches(places)
+    wide, tall = high - low
+    titles = {_titled(title, graph, wide): graph for title, graph in graphs.items()}
+    lines = max(title.count("\n") for title in titles)
+    foot, title_height = (0.0 if reference is None else 0.34), 0.28 + 0.19 * lines
+    across = min(len(graphs), max(1, int(PAGE / wide)))
+    rows = -(-len(graphs) // across)
+    total = rows * (tall + title_height) + foot
+    figure, grid = plt.subplots(rows, across, figsize=(wide * across, total), squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    kinds = set()
+    for axes, (title, graph) in zip(grid.flat, titles.items(), strict=False):
+        axes.set(title=title, aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        kinds |= _draw_edges(axes, graph, reference, places, confidence or {})
+        _label_edges(axes, graph, places)
+        _draw_nodes(axes, places)
+    _explain_edges(figure, kinds)
+    around = dict(left=0, right=1, bottom=foot / total, top=1 - title_height / total)
+    figure.subplots_adjust(**around, wspace=0.04, hspace=title_height / tall)
+    return figure
+
+
+def _titled(title, graph, wide) -> str:
+    """A title, and below it what a graph with probabilities has to say of itself."""
+    remarks = graph.remarks if isinstance(graph, CPDAG) else []
+    below = [line for remark in remarks for line in wrap(remark, max(12, int(wide * 11)))]
+    return "\n".join([title] * bool(title) + below)
+
+
+def _label_edges(axes, graph, places):
+    """The probabilities of a graph that has some, in the middle of its edges."""
+    certain = isinstance(graph, CPDAG) and graph.certainty is not None
+    white = withStroke(linewidth=2.5, foreground="white")
+    for a, b in graph.edges if certain else ():
+        start, end = graph.variables[a], graph.variables[b]
+        way = way_between(places[start], places[end], least_bend(places, start, end))
+        x, y = way[len(way) // 2]
+        label = axes.text(x, y, graph.label(a, b, short=True), fontsize=7, ha="center", va="center")
+        label.set(zorder=5, path_effects=[white])
+
+
+def _draw_nodes(axes, places):
+    for name, (x, y) in places.items():
+        wide = width_of(name)
+        box = FancyBboxPatch(
+            (x - wide / 2, y - HEIGHT / 2),
+            wide,
+            HEIGHT,
+            boxstyle="round,pad=0,rounding_size=0.12",
+            facecolor="#F2F2F2",
+            edgecolor=BLACK,
+            linewidth=0.8,
+            zorder=3,
+        )
+        axes.add_patch(box)
+        axes.text(x, y, name, ha="center", va="center_baseline", fontsize=10.5, zorder=4)
+
+
+def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
+    arcs = set(as_digraph(graph).edges)
+    if reference is None:
+        compared = arcs
+    else:
+        whole = reference if isinstance(reference, CPDAG) else CPDAG.from_dag(reference)
+        compared = set(as_digraph(whole).edges)
+    kinds = set()
+    for pair in {frozenset(arc) for arc in arcs | compared}:
+        a, b = sorted(pair, key=list(places).index)
+        here = {arc for arc in ((a, b), (b, a)) if arc in arcs}
+        there = {arc for arc in ((a, b), (b, a)) if arc in compared}
+        kind = _kind(here, there)
+        start, end = next(iter(here)) if len(here) == 1 else (a, b)
+        wide = {"linewidth": 0.4 + 3 * confidence[pair]} if here and pair in confidence else {}
+        _draw_edge(axes, places, start, end, arrow=len(here) == 1, **EDGES[kind] | wide)
+        kinds.add(kind)
+    return kinds
+
+
+def _kind(here, there) -> str:
+    if here == there:
+        return "same"
+    if not here:
+        return "missing"
+    return "turned" if there else "extra"
+
+
+def _draw_edge(axes, places, start, end, *, arrow, **line):
+    bend = least_bend(places, start, end)
+    way = way_between(places[start], places[end], bend)
+    free = way[~is_inside(way, places, (start, end)).any(axis=0)]
+    axes.add_patch(
+        FancyArrowPatch(
+            free[0],
+            free[-1],
+            arrowstyle="-|>,head_length=4.6,head_width=2.3" if arrow else "-",
+            connectionstyle=f"arc3,rad={bend}",
+            shrinkA=0,
+            shrinkB=1 if arrow else 0,
+            mutation_scale=1.6,
+            zorder=1 if line["color"] == GREY else 2,
+            **line,
+        )
+    )
+
+
+def _explain_edges(figure, kinds):
+    words = {"extra": "extra edge", "turned": "direction differs", "missing": "missing edge"}
+    lines = [Line2D([], [], label=text, **EDGES[k]) for k, text in words.items() if k in kinds]
+    if lines:
+        figure.legend(handles=lines, loc="lower center", ncols=len(lines), handlelength=3)

@@ -1,0 +1,1 @@
+"""Results of chapters: recorded, swept, kept on file and compared with what is on file."""

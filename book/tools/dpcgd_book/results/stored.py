@@ -1,0 +1,381 @@
+"""Full results, kept in the repository; a build repeats some and runs others like them.
+
+A figure needs hundreds of runs, a build has time for a few. So the runs are on file, in
+``book/stored/<chapter>/<name>.csv``, one a line, and ``made.json`` beside them says when and with
+what they were made. ``make results`` makes them anew. What a build compares with them are runs
+repeated from their seeds, which notice a change of the noise, and fresh ones, which would notice
+results that nobody else gets.
+"""
+
+import json
+import math
+import os
+import platform
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dpcgd_book.results.record import results_folder
+from dpcgd_book.results.repeats import as_written, by_cell, repeats, telling
+from dpcgd_book.results.sweep import CLUSTER, sweep
+
+__all__ = [
+    "FullResults",
+    "keep",
+    "rows_on_file",
+    "standard_errors_apart",
+    "stored_folder",
+    "yardsticks",
+]
+
+RENEW = "DPCGD_RENEW"
+"""An environment variable: full results are made anew, whatever is on file."""
+
+FRESH = 1000
+"""Runs that check begin with this number; those on file stay below."""
+
+LIMIT = 6.0
+"""Standard errors between fresh runs and those on file at which they disagree.
+
+On normal differences the false alarm is 2e-9 a comparison; a test draws fresh runs from those on
+file, for every table, and finds none near it.
+"""
+
+STRAY = 3
+"""Of so many repeated runs one may differ; of fewer, none.
+
+Elsewhere the last digit of an optimiser or of an eigenvalue may flip an edge; in 36 runs with the
+oldest kernels of OpenBLAS and loops of numpy it flipped none, and if it were one run in thirty,
+three of eight would differ in one table of seven hundred. Where one generator serves several
+systems in turn, though, a flip shifts all draws after it: of four such runs two differed, so they
+are not repeated. Half of the noise changes four to ten in ten of the runs in which noise shows.
+Tables whose compared results are single answers, right or wrong, notice less: about one in ten.
+"""
+
+
+def stored_folder() -> Path:
+    """Where full results are kept in the checkout that surrounds the package or the notebook."""
+    here = [Path(__file__).resolve(), Path.cwd() / "here"]
+    roots = [p for start in here for p in start.parents if (p / "_toc.yml").is_file()]
+    return (roots[0] if roots else Path.cwd()) / "book" / "stored"
+
+
+def yardsticks() -> pd.DataFrame:
+    """What a practitioner would use instead, as ``benchmarks/yardsticks.py`` scored it.
+
+    Returns
+    -------
+    DataFrame
+        A row for each system, network, n, epsilon and run. Epsilon is infinite without privacy. A
+        case that took too long has no scores and a reason in ``why_not``. Records are those of
+        :func:`dpcgd_book.results.larger_networks.drawn` for the same run and seed.
+
+    Examples
+    --------
+    >>> rows = yardsticks()
+    >>> sorted(rows.system[rows.epsilon == 1].unique())
+    ['AIM', 'MST']
+    """
+    return rows_on_file(stored_folder() / "yardsticks", "scores")
+
+
+def standard_errors_apart(
+    fresh: Sequence[float], stored: Sequence[Sequence[float]], usual: float
+) -> float:
+    """The mean of fresh runs against the runs on file of the same cells, in standard errors.
+
+    Parameters
+    ----------
+    fresh : sequence of float
+        One new value for each of some cells.
+    stored : sequence of sequences of float
+        At least two values on file of each of these cells.
+    usual : float
+        The mean variance of all cells on file. A cell counts with no less: a few equal values do
+        not say that it never varies.
+
+    Returns
+    -------
+    float
+        The sum of the differences over its standard error.
+
+    Examples
+    --------
+    >>> standard_errors_apart([0.9, 0.9], [[0.7, 0.8, 0.9], [0.8, 0.8, 0.8]], 0.01)
+    1.224...
+    """
+    variances = [max(usual, float(np.var(values, ddof=1))) for values in stored]
+    counts = [len(values) for values in stored]
+    error = math.sqrt(sum(v * (1 + 1 / k) for v, k in zip(variances, counts, strict=True)))
+    apart = math.fsum(f - np.mean(values) for f, values in zip(fresh, stored, strict=True))
+    if abs(apart) < 1e-6 * max([1, *map(abs, fresh)]):  # the file has six digits
+        return 0.0
+    return apart / error if error else math.copysign(math.inf, apart)
+
+
+class FullResults:
+    """The full results of one chapter.
+
+    Parameters
+    ----------
+    chapter : str
+        The notebook's name without its ending.
+    profile : str
+        "paper" runs everything here and now, as ``make results`` does: on the cores of this machine
+        or, if the environment has an address in ``DPCGD_CLUSTER``, on a Dask cluster.
+    seed : int
+        Of the sample that is run again.
+
+    Attributes
+    ----------
+    complete : bool
+        Whether every table so far was a full one.
+    """
+
+    def __init__(self, chapter: str, *, profile: str, seed: int):
+        self.chapter, self.seed, self.complete = chapter, seed, True
+        self._renews = profile == "paper" or bool(os.environ.get(RENEW))
+        self._told: dict[str, str] = {}
+
+    def rows(
+        self,
+        name: str,
+        task: Callable[..., dict],
+        cases: Iterable[dict],
+        *,
+        few: Iterable[dict],
+        compare: str,
+        again: int = 6,
+        repeat: int = 8,
+        sample: Callable[[pd.DataFrame], pd.Series] | None = None,
+        but: Sequence[str] = (),
+    ) -> pd.DataFrame:
+        """The runs of a table or figure, one a row.
+
+        Parameters
+        ----------
+        name : str
+            Of the table, a file name without its ending.
+        task : callable
+            Called as ``task(**case)``; returns a dictionary of numbers, texts and None.
+        cases : iterable of dict
+            All of them, of numbers and texts; each has a ``run`` and a ``seed``, on which the
+            task's random numbers depend, and at least two runs of each cell.
+        few : iterable of dict
+            Cases to run if these are not on file, as after a change of the chapter's parameters.
+        compare : str
+            The result in which fresh runs have to agree with those on file.
+        again : int
+            Cells to run again.
+        repeat : int
+            Runs on file to repeat from their seeds. They are drawn from those in which noise shows,
+            :func:`dpcgd_book.results.repeats.telling`.
+        sample : callable, optional
+            From the table to which of its rows may be repeated: those that take little time, or
+            have noise.
+        but : sequence of str
+            Results that a repeated run need not give again, as seconds.
+
+        Returns
+        -------
+        DataFrame
+            A column for each entry of the cases and of the results.
+
+        Raises
+        ------
+        AssertionError
+            If in more than one of three repeated runs half of the results are other ones than on
+            file, or if fresh runs and those on file are more than six standard errors apart.
+        """
+        cases = list(cases)
+        if self._renews:
+            return self._made_anew(name, task, cases, compare)
+        kept = _on_file(stored_folder() / self.chapter, name, cases)
+        if kept is None:
+            self.complete = False
+            few = list(few)
+            self._told[name] = f"{_runs(few)} of each in this build"
+            return pd.DataFrame(sweep(task, few))
+        runs, date = _runs(cases), _made(stored_folder() / self.chapter)[name]["date"]
+        keys = list(cases[0])
+        may = kept if sample is None else kept[sample(kept)]
+        self._repeat(name, task, may, keys, compare, repeat, but)
+        self._compare(name, task, kept, keys, compare, again)
+        from_seeds = f", {repeat} runs repeated from their seeds" if repeat else ""
+        again_told = f"{again} cells were run again{from_seeds}"
+        self._told[name] = f"{runs} of each, on file since {date}; {again_told}"
+        return kept
+
+    def kept(
+        self,
+        name: str,
+        task: Callable[..., dict],
+        *,
+        sample: Callable[[pd.DataFrame], pd.Series],
+        compare: str,
+        again: int = 6,
+    ) -> pd.DataFrame:
+        """The runs of a table that a script of its own makes; no profile makes them anew.
+
+        Its rows may be of several versions of the code, so the chapter itself repeats some of them,
+        by :func:`dpcgd_book.results.repeats.repeats`.
+
+        Parameters
+        ----------
+        name, task, compare, again
+            As for :meth:`rows`; with `again` at 0, as for a table of one run each, nothing is run.
+        sample : callable
+            From the table to which of its rows may be run again: those that take little time.
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        AssertionError
+            If fresh runs and those on file are more than six standard errors apart.
+        """
+        folder = stored_folder() / self.chapter
+        kept, about = rows_on_file(folder, name), _made(folder)[name]
+        if self._renews:  # new tables take the place of the whole folder
+            to = results_folder() / "full" / self.chapter
+            to.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / f"{name}.csv", to)
+            _tell(to, name, about)
+        if again:
+            self._compare(name, task, kept[sample(kept)], about["cell"], compare, again)
+        self._told[name] = f"on file since {about['date']}; {again} cells were run again"
+        return kept
+
+    def told(self, name: str) -> str:
+        """How many runs a table rests on and where they are from, for its caption."""
+        return self._told[name]
+
+    def _made_anew(self, name, task, cases, compare):
+        folder = results_folder()
+        path = folder / "sweeps" / f"{self.chapter}.{name}.jsonl"
+        workers, cluster = os.cpu_count() or 1, os.environ.get(CLUSTER)
+        found = sweep(task, cases, path=path, workers=workers, cluster=cluster)
+        made_by = f"make results CHAPTER={self.chapter[:2]}"
+        rows, at = pd.DataFrame(found), folder / "full" / self.chapter
+        keep(at, name, rows, cases, compare, made_by=made_by)
+        self._told[name] = f"{_runs(cases)} of each, made in this build"
+        return _on_file(folder / "full" / self.chapter, name, cases)
+
+    def _repeat(self, name, task, rows, keys, compare, repeat, but):
+        if not repeat:
+            return
+        cell = [key for key in keys if key not in ("run", "seed")]
+        rows = rows[telling(rows, cell, compare)]
+        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode()), 1])
+        chosen = rng.choice(len(rows), min(repeat, len(rows)), replace=False)
+        found = repeats(task, rows.iloc[chosen], keys, _varying(rows, cell, compare, but))
+        off = found[~found["same"]].drop(columns="same").to_dict("records")
+        assert len(off) <= len(found) // STRAY, (
+            f"{self.chapter}, {name}: {len(off)} of {len(found)} runs repeated from their seeds "
+            f"differ from the results on file, the first with {off[0]}; {self._cure}"
+        )
+
+    @property
+    def _cure(self):
+        return f"if the package was meant to change: make results CHAPTER={self.chapter[:2]}"
+
+    def _compare(self, name, task, kept, keys, compare, again):
+        cell = [key for key in keys if key not in ("run", "seed")]
+        values = {
+            _key(k): v.tolist() for k, v in kept.dropna(subset=compare).groupby(cell)[compare]
+        }
+        cells = [dict(zip(cell, row, strict=True)) for row in kept[cell].drop_duplicates().values]
+        cells = [c for c in cells if len(values.get(_key(c.values()), ())) > 1]
+        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        chosen = [cells[i] for i in rng.choice(len(cells), min(again, len(cells)), replace=False)]
+        runs = [{**c, "run": FRESH + i, "seed": self.seed} for i, c in enumerate(chosen)]
+        fresh = [row for row in sweep(task, map(as_written, runs)) if row[compare] is not None]
+        stored = [values[_key(row[key] for key in cell)] for row in fresh]
+        usual = float(np.mean([np.var(v, ddof=1) for v in values.values() if len(v) > 1]))
+        apart = standard_errors_apart([row[compare] for row in fresh], stored, usual)
+        assert abs(apart) < LIMIT, (
+            f"{self.chapter}, {name}: fresh runs are {apart:.1f} standard errors from the full "
+            f"results on file; {self._cure}"
+        )
+
+
+def _varying(rows, cell, compare, but) -> list[str]:
+    """The compared result, and all others that differ between runs of a cell."""
+    others = rows.columns.difference([*cell, "run", "seed", compare, *but], sort=False)
+    cells = by_cell(rows, cell)
+    return [compare, *(name for name in others if cells[name].nunique().max() > 1)]
+
+
+def _key(values):
+    return tuple(v if isinstance(v, str) else f"{float(v):.6g}" for v in values)
+
+
+def _runs(cases) -> int:
+    return len({case["run"] for case in cases})
+
+
+def _made(folder) -> dict:
+    file = folder / "made.json"
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def keep(
+    folder: Path,
+    name: str,
+    rows: pd.DataFrame,
+    cases: Sequence[dict],
+    compare: str,
+    *,
+    made_by: str,
+    columns: Mapping[str, str] | None = None,
+) -> None:
+    """Put the rows of these cases on file.
+
+    Columns that never vary are said once, in made.json, as is what the columns mean.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
+    rows.drop(columns=[*fixed]).to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
+    about = {
+        "made_by": made_by,
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {"python": platform.python_version()}
+        | {package: version(package) for package in ("dpcgd", "numpy", "scipy")},
+        "runs": _runs(cases),
+        "settings": fixed,
+        "cell": [k for k in cases[0] if k not in ("run", "seed", *fixed)],
+        "compare": compare,
+    }
+    _tell(folder, name, about | ({"columns": dict(columns)} if columns else {}))
+
+
+def _tell(folder, name, about):
+    text = json.dumps(_made(folder) | {name: about}, indent=1, sort_keys=True)
+    (folder / "made.json").write_text(text + "\n")
+
+
+def rows_on_file(folder: Path, name: str) -> pd.DataFrame:
+    """The rows of a table, with the columns that never vary."""
+    rows = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+    return rows.assign(**_made(folder)[name]["settings"])
+
+
+def _on_file(folder, name, cases) -> pd.DataFrame | None:
+    """The rows of just these cases, in their order; None unless all are there."""
+    if not (folder / f"{name}.csv").exists():
+        return None
+    rows = rows_on_file(folder, name)
+    keys = [key for key in cases[0] if key != "seed"]
+    if not set(keys) <= set(rows):
+        return None
+    at = {_key(values): i for i, values in enumerate(rows[keys].itertuples(False, None))}
+    found = [at.get(_key([case[key] for key in keys])) for case in cases]
+    return None if None in found else rows.iloc[found].reset_index(drop=True)

@@ -1,0 +1,1 @@
+"""Systems that only re-runs and the table of all systems need."""

@@ -1,0 +1,332 @@
+"""Markov chains over the orders of variables: the best DAG, and how probable each arc is."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import networkx as nx
+import numpy as np
+
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.pc_search import search
+from dpcgd.privacy.doubles import LEAST
+from dpcgd_book.systems.p_value_tests import IndependenceTest, Level
+from dpcgd_book.systems.scores import GraphScore
+
+__all__ = ["OrderSample", "iterative_mcmc", "order_mcmc"]
+
+MOST_CANDIDATES = 14
+"""All subsets of a variable's candidate parents are scored, so there may not be many."""
+
+
+BURN_IN = 0.2
+"""Share of the chain that is left out of the arc probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrderSample:
+    """What a chain over orders found.
+
+    Attributes
+    ----------
+    variables : tuple of str
+    arcs : boolean array, shape (d, d)
+        The best DAG that fits an order the chain was in.
+    score : float
+        Its score.
+    probabilities : array, shape (d, d)
+        ``probabilities[a, b]``: posterior probability of the arc a -> b, where a DAG weighs as much
+        as its score says **times the number of orders it fits**.
+    accepted : float
+        Share of the proposed orders that were accepted.
+    """
+
+    variables: Sequence[str]
+    arcs: np.ndarray
+    score: float
+    probabilities: np.ndarray
+    accepted: float
+
+    @property
+    def dag(self) -> nx.DiGraph:
+        """The best DAG."""
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.variables)
+        found = np.argwhere(self.arcs)
+        graph.add_edges_from((self.variables[a], self.variables[b]) for a, b in found)
+        return graph
+
+    @property
+    def graph(self) -> CPDAG:
+        """The best DAG's completed form."""
+        return CPDAG.from_dag(self.dag)
+
+
+def iterative_mcmc(
+    score: GraphScore,
+    test: IndependenceTest,
+    *,
+    alpha: float,
+    max_order: int = 3,
+    steps: int | None = None,
+    rng: np.random.Generator,
+) -> OrderSample:
+    """Order chains over a space of parents that grows until the best DAG fits into it.
+
+    Parameters
+    ----------
+    score : GraphScore
+    test : IndependenceTest
+        On the same variables; its PC skeleton is the first space.
+    alpha : float
+        Level of the tests.
+    max_order : int
+        Largest conditioning set of the tests.
+    steps : int, optional
+        Length of each chain; see :func:`order_mcmc`.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    OrderSample
+        Of the last chain.
+
+    Raises
+    ------
+    ValueError
+        If score and test differ in their variables, or a variable has too many candidate parents.
+
+    Notes
+    -----
+    Kuipers, Suter and Moffa (2022). Each chain may add one parent from outside its space to any
+    variable; the arcs of the best DAG join the space, and a chain that adds none is the last.
+
+    Examples
+    --------
+    >>> from dpcgd_book.systems.p_value_tests import FisherZ
+    >>> from dpcgd_book.systems.scores import BGe
+    >>> values = np.random.default_rng(0).normal(size=(500, 3))
+    >>> values[:, 2] += values[:, 0] + values[:, 1]
+    >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
+    >>> print(iterative_mcmc(score, test, alpha=0.01, rng=np.random.default_rng(1)).graph)
+    a -> c
+    b -> c
+    """
+    if test.d != len(score.variables):
+        raise ValueError(
+            f"the score has {len(score.variables)} variables and the test {test.d}; "
+            "make both from the same data"
+        )
+    candidates = search(Level(test, alpha), score.variables, max_order=max_order).graph.arcs
+    candidates = candidates | candidates.T
+    while True:
+        found = order_mcmc(score, candidates, steps=steps, rng=rng)
+        if not (found.arcs & ~candidates).any():
+            return found
+        candidates = candidates | found.arcs
+
+
+def order_mcmc(
+    score: GraphScore, candidates: np.ndarray, *, steps: int | None = None, rng: np.random.Generator
+) -> OrderSample:
+    """Walk over the orders of the variables, each weighed by all the DAGs that fit it.
+
+    Parameters
+    ----------
+    score : GraphScore
+    candidates : boolean array, shape (d, d)
+        ``candidates[a, b]``: a may be a parent of b. Any subset of a variable's candidates may be
+        its parents, with at most one other variable.
+    steps : int, optional
+        Proposed orders; 10 d² ln d unless given.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    OrderSample
+
+    Raises
+    ------
+    ValueError
+        If the candidates do not fit the score, a variable has more than 14, or steps is not
+        positive.
+
+    Notes
+    -----
+    Friedman and Koller (2003) for the chain, Kuipers, Suter and Moffa (2022) for the restricted
+    parents and the tables that give an order's score by look-up. Two variables change places, or
+    one moves elsewhere: both proposals are symmetric. An order's score is a sum over its DAGs, so a
+    DAG that fits many orders counts often: arc probabilities are those of that prior. They average
+    the exact probabilities given each order, after the first fifth of the chain. The usual number
+    of steps is meant for the best DAG; arc probabilities of few records need a longer chain.
+
+    Examples
+    --------
+    >>> from dpcgd_book.systems.scores import BGe
+    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100, ["a", "b"])
+    >>> print(order_mcmc(score, ~np.eye(2, dtype=bool), rng=np.random.default_rng(0)).graph)
+    a -- b
+    """
+    d = len(score.variables)
+    steps = max(100, int(10 * d**2 * math.log(d))) if steps is None else steps
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, not {steps}")
+    families = _families(score, np.asarray(candidates, bool))
+    chain = _Chain(families, rng)
+    probabilities, counted = np.zeros((d, d)), 0
+    for step in range(steps):
+        chain.step()
+        if (step >= BURN_IN * steps and step % d == 0) or step == steps - 1:
+            probabilities += chain.arc_probabilities()
+            counted += 1
+    arcs = np.zeros((d, d), bool)
+    for child, before in chain.best_befores.items():
+        arcs[list(families[child].best_parents(before)), child] = True
+    return OrderSample(
+        tuple(score.variables), arcs, chain.best, probabilities / counted, chain.accepted / steps
+    )
+
+
+def _families(score, candidates) -> "list[_Family]":
+    d = len(score.variables)
+    if candidates.shape != (d, d):
+        raise ValueError(f"{d} variables need a {d} by {d} array of candidates")
+    candidates = candidates & ~np.eye(d, dtype=bool)
+    for child, count in enumerate(candidates.sum(axis=0)):
+        if count > MOST_CANDIDATES:
+            raise ValueError(
+                f"variable {score.variables[child]!r} has {count} candidate parents, more than "
+                f"{MOST_CANDIDATES}; leave some out, or lower alpha"
+            )
+    return [_Family(score, child, candidates[:, child]) for child in range(d)]
+
+
+class _Family:
+    """Scores of all parent sets of one child, and their sums under any order.
+
+    A set of candidates is a bit mask; row 0 is for parents among them, row r for the r-th other
+    variable beside them. ``before`` is a bit mask over all variables: those before the child.
+    """
+
+    def __init__(self, score, child, candidate):
+        self.candidates = np.flatnonzero(candidate).tolist()
+        self.others = [v for v in range(len(candidate)) if not candidate[v] and v != child]
+        self.d = len(candidate)
+        subsets = [self._subset(mask) for mask in range(1 << len(self.candidates))]
+        rows = [[], *([v] for v in self.others)]
+        self.scores = np.array(
+            [[score.local(child, tuple(sorted(s + row))) for s in subsets] for row in rows]
+        )
+        self.sums = _over_subsets(self.scores, np.logaddexp)
+        self.bests = _over_subsets(self.scores, np.maximum)
+        self._known, self._probabilities = {}, {}
+
+    def _subset(self, mask) -> list[int]:
+        return [c for bit, c in enumerate(self.candidates) if mask >> bit & 1]
+
+    def _local(self, before) -> tuple[list[int], int]:
+        """Rows and mask of the candidates that come before the child."""
+        rows = [0, *(r for r, v in enumerate(self.others, 1) if before >> v & 1)]
+        return rows, sum((before >> c & 1) << bit for bit, c in enumerate(self.candidates))
+
+    def under(self, before: int) -> tuple[float, float]:
+        """(log of the summed scores, best score) over the parent sets that fit."""
+        if before not in self._known:
+            rows, mask = self._local(before)
+            total = np.logaddexp.reduce(self.sums[rows, mask])
+            self._known[before] = float(total), float(self.bests[rows, mask].max())
+        return self._known[before]
+
+    def _fitting(self, before):
+        """Rows, masks and scores of the parent sets that fit."""
+        rows, mask = self._local(before)
+        masks = np.arange(self.scores.shape[1])
+        masks = masks[masks & ~mask == 0]
+        return rows, masks, self.scores[np.ix_(rows, masks)]
+
+    def best_parents(self, before: int) -> list[int]:
+        """The best parent set that fits."""
+        rows, masks, scores = self._fitting(before)
+        row, at = np.unravel_index(np.argmax(scores), scores.shape)
+        return self._subset(int(masks[at])) + ([self.others[rows[row] - 1]] if row else [])
+
+    def probabilities(self, before: int) -> np.ndarray:
+        """Of each variable being a parent, given what comes before the child."""
+        if before not in self._probabilities:
+            rows, masks, scores = self._fitting(before)
+            weights = np.exp(scores - self.under(before)[0])
+            found = np.zeros(self.d)
+            for bit, c in enumerate(self.candidates):
+                found[c] = weights[:, masks >> bit & 1 == 1].sum()
+            found[[self.others[r - 1] for r in rows[1:]]] = weights[1:].sum(axis=1)
+            self._probabilities[before] = found
+        return self._probabilities[before]
+
+
+def _over_subsets(scores, combine) -> np.ndarray:
+    """Combine, for every mask, the scores of all masks inside it: one bit after the other."""
+    found = scores.copy()
+    for bit in range(scores.shape[1].bit_length() - 1):
+        halves = found.reshape(len(found), -1, 2, 1 << bit)
+        halves[:, :, 1] = combine(halves[:, :, 0], halves[:, :, 1])
+    return found
+
+
+@dataclass
+class _Chain:
+    """A Metropolis chain over orders, first to last."""
+
+    families: list[_Family]
+    rng: np.random.Generator
+    accepted: int = 0
+    best: float = -math.inf
+    best_befores: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.order = self.rng.permutation(len(self.families)).tolist()
+        self.befores = _befores(self.order)
+        self.score, best = self._scores(self.befores)
+        self._note(best)
+
+    def _scores(self, befores) -> tuple[float, float]:
+        """Summed and best score of these children."""
+        under = [self.families[child].under(before) for child, before in befores.items()]
+        return math.fsum(total for total, _ in under), math.fsum(best for _, best in under)
+
+    def _note(self, best):
+        if best > self.best:
+            self.best, self.best_befores = best, dict(self.befores)
+
+    def step(self):
+        """Propose an order and go there, or stay."""
+        order = self._proposal()
+        befores = _befores(order)
+        score, best = self._scores(befores)
+        if math.log(self.rng.random() or LEAST) < score - self.score:
+            self.order, self.befores, self.score = order, befores, score
+            self.accepted += 1
+            self._note(best)
+
+    def _proposal(self) -> list[int]:
+        """Half the time two variables change places, half the time one moves elsewhere."""
+        order = self.order.copy()
+        first, second = self.rng.choice(len(order), 2, replace=False)
+        if self.rng.random() < 0.5:
+            order[first], order[second] = order[second], order[first]
+        else:
+            order.insert(second, order.pop(first))
+        return order
+
+    def arc_probabilities(self) -> np.ndarray:
+        """Given the order; column by child."""
+        d = len(self.families)
+        return np.column_stack([self.families[c].probabilities(self.befores[c]) for c in range(d)])
+
+
+def _befores(order) -> dict[int, int]:
+    """For every child the bit mask of the variables before it."""
+    befores, mask = {}, 0
+    for child in order:
+        befores[child] = mask
+        mask |= 1 << child
+    return befores

@@ -1,1 +1,0 @@
-"""What only the chapters use: charts, drawing, sweeps, results, planted mutants."""

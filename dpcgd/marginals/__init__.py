@@ -1,1 +1,0 @@
-"""Systems that release marginal tables once and learn from them."""

@@ -1,0 +1,1 @@
+"""What is released at once: interactions of few variables, clipped moments, a whole table."""

@@ -1,0 +1,294 @@
+"""Second moments of all levels at once, of records whose vectors are scaled and clipped.
+
+After a first look at single variables, the levels of each become vectors that are longer the rarer
+a level is. A record that is rare in many ways at once is scaled down, and so the noise need only
+hide records that are rare in a few.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.records import Records
+from dpcgd.moments.blocks import LARGEST, Blocks, blocks_of, further_variance, rows_of
+from dpcgd.moments.interactions import (
+    Marginals,
+    MeasuredMarginals,
+    Measurement,
+    Moment,
+    Subset,
+    contrasts,
+)
+from dpcgd.privacy.conversions import multiplier_of_rho
+
+__all__ = [
+    "ClippedMoments",
+    "clipped_sensitivity",
+    "clips",
+    "level_vectors",
+    "longest_kept",
+    "measure_moments",
+    "share_of_singles",
+]
+
+LEAST_SHARE, MOST_SHARE = 0.05, 0.2
+"""Of the budget, for the first look."""
+
+
+FEW = 8
+"""Variables. For so many or fewer there is no gain: their pairs are released as they are."""
+
+
+USUAL_NORM = 0.8
+"""Records are scaled down at this many times the expected squared norm, or later."""
+
+
+NOISE_OVER_SAMPLING = 0.5
+"""Later, as long as the noise of an entry stays below so many deviations of sampling."""
+
+
+SHORTENED = 0.003
+"""Shortening long records gives independent variables a correlation of this size at most, nearly:
+that of skewed variables at a million records, where it was measured."""
+
+
+LAST_NORM = 2.0
+"""At so many deviations above the expected squared norm at the latest, if variables were
+independent."""
+
+
+def clipped_sensitivity(bound: float) -> float:
+    """Replace-one L2 sensitivity of clipped sums: their upper triangle, the diagonal over sqrt(2).
+
+    Notes
+    -----
+    Half of the squared norm of u u^T - w w^T, which for vectors u and w no longer than the bound is
+    at most bound^4. Chapter 15, :prf:ref:`thm-clipped-moments`.
+
+    Examples
+    --------
+    >>> clipped_sensitivity(3.0)
+    9.0
+    """
+    return bound * bound
+
+
+def share_of_singles(levels) -> float:
+    """Share of rho for the first look: with few variables single ones and pairs have noise alike.
+
+    Examples
+    --------
+    >>> share_of_singles([2] * 10), share_of_singles([4] * 100)
+    (0.2, 0.05)
+    """
+    size = sum(of - 1 for of in levels)
+    varying = sum(of > 1 for of in levels)
+    return min(MOST_SHARE, max(LEAST_SHARE, 2 * varying / max(1, size) ** 2))
+
+
+def level_vectors(singles: Marginals) -> list[np.ndarray]:
+    """A vector for each level of each variable: its contrasts, centred, times variance^(-1/4).
+
+    Parameters
+    ----------
+    singles : Marginals
+        With all single variables released.
+
+    Returns
+    -------
+    list of array of shape (levels, levels - 1)
+        Of one column of zeros for a variable of one level.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    return [_vectors_of(singles, v) for v in range(len(singles.levels))]
+
+
+def _vectors_of(singles, v) -> np.ndarray:
+    if singles.levels[v] == 1:
+        return np.zeros((1, 1))
+    return (contrasts(singles.levels[v]) - singles.moment(v).values) @ _weights(singles, v)
+
+
+def _weights(singles, v) -> np.ndarray:
+    """Variance^(-1/4) of a variable's contrasts, as a matrix."""
+    floor = max(3 * singles.moment(v).deviation, 1 / singles.n)
+    values, turned = np.linalg.eigh(singles.variance(v))
+    return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
+
+
+def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: float) -> float:
+    """The norm from which on records are scaled down.
+
+    Parameters
+    ----------
+    singles : Marginals
+    vectors : list of array
+        Of :func:`level_vectors`.
+    multiplier : float
+        Deviation of the noise over the sensitivity.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    shares = [singles.table(v) for v in range(len(vectors))]
+    squares = [(of**2).sum(axis=1) for of in vectors]
+    means = [float(share @ of) for share, of in zip(shares, squares, strict=True)]
+    second = sum(float(share @ of**2) for share, of in zip(shares, squares, strict=True))
+    apart = math.sqrt(max(0.0, second - sum(mean**2 for mean in means)))
+    expected, longest = sum(means), sum(float(of.max()) for of in squares)
+    bearable = NOISE_OVER_SAMPLING * math.sqrt(singles.n) / multiplier
+    least, last = USUAL_NORM * expected, expected + LAST_NORM * apart
+    return math.sqrt(min(max(least, min(bearable, last)), longest))
+
+
+class ClippedMoments(Marginals):
+    """Single variables, and the second moments of all levels of records that were clipped.
+
+    Parameters
+    ----------
+    n, levels, released
+        As for :class:`~dpcgd.moments.interactions.Marginals`: the single variables.
+    moments : array of shape (D, D)
+        Mean products of the entries of :func:`level_vectors`.
+    deviation : float
+        Of the noise of each entry off the diagonal.
+
+    Attributes
+    ----------
+    n, levels, released, moments, deviation
+
+    Privacy
+    -------
+    All post-processing; it holds no data. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        levels,
+        released: Mapping[Subset, Moment],
+        moments: np.ndarray,
+        deviation: float,
+    ):
+        super().__init__(n, levels, released)
+        if not Moment(moments, deviation).measured:
+            raise ValueError(
+                "a clipped moment or the deviation of its noise is too large: that is noise only; "
+                "measure it for a larger rho"
+            )
+        self.moments, self.deviation = moments, deviation
+
+    def _holds(self) -> str:
+        return "single variables, and of pairs the moments of shortened records, in `moments`"
+
+    def _parts(self) -> list:
+        return [*super()._parts(), self.moments, self.deviation]
+
+
+@blocks_of.register
+def _(marginals: ClippedMoments) -> Blocks:
+    return marginals.worked_out(("blocks",), lambda: _turned(marginals))
+
+
+def _turned(told) -> Blocks:
+    """The moments as correlations: each variable turned and scaled by its own block.
+
+    Vectors are centred at noisy means, so moments hold products of these errors. The largest
+    directions of a block lean towards them: their errors are taken for wider than others are.
+    """
+    widths, at = rows_of(told.levels)
+    size = len(told.moments)
+    scale, own = np.zeros((size, size)), np.zeros((size, size), bool)
+    lengths, errors = np.zeros(size), np.zeros(size)
+    for v, of in enumerate(at):
+        own[of, of] = True
+        if told.levels[v] > 1:
+            floor = max(3 * told.deviation, 1 / told.n)
+            values, turned = np.linalg.eigh(told.moments[of, of])
+            scale[of, of] = (turned / np.sqrt(np.maximum(values, floor))).T
+            lengths[of] = ((scale[of, of] @ _weights(told, v)) ** 2).sum(axis=1)
+            errors[of] = told.moment(v).deviation * widths[v] ** 0.25
+    varying = np.repeat(np.array(told.levels) > 1, widths)
+    free = np.outer(varying, varying) & ~own
+    wide = (scale**2).sum(axis=1)
+    spread = np.where(free, told.deviation, 0.0)
+    parts = {
+        "correlations": np.where(own, np.eye(size), scale @ told.moments @ scale.T),
+        "noise": spread**2 * np.outer(wide, wide),
+        "covariances": np.where(varying, told.moments, np.eye(size)),
+        "deviations": spread,
+        "further": SHORTENED**2 + further_variance(lengths, errors, np.zeros(size), told.n),
+    }
+    limited = {name: np.clip(part, -LARGEST, LARGEST) for name, part in parts.items()}
+    return Blocks(**limited, n=told.n, starts=np.array([of.start for of in at]))
+
+
+def clips(data: Counts) -> bool:
+    """Whether clipped moments of this data can be had and are worth it, by public facts."""
+    return data.d > FEW and isinstance(data, Records)
+
+
+def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: bool) -> Marginals:
+    """Release single variables and the moments of all pairs, for rho in all.
+
+    Parameters
+    ----------
+    data : Dataset, Counts or Records
+    measure : callable
+        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
+    rho : float
+    clipped : bool
+        Whether the moments are :class:`ClippedMoments`, after a first look at single variables;
+        else they are those of :class:`~dpcgd.moments.interactions.MeasuredMarginals`.
+
+    Returns
+    -------
+    Marginals
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+
+    Privacy
+    -------
+    rho-zCDP for replace-one neighbours: one Gaussian release of all pairs (chapter 11,
+    :prf:ref:`thm-pairs`); or two, and vectors and bound of the second follow from the first
+    (chapter 15, :prf:ref:`thm-clipped-moments`).
+    """
+    marginals = MeasuredMarginals(Tables(data), measure)
+    if not clipped:
+        marginals.measure_pairs(rho)
+        return marginals.without_data()
+    first = share_of_singles(marginals.levels) * rho
+    marginals.measure_singles(first)
+    return _measured(data, marginals.without_data(), measure, rho - first)
+
+
+def _measured(data, singles, measure, rho) -> ClippedMoments:
+    vectors = level_vectors(singles)
+    bound = longest_kept(singles, vectors, multiplier_of_rho(rho))
+    size = sum(of.shape[1] for of in vectors)
+    upper = np.triu_indices(size)
+    halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)
+    values, deviation = np.zeros(len(halves)), 0.0
+    if bound > 0:
+        values, deviation = measure(
+            lambda: data.clipped_sums(vectors, bound=bound)[upper] * halves,
+            sensitivity=clipped_sensitivity(bound),
+            rho=rho,
+        )
+    moments = np.zeros((size, size))
+    moments[upper] = values / halves / singles.n
+    moments += np.triu(moments, 1).T
+    return ClippedMoments(
+        singles.n, singles.levels, singles.released, moments, deviation / singles.n
+    )

@@ -1,0 +1,248 @@
+"""Levels joined until tests can bear the noise: by a first noisy look at single variables."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.moments.interactions import Measurement
+
+__all__ = [
+    "FIRST_LOOK",
+    "MOST_LEVELS",
+    "JoinedCounts",
+    "join_groups",
+    "join_levels",
+    "levels_sensitivity",
+]
+
+MOST_LEVELS = 16
+"""Of a variable. Tables where none has more are left as they are."""
+
+
+FIRST_LOOK = 0.03
+"""Share of the budget for the first look."""
+
+
+OTHER = "other"
+"""What the rarer levels of a variable without order are called once they are joined."""
+
+
+def levels_sensitivity(variables: int) -> float:
+    """Replace-one L2 sensitivity of the tables of so many single variables.
+
+    Notes
+    -----
+    A record leaves one cell of each table and enters another. Chapter 13,
+    :prf:ref:`thm-joined-levels`.
+
+    Examples
+    --------
+    >>> levels_sensitivity(8)
+    4.0
+    """
+    return math.sqrt(2 * variables)
+
+
+def join_levels(
+    data: Any,
+    measure: Measurement,
+    rho: float,
+    *,
+    most: int = MOST_LEVELS,
+) -> tuple[Any, dict[str, dict[str, str]]]:
+    """Join the levels of every variable that has more than it may.
+
+    An ordered variable joins neighbouring levels, always the two that are rarest together; another
+    one keeps its most frequent levels and joins the rest. Where no variable has more levels than
+    it may, nothing is measured.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+    measure : callable
+        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, or
+        :func:`~dpcgd.moments.interactions.exactly`, which is not private.
+    rho : float
+        For the first look.
+    most : int
+        Levels that a variable may have, at least 2.
+
+    Returns
+    -------
+    Dataset or Counts
+        Of the same variables and records: a data set of a data set; it answers what it did.
+    dict
+        From each variable that had too many levels to what has become of each of them.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+
+    Privacy
+    -------
+    rho-zCDP: one Gaussian release of the counts of all levels of the variables that have too many;
+    which of them are joined is a function of it and of public facts, and so the new levels are
+    public. Chapter 13, :prf:ref:`thm-joined-levels`.
+
+    Examples
+    --------
+    >>> from dpcgd.moments.interactions import exactly
+    >>> AGES = ["young", "grown", "old"]
+    >>> codes = [[0, 0], [0, 1], [1, 2], [2, 2], [3, 2]]
+    >>> data = Dataset(codes, {"town": list("ABCD"), "age": AGES}, ordered=["age"])
+    >>> data, joined = join_levels(data, exactly, 0.1, most=2)
+    >>> joined["town"]
+    {'A': 'A', 'B': 'other', 'C': 'other', 'D': 'other'}
+    >>> joined["age"]
+    {'young': 'young..grown', 'grown': 'young..grown', 'old': 'old'}
+    >>> data.cardinalities
+    (2, 2)
+    """
+    wide = [v for v, levels in enumerate(data.cardinalities) if levels > most]
+    if not wide:
+        return data, {}
+    ends = np.cumsum([data.cardinalities[v] for v in wide])[:-1]
+    how = {"sensitivity": levels_sensitivity(len(wide)), "rho": rho}
+    noisy, _ = measure(lambda: _counts(data, wide), **how)
+    groups, levels, joined = {}, dict(data.levels), {}
+    for v, counts in zip(wide, np.split(noisy, ends), strict=True):
+        name, old = data.variables[v], data.levels[data.variables[v]]
+        by_order = name in data.ordered
+        apart = old.index(data.missing[name]) if name in data.missing else None
+        group = join_groups(counts, most, by_order, apart)
+        levels[name] = _names(old, group, by_order)
+        groups[v] = group
+        joined[name] = {of: levels[name][g] for of, g in zip(old, group.tolist(), strict=True)}
+    return _recoded(data, groups, levels), joined
+
+
+def _recoded(data, groups, levels) -> Any:
+    if not isinstance(data, Dataset):
+        return JoinedCounts(data, groups, levels)
+    codes = np.array(data.codes)
+    for v, group in groups.items():
+        codes[:, v] = group[data.codes[:, v]]
+    return Dataset(codes, levels, data.truth, data.name, data.ordered, data.missing)
+
+
+class JoinedCounts(Counts):
+    """Counts of data whose records stay as they are, summed over joined levels.
+
+    Parameters
+    ----------
+    data : Counts or Records
+    groups : mapping of int to array
+        Of each variable whose levels are joined, the group of each level.
+    levels : mapping of str to tuple of str
+        The new ones.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        groups: Mapping[int, np.ndarray],
+        levels: Mapping[str, Sequence[str]],
+    ):
+        self.levels, self.n = levels, data.n
+        self.ordered, self.missing = data.ordered, data.missing
+        self._data, self._groups = data, groups
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """Count the records in each cell of the named variables, axes in this order."""
+        return self._summed(variables, self._data.counts(variables))
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Count the cells of several tables."""
+        asked = list(questions)
+        tables = self._data.counts_many(asked)
+        return [self._summed(*one) for one in zip(asked, tables, strict=True)]
+
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T, where levels that are joined have one vector."""
+        each = [of[self._groups[v]] if v in self._groups else of for v, of in enumerate(vectors)]
+        return self._data.clipped_sums(each, bound=bound, n=n)
+
+    def _summed(self, variables, table) -> np.ndarray:
+        for axis, v in enumerate(variables):
+            if v in self._groups:
+                group, by_level = self._groups[v], np.moveaxis(table, axis, 0)
+                joint = np.zeros((group.max() + 1, *by_level.shape[1:]), np.int64)
+                np.add.at(joint, group, by_level)
+                table = np.moveaxis(joint, 0, axis)
+        return table
+
+
+def _counts(data, variables) -> np.ndarray:
+    """Records at each level of these variables, one variable after the other."""
+    return np.concatenate(data.counts_many([v] for v in variables)).astype(float)
+
+
+def join_groups(
+    counts: np.ndarray, most: int, by_order: bool, apart: int | None = None
+) -> np.ndarray:
+    """The group of each level, by how frequent the levels are.
+
+    Parameters
+    ----------
+    counts : array of shape (levels,)
+    most : int
+        Groups.
+    by_order : bool
+        Whether neighbouring levels are joined, and not the rarest.
+    apart : int, optional
+        A level that stays by itself, as the last group: that of missing values.
+
+    Examples
+    --------
+    >>> join_groups(np.array([5.0, 1.0, 2.0, 9.0]), 3, by_order=True).tolist()
+    [0, 1, 1, 2]
+    >>> join_groups(np.array([1.0, 5.0, 2.0, 9.0]), 3, by_order=False).tolist()
+    [2, 0, 2, 1]
+    """
+    if apart is not None:
+        group = np.insert(join_groups(np.delete(counts, apart), most - 1, by_order), apart, 0)
+        group[apart] = most - 1
+        return group
+    return _neighbours_joined(counts, most) if by_order else _rarest_joined(counts, most)
+
+
+def _neighbours_joined(counts, most) -> np.ndarray:
+    """The group of each level when the two neighbours with the least sum are joined in turn."""
+    groups = [[level] for level in range(len(counts))]
+    sums = counts.tolist()
+    while len(groups) > most:
+        first = min(range(len(sums) - 1), key=lambda i: sums[i] + sums[i + 1])
+        groups[first] += groups.pop(first + 1)
+        sums[first] += sums.pop(first + 1)
+    return np.repeat(np.arange(most), [len(group) for group in groups])
+
+
+def _rarest_joined(counts, most) -> np.ndarray:
+    """The group of each level when all but the most frequent are joined, to the last."""
+    kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
+    group = np.full(len(counts), most - 1)
+    group[kept] = np.arange(most - 1)
+    return group
+
+
+def _names(old, group, by_order) -> tuple[str, ...]:
+    """What each group of levels is called: no two alike, and none like a level that it is not."""
+    names: list[str] = []
+    for g in range(int(group.max()) + 1):
+        part = [level for level, at in zip(old, group, strict=True) if at == g]
+        names.append(part[0] if len(part) == 1 else _joint_name(part, (*old, *names), by_order))
+    return tuple(names)
+
+
+def _joint_name(part, taken, by_order) -> str:
+    name = f"{part[0]}..{part[-1]}" if by_order else OTHER
+    while name in taken:
+        name += "'"
+    return name

@@ -1,0 +1,138 @@
+"""The whole table of a few variables, with noise in every cell."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counts
+from dpcgd.moments.interactions import Marginals, Moment, interaction_of
+from dpcgd.privacy.account import Account
+from dpcgd.privacy.mechanisms import laplace
+from dpcgd.privacy.noise import Noise
+
+__all__ = ["NoisyTable", "check_cells", "has_few_cells", "measure_table"]
+
+MOST_VARIABLES, MOST_CELLS = 8, 1024
+"""Of a table that is released as a whole: beyond them most cells hold nothing but noise."""
+
+
+SENSITIVITY = 2.0
+"""Of all cells together, in L1 norm: a record that is replaced leaves one and joins another."""
+
+
+WIDEST = 1e90
+"""Scale of the noise up to which moments of the table are numbers that the reader can take."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyTable:
+    """Counts of every combination of levels, with Laplace noise.
+
+    Attributes
+    ----------
+    n : int
+        Records.
+    counts : array
+        An axis a variable; with noise, so below zero here and there.
+    scale : float
+        Of the noise in each cell.
+    """
+
+    n: int
+    counts: np.ndarray
+    scale: float
+
+    def marginals(self, most: int = 3) -> Marginals:
+        """Interactions of up to so many variables of this table, and their noise's deviations.
+
+        A cell of a margin is a sum of cells, and so is its noise; interactions are orthonormal
+        combinations of these.
+        """
+        levels = self.counts.shape
+        everyone = range(len(levels))
+        released = {}
+        for subset in (of for k in range(1, most + 1) for of in combinations(everyone, k)):
+            margin = self.counts.sum(axis=tuple(v for v in everyone if v not in subset))
+            summed = self.counts.size / margin.size
+            deviation = math.sqrt(2 * summed) * self.scale
+            values = interaction_of(margin) / self.n
+            released[subset] = Moment(values, deviation / self.n)
+        return Marginals(self.n, levels, released)
+
+
+def has_few_cells(levels: Sequence[int]) -> bool:
+    """Whether a whole table of so many levels is released at once: a public fact.
+
+    Examples
+    --------
+    >>> has_few_cells([2] * 8), has_few_cells([3] * 8), has_few_cells([1] * 9)
+    (True, False, False)
+    """
+    return len(levels) <= MOST_VARIABLES and math.prod(levels) <= MOST_CELLS
+
+
+def check_cells(levels: Sequence[int]) -> None:
+    """Refuse what is too large for a whole table, by public facts.
+
+    Raises
+    ------
+    ValueError
+        With the systems for larger ones.
+
+    Examples
+    --------
+    >>> check_cells([2] * 8)
+    >>> check_cells([3] * 8)
+    Traceback (most recent call last):
+    ...
+    ValueError: the whole table has 6,561 cells ... at most 1,024...; take learned_pc or table_pc
+    """
+    if not has_few_cells(levels):
+        cells = math.prod(levels)
+        raise ValueError(
+            f"the whole table has {cells:,} cells of {len(levels)} variables, and at most "
+            f"{MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take learned_pc or table_pc"
+        )
+
+
+def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Noise) -> NoisyTable:
+    """Release the count of every combination of levels.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+    epsilon : float
+    account, noise
+        Who pays and where randomness comes from.
+
+    Returns
+    -------
+    NoisyTable
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+    ValueError
+        Before anything is paid, if epsilon buys nothing but noise.
+
+    Privacy
+    -------
+    (epsilon, 0) for replace-one neighbours: one record moves two cells by one each. Chapter 17,
+    :prf:ref:`thm-whole-table`.
+    """
+    if not SENSITIVITY / epsilon <= WIDEST:
+        raise ValueError(f"epsilon = {epsilon:g} buys nothing but noise; take a larger one")
+    tables = Tables(data)
+    everyone = tuple(range(len(tables.levels)))
+
+    def query() -> np.ndarray:
+        return np.asarray(tables.counts_many([everyone])[0], float)
+
+    how: dict[str, Any] = {"sensitivity": SENSITIVITY, "account": account, "noise": noise}
+    return NoisyTable(tables.n, laplace(query, epsilon=epsilon, **how), SENSITIVITY / epsilon)

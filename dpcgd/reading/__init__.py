@@ -1,0 +1,1 @@
+"""What is read from a release at no further cost: edges, arrows, a fitted network."""

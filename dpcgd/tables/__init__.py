@@ -1,0 +1,1 @@
+"""The calls for a table: plan, rehearse, measure, release."""

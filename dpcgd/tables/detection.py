@@ -1,0 +1,269 @@
+"""How likely a test on released tables is to find a dependence of a given size."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import chdtri, chndtr, chndtrinc, ndtr, ndtri
+
+from dpcgd.moments.interactions import MeasuredMarginals
+from dpcgd.reading.association import Association, association
+
+__all__ = ["Detection", "Population"]
+
+SMALL = 0.01
+"""A correlation: what one of another size does follows from this one's."""
+
+
+LARGE = 1e6
+"""A chi-squared statistic from which its root counts as normal, which is right to a millionth."""
+
+LARGEST_RELATED = 0.9
+"""Share of the largest correlation that two pairs of groups can have."""
+
+
+class Population:
+    """Expected counts of a table, asked for like the tables of a data set.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    table : array
+        Probabilities, one axis a variable.
+
+    Examples
+    --------
+    >>> Population(100, np.array([[0.3, 0.1], [0.2, 0.4]])).counts((1,)).round(9)
+    array([50., 50.])
+    """
+
+    def __init__(self, n: int, table: np.ndarray):
+        self.n, self.table, self.levels = n, table, table.shape
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """Of these variables, axes in increasing order."""
+        others = tuple(v for v in range(self.table.ndim) if v not in variables)
+        return self.n * self.table.sum(axis=others)
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Of several tables."""
+        return [self.counts(variables) for variables in questions]
+
+    def marginals(self, deviation: float) -> MeasuredMarginals:
+        """All pairs, exact, with the deviation of a noise that is not there.
+
+        Parameters
+        ----------
+        deviation : float
+            Of a released number, as a share of the records.
+        """
+
+        def measure(query, *, sensitivity, rho):
+            return query(), deviation * self.n
+
+        marginals = MeasuredMarginals(self, measure)  # type: ignore[arg-type]
+        marginals.measure_pairs(1.0)
+        return marginals
+
+
+@dataclass(frozen=True)
+class Detection:
+    """One test of two variables, given one more or none, in a population that is laid down.
+
+    The levels of each variable fall into two groups, as even as the order of the levels allows.
+    Groups of the two variables that are tested correlate by some r (given the third: in each of its
+    strata), and the third's with each of the others by `related`. Within groups nothing depends on
+    anything.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    shares : sequence of sequence of float
+        For two variables or three, the share of each level.
+    deviation : float
+        Of the noise of a released number, as a share of the records.
+    alpha : float
+        Level of the test.
+    related : float
+        Where margins are too uneven for it, nine tenths of what they allow.
+    least_effect : float
+        Squared partial correlation below which nothing counts as found, given a third variable.
+    least_share : float
+        The same as a share of the pair's squared correlation given none.
+
+    Notes
+    -----
+    The statistic that :func:`~dpcgd.reading.association.association` makes of the population,
+    with the noise that is to come, is the noncentrality of the chi-squared distribution which the
+    test's statistic will have. It grows with the square of r, as the effect does: so many times the
+    least effect is the least statistic. Given none, the groups correlate by a constant, from the
+    third variable, and a multiple of r; the noise of that does not count beside what is left given
+    the third. Chapter 11 has the test's variance.
+
+    Examples
+    --------
+    >>> test = Detection(10_000, ((0.5, 0.5), (0.5, 0.5)), 0.002, 0.01)
+    >>> r = test.smallest(0.8)
+    >>> round(r, 4), round(test.power(r), 4), round(test.points(r), 2)
+    (0.0368, 0.8, 3.68)
+    """
+
+    n: int
+    shares: tuple[tuple[float, ...], ...]
+    deviation: float
+    alpha: float
+    related: float = 0.0
+    least_effect: float = 0.0
+    least_share: float = 0.0
+
+    def power(self, r: float) -> float:
+        """Probability that the test finds a correlation of r."""
+        if not self.freedom:
+            return 0.0
+        return _exceeds(self._least(r), self.freedom, self._per_square * r**2)
+
+    def smallest(self, power: float) -> float:
+        """Smallest correlation found with this probability; not a number if there is none."""
+        if not self.freedom:
+            return math.nan
+        noncentrality = _noncentrality(self._least(0.0), self.freedom, power)
+        if not noncentrality <= self._per_square * self.largest**2:
+            return math.nan
+        r = math.sqrt(noncentrality / self._per_square)
+        if self._least(r) == self._least(0.0) or self.power(r) >= power:
+            return r
+        if self.power(self.largest) < power:
+            return math.nan
+        return float(brentq(lambda r: self.power(r) - power, r, self.largest, xtol=1e-12))
+
+    def points(self, r: float) -> float:
+        """Difference in percentage points between two groups that a correlation of r makes.
+
+        It is that of the share of one variable's upper group between the groups of the other,
+        whichever way round it is larger, in the average stratum.
+        """
+        if math.isnan(r):
+            return math.nan
+        ratio = np.sqrt(self._spreads[1] / self._spreads[0])
+        return 100 * r * max(float(self._strata @ ratio), float(self._strata @ (1 / ratio)))
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the test."""
+        return math.prod(len(of) - 1 for of in self.shares[:2])
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest correlation that the groups can have."""
+        (a, b), (spread_a, spread_b) = self._upper, self._spreads
+        return float(((np.minimum(a, b) - a * b) / np.sqrt(spread_a * spread_b)).min())
+
+    @cached_property
+    def _small(self) -> Association:
+        """What the test tells of a small correlation."""
+        return self._told(SMALL, tuple(range(2, len(self.shares))))
+
+    def _told(self, r, given) -> Association:
+        marginals = Population(self.n, self.table(r)).marginals(self.deviation)
+        return association(marginals, 0, 1, given)
+
+    @property
+    def _per_square(self) -> float:
+        return self._small.statistic / SMALL**2
+
+    def _least(self, r) -> float:
+        """The least statistic that counts as found."""
+        if len(self.shares) == 2 or not self._small.effect:
+            return self._significant
+        effect = max(self.least_effect, self.least_share * self._own(r) ** 2)
+        return max(self._significant, self._small.statistic / self._small.effect * effect)
+
+    @cached_property
+    def _significant(self) -> float:
+        return float(chdtri(self.freedom, self.alpha))
+
+    def _own(self, r) -> float:
+        """Correlation given none, as the test has it: linear in r."""
+        none, small = self._own_at
+        return none + (small - none) * r / SMALL
+
+    @cached_property
+    def _own_at(self) -> tuple[float, float]:
+        none, small = (math.sqrt(self._told(r, ()).effect) for r in (0.0, SMALL))
+        return none, small
+
+    def table(self, r: float) -> np.ndarray:
+        """Probabilities of the population, one axis for each variable."""
+        upper, (spread_a, spread_b) = self._upper, self._spreads
+        both = upper[0] * upper[1] + r * np.sqrt(spread_a * spread_b)
+        groups = np.array(
+            [[1 - upper[0] - upper[1] + both, upper[1] - both], [upper[0] - both, both]]
+        )
+        table = groups * self._strata
+        if len(self.shares) == 2:
+            table = table[..., 0]
+        for axis, of in enumerate(self.shares):
+            table = np.moveaxis(np.tensordot(_within(of), table, (1, axis)), 0, axis)
+        return table
+
+    @cached_property
+    def _strata(self) -> np.ndarray:
+        """Shares of the groups of the third variable."""
+        if len(self.shares) == 2:
+            return np.ones(1)
+        upper = _upper(self.shares[2])
+        return np.array([1 - upper, upper])
+
+    @cached_property
+    def _upper(self) -> np.ndarray:
+        """Of each tested variable the share of the upper group, in each stratum."""
+        upper = np.array([[_upper(of)] for of in self.shares[:2]])
+        strata = self._strata
+        if len(strata) == 1 or strata.min() == 0:
+            return np.repeat(upper, len(strata), axis=1)
+        standard = np.array([-1, 1]) * np.sqrt(strata[::-1] / strata)
+        most = np.minimum(upper, strata[1]) - upper * strata[1]
+        spread = np.sqrt(upper * (1 - upper))
+        most = most / (spread * np.sqrt(strata.prod()))
+        return upper + np.minimum(self.related, LARGEST_RELATED * most) * spread * standard
+
+    @cached_property
+    def _spreads(self) -> np.ndarray:
+        return self._upper * (1 - self._upper)
+
+
+def _cut(shares) -> int:
+    """How many levels are in the lower group: the two are as even as the order allows."""
+    below = np.cumsum(shares)[:-1]
+    return 1 + int(np.argmin(np.abs(below - 0.5).round(9)))
+
+
+def _upper(shares) -> float:
+    return float(sum(shares[_cut(shares) :])) if len(shares) > 1 else 0.0
+
+
+def _within(shares) -> np.ndarray:
+    """Share of each level in its group, a column for each group."""
+    cut = _cut(shares) if len(shares) > 1 else 1
+    columns = np.zeros((len(shares), 2))
+    columns[:cut, 0], columns[cut:, 1] = shares[:cut], shares[cut:]
+    return columns / np.maximum(columns.sum(axis=0), 1e-300)
+
+
+def _exceeds(least: float, freedom: int, noncentrality: float) -> float:
+    """Probability that a noncentral chi-squared statistic is above `least`."""
+    if least > LARGE:
+        return float(ndtr(math.sqrt(noncentrality) - math.sqrt(least - freedom)))
+    return 1 - float(chndtr(least, freedom, noncentrality))
+
+
+def _noncentrality(least: float, freedom: int, power: float) -> float:
+    """At which the statistic is above `least` with this probability."""
+    if least > LARGE:
+        return float(math.sqrt(least - freedom) + ndtri(power)) ** 2
+    return float(chndtrinc(least, freedom, 1 - power))

@@ -1,0 +1,303 @@
+"""Whether the noise in a release is what its ledger paid for, with sensitivities defined anew."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from dpcgd.graphs.release import Release
+from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, longest_kept
+from dpcgd.moments.interactions import Marginals, Subset
+from dpcgd.moments.joined_levels import MOST_LEVELS
+from dpcgd.privacy.events import GaussianEvent, PureEvent
+from dpcgd.privacy.terms import Terms
+from dpcgd.tables.dag_posterior import PosteriorRelease
+from dpcgd.tables.learned_pc import LearnedRelease
+from dpcgd.tables.table_pc import LOOKS, TableRelease
+
+__all__ = ["check_noise", "furthest_apart"]
+
+ROUNDING = 1e-9
+"""Of a deviation, by which two ways of computing it may differ."""
+
+SEARCHES = ("curate_pc", "em_pc", "laplace_pc", "priv_pc", "svt_pc")
+"""They ask test by test, and pay for each."""
+
+UNANSWERED = ("known", "not testable", "not reached")
+"""What a pair is called that no mechanism was asked about."""
+
+TABLE = 2.0
+"""Two tables are so far apart, in L1 norm, when one record has been replaced."""
+
+
+def furthest_apart(levels: Sequence[int], sizes: Sequence[int]) -> float:
+    """How far one replaced record moves the interactions of all sets of these sizes, in L2 norm.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        Of each variable.
+    sizes : sequence of int
+        1, 2 or 3.
+
+    Notes
+    -----
+    Two records have inner product 1 - 1/L at a variable where they agree and -1/L where they
+    differ, and a set of variables the product of these. The squared distance is twice the sum of
+    the products of a record with itself, less that of the two. It is searched here over how many
+    of the variables with equally many levels differ.
+
+    Examples
+    --------
+    >>> furthest_apart([2] * 8, [1, 2])
+    5.0
+    """
+    counts = sorted(Counter(of for of in levels if of > 1).items())
+    own = np.repeat([1 - 1 / of for of, _ in counts], [times for _, times in counts])
+    if len(own) < min(sizes):
+        return 0.0  # there is no such set
+    choices = _fewest_levels_first(counts) if max(sizes) < 3 else _all_choices(counts)
+    least = min(_products(own - differ, sizes) for differ in choices)
+    return math.sqrt(2 * (_products(own, sizes) - least))
+
+
+def _fewest_levels_first(counts) -> Iterator[np.ndarray]:
+    """Without products of three nothing but these can be furthest.
+
+    Which of the variables differ matters by the sum of their squares alone then, and that is
+    largest for those with the fewest levels.
+    """
+    size = sum(times for _, times in counts)
+    return (np.arange(size) < differ for differ in range(size + 1))
+
+
+def _all_choices(counts) -> Iterator[np.ndarray]:
+    """How many variables of each number of levels differ."""
+    for many in product(*(range(times + 1) for _, times in counts)):
+        yield np.concatenate(
+            [np.arange(times) < of for of, (_, times) in zip(many, counts, strict=True)]
+        )
+
+
+def _products(values: np.ndarray, sizes: Iterable[int]) -> float:
+    """The sum over all sets of these sizes of the products of their values."""
+    one, two, three = (float((values**power).sum()) for power in (1, 2, 3))
+    sums = {1: one, 2: (one**2 - two) / 2, 3: (one**3 - 3 * one * two + 2 * three) / 6}
+    return sum(sums[size] for size in sizes)
+
+
+def check_noise(release: Release) -> None:
+    """Refuse a release with a number in it whose noise its ledger did not pay for.
+
+    Raises
+    ------
+    ValueError
+        If a deviation, times the records and over the noise multiplier, is not the sensitivity that
+        follows from public levels; if the ledger lacks a mechanism or has one that gave nothing; or
+        if a search has more answers than mechanisms.
+    """
+    kinds: dict[type, Callable[[Any], None]] = {
+        LearnedRelease: _check_learned,
+        PosteriorRelease: _check_table,
+        TableRelease: _check_looks,
+    }
+    kinds.get(type(release), _check_answers)(release)
+
+
+def _check_table(result: PosteriorRelease) -> None:
+    events = result.ledger.events
+    if result.counts.shape != tuple(map(len, result.terms.domain.values())):
+        raise ValueError("the released table has other levels than the domain")
+    if len(events) != 1 or not isinstance(events[0], PureEvent):
+        raise ValueError(f"one table was released, and the ledger holds {len(events)} mechanisms")
+    _check_equal("the table", result.scale, TABLE / events[0].epsilon)
+
+
+def _check_learned(result: LearnedRelease) -> None:
+    domain = result.terms.domain.items()
+    if set(result.joined_levels) != {name for name, of in domain if len(of) > MOST_LEVELS}:
+        raise ValueError("other variables have joined levels than those with too many")
+    told, paid = result.marginals, _paid(result)
+    if isinstance(told, ClippedMoments):
+        _check_sets(told, [1])
+        _check_together(told, [1], paid)
+        _check_clipped(told, paid)
+    else:
+        triples = any(len(subset) == 3 for subset in told.released)
+        _check_sets(told, [1, 2, 3] if triples else [1, 2])
+        _check_together(told, [1, 2], paid)
+        if triples:
+            _check_together(told, [3], paid)
+    if paid:
+        raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
+
+
+def _check_looks(result: TableRelease) -> None:
+    """Pairs first, then triples one by one, and in between looks at some pairs once more."""
+    told, paid = result.marginals, _paid(result)
+    _check_sets(told, [1, 2], or_more=True)
+    distance = furthest_apart(told.levels, [1, 2])
+    multiplier = _next(paid) if distance else 0.0
+    for v in range(len(told.levels)):
+        _check_equal((v,), told.released[v,].deviation * told.n, multiplier * distance)
+    _check_again(told, _without_triples(told, paid))
+
+
+def _paid(result: Any) -> list[float]:
+    """The noise multipliers in the ledger, but for that of the look that joined levels."""
+    domain, levels = result.terms.domain, result.levels
+    for name, old in domain.items():
+        became = result.joined_levels.get(name, dict(zip(old, old, strict=True)))
+        if set(became) != set(old) or set(became.values()) != set(levels.get(name, ())):
+            raise ValueError(f"{name} has other levels than those that its own were joined to")
+    if tuple(map(len, levels.values())) != result.marginals.levels or len(levels) != len(domain):
+        raise ValueError("the released moments have other levels than the release")
+    if result.marginals.n != result.terms.n:
+        raise ValueError("the released moments are of another number of records")
+    if not all(isinstance(event, GaussianEvent) for event in result.ledger.events):
+        raise ValueError("moments have Gaussian noise, and the ledger holds another mechanism")
+    paid = [event.noise_multiplier for event in result.ledger.events]
+    if result.joined_levels:
+        _next(paid)
+    return paid
+
+
+def _next(paid: list[float]) -> float:
+    if not paid:
+        raise ValueError("the ledger lacks a mechanism for what was released")
+    return paid.pop(0)
+
+
+def _check_sets(told: Marginals, sizes: Sequence[int], *, or_more: bool = False) -> None:
+    everyone = range(len(told.levels))
+    wanted = {subset for size in (0, *sizes) for subset in combinations(everyone, size)}
+    if not wanted <= set(told.released) or not (or_more or wanted == set(told.released)):
+        raise ValueError("other moments were released than are measured together")
+
+
+def _check_together(told: Marginals, sizes: Sequence[int], paid: list[float]) -> None:
+    """All sets of these sizes have the noise of one mechanism."""
+    distance = furthest_apart(told.levels, sizes)
+    multiplier = _next(paid) if distance else 0.0
+    for subset, moment in told.released.items():
+        if len(subset) in sizes:
+            _check_equal(subset, moment.deviation * told.n, multiplier * distance)
+
+
+def _check_clipped(told: ClippedMoments, paid: list[float]) -> None:
+    """The bound follows from the first look, and two clipped records are its square apart."""
+    multiplier, bound = 0.0, 0.0
+    if max(told.levels) > 1:
+        multiplier = _next(paid)
+        singles = Marginals(told.n, told.levels, told.released)
+        bound = longest_kept(singles, level_vectors(singles), multiplier)
+    _check_equal("the clipped moments", told.deviation * told.n, multiplier * bound**2)
+
+
+def _without_triples(told: Marginals, paid: Sequence[float]) -> list[float]:
+    """The multipliers that are left once every triple, in turn, has taken its own."""
+    left, triples = [], [subset for subset in told.released if len(subset) > 2]
+    wanted = {subset: _distance(told, subset) for subset in triples}
+    for multiplier in paid:
+        subset = next((of for of, distance in wanted.items() if distance), None)
+        if subset and _agree(told.released[subset].deviation * told.n, multiplier * wanted[subset]):
+            del wanted[subset]
+        else:
+            left.append(multiplier)
+    for subset, distance in wanted.items():
+        if distance or told.released[subset].deviation:
+            raise ValueError(f"the ledger paid for no noise like that of {subset}")
+    return left
+
+
+def _check_again(told: Marginals, looks: Sequence[float]) -> None:
+    """Some pairs were seen again: their noise is that of all looks, weighed by precision."""
+    deviations: dict[float, list[Subset]] = {}
+    for subset, moment in told.released.items():
+        if len(subset) == 2:
+            deviations.setdefault(moment.deviation * told.n, []).append(subset)
+    first = told.released[0,].deviation * told.n
+    again = {deviation: pairs for deviation, pairs in deviations.items() if deviation != first}
+    if not (looks or again):
+        return
+    many = 2 ** len(looks) - 1
+    fits = first > 0 and len(looks) <= len(LOOKS) and len(again) <= many
+    ways = product(range(1, many + 1), repeat=len(again)) if fits else ()
+    if not any(_explains(told, first, again, way, looks) for way in ways):
+        raise ValueError(
+            "pairs have other noise than the ledger paid for when they were seen again"
+        )
+
+
+def _explains(told, first, again, way, looks) -> bool:
+    """Whether deviations follow if each group of pairs was seen by the looks whose bit it has."""
+    precisions = dict.fromkeys(again, first**-2)
+    for i, multiplier in enumerate(looks):
+        seen = [deviation for deviation, bits in zip(again, way, strict=True) if bits >> i & 1]
+        apart = [_distance(told, pair) for deviation in seen for pair in again[deviation]]
+        distance = min(math.hypot(*apart), furthest_apart(told.levels, [1, 2]))
+        if not distance:
+            return False
+        for deviation in seen:
+            precisions[deviation] += (multiplier * distance) ** -2
+    return all(_agree(deviation, of**-0.5) for deviation, of in precisions.items())
+
+
+def _distance(told: Marginals, subset: Subset) -> float:
+    """Of the interaction of these variables alone."""
+    levels = [told.levels[v] for v in subset]
+    return furthest_apart(levels, [len(subset)]) if min(levels) > 1 else 0.0
+
+
+def _check_equal(what: object, deviation: float, expected: float) -> None:
+    if not _agree(deviation, expected):
+        raise ValueError(
+            f"the noise of {what} has deviation {deviation:g} in records, and the ledger paid for "
+            f"{expected:g}"
+        )
+
+
+def _agree(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=ROUNDING)
+
+
+def _check_answers(result: Release) -> None:
+    """No search has more answers than it paid for, and no single measurement other mechanisms."""
+    ran = Counter(event.mechanism for event in result.ledger.events)
+    became = result.pair_status()
+    answered = sum(status not in UNANSWERED for status in became.values())
+    if result.terms.system in SEARCHES:
+        if {pair for pair in became if became[pair] == "removed"} != set(result.separating_sets):
+            raise ValueError("other pairs were separated than those that are not joined")
+        _check_least(ran, _least(result.terms, answered, len(result.separating_sets)))
+    if result.terms.system in ("gram_notears", "noleaks"):
+        wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
+        if ran != {"Gaussian": wanted}:
+            raise ValueError(f"the ledger holds {ran.total()} mechanisms, and {wanted} ran")
+    if answered and not ran:
+        raise ValueError(f"{answered} pairs were answered, and the ledger holds no mechanism")
+
+
+def _least(terms: Terms, answered: int, separated: int) -> dict[str, int]:
+    """How often each mechanism ran at least in a search with so many answers."""
+    some = min(answered, 1)
+    choice = str(terms.settings.get("choose", "")).replace("_", " ")
+    return {
+        "curate_pc": {"Laplace": answered},
+        "em_pc": {choice: some + separated},
+        "laplace_pc": {"Laplace": answered},
+        "priv_pc": {"above threshold": max(some, separated), "Laplace": separated},
+        "svt_pc": {"above threshold": max(some, separated)},
+    }[terms.system]
+
+
+def _check_least(ran: Counter[str], least: dict[str, int]) -> None:
+    for mechanism, times in least.items():
+        if ran[mechanism] < times:
+            raise ValueError(
+                f"the ledger holds {mechanism} {ran[mechanism]} times, and the answers that were "
+                f"released need it {times} times"
+            )

@@ -1,0 +1,517 @@
+"""What a run could find, from public facts alone: a plan to be made before the data is touched."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations, combinations_with_replacement, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.schema import Schema
+from dpcgd.graphs.release import Release
+from dpcgd.moments.interactions import interaction_sensitivity, pairs_sensitivity
+from dpcgd.moments.joined_levels import join_groups
+from dpcgd.privacy.account_file import unreserved
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.tables.detection import Detection
+from dpcgd.tables.plan_chart import draw_plan
+from dpcgd.tables.public_facts import PublicFacts
+from dpcgd.tables.rehearsal import Rehearsal, refuse_data, rehearse
+from dpcgd.tables.table_pc import (
+    ALPHA,
+    LEAST_EFFECT,
+    LEAST_SHARE,
+    open_table_run,
+    planned_rho,
+    table_pc,
+    too_noisy,
+)
+
+__all__ = ["Plan", "PlannedPair", "plan"]
+
+RELATED = 0.3
+"""Correlation of what is conditioned on with both variables of a test."""
+
+Shares = tuple[float, ...]
+"""Of the levels of a variable."""
+
+detection = lru_cache(maxsize=1 << 14)(Detection)
+
+
+class PlannedPair(NamedTuple):
+    """What a plan says of two variables; :meth:`Plan.to_frame` has the meaning of each number."""
+
+    correlation: float
+    points: float
+    partial_correlation: float
+    partial_points: float
+    testable: tuple[float, ...]
+
+
+NEVER = (math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run of :func:`~dpcgd.tables.table_pc.table_pc` could test, find and release.
+
+    Made by :func:`plan`, whose parameters it holds.
+
+    Attributes
+    ----------
+    schema : Schema
+    n : int
+    budget : Budget
+    alpha, power, related, least_effect, least_share : float
+    max_order : int
+    shares : mapping of str to tuple of float
+        Of each variable the shares of its levels that the plan goes by; of one with more levels
+        than a run keeps, those of the joined ones.
+    rho_of_pairs, rho_of_triple : float
+        What the run pays for all pairs, and for each triple.
+    """
+
+    schema: Schema
+    n: int
+    budget: Budget
+    alpha: float
+    power: float
+    related: float
+    least_effect: float
+    least_share: float
+    max_order: int
+    shares: Mapping[str, Shares]
+    rho_of_pairs: float
+    rho_of_triple: float
+
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """Of each variable."""
+        return self.schema.levels
+
+    @cached_property
+    def deviation(self) -> float:
+        """Deviation, in records, of the noise of each number about single variables and pairs.
+
+        Pairs that are measured again later get less.
+        """
+        sensitivity = pairs_sensitivity([len(of) for of in self.shares.values()])
+        return multiplier_of_rho(self.rho_of_pairs) * sensitivity
+
+    def testable(self, x: str, y: str, given: Collection[str] = ()) -> bool:
+        """Whether the run would test x and y given these if it came to that question.
+
+        Parameters
+        ----------
+        x, y : str
+        given : collection of str
+
+        Raises
+        ------
+        ValueError
+            If one is no variable of the table, or named twice.
+        """
+        x_of, y_of, *strata = self._shares_of(x, y, given)
+        return self._testable(x_of, y_of, strata)
+
+    def smallest(self, x: str, y: str, given: Collection[str] = ()) -> float:
+        """Smallest correlation of x and y that the test finds with the plan's probability.
+
+        Parameters
+        ----------
+        x, y : str
+        given : collection of str
+            One other variable or none.
+
+        Returns
+        -------
+        float
+            Given another variable, of the partial correlation. Not a number if the test is refused,
+            or would not even find the largest correlation that there can be.
+
+        Raises
+        ------
+        ValueError
+            If one is no variable of the table, or named twice, or `given` holds two.
+        """
+        return self._smallest(*self._at_most_three(x, y, given))[0]
+
+    def power_of(self, r: float, x: str, y: str, given: Collection[str] = ()) -> float:
+        """Probability that the test of x and y given these finds a correlation of r.
+
+        Parameters
+        ----------
+        r : float
+        x, y, given
+            As for :meth:`smallest`.
+
+        Returns
+        -------
+        float
+            0 if the test is refused.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`smallest`, or if r is not between 0 and 1.
+        """
+        _check_number("r", r, least=0, most=1)
+        x_of, y_of, *strata = self._at_most_three(x, y, given)
+        if not self._testable(x_of, y_of, strata):
+            return 0.0
+        return self._detection(x_of, y_of, *strata).power(r)
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], PlannedPair]:
+        """What the plan says of each pair of variables."""
+        counted = Counter(self.shares.values())
+        known: dict[tuple[Shares, Shares], PlannedPair] = {}
+        for x_of, y_of in product(counted, repeat=2):
+            if x_of != y_of or counted[x_of] > 1:
+                others = counted - Counter((x_of, y_of))
+                known[x_of, y_of] = self._planned(x_of, y_of, others)
+        of = self.shares
+        return {(x, y): known[of[x], of[y]] for x, y in combinations(of, 2)}
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each pair of variables.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``correlation``: the smallest that the test of the pair finds with the plan's
+            probability. ``points``: the same as a difference between two groups of one variable in
+            the share of a group of the other, in percentage points. ``partial_correlation``,
+            ``partial_points``: the same of the test given one more variable, the one that makes it
+            least sensitive of those that can be tested. Missing where nothing can be tested or
+            found. ``order_0`` to ``order_2``: the share of the tests of this order that can be
+            made; missing if there is none to make.
+        """
+        rows = []
+        for (x, y), planned in self.pairs.items():
+            told = planned._asdict()
+            orders = {f"order_{k}": share for k, share in enumerate(told.pop("testable"))}
+            rows.append({"x": x, "y": y, **told, **orders})
+        return pd.DataFrame(rows)
+
+    def noise(self) -> pd.DataFrame:
+        """The noise of every number that is released.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each kind of interaction of up to three variables: how many there are of it,
+            and at most what deviation, in records, the noise has of one of its numbers
+            (``number``) and of a cell of the table that follows (``cell``). What is measured later
+            for more than the planned price has less. Triples are bought on demand.
+        """
+        sizes = Counter(len(of) for of in self.shares.values() if len(of) > 1)
+        rows = []
+        for k in (1, 2, 3):
+            for kind in combinations_with_replacement(sorted(sizes), k):
+                if tables := _ways(sizes, kind):
+                    shape = " x ".join(map(str, kind))
+                    rows.append((shape, tables, self._deviation(kind), self._cell(kind)))
+        return pd.DataFrame(rows, columns=["levels", "tables", "number", "cell"])
+
+    def plot(self, ax) -> None:
+        """Draw the smallest correlations found as a matrix, on axes of matplotlib."""
+        draw_plan(self, ax)
+
+    def rehearse(self, *, rng: np.random.Generator, **how: Any) -> Rehearsal:
+        """Run the planned system on random networks: :func:`~dpcgd.tables.rehearsal.rehearse`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        how
+            ``runs``, ``shape`` and ``strength``.
+        """
+        ours: dict[str, Any] = {
+            "alpha": self.alpha,
+            "max_order": self.max_order,
+            "least_effect": self.least_effect,
+            "least_share": self.least_share,
+            **vars(self.budget),
+        }
+        return rehearse(self.schema, self.n, rng=rng, **ours, **how)
+
+    def __repr__(self):
+        frame, budget = self.to_frame(), self.budget
+        tests = ", ".join(
+            f"{frame[f'order_{k}'].mean():.0%} given {said}"
+            for k, said in enumerate(("none", "one", "two")[: self.max_order + 1])
+            if frame[f"order_{k}"].notna().any()
+        )
+        rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
+        lines = [
+            f"Plan(table_pc: epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows})",
+            f"  {self.n:,} records, {len(self.shares)} variables, {len(frame)} pairs",
+            f"  tests that can be made: {tests}",
+            f"  noise of a released number: a deviation of {self.deviation:.3g} records",
+            f"  found with probability {self.power:g}:",
+            *(f"    {line}" for line in _told(frame)),
+        ]
+        return "\n".join(lines)
+
+    def _planned(self, x_of: Shares, y_of: Shares, others: Counter) -> PlannedPair:
+        sizes: Counter[int] = Counter()
+        for of, times in others.items():
+            sizes[len(of)] += times
+        shares = tuple(
+            self._share_testable(x_of, y_of, sizes, k) for k in range(self.max_order + 1)
+        )
+        given_one = [
+            self._smallest(x_of, y_of, of)
+            for of in (others if self.max_order else ())
+            if self._testable(x_of, y_of, [of])
+        ]
+        missed = any(math.isnan(r) for r, _ in given_one)
+        worst = max(given_one) if given_one and not missed else NEVER
+        return PlannedPair(*self._smallest(x_of, y_of), *worst, shares)
+
+    def _share_testable(self, x_of, y_of, sizes: Counter, order: int) -> float:
+        """Of the conditioning sets of this size."""
+        may = total = 0
+        for kind in combinations_with_replacement(sorted(sizes), order):
+            ways = _ways(sizes, kind)
+            total += ways
+            may += ways * self._may((len(x_of), len(y_of)), kind)
+        return may / total if total else math.nan
+
+    def _testable(self, x_of, y_of, strata) -> bool:
+        return self._may((len(x_of), len(y_of)), [len(of) for of in strata])
+
+    def _may(self, tested: Sequence[int], given: Sequence[int]) -> bool:
+        """Whether a test of variables with so many levels is made."""
+        refused = too_noisy(tested, given, self.deviation / self.n)
+        return len(given) <= self.max_order and not refused
+
+    def _smallest(self, x_of, y_of, *strata) -> tuple[float, float]:
+        """As a correlation and in percentage points."""
+        if not self._testable(x_of, y_of, strata):
+            return NEVER
+        test = self._detection(x_of, y_of, *strata)
+        r = test.smallest(self.power)
+        return r, test.points(r)
+
+    def _detection(self, *shares) -> Detection:
+        how = (self.alpha, self.related, self.least_effect, self.least_share)
+        return detection(self.n, shares, self.deviation / self.n, *how)
+
+    def _deviation(self, levels) -> float:
+        if len(levels) < 3:
+            return self.deviation
+        return multiplier_of_rho(self.rho_of_triple) * interaction_sensitivity(levels)
+
+    def _cell(self, levels) -> float:
+        """A cell is a sum over the interactions of the table's variables."""
+        variance = 0.0
+        for chosen in product((False, True), repeat=len(levels)):
+            subset = [of for of, has in zip(levels, chosen, strict=True) if has]
+            if subset:
+                pairs = zip(levels, chosen, strict=True)
+                share = math.prod(1 - 1 / of if has else of**-2 for of, has in pairs)
+                variance += self._deviation(subset) ** 2 * share
+        return math.sqrt(variance)
+
+    def _shares_of(self, x, y, given) -> list[Shares]:
+        if isinstance(given, str):
+            raise ValueError(f"given must be a list of variables, not {given!r}; give a list")
+        names = [x, y, *given]
+        for name in names:
+            if name not in self.shares:
+                raise ValueError(f"{name!r} is no variable of the plan; correct the name")
+            if names.count(name) > 1:
+                raise ValueError(f"{name!r} is named twice; name each variable once")
+        return [self.shares[name] for name in names]
+
+    def _at_most_three(self, x, y, given) -> list[Shares]:
+        if not isinstance(given, str) and len(given) > 1:
+            raise ValueError(
+                f"a plan tells the power of tests given one variable or none, not {len(given)}; "
+                "whether they can be made it tells with testable"
+            )
+        return self._shares_of(x, y, given)
+
+
+def plan(
+    levels: Any,
+    n: int,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    allow_delta: bool = False,
+    system: Callable[..., Release] = table_pc,
+    alpha: float = ALPHA,
+    max_order: int = 2,
+    power: float = 0.8,
+    shares: Mapping[str, Collection[float]] | None = None,
+    related: float = RELATED,
+    least_effect: float = LEAST_EFFECT,
+    least_share: float = LEAST_SHARE,
+    rows_per_person: int = 1,
+) -> Plan:
+    """Plan a run before any data is touched: what it could test, what it would find, its noise.
+
+    Parameters
+    ----------
+    levels : Schema, mapping, str or path
+        What :class:`~dpcgd.datasets.schema.Schema` takes.
+    n : int
+        Records.
+    epsilon, delta, allow_delta, alpha, max_order, least_effect, least_share, rows_per_person
+        As for the system.
+    system : callable
+        :func:`~dpcgd.tables.table_pc.table_pc`: there is no plan for others yet.
+    power : float
+        Probability with which what is called found is found.
+    shares : mapping of str to sequence of float, optional
+        What is publicly known about how common the levels of some variables are, in any unit. The
+        levels of others are taken to be equally common, which flatters uneven ones.
+    related : float
+        What is conditioned on is taken to correlate this much with both variables of a test.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        What the run would refuse by public facts, in the same words; if it is handed data; or if
+        another argument is unusable.
+
+    Privacy
+    -------
+    It takes no data: whatever it tells is public, and costs nothing.
+
+    Notes
+    -----
+    "Found" is one test on tables that have been measured once: an edge is in the graph if all its
+    tests find it. Pairs in doubt are measured again, so that a run finds a little more. Power is
+    that of the chi-squared test to first order in the noise
+    (:class:`~dpcgd.tables.detection.Detection`): right to a few hundredths, except given very
+    rare levels at the most noise that can be tested, where it promises up to .1 too much.
+
+    Examples
+    --------
+    >>> levels = {"smoke": ["no", "yes"], "age": range(4), "cough": ["no", "yes"]}
+    >>> planned = plan(levels, 50_000, epsilon=1.0)
+    >>> planned
+    Plan(table_pc: epsilon = 1 at delta = 1e-06)
+      50,000 records, 3 variables, 3 pairs
+      tests that can be made: 100% given none, 100% given one
+      noise of a released number: a deviation of 11.3 records
+      found with probability 0.8:
+        in a pair, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
+        given one more, correlations of 0.018 to 0.019 (1.8 to 1.9 points)
+    >>> planned.testable("smoke", "cough", ["age"])
+    True
+    """
+    refuse_data(levels)
+    schema = Schema.of(levels)
+    check_whole("n", n, 1)
+    if system is not table_pc:
+        name = getattr(system, "__name__", repr(system))
+        raise ValueError(
+            f"there is a plan for table_pc, none for {name}; rehearse(..., system={name}) "
+            "takes every system"
+        )
+    public = PublicFacts(schema, n)
+    nothing = np.random.default_rng(0)  # a run has to say where noise comes from; none is drawn
+    run, most = open_table_run(
+        public,
+        epsilon=unreserved(epsilon),
+        delta=delta,
+        allow_delta=allow_delta,
+        rng=nothing,
+        alpha=alpha,
+        max_order=max_order,
+        least_effect=least_effect,
+        least_share=least_share,
+        rows_per_person=rows_per_person,
+    )
+    _check_number("power", power, least=alpha, most=1)
+    _check_number("related", related, least=0, most=1)
+    rho_of_pairs, rho_of_triple = planned_rho(public, run.account.rho, most)
+    expected = dict(_all_shares(schema, shares or {}))
+    return Plan(
+        schema=schema,
+        n=n,
+        budget=run.account.promised,
+        alpha=alpha,
+        power=power,
+        related=related,
+        least_effect=least_effect,
+        least_share=least_share,
+        max_order=max_order,
+        shares={name: _joined(schema, name, of, most) for name, of in expected.items()},
+        rho_of_pairs=rho_of_pairs,
+        rho_of_triple=rho_of_triple,
+    )
+
+
+def _all_shares(schema: Schema, known) -> Iterator[tuple[str, Shares]]:
+    if not isinstance(known, Mapping):
+        raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
+    for name in known:
+        if name not in schema.variables:
+            raise ValueError(f"shares names {name!r}, which is no variable; correct the name")
+    for name, of in schema.levels.items():
+        shares = known.get(name, (1,) * len(of))
+        if not isinstance(shares, Collection) or isinstance(shares, (str, Mapping, Set)):
+            raise ValueError(f"variable {name!r}: give its shares as a list, not {shares!r}")
+        if len(shares) != len(of):
+            raise ValueError(
+                f"variable {name!r} has {len(of)} levels and {len(shares)} shares; give each level "
+                f"one, in the order {', '.join(of)}"
+            )
+        for share in shares:
+            if not (is_real(share) and 0 < share < math.inf):
+                raise ValueError(
+                    f"variable {name!r}: a share must be above 0 and finite, not {share!r}"
+                )
+        yield name, tuple(share / sum(shares) for share in shares)
+
+
+def _joined(schema: Schema, name: str, shares: Shares, most: int) -> Shares:
+    """What is left of a variable that has more levels than it may keep."""
+    if len(shares) <= most:
+        return shares
+    groups = join_groups(np.array(shares), most, name in schema.ordered)
+    return tuple(np.bincount(groups, shares).tolist())
+
+
+def _check_number(name, value, *, least, most):
+    if not is_real(value) or not (least < value < most or value == least == 0):
+        says = "at least 0" if least == 0 else f"above {least:g}"
+        raise ValueError(f"{name} must be {says} and below {most:g}, not {value!r}")
+
+
+def _ways(counted: Counter, kind: tuple) -> int:
+    """How many sets of variables are of a kind."""
+    return math.prod(math.comb(counted[of], times) for of, times in Counter(kind).items())
+
+
+def _told(frame) -> Iterator[str]:
+    """The smallest findable dependence of the easiest pair and of the hardest."""
+    said = {"correlation": "in a pair"}
+    if frame.get("order_1", pd.Series()).any():
+        said["partial_correlation"] = "given one more"
+    for column, where in said.items():
+        found = frame[column].dropna()
+        points = frame[column.replace("correlation", "points")].dropna()
+        if len(found):
+            ends = f"{found.min():.3f} to {found.max():.3f}"
+            percents = f"{points.min():.1f} to {points.max():.1f} points"
+            nothing = f", nothing in {len(frame) - len(found)}" * (len(found) < len(frame))
+            yield f"{where}, correlations of {ends} ({percents}){nothing}"
+        else:
+            yield f"{where}, nothing"

@@ -1,0 +1,90 @@
+"""One call for a table of any size: the system that finds most in it, chosen by public facts."""
+
+import numpy as np
+
+from dpcgd.datasets.counts import Counts
+from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.moments.noisy_table import has_few_cells
+from dpcgd.privacy.settings import check_data
+from dpcgd.reading.reader import Precision
+from dpcgd.tables.dag_posterior import PosteriorRelease, dag_posterior
+from dpcgd.tables.learned_pc import LearnedRelease, learned_pc
+
+__all__ = ["private_graph"]
+
+
+def private_graph(
+    data: Counts,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    allow_delta: bool = False,
+    rng: np.random.Generator | None = None,
+    secure: bool = False,
+    precision: Precision = None,
+    knowledge: Knowledge | None = None,
+    rows_per_person: int = 1,
+) -> PosteriorRelease | LearnedRelease:
+    """The best graph that this package has for a table, whatever its size.
+
+    Of at most eight variables and 1,024 combinations of their levels
+    :func:`~dpcgd.tables.dag_posterior.dag_posterior` releases the whole table; of more,
+    :func:`~dpcgd.tables.learned_pc.learned_pc` releases moments. Chapter 12 has the figures
+    behind this rule.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        table. Otherwise an edge is drawn if it is likelier than not.
+
+    Returns
+    -------
+    PosteriorRelease or LearnedRelease
+        Of the system that was chosen, which its receipt names; both have `probabilities` of edges.
+
+    Raises
+    ------
+    ValueError
+        If the budget, the noise source, the knowledge or the precision is unusable; nothing has
+        run then.
+
+    Warns
+    -----
+    UserWarning
+        If the reader was trained on nothing like this table, by its public facts.
+
+    Privacy
+    -------
+    (epsilon, delta)-differentially private for replace-one neighbours, as is either system: which
+    one runs depends on the number of variables and on their public levels. Chapter 17,
+    :prf:ref:`thm-whole-table`, and chapter 15, :prf:ref:`thm-learned-pc`.
+
+    Examples
+    --------
+    >>> from dpcgd import load
+    >>> rng = np.random.default_rng(0)
+    >>> for name in ("survey", "sachs"):  # six variables and 144 cells; eleven variables
+    ...     data = load(name, rng=rng)
+    ...     release = private_graph(data, epsilon=1.0, rng=rng)
+    ...     print(type(release).__name__, release.graph.skeleton_f1(data.truth) > 0.9)
+    PosteriorRelease True
+    LearnedRelease True
+    """
+    check_data(data, coded=True)
+    system = dag_posterior if has_few_cells(data.cardinalities) else learned_pc
+    return system(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        allow_delta=allow_delta,
+        rng=rng,
+        secure=secure,
+        precision=precision,
+        knowledge=knowledge,
+        rows_per_person=rows_per_person,
+    )

@@ -1,0 +1,98 @@
+"""All of a table that a run may look at before it pays, in the place of the table."""
+
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NoReturn
+
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.schema import Schema
+from dpcgd.graphs.release import Release
+
+__all__ = ["PublicFacts", "RecordsAsked", "check_run"]
+
+
+class RecordsAsked(Exception):
+    """A run went beyond what is public."""
+
+
+class PublicFacts(Counts):
+    """A table without records: its schema and their number.
+
+    Attributes
+    ----------
+    schema : Schema
+    n : int
+    """
+
+    schema: Schema
+
+    def __init__(self, schema: Schema, n: int):
+        self.schema, self.n = schema, n
+
+    @property
+    def levels(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Of each variable."""
+        return self.schema.levels
+
+    @property
+    def ordered(self) -> Collection[str]:  # type: ignore[override]
+        """Variables whose levels stand in order."""
+        return self.schema.ordered
+
+    @property
+    def missing(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Of variables that have one, the level of missing values."""
+        return self.schema.missing
+
+    def counts(self, variables: Sequence[int]) -> NoReturn:
+        """There is nothing to count.
+
+        Raises
+        ------
+        RecordsAsked
+            Always.
+        """
+        raise RecordsAsked
+
+
+def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: Any) -> None:
+    """Refuse what a system would refuse of a table, without the table.
+
+    A reservation is gone once it is made. So settings that no run would accept had better be
+    refused before it.
+
+    Parameters
+    ----------
+    system : callable
+        One that asks for counts, such as :func:`~dpcgd.tables.private_graph.private_graph`.
+    levels : Schema, mapping, str or path
+        What :class:`~dpcgd.datasets.schema.Schema` takes.
+    n : int
+        Records of the table.
+    settings
+        All that the system takes beside its data. A reservation is used up by this, as by a run.
+
+    Raises
+    ------
+    ValueError, TypeError, ImportError
+        As the system does before it asks for the first number.
+
+    Privacy
+    -------
+    It takes no data: whatever it tells is public, and costs nothing.
+
+    Examples
+    --------
+    >>> from dpcgd import Knowledge, private_graph
+    >>> levels = {name: ["no", "yes"] for name in "abc"}
+    >>> check_run(private_graph, levels, 1_000, epsilon=1.0)
+    >>> check_run(private_graph, levels, 1_000, epsilon=1.0, knowledge=Knowledge(tiers=[["x"]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: no variable is called 'x'; did you mean 'a'?
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the run gives them
+            system(PublicFacts(Schema.of(levels), n), **settings)
+    except RecordsAsked:
+        pass

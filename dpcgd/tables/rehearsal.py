@@ -1,0 +1,224 @@
+"""A run rehearsed where nothing is at stake: on synthetic or public tables like the one to come."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpcgd.datasets.arguments import check_generator, check_whole
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.random_networks import random_network
+from dpcgd.datasets.schema import Schema
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.release import Release
+from dpcgd.privacy.account_file import unreserved
+from dpcgd.privacy.budget import delta_for
+from dpcgd.tables.plan_chart import draw_rehearsal
+from dpcgd.tables.table_pc import table_pc
+
+__all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
+
+
+class RehearsedRun(NamedTuple):
+    """What came back of one twin: its edges, without their directions."""
+
+    edges: int
+    found: int
+    right: int
+    untested: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the edges found that are right; 1 if none was found."""
+        return self.right / self.found if self.found else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the network's edges that were found; 1 if it has none."""
+        return self.right / self.edges if self.edges else 1.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of both; 1 if there was nothing to find and nothing found."""
+        return 2 * self.right / (self.edges + self.found) if self.edges + self.found else 1.0
+
+
+Edges = frozenset[frozenset[str]]
+
+NO_NOISE = 1e6
+"""An epsilon at which the noise is gone, for what a system finds in a public table."""
+
+SCORES = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a system gave back of twins with the levels of a table.
+
+    Attributes
+    ----------
+    runs : tuple of RehearsedRun
+        One twin each.
+    title : str
+        The system and the setting.
+    """
+
+    runs: tuple[RehearsedRun, ...]
+    title: str
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each run: edges, how many were found, how well."""
+        rows = [run._asdict() | {name: getattr(run, name) for name in SCORES} for run in self.runs]
+        return pd.DataFrame(rows).rename_axis("run")
+
+    def plot(self, ax) -> None:
+        """Draw precision, recall and F1 of each run on axes of matplotlib."""
+        draw_rehearsal(self, ax)
+
+    def __repr__(self):
+        frame = self.to_frame()
+        mean = ", ".join(f"{name} {frame[name].mean():.2f}" for name in SCORES)
+        told = frame.rename_axis(index=None, columns="run")
+        table = told.to_string(float_format="{:.2f}".format)
+        return f"Rehearsal of {self.title}\n{table}\nmean: {mean}"
+
+
+def rehearse(
+    levels: Any,
+    n: int,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    rng: np.random.Generator,
+    system: Callable[..., Release] = table_pc,
+    runs: int = 5,
+    shape: str = "sparse",
+    strength: str = "mixed",
+    public: Dataset | None = None,
+    **settings: Any,
+) -> Rehearsal:
+    """Run a system on twins of a table: random networks with its levels, or a public table.
+
+    Parameters
+    ----------
+    levels : Schema, mapping, str or path
+        What :class:`~dpcgd.datasets.schema.Schema` takes.
+    n : int
+        Records of each twin.
+    epsilon, delta : float
+        As for the system.
+    rng : numpy.random.Generator
+        Draws networks, records and noise; their records alone of a public table.
+    system : callable
+        Any that takes a data set, epsilon, delta and rng and gives a release.
+    runs : int
+        Twins.
+    shape, strength : str
+        What :func:`~dpcgd.datasets.random_networks.random_network` takes: what the networks look
+        like, and how their variables depend on each other. A public table has its own.
+    public : Dataset, optional
+        A table that everyone may see, with these levels: an older census, a published sample. Each
+        twin is `n` records of it, drawn with replacement. What comes back is compared with its true
+        graph or, where that is not known, with what the system finds in it at epsilon = 1e6.
+    settings
+        Whatever else the system takes.
+
+    Returns
+    -------
+    Rehearsal
+
+    Raises
+    ------
+    ValueError
+        If it is handed data as levels, a public table with other levels, or as the schema, the
+        random networks or the system do.
+
+    Privacy
+    -------
+    It takes no data but what is public: whatever it tells is public, and costs nothing. Handing it
+    the table to come as `public` would give that table away.
+
+    Examples
+    --------
+    >>> levels = {name: ["no", "yes"] for name in "abcde"}
+    >>> back = rehearse(levels, 100_000, epsilon=1.0, rng=np.random.default_rng(0), runs=2)
+    >>> back.to_frame()[["edges", "found", "right"]].to_numpy().tolist()
+    [[6, 6, 6], [7, 6, 6]]
+    """
+    refuse_data(levels)
+    schema = Schema.of(levels)
+    check_whole("n", n, 1)
+    check_whole("runs", runs, 1)
+    check_generator(rng)
+    if not callable(system):
+        raise ValueError(f"system must be one such as table_pc, not {system!r}")
+    epsilon = unreserved(epsilon)
+    how = {"delta": delta_for(n) if delta is None else delta, "rng": rng, **settings}
+    if public is None:
+        twins = _random_twins(schema, n, shape, strength, rng)
+        like = f"{shape} networks, {strength} dependence"
+    else:
+        _check_public(public, schema)
+        openly = {**how, "epsilon": NO_NOISE, "delta": delta_for(public.n)}
+        true = _edges_of(public, lambda: system(public, **openly))
+        twins, like = _resampled(public, true, n, rng), f"twins of {public.name}, which is public"
+    done = tuple(
+        _compared(system(twin, epsilon=epsilon, **how), true) for twin, true in islice(twins, runs)
+    )
+    name, d = getattr(system, "__name__", "a system"), len(schema.variables)
+    return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
+
+
+def refuse_data(levels: object) -> None:
+    """Refuse data where public facts are asked for.
+
+    Raises
+    ------
+    ValueError
+        With what to pass instead.
+    """
+    if isinstance(levels, (Counts, pd.DataFrame, np.ndarray)):
+        raise ValueError(
+            f"this takes no data, and a {type(levels).__name__} holds some; pass the schema"
+        )
+
+
+def _random_twins(schema, n, shape, strength, rng) -> Iterator[tuple[Dataset, Edges]]:
+    while True:
+        network = random_network(shape, strength, len(schema.variables), rng, levels=schema.levels)
+        drawn = network.sample(n, rng=rng)
+        twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
+        yield twin, CPDAG.from_dag(network.graph).skeleton
+
+
+def _resampled(public, true, n, rng) -> Iterator[tuple[Dataset, Edges]]:
+    while True:
+        yield replace(public, codes=public.codes[rng.integers(public.n, size=n)]), true
+
+
+def _edges_of(public, without_noise) -> Edges:
+    """Of the true graph of a public table, or of what is found without noise."""
+    graph = without_noise().graph if public.truth is None else CPDAG.from_dag(public.truth)
+    return graph.skeleton
+
+
+def _check_public(public, schema):
+    if not isinstance(public, Dataset):
+        raise ValueError(
+            f"public must be a Dataset that everyone may see, not {type(public).__name__}; make "
+            "one with Dataset.from_pandas or read_csv"
+        )
+    if dict(public.levels) != dict(schema.levels):
+        raise ValueError(
+            f"the public table {public.name!r} has other variables or levels than the schema; read "
+            "it with this schema"
+        )
+
+
+def _compared(run: Release, true: Edges) -> RehearsedRun:
+    found = run.graph.skeleton
+    return RehearsedRun(len(true), len(found), len(true & found), len(run.untested))

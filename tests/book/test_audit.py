@@ -1,0 +1,614 @@
+"""The attacks of the package: they find what is planted, and nothing where nothing is."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dpcgd_book.attacks.audit import Witness, empirical_epsilon
+from dpcgd_book.attacks.mutants import MUTANTS
+from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
+from numpy.random import default_rng
+from scipy import stats
+
+from dpcgd import load
+from dpcgd.constraint.laplace_pc import LaplaceOracle
+from dpcgd.constraint.priv_pc import Round, SieveOracle, share_of_the_rest
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.graphs.pc_search import search
+from dpcgd.privacy.budget import Budget, BudgetSpent
+from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
+from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.mechanisms import (
+    AboveThreshold,
+    exponential,
+    gaussian,
+    laplace,
+    permute_and_flip,
+    propose_test_release,
+)
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.odometer import Odometer
+from dpcgd.statistics.categorical_statistics import chi_squared
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
+
+every_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+
+
+@pytest.mark.slow
+@every_mutant
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_mutant_is_flagged(mutant, seed):
+    assert mutant.flagged(mutant.broken, default_rng(seed))
+
+
+@pytest.mark.slow
+@every_mutant
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_correct_twin_is_flagged(mutant, seed):
+    # An audit of correct code is wrong with probability below 1e-9 over seeds, the search and the
+    # witness never; these seeds are fixed.
+    assert not mutant.flagged(mutant.correct, default_rng(seed))
+
+
+def test_mutants_have_names_of_their_own_and_every_attack_has_some():
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 10
+    attacks = {"empirical epsilon", "sensitivity search", "witness"}
+    assert {mutant.found_by for mutant in MUTANTS} == attacks
+
+
+def randomised_response(epsilon, rng, answers=(False, True)):
+    """Tells the truth, 0 or 1, with odds of e^epsilon to one."""
+    honest = 1 / (1 + math.exp(-epsilon))
+    return lambda truth: answers[truth if rng.random() < honest else 1 - truth]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mechanism", "truth", "delta"),
+    [
+        ("response", 0.5, 0.0),
+        ("response", 2.0, 0.0),
+        ("laplace", 1.0, 0.0),
+        ("leak", 0.5, 0.2),
+    ],
+)
+def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_says(mechanism, truth, delta):
+    # Of 600 audits at confidence 0.9 at most 60 on average; the line is crossed with probability
+    # 1e-8 over seeds, and the seed is fixed.
+    rng, audits, confidence = default_rng(0), 600, 0.9
+    run = {
+        "response": randomised_response(truth, rng),
+        "laplace": lambda x: x + rng.laplace(scale=1 / truth),
+        "leak": leaky(truth, delta, rng),
+    }[mechanism]
+    wrong = sum(
+        empirical_epsilon(run, 0, 1, delta=delta, confidence=confidence, trials=100) > truth
+        for _ in range(audits)
+    )
+    assert wrong <= stats.binom.isf(1e-8, audits, 1 - confidence)
+
+
+def leaky(epsilon, delta, rng):
+    """(epsilon, delta)-private exactly: with chance delta it says all, else it answers randomly."""
+    response = randomised_response(epsilon, rng)
+
+    def run(truth):
+        if rng.random() < delta:
+            return ("all", truth)
+        return response(truth)
+
+    return run
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_a_bound_comes_close_to_the_truth_with_many_trials(epsilon):
+    run = randomised_response(epsilon, default_rng(0))
+    few, many = (empirical_epsilon(run, 0, 1, trials=trials) for trials in (2_000, 150_000))
+    assert few < many
+    assert epsilon - 0.15 < many <= epsilon
+
+
+def test_delta_is_honoured():
+    run = leaky(0.5, 0.2, default_rng(0))
+    shown = {d: empirical_epsilon(run, 0, 1, delta=d, trials=40_000) for d in (0.0, 0.1, 0.2, 0.9)}
+    assert shown[0.0] > 5
+    assert shown[0.1] > 1
+    assert 0.3 < shown[0.2] <= 0.5
+    assert shown[0.9] == 0
+
+
+def test_a_bound_is_found_whichever_data_set_tells_more():
+    # One output that only one of the two ever gives, now and then.
+    rng = default_rng(0)
+
+    def run(truth):
+        return "seldom" if truth and rng.random() < 0.02 else "mostly"
+
+    there = empirical_epsilon(run, 0, 1, trials=20_000)
+    back = empirical_epsilon(run, 1, 0, trials=20_000)
+    assert min(there, back) > 1
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(False, True), ("no", "yes"), (None, 1.5), ((0, 1), (1, 0)), (0, 1), (None, ("all", 3))],
+    ids=str,
+)
+def test_outputs_of_any_kind_tell_the_same(answers):
+    expected = empirical_epsilon(randomised_response(1.0, default_rng(0)), 0, 1, trials=4_000)
+    run = randomised_response(1.0, default_rng(0), answers)
+    assert empirical_epsilon(run, 0, 1, trials=4_000) == expected > 0.5
+
+
+def test_numbers_mixed_with_none_are_sorted_into_bins():
+    rng = default_rng(0)
+
+    def run(x):
+        return None if rng.random() < 0.5 else x + rng.laplace(scale=1.0)
+
+    assert 0.5 < empirical_epsilon(run, 0.0, 1.0, trials=20_000) <= 1
+
+
+@pytest.mark.parametrize("constant", [0, None, "x", (1, 2), 0.5, True], ids=str)
+def test_a_constant_shows_nothing(constant):
+    assert empirical_epsilon(lambda data: constant, 0, 1, trials=1_000) == 0
+
+
+def test_the_same_noise_on_the_same_data_shows_nothing():
+    rng = default_rng(0)
+    assert empirical_epsilon(lambda x: rng.normal(), 0, 1, trials=4_000) == 0
+    assert empirical_epsilon(lambda x: rng.random(), 0, 1, trials=101) == 0
+
+
+def test_publishing_the_data_shows_more_the_longer_one_looks():
+    shown = [empirical_epsilon(lambda x: x, 0, 1, trials=trials) for trials in (100, 1_000, 10_000)]
+    assert shown == sorted(shown)
+    assert shown[-1] > 5
+
+
+def test_a_lower_confidence_gives_a_higher_bound_from_the_same_runs():
+    bounds = [
+        empirical_epsilon(
+            randomised_response(1.0, default_rng(0)), 0, 1, confidence=confidence, trials=4_000
+        )
+        for confidence in (0.5, 0.9, 1 - 1e-9)
+    ]
+    assert bounds == sorted(bounds, reverse=True)
+
+
+def weigh(table):
+    """A number that tells all tables apart, so that a largest change has one pair."""
+    return float(np.sin(1 + np.arange(table.size)) @ np.sqrt(1.0 + table.ravel()))
+
+
+SMALL = [(1, (2,)), (2, (2, 2)), (3, (3,)), (4, (2, 2)), (3, (2, 3)), (3, (2, 2, 2))]
+
+
+def brute_force(value, n, levels):
+    """The largest change over all data sets with an order, one record replaced by any other."""
+    cells = list(np.ndindex(*levels))
+
+    def of(records):
+        table = np.zeros(levels, int)
+        for record in records:
+            table[record] += 1
+        return value(table)
+
+    values = {records: of(records) for records in itertools.product(cells, repeat=n)}
+    return max(
+        abs(known - values[(*records[:i], cell, *records[i + 1 :])])
+        for records, known in values.items()
+        for i in range(n)
+        for cell in cells
+    )
+
+
+@pytest.mark.parametrize("value", [weigh, chi_squared, KendallZ().value], ids=["any", "chi", "z"])
+@pytest.mark.parametrize(("n", "levels"), SMALL)
+def test_every_neighbour_finds_the_largest_change_that_there_is(value, n, levels):
+    if len(levels) == 1 and value is not weigh:
+        levels = (*levels, 1)
+    worst = every_neighbour(value, n, levels)
+    assert worst.change == pytest.approx(brute_force(value, n, levels), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "levels"), SMALL)
+def test_every_neighbour_compares_each_pair_of_tables_that_share_all_but_one_record(n, levels):
+    seen, cells = [], math.prod(levels)
+    worst = every_neighbour(lambda table: seen.append(table.tobytes()) or 0.0, n, levels)
+    others = math.comb(n + cells - 2, n - 1)
+    assert len(seen) == others * cells
+    assert len(set(seen)) == math.comb(n + cells - 1, n)
+    assert worst.pairs == others * math.comb(cells, 2)
+
+
+def check_pair(worst, value, n, levels):
+    for table in (worst.table, worst.neighbour):
+        assert table.shape == levels
+        assert table.min() >= 0
+        assert table.sum() == n
+    assert abs(worst.table - worst.neighbour).sum() == 2
+    assert abs(worst.table - worst.neighbour).max() == 1
+    assert worst.change == abs(value(worst.table) - value(worst.neighbour)) > 0
+
+
+@pytest.mark.parametrize(("n", "levels"), SMALL)
+def test_the_pair_of_every_neighbour_differs_in_one_record_and_by_the_change(n, levels):
+    check_pair(every_neighbour(weigh, n, levels), weigh, n, levels)
+
+
+STATISTICS = [KendallZ(), SpearmanZ(), KendallP()]
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
+@pytest.mark.parametrize("levels", [(2, 2), (3, 2, 2)])
+@pytest.mark.parametrize("n", [60, 3_000])
+def test_the_pair_of_a_search_differs_in_one_record_and_by_the_change(statistic, levels, n):
+    worst = sensitivity_search(statistic.value, n, levels, pairs=3_000, rng=default_rng(0))
+    check_pair(worst, statistic.value, n, levels)
+    step = math.comb(math.prod(levels), 2)
+    assert 3_000 <= worst.pairs <= 3_000 + 2 * step
+    assert worst.pairs % step == 0
+
+
+def test_a_search_counts_the_tables_that_it_looks_at():
+    looks = []
+    worst = sensitivity_search(
+        lambda table: looks.append(table.sum()) or weigh(table),
+        50,
+        (2, 3),
+        pairs=1_000,
+        rng=default_rng(0),
+    )
+    assert set(looks) == {50}
+    assert len(looks) / 6 == worst.pairs / 15
+
+
+def test_a_search_is_the_same_for_a_seed():
+    first, again, other = (
+        sensitivity_search(KendallZ().value, 500, (2, 2, 2), pairs=2_000, rng=default_rng(seed))
+        for seed in (0, 0, 1)
+    )
+    assert first.change == again.change
+    assert (first.table == again.table).all()
+    assert (first.neighbour == again.neighbour).all()
+    assert (first.table != other.table).any()
+
+
+def on_another_machine(value):
+    """The same number but for its last digits."""
+
+    def nudged(table):
+        place = np.arange(1, table.size + 1).reshape(table.shape)
+        return value(table) * (1 + 1e-14 * math.sin(float((table * place).sum())))
+
+    return nudged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ(), KendallP()], ids=repr)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_climbs_the_same_way_whatever_the_last_digits_are(statistic, seed):
+    here, there = (
+        sensitivity_search(value, 5_000, (2, 2, 2), pairs=8_000, rng=default_rng(seed))
+        for value in (statistic.value, on_another_machine(statistic.value))
+    )
+    assert (here.table == there.table).all()
+    assert (here.neighbour == there.neighbour).all()
+    assert here.change == pytest.approx(there.change, rel=1e-9)
+
+
+@pytest.mark.parametrize(("n", "levels"), [(8, (2, 2)), (4, (2, 2, 2))])
+def test_of_neighbours_that_are_equally_bad_the_same_pair_is_told_everywhere(n, levels):
+    value = KendallZ().value
+    here, there = (every_neighbour(v, n, levels) for v in (value, on_another_machine(value)))
+    assert (here.table == there.table).all()
+    assert (here.neighbour == there.neighbour).all()
+
+
+@pytest.mark.parametrize("levels", [(2, 2), (2, 2, 2)])
+def test_a_search_comes_close_to_what_trying_all_finds(levels):
+    best = every_neighbour(KendallZ().value, 7, levels)
+    found = sensitivity_search(KendallZ().value, 7, levels, pairs=20_000, rng=default_rng(0))
+    assert 0.9 * best.change < found.change <= best.change * (1 + 1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ()], ids=repr)
+@pytest.mark.parametrize("n", [1_000, 100_000])
+def test_a_search_comes_close_to_the_bound_of_a_conditional_test(statistic, n):
+    levels = (2, 2, 2)
+    worst = sensitivity_search(statistic.value, n, levels, pairs=40_000, rng=default_rng(0))
+    assert 0.9 < worst.change / statistic.sensitivity(n, levels) <= 1
+
+
+def witness(epsilon=50.0, *, seed=0, delta=1e-3):
+    return Witness(Filter(Budget(epsilon, 0.1), reserved=delta), SeededNoise(default_rng(seed)))
+
+
+def spent_on(both, **how):
+    return {"sensitivity": 1.0, "account": both, "noise": both, **how}
+
+
+def run_tested_release(both, distance):
+    return propose_test_release(
+        lambda: 1.0,
+        lambda: distance,
+        proposed=1.0,
+        epsilon=0.5,
+        delta=1e-4,
+        account=both,
+        noise=both,
+    )
+
+
+def run_sieve(both, answers, rate=1.0):
+    how = spent_on(both, epsilon=0.5, rate=rate)
+    sieve = AboveThreshold(0.0, **how)
+    if rate < 1:
+        both.choose(100, round(100 * rate))
+    return [sieve.above(lambda answer=answer: answer) for answer in answers]
+
+
+HONEST = {
+    "laplace": lambda both: laplace(lambda: 1.0, **spent_on(both, epsilon=0.5)),
+    "gaussian": lambda both: gaussian(lambda: 1.0, **spent_on(both, noise_multiplier=4.0)),
+    "exponential": lambda both: exponential(lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)),
+    "permute and flip": lambda both: permute_and_flip(
+        lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)
+    ),
+    "a release": lambda both: run_tested_release(both, 1e9),
+    "a refused release": lambda both: run_tested_release(both, -1e9),
+    "a sieve that fires": lambda both: run_sieve(both, [-1e9, -1e9, 1e9]),
+    "a sieve that does not": lambda both: run_sieve(both, [-1e9] * 3),
+    "a sieve that is not asked": lambda both: run_sieve(both, []),
+    "a sub-sampled sieve": lambda both: run_sieve(both, [-1e9, 1e9], rate=0.5),
+    "a sub-sampled sieve that is not asked": lambda both: run_sieve(both, [], rate=0.5),
+}
+
+
+FULL_SIEVES = {name for name in HONEST if name.startswith("a sieve")}
+SUB_SAMPLED = {name for name in HONEST if name.startswith("a sub-sampled")}
+
+
+@pytest.mark.parametrize("run", HONEST.values(), ids=HONEST)
+def test_an_honest_mechanism_leaves_nothing_unpaid(run):
+    both = witness()
+    for _ in range(3):
+        run(both)
+    assert both.unpaid == []
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [SUB_SAMPLED, FULL_SIEVES],
+    ids=["all records", "sub-samples"],
+)
+def test_honest_mechanisms_one_after_the_other_leave_nothing_unpaid(left_out):
+    runs = [run for name, run in HONEST.items() if name not in left_out]
+    for seed in range(20):
+        both = witness(seed=seed, delta=1e-2)
+        for i in default_rng(seed).integers(len(runs), size=20):
+            runs[i](both)
+        assert both.unpaid == []
+
+
+SCORES = np.arange(3.0)
+
+
+UNPAID = {
+    "Laplace": lambda both: both.laplace(1.0, PureEvent("Laplace", 0.5))(1.0),
+    "Gaussian": lambda both: both.gaussian(1.0, GaussianEvent("Gaussian", 2.0))(1.0),
+    "Gumbel": lambda both: both.gumbel_max(1.0, BoundedRangeEvent("exponential", 1.0))(SCORES),
+    "exponential": lambda both: both.exponential_max(1.0, PureEvent("permute and flip", 1.0))(
+        SCORES
+    ),
+}
+
+
+@pytest.mark.parametrize("first", [None, *HONEST], ids=str)
+@pytest.mark.parametrize("kind", UNPAID)
+def test_each_kind_of_noise_that_nobody_paid_for_is_noted(kind, first):
+    both = witness()
+    if first:
+        HONEST[first](both)
+    if first == "a refused release":
+        both.laplace(1.0, PureEvent("Laplace", 1.0))(
+            0.0
+        )  # was paid for as its release, and not drawn
+    UNPAID[kind](both)
+    assert both.unpaid == [f"{kind} noise of scale 2"]
+
+
+@pytest.mark.parametrize("kind", UNPAID)
+@pytest.mark.parametrize("other", UNPAID)
+def test_a_payment_covers_its_own_kind_of_noise_and_once(kind, other):
+    both = witness()
+    both.spend(
+        {
+            "Laplace": PureEvent("Laplace", 0.1),
+            "Gaussian": GaussianEvent("Gaussian", 5.0),
+            "Gumbel": PureEvent("exponential", 0.1),
+            "exponential": PureEvent("permute and flip", 0.1),
+        }[kind]
+    )
+    UNPAID[other](both)
+    assert len(both.unpaid) == (kind != other)
+    UNPAID[other](both)
+    assert len(both.unpaid) == 1 + (kind != other)
+
+
+def test_a_witness_pays_with_its_account_and_draws_from_its_noise():
+    account, plain = Filter(Budget(1.0, 1e-6)), SeededNoise(default_rng(0))
+    both = Witness(account, SeededNoise(default_rng(0)))
+    laplace_event, gaussian_event = PureEvent("Laplace", 0.1), GaussianEvent("Gaussian", 1.0)
+    gumbel_event = BoundedRangeEvent("exponential", 0.4)
+    exponential_event = PureEvent("permute and flip", 0.4)
+    answers = [
+        laplace(lambda: 1.0, sensitivity=1.0, epsilon=0.1, account=both, noise=both),
+        both.gaussian(1.0, gaussian_event)(0.0),
+        both.gumbel_max(1.0, gumbel_event)(SCORES),
+        both.exponential_max(1.0, exponential_event)(SCORES),
+        both.choose(100, 3).tolist(),
+    ]
+    assert answers == [
+        plain.laplace(1.0, laplace_event)(1.0),
+        plain.gaussian(1.0, gaussian_event)(0.0),
+        plain.gumbel_max(1.0, gumbel_event)(SCORES),
+        plain.exponential_max(1.0, exponential_event)(SCORES),
+        plain.choose(100, 3).tolist(),
+    ]
+    assert account.ledger.events == (PureEvent("Laplace", 0.1),)
+    assert (both.remaining, both.ledger) == (account.remaining, account.ledger)
+
+
+def test_a_payment_that_is_refused_covers_nothing():
+    both = Witness(Filter(Budget(0.1, 1e-6)), SeededNoise(default_rng(0)))
+    for epsilon in (1.0, 2.0):
+        with pytest.raises(BudgetSpent):
+            both.spend(PureEvent("Laplace", epsilon))
+    both.laplace(1.0, PureEvent("Laplace", 1.0))(0.0)
+    assert both.unpaid == ["Laplace noise of scale 1"]
+
+
+def test_a_sieve_that_answers_on_after_its_hit_is_noted():
+    both = witness()
+    sieve = AboveThreshold(0.0, **spent_on(both, epsilon=0.5))
+    assert sieve.above(lambda: 1e9)
+    sieve._fired = False
+    sieve.above(lambda: 1e9)
+    assert both.unpaid == ["Laplace noise of scale 8"]
+
+
+def test_a_query_with_less_noise_than_the_sieve_paid_for_is_noted():
+    both = witness()
+    AboveThreshold(0.0, **spent_on(both, epsilon=0.5))
+    both.laplace(1.0, PureEvent("Laplace", 0.25))(0.0)
+    assert both.unpaid == ["Laplace noise of scale 4"]
+
+
+@pytest.mark.parametrize("fired", [True, False])
+def test_a_sub_sample_that_serves_two_sieves_is_noted(fired):
+    both = witness()
+    run_sieve(both, [1e9 if fired else -1e9], rate=0.5)
+    sieve = AboveThreshold(0.0, **spent_on(both, epsilon=0.5, rate=0.5))
+    sieve.above(lambda: -1e9)
+    sieve.above(lambda: -1e9)
+    assert both.unpaid == ["the sub-sample of an earlier sieve"]
+
+
+DATA = load("earthquake", n=600, rng=default_rng(0))
+
+
+def oracle_of(cls, both, account, rate, **how):
+    rounds = share_of_the_rest(account, DATA.d * (DATA.d - 1) // 2)
+    return cls(
+        Tables(DATA),
+        KendallZ(),
+        price=how.get("price", rounds),
+        margin=1.0,
+        tweak=0.0,
+        rate=rate,
+        account=account,
+        noise=both,
+    )
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.25])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_whole_search_with_a_sieve_leaves_nothing_unpaid(seed, rate):
+    both = witness(5.0, seed=seed)
+    found = search(oracle_of(SieveOracle, both, both, rate), DATA.variables)
+    assert found.tests > 3
+    assert len(both.ledger.events) > 3
+    assert both.unpaid == []
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.25])
+def test_a_search_that_runs_out_of_budget_leaves_nothing_unpaid(rate):
+    both = witness(1.0)
+    costly = math.sqrt(both.remaining / 2)
+    assert zcdp_rho(PureEvent("p", costly)) < both.remaining
+    oracle = oracle_of(SieveOracle, both, both, rate, price=lambda separated: Round(costly, costly))
+    assert search(oracle, DATA.variables).stopped_early
+    assert both.unpaid == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_whole_search_with_laplace_tests_leaves_nothing_unpaid(seed):
+    both = witness(5.0, seed=seed)
+    oracle = LaplaceOracle(
+        Tables(DATA), KendallZ(), epsilon=0.1, margin=1.0, account=both, noise=both
+    )
+    found = search(oracle, DATA.variables)
+    assert len(both.ledger.events) == found.tests > 3
+    assert both.unpaid == []
+
+
+@dataclasses.dataclass
+class SkipsPaying(SieveOracle):
+    """Has its renewed sieves noted by somebody who never sends a bill."""
+
+    def _renew(self):
+        paying = self.account
+        if hasattr(self, "_round"):
+            self.account = Odometer(0.1)
+        super()._renew()
+        self.account = paying
+
+
+@dataclasses.dataclass
+class KeepsItsSample(SieveOracle):
+    """Draws the sub-sample once."""
+
+    def _renew(self):
+        tables, noise = self.tables, self.noise
+        if hasattr(self, "_sample"):
+            sample, self.tables = self._sample, _Served(tables, self._sample)
+            self.noise = _NoChoice(noise)
+            super()._renew()
+            self.tables, self.noise, self._sample = tables, noise, sample
+        else:
+            super()._renew()
+
+
+class _Served:
+    """Tables that give out the same sub-sample whatever is asked for."""
+
+    def __init__(self, tables, sample):
+        self.n, self.sample = tables.n, sample
+
+    def subsample(self, chosen):
+        return self.sample
+
+
+class _NoChoice:
+    """Noise that does not choose."""
+
+    def __init__(self, noise):
+        self.laplace = noise.laplace
+
+    def choose(self, n, m):
+        return np.arange(m)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.25])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_does_not_pay_for_a_renewed_sieve_is_noted(seed, rate):
+    both = witness(5.0, seed=seed)
+    search(oracle_of(SkipsPaying, both, both, rate), DATA.variables)
+    sieves = [event for event in both.ledger.events if event.mechanism == "above threshold"]
+    assert len(sieves) == 1
+    assert any("Laplace noise" in note for note in both.unpaid)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_keeps_its_sub_sample_is_noted(seed):
+    both = witness(5.0, seed=seed)
+    search(oracle_of(KeepsItsSample, both, both, 0.25), DATA.variables)
+    sieves = [event for event in both.ledger.events if event.mechanism == "above threshold"]
+    assert len(sieves) > 1
+    assert set(both.unpaid) == {"the sub-sample of an earlier sieve"}

@@ -1,0 +1,134 @@
+"""Max-min hill climbing against known graphs and the best of all DAGs."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from dpcgd_book.systems.mmhc import hill_climb, max_min_neighbours, mmhc
+from dpcgd_book.systems.p_value_tests import FisherZ, GSquare
+from dpcgd_book.systems.scores import BIC, BDeu, graph_score
+from known_graphs import NAMES, all_dags
+
+from dpcgd import Dataset, load
+from dpcgd.datasets.linear_sems import random_sem
+from dpcgd.graphs.cpdag import CPDAG
+
+
+class Separation:
+    """A perfect test: d-separation in a known graph."""
+
+    def __init__(self, graph):
+        self.graph, self.variables, self.d = graph, list(graph), len(graph)
+
+    def log_p(self, x, y, given):
+        x, y, *given = (self.variables[v] for v in (x, y, *given))
+        return 0.0 if nx.is_d_separator(self.graph, {x}, {y}, set(given)) else -100.0
+
+
+@pytest.mark.parametrize("dag", [list(dag.edges) for dag in list(all_dags(4))[::7]])
+def test_neighbours_of_a_known_graph_are_found_by_a_perfect_test(dag):
+    graph = nx.DiGraph()
+    graph.add_nodes_from(NAMES)
+    graph.add_edges_from(dag)
+    true = nx.to_numpy_array(graph.to_undirected(), nodelist=NAMES) > 0
+    np.testing.assert_array_equal(max_min_neighbours(Separation(graph), max_order=2), true)
+
+
+def test_larger_graphs_too():
+    for seed in range(10):
+        graph = random_sem(7, 9, rng=np.random.default_rng(seed)).graph
+        true = nx.to_numpy_array(graph.to_undirected()) > 0
+        found = max_min_neighbours(Separation(graph), max_order=5)
+        np.testing.assert_array_equal(found, true)
+
+
+def test_what_a_neighbour_separates_is_not_asked_about_again():
+    chain = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "d")])
+    test = Separation(chain)
+    asked = []
+
+    class Watched:
+        d = 4
+
+        def log_p(self, x, y, given):
+            asked.append((x, y, given))
+            return test.log_p(x, y, given) / (1 + abs(x - y))  # nearer is stronger
+
+    assert max_min_neighbours(Watched()).sum() == 6
+    assert [q for q in asked if q[0] == 0] == [
+        *((0, v, ()) for v in (1, 2, 3)),
+        *((0, v, (1,)) for v in (2, 3)),
+        (0, 1, ()),
+    ]
+
+
+@pytest.mark.slow
+def test_climbing_finds_most_of_the_best_graphs():
+    dags, found = list(all_dags(4)), 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        score = BIC.from_values(rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)), NAMES)
+        arcs = hill_climb(score, ~np.eye(4, dtype=bool))
+        graph = nx.relabel_nodes(
+            nx.from_numpy_array(arcs, create_using=nx.DiGraph), dict(enumerate(NAMES))
+        )
+        best, mine = max(graph_score(score, dag) for dag in dags), graph_score(score, graph)
+        assert nx.is_directed_acyclic_graph(graph)
+        assert mine <= best + 1e-9
+        found += mine >= best - 1e-9
+    assert found >= 24  # 27; a climb that stops at its first hill finds 14
+
+
+def test_climbing_uses_allowed_arcs_only():
+    rng = np.random.default_rng(0)
+    score = BIC.from_values(rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5)))
+    for allowed in (np.triu(np.ones((5, 5), bool), 1), np.zeros((5, 5), bool)):
+        assert not (hill_climb(score, allowed) & ~allowed).any()
+
+
+def test_known_graphs_are_found_from_their_covariance():
+    right = 0
+    for seed in range(20):
+        model = random_sem(7, 8, rng=np.random.default_rng(seed))
+        scale = np.sqrt(np.diag(model.covariance))
+        correlation = model.covariance / np.outer(scale, scale)
+        score, test = BIC(correlation, 10**6, model.variables), FisherZ(correlation, 10**6)
+        found = mmhc(score, test, alpha=1e-6, max_order=5)
+        right += found == CPDAG.from_dag(model.graph)
+    assert right >= 16  # 18: with near cancellations the max-min heuristic drops an edge
+
+
+def test_a_collider_of_codes_is_found():
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(0, 3, (2, 3000))
+    codes = np.column_stack([a, b, (a + b + (rng.random(3000) < 0.3)) % 4])
+    data = Dataset(codes, {"a": list("xyz"), "b": list("xyz"), "c": list("stuv")})
+    found = mmhc(BDeu(data), GSquare(data), alpha=0.01)
+    assert found == CPDAG.from_dag(nx.DiGraph([("a", "c"), ("b", "c")]))
+
+
+def test_a_published_network_is_found_at_large_n():
+    data = load("cancer", 200_000, rng=np.random.default_rng(0))
+    found = mmhc(BDeu(data), GSquare(data), alpha=0.001)
+    assert found == CPDAG.from_dag(data.truth)
+
+
+def test_the_names_and_the_order_of_columns_do_not_matter():
+    model = random_sem(5, 5, rng=np.random.default_rng(0))
+    values = model.sample(3000, rng=np.random.default_rng(1)).values
+    one = mmhc(BIC.from_values(values, NAMES + "e"), FisherZ.from_values(values), alpha=0.001)
+    for order in itertools.islice(itertools.permutations(range(5)), 0, 120, 29):
+        moved = values[:, order]
+        names = [(NAMES + "e")[i] for i in order]
+        two = mmhc(BIC.from_values(moved, names), FisherZ.from_values(moved), alpha=0.001)
+        assert one.shd(two) == 0
+
+
+def test_bad_input_is_refused_with_its_cure():
+    with pytest.raises(ValueError, match="make both from the same data"):
+        mmhc(BIC(np.eye(3), 10), FisherZ(np.eye(2), 10))
+    with pytest.raises(ValueError, match="between 0 and 1, not 1"):
+        max_min_neighbours(FisherZ(np.eye(2), 10), alpha=1)
+    with pytest.raises(ValueError, match="3 by 3 array"):
+        hill_climb(BIC(np.eye(3), 10), np.ones((2, 2), bool))

@@ -1,0 +1,158 @@
+"""Tests of conditional independence against scipy, regressions and exact tails."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from dpcgd_book.systems.p_value_tests import FisherZ, GSquare, Level
+from scipy.special import logsumexp
+from scipy.stats import binom, chi2, norm
+
+from dpcgd import Dataset
+from dpcgd.datasets.linear_sems import random_sem
+from dpcgd.datasets.samples import load_sample
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.pc_search import search
+from dpcgd.statistics.categorical_statistics import g_statistic
+
+
+def coded(codes, levels):
+    names = [f"v{i}" for i in range(np.shape(codes)[1])]
+    return Dataset(codes, {v: list(map(str, range(k))) for v, k in zip(names, levels, strict=True)})
+
+
+def test_fisher_z_is_the_test_of_two_residuals():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5))
+    test = FisherZ.from_values(values)
+    for x, y, given in [(0, 1, ()), (0, 1, (2,)), (3, 1, (0, 4)), (2, 4, (0, 1, 3))]:
+        design = np.column_stack([np.ones(60), values[:, given]])
+        left = values[:, [x, y]] - design @ np.linalg.lstsq(design, values[:, [x, y]])[0]
+        r = np.corrcoef(left.T)[0, 1]
+        p = 2 * norm.sf(abs(np.arctanh(r)) * math.sqrt(60 - len(given) - 3))
+        assert test.log_p(x, y, given) == pytest.approx(math.log(p), rel=1e-8)
+        assert test.log_p(y, x, given) == pytest.approx(math.log(p), rel=1e-8)
+
+
+@pytest.mark.slow
+def test_fisher_z_keeps_its_level_on_gaussian_records():
+    rng = np.random.default_rng(1)
+    tests = 4000
+    rejected = 0
+    for _ in range(tests):
+        common = rng.normal(size=200)
+        values = np.column_stack([common + rng.normal(size=200), common, common])
+        values[:, 2] += rng.normal(size=200)
+        rejected += FisherZ.from_values(values).log_p(0, 2, (1,)) <= math.log(0.05)
+    # a test of level 0.05 (the approximation is within 0.002 of it here) is outside with
+    # probability below 1e-9
+    assert binom.isf(5e-10, tests, 0.052) >= rejected >= binom.ppf(5e-10, tests, 0.048)
+
+
+def test_fisher_z_ranks_dependence_where_p_underflows():
+    weak, strong = (FisherZ(np.array([[1, r], [r, 1]]), 10**6).log_p(0, 1, ()) for r in (0.5, 0.9))
+    assert strong < weak < -1000
+
+
+def test_fisher_z_of_a_copy_and_of_a_determined_variable_is_finite():
+    x = np.random.default_rng(2).normal(size=100)
+    test = FisherZ.from_values(np.column_stack([x, x, np.roll(x, 1)]))
+    assert -math.inf < test.log_p(0, 1, ()) < -100
+    assert -math.inf < test.log_p(0, 2, (1,)) <= 0
+
+
+def test_g_square_has_the_tail_of_chi_squared():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 3, (900, 3))
+    codes[:, 1] = (codes[:, 0] + (rng.random(900) < 0.9) * rng.integers(0, 3, 900)) % 3
+    test = GSquare(coded(codes, (3, 3, 3)))
+    for given, freedom in [((), 4), ((2,), 12)]:
+        table = np.zeros((3,) * (2 + len(given)), int)
+        np.add.at(table, tuple(codes[:, [0, 1, *given]].T), 1)
+        expected = chi2.logsf(g_statistic(table), freedom)
+        assert test.log_p(0, 1, given) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("levels", [3, 5, 9])
+def test_g_square_goes_on_where_the_tail_underflows(levels):
+    x = np.arange(2000) % levels
+    test = GSquare(coded(np.column_stack([x, x]), (levels, levels)))
+    half = g_statistic(np.diag(np.bincount(x))) / 2
+    pairs = (levels - 1) ** 2 // 2  # of degrees of freedom: an Erlang tail, term by term
+    terms = [k * math.log(half) - half - math.lgamma(k + 1) for k in range(pairs)]
+    assert -math.inf < test.log_p(0, 1, ()) < -745
+    assert test.log_p(0, 1, ()) == pytest.approx(float(logsumexp(terms)), rel=1e-6)
+
+
+def test_degrees_of_freedom_are_those_of_the_levels_that_occur():
+    # stratum 0: two by three levels occur; stratum 1: two by one; stratum 2: nobody
+    rows = [(0, 0, 0), (0, 1, 0), (3, 1, 0), (3, 2, 0), (0, 2, 0), (1, 2, 1), (2, 2, 1)] * 80
+    test = GSquare(coded(np.array(rows), (4, 4, 3)))
+    expected = chi2.logsf(g_statistic(test._tables.counts((0, 1, 2))), 2)
+    assert test.log_p(0, 1, (2,)) == pytest.approx(expected, rel=1e-9)
+    alone = GSquare(coded(np.array([(0, 0), (0, 1)] * 30), (2, 2)))
+    assert alone.log_p(0, 1, ()) == 0  # x never varies
+
+
+def test_g_square_refuses_a_table_that_is_too_large_and_then_separates_nothing():
+    codes = np.random.default_rng(4).integers(0, 10, (900, 3))
+    test = GSquare(coded(codes, (10, 10, 10)))
+    assert test.log_p(0, 1, (2,)) == -math.inf
+    assert not Level(test, 0.05).separates(0, 1, (2,))
+    assert test.log_p(0, 1, ()) > -20
+
+
+def test_a_level_and_a_search_make_pc():
+    model = random_sem(6, 7, rng=np.random.default_rng(5))
+    scale = np.sqrt(np.diag(model.covariance))
+    test = FisherZ(model.covariance / np.outer(scale, scale), 10**7)
+    found = search(Level(test, 1e-6), model.variables, max_order=4).graph
+    assert found == CPDAG.from_dag(model.graph)
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.1])
+def test_pc_on_codes_has_the_skeleton_of_causal_learn(alpha):
+    peer = pytest.importorskip("causallearn.search.ConstraintBased.PC")
+    codes = load_sample("sachs_icam2").binned(10).codes.astype(float)
+    test = FisherZ.from_values(codes)
+    ours = search(Level(test, alpha), range(11), max_order=11).graph.arcs
+    theirs = peer.pc(codes, alpha, "fisherz", stable=True, show_progress=False).G.graph
+    np.testing.assert_array_equal(ours | ours.T, theirs != 0)
+
+
+def test_pc_on_codes_finds_a_collider():
+    rng = np.random.default_rng(6)
+    a, b = rng.integers(0, 3, (2, 5000))
+    codes = np.column_stack([a, b, (a + b + (rng.random(5000) < 0.3)) % 4])
+    data = coded(codes, (3, 3, 4))
+    found = search(Level(GSquare(data), 0.001), data.variables).graph
+    assert found == CPDAG.from_dag(nx.DiGraph([("v0", "v2"), ("v1", "v2")]))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.ones((5, 2)), "column 0 is constant; leave it out"),
+        ([[1, 2], [2, np.nan]], "missing or infinite; drop or impute"),
+        ([1, 2, 3], "one row a record"),
+        ([[1, 2]], "at least two"),
+    ],
+)
+def test_bad_columns_are_refused_with_their_cure(values, message):
+    with pytest.raises(ValueError, match=message):
+        FisherZ.from_values(values)
+
+
+def test_bad_matrices_and_levels_are_refused():
+    with pytest.raises(ValueError, match="is a column constant"):
+        FisherZ(np.full((2, 2), np.nan), 10)
+    with pytest.raises(ValueError, match="square"):
+        FisherZ(np.ones((2, 3)), 10)
+    with pytest.raises(ValueError, match="at least 4"):
+        FisherZ(np.eye(2), 3)
+    with pytest.raises(ValueError, match="5 records cannot condition on 2 variables; lower"):
+        FisherZ(np.eye(4), 5).log_p(0, 1, (2, 3))
+    for alpha in (0, 1, -0.1):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            Level(FisherZ(np.eye(2), 10), alpha)

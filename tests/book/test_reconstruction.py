@@ -1,0 +1,161 @@
+"""What reports tell about distributions and tables of the records."""
+
+import itertools
+
+import numpy as np
+import pytest
+from dpcgd_book.attacks.reconstruction import CorrectedTables, reconstruct
+from numpy.random import default_rng
+
+from dpcgd import Dataset
+from dpcgd.constraint.laplace_pc import PlainOracle
+from dpcgd.graphs.pc_search import search
+from dpcgd.local.channels import LocalMechanism, shape_of
+from dpcgd.local.component_wise import ComponentWise
+from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
+from dpcgd.local.randomized_response import RandomizedResponse
+from dpcgd.local.report import report
+from dpcgd.statistics.categorical_statistics import ChiSquared
+from dpcgd.statistics.rank_statistics import KendallZ
+
+ONE = [RandomizedResponse, Geometric, ClippedGeometric, UniformGeometric]
+MECHANISMS = [
+    *(kind.from_p_max(5, 0.4) for kind in ONE),
+    *(ComponentWise([kind.from_p_max(3, 0.5), kind.from_p_max(4, 0.6)]) for kind in ONE),
+    RandomizedResponse((3, 4), 2.0),
+    *(Geometric((3, 4), 0.3, norm) for norm in (1, 2, np.inf)),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+class TestEveryMechanism:
+    def test_forward_and_backward_are_the_dense_channel(self, mechanism):
+        joint, values = default_rng(0).random((2, *shape_of(mechanism.levels)))
+        forward, backward = mechanism.forward(joint), mechanism.backward(values)
+        assert forward.shape == backward.shape == joint.shape
+        assert forward.ravel() == pytest.approx(joint.ravel() @ mechanism.channel)
+        assert backward.ravel() == pytest.approx(mechanism.channel @ values.ravel())
+
+    def test_it_meets_the_protocol(self, mechanism):
+        methods = {name for name in vars(LocalMechanism) if not name.startswith("_")}
+        assert {"sample", "forward", "backward"} <= methods
+        for name in methods | set(LocalMechanism.__annotations__):
+            assert hasattr(mechanism, name)
+
+    def test_its_reports_can_be_reconstructed(self, mechanism):
+        shape = shape_of(mechanism.levels)
+        codes = default_rng(0).binomial(2, 0.3, (3000, len(shape)))
+        codes = codes if isinstance(mechanism.levels, tuple) else codes[:, 0]
+        reports = mechanism.sample(codes, rng=default_rng(1))
+        found = reconstruct(reports, mechanism, gap=1e-2)
+        assert found.joint.shape == shape
+        assert found.joint.sum() == pytest.approx(1)
+        assert found.gap <= 1e-2
+
+
+def test_a_report_that_is_never_made_is_refused():
+    flat = ClippedGeometric(4, 0.0)  # the ends only
+    with pytest.raises(ValueError, match="a report that the mechanism never makes"):
+        reconstruct(np.array([0, 1, 3]), flat)
+    with pytest.raises(ValueError, match="most must be 0 or more"):
+        reconstruct(np.array([0, 3]), flat, most=-1)
+
+
+class TestReconstruct:
+    rng_codes = default_rng(5).binomial(3, 0.4, (4000, 3)) + default_rng(6).integers(0, 1, (1, 3))
+    mechanism = ComponentWise.from_p_max(RandomizedResponse, (4, 4, 4), 0.5)
+
+    def reports(self):
+        return self.mechanism.sample(self.rng_codes, rng=default_rng(1))
+
+    def test_likelihood_never_falls_and_ends_within_the_gap(self):
+        reports = self.reports()
+        near, nearer = (reconstruct(reports, self.mechanism, gap=gap) for gap in (5.0, 1e-3))
+        assert (np.diff(nearer.log_likelihoods) > -1e-9).all()
+        assert near.iterations < nearer.iterations
+        better = nearer.log_likelihoods[-1] - near.log_likelihoods[-1]
+        assert 0 <= better <= near.gap <= 5.0
+
+    def test_axis_by_axis_is_the_dense_update(self):
+        reports, channel = self.reports(), self.mechanism.channel
+        seen = np.bincount(np.ravel_multi_index(reports.T, (4, 4, 4)), minlength=64) / 4000
+        joint = np.full(64, 1 / 64)
+        for _ in range(20):
+            joint = joint * (channel @ (seen / (joint @ channel)))
+        found = reconstruct(reports, self.mechanism, gap=0.0, most=20)
+        assert found.iterations == 20
+        assert found.joint.ravel() == pytest.approx(joint, abs=1e-12)
+
+    def test_without_noise_it_returns_what_was_reported(self):
+        exact = ComponentWise.from_epsilon(RandomizedResponse, (4, 4, 4), 120.0)
+        codes = self.rng_codes
+        found = reconstruct(codes, exact, gap=1e-9)
+        seen = np.bincount(np.ravel_multi_index(codes.T, (4, 4, 4)), minlength=64)
+        assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
+        assert sorted(map(tuple, found.records())) == sorted(map(tuple, codes))
+
+    @pytest.mark.parametrize("kind", ["response", "geometric"])
+    def test_it_comes_closer_to_the_records_than_the_reports(self, kind):
+        codes = np.repeat(self.rng_codes, 20, axis=0)
+        whole = {
+            "response": RandomizedResponse.from_p_max((4, 4, 4), 0.3),
+            "geometric": Geometric((4, 4, 4), 0.3),
+        }[kind]
+        reports = whole.sample(codes, rng=default_rng(2))
+        shares = [
+            np.bincount(np.ravel_multi_index(c.T, (4, 4, 4)), minlength=64) / len(c)
+            for c in (codes, reports)
+        ]
+        found = reconstruct(reports, whole).joint.ravel()
+        raw = np.abs(shares[1] - shares[0]).sum()
+        assert np.abs(found - shares[0]).sum() < 0.6 * raw  # seeded
+
+    def test_it_is_asked_like_tables(self):
+        found = reconstruct(self.reports(), self.mechanism)
+        assert found.shape((2, 0)) == (4, 4)
+        assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
+        assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
+        assert len(found.records()) == found.n
+
+    def test_ten_thousand_cells(self):
+        levels = (10,) * 4
+        mechanism = ComponentWise.from_epsilon(Geometric, levels, 60.0)
+        codes = default_rng(0).binomial(9, 0.4, (20_000, 4))
+        found = reconstruct(mechanism.sample(codes, rng=default_rng(1)), mechanism, most=200)
+        raw = mechanism.sample(codes, rng=default_rng(1))
+        means = [c.mean(axis=0) for c in (codes, found.records(), raw)]
+        assert np.abs(means[1] - means[0]).max() < np.abs(means[2] - means[0]).max()
+
+
+@pytest.mark.parametrize("combined", [False, True])
+def test_tables_are_unbiased_where_nothing_is_clipped(combined):
+    codes = np.repeat(list(itertools.product(range(2), range(3))), 5000, axis=0)
+    data = Dataset(codes, {"a": ["0", "1"], "b": ["0", "1", "2"]})
+    mechanism = (
+        RandomizedResponse((2, 3), 3.0)
+        if combined
+        else ComponentWise.from_epsilon(RandomizedResponse, (2, 3), 3.0)
+    )
+    reports = report(data, mechanism, rng=default_rng(0))
+    counts = CorrectedTables(reports, mechanism).counts([1, 0])
+    assert np.abs(counts - 5000).max() < 600  # 7 deviations are about 560
+    assert CorrectedTables(reports, mechanism).shape([1, 0]) == (3, 2)
+
+
+def test_tables_fit_into_an_oracle():
+    first = default_rng(0).integers(0, 4, 20_000)
+    second = np.minimum(first + default_rng(1).integers(0, 2, 20_000), 3)
+    data = Dataset(np.column_stack([first, second]), {name: list("0123") for name in "ab"})
+    mechanism = ComponentWise.from_p_max(RandomizedResponse, (4, 4), 0.6)
+    tables = CorrectedTables(report(data, mechanism, rng=default_rng(1)), mechanism)
+    oracle = PlainOracle(tables, ChiSquared(1e-3))
+    assert not oracle.separates(0, 1, ())
+    assert search(oracle, data.variables).graph.skeleton == {frozenset("ab")}
+
+
+def test_too_many_cells_and_no_reports_are_refused():
+    mechanism = ComponentWise.from_epsilon(RandomizedResponse, (10,) * 7, 1.0)
+    with pytest.raises(ValueError, match="leave variables out"):
+        reconstruct(np.zeros((5, 7), int), mechanism)
+    with pytest.raises(ValueError, match="at least one report"):
+        reconstruct(np.zeros((0, 3), int), TestReconstruct.mechanism)

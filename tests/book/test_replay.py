@@ -1,0 +1,234 @@
+"""Whole runs replayed on other data: the same questions, the same release, each loss paid for."""
+
+import importlib
+import inspect
+import pkgutil
+import sys
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import replays
+from dpcgd_book.attacks.replay import Divergence, Draw, replay, worst
+from numpy.random import default_rng
+
+import dpcgd
+from dpcgd import Dataset, laplace_pc, load
+from dpcgd.privacy import run as run_module
+from dpcgd.privacy.events import PureEvent
+from dpcgd.privacy.mechanisms import laplace
+from dpcgd.statistics.many_tables import value_of
+
+
+def functions():
+    """All functions of the package with their parameters, but those of the book."""
+    names = [module.name for module in pkgutil.walk_packages(dpcgd.__path__, "dpcgd.")]
+    for module in names:
+        for name, value in vars(importlib.import_module(module)).items():
+            if inspect.isfunction(value) and value.__module__ == module:
+                yield name, inspect.signature(value).parameters
+
+
+def test_every_private_system_is_replayed():
+    private = {name for name, of in functions() if {"epsilon", "delta", "secure"} <= set(of)}
+    assert private - {"open_run"} == set(replays.SYSTEMS)
+
+
+def test_what_follows_from_a_release_is_replayed_too():
+    follow = {name for name, of in functions() if list(of)[:1] == ["release"]}
+    called = set(replays.with_what_follows.__code__.co_names)
+    assert {name for name in follow if not name.startswith("check_")} <= called
+
+
+def test_strangers_are_asked_for_what_follows_too(monkeypatch):
+    asked = []
+    monkeypatch.setattr(dpcgd, "climb", lambda release: asked.append(release))
+    replays.attacked("table_pc", pairs=0, strangers=1)
+    assert len(asked) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", replays.SYSTEMS)
+def test_every_loss_between_neighbours_is_paid_for(name):
+    """Prices are nearly reached, so with half of the noise this fails."""
+    found = replays.attacked(name, pairs=1000, strangers=20)
+    assert 0.75 < found.worst <= 1
+
+
+@pytest.mark.parametrize("name", replays.SYSTEMS)
+def test_real_networks_against_data_that_are_all_the_same(name):
+    case = replays.SYSTEMS[name]
+    if case.data is replays.paired:
+        one, two = (replays.measurements(v) for v in (np.zeros((50, 2)), np.ones((50, 2))))
+    else:
+        one = load("cancer", n=2000, rng=default_rng(0))
+        two = Dataset(np.zeros((2000, one.d), int), one.levels)
+    settings = replays.FAST.get(name, {}) | {"epsilon": 2.0, "delta": 1e-3, "seed": 0}
+    run = replays.started(case.system, settings)
+    assert replay(run, one, two)
+    assert replay(run, two, one)
+
+
+@pytest.mark.parametrize("name", replays.SYSTEMS)
+def test_secure_runs_know_the_data_by_their_mechanisms_too(name):
+    pytest.importorskip("opendp")
+    case, rng = replays.SYSTEMS[name], default_rng(0)
+    settings = {"epsilon": 5.0, "delta": 1e-3, "seed": 0, "secure": True}
+    if name == "histogram_anm":
+        pytest.skip("what follows from its histogram has no seed in a secure run")
+    data, *others = case.data(rng, settings)
+    run = replays.started(case.system, replays.FAST.get(name, {}) | settings)
+    assert worst(replay(run, data, *others)) <= 1
+
+
+# --- mistakes that have to be found; those in the systems are in planted_bugs -------------------
+
+
+def all_ones(n):
+    crowd = np.ones((n - 1, 2), int)
+    return [replays.data_set(np.vstack([first, crowd]), (2, 2)) for first in ([0, 0], [1, 1])]
+
+
+def by_laplace(data):
+    return laplace_pc(data, epsilon=1.0, delta=1e-3, rng=default_rng(0))
+
+
+def test_a_tested_release_has_a_delta_besides_its_price():
+    draws = [Draw("Laplace", 0.5, 1.0), Draw("tested release", 3.0, 1.0)]
+    assert worst(draws) == 0.5
+
+
+def test_a_price_that_is_too_low_is_found(monkeypatch):
+    def cheap(query, *, sensitivity, **how):
+        return laplace(query, sensitivity=sensitivity / 2, **how)
+
+    monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", cheap)
+    assert worst(replay(by_laplace, *all_ones(50))) == pytest.approx(2, rel=1e-6)
+
+
+def test_a_second_draw_for_one_payment_is_found(monkeypatch):
+    def twice(query, *, sensitivity, epsilon, account, noise, **how):
+        first = laplace(
+            query, sensitivity=sensitivity, epsilon=epsilon, account=account, noise=noise, **how
+        )
+        return (first + noise.laplace(sensitivity, PureEvent("Laplace", epsilon))(query())) / 2
+
+    monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", twice)
+    with pytest.raises(Divergence, match="nobody paid"):
+        replay(by_laplace, *all_ones(50))
+
+
+def test_a_scale_from_the_data_is_found(monkeypatch):
+    def looks(query, *, sensitivity, **how):
+        return laplace(query, sensitivity=sensitivity * (1 + query() ** 2), **how)
+
+    monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", looks)
+    with pytest.raises(Divergence, match="laplace"):
+        replay(by_laplace, *all_ones(50))
+
+
+def test_a_field_that_no_mechanism_covers_is_found(monkeypatch):
+    kept = run_module.Run.receipt
+    monkeypatch.setattr(
+        run_module.Run, "receipt", lambda self: kept(self) | {"guarantee": SEEN[-1]}
+    )
+    SEEN = []
+
+    def leaks(data):
+        SEEN.append(str(data.codes.sum()))
+        return by_laplace(data)
+
+    with pytest.raises(Divergence, match="guarantee"):
+        replay(leaks, *all_ones(50))
+
+
+def test_a_run_that_breaks_off_on_one_of_two_is_found(monkeypatch):
+    def breaks(statistic, tables, tested):
+        if (tables.counts(tested) == 0).sum() > 2:
+            raise ZeroDivisionError
+        return value_of(statistic, tables, tested)
+
+    monkeypatch.setattr("dpcgd.constraint.laplace_pc.value_of", breaks)
+    with pytest.raises(Divergence, match="breaks off once it has paid: ZeroDivisionError"):
+        replay(by_laplace, *all_ones(50))
+
+
+# --- everything that a run tells ----------------------------------------------------------------
+
+
+def told(tell):
+    """The system, after something was told of the data."""
+
+    def run(data):
+        tell(int(data.codes.sum()))
+        return by_laplace(data)
+
+    return run
+
+
+def refused(total):
+    raise ValueError(f"the codes add up to {total}")
+
+
+@pytest.mark.parametrize(
+    ("tell", "what"),
+    [
+        (lambda total: warnings.warn(f"a total of {total}", stacklevel=2), "warned"),
+        (lambda total: total % 4 and warnings.warn("an odd total", stacklevel=2), "warned"),
+        (print, "printed"),
+        (lambda total: print(total, file=sys.stderr), "printed"),
+        (refused, "refuse"),
+        (lambda total: total % 4 and refused("nothing"), "refuse"),
+    ],
+)
+def test_words_that_depend_on_data_are_found(tell, what):
+    with pytest.raises(Divergence, match=what):
+        replay(told(tell), *all_ones(51))
+
+
+def test_words_that_are_the_same_for_all_data_are_allowed(recwarn):
+    run = told(lambda total: print("ready") or warnings.warn("an experiment", stacklevel=2))
+    assert replay(run, *all_ones(51))
+    with pytest.raises(ValueError, match="of no use"):
+        replay(told(lambda total: refused("of no use")), *all_ones(51))
+
+
+def test_the_order_of_a_releases_parts_is_part_of_it():
+    def sorted_by_data(data):
+        release = by_laplace(data)
+        names = sorted("ab", reverse=bool(data.codes[0, 0]))
+        return SimpleNamespace(**vars(release), names=dict.fromkeys(names))
+
+    with pytest.raises(Divergence, match="names"):
+        replay(sorted_by_data, *all_ones(51))
+
+
+def test_data_are_of_every_form_and_stand_for_up_to_a_trillion_records():
+    rng = default_rng(0)
+    found = [next(replays.in_any_form(rng)) for _ in range(300)]
+    assert {type(data).__name__ for data in found} == {"Dataset", "PackedRecords", "Counted"}
+    for kind in ("PackedRecords", "Counted"):
+        sizes = [data.n for data in found if type(data).__name__ == kind]
+        assert min(sizes) < 300
+        assert max(sizes) > 1e11
+
+
+def test_persons_have_several_rows_and_every_other_run_is_a_release():
+    rng, case = default_rng(0), replays.SYSTEMS["table_pc"]
+    drawn = [case.drawn(rng) for _ in range(200)]
+    assert {of.get("rows_per_person", 1) for of in drawn} == {1, 2, 3}
+    assert 70 < sum(of["released"] for of in drawn) < 130
+    codes = np.zeros((50, 3), int)
+    others = [replays.neighbour_of(codes, (2, 2, 2), rng, 3) for _ in range(100)]
+    assert max((other != codes).any(axis=1).sum() for other in others) == 3
+
+
+def test_a_release_that_tells_its_seconds_is_found(monkeypatch):
+    kept = run_module.Run.receipt
+    late = lambda self: kept(self) | {"seconds": 0.1}  # noqa: E731
+    monkeypatch.setattr(run_module.Run, "receipt", late)
+    settings = {"epsilon": 1.0, "delta": 1e-3, "seed": 0, "released": True}
+    run = replays.started(laplace_pc, settings)
+    with pytest.raises(Divergence, match="how long it took"):
+        replay(run, *all_ones(51))

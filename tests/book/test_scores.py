@@ -1,0 +1,149 @@
+"""Scores of graphs against predictive distributions, likelihoods and all equivalent DAGs."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from dpcgd_book.systems.scores import BIC, BDeu, BGe, graph_score
+from known_graphs import NAMES, equivalence_classes
+from scipy.stats import multivariate_normal, multivariate_t
+
+from dpcgd import Dataset
+
+LEVELS = {"a": ["0", "1"], "b": ["0", "1", "2"], "c": ["0", "1"], "d": ["0", "1", "2", "3"]}
+
+
+def gaussian_values(n=40, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + rng.normal(size=d)
+
+
+def coded_values(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, n)
+    b = (a + rng.integers(0, 2, n)) % 3
+    c = a ^ (rng.random(n) < 0.3)
+    return Dataset(np.column_stack([a, b, c, (b + c + rng.integers(0, 2, n)) % 4]), LEVELS)
+
+
+def covariance(values):
+    return np.cov(values.T, ddof=0)
+
+
+def predictive(values, mean, mean_weight, freedom, scale):
+    """Log probability of the records one after the other under a normal-Wishart prior."""
+    matrix, total = scale * np.eye(values.shape[1]), 0.0
+    for record in values:
+        left = freedom - values.shape[1] + 1
+        shape = matrix * (mean_weight + 1) / (mean_weight * left)
+        total += multivariate_t.logpdf(record, mean, shape, df=left)
+        gap = record - mean
+        matrix = matrix + mean_weight / (mean_weight + 1) * np.outer(gap, gap)
+        mean = (mean_weight * mean + record) / (mean_weight + 1)
+        mean_weight, freedom = mean_weight + 1, freedom + 1
+    return total
+
+
+@pytest.mark.parametrize("settings", [{}, {"mean_weight": 0.5}, {"freedom": 9.5}])
+@pytest.mark.parametrize("at", [(0,), (2, 3), (0, 1, 3), (0, 1, 2, 3)])
+def test_bge_is_the_marginal_likelihood_of_its_prior(at, settings):
+    # A block of a Wishart precision's inverse keeps its own degrees of freedom: d - l fewer.
+    values = gaussian_values()
+    score = BGe(covariance(values), len(values), **settings)
+    weight = settings.get("mean_weight", 1.0)
+    freedom = settings.get("freedom", 5 + weight)
+    scale = weight * (freedom - 5) / (weight + 1)
+    part = values[:, at]
+    expected = predictive(part, values.mean(axis=0)[list(at)], weight, freedom - 4 + len(at), scale)
+    assert score.marginal(at) == pytest.approx(expected, rel=1e-10)
+
+
+def test_bge_of_complete_graphs_is_that_marginal_likelihood():
+    values = gaussian_values()
+    score = BGe(covariance(values), len(values), NAMES)
+    for order in ("abcd", "cbda"):
+        dag = nx.DiGraph((a, b) for i, a in enumerate(order) for b in order[i + 1 :])
+        assert graph_score(score, dag) == pytest.approx(score.marginal((0, 1, 2, 3)), rel=1e-12)
+
+
+@pytest.mark.parametrize("make", ["bge", "bic", "bdeu"])
+def test_equivalent_dags_score_the_same_and_others_do_not(make):
+    values = gaussian_values()
+    score = {
+        "bge": lambda: BGe(covariance(values), 40, NAMES, mean_weight=0.7, freedom=8),
+        "bic": lambda: BIC(covariance(values), 40, NAMES, discount=0.8),
+        "bdeu": lambda: BDeu(coded_values(), weight=3),
+    }[make]()
+    found = [[graph_score(score, dag) for dag in members] for members in equivalence_classes(4)]
+    assert sum(map(len, found)) == 543
+    assert max(max(members) - min(members) for members in found) < 1e-9
+    means = sorted(np.mean(members) for members in found)
+    assert min(np.diff(means)) > 1e-9  # 185 classes, no two with one score
+
+
+def test_bic_is_the_likelihood_at_its_maximum_less_the_penalty():
+    values = gaussian_values()
+    fitted = multivariate_normal(values.mean(axis=0), covariance(values))
+    complete = nx.DiGraph((a, b) for i, a in enumerate(NAMES) for b in NAMES[i + 1 :])
+    expected = fitted.logpdf(values).sum() - 10 / 2 * math.log(40)  # six weights, four variances
+    assert graph_score(BIC(covariance(values), 40, NAMES), complete) == pytest.approx(expected)
+    double = graph_score(BIC(covariance(values), 40, NAMES, discount=2), complete)
+    assert double == pytest.approx(expected - 5 * math.log(40))
+
+
+def test_bic_of_a_determined_child_is_finite():
+    x = np.random.default_rng(0).normal(size=50)
+    score = BIC.from_values(np.column_stack([x, 2 * x + 1, np.roll(x, 1)]))
+    assert math.isfinite(score.local(1, (0, 2)))
+    assert score.local(1, (0,)) > score.local(1, ())
+
+
+@pytest.mark.parametrize(("child", "parents"), [(0, ()), (3, (1,)), (1, (0, 2)), (2, (0, 1, 3))])
+def test_bdeu_is_the_probability_of_the_records_one_after_the_other(child, parents):
+    data, weight = coded_values(), 3.0
+    rows = math.prod(data.cardinalities[p] for p in parents)
+    cell = weight / rows / data.cardinalities[child]
+    seen, cells, total = {}, {}, 0.0
+    for record in data.codes.tolist():
+        row = tuple(record[p] for p in parents)
+        at = (row, record[child])
+        total += math.log((cell + cells.get(at, 0)) / (weight / rows + seen.get(row, 0)))
+        seen[row], cells[at] = seen.get(row, 0) + 1, cells.get(at, 0) + 1
+    assert BDeu(data, weight).local(child, parents) == pytest.approx(total, rel=1e-10)
+
+
+def test_scores_from_values_do_not_depend_on_units():
+    values = gaussian_values()
+    for kind in (BGe, BIC):
+        one, two = kind.from_values(values), kind.from_values(values * [1, 1000, 0.1, 5] + 3)
+        for child, parents in [(0, ()), (1, (0, 2)), (3, (0, 1, 2))]:
+            assert one.local(child, parents) == pytest.approx(two.local(child, parents), rel=1e-9)
+
+
+def test_the_order_of_parents_does_not_matter():
+    for score in (BGe.from_values(gaussian_values()), BDeu(coded_values())):
+        assert score.local(3, (0, 2)) == pytest.approx(score.local(3, (2, 0)), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [BGe, BIC])
+def test_bad_covariances_are_refused_with_their_cure(kind):
+    with pytest.raises(ValueError, match="2 variables need a square"):
+        kind(np.eye(3), 10, ["a", "b"])
+    with pytest.raises(ValueError, match="is a column constant"):
+        kind(np.diag([1.0, 0.0]), 10)
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        kind(np.eye(2), 0)
+    with pytest.raises(ValueError, match="column 1 is constant"):
+        kind.from_values([[0, 1], [1, 1]])
+
+
+def test_bad_priors_and_graphs_are_refused():
+    with pytest.raises(ValueError, match="freedom above 3"):
+        BGe(np.eye(2), 10, freedom=3)
+    with pytest.raises(ValueError, match="mean_weight must be positive"):
+        BGe(np.eye(2), 10, mean_weight=0)
+    with pytest.raises(ValueError, match="must be positive, not 0"):
+        BDeu(coded_values(), weight=0)
+    with pytest.raises(ValueError, match="same variables"):
+        graph_score(BIC(np.eye(2), 10, ["a", "b"]), nx.DiGraph([("a", "c")]))

@@ -1,0 +1,212 @@
+"""Clipped moments: what they say, how wide their noise is, and what one record may move."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.results.known_tables import blurred
+from known_tables import records
+from numpy.random import default_rng
+from scipy.linalg import fractional_matrix_power
+
+from dpcgd import Budget, BudgetSpent, Dataset, load
+from dpcgd.datasets.random_networks import random_network
+from dpcgd.moments import clipped_moments
+from dpcgd.moments.blocks import blocks_of
+from dpcgd.moments.clipped_moments import (
+    ClippedMoments,
+    level_vectors,
+    longest_kept,
+    measure_moments,
+    share_of_singles,
+)
+from dpcgd.moments.interactions import (
+    Marginals,
+    Moment,
+    contrasts,
+    exactly,
+    paid,
+)
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.reading.pair_features import pair_features
+
+ENDLESS = 1e12
+"""A rho for which no record is clipped."""
+
+
+def drawn(d=8, n=20_000, seed=0):
+    return random_network("sparse", "rare", d, default_rng(seed)).sample(n, rng=default_rng(seed))
+
+
+def pairs_of(data):
+    return measure_moments(data, exactly, 1.0, clipped=False)
+
+
+def clipped_of(data, measure, rho):
+    return measure_moments(data, measure, rho, clipped=True)
+
+
+def unclipped(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clipped_moments, "LAST_NORM", math.inf)
+        return clipped_of(data, exactly, ENDLESS)
+
+
+@pytest.mark.parametrize("data", [drawn(), load("sachs", n=5000, rng=default_rng(0))])
+def test_without_noise_and_unclipped_they_say_what_the_pairs_say(data):
+    told, plain = unclipped(data), pairs_of(data)
+    ours, theirs = blocks_of(told), blocks_of(plain)
+    associations = [of.sums(of.correlations**2) for of in (ours, theirs)]
+    assert np.allclose(*associations, atol=1e-4)
+    assert not ours.noise.any()
+    pairs, features = pair_features(told)
+    known, same = pair_features(plain)
+    assert np.array_equal(pairs, known)
+    assert features.shape == same.shape
+
+
+def test_the_vectors_of_a_variable_have_the_root_of_its_covariance():
+    data = drawn(4)
+    singles = pairs_of(data)
+    for v, of in enumerate(level_vectors(singles)):
+        share = singles.table(v)
+        assert np.allclose(share @ of, 0)
+        values = np.linalg.eigvalsh(singles.variance(v))
+        own = np.linalg.eigvalsh((of * share[:, None]).T @ of)
+        assert np.allclose(own, np.sqrt(values))
+        centred = contrasts(data.cardinalities[v]) - singles.moment(v).values
+        root = fractional_matrix_power(singles.variance(v), -0.25)
+        assert np.allclose(of, centred @ root)  # the symmetric one: no vector's sign matters
+
+
+def test_noise_is_as_wide_as_it_says():
+    data = drawn(5)
+    exact = clipped_of(data, exactly, ENDLESS)
+    size, apart = len(exact.moments), []
+    for seed in range(200):
+        told = clipped_moments._measured(data, exact, blurred(300.0, default_rng(seed)), ENDLESS)
+        apart.append((told.moments - exact.moments) / told.deviation)
+        assert np.array_equal(told.moments, told.moments.T)
+    apart = np.array(apart)
+    off = ~np.eye(size, dtype=bool)
+    # of 200 draws an entry each; six deviations of a variance
+    wide = (apart[:, off] ** 2).mean(), (apart[:, ~off] ** 2).mean()
+    entries = 200 * size * (size - 1) / 2, 200 * size
+    assert abs(wide[0] - 1) < 6 * math.sqrt(2 / entries[0])
+    assert abs(wide[1] / 2 - 1) < 6 * math.sqrt(2 / entries[1])
+
+
+def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
+    data = drawn(n=1000)
+    singles = pairs_of(data)
+    vectors = level_vectors(singles)
+    squares = [(of**2).sum(axis=1) for of in vectors]
+    norms = np.array([sum(of[k] for of, k in zip(squares, row, strict=True)) for row in data.codes])
+    expected = sum(singles.table(v) @ of for v, of in enumerate(squares))
+    assert norms.mean() == pytest.approx(expected, rel=0.03)
+    # variables drawn one by one are independent
+    rng = default_rng(0)
+    mixed = sum(
+        of[rng.permutation(column)] for of, column in zip(squares, data.codes.T, strict=True)
+    )
+    last = longest_kept(singles, vectors, 1e-6) ** 2
+    assert longest_kept(singles, vectors, 1e6) ** 2 == pytest.approx(0.8 * expected)
+    assert last == pytest.approx(expected + 2 * mixed.std(), rel=0.1)
+    assert last < sum(of.max() for of in squares)
+    middle = 0.5 * math.sqrt(1000) / expected
+    assert longest_kept(singles, vectors, middle) ** 2 == pytest.approx(expected)
+
+
+def test_nobody_is_clipped_where_all_records_are_alike_in_length():
+    singles = fair(1000, (2,) * 9)
+    vectors = level_vectors(singles)
+    assert longest_kept(singles, vectors, 1e-6) ** 2 == pytest.approx(
+        sum((of[0] ** 2).sum() for of in vectors)
+    )
+
+
+def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():
+    data, account = drawn(), GaussianFilter(Budget(1.0, 1e-6))
+    told = clipped_of(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
+    first, second = account.ledger.events
+    share = share_of_singles(data.cardinalities)
+    assert first.noise_multiplier / second.noise_multiplier == pytest.approx(
+        math.sqrt((1 - share) / share)
+    )
+    assert account.remaining == pytest.approx(0, abs=1e-8 * account.rho)
+    assert isinstance(told, ClippedMoments)
+    with pytest.raises(BudgetSpent):
+        clipped_of(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
+
+
+def test_variables_of_one_level_have_no_moments():
+    codes = np.zeros((50, 3), int)
+    codes[:, 1] = np.arange(50) % 3
+    data = Dataset(codes, {"a": ["x"], "b": ["x", "y", "z"], "c": ["x"]})
+    told = clipped_of(data, blurred(1.0, default_rng(0)), 1.0)
+    assert told.moments.shape == (4, 4)
+    blocks = blocks_of(told)
+    assert np.array_equal(blocks.correlations, np.eye(4))
+    assert not blocks.noise.any()
+    nothing = Dataset(codes[:, [0, 2]], {"a": ["x"], "c": ["x"]})
+    assert not clipped_of(nothing, exactly, 1.0).deviation
+
+
+def test_moments_that_are_noise_only_are_refused():
+    singles = {(v,): Moment(np.zeros(1), 1.0) for v in range(2)}
+    for moments, deviation in ((np.full((2, 2), 1e101), 1.0), (np.eye(2), math.inf)):
+        with pytest.raises(ValueError, match="measure it for a larger rho"):
+            ClippedMoments(10, (2, 2), singles, moments, deviation)
+
+
+def fair(n, levels):
+    """Single variables whose levels are equally frequent."""
+    values = {(v,): np.full(of, 1 / of) @ contrasts(of) for v, of in enumerate(levels)}
+    return Marginals(n, levels, {of: Moment(mean, 0.0) for of, mean in values.items()})
+
+
+def shifted(wrong=1.0):
+    """What is released of one of two data sets, along the way between them."""
+    levels = (2, 2)
+    one, other = (records([[0, 0]] * 40 + [last], levels) for last in ([0, 0], [0, 1]))
+    singles, rng = fair(41, levels), default_rng(7)
+    exact = [clipped_moments._measured(of, singles, exactly, 1e-3).moments for of in (one, other)]
+    way = exact[1] - exact[0]
+
+    def mechanism(data):
+        account = GaussianFilter(Budget(2.0, 0.1))
+        measure = paid(account, NarrowNoise(rng, wrong))
+        told = clipped_moments._measured(data, singles, measure, account.rho * (1 - 1e-9))
+        return (told.moments * way).sum() / 2 / told.deviation**2
+
+    return mechanism, one, other
+
+
+@pytest.mark.slow
+def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails():
+    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
+    honest = empirical_epsilon(*shifted(), delta=0.1, trials=4000)
+    narrow = empirical_epsilon(*shifted(wrong=1 / 2), delta=0.1, trials=4000)
+    assert honest <= 2.0 < narrow
+
+
+@pytest.mark.parametrize("levels", [(2, 2), (2, 3, 4), (5, 2, 2)])
+def test_neighbours_move_a_release_by_no_more_than_it_reckons_with(levels):
+    rng, singles, moved = default_rng(0), fair(3, levels), []
+    domain = list(itertools.product(*map(range, levels)))
+    reckoned = []
+
+    def noted(query, *, sensitivity, rho):
+        reckoned.append(sensitivity)
+        return query(), 0.0
+
+    for _ in range(100):
+        codes = [domain[k] for k in rng.integers(len(domain), size=4)]
+        pair = [[*codes[:2], last] for last in codes[2:]]
+        told = [clipped_moments._measured(records(of, levels), singles, noted, 0.1) for of in pair]
+        apart = 3 * (told[0].moments - told[1].moments)
+        moved.append(np.linalg.norm(apart) / math.sqrt(2) / reckoned[-1])
+    assert 0.5 < max(moved) <= 1 + 1e-9

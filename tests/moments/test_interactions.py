@@ -1,0 +1,309 @@
+import itertools
+import math
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.results.known_tables import Counts, blurred
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_tables import exact, random_table, records
+from numpy.random import default_rng
+from scipy import stats
+
+from dpcgd import Budget, BudgetSpent, load
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.moments.interactions import (
+    Marginals,
+    MeasuredMarginals,
+    Moment,
+    contrasts,
+    exactly,
+    interaction_of,
+    interaction_sensitivity,
+    paid,
+    pairs_sensitivity,
+    triples_sensitivity,
+)
+from dpcgd.privacy.doubles import ROOM, kept_for_rounding
+from dpcgd.privacy.filters import Filter, GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.scales import gaussian_scale
+
+seeded = settings(derandomize=True, deadline=None, max_examples=60)
+some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 7])
+def test_contrasts_are_orthonormal_and_sum_to_zero(levels):
+    columns = contrasts(levels)
+    assert columns.shape == (levels, levels - 1)
+    assert np.allclose(columns.T @ columns, np.eye(levels - 1))
+    assert np.allclose(columns.sum(axis=0), 0)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 2, 2), (2, 2, 2, 2, 2), (1, 2, 3), (1, 1)],
+)
+def test_sensitivities_are_the_largest_distance_of_two_records(levels):
+    domain = list(itertools.product(*map(range, levels)))
+    variables = range(len(levels))
+    pairs = [*itertools.combinations(variables, 1), *itertools.combinations(variables, 2)]
+    triples = [*itertools.combinations(variables, 3)]
+
+    def spread(subsets):
+        tables = [Tables(records(one, levels)) for one in domain]
+        if not subsets:
+            return 0.0
+        told = [MeasuredMarginals(one, exactly).exact(subsets) for one in tables]
+        return max(np.linalg.norm(a - b) for a, b in itertools.product(told, repeat=2))
+
+    assert pairs_sensitivity(levels) == pytest.approx(spread(pairs), abs=1e-12)
+    assert triples_sensitivity(levels) == pytest.approx(spread(triples), abs=1e-12)
+    assert interaction_sensitivity(levels) == pytest.approx(spread([tuple(variables)]), abs=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 8, 40])
+def test_together_binary_variables_cost_half_of_what_their_tables_cost(d):
+    assert pairs_sensitivity([2] * d) == pytest.approx(math.sqrt((d + 2) ** 2 // 4))
+    tables = math.sqrt(d * (d - 1))
+    assert (pairs_sensitivity([2] * d) < tables) == (d > 3)
+
+
+@seeded
+@given(some_levels)
+def test_a_level_more_never_costs_less(levels):
+    more = [levels[0] + 1, *levels[1:]]
+    assert pairs_sensitivity(more) >= pairs_sensitivity(levels) - 1e-12
+    assert pairs_sensitivity(levels) <= math.sqrt(len(levels) * (len(levels) + 1))
+
+
+def test_all_interactions_without_noise_are_the_table():
+    table = random_table((2, 3, 2, 4), 5000, default_rng(0)) + 1
+    marginals = exact(table)
+    assert np.allclose(marginals.table(0, 1, 2, 3), table / table.sum())
+    assert np.allclose(marginals.table(3, 1), table.sum(axis=(0, 2)).T / table.sum())
+
+
+def test_a_moment_is_the_mean_product_of_contrasts():
+    data = load("survey", n=500, rng=default_rng(0))
+    marginals = MeasuredMarginals(Tables(data), exactly)
+    marginals.measure((0, 3, 1), 1.0)
+    of = [contrasts(data.cardinalities[v])[data.codes[:, v]] for v in (0, 1, 3)]
+    expected = np.einsum("ia,ib,ic->abc", *of) / data.n
+    assert np.allclose(marginals.moment(0, 1, 3).values, expected)
+    assert np.allclose(marginals.moment(3, 0, 1).values, expected.transpose(2, 0, 1))
+
+
+def whole_contrasts(levels):
+    """By the definition: j ones, then -j."""
+    return [[(i < j) - j * (i == j) for i in range(levels)] for j in range(1, levels)]
+
+
+def exactly_squared(table, entry):
+    """An entry of the interaction of all variables, squared, in fractions; and its sign."""
+    rows = [whole_contrasts(levels)[j] for levels, j in zip(table.shape, entry, strict=True)]
+    total = sum(
+        int(count) * math.prod(row[i] for row, i in zip(rows, cell, strict=True))
+        for cell, count in np.ndenumerate(table)
+    )
+    return Fraction(total**2, math.prod((j + 1) * (j + 2) for j in entry)), total
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 2), (3, 4), (1, 3), (2, 3, 4), (60, 50)])
+@pytest.mark.parametrize("n", [1, 2**24 + 1, 10**12, 4 * 10**18])
+def test_an_interaction_is_exact_but_for_one_rounding_of_each_entry(shape, n):
+    # Nearly balanced: entries are small beside n, where sums in doubles lose their digits.
+    rng = default_rng(n % 1000)
+    table = np.full(shape, n // math.prod(shape)) + rng.integers(0, 3, shape)
+    values = interaction_of(table)
+    assert values.shape == tuple(levels - 1 for levels in shape)
+    for entry in list(np.ndindex(values.shape))[:: max(1, values.size // 20)]:
+        squared, total = exactly_squared(table, entry)
+        value = Fraction(float(values[entry]))
+        assert abs(value**2 - squared) <= squared / 2**50
+        assert (value > 0) - (value < 0) == (total > 0) - (total < 0)
+
+
+@pytest.mark.parametrize("n", [1000, 500_000, 10**9, 10**12])
+@pytest.mark.parametrize("levels", [(2, 2, 2), (3, 4, 2), (2, 7, 5)])
+def test_no_record_of_many_moves_rounded_interactions_by_more_than_is_kept_for_it(levels, n):
+    rng, subsets = default_rng(n % 1000), [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+    for _ in range(20):
+        table = rng.multinomial(n - 1, rng.dirichlet(np.full(math.prod(levels), 0.3)))
+        told = []
+        for cell in rng.integers(table.size, size=2):
+            one = table + np.eye(1, table.size, cell, dtype=int)[0]
+            counts = Counts(one.reshape(levels))
+            told.append(MeasuredMarginals(counts, exactly).exact(subsets))
+        moved = np.linalg.norm(told[0] - told[1]) / pairs_sensitivity(levels)
+        assert moved**2 <= 1 + max(ROOM, kept_for_rounding(n))
+
+
+def test_an_interaction_that_was_not_released_counts_as_zero_in_a_table():
+    table = random_table((2, 3, 2), 5000, default_rng(0)) + 1
+    marginals = MeasuredMarginals(Counts(table), exactly)
+    marginals.measure_pairs(1.0)
+    joint = marginals.table(0, 1, 2)
+    for axis in range(3):
+        assert np.allclose(joint.sum(axis=axis), table.sum(axis=axis) / table.sum())
+    with pytest.raises(KeyError):
+        Marginals(10, (2, 2), {}).table(0, 1)
+
+
+def test_a_noisy_table_has_no_zero_and_adds_up():
+    table, noise = np.array([[50, 0], [0, 50]]), blurred(30.0, default_rng(0))
+    marginals = MeasuredMarginals(Counts(table), noise)
+    marginals.measure_pairs(1.0)
+    assert marginals.table(0, 1).min() > 0
+    assert marginals.table(0, 1).sum() == pytest.approx(1)
+
+
+class Scale:
+    """Notes how wide noise would be, and adds none."""
+
+    def __init__(self):
+        self.scales = []
+
+    def gaussian(self, sensitivity, event):
+        self.scales.append(gaussian_scale(sensitivity, event))
+        return lambda value: value
+
+
+def test_one_draw_of_the_right_width_for_all_pairs():
+    data, noise = load("asia", n=1000, rng=default_rng(0)), Scale()
+    marginals = MeasuredMarginals(Tables(data), paid(Filter(Budget(10.0, 1e-6)), noise))
+    marginals.measure_pairs(0.5)
+    marginals.measure((2, 0, 1), 0.125)
+    assert noise.scales == pytest.approx([5.0, 2 * math.sqrt(0.5)])
+    assert marginals.moment(0, 7).deviation == pytest.approx(5.0 / 1000)
+    assert (0, 1, 2) in marginals.released
+
+
+def test_nothing_is_looked_at_before_it_is_paid_for():
+    data = load("asia", n=1_000, rng=default_rng(0))
+
+    class Blind(Tables):
+        def counts(self, variables):
+            raise AssertionError("looked")
+
+        counts_many = counts
+
+    account = Filter(Budget(0.01, 1e-6))
+    marginals = MeasuredMarginals(Blind(data), paid(account, SeededNoise(default_rng(0))))
+    for measure in (marginals.measure_pairs, lambda rho: marginals.measure((0, 1, 2), rho)):
+        with pytest.raises(BudgetSpent):
+            measure(2 * account.rho)
+    assert account.ledger.events == ()
+    assert list(marginals.released) == [()]
+
+
+@pytest.mark.parametrize("levels", [(2, 2, 2, 2), (2, 3, 2), (3, 4, 2, 2)])
+def test_some_pairs_together_move_no_further_than_their_noise_is_made_for(levels):
+    domain = [Tables(records(one, levels)) for one in itertools.product(*map(range, levels))]
+    pairs = list(itertools.combinations(range(len(levels)), 2))
+    for some in itertools.chain(*(itertools.combinations(pairs, k) for k in (1, 2, 3, len(pairs)))):
+        noise = Scale()
+        marginals = MeasuredMarginals(domain[0], paid(Filter(Budget(9.0, 1e-3)), noise))
+        marginals.measure_again(some, 0.5)
+        told = [MeasuredMarginals(tables, exactly).exact(some) for tables in domain]
+        farthest = max(np.linalg.norm(a - b) for a, b in itertools.combinations(told, 2))
+        assert farthest <= noise.scales[0] + 1e-12
+        assert len(some) > 1 or farthest == pytest.approx(noise.scales[0])
+
+
+def test_two_measurements_are_weighed_by_their_precision():
+    first, second = Moment(np.array([1.0]), 3.0), Moment(np.array([2.0]), 4.0)
+    both = first.combined(second)
+    assert both.values == pytest.approx([(1 * 16 + 2 * 9) / 25])
+    assert both.deviation == pytest.approx(12 / 5)
+    assert second.combined(first).values == pytest.approx(both.values)
+    assert first.combined(Moment(np.array([5.0]), 0.0)) == (5.0, 0.0)
+
+
+def test_measuring_again_helps_as_much_as_was_paid():
+    data, rng = load("asia", n=2000, rng=default_rng(0)), default_rng(1)
+    off = []
+    for _ in range(300):
+        account = Filter(Budget(10.0, 1e-6))
+        marginals = MeasuredMarginals(Tables(data), paid(account, SeededNoise(rng)))
+        marginals.measure_pairs(0.5)
+        marginals.measure_again([(0, 1), (3, 4)], 0.5)
+        told = marginals.moment(3, 4)
+        off.append((told.values - exact_moments(data)[3, 4].values).item() / told.deviation)
+    assert told.deviation * 2000 == pytest.approx(1 / math.sqrt(1 / 25 + 1 / 2))
+    assert stats.kstest(off, "norm").pvalue > 1e-9  # false alarm
+
+
+@cache
+def exact_moments(data):
+    marginals = MeasuredMarginals(Tables(data), exactly)
+    marginals.measure_pairs(1.0)
+    marginals.measure_triples(1.0)
+    return marginals.released
+
+
+def test_what_has_been_derived_follows_a_new_release():
+    table = random_table((2, 3, 2), 5000, default_rng(0)) + 1
+    marginals = MeasuredMarginals(Counts(table), blurred(300.0, default_rng(1)))
+    marginals.measure_pairs(1.0)
+    rough, joint = marginals.table(0, 1), marginals.table(0, 1, 2)
+    marginals.deviation = 0.0
+    marginals.measure_again([(0, 1)], 1.0)
+    marginals.measure((0, 1, 2), 1.0)
+    assert not np.allclose(marginals.table(0, 1), rough)
+    assert not np.allclose(marginals.table(0, 1, 2), joint)
+
+
+def shifted(measure, farthest, wrong=1.0):
+    """What is released of one of two data sets of few records, along the way between them."""
+    levels = (2, 2, 3)
+    one, other = (records([[0, 0, 0]] * 40 + [last], levels) for last in ([0, 0, 0], farthest))
+    tables = {id(data): Tables(data) for data in (one, other)}
+    rng = default_rng(7)
+
+    def likelihood(released):
+        return sum(
+            (moment.values * (there[subset].values - here[subset].values)).sum()
+            / moment.deviation**2
+            for subset, moment in released.items()
+            if subset
+        )
+
+    def mechanism(data):
+        account = GaussianFilter(Budget(2.0, 0.1))
+        marginals = MeasuredMarginals(tables[id(data)], paid(account, NarrowNoise(rng, wrong)))
+        measure(marginals, account)
+        return likelihood(marginals.released)
+
+    here, there = (exact_moments(data) for data in (one, other))
+    return mechanism, one, other
+
+
+def all_pairs(marginals, account):
+    marginals.measure_pairs(account.rho * (1 - 1e-9))
+
+
+def all_triples(marginals, account):
+    marginals.measure_triples(account.rho * (1 - 1e-9))
+
+
+def pairs_twice(marginals, account):
+    marginals.measure_pairs(account.rho / 2)
+    marginals.measure_again([(0, 2), (1, 2)], account.share(1 - 1e-9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("measure", "farthest"),
+    [(all_pairs, [1, 1, 0]), (all_triples, [1, 0, 0]), (pairs_twice, [1, 1, 0])],
+)
+def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails(measure, farthest):
+    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
+    honest = empirical_epsilon(*shifted(measure, farthest), delta=0.1, trials=4000)
+    narrow = empirical_epsilon(*shifted(measure, farthest, wrong=1 / 2), delta=0.1, trials=4000)
+    assert honest <= 2.0 < narrow

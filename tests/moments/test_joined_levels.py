@@ -1,0 +1,165 @@
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_tables import records
+from numpy.random import default_rng
+
+from dpcgd import Budget, BudgetSpent, Dataset
+from dpcgd.moments.interactions import exactly, paid
+from dpcgd.moments.joined_levels import join_levels, levels_sensitivity
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
+
+seeded = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+def told(counts):
+    """A first look that says these numbers, whatever the data."""
+    return lambda query, *, sensitivity, rho: (np.array(counts, float), 1.0)
+
+
+def one_wide(levels, name="a", ordered=()):
+    """Every level of one variable once, beside a constant."""
+    codes = np.column_stack([np.arange(levels), np.zeros(levels, int)])
+    return Dataset(codes, {name: [str(k) for k in range(levels)], "b": ["0"]}, ordered=ordered)
+
+
+@pytest.mark.parametrize("levels", [(3, 4), (3, 5, 3), (2, 3, 4)])
+def test_the_sensitivity_is_the_largest_distance_of_two_records(levels):
+    looks = []
+
+    def watch(query, *, sensitivity, rho):
+        looks.append((query(), sensitivity))
+        return looks[-1][0], 0.0
+
+    for one in itertools.product(*map(range, levels)):
+        join_levels(records(one, levels), watch, 1.0, most=2)
+    furthest = max(np.linalg.norm(a - b) for (a, _), (b, _) in itertools.combinations(looks, 2))
+    assert all(sensitivity == pytest.approx(furthest) for _, sensitivity in looks)
+    assert levels_sensitivity(sum(of > 2 for of in levels)) == pytest.approx(furthest)
+
+
+def test_the_most_frequent_levels_are_kept_and_the_rest_is_one():
+    data, joined = join_levels(one_wide(6), told([5, 9, 1, 7, 2, 7]), 1.0, most=4)
+    assert data.levels["a"] == ("1", "3", "5", "other")
+    assert joined == {
+        "a": dict(zip("012345", ["other", "1", "other", "3", "other", "5"], strict=True))
+    }
+    assert data.codes[:, 0].tolist() == [3, 0, 3, 1, 3, 2]
+
+
+def test_neighbours_that_are_rarest_together_are_joined():
+    look = told([5, 1, 2, 50, 3, 3, 40])
+    data, joined = join_levels(one_wide(7, ordered=["a"]), look, 1.0, most=4)
+    assert data.levels["a"] == ("0..2", "3", "4..5", "6")
+    assert joined["a"]["1"] == "0..2"
+    assert data.codes[:, 0].tolist() == [0, 0, 0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("ordered", [(), ("a",)])
+def test_missing_values_stay_apart(ordered):
+    data = replace(one_wide(6, ordered=ordered), missing={"a": "5"})
+    data, joined = join_levels(data, told([5, 9, 1, 7, 2, 0]), 1.0, most=3)
+    assert data.missing == {"a": "5"}
+    assert data.levels["a"][-1] == "5"
+    assert [old for old, new in joined["a"].items() if new == "5"] == ["5"]
+    assert data.cardinalities == (3, 1)
+
+
+def test_new_names_are_not_those_of_other_levels():
+    kept = Dataset([[0, 0]], {"a": ["other", "x", "y", "z"], "b": ["0"]})
+    assert join_levels(kept, told([9, 3, 2, 1]), 1.0, most=2)[0].levels["a"] == ("other", "other'")
+    twice = Dataset([[0, 0]], {"a": ["a", "b..c", "a..b", "c"], "b": ["0"]}, ordered=["a"])
+    data, _ = join_levels(twice, told([1, 1, 1, 1]), 1.0, most=2)
+    assert data.levels["a"] == ("a..b..c", "a..b..c'")
+
+
+def test_tables_without_many_levels_are_not_looked_at():
+    def refuse(query, *, sensitivity, rho):
+        raise AssertionError("looked")
+
+    data = one_wide(8)
+    assert join_levels(data, refuse, 1.0) == (data, {})
+
+
+def test_variables_records_and_truth_stay():
+    levels = (3, 12, 2, 30)
+    codes = default_rng(0).integers(0, levels, (500, 4))
+    data = replace(records(codes, levels), ordered=["v3"])
+    new, joined = join_levels(data, exactly, 1.0, most=5)
+    assert new.cardinalities == (3, 5, 2, 5)
+    assert (new.variables, new.n, new.name) == (data.variables, data.n, data.name)
+    assert (new.codes[:, [0, 2]] == codes[:, [0, 2]]).all()
+    for name, of in joined.items():
+        v = data.variables.index(name)
+        spoken = [of[data.levels[name][code]] for code in codes[:, v]]
+        assert spoken == [new.levels[name][code] for code in new.codes[:, v]]
+
+
+@seeded
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=40),
+    st.integers(2, 8),
+    st.booleans(),
+)
+def test_any_first_look_leaves_few_levels_and_all_records(counts, most, by_order):
+    data = one_wide(len(counts), ordered=["a"] if by_order else [])
+    with np.errstate(over="ignore"):
+        new, joined = join_levels(data, told(counts), 1.0, most=most)
+    assert new.cardinalities[0] == min(most, len(counts))
+    if len(counts) <= most:
+        assert joined == {}
+        return
+    assert list(joined["a"]) == list(data.levels["a"])
+    assert set(joined["a"].values()) == set(new.levels["a"])
+    if by_order:
+        assert (np.diff(new.codes[:, 0].astype(int)) >= 0).all()
+    else:
+        single = [level for level, name in joined["a"].items() if level == name]
+        lowest = min(counts[int(level)] for level in single)
+        rest = [c for level, c in enumerate(counts) if str(level) not in single]
+        assert lowest >= max(rest)
+
+
+def test_a_look_that_cannot_be_paid_for_is_not_taken():
+    account = GaussianFilter(Budget(0.1, 1e-6))
+    with pytest.raises(BudgetSpent):
+        join_levels(one_wide(17), paid(account, SeededNoise(default_rng(0))), 1.0)
+    assert account.ledger.events == ()
+
+
+def furthest(wrong):
+    """The first look along the direction in which two neighbours differ, in all variables."""
+    rng, d = default_rng(0), 3
+    codes = np.column_stack([np.arange(200) % 10] * d)
+    both = [records(np.vstack([codes, [last] * d]), (10,) * d) for last in (0, 9)]
+
+    def mechanism(data):
+        account, looks = GaussianFilter(Budget(1.0, 0.1)), []
+        measure = paid(account, NarrowNoise(rng, wrong))
+
+        def watched(query, **how):
+            looks.append(measure(query, **how))
+            return looks[-1]
+
+        join_levels(data, watched, account.rho, most=8)
+        table = looks[0][0].reshape(d, 10)
+        return (table[:, 0] - table[:, 9]).sum()
+
+    return mechanism, *both
+
+
+@pytest.mark.slow
+def test_a_first_look_passes_its_audit_and_with_half_the_noise_it_fails():
+    # False alarm 1e-9.
+    honest = empirical_epsilon(*furthest(1.0), delta=0.1, trials=4000)
+    narrow = empirical_epsilon(*furthest(0.5), delta=0.1, trials=4000)
+    assert honest <= 1.0 < narrow
+    assert math.isfinite(narrow)

@@ -1,0 +1,218 @@
+import itertools
+
+import numpy as np
+import pytest
+from dpcgd_book.results.known_tables import Counts, blurred
+from known_tables import exact, independent, random_table
+from numpy.random import default_rng
+from scipy import stats
+
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, contrasts
+from dpcgd.reading.association import Association, Design, association, associations, strength
+
+
+def plain_association(table):
+    """The same from strata: average covariance against its variance under independence."""
+    n, x, y = table.sum(), *(contrasts(of) for of in table.shape[:2])
+    q, spread = 0.0, 0.0
+    for stratum in np.moveaxis(table.reshape(*table.shape[:2], -1), 2, 0) / n:
+        p, a, b = stratum.sum(), stratum.sum(axis=1), stratum.sum(axis=0)
+        q = q + x.T @ (stratum - np.outer(a, b) / p) @ y
+        within = [np.diag(m / p) - np.outer(m / p, m / p) for m in (a, b)]
+        spread = spread + p * np.kron(x.T @ within[0] @ x, y.T @ within[1] @ y)
+    return n * q.ravel() @ np.linalg.solve(spread, q.ravel())
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 2), (3, 4), (2, 3, 2), (4, 3, 3), (2, 3, 2, 3), (3, 2, 3, 2)]
+)
+def test_association_without_noise_is_that_of_explicit_strata(shape):
+    table = random_table(shape, 20_000, default_rng(1)) + 3
+    found = association(exact(table), 0, 1, tuple(range(2, len(shape))), interacting=True)
+    assert found.statistic == pytest.approx(plain_association(table), rel=1e-6)
+    assert found.freedom == (shape[0] - 1) * (shape[1] - 1)
+
+
+def test_with_two_variables_and_nothing_given_it_is_pearsons():
+    table = random_table((3, 4), 3000, default_rng(2))
+    found = association(exact(table), 0, 1)
+    assert found.statistic == pytest.approx(stats.chi2_contingency(table).statistic, rel=1e-6)
+    assert found.p_value == pytest.approx(stats.chi2_contingency(table).pvalue, rel=1e-6)
+    assert found.undetermined == pytest.approx(1)
+
+
+def test_the_statistic_does_not_depend_on_the_order_of_levels_or_of_the_pair():
+    table = random_table((3, 4, 3), 20_000, default_rng(3)) + 3
+    turned = table[[2, 0, 1]][:, [3, 1, 0, 2]][:, :, [1, 2, 0]]
+    first = association(exact(table), 0, 1, (2,))
+    for other in (
+        association(exact(turned), 0, 1, (2,)),
+        association(exact(table), 1, 0, (2,)),
+    ):
+        assert other.statistic == pytest.approx(first.statistic, rel=1e-6)
+        assert other.effect == pytest.approx(first.effect, rel=1e-6)
+
+
+def test_effects_that_cancel_between_strata_are_not_seen():
+    table = np.stack([np.array([[400, 100], [100, 400]]), np.array([[100, 400], [400, 100]])], 2)
+    assert association(exact(table), 0, 1, (2,)).p_value == pytest.approx(1)
+    assert stats.chi2_contingency(table[..., 0]).pvalue < 1e-50
+
+
+def test_a_determined_variable_leaves_nothing_open():
+    table = np.zeros((2, 2, 2, 2), int)
+    for x, z, w in itertools.product(range(2), repeat=3):
+        table[x, z | w, z, w] = 250
+    assert association(exact(table), 0, 1, (2, 3), interacting=True).undetermined < 1e-6
+
+
+def average(marginals, given, interacting):
+    design = Design(marginals, given, interacting)
+    pair = marginals.moment(0, 1).values
+    return design.average(design.regress(0), design.regress(1), pair).ravel()
+
+
+@pytest.mark.parametrize(
+    ("shape", "interacting"),
+    [
+        ((3, 2), False),
+        ((2, 3, 2), False),
+        ((3, 2, 3), False),
+        ((2, 3, 2, 3), True),
+        ((2, 3, 2, 3), False),
+    ],
+)
+def test_privacy_variance_is_what_the_derivatives_say(shape, interacting):
+    table = random_table(shape, 100_000, default_rng(4), 1.0) + 100
+    given, truth, step = tuple(range(2, len(shape))), exact(table), 1e-6
+    at = average(truth, given, interacting)
+    expected = 0.0
+    for subset, moment in list(truth.released.items())[1:]:
+        for entry in range(moment.values.size):
+            moved = moment.values.copy()
+            moved.flat[entry] += step
+            told = truth.released | {subset: Moment(moved, 0.0)}
+            change = average(Marginals(truth.n, shape, told), given, interacting) - at
+            expected = expected + np.outer(change, change) / step**2
+    told = {s: Moment(m.values, 1e-9) for s, m in truth.released.items() if s}
+    noisy = Marginals(truth.n, shape, told)
+    design = Design(noisy, given, interacting)
+    found = design.noise(design.regress(0), design.regress(1), 1e-9) / 1e-18
+    assert found == pytest.approx(expected, abs=2e-3)
+
+
+LEVEL_CASES = [
+    ((2, 2), 400, 10.0),
+    ((5, 5), 25_000, 1000.0),
+    ((3, 3, 4), 36_000, 300.0),
+    ((2, 2, 2, 2), 50_000, 300.0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "n", "deviation"), LEVEL_CASES)
+def test_the_level_is_held(shape, n, deviation):
+    # Binomial with 1,500 runs at level 0.1: 75 to 225 rejections but for a chance below 1e-9.
+    rng, rejected = default_rng(5), 0
+    joint = independent(shape, rng).ravel()
+    for _ in range(1500):
+        table = rng.multinomial(n, joint).reshape(shape)
+        marginals = MeasuredMarginals(Counts(table), blurred(deviation, rng))
+        marginals.measure_pairs(1.0)
+        for triple in [(0, 2, 3), (1, 2, 3)] if len(shape) == 4 else []:
+            marginals.measure(triple, 1.0)
+        given = tuple(range(2, len(shape)))
+        rejected += association(marginals, 0, 1, given, interacting=True).p_value < 0.1
+    assert 75 < rejected < 225
+
+
+@pytest.mark.slow
+def test_a_variable_close_to_its_condition_does_not_break_the_level():
+    # As above; without the noise of the condition's own margin it would be 15% too many.
+    rng, rejected = default_rng(6), 0
+    x, y = np.array([[0.02, 0.98], [0.98, 0.02]]), np.array([[0.95, 0.95], [0.05, 0.05]])
+    joint = 0.5 * np.einsum("as,bs->abs", x, y)
+    for _ in range(1500):
+        table = rng.multinomial(100_000, joint.ravel()).reshape(2, 2, 2)
+        marginals = MeasuredMarginals(Counts(table), blurred(1e3, rng))
+        marginals.measure_pairs(1.0)
+        rejected += association(marginals, 0, 1, (2,)).p_value < 0.1
+    assert 75 < rejected < 225
+
+
+def test_strength_without_noise_is_the_mean_square_contingency():
+    table = random_table((3, 4), 5000, default_rng(0)) + 1
+    share = table / table.sum()
+    expected = (share**2 / np.outer(share.sum(1), share.sum(0))).sum() - 1
+    assert strength(exact(table), 0, 1) == pytest.approx(expected, rel=1e-6)
+    assert strength(exact(table), 1, 0) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_ends_of_a_chain_are_no_more_dependent_than_its_links():
+    rng = default_rng(0)
+    for _ in range(20):
+        first, second = rng.dirichlet(np.ones(3), 4), rng.dirichlet(np.ones(2), 3)
+        chain = np.einsum("a,ab,bc->abc", rng.dirichlet(np.ones(4)), first, second)
+        marginals = exact(np.round(chain * 1e9).astype(int))
+        ends, links = strength(marginals, 0, 2), [strength(marginals, *p) for p in ((0, 1), (1, 2))]
+        assert ends <= min(links) + 1e-6
+
+
+def test_noise_in_rare_levels_makes_nothing_strong():
+    table = np.zeros((8, 8), int)
+    table[0, 0] = 10_000
+    marginals = MeasuredMarginals(Counts(table), blurred(30.0, default_rng(0)))
+    marginals.measure_pairs(1.0)
+    assert association(marginals, 0, 1).effect > 10
+    assert strength(marginals, 0, 1) < 49 / 20**2 * 4
+
+
+def noisy(levels, n, deviation, seed):
+    """All pairs of correlated variables, with noise."""
+    rng = default_rng(seed)
+    hidden = rng.normal(size=(n, 1)) + rng.normal(size=(n, len(levels)))
+    cuts = [np.quantile(hidden[:, v], np.arange(1, k) / k) for v, k in enumerate(levels)]
+    codes = np.column_stack([np.searchsorted(c, hidden[:, v]) for v, c in enumerate(cuts)])
+    data = Dataset(codes, {f"v{i}": range(k) for i, k in enumerate(levels)})
+    marginals = MeasuredMarginals(Tables(data), blurred(deviation, rng))
+    marginals.measure_pairs(1.0)
+    marginals.measure_again([(0, 1), (1, 3)], 1.0)
+    return marginals
+
+
+@pytest.mark.parametrize("deviation", [0.0, 10.0, 300.0, 1e4, 1e30])
+@pytest.mark.parametrize("levels", [(2, 2, 2, 2, 2), (2, 3, 4, 3, 6), (1, 2, 3, 1, 8)])
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_many_associations_are_those_of_the_plain_definition(levels, order, deviation):
+    marginals = noisy(levels, 5000, deviation, 1)
+    tests = [
+        (x, y, *given)
+        for x, y in itertools.permutations(range(5), 2)
+        for given in itertools.combinations(sorted({0, 1, 2, 3, 4} - {x, y}), order)
+    ]
+    for (x, y, *of), row in zip(tests, associations(marginals, tests), strict=True):
+        found, plain = Association._make(row), association(marginals, x, y, tuple(of))
+        assert found.freedom == plain.freedom
+        for name in ("statistic", "effect", "undetermined", "p_value"):
+            expected = pytest.approx(getattr(plain, name), rel=1e-9, abs=1e-12)
+            assert getattr(found, name) == expected, (x, y, of, name)
+
+
+def test_without_all_pairs_associations_are_the_plain_ones():
+    whole = noisy((2, 3, 2, 2), 1000, 5.0, 2)
+    few = {s: m for s, m in whole.released.items() if s != (2, 3)}
+    marginals = Marginals(whole.n, whole.levels, few)
+    assert associations(marginals, [(0, 1, 2)]) == [association(marginals, 0, 1, (2,))]
+    with pytest.raises(KeyError):
+        associations(marginals, [(2, 3)])
+
+
+def test_associations_follow_a_new_measurement():
+    marginals = noisy((2, 3, 2, 2), 1000, 5.0, 3)
+    [before] = associations(marginals, [(0, 1)])
+    marginals.measure_again([(0, 1)], 1.0)
+    [after] = associations(marginals, [(0, 1)])
+    assert after[0] != before[0]
+    assert after[0] == pytest.approx(association(marginals, 0, 1).statistic, rel=1e-9)

@@ -1,0 +1,154 @@
+"""Where there is nothing to find nothing is claimed, and copies stay together."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from dpcgd import Knowledge, dag_posterior, learned_pc, load, private_graph
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.moments.interactions import Marginals, Moment
+from dpcgd.reading.dependence import PRIOR, dependence
+
+pytestmark = pytest.mark.filterwarnings("ignore:the edge model was trained")
+
+SYSTEMS = (dag_posterior, learned_pc)
+
+
+def dataset(*columns, levels=2):
+    names = [str(level) for level in range(levels)]
+    return Dataset(np.column_stack(columns), {f"v{i}": names for i in range(len(columns))})
+
+
+def independent(d, levels, n, rng, constant=()):
+    codes = rng.integers(0, levels, (n, d))
+    codes[:, list(constant)] = 0
+    return dataset(*codes.T, levels=levels)
+
+
+def false_pairs(systems, runs, d, levels, n, epsilon, constant=()):
+    """Of so many runs of each system, and the mean of all probabilities."""
+    pairs, probabilities = 0, []
+    for system, seed in itertools.product(systems, range(runs)):
+        rng = np.random.default_rng([seed, d, levels, n])
+        release = system(independent(d, levels, n, rng, constant), epsilon=epsilon, rng=rng)
+        pairs += len(release.graph.skeleton)
+        probabilities += release.probabilities.values()
+    return pairs, np.mean(probabilities)
+
+
+@pytest.mark.parametrize(
+    ("d", "levels", "n", "epsilon", "constant"),
+    [
+        (3, 2, 4000, 10.0, ()),
+        (5, 2, 5000, 0.01, ()),
+        (5, 3, 100, 0.01, ()),
+        (3, 2, 2000, 1.0, (0,)),
+        (5, 3, 100, 10.0, (0, 2)),
+        (2, 2, 100_000, 10.0, (0,)),
+    ],
+)
+def test_few_independent_columns_have_hardly_an_edge(d, levels, n, epsilon, constant):
+    """Some .03 false pairs a run: more than 9 in 20 runs have a chance below 1e-8."""
+    pairs, mean = false_pairs(SYSTEMS, 10, d, levels, n, epsilon, constant)
+    assert pairs <= 9
+    assert mean <= PRIOR + 0.05
+
+
+@pytest.mark.parametrize(
+    ("d", "levels", "n", "epsilon", "constant"),
+    [
+        (60, 3, 1629, 1.0, ()),
+        (20, 2, 100_000, 10.0, (0, 5, 9)),
+        (4, 300, 50_000, 1.0, ()),
+        (4, 300, 50_000, 1.0, (0, 1)),
+    ],
+)
+def test_many_independent_columns_or_levels_have_hardly_an_edge(d, levels, n, epsilon, constant):
+    """Some .05 false pairs a run: more than 7 in 5 runs have a chance below 1e-8."""
+    pairs, mean = false_pairs((private_graph,), 5, d, levels, n, epsilon, constant)
+    assert pairs <= 7
+    assert mean <= PRIOR + 0.05
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("rare", [0, 1, 20, 500])
+def test_a_constant_or_rare_column_is_isolated_beside_an_edge(system, rare):
+    joined = 0
+    for seed in range(10):
+        rng = np.random.default_rng([seed, rare])
+        x = rng.integers(0, 2, 5000)
+        y = np.where(rng.random(5000) < 0.75, x, 1 - x)
+        k = np.zeros(5000, int)
+        k[rng.choice(5000, rare, replace=False)] = 1
+        release = system(dataset(x, y, k), epsilon=10.0, rng=rng)
+        assert frozenset(("v0", "v1")) in release.graph.skeleton
+        joined += len(release.graph.skeleton) - 1
+    assert joined <= 6  # some .03 a run: the chance of more is below 1e-7
+
+
+@pytest.mark.parametrize("copies", [2, 3, 5])
+@pytest.mark.parametrize("others", [0, 7])
+def test_copies_are_connected_and_nothing_else_is(copies, others):
+    drawn = 0
+    for seed in range(3):
+        rng = np.random.default_rng([seed, copies, others])
+        x = rng.integers(0, 3, 20_000)
+        rest = [rng.integers(0, 3, 20_000) for _ in range(others)]
+        release = private_graph(dataset(*[x] * copies, *rest, levels=3), epsilon=1.0, rng=rng)
+        graph = nx.Graph(tuple(pair) for pair in release.graph.skeleton)
+        alike = [f"v{i}" for i in range(copies)]
+        assert nx.is_connected(nx.subgraph(graph, alike))
+        drawn += sum(not set(edge) <= set(alike) for edge in graph.edges)
+    assert drawn <= 4  # some .05 a run: the chance of more is below 1e-6
+
+
+def exact_pair(correlation, deviation):
+    """Two fair coins with a noise of this size on what is released of both together."""
+    singles = {(v,): Moment(np.zeros(1), 0.0) for v in range(2)}
+    pair = {(0, 1): Moment(np.full((1, 1), correlation / 2), deviation / 2)}
+    return Marginals(10_000, (2, 2), singles | pair)
+
+
+def test_noise_that_hides_everything_returns_the_prior():
+    assert dependence(exact_pair(0.3, 1e4))[0, 1] == pytest.approx(PRIOR, abs=1e-3)
+
+
+def test_a_clear_association_has_no_limit_and_its_absence_a_low_one():
+    clear, none = (dependence(exact_pair(r, 1e-3))[0, 1] for r in (0.2, 0.0))
+    assert clear > 1 - 1e-6
+    assert none < PRIOR / 2
+
+
+def test_the_limit_grows_with_the_association():
+    limits = [dependence(exact_pair(r, 0.01))[0, 1] for r in np.linspace(0.0, 0.2, 21)]
+    assert (np.diff(limits) >= 0).all()
+
+
+def test_the_choice_of_largest_expected_f1_is_never_empty_and_the_default_may_be():
+    data = load("survey", n=1000, rng=np.random.default_rng(0))
+    for system in SYSTEMS:
+        plain, chosen = (
+            system(data, epsilon=0.01, rng=np.random.default_rng(1), precision=rule)
+            for rule in (None, "f1")
+        )
+        assert not plain.graph.skeleton
+        assert chosen.graph.skeleton
+        assert plain.probabilities == chosen.probabilities
+
+
+@pytest.mark.parametrize("wrong", ["F1", "", 0, 2, True, [0.5]])
+def test_another_choice_is_refused(wrong):
+    data = load("survey", n=1000, rng=np.random.default_rng(0))
+    for system in (*SYSTEMS, private_graph):
+        with pytest.raises(ValueError, match="precision"):
+            system(data, epsilon=1.0, rng=np.random.default_rng(1), precision=wrong)
+
+
+def test_copies_that_knowledge_keeps_apart_stay_so():
+    x = np.random.default_rng(0).integers(0, 2, 5000)
+    apart = Knowledge(forbidden=[("v0", "v1"), ("v1", "v0")])
+    for system in SYSTEMS:
+        release = system(dataset(x, x), epsilon=1.0, rng=np.random.default_rng(1), knowledge=apart)
+        assert not release.graph.skeleton

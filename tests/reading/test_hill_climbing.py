@@ -1,0 +1,67 @@
+import math
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+from dpcgd import load, table_pc
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.moments.interactions import MeasuredMarginals, exactly
+from dpcgd.reading import hill_climbing as climbing
+from dpcgd.reading.hill_climbing import PairScore, climb
+
+
+def exact(data):
+    marginals = MeasuredMarginals(Tables(data), exactly)
+    marginals.measure_pairs(1.0)
+    return marginals
+
+
+def test_for_two_binary_variables_the_gain_is_that_of_their_correlation():
+    data = load("cancer", n=10_000, rng=default_rng(0))
+    score = PairScore(exact(data))
+    correlation = np.corrcoef(data.codes[:, 1], data.codes[:, 2])[0, 1]
+    gain = score.family(2, frozenset({1})) - score.family(2, frozenset())
+    expected = -5000 * math.log(1 - correlation**2) - math.log(10_000) / 2
+    assert gain == pytest.approx(expected, rel=1e-6)
+
+
+def test_equivalent_graphs_have_equal_scores():
+    score = PairScore(exact(load("cancer", n=10_000, rng=default_rng(0))))
+    whole = [
+        score.family(a, frozenset()) + score.family(b, frozenset({a})) for a, b in ((1, 2), (2, 1))
+    ]
+    assert whole[0] == pytest.approx(whole[1], rel=1e-9)
+
+
+def test_noise_makes_a_coefficient_dearer():
+    data = load("cancer", rng=default_rng(0))
+    noisy = PairScore(table_pc(data, epsilon=0.3, rng=default_rng(1)).marginals)
+    free = PairScore(exact(data))
+    gains = [s.family(0, frozenset({1})) - s.family(0, frozenset()) for s in (noisy, free)]
+    assert gains[0] < gains[1] < 0
+
+
+def test_parents_are_limited_and_the_result_is_a_class():
+    data = load("sachs", rng=default_rng(0))
+    release = table_pc(data, epsilon=10.0, rng=default_rng(1))
+    graph = climb(release, most_parents=1)
+    assert len(graph.skeleton) <= data.d - 1
+    assert graph == climb(release, most_parents=1)
+
+
+@pytest.mark.parametrize("network", ["cancer", "asia", "survey"])
+def test_the_last_digits_of_a_score_choose_nothing(network, monkeypatch):
+    data = load(network, n=20_000, rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
+    expected = climb(release)
+    for seed in range(4):
+        rng = default_rng(seed)
+
+        class Shaken(PairScore):
+            def _family(self, child, parents, rng=rng):
+                return super()._family(child, parents) + 1e-6 * rng.standard_normal()
+
+        monkeypatch.setattr(climbing, "PairScore", Shaken)
+        assert climb(release) == expected
+        monkeypatch.undo()

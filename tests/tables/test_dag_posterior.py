@@ -1,0 +1,284 @@
+"""Whole tables with noise, and graphs weighed by their likelihood: against plain definitions."""
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.random import default_rng
+from scipy.special import gammaln, logsumexp
+from scipy.stats import poisson
+
+from dpcgd import Budget, BudgetSpent, Dataset, Knowledge, dag_posterior, load, read_release
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.moments.interactions import MeasuredMarginals
+from dpcgd.moments.noisy_table import NoisyTable, measure_table
+from dpcgd.privacy.filters import BasicFilter
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.reading import _likelihoods as compiled
+from dpcgd.reading.graph_posterior import (
+    EDGE,
+    UNLIKELY,
+    GraphPosterior,
+    best_graph,
+    bits_of,
+    shares_of,
+)
+from dpcgd.reading.orientation import pointed
+
+
+@pytest.fixture(scope="module")
+def dags():
+    """Every graph without cycles of three variables, as bits of the parents of each."""
+    found = []
+    for parents in itertools.product(range(8), repeat=3):
+        arcs = [(u, v) for v in range(3) for u in range(3) if parents[v] >> u & 1]
+        if nx.is_directed_acyclic_graph(nx.DiGraph(arcs)):
+            found.append(np.array(parents, np.int64))
+    assert len(found) == 25
+    return found
+
+
+def noisy_table(scale):
+    """Three variables in a chain, 2,000 records, with noise."""
+    rng = default_rng(3)
+    first = rng.integers(0, 2, 2000)
+    second = np.where(rng.random(2000) < 0.15, rng.integers(0, 3, 2000), first)
+    third = np.where(rng.random(2000) < 0.8, rng.integers(0, 2, 2000), second % 2)
+    table = np.zeros((2, 3, 2))
+    np.add.at(table, (first, second, third), 1)
+    return table + rng.laplace(scale=scale, size=table.shape)
+
+
+@pytest.mark.parametrize("scale", [0.2, 2.0, 20.0])
+def test_the_likelihood_is_that_of_a_poisson_count_with_noise(scale):
+    rng = default_rng(1)
+    means = np.array([1e-7, 0.3, 4.0, 60.0, 900.0])
+    released = rng.poisson(means) + rng.laplace(scale=scale, size=5) + [3 * scale, 0, 0, 0, 0]
+    found = np.empty(5)
+    likelihood = compiled.expected_counts(released, means, scale, found)
+    counts = np.arange(4000)
+    weights = poisson.logpmf(counts, means[:, None]) - abs(released[:, None] - counts) / scale
+    weights = np.exp(weights)
+    assert likelihood == pytest.approx(np.log(weights.sum(axis=1)).sum(), rel=1e-7)
+    np.testing.assert_allclose(found, weights @ counts / weights.sum(axis=1), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [2.0, 130.0, 150.0, 1500.0, 20_000.0])
+def test_the_likelihood_of_many_records_is_the_same(scale):
+    mean, steps = 2e6, np.array([-6.0, -2.0, 0.0, 0.5, 3.0, 40.0])
+    released = mean + steps * np.hypot(np.sqrt(mean), scale)
+    found = np.empty(6)
+    counts = np.arange(mean - 90_000, mean + 90_000)
+    weights = poisson.logpmf(counts, mean) - abs(released[:, None] - counts) / scale
+    exact = logsumexp(weights, axis=1)
+    expected = np.exp(weights - exact[:, None]) @ counts
+    one_by_one = [
+        compiled.expected_counts(released[[i]], np.array([mean]), scale, found[i : i + 1])
+        for i in range(6)
+    ]
+    np.testing.assert_allclose(one_by_one[:5], exact[:5], atol=0.15)
+    np.testing.assert_allclose(found[:5], expected[:5], atol=0.05 * np.sqrt(mean))
+    assert np.isfinite(one_by_one[5])
+
+
+def test_a_graph_that_joins_everyone_implies_the_counts_themselves():
+    levels, n = np.array([2, 3, 2]), 1000.0
+    codes = np.array([*np.ndindex(2, 3, 2)], np.int64)
+    counts = default_rng(0).random(12) + 0.1
+    counts *= n / counts.sum()
+    everyone = compiled.families(codes, levels, np.array([0, 1, 3]))
+    nobody = compiled.families(codes, levels, np.array([0, 0, 0]))
+    np.testing.assert_allclose(compiled.implied(counts, n, levels, *everyone), counts, rtol=1e-4)
+    table = counts.reshape(2, 3, 2)
+    single = [table.sum(axis=tuple({0, 1, 2} - {v})) / n for v in range(3)]
+    independent = n * np.einsum("i,j,k->ijk", *single).ravel()
+    np.testing.assert_allclose(compiled.implied(counts, n, levels, *nobody), independent, rtol=1e-4)
+
+
+def test_the_search_finds_the_largest_bic_of_all_graphs(dags):
+    table = np.maximum(noisy_table(5.0), 0.5)
+
+    def bic(parents):
+        total = 0.0
+        for v in range(3):
+            family = table.sum(
+                axis=tuple(u for u in range(3) if u != v and not parents[v] >> u & 1)
+            )
+            within = tuple(u for u in range(3) if u == v or parents[v] >> u & 1)
+            alone = family.sum(axis=within.index(v), keepdims=True)
+            rows = family.size / table.shape[v]
+            price = 0.5 * math.log(table.sum()) * rows * (table.shape[v] - 1)
+            total += (family * np.log(family / alone)).sum() - price
+        return total
+
+    best = best_graph(table)
+    assert bic(best) == pytest.approx(max(map(bic, dags)), rel=1e-12)
+
+
+def test_every_likely_graph_is_met_and_has_its_posterior(dags):
+    posterior = GraphPosterior(NoisyTable(2000, noisy_table(20.0), 20.0))
+    edges = [sum(int(of).bit_count() for of in graph) for graph in dags]
+    odds = np.array([posterior.score(graph) for graph in dags]) + EDGE * np.array(edges)
+    exact = np.exp(odds - odds.max())
+    exact /= exact.sum()
+    graphs, weights = posterior.met(default_rng(0))
+    found = [weights[(graphs == graph).all(axis=1)].sum() for graph in dags]
+    assert 0.02 < max(exact) < 0.9, "an easy table would prove nothing"
+    np.testing.assert_allclose(found, exact, atol=25 * math.exp(-UNLIKELY))
+    joined, arrows = shares_of(graphs, weights)
+    assert joined[0, 1] == pytest.approx(
+        sum(w for w, g in zip(exact, dags, strict=True) if g[0] & 2 or g[1] & 1), abs=0.01
+    )
+    assert (arrows <= joined + 1e-12).all()
+
+
+def test_graphs_of_one_equivalence_class_have_one_score(dags):
+    posterior = GraphPosterior(NoisyTable(2000, noisy_table(5.0), 5.0))
+    classes = {}
+    for graph in dags:
+        arcs = [(str(u), str(v)) for v in range(3) for u in range(3) if graph[v] >> u & 1]
+        network = nx.DiGraph(arcs)
+        network.add_nodes_from("012")
+        form = CPDAG.from_dag(network)
+        of = form.skeleton, frozenset(form.arrows)
+        classes.setdefault(of, []).append(posterior.score(graph))
+    assert len(classes) == 11
+    apart = [max(of) - min(of) for of in classes.values()]
+    assert max(apart) < 0.1, "each fit stops when a step gains less than 0.05"
+    assert np.ptp([max(of) for of in classes.values()]) > 10, "the classes differ"
+
+
+def test_averaging_is_the_integral_over_a_dirichlet_prior():
+    counts = np.array([3.0, 0.0, 7.5, 1.0])
+    prior = np.full(4, 3 / 4)
+    best = (counts * np.log(np.where(counts > 0, counts, 1))).sum()
+    beta = gammaln(prior + counts).sum() - gammaln(prior).sum()
+    assert compiled.averaging(counts, 3.0) == pytest.approx(best - beta)
+
+
+def test_a_replaced_record_moves_all_cells_by_two_at_most():
+    levels = {"a": ["0", "1", "2"], "b": ["0", "1"]}
+    cells = [*itertools.product(range(3), range(2))]
+    others = [(0, 1), (2, 0)]
+    moved = []
+    for one, other in itertools.product(cells, repeat=2):
+        tables = [
+            Tables(Dataset([of, *others], levels)).counts_many([(0, 1)])[0] for of in (one, other)
+        ]
+        moved.append(abs(tables[0].astype(int) - tables[1]).sum())
+    assert max(moved) == 2
+
+
+def test_noise_is_as_wide_as_a_replaced_record_needs():
+    data = load("cancer", n=1000, rng=default_rng(0))
+    account = BasicFilter(Budget(1.0, 1e-6))
+    noise = SeededNoise(default_rng(1))
+    tables = [
+        measure_table(data, epsilon=1e-4, account=account, noise=noise).counts for _ in range(500)
+    ]
+    spread = np.std(tables, axis=0).mean()
+    # 16,000 draws, kurtosis 6: the standard error is 0.9 %; half the noise is 50 % off
+    assert spread == pytest.approx(math.sqrt(2) * 2e4, rel=0.07)
+    assert account.ledger.spent.epsilon == pytest.approx(0.05)
+
+
+def test_it_pays_before_it_looks():
+    data = load("cancer", n=1000, rng=default_rng(0))
+    account = BasicFilter(Budget(1.0, 1e-6))
+    with pytest.raises(BudgetSpent):
+        measure_table(data, epsilon=1.1, account=account, noise=SeededNoise(default_rng(0)))
+
+
+def test_marginals_are_those_of_the_table_and_know_their_noise():
+    data = load("survey", n=5000, rng=default_rng(0))
+    exact = Tables(data).counts_many([tuple(range(data.d))])[0]
+    told = NoisyTable(data.n, exact, 3.0).marginals()
+    measured = MeasuredMarginals(Tables(data), lambda query, **_: (query(), 0.0))
+    for subset in [(1,), (0, 3), (2, 4, 5)]:
+        measured.measure(subset, 1.0)
+        np.testing.assert_allclose(
+            told.released[subset].values, measured.released[subset].values, atol=1e-12
+        )
+    rng, values = default_rng(1), []
+    for _ in range(300):
+        noisy = NoisyTable(data.n, exact + rng.laplace(scale=3.0, size=exact.shape), 3.0)
+        values.append(noisy.marginals().released[0, 3].values)
+    spread = np.sqrt(np.var(values, axis=0).mean())
+    assert spread == pytest.approx(told.released[0, 3].deviation, rel=0.35)
+
+
+def test_a_graph_is_found_and_read_back(tmp_path):
+    data = load("survey", n=100_000, rng=default_rng(0))
+    release = dag_posterior(data, epsilon=1.0, rng=default_rng(1))
+    assert release.graph.skeleton_f1(data.truth) == 1.0
+    assert release.ledger.spent.epsilon <= 1.0
+    assert release.ledger.spent.delta == 0
+    release.save(tmp_path / "receipt.json")
+    again = read_release(tmp_path / "receipt.json")
+    assert again.graph == release.graph
+    assert again.probabilities == release.probabilities
+    assert again.arrow_shares == release.arrow_shares
+    np.testing.assert_array_equal(again.counts, release.counts)
+
+
+def test_knowledge_holds_in_graph_and_in_what_is_drawn():
+    data = load("survey", n=20_000, rng=default_rng(0))
+    knowledge = Knowledge(required=[("A", "R")], forbidden=[("E", "O"), ("O", "E"), ("R", "T")])
+    graph = dag_posterior(data, epsilon=1.0, rng=default_rng(1), knowledge=knowledge).graph
+    assert ("A", "R") in graph.arrows
+    assert frozenset("EO") not in graph.skeleton
+    assert ("R", "T") not in graph.arrows
+    forbidden, required = knowledge.arrays(data.variables)
+    table = NoisyTable(data.n, Tables(data).counts_many([tuple(range(6))])[0] * 1.0, 2.0)
+    met, _ = GraphPosterior(table, forbidden, required).met(default_rng(0), sweeps=50)
+    assert len(met) > 5
+    assert not (met & bits_of(forbidden)).any()
+    assert not (~met & bits_of(required)).any()
+
+
+def test_arrows_of_many_graphs_form_no_cycle():
+    joined, sure = ~np.eye(3, dtype=bool), np.zeros((3, 3))
+    sure[0, 1], sure[1, 2], sure[2, 0] = 0.66, 0.65, 0.64  # each of three graphs lacks one
+    arcs = pointed(sure, joined, np.zeros((3, 3), bool), 0.5)
+    arrows = np.argwhere(arcs & ~arcs.T).tolist()
+    assert arrows == [[0, 1], [1, 2]]
+    assert (joined & (sure > 0.5)).sum() == 3, "a majority alone would close the cycle"
+
+
+def test_too_large_a_table_is_refused_before_anything_is_spent():
+    with pytest.raises(ValueError, match="the whole table has 177,147 cells of 11 variables"):
+        dag_posterior(load("sachs", n=100, rng=default_rng(0)), epsilon=1.0, rng=default_rng(0))
+    with pytest.raises(ValueError, match="data must be a data set"):
+        dag_posterior("file.csv", epsilon=1.0)
+    with pytest.raises(ValueError, match="precision must be above 0"):
+        dag_posterior(load("asia", n=100, rng=default_rng(0)), epsilon=1.0, precision=2)
+
+
+@pytest.mark.parametrize("epsilon", [1e-120, 1e-290])
+def test_an_epsilon_that_buys_only_noise_is_refused_before_it_is_spent(epsilon):
+    account = BasicFilter(Budget(1.0, 1e-6))
+    with pytest.raises(ValueError, match="buys nothing but noise; take a larger one"):
+        measure_table(
+            load("cancer", n=9, rng=default_rng(0)), epsilon=epsilon, account=account, noise=None
+        )
+    assert not account.ledger.events
+    with pytest.raises(ValueError, match="buys nothing but noise; take a larger one"):
+        dag_posterior(load("cancer", n=9, rng=default_rng(0)), epsilon=epsilon, delta=0.01)
+
+
+def test_a_variable_of_one_level_has_no_edge():
+    codes = default_rng(0).integers(0, 2, (500, 3))
+    codes[:, 1] = 0
+    data = Dataset(codes, {"a": ["0", "1"], "b": ["only"], "c": ["0", "1"]})
+    release = dag_posterior(data, epsilon=1.0, delta=1e-6, rng=default_rng(0))
+    assert not any("b" in pair for pair in release.graph.skeleton)
+
+
+def test_two_copies_are_joined():
+    codes = default_rng(0).integers(0, 2, (500, 1)).repeat(2, axis=1)
+    data = Dataset(codes, {name: ["0", "1"] for name in "ab"})
+    release = dag_posterior(data, epsilon=1.0, delta=1e-6, rng=default_rng(0))
+    assert release.graph.skeleton == {frozenset("ab")}

@@ -1,0 +1,146 @@
+"""Compiled draws of graphs are those of the plain definition, arc for arc."""
+
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+from dpcgd.graphs.cpdag import meek
+from dpcgd.reading import _draws, orientation
+from dpcgd.reading.orientation import open_triples
+
+
+def some(seed, d=9):
+    """A skeleton, what knowledge forbids (some of it both ways), and log odds of its triples."""
+    rng = default_rng(seed)
+    joined = np.triu(rng.random((d, d)) < rng.choice([0.2, 0.4, 0.7]), 1)
+    joined |= joined.T
+    joined[0, 1] = joined[1, 0] = True
+    forbidden = rng.random((d, d)) < rng.choice([0.0, 0.05, 0.2])
+    forbidden &= ~(joined & forbidden.T)  # one way at least stays possible
+    forbidden |= ~joined & np.triu(rng.random((d, d)) < 0.2, 1)
+    forbidden |= ~joined & forbidden.T
+    odds = {triple: rng.normal(scale=3) for triple in open_triples(joined)}
+    return joined, forbidden, odds
+
+
+def is_ancestor(parents, a, b):
+    graph = nx.from_numpy_array(parents.T, create_using=nx.DiGraph)
+    return a != b and nx.has_path(graph, a, b)
+
+
+def swept(parents, edges, chosen, needed, forbidden, odds):
+    """One sweep by the definition: who is a parent of each variable, as sets."""
+    parents = [set(np.flatnonzero(row).tolist()) for row in parents]
+
+    def of(x, c, y):
+        return odds.get((min(x, y), c, max(x, y)), 0.0)
+
+    for at, least in zip(chosen.tolist(), needed.tolist(), strict=True):
+        a, b = edges[at].tolist()
+        if a not in parents[b]:
+            a, b = b, a
+        lost = sum(of(a, b, other) for other in parents[b] - {a})
+        gained = sum(of(b, a, other) for other in parents[a])
+        if forbidden[b, a] or gained - lost < least:
+            continue
+        parents[b].remove(a)
+        if is_ancestor(as_array(parents), a, b):
+            parents[b].add(a)
+        else:
+            parents[a].add(b)
+    return as_array(parents)
+
+
+def as_array(parents):
+    found = np.zeros((len(parents),) * 2, bool)
+    for v, of in enumerate(parents):
+        found[v, sorted(of)] = True
+    return found
+
+
+def with_colliders(parents, joined, forbidden):
+    """The skeleton with the arrows into the colliders of a graph, and those that are known."""
+    arcs, apart = joined & ~forbidden, ~(joined | (forbidden & forbidden.T))
+    for c, row in enumerate(parents):
+        for a, b in combinations(np.flatnonzero(row).tolist(), 2):
+            if apart[a, b]:
+                for v in (a, b):
+                    arcs[c, v] &= not arcs[v, c]
+    return arcs
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_sweep_turns_the_arcs_that_the_definition_turns(seed):
+    joined, forbidden, odds = some(seed)
+    rng, edges = default_rng(seed), np.argwhere(np.triu(joined))
+    near = orientation._neighbours(joined)
+    parents = orientation._first(joined, forbidden)
+    assert (parents | parents.T == joined).all()
+    for _ in range(5):
+        chosen = rng.integers(len(edges), size=len(edges))
+        needed = np.log1p(-rng.random(len(edges)))
+        expected = swept(parents, edges, chosen, needed, forbidden, odds)
+        table = orientation._corners(*near, odds)
+        _draws.sweep(parents, edges, chosen, needed, forbidden, *near, *table)
+        np.testing.assert_array_equal(parents, expected)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_paths_are_those_of_networkx(seed):
+    joined, forbidden, _ = some(seed)
+    parents, near = orientation._first(joined, forbidden), orientation._neighbours(joined)
+    for a, b in np.argwhere(~np.eye(len(joined), dtype=bool)).tolist():
+        assert _draws.leads(parents, a, b, *near) == is_ancestor(parents, a, b)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_arcs_are_completed_as_by_the_plain_rules(seed):
+    joined, forbidden, _ = some(seed)
+    rng, edges = default_rng(seed), np.argwhere(np.triu(joined))
+    near, untested = orientation._neighbours(joined), forbidden & forbidden.T
+    for share in (0.05, 0.2, 0.5):
+        arcs = joined.copy()
+        for a, b in edges[rng.random(len(edges)) < share]:
+            arcs[(a, b) if rng.random() < 0.5 else (b, a)] = False
+        found = arcs.copy()
+        _draws.complete(found, edges, ~(joined | untested), *near)
+        np.testing.assert_array_equal(found, meek(arcs, untested=untested))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_arrows_are_those_of_the_completed_form(seed):
+    joined, forbidden, odds = some(seed)
+    edges, near = np.argwhere(np.triu(joined)), orientation._neighbours(joined)
+    both, times = forbidden & forbidden.T, np.zeros(joined.shape, np.int64)
+    expected = times.copy()
+    for parents in orientation._drawn(joined, forbidden, odds):
+        how = joined & ~forbidden, edges, ~(joined | both), *near
+        _draws.add_arrows(parents, *how, times)
+        plain = meek(with_colliders(parents, joined, forbidden), untested=both)
+        expected += plain & ~plain.T
+    np.testing.assert_array_equal(times, expected)
+    assert times.max() <= orientation.DRAWS
+
+
+RULES = {
+    "1": ([(0, 1)], [(1, 2)], (1, 2)),
+    "2": ([(0, 2), (2, 1)], [(0, 1)], (0, 1)),
+    "3": ([(2, 1), (3, 1)], [(0, 1), (0, 2), (0, 3)], (0, 1)),
+    "4": ([(2, 3), (3, 1)], [(0, 1), (0, 2), (0, 3)], (0, 1)),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_alone_forces_its_arrow(rule):
+    directed, undirected, (a, b) = RULES[rule]
+    arcs = np.zeros((4, 4), bool)
+    for x, y in directed + undirected + [(y, x) for x, y in undirected]:
+        arcs[x, y] = True
+    joined = arcs | arcs.T
+    edges, near = np.argwhere(np.triu(joined)), orientation._neighbours(joined)
+    _draws.complete(arcs, edges, ~joined, *near)
+    assert arcs[a, b]
+    assert not arcs[b, a]

@@ -1,0 +1,62 @@
+"""One call for a table of any size: who runs, by which facts."""
+
+import numpy as np
+import pytest
+
+from dpcgd import Dataset, dag_posterior, learned_pc, load, private_graph
+from dpcgd.tables.dag_posterior import PosteriorRelease
+from dpcgd.tables.learned_pc import LearnedRelease
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def table(*levels, n=2000):
+    codes = rng().integers(0, levels, (n, len(levels)))
+    return Dataset(codes, {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)})
+
+
+@pytest.mark.parametrize(("name", "system"), [("survey", dag_posterior), ("sachs", learned_pc)])
+def test_it_is_the_run_of_the_system_that_it_chooses(name, system):
+    data = load(name, n=5000, rng=rng())
+    how = {"epsilon": 1.0, "delta": 1e-7, "precision": 0.6, "rows_per_person": 2}
+    one, same = (of(data, **how, rng=rng(1)) for of in (private_graph, system))
+    assert type(one) is type(same)
+    assert one.graph == same.graph
+    assert one.probabilities == same.probabilities
+    assert one.ledger == same.ledger
+    assert one.terms == same.terms
+
+
+@pytest.mark.parametrize(
+    ("levels", "kind"),
+    [
+        ((2,) * 8, PosteriorRelease),
+        ((4, 4, 4, 4, 4), PosteriorRelease),
+        ((4, 4, 4, 4, 5), LearnedRelease),
+        ((2,) * 9, LearnedRelease),
+    ],
+)
+def test_up_to_eight_variables_and_1024_cells_the_whole_table_is_released(levels, kind):
+    assert isinstance(private_graph(table(*levels), epsilon=1.0, rng=rng()), kind)
+
+
+def test_levels_that_no_record_has_count_like_all_others():
+    data = table(4, 4, 4, 4, 5)
+    same = Dataset(np.zeros_like(data.codes), data.levels)
+    assert isinstance(private_graph(same, epsilon=1.0, rng=rng()), LearnedRelease)
+
+
+@pytest.mark.parametrize("name", ["asia", "child"])
+def test_it_finds_what_the_data_hold(name):
+    data = load(name, n=100_000, rng=rng())
+    graph = private_graph(data, epsilon=3.0, rng=rng(1)).graph
+    assert graph.skeleton_f1(data.truth) > 0.8
+
+
+def test_a_warning_names_the_line_of_the_caller():
+    data = load("alarm", n=500, rng=rng())
+    with pytest.warns(UserWarning, match="trained on tables of 1,000 records and more") as caught:
+        private_graph(data, epsilon=1.0, rng=rng())
+    assert caught[0].filename == __file__

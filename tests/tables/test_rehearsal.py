@@ -1,0 +1,176 @@
+"""Rehearsals: a system on synthetic tables with the levels of the one to come."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.random import default_rng
+
+from dpcgd import load, plan, priv_pc, rehearse, table_pc
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.tables.rehearsal import RehearsedRun
+
+BIT = ["no", "yes"]
+SCHEMA = {
+    "smoke": BIT,
+    "age": {"edges": [15, 25, 50], "missing": "unknown"},
+    "pain": {"levels": ["none", "some", "much"], "ordered": True},
+    "cough": BIT,
+}
+
+
+class Told:
+    """A release of some graph."""
+
+    untested = frozenset()
+
+    def __init__(self, edges):
+        self.graph = CPDAG.from_dag(nx.DiGraph(edges))
+
+
+def seen_by(answer):
+    seen = []
+
+    def system(data, **how):
+        seen.append((data, how))
+        return Told(answer(data))
+
+    return seen, system
+
+
+def test_the_twins_have_the_public_facts_of_the_table():
+    seen, system = seen_by(lambda data: data.truth)
+    back = rehearse(
+        SCHEMA, 50, epsilon=0.7, delta=1e-7, rng=default_rng(0), system=system, runs=3, alpha=0.2
+    )
+    for data, how in seen:
+        assert (data.n, data.variables) == (50, tuple(SCHEMA))
+        assert data.levels["age"] == ("15 to 25", "25 to 50", "unknown")
+        assert data.ordered == {"age", "pain"}
+        assert dict(data.missing) == {"age": "unknown"}
+        assert (how["epsilon"], how["delta"], how["alpha"]) == (0.7, 1e-7, 0.2)
+    assert len({tuple(data.truth.edges) for data, _ in seen}) > 1
+    frame = back.to_frame()
+    assert (frame[["precision", "recall", "f1"]] == 1).all(axis=None)
+    assert (frame["edges"] == [data.truth.number_of_edges() for data, _ in seen]).all()
+
+
+def test_scores_are_of_edges_without_direction():
+    run = RehearsedRun(edges=4, found=3, right=2, untested=0)
+    assert (run.precision, run.recall, run.f1) == (2 / 3, 1 / 2, 4 / 7)
+    nothing = RehearsedRun(0, 0, 0, 0)
+    assert (nothing.precision, nothing.recall, nothing.f1) == (1, 1, 1)
+    _, everything = seen_by(lambda data: itertools.combinations(data.variables, 2))
+    back = rehearse(SCHEMA, 50, epsilon=1.0, rng=default_rng(0), system=everything, runs=4)
+    assert all(run.found == 6 and run.right == run.edges for run in back.runs)
+    assert any(run.edges < 6 for run in back.runs)
+    _, system = seen_by(lambda data: [(y, x) for x, y in data.truth.edges])
+    back = rehearse(
+        SCHEMA, 50, epsilon=1.0, rng=default_rng(0), system=system, runs=2, shape="chain"
+    )
+    assert [run.f1 for run in back.runs] == [1, 1]
+
+
+@pytest.mark.parametrize("system", [None, priv_pc])
+def test_one_state_gives_one_rehearsal(system):
+    how = {"epsilon": 1.0, "runs": 2} | ({"system": system} if system else {})
+    one, two = (rehearse(SCHEMA, 5000, rng=default_rng(3), **how) for _ in range(2))
+    assert one == two
+    assert repr(one).startswith(f"Rehearsal of {system.__name__ if system else 'table_pc'}: 4 var")
+    assert "mean: precision" in repr(one)
+
+
+def test_a_plan_rehearses_itself():
+    planned = plan(SCHEMA, 3000, epsilon=0.8, delta=1e-7, alpha=0.05, max_order=1)
+    how = {"epsilon": 0.8, "delta": 1e-7, "alpha": 0.05, "max_order": 1, "runs": 2}
+    one = planned.rehearse(rng=default_rng(1), runs=2)
+    assert one == rehearse(SCHEMA, 3000, rng=default_rng(1), **how)
+
+
+def test_strong_dependence_of_many_records_comes_back():
+    # A variable has one parent at most; with half a million records at epsilon 5 noise is small.
+    levels = dict.fromkeys("abcdef", BIT)
+    how = {"epsilon": 5.0, "shape": "tree", "strength": "strong", "runs": 3}
+    back = rehearse(levels, 500_000, rng=default_rng(0), **how).to_frame()
+    assert back["f1"].mean() > 0.8
+
+
+def test_twins_of_a_public_table_are_its_records_and_have_its_true_graph():
+    public = load("survey", n=40, rng=default_rng(1))
+    seen, system = seen_by(lambda data: public.truth)
+    back = rehearse(
+        public.levels, 300, epsilon=0.5, rng=default_rng(0), system=system, runs=2, public=public
+    )
+    rows = {tuple(row) for row in public.codes.tolist()}
+    for data, how in seen:
+        assert (data.n, how["epsilon"]) == (300, 0.5)
+        assert {tuple(row) for row in data.codes.tolist()} <= rows
+    assert not np.array_equal(seen[0][0].codes, seen[1][0].codes)
+    assert (back.to_frame()["f1"] == 1).all()
+    assert "twins of survey" in back.title
+
+
+def test_a_public_table_without_a_known_graph_is_held_against_a_run_without_noise():
+    public = replace(load("survey", n=50_000, rng=default_rng(1)), truth=None)
+    whole = table_pc(public, epsilon=1e6, rng=default_rng(2)).graph.skeleton
+    back = rehearse(public.levels, 50_000, epsilon=50.0, rng=default_rng(0), runs=2, public=public)
+    assert [run.edges for run in back.runs] == [len(whole)] * 2
+    assert back.to_frame()["f1"].min() > 0.8
+
+
+SMALL = load("asia", n=9, rng=default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("levels", "how", "cure"),
+    [
+        (SCHEMA, {"public": SMALL}, "the public table 'asia' has other variables or levels"),
+        (SCHEMA, {"public": pd.DataFrame()}, "public must be a Dataset that everyone may see"),
+        (SMALL, {}, "this takes no data, and a Dataset holds some"),
+        (pd.DataFrame({"a": [0]}), {}, "this takes no data, and a DataFrame holds some"),
+        (np.zeros((2, 2)), {}, "this takes no data, and a ndarray holds some"),
+        ({"a": BIT}, {}, "a causal graph needs at least two variables"),
+        (SCHEMA, {"n": 0}, "n must be at least 1, not 0"),
+        (SCHEMA, {"runs": 0}, "runs must be at least 1, not 0"),
+        (SCHEMA, {"runs": 1.5}, "runs must be a whole number"),
+        (SCHEMA, {"rng": 0}, "rng must be a numpy Generator, not int"),
+        (SCHEMA, {"shape": "ring"}, "'ring' is none of sparse"),
+        (SCHEMA, {"strength": "odd"}, "'odd' is none of strong"),
+        (SCHEMA, {"system": "table_pc"}, "system must be one such as table_pc, not 'table_pc'"),
+        (SCHEMA, {"epsilon": -1}, "epsilon must be a positive finite number, not -1"),
+        (SCHEMA, {"max_order": 7}, "max_order must be 0, 1 or 2, not 7"),
+    ],
+)
+def test_a_rehearsal_of_what_cannot_be_run_is_refused(levels, how, cure):
+    how = {"n": 1000, "epsilon": 1.0, "rng": default_rng(0), **how}
+    with pytest.raises(ValueError) as error:
+        rehearse(levels, how.pop("n"), **how)
+    assert cure in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_plans_and_rehearsals_draw_on_axes_they_are_given():
+    figures = pytest.importorskip("matplotlib.figure")
+    planned = plan(SCHEMA | {"one": ["only"]}, 1000, epsilon=2.0)
+    axes = figures.Figure().subplots(1, 2)
+    planned.plot(axes[0])
+    planned.rehearse(rng=default_rng(0), runs=1).plot(axes[1])
+    shown = {text.get_text() for text in axes[0].texts}
+    expected = f"{planned.smallest('smoke', 'cough'):.2g}".lstrip("0")
+    assert {expected, "none"} <= shown
+    assert [label.get_text() for label in axes[1].get_xticklabels()] == [
+        "precision",
+        "recall",
+        "F1",
+    ]
+    large = plan({f"v{i}": BIT for i in range(13)}, 5000, epsilon=2.0)
+    axes = figures.Figure().subplots()
+    large.plot(axes)
+    assert not axes.texts
+    (image,) = axes.images
+    assert image.get_array().mask.sum() == 13
+    assert math.isclose(image.get_array()[0, 1], large.smallest("v0", "v1"))

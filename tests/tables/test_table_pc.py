@@ -1,0 +1,490 @@
+import itertools
+import math
+import pickle
+import warnings
+from dataclasses import replace
+from functools import partial
+from unittest import mock
+
+import numpy as np
+import pytest
+from dpcgd_book.attacks.audit import Witness, empirical_epsilon
+from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.results.known_tables import Counts, blurred
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known_tables import exact, records
+from numpy.random import default_rng
+from scipy import stats
+
+from dpcgd import Dataset, Knowledge, climb, edge_confidence, fit_network, load, table_pc
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.graphs.pc_search import search
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, exactly, paid
+from dpcgd.moments.joined_levels import FIRST_LOOK
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.reading.repairs import repaired
+from dpcgd.tables.table_pc import TableOracle, search_again, shares
+
+some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(some_levels, st.floats(0.5, 20), st.integers(0, 2))
+def test_no_run_spends_more_than_its_budget(levels, epsilon, max_order):
+    rng = default_rng(len(levels))
+    codes = np.column_stack([rng.integers(0, of, 5000) for of in levels])
+    codes[:, -1] = np.minimum(codes[:, 0], levels[-1] - 1)
+    data = records(codes, levels)
+    release = table_pc(data, epsilon=epsilon, rng=rng, max_order=max_order)
+    assert release.ledger.spent <= (epsilon, 1e-6)
+    assert release.guarantee == "proved"
+    assert not release.stopped_early
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 8, 9, 40])
+def test_shares_pay_for_the_pairs_and_all_triples_that_are_planned(d):
+    for_pairs, for_triple = shares(d)
+    assert 0.6 <= for_pairs <= 1
+    whole = for_pairs + for_triple * min(8 * d, math.comb(d, 3))
+    assert whole == pytest.approx(1)
+
+
+def oracle_of(data, source, account):
+    """The oracle of a run, with the account and the noise given."""
+    marginals = MeasuredMarginals(Tables(data), paid(account, source))
+    for_pairs, for_triple = shares(data.d)
+    marginals.measure_pairs(for_pairs * account.rho)
+    return TableOracle(marginals, price=for_triple * account.rho)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["asia", "sachs"])
+def test_runs_pay_for_all_noise(name):
+    data = load(name, n=20_000, rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
+    witness = Witness(GaussianFilter(Budget(1.0, 1e-6)), SeededNoise(default_rng(1)))
+    oracle = oracle_of(data, witness, witness)
+    found = search_again(oracle, witness, data.variables, untested="drop")
+    found = repaired(found, oracle.free(), max_order=2)
+    assert found.graph.skeleton == release.graph.skeleton
+    assert found.separating_sets == release.separating_sets
+    assert witness.unpaid == []
+
+
+def with_a_faint_effect(n, r, with_third=0.2):
+    """Two variables that correlate by r given a third, with which both correlate."""
+    table = np.zeros((2, 2, 2))
+    for z, p in enumerate((0.5 - with_third / 2, 0.5 + with_third / 2)):
+        both = p * p + r * p * (1 - p)
+        table[:, :, z] = [[1 - 2 * p + both, p - both], [p - both, both]]
+    return exact(table * n / 2)
+
+
+@pytest.mark.parametrize("n", [10**5, 10**7, 10**9])
+def test_others_that_leave_less_than_the_least_effect_separate(n):
+    below, above = with_a_faint_effect(n, 0.009), with_a_faint_effect(n, 0.011)
+    for marginals in (below, above):
+        assert not TableOracle(marginals).separates(0, 1, ())
+    assert TableOracle(below).separates(0, 1, (2,))
+    assert not TableOracle(below, least_effect=0.0).separates(0, 1, (2,)) or n == 10**5
+    assert not TableOracle(above).separates(0, 1, (2,))
+
+
+def test_what_is_below_the_least_effect_is_in_no_doubt():
+    oracle = TableOracle(with_a_faint_effect(10**5, 0.0085), doubt=20)
+    assert TableOracle(oracle.marginals, least_effect=0.0, doubt=20).separates(0, 1, (2,)) is False
+    assert oracle.separates(0, 1, (2,))
+    assert oracle.in_doubt() == []
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.floats(0.02, 0.5), st.floats(0.2, 0.9), st.floats(0.001, 0.5))
+def test_others_that_leave_less_than_the_least_share_separate(r, with_third, share):
+    marginals = with_a_faint_effect(10**9, r, with_third)
+    alone = with_third**2 + r * (1 - with_third**2)  # their correlation given none
+    oracle = TableOracle(marginals, least_share=share)
+    assert not oracle.separates(0, 1, ())
+    if abs(r**2 / (share * alone**2) - 1) > 1e-5:
+        assert oracle.separates(1, 0, (2,)) == (r**2 < share * alone**2)
+    assert not TableOracle(marginals, least_share=0.0).separates(0, 1, (2,))
+
+
+def test_two_others_are_held_to_the_same_share():
+    one = np.einsum("xyz,w->xyzw", with_a_faint_effect(10**8, 0.05, 0.6).table(0, 1, 2), [0.5, 0.5])
+    marginals = exact(one * 10**8)
+    # .05 squared is .0163 of (.36 + .05 * .64) squared
+    for share, apart in ((0.016, False), (0.017, True)):
+        oracle = TableOracle(marginals, least_share=share)
+        assert oracle.separates(0, 1, (2, 3)) is oracle.separates(0, 1, (2,)) is apart
+
+
+def test_the_least_share_is_of_what_has_been_measured_by_now():
+    data = Counts((with_a_faint_effect(10**6, 0.05, 0.6).table(0, 1, 2) * 10**6).round())
+    marginals = MeasuredMarginals(data, blurred(20_000.0, default_rng(0)))
+    marginals.measure_pairs(1.0)
+    oracle = TableOracle(marginals, least_effect=0.0, most_noise=math.inf)
+    before = oracle._least((0, 1))
+    marginals._measure = exactly
+    marginals.measure_again([(0, 1)], 1.0)
+    alone = 0.36 + 0.05 * 0.64
+    assert abs(before / (0.02 * alone**2) - 1) > 0.01
+    assert oracle._least((0, 1)) == pytest.approx(0.02 * alone**2, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["least_effect", "least_share"])
+def test_a_bound_that_is_none_is_refused_before_anything_is_spent(name):
+    data, rng = load("asia", n=5000, rng=default_rng(0)), default_rng(0)
+    for bad in (-0.1, 1, math.nan, "0.1"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 0 and below 1, not"):
+            table_pc(data, epsilon=1.0, rng=rng, **{name: bad})
+    assert rng.bit_generator.state == default_rng(0).bit_generator.state
+
+
+def test_a_least_share_is_kept_for_what_follows():
+    data = load("asia", n=20_000, rng=default_rng(0))
+    release, usual = (
+        table_pc(data, epsilon=1.0, rng=default_rng(1), **how) for how in ({"least_share": 0.9}, {})
+    )
+    assert release.least_share == 0.9
+    again, more = (edge_confidence(told, runs=5, rng=default_rng(2)) for told in (release, usual))
+    # one strong pair with no path beside it, and none of the others in any run
+    assert again == dict.fromkeys(release.graph.skeleton, 1.0)
+    assert len(release.graph.skeleton) == 1
+    assert len(usual.graph.skeleton) == 7
+    assert sum(more.values()) > 5
+
+
+def test_a_smaller_least_effect_is_kept_for_what_follows():
+    data = load("survey", n=20_000, rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1), least_effect=0.5)
+    assert release.least_effect == 0.5
+    again = edge_confidence(release, runs=3, rng=default_rng(2))
+    joined = {tuple(sorted(pair)) for pair in again}
+    apart = {tuple(sorted(pair)) for pair in release.graph.skeleton}
+    assert joined == apart
+
+
+def test_a_determined_variable_separates_nothing():
+    table = np.zeros((2, 2, 2, 2), int)
+    for x, z, w in itertools.product(range(2), repeat=3):
+        table[x, z | w, z, w] = 250
+    marginals = exact(table)
+    assert not TableOracle(marginals).separates(0, 1, (2, 3))
+    assert TableOracle(marginals, determined=0.0).separates(0, 1, (2, 3))
+
+
+def test_at_a_price_of_nothing_an_oracle_measures_nothing_new():
+    data, account = load("asia", n=20_000, rng=default_rng(0)), GaussianFilter(Budget(1.0, 1e-6))
+    marginals = MeasuredMarginals(Tables(data), paid(account, SeededNoise(default_rng(1))))
+    marginals.measure_pairs(0.5 * account.rho)
+    known, left = set(marginals.released), account.remaining
+    found = search(TableOracle(marginals), data.variables, max_order=2)
+    assert set(marginals.released) == known
+    assert account.remaining == left
+    again = TableOracle(marginals.without_data())
+    assert search(again, data.variables, max_order=2).graph == found.graph
+
+
+def test_a_variable_of_one_level_is_joined_to_nothing():
+    codes = np.column_stack([np.zeros(5000, int), *default_rng(0).integers(0, 2, (3, 5000))])
+    codes[:, 3] |= codes[:, 1] | codes[:, 2]
+    data = Dataset(codes, {"one": ["0"], **{name: ["0", "1"] for name in "abc"}})
+    release = table_pc(data, epsilon=1.0, rng=default_rng(0))
+    assert release.graph.skeleton == {frozenset("ac"), frozenset("bc")}
+
+
+def test_pairs_with_a_p_value_near_the_level_are_in_doubt():
+    # chi-squared of 2 x 2 tables with 100 a cell but for some: 4 t^2 / 100
+    oracles = {}
+    for moved in (1, 9, 15, 30):
+        table = np.array([[100 + moved, 100 - moved], [100 - moved, 100 + moved]])
+        oracles[moved] = TableOracle(exact(table))
+        expected = stats.chi2.sf(4 * moved**2 / 100, 1)
+        assert oracles[moved].separates(1, 0, ()) == (expected > 0.01)
+        assert oracles[moved].largest == {(0, 1): pytest.approx(expected, rel=1e-6)}
+    told = {moved: oracle.in_doubt() for moved, oracle in oracles.items()}
+    assert told == {1: [], 9: [(0, 1)], 15: [(0, 1)], 30: []}
+
+
+def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
+    data, account = load("asia", rng=default_rng(0)), GaussianFilter(Budget(0.3, 1e-6))
+    oracle = oracle_of(data, SeededNoise(default_rng(1)), account)
+    known, left = dict(oracle.marginals.released), []
+
+    class Watched(MeasuredMarginals):
+        def measure_again(self, pairs, rho):
+            left.append((account.remaining, rho))
+            super().measure_again(pairs, rho)
+
+    oracle.marginals.__class__ = Watched
+    search_again(oracle, account, data.variables, looks=(0.5,))
+    ((before, rho),) = left
+    assert rho == pytest.approx(before / 2)
+    told = oracle.marginals.released
+    sharper = {s for s in known if told[s].deviation < known[s].deviation}
+    assert sharper
+    assert all(len(s) == 2 for s in sharper)
+
+
+def told_by_a_run(wrong, data, along):
+    """How much all that a run has released speaks for one of two data sets; how often it looked."""
+    rng, looks = default_rng(3), []
+
+    def mechanism(data):
+        with warnings.catch_warnings(action="ignore"):
+            release = table_pc(data, epsilon=2.0, delta=0.1, allow_delta=True, rng=rng)
+        looks.append(len(release.ledger.events) - 1)
+        released = release.marginals.released.items()
+        return sum((m.values * along[s]).sum() / m.deviation**2 for s, m in released if s)
+
+    with mock.patch("dpcgd.privacy.noise.SeededNoise", partial(NarrowNoise, share=wrong)):
+        return empirical_epsilon(mechanism, *data, delta=0.1, trials=2500), np.mean(looks)
+
+
+@pytest.mark.slow
+def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails():
+    # False alarm 1e-9.
+    rows = [[0, 0]] * 60 + [[1, 1]] * 60 + [[0, 1]] * 45 + [[1, 0]] * 45
+    data = [records([*rows, last], (2, 2)) for last in ([0, 0], [1, 1])]
+    known = [MeasuredMarginals(Tables(one), exactly) for one in data]
+    for one in known:
+        one.measure_pairs(1.0)
+    here, there = (one.released for one in known)
+    along = {s: there[s].values - here[s].values for s in here}
+    honest, looked = told_by_a_run(1.0, data, along)
+    narrow, _ = told_by_a_run(0.5, data, along)
+    assert honest <= 2.0 < narrow
+    assert looked > 0.2
+
+
+def test_looks_end_when_nothing_is_left():
+    data, account = load("asia", rng=default_rng(0)), GaussianFilter(Budget(0.3, 1e-6))
+    oracle = oracle_of(data, SeededNoise(default_rng(1)), account)
+    found = search_again(oracle, account, data.variables, looks=(1.0, 1.0, 1.0))
+    assert found.graph.skeleton
+    assert account.ledger.spent <= (0.3, 1e-6)
+
+
+def test_a_run_spends_what_is_left_on_the_triples_of_families():
+    data = load("asia", rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
+    assert 0.999 < release.ledger.spent.epsilon <= 1.0
+    assert release.ledger.accountant.startswith("Gaussian filter")
+
+
+def test_a_release_holds_no_data():
+    data = load("sachs", n=50_000, rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
+    assert type(release.marginals) is Marginals
+    assert len(pickle.dumps(release)) < 200_000 < data.codes.nbytes
+    assert not hasattr(release.marginals, "measure")
+
+
+def test_redrawn_marginals_carry_their_noise_twice():
+    data = load("asia", rng=default_rng(0))
+    told = table_pc(data, epsilon=1.0, rng=default_rng(1)).marginals
+    again = told.redrawn(default_rng(2))
+    assert again.released.keys() == told.released.keys()
+    ratio = [
+        (again.released[s].values - m.values).ravel() / m.deviation
+        for s, m in told.released.items()
+        if s
+    ]
+    ratio = np.concatenate(ratio)
+    assert again.released[(0,)].deviation == pytest.approx(
+        math.sqrt(2) * told.released[(0,)].deviation
+    )
+    assert abs(ratio.mean()) < 6.2 / math.sqrt(len(ratio))  # false alarm below 1e-9
+    assert stats.kstest(ratio, "norm").pvalue > 1e-9
+
+
+@pytest.mark.slow
+def test_seeded_runs_do_not_change():
+    data = load("sachs", rng=default_rng(0))
+    release, again = (table_pc(data, epsilon=0.3, rng=default_rng(1)) for _ in range(2))
+    assert release.graph == again.graph
+    assert release.ledger == again.ledger
+    assert release.tests == 528
+    assert release.graph.skeleton_f1(data.truth) == pytest.approx(34 / 35)
+    assert len(release.marginals.released) == 108
+    assert release.marginals.moment(0, 1).values[0] == pytest.approx([-0.15995276, 0.18961512])
+
+
+def test_renaming_renames_the_graph():
+    data = load("survey", rng=default_rng(0))
+    renamed = Dataset(data.codes, {f"v_{name}": kept for name, kept in data.levels.items()})
+    first, second = (table_pc(d, epsilon=0.3, rng=default_rng(0)).graph for d in (data, renamed))
+    assert {frozenset(f"v_{name}" for name in pair) for pair in first.skeleton} == second.skeleton
+
+
+def test_knowledge_is_obeyed():
+    data = load("survey", rng=default_rng(0))
+    known = Knowledge(required=[("A", "S")], forbidden=[("A", "E"), ("E", "A")])
+    graph = table_pc(data, epsilon=1.0, rng=default_rng(0), knowledge=known).graph
+    assert ("A", "S") in graph.arrows
+    assert frozenset("AE") not in graph.skeleton
+
+
+def test_variables_with_one_level_stand_alone():
+    rng = default_rng(0)
+    first = rng.integers(0, 2, 5000)
+    codes = np.column_stack([np.zeros(5000, int), first, first, np.zeros(5000, int)])
+    release = table_pc(records(codes, (1, 2, 2, 1)), epsilon=2.0, rng=rng)
+    assert release.graph.skeleton == {frozenset(("v1", "v2"))}
+    assert table_pc(records([[0, 0]] * 5000, (1, 1)), epsilon=2.0, rng=rng).ledger.events == ()
+
+
+def test_secure_runs_say_no_seconds():
+    data = load("earthquake", n=2000, rng=default_rng(0))
+    release = table_pc(data, epsilon=1.0, secure=True)
+    assert release.seconds is None
+    assert release.ledger.spent <= (1.0, 1e-6)
+
+
+def test_bad_input_is_refused_before_anything_is_spent():
+    data = load("asia", n=5000, rng=default_rng(0))
+    rng = default_rng(0)
+    with pytest.raises(ValueError, match="max_order must be 0, 1 or 2, not 3"):
+        table_pc(data, epsilon=1.0, rng=rng, max_order=3)
+    with pytest.raises(ValueError, match="take a larger epsilon, fewer variables, or more records"):
+        table_pc(data, epsilon=0.01, rng=rng)
+    with pytest.raises(ValueError, match="untested must be 'keep' or 'drop', not 'maybe'"):
+        table_pc(data, epsilon=1.0, rng=rng, untested="maybe")
+    with pytest.raises(ValueError, match="say where the noise comes from"):
+        table_pc(data, epsilon=1.0, rng=0)
+    assert rng.bit_generator.state == default_rng(0).bit_generator.state
+
+
+def test_no_question_is_asked_whose_strata_and_levels_are_too_many_for_the_noise():
+    noise = blurred(200.0, default_rng(0))
+    wide = MeasuredMarginals(Counts(np.full((2, 8, 8, 8), 50)), noise)
+    wide.measure_pairs(1.0)  # noise of 1/256 of the records
+    oracle = TableOracle(wide)
+    asked = {
+        (0, 1, ()): 8,
+        (0, 1, (2,)): 64,
+        (1, 2, (0,)): 16,
+        (1, 3, (0, 2)): 128,
+    }
+    for question, cells in asked.items():
+        oracle.largest.clear()
+        oracle.separates(*question)
+        assert bool(oracle.largest) == (cells / 256 <= 0.2)
+    assert not TableOracle(wide).separates(1, 3, (2,))
+
+
+# --- many levels ------------------------------------------------------------------------------
+
+
+def a_cause_with_many_levels(n=20_000, levels=40):
+    """A variable of forty levels, three effects of it that copy parts of it, and a stranger."""
+    rng = default_rng(0)
+    cause = np.minimum(rng.geometric(0.08, n) - 1, levels - 1)
+    parts = [cause % 2, cause % 3, (cause // 4) % 2]
+    effects = [np.where(rng.random(n) < 0.8, part, rng.integers(0, 2, n)) for part in parts]
+    return records(np.column_stack([cause, *effects, rng.integers(0, 3, n)]), (levels, 2, 3, 2, 3))
+
+
+MANY = a_cause_with_many_levels()
+
+
+def test_a_run_says_which_levels_it_has_joined():
+    release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
+    assert set(release.joined_levels) == {"v0"}
+    joined = release.joined_levels["v0"]
+    assert list(joined) == list(MANY.levels["v0"])
+    assert set(joined.values()) == set(release.levels["v0"])
+    assert len(release.levels["v0"]) == 16
+    assert release.marginals.levels == (16, 2, 3, 2, 3)
+    assert joined["0"] == "0"
+    assert joined["38"] == "other"
+    by_order = table_pc(replace(MANY, ordered=["v0"]), epsilon=1.0, rng=default_rng(1))
+    assert any(".." in level for level in by_order.levels["v0"])
+    assert release.ledger.spent <= (1.0, 1e-6)
+
+
+def test_a_first_look_is_paid_from_the_same_budget_and_only_where_it_is_taken():
+    release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    first, second, *_ = (1 / (2 * e.noise_multiplier**2) for e in release.ledger.events)
+    assert first == pytest.approx(FIRST_LOOK * account.rho)
+    assert second == pytest.approx(shares(5)[0] * (1 - FIRST_LOOK) * account.rho)
+    few = table_pc(load("asia", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
+    assert few.joined_levels == {}
+    assert 1 / (2 * few.ledger.events[0].noise_multiplier ** 2) == pytest.approx(
+        shares(8)[0] * account.rho
+    )
+
+
+def test_effects_of_a_joined_cause_are_not_joined_to_each_other():
+    kept, dropped = (
+        table_pc(MANY, epsilon=3.0, rng=default_rng(1), untested=word) for word in ("keep", "drop")
+    )
+    true = {frozenset(("v0", name)) for name in ("v1", "v2", "v3")}
+    assert dropped.graph.skeleton == true
+    false = kept.graph.skeleton - true
+    assert false
+    assert false == dropped.untested == kept.untested
+    assert "pairs left out, never tested" in repr(dropped)
+    assert "of them never tested" in repr(kept)
+
+
+def test_a_required_edge_stays_whatever_explains_it():
+    known = Knowledge(required=[("v1", "v2")])
+    graph = table_pc(MANY, epsilon=3.0, rng=default_rng(1), knowledge=known).graph
+    assert ("v1", "v2") in graph.arrows
+
+
+@pytest.mark.slow
+def test_what_follows_from_a_release_with_joined_levels():
+    release = table_pc(MANY, epsilon=3.0, rng=default_rng(1))
+    fitted = fit_network(release, rng=default_rng(2), redraws=5)
+    assert fitted.network.levels == release.levels
+    assert fitted.network.sample(100, rng=default_rng(3)).cardinalities == release.marginals.levels
+    assert frozenset(("v0", "v1")) in climb(release).skeleton
+    sure = edge_confidence(release, runs=10, rng=default_rng(4))
+    assert all(sure[pair] == 1.0 for pair in release.graph.skeleton)
+    assert all(share <= 0.5 for pair, share in sure.items() if pair in release.untested)
+
+
+def test_pairs_refused_for_noise_stay_if_nothing_can_explain_them():
+    table = np.zeros((2, 2, 2), int)
+    for x, y, z in itertools.product(range(2), repeat=3):  # x - z - y, weaker from end to end
+        table[x, y, z] = 1000 * (4 if x == z else 1) * (4 if y == z else 1)
+    oracle = TableOracle(exact(table), most_noise=-1.0)
+    joined = ~np.eye(3, dtype=bool)
+    assert not oracle.unconfirmed(joined).any()  # no question was asked given others
+    assert oracle.separates(0, 1, (2,)) is None
+    expected = np.zeros((3, 3), bool)
+    expected[0, 1] = expected[1, 0] = True
+    assert (oracle.unconfirmed(joined) == expected).all()
+    tested = TableOracle(exact(table))
+    tested.separates(0, 1, (2,))
+    assert not tested.unconfirmed(joined).any()
+    joint = TableOracle(exact(table), joined=[2])
+    joint.separates(0, 1, (2,))
+    assert (joint.unconfirmed(joined) == expected).all()
+    joined[0, 2] = joined[2, 0] = False  # then nothing is between them
+    assert not joint.unconfirmed(joined).any()
+
+
+def test_a_run_that_can_test_too_little_says_so_before_it_spends():
+    data = records(default_rng(0).integers(0, 8, (3000, 6)), (8,) * 6)
+    rng = default_rng(1)
+    with warnings.catch_warnings(action="error"):
+        with pytest.raises(UserWarning, match=r"100% of the pairs are too noisy.*larger epsilon"):
+            table_pc(data, epsilon=1.0, rng=rng)
+        assert rng.bit_generator.state == default_rng(1).bit_generator.state
+        table_pc(data, epsilon=1.0, rng=rng, max_order=0)  # asks nothing given others
+        table_pc(data, epsilon=30.0, rng=rng)
+
+
+def test_no_table_is_refused_for_its_levels_alone():
+    data = records(default_rng(0).integers(0, 100, (100_000, 30)), (100,) * 30)
+    with warnings.catch_warnings(action="ignore"):
+        release = table_pc(data, epsilon=0.3, rng=default_rng(0))
+    assert set(release.marginals.levels) == {16}
+    assert len(release.graph.skeleton) < 30  # of 435 pairs at 0.01; false alarm below 1e-9
