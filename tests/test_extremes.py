@@ -111,7 +111,7 @@ from dpcgd.statistics.moment_matrices import (
 )
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ, kendall_z
 from dpcgd.statistics.statistic import in_sensitivities
-from dpcgd.tables.table_pc import TableOracle
+from dpcgd.tables.table_oracle import TableOracle
 
 pytestmark = pytest.mark.filterwarnings("error")
 

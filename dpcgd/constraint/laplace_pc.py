@@ -205,7 +205,7 @@ def pc(
     run = run_without_privacy(data, statistic=statistic, **settings)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
     found = search(oracle, data.variables, grading=oracle, **settings)
-    return Release(**vars(found), **run.receipt())
+    return Release(found.graph, **run.receipt(), answers=found.answers)
 
 
 def laplace_pc(
@@ -300,4 +300,4 @@ def laplace_pc(
 def released_by(oracle: Oracle, run: Run, variables: Sequence[str], **settings) -> Release:
     """What a private search finds, with the receipt of its run."""
     found = search(oracle, variables, **settings)
-    return Release(**vars(found), **run.receipt())
+    return Release(found.graph, **run.receipt(), answers=found.answers)

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from dpcgd.datasets.plurals import agree
+from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
@@ -144,6 +145,11 @@ class Found:
     untested: frozenset[frozenset[str]]
     tests: int
     stopped_early: bool
+
+    @property
+    def answers(self) -> Answers:
+        """What a release holds of it beside the graph."""
+        return Answers(self.separating_sets, self.untested, self.tests, self.stopped_early)
 
 
 def search(

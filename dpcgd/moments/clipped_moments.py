@@ -192,6 +192,12 @@ class ClippedMoments(Marginals):
     def _parts(self) -> list:
         return [*super()._parts(), self.moments, self.deviation]
 
+    def to_receipt(self) -> dict[str, Any]:
+        """What a receipt holds of it: single variables, and the upper triangle of the moments."""
+        upper = [row[i:].tolist() for i, row in enumerate(self.moments)]
+        clipped = {"moments": upper, "deviation": self.deviation}
+        return {**super().to_receipt(), "clipped": clipped}
+
 
 @blocks_of.register
 def _(marginals: ClippedMoments) -> Blocks:

@@ -435,11 +435,5 @@ def _positive(gram: np.ndarray, least: float) -> np.ndarray:
 
 def release_by_weights(weights, threshold: float, run: Run, variables: Sequence[str]) -> Release:
     """The class of the graph of these weights, with the receipt of its run."""
-    return Release(
-        graph=CPDAG.from_dag(acyclic_graph(weights, threshold, variables)),
-        separating_sets={},
-        untested=frozenset(),
-        tests=0,
-        stopped_early=False,
-        **run.receipt(),
-    )
+    graph = CPDAG.from_dag(acyclic_graph(weights, threshold, variables))
+    return Release(graph, **run.receipt())

@@ -12,11 +12,11 @@ from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, longest_kept
 from dpcgd.moments.interactions import Marginals, Subset
 from dpcgd.moments.joined_levels import MOST_LEVELS
+from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.terms import Terms
-from dpcgd.tables.dag_posterior import PosteriorRelease
-from dpcgd.tables.learned_pc import LearnedRelease
-from dpcgd.tables.table_pc import LOOKS, TableRelease
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.table_pc import LOOKS
 
 __all__ = ["check_noise", "furthest_apart"]
 
@@ -99,24 +99,26 @@ def check_noise(release: Release) -> None:
         follows from public levels; if the ledger lacks a mechanism or has one that gave nothing; or
         if a search has more answers than mechanisms.
     """
-    kinds: dict[type, Callable[[Any], None]] = {
-        LearnedRelease: _check_learned,
-        PosteriorRelease: _check_table,
-        TableRelease: _check_looks,
+    checks: dict[str, Callable[[Any], None]] = {
+        "dag_posterior": _check_table,
+        "learned_pc": _check_learned,
+        "table_pc": _check_looks,
     }
-    kinds.get(type(release), _check_answers)(release)
+    checks.get(release.terms.system, _check_answers)(release)
 
 
-def _check_table(result: PosteriorRelease) -> None:
-    events = result.ledger.events
-    if result.counts.shape != tuple(map(len, result.terms.domain.values())):
+def _check_table(result: MarginalRelease) -> None:
+    events, table = result.ledger.events, result.marginals
+    if not isinstance(table, NoisyTable):
+        raise ValueError("its system releases a whole table, and this holds none")
+    if table.counts.shape != tuple(map(len, result.terms.domain.values())):
         raise ValueError("the released table has other levels than the domain")
     if len(events) != 1 or not isinstance(events[0], PureEvent):
         raise ValueError(f"one table was released, and the ledger holds {len(events)} mechanisms")
-    _check_equal("the table", result.scale, TABLE / events[0].epsilon)
+    _check_equal("the table", table.scale, TABLE / events[0].epsilon)
 
 
-def _check_learned(result: LearnedRelease) -> None:
+def _check_learned(result: MarginalRelease) -> None:
     domain = result.terms.domain.items()
     if set(result.joined_levels) != {name for name, of in domain if len(of) > MOST_LEVELS}:
         raise ValueError("other variables have joined levels than those with too many")
@@ -135,7 +137,7 @@ def _check_learned(result: LearnedRelease) -> None:
         raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
 
 
-def _check_looks(result: TableRelease) -> None:
+def _check_looks(result: MarginalRelease) -> None:
     """Pairs first, then triples one by one, and in between looks at some pairs once more."""
     told, paid = result.marginals, _paid(result)
     _check_sets(told, [1, 2], or_more=True)
@@ -270,9 +272,12 @@ def _check_answers(result: Release) -> None:
     became = result.pair_status()
     answered = sum(status not in UNANSWERED for status in became.values())
     if result.terms.system in SEARCHES:
-        if {pair for pair in became if became[pair] == "removed"} != set(result.separating_sets):
+        if result.answers is None:
+            raise ValueError(f"{result.terms.system} asks test by test, and no answers are there")
+        separated = set(result.answers.separating_sets)
+        if {pair for pair in became if became[pair] == "removed"} != separated:
             raise ValueError("other pairs were separated than those that are not joined")
-        _check_least(ran, _least(result.terms, answered, len(result.separating_sets)))
+        _check_least(ran, _least(result.terms, answered, len(separated)))
     if result.terms.system in ("gram_notears", "noleaks"):
         wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
         if ran != {"Gaussian": wanted}:

@@ -23,14 +23,11 @@ from dpcgd.tables.detection import Detection
 from dpcgd.tables.plan_chart import draw_plan
 from dpcgd.tables.public_facts import PublicFacts
 from dpcgd.tables.rehearsal import Rehearsal, refuse_data, rehearse
+from dpcgd.tables.table_oracle import ALPHA, LEAST_EFFECT, LEAST_SHARE, too_noisy
 from dpcgd.tables.table_pc import (
-    ALPHA,
-    LEAST_EFFECT,
-    LEAST_SHARE,
     open_table_run,
     planned_rho,
     table_pc,
-    too_noisy,
 )
 
 __all__ = ["Plan", "PlannedPair", "plan"]

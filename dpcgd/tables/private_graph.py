@@ -7,8 +7,9 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.moments.noisy_table import has_few_cells
 from dpcgd.privacy.settings import check_data
 from dpcgd.reading.reader import Precision
-from dpcgd.tables.dag_posterior import PosteriorRelease, dag_posterior
-from dpcgd.tables.learned_pc import LearnedRelease, learned_pc
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.dag_posterior import dag_posterior
+from dpcgd.tables.learned_pc import learned_pc
 
 __all__ = ["private_graph"]
 
@@ -24,7 +25,7 @@ def private_graph(
     precision: Precision = None,
     knowledge: Knowledge | None = None,
     rows_per_person: int = 1,
-) -> PosteriorRelease | LearnedRelease:
+) -> MarginalRelease:
     """The best graph that this package has for a table, whatever its size.
 
     Of at most eight variables and 1,024 combinations of their levels
@@ -44,7 +45,7 @@ def private_graph(
 
     Returns
     -------
-    PosteriorRelease or LearnedRelease
+    MarginalRelease
         Of the system that was chosen, which its receipt names; both have `probabilities` of edges.
 
     Raises
@@ -72,8 +73,8 @@ def private_graph(
     ...     data = load(name, rng=rng)
     ...     release = private_graph(data, epsilon=1.0, rng=rng)
     ...     print(type(release).__name__, release.graph.skeleton_f1(data.truth) > 0.9)
-    PosteriorRelease True
-    LearnedRelease True
+    MarginalRelease True
+    MarginalRelease True
     """
     check_data(data, coded=True)
     system = dag_posterior if has_few_cells(data.cardinalities) else learned_pc

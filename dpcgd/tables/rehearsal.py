@@ -220,5 +220,5 @@ def _check_public(public, schema):
 
 
 def _compared(run: Release, true: Edges) -> RehearsedRun:
-    found = run.graph.skeleton
-    return RehearsedRun(len(true), len(found), len(true & found), len(run.untested))
+    found, untested = run.graph.skeleton, run.answers.untested if run.answers else ()
+    return RehearsedRun(len(true), len(found), len(true & found), len(untested))

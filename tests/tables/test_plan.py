@@ -15,7 +15,7 @@ from numpy.random import default_rng
 
 from dpcgd import Schema, epsilon_for, load, plan, priv_pc, table_pc
 from dpcgd.moments.interactions import contrasts
-from dpcgd.tables.table_pc import TableOracle
+from dpcgd.tables.table_oracle import TableOracle
 
 BIT = ["no", "yes"]
 LEVELS = {"a": BIT, "b": range(3), "c": BIT, "d": range(5)}

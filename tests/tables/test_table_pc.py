@@ -26,7 +26,8 @@ from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.repairs import repaired
-from dpcgd.tables.table_pc import TableOracle, search_again, shares
+from dpcgd.tables.table_oracle import TableOracle
+from dpcgd.tables.table_pc import search_again, shares
 
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 

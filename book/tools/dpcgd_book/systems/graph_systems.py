@@ -266,7 +266,10 @@ def scored(system: System, data: Dataset, epsilon: float, run: int, seed: int) -
     told: dict[str, float | None] = {"tests": None, "read": None}
     found, how = attempted(functools.partial(system.run, data, **private))
     if isinstance(found, Release):
-        told = {"tests": found.tests or None, "read": found.ledger.spent.epsilon}
+        told = {
+            "tests": (found.answers and found.answers.tests) or None,
+            "read": found.ledger.spent.epsilon,
+        }
         found = found.graph
     return (MISSING if how["why_not"] else scores(found, data.truth)) | told | how
 

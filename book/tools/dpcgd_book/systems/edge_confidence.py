@@ -2,26 +2,19 @@
 
 import math
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
 from dpcgd.datasets.arguments import check_whole
-from dpcgd.tables.dag_posterior import PosteriorRelease
-from dpcgd.tables.learned_pc import LearnedRelease
-from dpcgd.tables.table_pc import (
-    MOST_NOISE,
-    TableOracle,
-    TableRelease,
-    check_tables,
-    search_tables,
-)
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.table_oracle import MOST_NOISE, TableOracle
+from dpcgd.tables.table_pc import search_tables
 
 __all__ = ["edge_confidence"]
 
 
 def edge_confidence(
-    release: TableRelease | LearnedRelease | PosteriorRelease,
+    release: MarginalRelease,
     *,
     runs: int = 100,
     rng: np.random.Generator,
@@ -30,8 +23,8 @@ def edge_confidence(
 
     Parameters
     ----------
-    release : TableRelease, LearnedRelease or PosteriorRelease
-        The last two carry probabilities of edges, and these are the answer; nothing is drawn.
+    release : MarginalRelease
+        Of :func:`~dpcgd.tables.table_pc.table_pc`.
     runs : int
         At least 1.
     rng : numpy.random.Generator
@@ -39,13 +32,12 @@ def edge_confidence(
     Returns
     -------
     dict
-        From each pair that is joined in the release, or in one of the runs, to its share of runs;
-        or from each pair that is joined in the release to its released probability.
+        From each pair that is joined in the release, or in one of the runs, to its share of runs.
 
     Raises
     ------
     ValueError
-        If the release holds neither tables nor probabilities, or there is to be no run.
+        If there is to be no run.
 
     Privacy
     -------
@@ -67,18 +59,16 @@ def edge_confidence(
     1.0
     """
     check_whole("runs", runs, 1)
-    if isinstance(release, LearnedRelease | PosteriorRelease):
-        return {pair: release.probabilities[pair] for pair in release.graph.skeleton}
-    check_tables(release)
-    names = release.graph.variables
+    settings, names = dict(release.terms.settings), tuple(release.levels)
+    rules = {name: settings.pop(name) for name in ("alpha", "least_effect", "least_share")}
+    joined = [names.index(name) for name in release.joined_levels]
     count: Counter[frozenset[str]] = Counter()
-    settings = release.search_settings
-    how: dict[str, Any] = {"most_noise": MOST_NOISE * math.sqrt(2)}  # no more questions refused
-    how |= {"least_effect": release.least_effect, "least_share": release.least_share}
-    how |= {"joined": release.joined_variables}
     for _ in range(runs):
-        told = release.marginals.redrawn(rng)
-        oracle = TableOracle(told, release.alpha, **how)
-        again = search_tables(oracle, names, **settings)
-        count.update(again.graph.skeleton)
+        oracle = TableOracle(
+            release.marginals.redrawn(rng),
+            **rules,
+            most_noise=MOST_NOISE * math.sqrt(2),  # no more questions are refused
+            joined=joined,
+        )
+        count.update(search_tables(oracle, names, **settings).graph.skeleton)
     return {pair: count[pair] / runs for pair in release.graph.skeleton | set(count)}
