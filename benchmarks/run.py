@@ -266,7 +266,7 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
         for system in ("PC", "Priv-PC", "EM-PC"):
             task = functools.partial(runs[system], data, max_order=2)
             seconds, release = timed(task, enough=10)
-            found[d][system] = {"seconds": seconds, "tests": release.tests}
+            found[d][system] = {"seconds": seconds, "tests": release.answers.tests}
     return found
 
 

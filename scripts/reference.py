@@ -27,7 +27,7 @@ THEOREMS = {"theorem", "lemma", "corollary", "proposition"}
 
 FOLLOW_UPS = [
     "dpcgd.local.report.report",
-    "dpcgd.reading.edge_confidence.edge_confidence",
+    "dpcgd.reading.release.read",
     "dpcgd.reading.fit_network.fit_network",
     "dpcgd.reading.hill_climbing.climb",
 ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd.reading.edge_confidence import edge_confidence
 from dpcgd_book.results.known_tables import Counts
 from dpcgd_book.systems.p_value_tests import FisherZ
 from dpcgd_book.systems.scores import BIC, BDeu, BGe
@@ -97,7 +98,6 @@ from dpcgd.privacy.mechanisms import (
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.reading.association import _positive_part, _quadratic, association
-from dpcgd.reading.edge_confidence import edge_confidence
 from dpcgd.reading.fit_network import fit_network
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears

@@ -1,5 +1,7 @@
 """A private graph of a few variables: their whole table, and graphs weighed by its likelihood."""
 
+from typing import Any
+
 import numpy as np
 
 from dpcgd.datasets.counts import Counts
@@ -11,9 +13,10 @@ from dpcgd.privacy.filters import PureFilter
 from dpcgd.privacy.run import open_run
 from dpcgd.privacy.settings import check_data
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
-from dpcgd.reading.release import MarginalRelease, read_moments
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.measured import Measured, read_first
 
-__all__ = ["dag_posterior"]
+__all__ = ["dag_posterior", "measure_all_cells"]
 
 
 def dag_posterior(
@@ -69,9 +72,7 @@ def dag_posterior(
     (1.0, True)
     """
     check_precision(precision)
-    check_data(data, coded=True)
-    check_cells(data.cardinalities)
-    run = open_run(
+    measured = measure_all_cells(
         data,
         epsilon=epsilon,
         delta=delta,
@@ -81,16 +82,17 @@ def dag_posterior(
         knowledge=knowledge,
         rows_per_person=rows_per_person,
         precision=precision,
-        account=PureFilter,
-        by=("dag_posterior", "thm-whole-table"),
     )
+    return read_first(measured, knowledge, precision)
+
+
+def measure_all_cells(data: Counts, **settings: Any) -> Measured:
+    """Measure what :func:`dag_posterior` reads; its settings are those of that."""
+    check_data(data, coded=True)
+    check_cells(data.cardinalities)
+    run = open_run(data, account=PureFilter, by=("dag_posterior", "thm-whole-table"), **settings)
     whole = run.account.limit.epsilon * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
-    caution = unlike_training(data.d, data.n, squared(whole) / 2)
-    return MarginalRelease(
-        read_moments(table, tuple(data.variables), knowledge, precision, caution),
-        **run.receipt(),
-        marginals=table,
-        levels=run.terms.domain,
-        joined_levels={},
+    return Measured(
+        run, table, data.levels, {}, unlike_training(data.d, data.n, squared(whole) / 2)
     )

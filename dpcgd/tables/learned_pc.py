@@ -1,6 +1,7 @@
 """A private graph from the moments of all pairs, read by what was trained on simulations."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -9,15 +10,15 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.moments.interactions import paid
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
-from dpcgd.moments.theorems import theorems_of
 from dpcgd.moments.triples import affords_triples, measure_triples
 from dpcgd.privacy.budget import level_of_the_caller
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.run import open_run
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
-from dpcgd.reading.release import MarginalRelease, read_moments
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.measured import Measured, read_first
 
-__all__ = ["learned_pc"]
+__all__ = ["learned_pc", "measure_for_edges"]
 
 
 def learned_pc(
@@ -86,7 +87,7 @@ def learned_pc(
     (1.0, True)
     """
     check_precision(precision)
-    run = open_run(
+    measured = measure_for_edges(
         data,
         epsilon=epsilon,
         delta=delta,
@@ -96,10 +97,16 @@ def learned_pc(
         knowledge=knowledge,
         rows_per_person=rows_per_person,
         precision=precision,
-        account=GaussianFilter,
-        by=("learned_pc", "thm-learned-pc"),
     )
-    if caution := unlike_training(data.d, data.n, run.account.rho):
+    return read_first(measured, knowledge, precision)
+
+
+def measure_for_edges(data: Counts, **settings: Any) -> Measured:
+    """Measure what :func:`learned_pc` reads; its settings are those of that."""
+    by = ("learned_pc", "thm-learned-pc")
+    run = open_run(data, account=GaussianFilter, by=by, **settings)
+    caution = unlike_training(data.d, data.n, run.account.rho)
+    if caution:
         warnings.warn(caution, stacklevel=level_of_the_caller())
     measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
@@ -108,10 +115,4 @@ def learned_pc(
         marginals = measure_triples(data, measure, rho)
     else:
         marginals = measure_moments(data, measure, rho, clipped=clipped)
-    return MarginalRelease(
-        read_moments(marginals, tuple(data.variables), knowledge, precision, caution),
-        **run.receipt(*theorems_of(marginals, joined_levels)),
-        marginals=marginals,
-        levels={name: tuple(levels) for name, levels in data.levels.items()},
-        joined_levels=joined_levels,
-    )
+    return Measured(run, marginals, data.levels, joined_levels, caution)

@@ -1,5 +1,7 @@
 """One call for a table of any size: the system that finds most in it, chosen by public facts."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dpcgd.datasets.counts import Counts
@@ -11,7 +13,7 @@ from dpcgd.reading.release import MarginalRelease
 from dpcgd.tables.dag_posterior import dag_posterior
 from dpcgd.tables.learned_pc import learned_pc
 
-__all__ = ["private_graph"]
+__all__ = ["private_graph", "system_for"]
 
 
 def private_graph(
@@ -76,9 +78,7 @@ def private_graph(
     MarginalRelease True
     MarginalRelease True
     """
-    check_data(data, coded=True)
-    system = dag_posterior if has_few_cells(data.cardinalities) else learned_pc
-    return system(
+    return system_for(data)(
         data,
         epsilon=epsilon,
         delta=delta,
@@ -89,3 +89,9 @@ def private_graph(
         knowledge=knowledge,
         rows_per_person=rows_per_person,
     )
+
+
+def system_for(data: Counts) -> Callable[..., MarginalRelease]:
+    """The system that finds most in a table of this size, by public facts."""
+    check_data(data, coded=True)
+    return dag_posterior if has_few_cells(data.cardinalities) else learned_pc

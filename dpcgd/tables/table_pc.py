@@ -16,7 +16,6 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.moments.interactions import MeasuredMarginals, paid, pairs_sensitivity
 from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
-from dpcgd.moments.theorems import theorems_of
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
@@ -24,6 +23,7 @@ from dpcgd.privacy.run import Run, open_run
 from dpcgd.reading.orientation import orient
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
+from dpcgd.tables.measured import Measured
 from dpcgd.tables.table_oracle import (
     ALPHA,
     FEWEST_LEVELS,
@@ -34,8 +34,8 @@ from dpcgd.tables.table_oracle import (
 )
 
 __all__ = [
+    "measure_all_pairs",
     "open_table_run",
-    "planned_rho",
     "search_again",
     "search_tables",
     "shares",
@@ -246,23 +246,20 @@ def table_pc(
         least_effect=least_effect,
         least_share=least_share,
     )
-    measure = paid(run.account, run.noise)
-    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
-    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
-    marginals = MeasuredMarginals(Tables(data), measure)
-    marginals.measure_pairs(for_pairs)
+    measured, marginals, for_triple = measure_all_pairs(run, data, most)
+    names = tuple(measured.levels)
     oracle = TableOracle(
         marginals,
         alpha,
         for_triple,
-        joined=[data.variables.index(name) for name in joined_levels],
+        joined=[names.index(name) for name in measured.joined_levels],
         least_effect=least_effect,
         least_share=least_share,
     )
     found = search_again(
         oracle,
         run.account,
-        data.variables,
+        names,
         max_order=max_order,
         knowledge=knowledge,
         untested=untested,
@@ -270,14 +267,36 @@ def table_pc(
     found = repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
     graph = _oriented(found, marginals, knowledge)
     _measure_families(marginals, run.account, consistent_extension(graph), for_triple)
-    return MarginalRelease(
-        graph,
-        **run.receipt(*theorems_of(marginals, joined_levels, triples="thm-interactions")),
-        answers=found.answers,
-        marginals=marginals.without_data(),
-        levels={name: tuple(levels) for name, levels in data.levels.items()},
-        joined_levels=joined_levels,
-    )
+    released = measured._replace(marginals=marginals.without_data())
+    return released.release(graph, found.answers, triples="thm-interactions")
+
+
+def measure_all_pairs(
+    run: Run, data: Counts, most: int
+) -> tuple[Measured, MeasuredMarginals, float]:
+    """Measure all pairs for a run that :func:`open_table_run` has opened.
+
+    Parameters
+    ----------
+    run : Run
+    data : Dataset or Counts
+    most : int
+        Levels that a variable may keep.
+
+    Returns
+    -------
+    Measured
+    MeasuredMarginals
+        The same moments, which can measure more.
+    float
+        Rho of each triple.
+    """
+    measure = paid(run.account, run.noise)
+    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
+    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
+    marginals = MeasuredMarginals(Tables(data), measure)
+    marginals.measure_pairs(for_pairs)
+    return Measured(run, marginals, data.levels, joined_levels), marginals, for_triple
 
 
 def _oriented(found, marginals, knowledge) -> CPDAG:
@@ -328,13 +347,6 @@ def open_table_run(
     return run, most
 
 
-def planned_rho(data: Any, rho: float, most: int) -> tuple[float, float]:
-    """Of rho in all, what is for all pairs together and for each triple, by public facts."""
-    kept = 1.0 if max(data.cardinalities) <= most else 1 - FIRST_LOOK
-    for_pairs, for_triple = shares(data.d)
-    return for_pairs * kept * rho, for_triple * kept * rho
-
-
 def _measure_families(marginals, account, dag, price):
     """Spend what the search has left on the triples of a variable and its only two parents.
 
@@ -365,7 +377,8 @@ def _planned_levels(data, rho) -> int:
 def _noise(data, rho, most) -> float:
     """Deviation of a pair's moment once no variable has more than so many levels."""
     levels = np.minimum(data.cardinalities, most).tolist()
-    multiplier = multiplier_of_rho(planned_rho(data, rho, most)[0])
+    kept = 1.0 if max(data.cardinalities) <= most else 1 - FIRST_LOOK
+    multiplier = multiplier_of_rho(shares(data.d)[0] * kept * rho)
     return pairs_sensitivity(levels) * multiplier / data.n
 
 

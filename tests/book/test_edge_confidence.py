@@ -1,13 +1,13 @@
 import dataclasses
 
 import pytest
+from dpcgd.reading.edge_confidence import edge_confidence
 from numpy.random import default_rng
 
 from dpcgd import Knowledge, climb, fit_network, load, priv_pc, table_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.moments.interactions import MeasuredMarginals, exactly
-from dpcgd.reading.edge_confidence import edge_confidence
 from dpcgd.tables.table_oracle import TableOracle
 
 

@@ -229,16 +229,16 @@ def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
 def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
     data = load("cancer", n=3, rng=default_rng(0))
     release = priv_pc(data, epsilon=1.0, delta=0.1, rng=default_rng(0))
-    assert len(release.untested) == len(release.graph.skeleton) == 10
+    assert len(release.answers.untested) == len(release.graph.skeleton) == 10
     lines = repr(release).splitlines()
     assert len(lines) == 4
     assert lines[1] == "  experiment, not a release"
     assert "10 edges, 10 of them never tested" in lines[2]
     assert re.match(r"Release\(proved: epsilon = 1 at delta = 0.1\)", lines[0])
     tables = table_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(0))
-    assert repr(tables).startswith("TableRelease(proved: epsilon = ")
+    assert repr(tables).startswith("MarginalRelease(proved: epsilon = ")
     assert len(repr(tables)) < 300
-    assert not tables.untested
+    assert not tables.answers.untested
     assert nx.is_directed_acyclic_graph(nx.DiGraph(list(tables.graph.arrows)))
 
 
@@ -246,4 +246,4 @@ def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
 def test_scores_test_no_pairs(system):
     data = load("cancer", n=2000, rng=default_rng(0))
     release = system(data, epsilon=1.0, rng=np.random.default_rng(0))
-    assert release.untested == frozenset()
+    assert release.answers.untested == frozenset()

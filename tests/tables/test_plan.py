@@ -59,7 +59,7 @@ def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilo
                 share = planned.pairs[names[x], names[y]].testable[order]
                 assert share == pytest.approx(np.mean(may) if may else math.nan, nan_ok=True)
     never = {pair for pair in planned.pairs if not planned.testable(*pair)}
-    assert release.untested == {frozenset(pair) for pair in never}
+    assert release.answers.untested == {frozenset(pair) for pair in never}
 
 
 @pytest.mark.parametrize("given_to", [None, (), ("d",), ("b", "d")])
