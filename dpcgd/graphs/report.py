@@ -175,7 +175,7 @@ def _pairs(of, status) -> Iterator[str]:
     names = [" and ".join(n for n in of.graph.variables if n in pair) for pair in status]
     for name, group in groupby(shown, key=lambda one: one[0]):
         yield f"{name.capitalize()}: {', '.join(names[i] for _, i in group)}."
-    for y, pairs in changed_places(of.separating_sets).items():
+    for y, pairs in changed_places(of.answers.separating_sets if of.answers else {}).items():
         either = "; ".join(" and ".join(sorted(pair)) for pair in pairs)
         yield f"{y} is apart from two variables, from each given the other: {either}. {_EITHER}"
 

@@ -19,6 +19,7 @@ from dpcgd.moments.interactions import Marginals, interaction_sensitivity
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.privacy.settings import check_level
 from dpcgd.tables.dag_posterior import dag_posterior, measure_all_cells
 from dpcgd.tables.detection import Detection
 from dpcgd.tables.learned_pc import learned_pc, measure_for_edges
@@ -252,8 +253,9 @@ class Plan:
             if frame[f"order_{k}"].notna().any()
         )
         rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
+        promise = f"epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows}"
         lines = [
-            f"Plan({self.system.__name__}: epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows})",
+            f"Plan({self.system.__name__}: {promise})",
             f"  {self.n:,} records, {len(self.shares)} variables, {len(frame)} pairs",
             f"  tests that can be made: {tests}",
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
@@ -454,9 +456,12 @@ def plan(
     refuse_data(levels)
     schema = Schema.of(levels)
     check_whole("n", n, 1)
+    check_level(alpha)
     _check_number("power", power, least=alpha, most=1)
     _check_number("related", related, least=0, most=1)
     expected = dict(_all_shares(schema, shares or {}))
+    tests = {"alpha": alpha, "max_order": max_order}
+    tests |= {"least_effect": least_effect, "least_share": least_share}
     measured, rho_of_triple = _measured(
         system,
         Expected(schema, n, [*map(np.array, expected.values())]),

@@ -330,7 +330,8 @@ def made_of(release, level, caution=""):
     """The same release with all its probabilities this low."""
     pairs = dict.fromkeys(release.probabilities, level)
     arrows = dict.fromkeys(release.arrow_shares, level / 2)
-    return replace(release, probabilities=pairs, arrow_shares=arrows, caution=caution)
+    certainty = Certainty(pairs, arrows, caution)
+    return replace(release, graph=replace(release.graph, certainty=certainty))
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

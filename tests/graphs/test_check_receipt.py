@@ -114,7 +114,7 @@ def events(content):
 
 
 def scale(content):
-    content["released"]["scale"] *= 0.99
+    content["released"]["marginals"]["marginals"]["scale"] *= 0.99
 
 
 def clipped(content):
