@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -23,14 +23,14 @@ from dpcgd.constraint.allocation import (
 from dpcgd.constraint.laplace_pc import LaplaceOracle, released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivities
 
@@ -155,19 +155,14 @@ class PublishedCurateP(KendallP):
         return 10 / 11 / math.sqrt(math.pi * n)
 
 
+@takes_keywords
 def curate_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """CURATE: the PC algorithm with Laplace noise on every test, planned order by order.
 
@@ -209,30 +204,29 @@ def curate_pc(
     ('proved', True)
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("curate_pc", "thm-curate-filter")}
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        by=("curate_pc", "thm-curate-filter"),
+        statistic=statistic,
+        margin=margin,
+        max_order=max_order,
+        **shared,
     )
     last = min(max_order, data.d - 2)
     plan = proved_plan(run.account, statistic, data.n, last=last)
     oracle = CurateOracle(
         Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan
     )
-    return released_by(oracle, run, data.variables, max_order=last, knowledge=knowledge)
+    return released_by(oracle, run, data.variables, last, shared.get("knowledge"))
 
 
+@takes_keywords
 def published_curate_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
     statistic: Statistic | None = None,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
 
@@ -256,21 +250,11 @@ def published_curate_pc(
     -------
     None proved: chapters 03 and 06.
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, **settings}
-    run = open_run(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        account=CurateOdometer,
-        **ours,
-    )
+    run = open_run(data, account=CurateOdometer, statistic=statistic, max_order=max_order, **shared)
     statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
     plan = published_plan(run.account, statistic, data.n, last=last)
     oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
-    return released_by(oracle, run, data.variables, max_order=last, knowledge=knowledge)
+    return released_by(oracle, run, data.variables, last, shared.get("knowledge"))
 
 
 def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, last: int) -> Plan:

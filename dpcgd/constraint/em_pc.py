@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from dpcgd.constraint._flips import greedy_removals
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Answer, Pair, Set, conditioning_array
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
@@ -22,7 +22,7 @@ from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.privacy.settings import check_level
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.many_tables import are_allowed, sensitivities_of, values_of
@@ -260,20 +260,15 @@ class PublishedOracle(ExponentialOracle):
         return sets[int(np.argmax(scores()))]
 
 
+@takes_keywords
 def em_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     choose: Choice = exponential,
     margin: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """EM-PC: the PC algorithm whose edges are deleted by the exponential mechanism.
 
@@ -319,30 +314,30 @@ def em_pc(
     """
     _check_choice(choose)
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "choose": choose, "margin": margin, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("em_pc", "thm-em-pc", THEOREMS[choose])}
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        by=("em_pc", "thm-em-pc", THEOREMS[choose]),
+        statistic=statistic,
+        choose=choose,
+        margin=margin,
+        max_order=max_order,
+        **shared,
     )
     price = share_of_the_choices(run.account, choose, data.d, max_order)
     oracle = ExponentialOracle(
         Tables(data), statistic, price, choose, margin, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
+@takes_keywords
 def published_em_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
     statistic: Statistic | None = None,
     choose: Choice = exponential,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """EM-PC as published: greedy distances of a G-test, the best set told without noise.
 
@@ -369,23 +364,25 @@ def published_em_pc(
     None proved: chapter 05.
     """
     _check_choice(choose)
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "choose": choose, **settings}
-    account = Odometer.for_budget
     run = open_run(
         data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        account=account,
-        **ours,
+        account=Odometer.for_budget,
+        statistic=statistic,
+        choose=choose,
+        max_order=max_order,
+        **shared,
     )
     statistic = statistic or PublishedFlips()
     oracle = PublishedOracle(
-        Tables(data), statistic, lambda *_: epsilon / 2, choose, 0.0, run.account, run.noise
+        Tables(data),
+        statistic,
+        lambda *_: shared["epsilon"] / 2,
+        choose,
+        0.0,
+        run.account,
+        run.noise,
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
 def _check_choice(choose):

@@ -4,20 +4,20 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
 from dpcgd.graphs.pc_search import Answer, Oracle, Pair, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.privacy.run import Run, open_run, run_without_privacy, takes_keywords
 from dpcgd.statistics.many_tables import (
     are_allowed,
     are_determined,
@@ -201,27 +201,21 @@ def pc(
     Alarm -> JohnCalls
     Alarm -> MaryCalls
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    run = run_without_privacy(data, statistic=statistic, **settings)
+    run = run_without_privacy(data, statistic=statistic, max_order=max_order, knowledge=knowledge)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
-    found = search(oracle, data.variables, grading=oracle, **settings)
+    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge, grading=oracle)
     return Release(found.graph, **run.receipt(), answers=found.answers)
 
 
+@takes_keywords
 def laplace_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     planned_tests: int | None = None,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """The PC algorithm with Laplace noise on every test.
 
@@ -270,20 +264,14 @@ def laplace_pc(
     Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = open_run(
         data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
+        by=("laplace_pc", "thm-laplace", "thm-filter"),
         statistic=statistic,
         margin=margin,
         planned_tests=planned_tests,
-        rows_per_person=rows_per_person,
-        by=("laplace_pc", "thm-laplace", "thm-filter"),
-        **settings,
+        max_order=max_order,
+        **shared,
     )
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
     oracle = LaplaceOracle(
@@ -294,10 +282,16 @@ def laplace_pc(
         account=run.account,
         noise=run.noise,
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
-def released_by(oracle: Oracle, run: Run, variables: Sequence[str], **settings) -> Release:
+def released_by(
+    oracle: Oracle,
+    run: Run,
+    variables: Sequence[str],
+    max_order: int,
+    knowledge: Knowledge | None = None,
+) -> Release:
     """What a private search finds, with the receipt of its run."""
-    found = search(oracle, variables, **settings)
+    found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
     return Release(found.graph, **run.receipt(), answers=found.answers)

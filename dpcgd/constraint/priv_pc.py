@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Unpack
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -13,7 +13,7 @@ from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.ahead import Ahead
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.filters import Filter
@@ -24,7 +24,7 @@ from dpcgd.privacy.mechanisms import (
 )
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.statistics.many_tables import are_allowed, are_compiled, value_of, values_of
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, normal_tail, refusal
@@ -242,20 +242,15 @@ class PublishedSpearmanP(_PublishedBound, SpearmanP):
     constant: ClassVar[float] = 30.0
 
 
+@takes_keywords
 def svt_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     rate: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
 
@@ -294,37 +289,32 @@ def svt_pc(
     ('proved', True)
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
-    ours |= {
-        "rows_per_person": rows_per_person,
-        "by": ("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
-        "records": rate != 1,
-    }
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        by=("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
+        records=rate != 1,
+        statistic=statistic,
+        margin=margin,
+        rate=rate,
+        max_order=max_order,
+        **shared,
     )
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = ThresholdOracle(
         Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
+@takes_keywords
 def priv_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     rate: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """Priv-PC: the PC algorithm over sieve-and-examine.
 
@@ -387,16 +377,19 @@ def priv_pc(
     ('proved', True)
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc", *_sampling(rate))}
-    ours |= {"records": rate != 1}
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        by=("priv_pc", "thm-priv-pc", *_sampling(rate)),
+        records=rate != 1,
+        statistic=statistic,
+        margin=margin,
+        rate=rate,
+        max_order=max_order,
+        **shared,
     )
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = SieveOracle(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
 def _sampling(rate: float) -> tuple[str, ...]:
@@ -404,17 +397,14 @@ def _sampling(rate: float) -> tuple[str, ...]:
     return () if rate == 1 else ("thm-subsampling",)
 
 
+@takes_keywords
 def published_svt_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
     statistic: Statistic | None = None,
     rate: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
 
@@ -434,37 +424,31 @@ def published_svt_pc(
     -------
     None proved: chapters 03 and 04.
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
-    account = Odometer.for_budget
     run = open_run(
         data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        account=account,
-        **ours,
+        account=Odometer.for_budget,
+        records=rate != 1,
+        statistic=statistic,
+        rate=rate,
+        max_order=max_order,
+        **shared,
     )
-    each = Round(epsilon, 0.0)
+    each = Round(shared["epsilon"], 0.0)
     statistic = statistic or PublishedKendallP()
     oracle = ThresholdOracle(
         Tables(data), statistic, lambda _: each, 0.0, 0.0, rate, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
+@takes_keywords
 def published_priv_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
     statistic: Statistic | None = None,
     rate: float | None = None,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
 
@@ -503,25 +487,22 @@ def published_priv_pc(
     -----
     Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
-    account = Odometer.for_budget
     run = open_run(
         data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        account=account,
-        **ours,
+        account=Odometer.for_budget,
+        records=rate != 1,
+        statistic=statistic,
+        rate=rate,
+        max_order=max_order,
+        **shared,
     )
-    half = Round(epsilon / 2, epsilon / 2)
+    half = Round(shared["epsilon"] / 2, shared["epsilon"] / 2)
     statistic, tweak = statistic or PublishedKendallP(), PUBLISHED_TWEAK
     rate = optimal_rate(half.sieve) if rate is None else rate
     oracle = SieveOracle(
         Tables(data), statistic, lambda _: half, 0.0, tweak, rate, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
 def optimal_rate(epsilon: float) -> float:

@@ -8,7 +8,9 @@ from itertools import chain, combinations, product
 import networkx as nx
 import numpy as np
 
-__all__ = ["Knowledge"]
+from dpcgd.privacy.run import RunKeywords
+
+__all__ = ["Knowledge", "SearchKeywords"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,12 @@ def _check_arcs(name, arcs) -> tuple[tuple[str, str], ...]:
         if not _is_pair(arc):
             raise ValueError(f"{name} holds {arc!r}, which is no pair of names; {cure}")
     return tuple((a, b) for a, b in arcs)
+
+
+class SearchKeywords(RunKeywords, total=False):
+    """The keywords of a private system that honours knowledge."""
+
+    knowledge: Knowledge | None
 
 
 def _check_tiers(tiers) -> tuple[tuple[str, ...], ...]:

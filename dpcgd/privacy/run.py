@@ -1,10 +1,11 @@
 """Opening and closing a run: what all systems share."""
 
+import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -17,7 +18,21 @@ from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.settings import check_data, check_settings
 from dpcgd.privacy.terms import Terms, public_domain, public_rules, told
 
-__all__ = ["Run", "open_run", "run_without_privacy"]
+__all__ = ["Run", "RunKeywords", "open_run", "run_without_privacy", "takes_keywords"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class RunKeywords(TypedDict, total=False):
+    """The keywords that every private system takes and passes on to :func:`open_run`."""
+
+    epsilon: Required[float]
+    delta: float | None
+    allow_delta: bool
+    rng: np.random.Generator | None
+    secure: bool
+    rows_per_person: int
 
 
 @dataclass(frozen=True)
@@ -76,9 +91,9 @@ def open_run(
     data: Any,
     *,
     epsilon: float,
-    delta: float | None,
+    delta: float | None = None,
     allow_delta: bool = False,
-    rng: np.random.Generator | None,
+    rng: np.random.Generator | None = None,
     secure: bool = False,
     account: Callable[[Budget], Account] = Filter,
     coded: bool = True,
@@ -177,6 +192,52 @@ def open_run(
             divergence=pays.divergence,
         )
     return Run(pays, noise, guarantee, terms, started)
+
+
+def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Spell out the shared keywords of a system: ``help`` shows them, and any other is refused.
+
+    Parameters
+    ----------
+    system : callable
+        Its last parameter is ``**shared: Unpack[...]`` of :class:`RunKeywords`, or of a dictionary
+        that adds to them.
+
+    Examples
+    --------
+    >>> from typing import Unpack
+    >>> @takes_keywords
+    ... def my_system(data, *, margin: float = 1.0, **shared: Unpack[RunKeywords]):
+    ...     return open_run(data, margin=margin, **shared)
+    >>> my_system([], epsilon=1.0, marginn=2.0)
+    Traceback (most recent call last):
+    ...
+    TypeError: my_system() got an unexpected keyword argument 'marginn'
+    """
+    own, known = inspect.signature(system), inspect.signature(open_run).parameters
+    *first, shared = own.parameters.values()
+    (keywords,) = get_args(shared.annotation)
+    spelled = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=known[name].default if name in known else None,
+            annotation=kind,
+        )
+        for name, kind in get_type_hints(keywords).items()
+    ]
+    signature = own.replace(parameters=[*first, *spelled])
+
+    @wraps(system)
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{system.__name__}() {error}") from None
+        return system(*args, **kwargs)
+
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    return called
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.mechanisms import gaussian, gaussian_for_rho
 from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
 from dpcgd.score.notears import (
     FLOOR,
     L1,
@@ -216,21 +216,17 @@ class _PairsAddedUp:
         return Ledger(tuple(self._events), self._claimed, None, accountant)
 
 
+@takes_keywords
 def noleaks(
     data: Dataset | Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     steps: int = 30,
     clip: float | None = None,
     schedule: Schedule = uniform,
     l1: float = L1,
     threshold: float = THRESHOLD,
     standardized: bool = True,
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> Release:
     """NoLeaks and the score-based CURATE: NOTEARS that sees a noisy gradient in every step.
 
@@ -274,6 +270,8 @@ def noleaks(
     -----
     Ma et al. (2022); Bhattacharjee and Tandon (2024), algorithm 2. Both search a step size on the
     data; :func:`descend` needs none.
+    There is no `knowledge`: a required arc has no place in a least-squares fit. Take a search, such
+    as :func:`~dpcgd.constraint.priv_pc.priv_pc`.
 
     Examples
     --------
@@ -283,14 +281,20 @@ def noleaks(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 31, True)
     """
-    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
-    settings |= {"schedule": schedule, "standardized": standardized}
-    ours = {"account": GaussianFilter, "coded": False, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("noleaks", "thm-noleaks")}
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        account=GaussianFilter,
+        coded=False,
+        by=("noleaks", "thm-noleaks"),
+        steps=steps,
+        clip=clip,
+        l1=l1,
+        threshold=threshold,
+        schedule=schedule,
+        standardized=standardized,
+        **shared,
     )
-    shares = _epsilons(schedule, epsilon, steps)
+    shares = _epsilons(schedule, shared["epsilon"], steps)
     clip = 2 * data.d if clip is None else clip
     rows, times = _distinct(data)
     scale = _released_scale(rows, times, data, run)
@@ -301,19 +305,17 @@ def noleaks(
     return release_by_weights(weights, threshold, run, data.variables)
 
 
+@takes_keywords
 def published_noleaks(
     data: Dataset | Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
     steps: int = 30,
     clip: float = 1.0,
     schedule: Schedule = uniform,
     l1: float = L1,
     threshold: float = THRESHOLD,
     standardized: bool = True,
+    **shared: Unpack[RunKeywords],
 ) -> Release:
     """NoLeaks as published: the mean gradient is clipped, and pairs (epsilon, delta) are added up.
 
@@ -337,11 +339,19 @@ def published_noleaks(
     -------
     None proved: chapter 07.
     """
-    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
-    settings |= {"schedule": schedule, "standardized": standardized}
-    ours = {"account": Odometer.for_budget, "coded": False, **settings}
-    run = open_run(data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, **ours)
-    shares, delta = _epsilons(schedule, epsilon, steps), run.account.delta
+    run = open_run(
+        data,
+        account=Odometer.for_budget,
+        coded=False,
+        steps=steps,
+        clip=clip,
+        l1=l1,
+        threshold=threshold,
+        schedule=schedule,
+        standardized=standardized,
+        **shared,
+    )
+    shares, delta = _epsilons(schedule, shared["epsilon"], steps), run.account.delta
     run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
     rows, times = _distinct(data)
     scale = _scale(_means(rows, times), data, 0.0)

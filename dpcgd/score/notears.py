@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import networkx as nx
 import numpy as np
@@ -16,7 +16,13 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.mechanisms import gaussian_for_rho
-from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.privacy.run import (
+    Run,
+    RunKeywords,
+    open_run,
+    run_without_privacy,
+    takes_keywords,
+)
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 
 __all__ = ["acyclic_graph", "acyclicity", "fit", "gram_notears", "notears", "squared_loss"]
@@ -301,19 +307,15 @@ def notears(
     return release_by_weights(weights, threshold, run, data.variables)
 
 
+@takes_keywords
 def gram_notears(
     data: Dataset | Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     l1: float = L1,
     threshold: float = THRESHOLD,
     standardized: bool = True,
     row_norm: float | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> Release:
     """NOTEARS on means and mean products that are released once, with Gaussian noise.
 
@@ -364,20 +366,16 @@ def gram_notears(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 1, True)
     """
-    ours: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
-    ours |= {"standardized": standardized}
     run = open_run(
         data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
         account=GaussianFilter,
         coded=False,
-        rows_per_person=rows_per_person,
         by=("gram_notears", "thm-gram-notears", "thm-second-moments"),
-        **ours,
+        l1=l1,
+        threshold=threshold,
+        row_norm=row_norm,
+        standardized=standardized,
+        **shared,
     )
     full = math.sqrt(data.d)
     bound = full if row_norm is None else row_norm

@@ -1,16 +1,14 @@
 """A private graph of a few variables: their whole table, and graphs weighed by its likelihood."""
 
-from typing import Any
-
-import numpy as np
+from typing import Unpack
 
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.moments.noisy_table import check_cells, measure_table
 from dpcgd.privacy.conversions import squared
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import PureFilter
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.privacy.settings import check_data
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
 from dpcgd.reading.release import MarginalRelease
@@ -19,17 +17,9 @@ from dpcgd.tables.measured import Measured, read_first
 __all__ = ["dag_posterior", "measure_all_cells"]
 
 
+@takes_keywords
 def dag_posterior(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
-    precision: Precision = None,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
 ) -> MarginalRelease:
     """The whole table of a few variables with noise, and a graph from those that are likely then.
 
@@ -72,25 +62,18 @@ def dag_posterior(
     (1.0, True)
     """
     check_precision(precision)
-    measured = measure_all_cells(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
-        knowledge=knowledge,
-        rows_per_person=rows_per_person,
-        precision=precision,
-    )
-    return read_first(measured, knowledge, precision)
+    measured = measure_all_cells(data, precision=precision, **shared)
+    return read_first(measured, precision)
 
 
-def measure_all_cells(data: Counts, **settings: Any) -> Measured:
+def measure_all_cells(
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> Measured:
     """Measure what :func:`dag_posterior` reads; its settings are those of that."""
     check_data(data, coded=True)
     check_cells(data.cardinalities)
-    run = open_run(data, account=PureFilter, by=("dag_posterior", "thm-whole-table"), **settings)
+    by = ("dag_posterior", "thm-whole-table")
+    run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
     whole = run.account.limit.epsilon * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
     return Measured(

@@ -1,19 +1,17 @@
 """A private graph from the moments of all pairs, read by what was trained on simulations."""
 
 import warnings
-from typing import Any
-
-import numpy as np
+from typing import Unpack
 
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.moments.interactions import paid
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.moments.triples import affords_triples, measure_triples
 from dpcgd.privacy.budget import level_of_the_caller
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.tables.measured import Measured, read_first
@@ -21,17 +19,9 @@ from dpcgd.tables.measured import Measured, read_first
 __all__ = ["learned_pc", "measure_for_edges"]
 
 
+@takes_keywords
 def learned_pc(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
-    precision: Precision = None,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
 ) -> MarginalRelease:
     """Moments of all pairs, read by a model that was trained on simulated networks.
 
@@ -87,24 +77,16 @@ def learned_pc(
     (1.0, True)
     """
     check_precision(precision)
-    measured = measure_for_edges(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
-        knowledge=knowledge,
-        rows_per_person=rows_per_person,
-        precision=precision,
-    )
-    return read_first(measured, knowledge, precision)
+    measured = measure_for_edges(data, precision=precision, **shared)
+    return read_first(measured, precision)
 
 
-def measure_for_edges(data: Counts, **settings: Any) -> Measured:
+def measure_for_edges(
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> Measured:
     """Measure what :func:`learned_pc` reads; its settings are those of that."""
     by = ("learned_pc", "thm-learned-pc")
-    run = open_run(data, account=GaussianFilter, by=by, **settings)
+    run = open_run(data, account=GaussianFilter, by=by, precision=precision, **shared)
     caution = unlike_training(data.d, data.n, run.account.rho)
     if caution:
         warnings.warn(caution, stacklevel=level_of_the_caller())

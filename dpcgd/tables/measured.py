@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.moments.interactions import Marginals
 from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.moments.theorems import theorems_of
@@ -62,10 +61,9 @@ class Measured(NamedTuple):
         )
 
 
-def read_first(
-    measured: Measured, knowledge: Knowledge | None, precision: Precision
-) -> MarginalRelease:
+def read_first(measured: Measured, precision: Precision) -> MarginalRelease:
     """Release what was measured with the graph that is read from it."""
     names = tuple(measured.levels)
+    knowledge = measured.run.terms.settings.get("knowledge")
     graph = read_moments(measured.marginals, names, knowledge, precision, measured.caution)
     return measured.release(graph)

@@ -1,12 +1,12 @@
 """One call for a table of any size: the system that finds most in it, chosen by public facts."""
 
 from collections.abc import Callable
-
-import numpy as np
+from typing import Unpack
 
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.moments.noisy_table import has_few_cells
+from dpcgd.privacy.run import takes_keywords
 from dpcgd.privacy.settings import check_data
 from dpcgd.reading.reader import Precision
 from dpcgd.reading.release import MarginalRelease
@@ -16,17 +16,9 @@ from dpcgd.tables.learned_pc import learned_pc
 __all__ = ["private_graph", "system_for"]
 
 
+@takes_keywords
 def private_graph(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
-    precision: Precision = None,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
 ) -> MarginalRelease:
     """The best graph that this package has for a table, whatever its size.
 
@@ -78,17 +70,7 @@ def private_graph(
     MarginalRelease True
     MarginalRelease True
     """
-    return system_for(data)(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
-        precision=precision,
-        knowledge=knowledge,
-        rows_per_person=rows_per_person,
-    )
+    return system_for(data)(data, precision=precision, **shared)
 
 
 def system_for(data: Counts) -> Callable[..., MarginalRelease]:

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
 from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.moments.interactions import MeasuredMarginals, paid, pairs_sensitivity
 from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.run import Run, open_run
+from dpcgd.privacy.run import Run, open_run, takes_keywords
 from dpcgd.reading.orientation import orient
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
@@ -110,8 +110,13 @@ def search_again(
     Which pairs are in doubt is a function of what has been released. Chapter 16,
     :prf:ref:`thm-table-pc`.
     """
-    how: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "untested": untested}
-    found = search(oracle, variables, **how)
+
+    def searched() -> Found:
+        return search(
+            oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested
+        )
+
+    found = searched()
     for share in looks:
         pairs, marginals = oracle.in_doubt(), oracle.marginals
         if not (pairs and isinstance(marginals, MeasuredMarginals)):
@@ -119,7 +124,7 @@ def search_again(
         with suppress(BudgetSpent):  # next to nothing is left
             marginals.measure_again(pairs, account.share(share))
         oracle.largest.clear()
-        found = search(oracle, variables, **how)
+        found = searched()
     return found
 
 
@@ -148,26 +153,20 @@ def search_tables(
     -------
     Post-processing, if the oracle buys nothing. Chapter 16, :prf:ref:`thm-table-pc`.
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    found = search(oracle, variables, untested=untested, **settings)
-    return repaired(found, oracle.free(), **settings)
+    found = search(oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested)
+    return repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
 
 
+@takes_keywords
 def table_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     alpha: float = ALPHA,
     max_order: int = 2,
-    knowledge: Knowledge | None = None,
     untested: str = "drop",
     least_effect: float = LEAST_EFFECT,
     least_share: float = LEAST_SHARE,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> MarginalRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
 
@@ -231,31 +230,13 @@ def table_pc(
     >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 0.3
     (1.0, True)
     """
-    run, most = open_table_run(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
-        rows_per_person=rows_per_person,
-        knowledge=knowledge,
-        alpha=alpha,
-        max_order=max_order,
-        untested=untested,
-        least_effect=least_effect,
-        least_share=least_share,
-    )
+    rules = {"alpha": alpha, "least_effect": least_effect, "least_share": least_share}
+    run, most = open_table_run(data, max_order=max_order, untested=untested, **rules, **shared)
     measured, marginals, for_triple = measure_all_pairs(run, data, most)
     names = tuple(measured.levels)
-    oracle = TableOracle(
-        marginals,
-        alpha,
-        for_triple,
-        joined=[names.index(name) for name in measured.joined_levels],
-        least_effect=least_effect,
-        least_share=least_share,
-    )
+    knowledge = shared.get("knowledge")
+    joined = [names.index(name) for name in measured.joined_levels]
+    oracle = TableOracle(marginals, price=for_triple, joined=joined, **rules)
     found = search_again(
         oracle,
         run.account,
@@ -310,7 +291,14 @@ def _oriented(found, marginals, knowledge) -> CPDAG:
 
 
 def open_table_run(
-    data: Any, *, max_order: int = 2, untested: str = "drop", **how: Any
+    data: Any,
+    *,
+    max_order: int = 2,
+    untested: str = "drop",
+    alpha: float = ALPHA,
+    least_effect: float = LEAST_EFFECT,
+    least_share: float = LEAST_SHARE,
+    **shared: Unpack[SearchKeywords],
 ) -> tuple[Run, int]:
     """Open a run of :func:`table_pc`: what public facts refuse is refused here, in runs and plans.
 
@@ -318,10 +306,8 @@ def open_table_run(
     ----------
     data : Counts, or what has its public facts
         ``n``, ``d``, ``variables`` and ``cardinalities``: no record is looked at.
-    max_order, untested
+    max_order, untested, alpha, least_effect, least_share, shared
         As for :func:`table_pc`.
-    how
-        As for :func:`~dpcgd.privacy.run.open_run`.
 
     Returns
     -------
@@ -339,8 +325,17 @@ def open_table_run(
     UserWarning
         As :func:`table_pc`.
     """
-    how |= {"account": GaussianFilter, "by": ("table_pc", "thm-table-pc")}
-    run = open_run(data, max_order=max_order, untested=untested, **how)
+    run = open_run(
+        data,
+        account=GaussianFilter,
+        by=("table_pc", "thm-table-pc"),
+        max_order=max_order,
+        untested=untested,
+        alpha=alpha,
+        least_effect=least_effect,
+        least_share=least_share,
+        **shared,
+    )
     _check(max_order, untested)
     most = _planned_levels(data, run.account.rho)
     _check_noise(data, run.account.rho, most, max_order)

@@ -1,5 +1,6 @@
 """A run refuses by public facts, in one line that names the cure, before anything is spent."""
 
+import inspect
 import math
 import re
 from types import SimpleNamespace
@@ -246,4 +247,25 @@ def test_a_release_is_shown_in_a_few_lines_that_say_what_was_never_tested():
 def test_scores_test_no_pairs(system):
     data = load("cancer", n=2000, rng=default_rng(0))
     release = system(data, epsilon=1.0, rng=np.random.default_rng(0))
-    assert release.answers.untested == frozenset()
+    assert release.answers is None
+
+
+@pytest.mark.parametrize("system", [*SEARCHES, *CLAIMED, *SCORED])
+def test_a_system_refuses_keywords_that_it_does_not_have(system, spent):
+    for bad in ({"epsilom": 1.0}, {"account": Filter}, {"coded": True}, {"planned_test": 3}):
+        (name,) = bad
+        with pytest.raises(TypeError, match=rf"{system.__name__}\(\) got an unexpected.*{name}"):
+            system(Untouchable(), epsilon=1.0, rng=default_rng(0), **bad)
+    with pytest.raises(TypeError, match=rf"{system.__name__}\(\) missing.*epsilon"):
+        system(Untouchable(), rng=default_rng(0))
+    with pytest.raises(ValueError, match="secure"):
+        system(Untouchable(), epsilon=1.0, rng=default_rng(0), secure=True)
+
+
+@pytest.mark.parametrize("system", [priv_pc, noleaks])
+def test_help_shows_the_shared_keywords(system):
+    shown = inspect.signature(system).parameters
+    shared = {"epsilon", "delta", "allow_delta", "rng", "secure", "rows_per_person"}
+    assert shared <= set(shown)
+    assert all(f"{name}" in inspect.getdoc(system) for name in shared)
+    assert ("knowledge" in shown) == (system is priv_pc)
