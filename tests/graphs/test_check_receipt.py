@@ -3,7 +3,6 @@
 import json
 import math
 from functools import cache
-from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -33,7 +32,6 @@ from dpcgd.privacy.ledger import Ledger, Spent
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears
-from dpcgd.tables.paid_noise import furthest_apart
 
 
 def one_wide(n=20_000):
@@ -294,29 +292,3 @@ def test_it_is_said_whose_prices_they_are(events, recomputed, ours):
 
 
 # --- sensitivities by a third way: all pairs of records of a small table
-
-
-@pytest.mark.parametrize("levels", [(2, 2), (2, 3), (3, 3, 2), (2, 2, 2, 2), (4, 2, 3), (1, 2, 3)])
-@pytest.mark.parametrize("sizes", [(1,), (1, 2), (3,), (2,)])
-def test_records_are_as_far_apart_as_is_said(levels, sizes):
-    """One row of contrasts a level: an orthonormal basis of what sums to zero."""
-    vectors = []
-    for of in levels:
-        centred = np.eye(of) - 1 / of
-        values, turned = np.linalg.eigh(centred)
-        vectors.append(turned[:, values > 0.5])
-    sets = [one for size in sizes for one in combinations(range(len(levels)), size)]
-
-    def interactions(record):
-        rows = [vectors[v][code] for v, code in enumerate(record)]
-        parts = [np.ones(1)]
-        for one in sets:
-            product_of = np.ones(1)
-            for v in one:
-                product_of = np.multiply.outer(product_of, rows[v]).ravel()
-            parts.append(product_of)
-        return np.concatenate(parts)
-
-    points = np.array([interactions(record) for record in product(*map(range, levels))])
-    furthest = np.linalg.norm(points[:, None] - points, axis=-1).max()
-    assert furthest_apart(levels, sizes) == pytest.approx(furthest, abs=1e-9)
