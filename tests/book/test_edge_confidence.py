@@ -1,10 +1,10 @@
 import dataclasses
 
 import pytest
-from dpcgd.reading.edge_confidence import edge_confidence
+from dpcgd_book.systems.edge_confidence import edge_confidence
 from numpy.random import default_rng
 
-from dpcgd import Knowledge, climb, fit_network, load, priv_pc, table_pc
+from dpcgd import Knowledge, load, table_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.moments.interactions import MeasuredMarginals, exactly
@@ -39,12 +39,3 @@ def test_knowledge_and_order_are_those_of_the_run():
     assert found[frozenset("AS")] == 1.0
     marginal = table_pc(data, epsilon=1.0, rng=default_rng(1), max_order=0)
     assert len(edge_confidence(marginal, runs=5, rng=default_rng(2))) > len(found)
-
-
-@pytest.mark.parametrize("follow_up", [edge_confidence, fit_network])
-def test_a_release_without_tables_is_refused(follow_up):
-    release = priv_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
-    with pytest.raises(ValueError, match="make one with table_pc"):
-        follow_up(release, rng=default_rng(2))
-    with pytest.raises(ValueError, match="make one with table_pc"):
-        climb(release)
