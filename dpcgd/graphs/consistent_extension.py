@@ -35,8 +35,7 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
     [('a', 'c'), ('b', 'c'), ('c', 'd')]
     """
     arcs, left = graph.arcs.copy(), set(range(len(graph.variables)))
-    dag = nx.DiGraph()
-    dag.add_nodes_from(graph.variables)
+    dag = nx.empty_graph(graph.variables, create_using=nx.DiGraph)
     while left:
         last = min(sorted(left), key=lambda v: _violations(arcs, v))
         joined = np.flatnonzero(arcs[last] | arcs[:, last])

@@ -75,9 +75,7 @@ def as_digraph(graph) -> nx.DiGraph:
     return graph.to_networkx() if isinstance(graph, CPDAG) else graph
 
 
-def in_inches(
-    places: Mapping[str, tuple[float, float]],
-) -> tuple[dict[str, tuple[float, float]], np.ndarray, np.ndarray]:
+def in_inches(places: Mapping) -> tuple[dict[str, tuple[float, float]], np.ndarray, np.ndarray]:
     """Places by column and layer as places in inches, and two corners of the picture."""
     spacing = max(0.72, max(map(width_of, places)) + 0.16)
     there = {name: (x * spacing, -y * ROW) for name, (x, y) in places.items()}

@@ -12,9 +12,8 @@ __all__ = ["guessing", "in_words", "not_protected", "unit_of"]
 
 def unit_of(terms: Terms) -> str:
     """Who is protected."""
-    if terms.rows_per_person == 1:
-        return "one record"
-    return f"one person, of up to {terms.rows_per_person} records"
+    rows = terms.rows_per_person
+    return "one record" if rows == 1 else f"one person, of up to {rows} records"
 
 
 def guessing(budget: Budget) -> float:

@@ -79,10 +79,10 @@ def test_an_arc_is_forbidden_exactly_if_it_leads_to_an_earlier_tier(tiers):
 
 
 def test_arcs_and_tiers_add_up():
-    known = Knowledge(forbidden=[("a", "c")], required=[("a", "b")], tiers=[["a"], ["b", "c"]])
+    known = Knowledge(forbidden=[("a", "c")], required=[("b", "c")], tiers=[["a"], ["b", "c"]])
     forbidden, required = known.arrays(["a", "b", "c"])
-    assert {*zip(*np.nonzero(forbidden), strict=True)} == {(0, 2), (1, 0), (2, 0)}
-    assert {*zip(*np.nonzero(required), strict=True)} == {(0, 1)}
+    assert {*zip(*np.nonzero(forbidden), strict=True)} == {(0, 2), (1, 0), (2, 0), (2, 1)}
+    assert {*zip(*np.nonzero(required), strict=True)} == {(1, 2)}
     assert known.forbidden == (("a", "c"),)
 
 
