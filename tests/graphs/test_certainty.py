@@ -124,7 +124,7 @@ def test_graphviz_shows_the_probabilities_and_the_plain_word():
     weak = {pair: p / 4 for pair, p in PAIRS.items()}
     text = weighed(sure(weak, caution='a "mark"')).to_dot()
     assert 'label="edge 0.24, arrow 0.88"' in text
-    assert '[dir=none, label="edge 0.16' in text
+    assert '[dir=none] [label="edge 0.16' in text
     assert f'label="{NOTHING}; {FEW}; a \\"mark\\""' in text
     plain = CPDAG(NAMES, weighed().arcs).to_dot()
     assert "label" not in plain

@@ -1,15 +1,11 @@
 """Receipts: all of a release and nothing else, read back as it was, checked by others."""
 
-import builtins
 import dataclasses
-import html
 import io
 import json
 import math
-import re
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -46,12 +42,10 @@ from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.pc_search import search
-from dpcgd.graphs.promise import guessing, in_words
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.conversions import gaussian_delta
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.ledger import Ledger, Spent
 from dpcgd.privacy.mechanisms import permute_and_flip
@@ -424,15 +418,6 @@ def test_rules_are_those_of_the_table_where_levels_are_joined(path):
     assert check_receipt(path).epsilon <= 5.0
 
 
-@pytest.mark.parametrize("ending", ["html", "md"])
-def test_a_report_says_what_became_of_values_outside_and_of_missing_ones(ending, tmp_path):
-    release = table_pc(read_as_frame(tmp_path, RULES), epsilon=2.0, rng=default_rng(0))
-    page = html.unescape(release.report(tmp_path / f"report.{ending}"))
-    assert "0 to 50, 50 to 80, unknown; a number outside is in the nearer end" in page
-    assert "missing values are 'unknown'" in page
-    assert "none, some, much; in this order; a missing value was refused" in page
-
-
 def test_a_range_says_that_values_outside_it_were_moved(path):
     rng = default_rng(0)
     data = Measurements(rng.normal(size=(500, 2)), {"a": (-1, 1), "b": (-2, 2)})
@@ -624,13 +609,6 @@ def test_a_place_that_cannot_be_written_to(tmp_path, monkeypatch, write, where, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["report.txt", "report", "report.pdf"])
-def test_a_report_of_another_kind_is_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=r"a report ends in \.html or \.md, not in"):
-        run_of("priv_pc").report(tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("name", ["receipt.json", "report.html", "report.md"])
 def test_a_write_that_breaks_off_leaves_no_part_of_a_file(tmp_path, monkeypatch, name):
     release = run_of("priv_pc")
@@ -733,105 +711,7 @@ def test_the_status_of_every_pair_agrees_with_the_graph(name):
             assert word == (joined if pair in release.graph.skeleton else apart)
 
 
-# --- what is said in words
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 5.0, 50.0, 1e5])
-@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.2])
-def test_an_attacker_is_right_at_most_as_often_as_is_said(epsilon, delta):
-    """Reached by the worst mechanism of this guarantee, and not by Gaussian noise."""
-    budget = Budget(epsilon, delta)
-    told = guessing(budget)
-    honest = delta + (1 - delta) / (1 + math.exp(-epsilon))
-    assert told == pytest.approx(honest, rel=1e-12)
-    assert 0.5 < told <= 1
-    multiplier = next(m for m in np.geomspace(1e-4, 1e4, 200) if gaussian_delta(m, epsilon) < delta)
-    assert 0.5 + gaussian_delta(multiplier, 0.0) / 2 <= told
-
-
-def test_what_is_said_has_the_numbers_of_the_promise():
-    release = run_of("priv_pc", epsilon=1.0, delta=1e-6, rows_per_person=2)
-    words = " ".join(in_words(release.guarantee, release.ledger.budget, release.terms))
-    assert "(1, 1e-06)-differentially private for one person, of up to 2 records" in words
-    assert "replace up to 2 records, all of one person" in words
-    assert "2.718 times" in words
-    assert "73.11%" in words
-    claimed = in_words("claimed, not proved", release.ledger.budget, release.terms)
-    assert claimed[0] == "This guarantee is claimed and not proved; do not rely on it."
-    (nothing,) = in_words("none", None, release.terms)
-    assert nothing.startswith("Nothing is proved")
-    huge = in_words("proved", Budget(1e6, 1e-6), release.terms)
-    assert "e^1e+06 times" in " ".join(huge)
-
-
-# --- reports
-
-
-def parts_of(page):
-    return re.findall(r"<h2>(.*?)</h2>", page) or re.findall(r"^## (.*)$", page, re.MULTILINE)
-
-
-def test_a_report_is_one_page_with_everything_in_it(tmp_path):
-    release = run_of("table_pc", rows_per_person=2)
-    page = release.report(tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text() == page == release.report()
-    assert page._repr_html_() == page
-    assert page._repr_markdown_() is None
-    assert not re.search(r"(src|href)=|url\(", page)  # it needs nothing else
-    markdown = release.report(tmp_path / "report.md")
-    assert (tmp_path / "report.md").read_text() == markdown
-    assert markdown._repr_markdown_() == markdown
-    assert markdown._repr_html_() is None
-    assert parts_of(page) == parts_of(markdown)
-    assert len(parts_of(page)) == 7
-    for text in ("one person, of up to 2 records", "thm-rows-per-person", "guesses right at most"):
-        assert text in page
-        assert text in markdown
-
-
-def test_a_report_draws_every_variable_and_every_edge():
-    release = run_of("table_pc")
-    picture = re.search(r"<svg.*?</svg>", release.report(), re.DOTALL)[0]
-    names = re.findall(r"<text[^>]*>(.*?)</text>", picture)
-    assert sorted(names) == sorted(release.graph.variables)
-    assert picture.count("<polyline") == len(release.graph.skeleton)
-    assert picture.count("<polygon") == len(release.graph.arrows)
-
-
-def test_a_report_needs_no_other_package(monkeypatch):
-    kept = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.partition(".")[0] in ("matplotlib", "dp_accounting", "causallearn", "pgmpy"):
-            raise ImportError(name)
-        return kept(name, *args, **kwargs)
-
-    release = run_of("priv_pc")
-    monkeypatch.setattr(builtins, "__import__", without)
-    assert release.report().startswith("<!doctype html>")
-
-
-def test_a_report_counts_what_became_of_the_pairs():
-    release = run_of("priv_pc")
-    words = list(release.pair_status().values())
-    for word in set(words):
-        row = f"<tr><td>{word}</td><td>{words.count(word)}</td>"
-        assert row in release.report()
-
-
-def test_a_report_of_a_run_without_privacy_promises_nothing():
-    page = pc(DATA).report()
-    assert "Nothing is proved about what this run tells" in page
-    assert "no privacy, not a release" in page
-
-
-def test_the_citation_is_that_of_the_citation_file():
-    yaml = pytest.importorskip("yaml")
-    file = Path(__file__).resolve().parents[2] / "CITATION.cff"
-    cited = yaml.safe_load(file.read_text(encoding="utf-8"))
-    page = run_of("priv_pc").report()
-    assert cited["title"] in page
-    assert cited["authors"][0]["name"] in page
+# --- what was measured
 
 
 def test_probabilities_of_a_reader_are_kept(path):
