@@ -220,7 +220,7 @@ WRONG = {
     "frame": (lambda folder: pd.DataFrame({"a": BIT}), r"for a DataFrame use Dataset.from_pandas$"),
     "twice": (
         lambda folder: [good(folder), folder / "." / "people.parquet"],
-        r"paths names '.*people.parquet' twice; name each file once$",
+        r"people.parquet is the same file as .*people.parquet; name each file once$",
     ),
     "floats": (
         of_type([0.0, 1.5]),
