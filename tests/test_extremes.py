@@ -8,6 +8,8 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+from dpcgd_book.data.linear_sems import LinearSEM
 from dpcgd_book.results.known_tables import Counts
 from dpcgd_book.systems.p_value_tests import FisherZ
 from dpcgd_book.systems.scores import BIC, BDeu, BGe
@@ -51,9 +53,7 @@ from dpcgd.constraint.priv_pc import (
     published_priv_pc,
     published_svt_pc,
 )
-from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.linear_sems import LinearSEM
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric

@@ -8,12 +8,12 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.data.cause_effect_pairs import load_pair, synthetic_pair
+from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 from numpy.random import default_rng
 
 from dpcgd.datasets.bif import from_bif
-from dpcgd.datasets.cause_effect_pairs import load_pair, synthetic_pair
 from dpcgd.datasets.csv_files import read_csv
-from dpcgd.datasets.linear_sems import LinearSEM, random_sem
 from dpcgd.datasets.published_networks import load
 
 BIT = ["0", "1"]

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.random import default_rng
-
-from dpcgd.datasets.cause_effect_pairs import (
+from dpcgd_book.data.cause_effect_pairs import (
     PAIRS,
     load_pair,
     pair_weights,
     synthetic_pair,
 )
+from numpy.random import default_rng
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FOLDER = DATA / "pairs"

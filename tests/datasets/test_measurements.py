@@ -7,9 +7,9 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 
 from dpcgd import Dataset
-from dpcgd.datasets.linear_sems import LinearSEM, random_sem
 from dpcgd.datasets.measurements import Measurements
 
 RANGES = {"age": (0, 80), "height": (1, 2)}

@@ -4,10 +4,10 @@ import gzip
 import hashlib
 
 import pandas as pd
+from dpcgd_book.data.mothers import load_mothers, mothers_schema
 
 from dpcgd.datasets.data_files import data_folder
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.mothers import load_mothers, mothers_schema
 from dpcgd.datasets.schema import Schema
 
 FOLDER = data_folder() / "fertility"

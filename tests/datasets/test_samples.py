@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpcgd_book.data.samples import SAMPLES, load_sample, synthetic_model
 
 from dpcgd.datasets.bif import from_bif
-from dpcgd.datasets.samples import SAMPLES, load_sample, synthetic_model
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDED = ("galton", "sachs", "sachs_icam2")
