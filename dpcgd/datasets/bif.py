@@ -1,7 +1,7 @@
 """Discrete Bayesian networks from BIF files."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import contains, indexOf
 from pathlib import Path
 
@@ -53,12 +53,14 @@ def from_bif(path) -> Network:
     check_file(path, "path must be the path of a file; give it as text")
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-        levels, parents, tables = _network(COMMENT.sub(lambda match: match[1] or " ", text))
+        levels, parents, tables = _network(
+            COMMENT.sub(lambda match: match[1] or " ", text).rstrip()
+        )
     except ValueError as error:
         is_text = not isinstance(error, UnicodeDecodeError)
         problem = str(error) if is_text else "it is not UTF-8 text"
         raise ValueError(f"{path}: {problem}; download or export the file again") from None
-    return Network(Path(path).stem, check_levels(levels), parents, tables)
+    return Network(Path(path).stem, levels, parents, tables)
 
 
 COMMENT = re.compile(r'("[^"]*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -93,11 +95,11 @@ def _name(piece: str) -> str:
     return piece.strip('"') if piece.startswith('"') else " ".join(piece.split())
 
 
-def _network(text: str) -> tuple[dict, dict, dict]:
+def _network(text: str) -> tuple[Mapping, dict, dict]:
     """Levels, parents and tables of all variables; what is wrong is raised without the path."""
     levels: dict[str, list[str]] = {}
     families, tables, position = {}, {}, 0
-    while position < len(text.rstrip()):
+    while position < len(text):
         block = BLOCK.match(text, position)
         kind = block["kind"] if block else text[position:].split(maxsplit=1)[0]
         if kind not in ("network", "variable", "probability"):
@@ -118,7 +120,7 @@ def _network(text: str) -> tuple[dict, dict, dict]:
             those = {parent: levels[parent] for parent in parents}
             tables[child] = _table(child, levels[child], those, _statements(block["body"]))
     _check(levels, families)
-    return levels, families, tables
+    return check_levels(levels), families, tables
 
 
 def _check(levels, families):
