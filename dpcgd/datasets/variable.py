@@ -174,11 +174,8 @@ class Variable:
 
     def _refusal(self, value, numerals) -> str:
         if self.edges is None:
-            listed = ", ".join(self.levels)
-            return (
-                f"is not among the levels {listed}; correct the value or add the level to the "
-                "schema"
-            )
+            says = "is not among the levels " + ", ".join(self.levels)
+            return says + "; correct the value or add the level to the schema"
         if numerals.value(value) is not None:
             ends = f"{number_text(self.edges[0])} to {number_text(self.edges[-1])}"
             return f"is outside {ends}; correct the value, or let outside be 'clip' in the schema"
@@ -196,15 +193,12 @@ class Variable:
         """
         apart = (-1, self._index.get(self.missing or ""))
         positions = [self.position(str(category)) for category in categories]
-        theirs = [position for position in positions if position not in apart]
-        if self.edges is None and theirs != sorted(theirs):
-            listed, right = (
-                ", ".join(self.levels[position] for position in order)
-                for order in (theirs, sorted(theirs))
-            )
+        names = [self.levels[position] for position in positions if position not in apart]
+        right = sorted(names, key=self.levels.index)
+        if self.edges is None and names != right:
             raise ValueError(
-                f"column {self.name!r} of {source} is ordered as {listed}, in the schema as "
-                f"{right}; give both one order"
+                f"column {self.name!r} of {source} is ordered as {', '.join(names)}, in the schema "
+                f"as {', '.join(right)}; give both one order"
             )
 
     def check_points(self, source, texts: Iterable[str]):
