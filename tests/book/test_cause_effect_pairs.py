@@ -33,10 +33,6 @@ def test_files_have_their_checksums():
     assert {line[66:] for line in lines} | {"SHA256SUMS"} == {p.name for p in FOLDER.iterdir()}
 
 
-def test_the_data_are_small():
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_500_000
-
-
 def test_every_pair_is_there_and_no_value_is_clipped():
     lines = gzip.decompress((FOLDER / "records.txt.gz").read_bytes()).decode().splitlines()
     assert len(lines) == 2 * len(PAIRS)

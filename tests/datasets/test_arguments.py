@@ -91,7 +91,7 @@ def test_plain_text_may_have_any_name(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("read", "cure"),
-    zip(READS, ["give it as text$", "use Dataset.from_pandas$", "map each"], strict=True),
+    list(zip(READS, ["give it as text$", "use Dataset.from_pandas$", "map each"], strict=True)),
 )
 def test_what_is_no_path_is_refused(read, cure):
     with open(__file__) as file:
