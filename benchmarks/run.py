@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import peers
 from choose_settings import random_network
+from dpcgd_book.data.linear_sems import random_sem
 from dpcgd_book.results.record import record, results_folder
 from peers import timed
 
@@ -37,7 +38,6 @@ from dpcgd.constraint.priv_pc import (
     svt_pc,
 )
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.linear_sems import random_sem
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import Filter

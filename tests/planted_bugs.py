@@ -864,14 +864,14 @@ BUGS = (
     Bug(
         "ranges up to the largest code that occurs",
         "datasets/measurements.py",
-        "(0, max(1, len(of) - 1)) for name, of in data.levels.items()}",
-        "(0, max(1, int(data.codes.max()))) for name, of in data.levels.items()}",
+        "(0, max(1, len(levels) - 1)) for name, levels in data.levels.items()}",
+        "(0, max(1, int(data.codes.max()))) for name, levels in data.levels.items()}",
         "gram_notears,noleaks",
     ),
     Bug(
         "values beyond their range",
         "datasets/measurements.py",
-        "values = np.clip(values, low, high)",
+        "values = np.clip(values, *np.array(list(ranges.values())).T)",
         "values = np.array(values)",
         "",
         "datasets/test_measurements.py",

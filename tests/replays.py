@@ -23,8 +23,7 @@ from numpy.random import Generator, default_rng
 
 import dpcgd
 from dpcgd import Counts, Dataset, Measurements, Schema
-from dpcgd.datasets.bit_columns import BitColumns, pack
-from dpcgd.datasets.packed_records import PackedRecords
+from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import LEAST_PENALTY, GaussianRidge, Ridge
 from dpcgd.privacy.doubles import kept_for_rounding

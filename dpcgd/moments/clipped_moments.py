@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.counts import Counts
-from dpcgd.datasets.records import Records
+from dpcgd.datasets.counts import Counts, Records
 from dpcgd.moments.blocks import LARGEST, Blocks, blocks_of, further_variance, rows_of
 from dpcgd.moments.interactions import (
     Marginals,

@@ -161,8 +161,9 @@ def anm(
 
     Examples
     --------
-    >>> from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-    >>> pair = synthetic_pair(1000, rng=np.random.default_rng(0))
+    >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 1000))
+    >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
+    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> anm(pair, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
@@ -242,8 +243,9 @@ def private_anm(
 
     Examples
     --------
-    >>> from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-    >>> pair = synthetic_pair(4000, rng=np.random.default_rng(0))
+    >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 4000))
+    >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
+    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> release = private_anm(pair, epsilon=2.0, protects="test set", rng=np.random.default_rng(1))
     >>> release.direction, release.confidence > 0.9, release.ledger.spent.epsilon <= 2
     (('x', 'y'), True, True)
@@ -324,8 +326,9 @@ def histogram_anm(
 
     Examples
     --------
-    >>> from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-    >>> pair = synthetic_pair(4000, rng=np.random.default_rng(0))
+    >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 4000))
+    >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
+    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> histogram_anm(pair, epsilon=2.0, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """

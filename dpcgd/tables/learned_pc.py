@@ -34,7 +34,7 @@ def learned_pc(
     Parameters
     ----------
     data : Dataset or Counts
-        Where it only answers counts, and is not one of :class:`~dpcgd.datasets.records.Records`,
+        Where it only answers counts, and is not one of :class:`~dpcgd.datasets.counts.Records`,
         the moments are those of the pairs, whose noise is wider.
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.

@@ -6,6 +6,8 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.data.samples import load_sample
 from dpcgd_book.systems.order_mcmc import (
     MOST_CANDIDATES,
     _befores,
@@ -18,8 +20,6 @@ from dpcgd_book.systems.scores import BIC, BGe, graph_score
 from known_graphs import NAMES, all_dags
 from scipy.special import logsumexp
 
-from dpcgd.datasets.linear_sems import random_sem
-from dpcgd.datasets.samples import load_sample
 from dpcgd.graphs.cpdag import CPDAG
 
 ANY = ~np.eye(4, dtype=bool)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dpcgd_book.attacks.replay import replay, worst
+from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
 from dpcgd_book.results import stored
 from dpcgd_book.systems import graph_systems as systems
 from dpcgd_book.systems import pair_systems as pairs
@@ -22,7 +23,6 @@ from dpcgd_book.systems.pair_systems import (
 )
 from numpy.random import default_rng
 
-from dpcgd.datasets.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman

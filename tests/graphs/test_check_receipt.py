@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from numpy.random import default_rng
 
 from dpcgd import (
@@ -23,7 +24,6 @@ from dpcgd import (
     table_pc,
 )
 from dpcgd.constraint.priv_pc import svt_pc
-from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent

@@ -5,11 +5,11 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.data.linear_sems import random_sem
 from numpy.random import default_rng
 from scipy import stats
 
 from dpcgd import CPDAG, Dataset
-from dpcgd.datasets.linear_sems import random_sem
 from dpcgd.graphs.pc_search import search
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import Geometric

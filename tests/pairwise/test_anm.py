@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import Witness, empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from numpy.random import default_rng
 
 import dpcgd.pairwise.anm
-from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm, confidence, histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman

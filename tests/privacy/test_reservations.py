@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from numpy.random import default_rng
 
 import dpcgd
@@ -43,7 +44,6 @@ from dpcgd import (
 from dpcgd.constraint.curate_pc import published_curate_pc
 from dpcgd.constraint.em_pc import published_em_pc
 from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc, published_svt_pc
-from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import Iqr

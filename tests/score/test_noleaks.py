@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.data.linear_sems import random_sem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -12,7 +13,6 @@ from numpy.random import default_rng
 
 import dpcgd.score.noleaks as module
 from dpcgd import Budget, load
-from dpcgd.datasets.linear_sems import random_sem
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.privacy.conversions import gaussian_multiplier, zcdp_rho
 from dpcgd.privacy.events import GaussianEvent

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -19,7 +20,6 @@ import dpcgd.score.noleaks
 import dpcgd.score.notears as module
 from dpcgd import Budget, load
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.linear_sems import LinearSEM, random_sem
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.graphs.release import Release
 from dpcgd.pairwise.anm import PairRelease
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from dpcgd_book.systems.graph_systems import System
 from dpcgd_book.systems.pair_systems import PairSystem
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpcgd.datasets.cause_effect_pairs import (
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.pairwise.anm import Direction, PairRelease
+from dpcgd_book.data.cause_effect_pairs import (
     load_pair,
     pair_weights,
     steep_pair,
     synthetic_pair,
 )
-from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise.anm import Direction, PairRelease
 from dpcgd_book.systems.graph_systems import (
     DELTA,
     attempted,

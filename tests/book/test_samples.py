@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from dpcgd.datasets.bif import from_bif
-from dpcgd.datasets.samples import SAMPLES, load_sample, synthetic_model
+from dpcgd_book.data.samples import SAMPLES, load_sample, synthetic_model
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDED = ("galton", "sachs", "sachs_icam2")
@@ -58,11 +56,6 @@ def test_no_recorded_value_is_cut_off_by_its_range(name):
     values = np.array(rows, float)
     assert data.variables == tuple(header)
     np.testing.assert_array_equal(data.values, values if name == "galton" else np.log(values))
-
-
-def test_the_proteins_are_those_of_the_network():
-    truth = from_bif(DATA / "networks" / "sachs.bif").graph
-    assert set(load_sample("sachs").truth.edges) == set(truth.edges)
 
 
 def test_the_icam2_cells_are_those_of_the_benchpress_file():

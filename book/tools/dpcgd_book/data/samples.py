@@ -8,8 +8,8 @@ import numpy as np
 
 from dpcgd.datasets.bif import from_bif
 from dpcgd.datasets.data_files import data_folder
-from dpcgd.datasets.linear_sems import LinearSEM, random_sem
 from dpcgd.datasets.measurements import Measurements
+from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 
 __all__ = ["SAMPLES", "load_sample", "synthetic_model"]
 
