@@ -350,11 +350,10 @@ def _(right, data, **rest):
 
 # --- constants at the ends
 
-ENDS = {"tests": "test_extremes.py::TestConversions"}
 CONVERSIONS = {"tests": "privacy/test_conversions.py"}
 PERSONS = {"tests": "privacy/test_rows_per_person.py"}
 
-Place("privacy:STEEP", **ENDS).swap("a steep form that begins too late", lambda right: 1e12)
+Place("privacy:STEEP", **CONVERSIONS).swap("a steep form that begins too late", lambda right: 1e12)
 place = Place("privacy:LARGEST_EXPONENT", **CONVERSIONS)
 place.swap("an exponential that ends at 70", lambda right: 70)
 place = Place("privacy:multiplier_of_rho", **CONVERSIONS)
@@ -364,7 +363,7 @@ place = Place("privacy/run:kept_for_rounding", tests=ROUNDING)
 place.swap("no room for the rounding of a billion records", times(0.0))
 
 
-@Place("privacy/conversions:minimize_scalar", **ENDS).swap("a search that ends too early")
+@Place("privacy/conversions:minimize_scalar", **CONVERSIONS).swap("a search that ends too early")
 def _(right, bound, *, bounds, **rest):
     least = right(bound, bounds=bounds, **rest)
     least.fun = min(least.fun, 690.0)
@@ -382,7 +381,7 @@ def _(right, rho, delta):
     return right(rho, max(delta, 2.0**-52))
 
 
-@Place("privacy:_steep_delta", **ENDS).swap("a loss of much noise without its slope")
+@Place("privacy:_steep_delta", **CONVERSIONS).swap("a loss of much noise without its slope")
 def _(right, half, shift):
     return right(half, shift) / (2 if half < 1e-6 else 1)
 
