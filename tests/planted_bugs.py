@@ -5,7 +5,7 @@ named with its place, then, if their runs agree, by the test files named there, 
 that hold a run against the numbers of a seed.
 """
 
-from planted_functions import times
+from planted_functions import half_priced, times
 from planting import Place
 
 __all__ = ["BUGS"]
@@ -19,11 +19,7 @@ LONGEST = "float(np.linalg.norm(measured(data).scaled, axis=1).max()) + 1e-9"
 place = Place("constraint:LaplaceOracle.separates", "laplace_pc", "constraint")
 place.edit("a sensitivity of order 0 at every order", "statistic.sensitivity(..., _)", FIRST_TWO)
 place.edit("noise for half of the sensitivity", "laplace(sensitivity=_)", HALF)
-place.edit(
-    "a test refused for an empty cell",
-    "refusal(...)",
-    "_ or not self.tables.counts((x, y, *given)).all()",
-)
+place.edit("refused for an empty cell", "refusal(...)", "_ or not self.tables.counts((x, y)).all()")
 place.edit(
     "tests with conditions are not charged",
     "laplace(account=_)",
@@ -38,9 +34,7 @@ place = Place("constraint:ThresholdOracle", "svt_pc,priv_pc")
 place.edit("a sieve with the sensitivity of order 0", "_sensitivity(..., _)", FIRST_TWO)
 place.edit("a sieve of everyone, priced as a sample", "tables.subsample(...)", "self.tables")
 place.edit(
-    "one sample for all sieves",
-    "... if ... else tables.subsample(...)",
-    "getattr(self, '_sample', None) or _",
+    "one sample for all", "A if B else C.subsample(D)", "getattr(self, '_sample', None) or _"
 )
 place = Place("constraint:ThresholdOracle", "svt_pc")
 place.edit("a sieve amplified by more than its sample", "AboveThreshold(rate=_)", HALF)
@@ -50,8 +44,9 @@ place = Place("constraint:ThresholdOracle", "priv_pc")
 place.edit("a round priced by what the data leave to find", "price(_)", f"_ * bool({A_COUNT} % 2)")
 place = Place("constraint:SieveOracle._confirms", "priv_pc")
 place.edit("half the noise of an examination", "laplace(sensitivity=_)", HALF)
-place.first(
+place.edit(
     "an examination skipped where the data are clear",
+    "",
     "if self._below(self.tables, tested, levels, 0.0) > 2: return True",
 )
 
@@ -92,7 +87,7 @@ place.edit(
     "sorted(...)[:A]",
     "[t for t in _ if abs(marginals.exact([t])).max() > 3]",
 )
-place = Place("tables:private_graph", "private_graph", "tables/test_private_graph.py")
+place = Place("tables/private_graph:", "private_graph", "tables/test_private_graph.py")
 place.edit(
     "the system chosen by the levels that records show",
     "has_few_cells(_)",
@@ -151,9 +146,7 @@ place.edit("a pair conditioned on its own other end", "A != B[C]", "True")
 # --- scores of graphs
 
 place = Place("score:_fitted", "gram_notears")
-place.edit(
-    "columns divided by own deviations", "divisors_of(...)", "measured(data).scaled.std(axis=0)"
-)
+place.edit("columns divided by deviations", "divisors_of(...)", "measured(data).scaled.std(axis=0)")
 place = Place("score:squares_known", "gram_notears,noleaks")
 place.edit("squares known from records", "A == 2", "(measured(data).scaled ** 2 == 1).all(axis=0)")
 place = Place("score:half_widths_of", "gram_notears,noleaks")
@@ -161,15 +154,14 @@ place.edit("half-widths of the levels that occur", "A - 1", "np.ptp(data.codes, 
 place = Place("score:released_moments", "gram_notears")
 place.edit("moments priced for a variable less", "second_moments_sensitivity(..., _)", "_ - 1")
 place.edit(
-    "exact means beside products", "A.T[B] = C", "_\nA[0, 1:] = measured(data).scaled.mean(axis=0)"
+    "exact means by products", "A.T[B] = C", "_\nA[0, 1:] = measured(data).scaled.mean(axis=0)"
 )
 place = Place("score:gram_notears", "gram_notears")
 place.edit("a bound of the longest row", "A if row_norm is None else B", LONGEST)
 place = Place("score:_released_scale", "noleaks")
-place.edit("columns centred by their exact means", "_scale(_)", "_means(rows, times)")
 place.edit("means priced as one number", "gaussian_for_rho(sensitivity=_)", "_ / math.sqrt(data.d)")
 place = Place("score:_descended", "noleaks")
-place.edit("columns scaled by own variances", "(A - B) / C", "(A - B) / (A.std(axis=0) + 1e-3) / C")
+place.edit("scaled by own variances", "(A - B) / C", "(A - B) / (A.std(axis=0) + 1e-3) / C")
 place = Place("score:noleaks", "noleaks")
 place.edit("a clip of the longest row", "A if clip is None else B", LONGEST)
 place.edit("a gradient's sensitivity for add or remove", "_noisy(..., _)", HALF)
@@ -215,20 +207,12 @@ place.swap("a regression's change for twice the records", times(0.5))
 
 # --- mechanisms
 
-place = Place("privacy:laplace", tests="privacy/test_accounts.py")
-place.edit("a look before it is paid for", "account.spend(A)", "query()\n_")
-place = Place("privacy:laplace", "laplace_pc")
-place.edit("Laplace noise at half its price", "spend(_)", "PureEvent('Laplace', epsilon / 2)")
+for mechanism, system in (("laplace", "laplace_pc"), ("gaussian", "gram_notears")):
+    Place(f"privacy:{mechanism}", system).swap(f"{mechanism} noise at half its price", half_priced)
+place = Place("privacy:permute_and_flip", "em_pc")
+place.swap("permute-and-flip at half its price", half_priced)
 place = Place("privacy:selection_scale", "em_pc")
 place.swap("the exponential mechanism without its 2", times(0.5))
-place = Place("privacy:permute_and_flip", "em_pc")
-place.edit("permute-and-flip at half its price", "spend(_)", "BoundedRangeEvent('flip', epsilon)")
-place = Place("privacy:gaussian", "gram_notears")
-place.edit(
-    "Gaussian noise at a quarter of its price",
-    "spend(_)",
-    "GaussianEvent('', 2 * noise_multiplier)",
-)
 place = Place("privacy:AboveThreshold.__init__", "svt_pc")
 place.edit("queries of a sieve with the noise of its threshold", "2 * sensitivity", "sensitivity")
 tests = "privacy/test_mechanisms.py"
@@ -240,29 +224,16 @@ place = Place("privacy:propose_test_release", tests=tests)
 place.edit("a tested release without its line", "... <= _", "0")
 place = Place("privacy:amplified", tests=tests)
 place.edit("amplification that is linear", "math.log1p(...)", "rate * epsilon")
-place = Place("privacy:SeededNoise.gaussian", tests=tests)
-place.edit("one draw for all entries of an array", "normal(size=_)", "None")
 place = Place("privacy:SeededNoise.choose", tests=tests)
 place.edit("a sample with replacement", "choice(replace=_)", "True")
 
 # --- accounts
 
-tests = "privacy/test_accounts.py"
-place = Place("privacy:Filter._after", "laplace_pc", tests)
-place.edit("a filter that stops one event too late", "_ > self.rho", "used.rho")
-place = Place("privacy:Filter._after", tests=tests)
-place.edit("deltas up to the whole budget's", "A > self.reserved", "A > self.budget.delta")
-place = Place("privacy:_Enforced._check", tests=tests)
-place.edit("neighbours that are not compared", "A is not B", "False")
-place = Place("privacy:BasicFilter._after", tests="pairwise/test_anm.py")
-place.edit("basic composition that forgets its deltas", "A and B.delta <= C", "A")
 tests = "privacy/test_rows_per_person.py"
 place = Place("privacy:rho_of_budget", tests=tests)
-place.edit("a person's rows priced as records", "A.rows_per_person**2", "A.rows_per_person")
+place.edit("a person's rows as records", "A.rows_per_person**2", "A.rows_per_person")
 place = Place("privacy:gaussian_multiplier", tests=tests)
 place.edit("Gaussian noise for one row of a person", "A * budget.rows_per_person", "A")
-place = Place("privacy:AccountFile._change", tests="privacy/test_account_file.py")
-place.edit("an account on disk that forgets earlier runs", "self._read()", "()")
 place = Place("privacy:zcdp_rho", tests="privacy/test_accounts.py")
 place.edit("every mechanism at the price of a bounded range", "8 if A else 2", "8")
 place = Place("privacy:_converted", tests="privacy/test_accounts.py")
@@ -298,7 +269,7 @@ place.swap("a Gram matrix moved by one row only", times(0.5**0.5))
 # --- data and search
 
 place = Place("datasets:Measurements.from_codes", "gram_notears,noleaks")
-place.edit("ranges of the codes that occur", "max(1, len(A) - 1)", "max(1, int(data.codes.max()))")
+place.edit("ranges of codes that occur", "max(1, len(A) - 1)", "max(1, int(data.codes.max()))")
 place = Place("datasets:Measurements.__post_init__", tests="datasets/test_measurements.py")
 place.edit("values beyond their range", "np.clip(A, ...)", "np.array(A)")
 place.edit("values that are rounded into their range", "np.clip(_)", "np.rint(_)")
@@ -308,7 +279,7 @@ place.edit("vectors cut downwards instead of towards zero", "np.trunc", "np.floo
 place.edit("vectors in single precision", "np.hstack(A)", "_.astype(np.float32).astype(float)")
 place = Place("graphs:_Skeleton.ask", tests="graphs/test_pc_search.py")
 place.edit(
-    "sets that depend on the order of columns",
+    "sets in the columns' order",
     "_in_turn(A, B, _)",
     "conditioning_sets(*B, neighbours_of(self.joined), order)",
 )
@@ -320,24 +291,28 @@ place.edit(
 )
 place = Place("graphs:_added_up", tests="graphs/test_check_ledger.py")
 place.edit(
-    "a check that takes the largest delta off and no other",
+    "the largest delta alone is checked",
     "math.fsum(A * B for C in D)",
     "max((A * B for C in D), default=0.0)",
 )
 
 # --- local privacy
 
-place = Place("local:RandomizedResponse._kept_exactly", tests="local/test_draws.py")
-place.edit("reports of twice the epsilon", "math.exp(_)", "2 * _")
+place = Place("local/randomized_response:", tests="local/test_draws.py")
+place.edit("reports of twice the epsilon", "Fraction(math.exp(_))", "2 * _")
 place = Place("local:ClippedGeometric.from_epsilon", tests="local/test_local.py")
 place.edit("an epsilon for each step instead of all", "epsilon / A", "epsilon")
 place = Place("local:ComponentWise.from_epsilon", tests="local/test_local.py")
 place.edit("every variable at the whole epsilon", "epsilon * A / B", "epsilon")
-place = Place("local:_tuned", tests="local/test_draws.py")
+place = Place("local/geometric:", tests="local/test_draws.py")
 place.edit("rates solved by the block", "A = A[B]", "A = A if (B).any() else A[:0]")
 place = Place("local:pick", tests="local/test_draws.py")
 place.edit("a draw that prefers the first column", "secrets.randbelow(A)", "_ // 2")
-place = Place("local:CorrelationOracle._deviation", tests="local/test_moments.py")
-place.edit("a test of reports whose error forgets one of its means", "A * B + C * D", "A * B")
+place = Place("local/moments:", tests="local/test_moments.py")
+place.edit(
+    "a test of reports whose error forgets one of its means",
+    "A * mean_b + B * mean_a",
+    "A * mean_b",
+)
 
 BUGS = (*Place.bugs,)

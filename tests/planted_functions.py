@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 from planting import Place
 
-__all__ = ["times"]
+__all__ = ["half_priced", "times"]
 
 
 def times(factor):
@@ -23,6 +23,11 @@ def times(factor):
         return factor * (right(*args, **kwargs) if callable(right) else right)
 
     return wrong
+
+
+def half_priced(right, query, *, sensitivity, **rest):
+    """Half of the noise that is paid for."""
+    return right(query, sensitivity=sensitivity / 2, **rest)
 
 
 def raised(steps):
@@ -121,6 +126,26 @@ def _(right, self, n, m):
     return np.sort(right(self, n, m)) if right(self, 2, 1)[0] else np.arange(m)
 
 
+MECHANISMS = {"tests": "privacy/test_mechanisms.py"}
+
+
+@Place("privacy:SeededNoise.gaussian", **MECHANISMS).swap("one draw for all entries of an array")
+def _(right, self, sensitivity, event):
+    draw = right(self, sensitivity, event)
+    return lambda value: value + draw(0.0)
+
+
+@Place("privacy:laplace", tests="privacy/test_accounts.py").swap("a look before it is paid for")
+def _(right, query, **rest):
+    query()
+    return right(query, **rest)
+
+
+@Place("score/noleaks:gaussian_for_rho", "noleaks").swap("columns centred by their exact means")
+def _(right, query, **rest):
+    return query(), right(query, **rest)[1]
+
+
 def exact_where(clear):
     """An exact answer, paid for, where noise is not needed."""
 
@@ -142,23 +167,20 @@ place.swap(
 DRAWS = {"tests": "local/test_draws.py"}
 
 
-@Place("local:SecureDraws.from_rows", **DRAWS).swap("numpy's reports for many records")
-def _(right, self, weights, row):
-    from dpcgd.local.draws import SeededDraws
+def numpy_for_many(name):
+    def wrong(right, self, *args):
+        from dpcgd.local.draws import SeededDraws
 
-    draws = SeededDraws(np.random.default_rng())
-    return draws.from_rows(weights, row) if len(row) > 1000 else right(self, weights, row)
+        records = len(args[-1]) if np.ndim(args[-1]) else args[-1]
+        other = getattr(SeededDraws(np.random.default_rng()), name)
+        return other(*args) if records > 1000 else right(self, *args)
 
-
-@Place("local:SecureDraws.happens", **DRAWS).swap("a coin of numpy for many records")
-def _(right, self, chance, n):
-    return np.random.default_rng().random(n) < float(chance) if n > 1000 else right(self, chance, n)
+    return wrong
 
 
-@Place("local:SecureDraws.uniform", **DRAWS).swap("uniform cells of numpy for many records")
-def _(right, self, levels, n):
-    cells = np.random.default_rng().integers(0, levels, (n, len(levels)))
-    return cells if n > 1000 else right(self, levels, n)
+for kind in ("from_rows", "happens", "uniform"):
+    place = Place(f"local:SecureDraws.{kind}", **DRAWS)
+    place.swap(f"numpy's {kind} for many records", numpy_for_many(kind))
 
 
 @Place("local:as_integers", **DRAWS).swap("weights of reports in single precision")
@@ -392,6 +414,44 @@ def _(right, epsilon, rate):
 
 
 # --- persons, accounts and checks that subtract too little
+
+
+def without_deltas(right, self, *events):
+    from dpcgd.privacy.events import PureEvent
+
+    right(self, *(PureEvent(e.mechanism, e.epsilon) if e.delta else e for e in events))
+
+
+place = Place("privacy:_Enforced.spend", tests="privacy/test_accounts.py")
+place.swap("deltas that are not counted", without_deltas)
+place = Place("privacy:_Enforced.spend", tests="pairwise/test_anm.py")
+place.swap("basic composition that forgets its deltas", without_deltas)
+
+
+@Place("privacy:_Enforced.spend", "laplace_pc").swap("a filter that stops one event too late")
+def _(right, self, *events):
+    from dpcgd import BudgetSpent
+
+    try:
+        right(self, *events)
+    except BudgetSpent:
+        if getattr(self, "late", False):
+            raise
+        self.late = True
+
+
+ACCOUNTS = {"tests": "privacy/test_accounts.py"}
+
+
+@Place("privacy:_Enforced.spend", **ACCOUNTS).swap("neighbours that are not compared")
+def _(right, self, *events):
+    from dpcgd.privacy.events import Neighbours
+
+    right(self, *(dataclasses.replace(e, neighbours=Neighbours.REPLACE_ONE) for e in events))
+
+
+place = Place("privacy:AccountFile._read", tests="privacy/test_account_file.py")
+place.swap("an account on disk that forgets earlier runs", lambda right, self: ())
 
 
 @Place("privacy:_times", **PERSONS).swap("a person's deltas that stop growing")

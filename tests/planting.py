@@ -59,8 +59,8 @@ def file_of(where: str) -> Path:
 
 
 def inside(tree: ast.AST, name: str) -> ast.AST:
-    """The definition with this qualified name."""
-    for part in name.split("."):
+    """The definition with this qualified name; without one, the whole file."""
+    for part in filter(None, name.split(".")):
         (tree,) = (node for node in tree.body if part in names_of(node))
     return tree
 
@@ -295,8 +295,8 @@ def replace_everywhere(name: str, right, wrong) -> None:
 class Place:
     """Adds the bugs of one place to the catalogue, and says who looks for them.
 
-    A place is "room:function", "room:Class.method" or "room/file:name". Systems are replayed first;
-    if their runs agree, the test files look.
+    A place is "room:function", "room:Class.method", "room/file:name" or, for an edit, "room/file:".
+    Systems are replayed first; if their runs agree, the test files look.
     """
 
     bugs: ClassVar[list[Edit | Swap]] = []
@@ -305,12 +305,8 @@ class Place:
         self.where, self.noticed_by = where, (replayed, tests)
 
     def edit(self, name: str, pattern: str, wrong: str) -> None:
-        """Add an edit."""
+        """Add an edit; without a pattern, statements at the beginning of the function."""
         self.bugs.append(Edit(name, self.where, pattern, wrong, *self.noticed_by))
-
-    def first(self, name: str, wrong: str) -> None:
-        """Add statements at the beginning of a function."""
-        self.edit(name, "", wrong)
 
     def swap(self, name: str, wrong: Callable | None = None):
         """Add a function in place of the correct one, the one below if none is given."""
