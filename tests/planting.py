@@ -170,10 +170,12 @@ class Edit:
     def _edit(self, scope: ast.AST):
         (pattern,) = ast.parse(self.pattern).body
         pattern = pattern.value if isinstance(pattern, ast.Expr) else pattern
-        found = [(n, p) for n in ast.walk(scope) if fits(pattern, n, p := {})]
-        if len(found) != 1:
-            raise ValueError(f"{self.name}: {len(found)} places in {self.where} fit {self.pattern}")
-        ((whole, parts),) = found
+        places = [(n, p) for n in ast.walk(scope) if fits(pattern, n, p := {})]
+        if len(places) != 1:
+            raise ValueError(
+                f"{self.name}: {len(places)} places in {self.where} fit {self.pattern}"
+            )
+        ((whole, parts),) = places
         node = parts.setdefault("_", whole)
         wrong = ast.parse(self.wrong).body
         if not isinstance(node, ast.stmt):
@@ -283,8 +285,8 @@ def give_other_code(function, wrong) -> None:
 def replace_everywhere(name: str, right, wrong) -> None:
     """Replace a constant in every module that has it by this name."""
     package = importlib.import_module("dpcgd")
-    for found in pkgutil.walk_packages(package.__path__, "dpcgd."):
-        module = importlib.import_module(found.name)
+    for info in pkgutil.walk_packages(package.__path__, "dpcgd."):
+        module = importlib.import_module(info.name)
         if getattr(module, name, None) is right:
             setattr(module, name, wrong)
 

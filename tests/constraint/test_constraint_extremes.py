@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from extremes import LEAST, extreme, numbers, positive
+from extremes import LEAST, extreme, positive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -129,14 +129,6 @@ def test_the_scale_is_affordable_and_hardly_anything_more_is(remaining, tests, p
     assert price(float(tests), scale) <= remaining
     if allocation.LEAST_EPSILON < scale < MOST_EPSILON:
         assert price(float(tests), scale * (1 + 1e-6)) >= remaining
-
-
-@extreme
-@given(slopes, st.floats(0, 1), st.lists(numbers.map(abs), min_size=1, max_size=4))
-def test_the_surrogate_and_its_slope_are_finite(slope, grey, epsilons):
-    surrogate = Surrogate(slope, grey)
-    assert 0 <= surrogate.value(np.array(epsilons)) <= 2
-    assert np.isfinite(surrogate.gradient(np.array(epsilons))).all()
 
 
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])

@@ -60,15 +60,6 @@ def test_amplification_is_total_and_has_an_inverse(epsilon, rate):
     assert rate < 1e-9 or amplified(more, rate) == pytest.approx(epsilon, rel=1e-9)
 
 
-def test_there_is_noise_however_large_epsilon():
-    # at 705 the odds of a small sample were infinite, and the noise was nothing
-    account, noise = Filter(Budget(1e7, 1e-6)), SeededNoise(default_rng(0))
-    sieve = mechanisms.AboveThreshold(
-        0.0, sensitivity=1.0, epsilon=705.0, account=account, noise=noise, rate=1e-5
-    )
-    assert sieve.scale > 0
-
-
 @extreme
 @given(positive, deltas, st.sampled_from([Filter, GaussianFilter]))
 def test_a_filter_is_refused_or_pays_within_its_budget(epsilon, delta, kind):

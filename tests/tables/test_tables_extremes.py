@@ -1,6 +1,5 @@
 """Every system at budgets at the ends of double precision; many levels; any counts of levels."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +7,11 @@ import pytest
 from extremes import LARGE_BUDGETS, extreme, numbers
 from hypothesis import given
 from hypothesis import strategies as st
-from known_tables import exact
 from numpy.random import default_rng
 
 import dpcgd
 from dpcgd import Dataset, load, table_pc
 from dpcgd.moments.joined_levels import join_levels
-from dpcgd.tables.table_pc import TableOracle
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -67,11 +64,3 @@ def test_any_counts_of_levels_say_what_is_joined(counts, most, by_order):
     data = Dataset(codes, levels, ordered=["a"] if by_order else [])
     new, _ = join_levels(data, lambda query, **price: (np.array(counts), 1.0), 1.0, most=most)
     assert new.cardinalities == (min(most, len(counts)), 1)
-
-
-@pytest.mark.parametrize(
-    "bad", [{"price": -1.0}, {"price": math.nan}, {"alpha": 0.0}, {"doubt": 0.0}]
-)
-def test_settings_of_an_oracle(bad):
-    with pytest.raises(ValueError, match="not"):
-        TableOracle(exact(np.ones((2, 2), int)), **bad)
