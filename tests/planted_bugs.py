@@ -8,8 +8,6 @@ that hold a run against the numbers of a seed.
 from planted_functions import half_priced, times
 from planting import Place
 
-__all__ = ["BUGS"]
-
 HALF, FIRST_TWO = "_ / 2", "_[:2]"
 A_COUNT = "self.tables.counts((0, 1))[0, 0]"
 LONGEST = "float(np.linalg.norm(measured(data).scaled, axis=1).max()) + 1e-9"
