@@ -78,7 +78,7 @@ def is_any(pattern) -> bool:
 
 def is_free(pattern) -> bool:
     """Whether a pattern is `_` or one capital letter."""
-    return isinstance(pattern, ast.Name) and (pattern.id == "_" or pattern.id in "ABCDEFGH")
+    return isinstance(pattern, ast.Name) and pattern.id in "_ABCDEFGH"
 
 
 def fits(pattern, node, parts: dict) -> bool:
@@ -172,9 +172,7 @@ class Edit:
         pattern = pattern.value if isinstance(pattern, ast.Expr) else pattern
         places = [(n, p) for n in ast.walk(scope) if fits(pattern, n, p := {})]
         if len(places) != 1:
-            raise ValueError(
-                f"{self.name}: {len(places)} places in {self.where} fit {self.pattern}"
-            )
+            raise ValueError(f"{len(places)} places in {self.where} fit {self.pattern}")
         ((whole, parts),) = places
         node = parts.setdefault("_", whole)
         wrong = ast.parse(self.wrong).body
