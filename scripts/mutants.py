@@ -43,7 +43,7 @@ OF_A_BUG = 6, 2
 DIVERGED = re.compile(r"^(?:AssertionError|dpcgd\S+Divergence): ?(.*)", re.MULTILINE)
 FAILED = re.compile(r"^FAILED \S+::(\S+)", re.MULTILINE)
 BROKEN = re.compile(
-    r"^(?:FAILED .*- |.*it has paid: )(Name|Type|Attribute|UnboundLocal|Import)Error", re.M
+    r"^(?:FAILED .*- |.*it has paid: )(Name|Type|Attribute|UnboundLocal|Import|LinAlg)Error", re.M
 )
 """What is said of code that does not run at all: that shows nothing about the bug."""
 CLAIMS = BUILD / "results" / "claims.json"

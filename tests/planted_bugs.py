@@ -144,7 +144,7 @@ place.edit("a pair conditioned on its own other end", "A != B[C]", "True")
 # --- scores of graphs
 
 place = Place("score:_fitted", "gram_notears")
-place.edit("columns divided by deviations", "divisors_of(...)", "measured(data).scaled.std(axis=0)")
+place.edit("divided by deviations", "divisors_of(...)", "measured(data).scaled.std(axis=0) + 0.01")
 place = Place("score:squares_known", "gram_notears,noleaks")
 place.edit("squares known from records", "A == 2", "(measured(data).scaled ** 2 == 1).all(axis=0)")
 place = Place("score:half_widths_of", "gram_notears,noleaks")
@@ -189,7 +189,7 @@ place.edit(
 place = Place("pairwise:private_anm", "private_anm")
 place.edit("the training half is not protected", "ridge.change(...)", "0.0")
 place = Place("pairwise:_Look._columns", "private_anm")
-place.edit("columns scaled by their largest", "self.pair.scaled", "_ / np.abs(_).max(axis=0)")
+place.edit("columns scaled by maxima", "self.pair.scaled", "_ / (np.abs(_).max(axis=0) + 1e-9)")
 tests = "pairwise/test_dependence_scores.py"
 place = Place("pairwise:Iqr.release", "private_anm", tests)
 place.edit("a distance that forgets the training half", "distance(A, change=B)", "self.distance(A)")
