@@ -198,7 +198,7 @@ def _scale_to(cost, remaining) -> float:
         bottom /= 2
     if bottom < LEAST_EPSILON:
         return bottom
-    excess = lambda e: min(cost(e), MOST) - remaining  # noqa: E731
+    excess = lambda e: min(cost(e) - remaining, MOST)  # noqa: E731
     close = {"xtol": 1e-300, "rtol": 1e-12}
     root, found = brentq(excess, bottom, top, full_output=True, disp=False, **close)
     if not found.converged:  # too wide a bracket
