@@ -115,7 +115,8 @@ def read(
 
     Privacy
     -------
-    Post-processing of what has been released. Which readings are made, and how many, is free.
+    Post-processing of what has been released: which readings are made, and how many, costs
+    nothing. Chapter 15, :prf:ref:`thm-learned-pc`, and chapter 17, :prf:ref:`thm-whole-table`.
 
     Examples
     --------

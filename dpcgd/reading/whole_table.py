@@ -56,7 +56,7 @@ def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray)
 
     Privacy
     -------
-    Post-processing. Chapter 17, :prf:ref:`thm-whole-table`.
+    Post-processing.
     """
     posterior = GraphPosterior(table, forbidden, required)
     joined, arrows = shares_of(*posterior.met(np.random.default_rng(SEED)))
