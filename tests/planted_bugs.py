@@ -582,27 +582,22 @@ BUGS = (
     Bug(
         "a look before it is paid for",
         "privacy/mechanisms.py",
-        "draw = noise.laplace(sensitivity, event)\n"
-        "    account.spend(event)\n"
-        "    return draw(_in_doubles(query()))\n",
-        "draw = noise.laplace(sensitivity, event)\n"
-        "    answer = query()\n"
-        "    account.spend(event)\n"
-        "    return draw(_in_doubles(answer))\n",
+        "account.spend(event)\n    exact = np.asarray(query(), float)\n",
+        "exact = np.asarray(query(), float)\n    account.spend(event)\n",
         "",
         "privacy/test_accounts.py",
     ),
     Bug(
         "Laplace noise at half its price",
         "privacy/mechanisms.py",
-        "draw = noise.laplace(sensitivity, event)\n    account.spend(event)",
-        "draw = noise.laplace(sensitivity, event)\n"
-        '    account.spend(PureEvent("Laplace", epsilon / 2, label=label))',
+        "return _paid_answer(query, noise.laplace(sensitivity, event), event, account)",
+        'half = PureEvent("Laplace", epsilon / 2, label=label)\n'
+        "    return _paid_answer(query, noise.laplace(sensitivity, event), half, account)",
         "laplace_pc",
     ),
     Bug(
         "the exponential mechanism without its 2",
-        "privacy/scales.py",
+        "privacy/noise.py",
         "laplace_scale(2 * sensitivity,",
         "laplace_scale(sensitivity,",
         "em_pc",
@@ -610,9 +605,9 @@ BUGS = (
     Bug(
         "permute-and-flip at the price of a bounded range",
         "privacy/mechanisms.py",
-        "draw = noise.exponential_max(sensitivity, event)\n    account.spend(event)",
+        "draw = noise.exponential_max(sensitivity, event)\n",
         "draw = noise.exponential_max(sensitivity, event)\n"
-        '    account.spend(BoundedRangeEvent("permute and flip", epsilon))',
+        '    event = BoundedRangeEvent("permute and flip", epsilon)\n',
         "em_pc",
     ),
     Bug(
@@ -641,9 +636,9 @@ BUGS = (
     Bug(
         "Gaussian noise at a quarter of its price",
         "privacy/mechanisms.py",
-        "draw = noise.gaussian(sensitivity, event)\n    account.spend(event)",
-        "draw = noise.gaussian(sensitivity, event)\n"
-        '    account.spend(GaussianEvent("Gaussian", 2 * noise_multiplier))',
+        "return _paid_answer(query, noise.gaussian(sensitivity, event), event, account)",
+        'quarter = GaussianEvent("Gaussian", 2 * noise_multiplier)\n'
+        "    return _paid_answer(query, noise.gaussian(sensitivity, event), quarter, account)",
         "gram_notears",
     ),
     Bug(
@@ -665,8 +660,8 @@ BUGS = (
     Bug(
         "one draw for all entries of an array",
         "privacy/noise.py",
-        "normal(scale=scale, size=np.shape(value) or None",
-        "normal(scale=scale, size=None",
+        "distribution(scale=scale, size=np.shape(value) or None",
+        "distribution(scale=scale, size=None",
         "",
         "privacy/test_mechanisms.py",
     ),
@@ -681,23 +676,23 @@ BUGS = (
     Bug(
         "a filter that stops one event too late",
         "privacy/filters.py",
-        "if total > self.rho:",
-        "if used.rho > self.rho:",
+        "if not (total <= self.limit[0] and",
+        "if not (used[0] <= self.limit[0] and",
         "laplace_pc",
         "privacy/test_accounts.py",
     ),
     Bug(
         "deltas up to the whole budget's",
         "privacy/filters.py",
-        "if failing > self.reserved:",
-        "if failing > self.budget.delta:",
+        "failing <= self.limit.delta",
+        "failing <= self.budget.delta",
         "",
         "privacy/test_accounts.py",
     ),
     Bug(
         "neighbours that are not compared",
         "privacy/filters.py",
-        "if event.neighbours is not self.neighbours:",
+        "if event.neighbours is not Neighbours.REPLACE_ONE:",
         "if False:",
         "",
         "privacy/test_accounts.py",
@@ -705,8 +700,8 @@ BUGS = (
     Bug(
         "basic composition that forgets its deltas",
         "privacy/filters.py",
-        "if not (spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta):",
-        "if not spent.epsilon <= self.limit.epsilon:",
+        "if not (total <= self.limit[0] and failing <= self.limit.delta):",
+        "if not total <= self.limit[0]:",
         "",
         "pairwise/test_anm.py",
     ),
@@ -721,8 +716,8 @@ BUGS = (
     Bug(
         "Gaussian noise for one row of a person",
         "privacy/conversions.py",
-        "return _turning_point(too_little, high)[1] * budget.rows_per_person",
-        "return _turning_point(too_little, high)[1]",
+        "return _first_enough(too_little) * budget.rows_per_person",
+        "return _first_enough(too_little)",
         "",
         "privacy/test_rows_per_person.py",
     ),
@@ -737,8 +732,8 @@ BUGS = (
     Bug(
         "an account on disk that forgets earlier runs",
         "privacy/account_file.py",
-        "before = self._read()",
-        "before = ()",
+        "runs = list(self._read())",
+        "runs = []",
         "",
         "privacy/test_account_file.py",
     ),

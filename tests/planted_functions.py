@@ -265,11 +265,11 @@ def _(right, weights):
 
 @bug(
     "answers in single precision",
-    "dpcgd.privacy.mechanisms:_in_doubles",
+    "dpcgd.privacy.mechanisms:_paid_answer",
     "dag_posterior",
 )
-def _(right, answer):
-    return right(np.asarray(answer, np.float32))
+def _(right, query, *rest):
+    return right(lambda: np.asarray(query(), np.float32), *rest)
 
 
 @bug(
@@ -361,7 +361,7 @@ def _(right, self, x, y, *rest):
 
 @bug(
     "prices added up in single precision",
-    "dpcgd.privacy.filters:zcdp_rho",
+    "dpcgd.privacy.conversions:zcdp_rho",
     tests="privacy/test_accounts.py",
 )
 def _(right, event):
@@ -626,7 +626,7 @@ def _(right, rho):
 @bug(
     "an account read before its lock",
     "dpcgd.privacy.account_file:_locked",
-    tests="privacy/test_account_order.py",
+    tests="privacy/test_reservations.py::test_what_others_wrote_while_a_run_waited_counts",
 )
 def _(right, path):
     from dpcgd.privacy import account_file

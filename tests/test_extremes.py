@@ -334,7 +334,7 @@ def test_noise_without_a_scale_is_refused_before_it_is_paid(sensitivity):
     with pytest.raises(ValueError, match="no scale of noise"):
         AboveThreshold(0.0, sensitivity=sensitivity, **how)
     del how["epsilon"]
-    with pytest.raises(ValueError, match="no deviation of noise"):
+    with pytest.raises(ValueError, match="no scale of noise"):
         gaussian(untouched, sensitivity=sensitivity, noise_multiplier=10.0, **how)
     assert how["account"].ledger.events == ()
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,6 +19,11 @@ from dpcgd.privacy.settings import check_data, check_settings
 from dpcgd.privacy.terms import Terms, public_domain, public_rules, told
 
 __all__ = ["Run", "open_run", "run_without_privacy"]
+
+
+OBSERVER: ContextVar[Callable[["Run"], "Run"] | None] = ContextVar("observer", default=None)
+"""An attack on made-up data may stand in for the account and the noise of the runs in its own
+context. Nothing in this package sets it, and no argument, file or environment reaches it."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,7 @@ def open_run(
     check_settings(data, rows_per_person=rows_per_person, **settings)
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
+    budget = replace(budget, epsilon=float(epsilon))
     noise = noise_source(rng, secure)
     pays: Any = account(budget)
     if share := kept_for_rounding(data.n):
@@ -162,7 +169,6 @@ def open_run(
         rules=public_rules(data),
         account_entry=epsilon.entry if isinstance(epsilon, ReservedEpsilon) else "",
     )
-    pays.promised = replace(budget, epsilon=float(epsilon))
     if isinstance(epsilon, ReservedEpsilon):
         if guarantee != "proved":
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
@@ -171,12 +177,14 @@ def open_run(
         pays.before_spending = partial(
             epsilon.account.redeem,
             epsilon.entry,
-            pays.promised,
+            budget,
             system=system,
             domain=terms.digest,
             divergence=pays.divergence,
         )
-    return Run(pays, noise, guarantee, terms, started)
+    run = Run(pays, noise, guarantee, terms, started)
+    observe = OBSERVER.get()
+    return observe(run) if observe else run
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import is_real, is_whole
+from dpcgd.datasets.arguments import is_real
 from dpcgd.privacy.sealed_file import digest_of
 
 __all__ = ["Domain", "Terms", "public_domain", "public_rules", "told", "versions"]
@@ -132,14 +132,12 @@ def told(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(value):
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if is_whole(value):
-        return int(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | bool | int | float) or hasattr(value, "arrays"):  # knowledge
+        return value
     if is_real(value):
         return float(value)
-    if isinstance(value, str) or hasattr(value, "arrays"):  # knowledge
-        return value
     if is_dataclass(value):
         return repr(value)
     return getattr(value, "__name__", type(value).__name__)

@@ -445,7 +445,7 @@ def plan(
     return Plan(
         schema=schema,
         n=n,
-        budget=run.account.promised,
+        budget=run.account.budget,
         alpha=alpha,
         power=power,
         related=related,

@@ -124,7 +124,7 @@ def test_a_scale_from_the_data_is_found(monkeypatch):
         return laplace(query, sensitivity=sensitivity * (1 + query() ** 2), **how)
 
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", looks)
-    with pytest.raises(Divergence, match="laplace"):
+    with pytest.raises(Divergence, match="Laplace noise"):
         replay(by_laplace, *all_ones(50))
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_a_run_gets_what_it_asked_for_and_the_account_keeps_the_rest(account):
     priv_pc(data, rng=default_rng(1), **account.reserve(epsilon=0.5, delta=1e-7))
     assert account.runs == (Reservation(0.3, 3e-7, "tables"), Reservation(0.5, 1e-7))
     assert account.remaining == pytest.approx(Spent(0.2, 6e-7))
-    with pytest.raises(BudgetSpent, match=r"study.json has epsilon = 0.2 of 1 left, and 0.3 was"):
+    with pytest.raises(BudgetSpent, match=r"study.json has epsilon = 0.2 at .* 0.3 at"):
         account.reserve(epsilon=0.3)
     assert len(account.runs) == 2
     assert "tables" in str(account)
@@ -84,7 +85,7 @@ def test_what_is_granted_never_exceeds_the_whole_not_by_a_digit(tmp_path_factory
 def test_ten_tenths_are_a_whole(account):
     for _ in range(10):
         account.reserve(epsilon=0.1)
-    with pytest.raises(BudgetSpent, match="epsilon = 0 of 1 left"):
+    with pytest.raises(BudgetSpent, match="epsilon = 0 at"):
         account.reserve(epsilon=1e-9)
 
 
@@ -140,10 +141,8 @@ def test_a_crash_while_the_account_is_written_leaves_it_as_it_was(account, path,
 def test_a_budget_is_on_the_disk_before_the_run_has_it(account, path, monkeypatch):
     steps = []
     for name in ("fsync", "replace"):
-        done = getattr(os, name)
-        monkeypatch.setattr(
-            sealed_file.os, name, lambda *a, done=done, name=name: steps.append(name) or done(*a)
-        )
+        noted = partial(lambda name, call, *args: steps.append(name) or call(*args), name)
+        monkeypatch.setattr(os, name, partial(noted, getattr(os, name)))
     account.reserve(epsilon=0.3)
     assert steps[:2] == ["fsync", "replace"]
     assert json.loads(path.read_text())["runs"][0]["epsilon"] == 0.3
@@ -184,12 +183,11 @@ def refused(message, kind=ValueError):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be a positive finite number"),
-        ({"epsilon": -1.0}, "epsilon must be a positive finite number"),
-        ({"epsilon": math.nan}, "epsilon must be a positive finite number"),
-        ({"epsilon": "0.3"}, "epsilon must be a positive finite number"),
-        ({"epsilon": None}, "epsilon must be a positive finite number"),
-        ({"epsilon": 0.1, "delta": 0.0}, "delta must be a positive finite number"),
+        *(
+            ({"epsilon": epsilon}, "epsilon must be")
+            for epsilon in (0.0, -1.0, math.nan, "1", None)
+        ),
+        ({"epsilon": 0.1, "delta": 0.0}, "delta must be"),
         ({"epsilon": 0.1, "delta": 2}, "delta must be below 1"),
         ({"epsilon": 0.1, "label": 3}, "label must be text"),
     ],
@@ -204,7 +202,7 @@ def test_what_is_no_budget_of_a_run_is_refused(account, bad, message):
 
 @pytest.mark.parametrize("bad", [{"epsilon": 1.1}, {"epsilon": 0.1, "delta": 2e-6}], ids=str)
 def test_more_than_there_is_is_refused(account, bad):
-    with refused("left, and .* was asked for", BudgetSpent):
+    with refused("reserve less", BudgetSpent):
         account.reserve(**bad)
     assert account.runs == ()
 
@@ -342,8 +340,7 @@ def test_a_file_is_replaced_whole(path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_rounding_leaves_is_shown_as_nothing(tmp_path):
-    account = open_account(tmp_path / "study.json", epsilon=1.0, delta=1e-6)
+def test_what_rounding_leaves_is_shown_as_nothing(account):
     for _ in range(3):
         account.reserve(epsilon=1 / 3)
     assert "0 and 0 of it left" in str(account)

@@ -1,5 +1,4 @@
 import dataclasses
-import itertools
 import math
 from collections import Counter
 from fractions import Fraction
@@ -14,13 +13,7 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 from scipy import integrate, stats
 
-from dpcgd import (
-    Dataset,
-    laplace_pc,
-    priv_pc,
-)
-from dpcgd.constraint.curate_pc import CurateOdometer
-from dpcgd.privacy.account import NoPrivacy
+from dpcgd import Dataset, laplace_pc, priv_pc
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent, delta_for
 from dpcgd.privacy.conversions import (
     epsilon_of_rho,
@@ -36,8 +29,7 @@ from dpcgd.privacy.events import (
     Neighbours,
     PureEvent,
 )
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
     exponential,
@@ -120,11 +112,6 @@ def test_delta_is_below_one():
     assert Budget(np.float64(2), math.nextafter(1, 0)).delta < 1
 
 
-@pytest.mark.parametrize("number", [np.float32(1), np.int64(1)])
-def test_a_budget_takes_numbers_of_numpy(number):
-    assert Budget(number, 1e-6).epsilon == 1
-
-
 def test_a_delta_is_refused_exactly_from_one_over_n_on():
     for delta in (0.01, math.nextafter(0.01, 1), 0.5):
         with pytest.raises(ValueError, match="choose delta well below 1/n"):
@@ -134,22 +121,18 @@ def test_a_delta_is_refused_exactly_from_one_over_n_on():
     assert delta_for(99, 0.01) == 0.01
 
 
-def test_each_account_says_whether_it_proves_what_it_allows():
-    for kind in (Filter, GaussianFilter, BasicFilter):
-        assert kind.guarantee == "proved"
-    for kind in (Odometer, CurateOdometer):
-        assert kind.guarantee == "claimed, not proved"
-    assert NoPrivacy.guarantee == "none"
-
-
-def test_zcdp_costs_are_those_of_bun_and_steinke():
-    assert zcdp_rho(PureEvent("p", 0.3)) == pytest.approx(0.045, rel=1e-15)
-    assert zcdp_rho(GaussianEvent("g", 5.0)) == pytest.approx(0.02, rel=1e-15)
-
-
-def test_a_bounded_range_costs_a_quarter_of_a_pure_mechanism_and_one_that_may_fail_the_same():
-    assert zcdp_rho(BoundedRangeEvent("b", 0.4)) == pytest.approx(0.02, rel=1e-15)
-    assert zcdp_rho(ApproximateEvent("a", 0.3, 1e-7)) == pytest.approx(0.045, rel=1e-15)
+@pytest.mark.parametrize(
+    ("event", "rho"),
+    [
+        (PureEvent("p", 0.3), 0.045),
+        (GaussianEvent("g", 5.0), 0.02),
+        (BoundedRangeEvent("b", 0.4), 0.02),
+        (ApproximateEvent("a", 0.3, 1e-7), 0.045),
+    ],
+    ids=str,
+)
+def test_zcdp_costs_are_those_of_the_theorems(event, rho):
+    assert zcdp_rho(event) == pytest.approx(rho, rel=1e-15)
 
 
 def softmax(scores, epsilon):
@@ -195,15 +178,6 @@ def test_an_eighth_of_epsilon_squared_is_reached_by_two_even_candidates(epsilon)
         assert worst > 0.99 * bound
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_permute_and_flip_has_to_pay_for_more_than_a_bounded_range(epsilon):
-    # Two candidates, one behind by 1: it wins if it comes first and its coin shows heads. Swapped,
-    # each has moved by 1.
-    behind = math.exp(-epsilon / 2) / 2
-    cost = concentrated_cost(np.array([behind, 1 - behind]), np.array([1 - behind, behind]))
-    assert 2.5 * epsilon**2 / 8 < cost <= epsilon**2 / 2
-
-
 def test_events_of_unknown_cost_are_refused():
     for unknown in ("Laplace", 0.1, None, object(), dp_event.LaplaceDpEvent(1.0)):
         with pytest.raises(TypeError, match="no cost is known"):
@@ -228,43 +202,9 @@ def test_conversion_agrees_with_dp_accounting(rho, delta):
             assert theirs - 1e-7 * (theirs + math.sqrt(rho)) <= ours <= theirs * (1 + 1e-9)
 
 
-def test_conversion_is_close_to_the_closed_form_that_is_known_to_be_valid():
-    for rho in np.geomspace(1e-8, 1e3, 45):
-        for delta in (1e-15, 1e-10, 1e-6, 1e-2):
-            simple = rho + 2 * math.sqrt(rho * math.log(1 / delta))
-            assert 0 <= epsilon_of_rho(rho, delta) <= simple
-            if rho * math.log(1 / delta) > 1:
-                assert epsilon_of_rho(rho, delta) > 0.5 * simple
-
-
-def test_conversion_never_claims_less_than_the_exact_loss_of_gaussian_noise():
-    # A Gaussian of multiplier s is (e, d)-private for the d below and no less (Balle, Wang 2018).
-    def tail(x):
-        return 0.5 * math.erfc(x / math.sqrt(2))
-
-    for rho in np.geomspace(1e-4, 20, 25):
-        mu = math.sqrt(2 * rho)
-        for delta in (1e-10, 1e-6, 1e-2):
-            epsilon = epsilon_of_rho(rho, delta)
-            exact = tail(epsilon / mu - mu / 2) - math.exp(epsilon) * tail(epsilon / mu + mu / 2)
-            assert exact <= delta
-
-
 def their_gaussian_delta(multiplier, epsilon):
     loss = privacy_loss_mechanism.GaussianPrivacyLoss(multiplier)
     return loss.get_delta_for_epsilon(epsilon)
-
-
-@pytest.mark.parametrize("multiplier", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
-def test_the_delta_of_gaussian_noise_is_the_mass_beyond_epsilon(multiplier, epsilon):
-    def excess(t):
-        here, there = (stats.norm.pdf(t, loc, multiplier) for loc in (1, 0))
-        return max(0.0, here - math.exp(epsilon) * there)
-
-    bend = 0.5 + epsilon * multiplier**2
-    delta = integrate.quad(excess, bend, bend + 1 + 40 * multiplier, limit=500)[0]
-    assert gaussian_delta(multiplier, epsilon) == pytest.approx(delta, rel=1e-6, abs=1e-12)
 
 
 @seeded
@@ -286,31 +226,12 @@ def test_a_gaussian_multiplier_is_the_smallest_that_stays_within_the_budget(budg
     assert multiplier < 1 / math.sqrt(2 * rho_of_budget(budget))
 
 
-def test_conversion_grows_with_rho_and_falls_with_delta():
-    rhos = np.geomspace(1e-12, 1e3, 400)
-    for delta in (1e-12, 1e-6, 1e-2):
-        epsilons = [epsilon_of_rho(rho, delta) for rho in rhos]
-        assert epsilons[-1] > epsilons[0]
-        assert all(a <= b * (1 + 1e-12) for a, b in itertools.pairwise(epsilons))
-        assert all(
-            epsilon_of_rho(rho, delta / 2) >= e for rho, e in zip(rhos, epsilons, strict=True)
-        )
-    assert epsilon_of_rho(0.0, 1e-6) == 0
-
-
 @settings(seeded, max_examples=100)
 @given(budgets)
 def test_rho_of_a_budget_is_the_largest_that_stays_within_it(budget):
     rho = rho_of_budget(budget)
     assert epsilon_of_rho(rho, budget.delta) <= budget.epsilon
     assert epsilon_of_rho(rho * (1 + 1e-6), budget.delta) > budget.epsilon
-
-
-def test_tiny_budgets_have_a_rho_too():
-    for budget in (Budget(1e-9, 1e-300), Budget(1e-12, 1e-15)):
-        rho = rho_of_budget(budget)
-        assert 0 < rho < budget.epsilon
-        assert epsilon_of_rho(rho, budget.delta) <= budget.epsilon
 
 
 @pytest.mark.slow
@@ -370,18 +291,20 @@ def test_a_gaussian_filter_allows_all_that_is_safe_and_more_than_a_zcdp_filter(b
     assert their_gaussian_delta(more, budget.epsilon) > budget.delta
 
 
-def test_a_gaussian_filter_counts_gaussian_noise_only():
-    account = GaussianFilter(Budget(1.0, 1e-6))
-    for other in (
+@pytest.mark.parametrize(
+    "other",
+    [
         PureEvent("Laplace", 0.1),
         BoundedRangeEvent("exponential", 0.1),
         ApproximateEvent("tested release", 0.1, 1e-9),
         None,
-    ):
-        with pytest.raises(TypeError):
-            account.spend(GaussianEvent("Gaussian", 50.0), other)
-    with pytest.raises(ValueError, match="neighbours"):
-        account.spend(GaussianEvent("Gaussian", 50.0, Neighbours.ADD_OR_REMOVE_ONE))
+    ],
+    ids=str,
+)
+def test_a_gaussian_filter_counts_gaussian_noise_only(other):
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    with pytest.raises(TypeError):
+        account.spend(GaussianEvent("Gaussian", 50.0), other)
     assert account.ledger.events == ()
 
 
@@ -473,7 +396,7 @@ def test_an_event_that_may_fail_is_refused_unless_its_delta_is_reserved():
         for _ in range(allowed):
             account.spend(event)
         left = account.remaining
-        with pytest.raises(BudgetSpent, match="part of delta that is kept for such events"):
+        with pytest.raises(BudgetSpent, match="reserved"):
             account.spend(event)
         assert account.remaining == left
         assert len(account.ledger.events) == allowed
@@ -486,73 +409,44 @@ def test_reserved_is_a_part_of_delta(bad):
         Filter(Budget(1.0, 1e-6), reserved=bad)
 
 
-def test_reserving_delta_leaves_less_rho_and_a_ledger_shows_the_whole_delta():
-    plain, reserving = (Filter(Budget(1.0, 1e-6), reserved=part) for part in (0.0, 9e-7))
-    assert reserving.rho < plain.rho
-    for account in (plain, reserving):
-        account.spend(BoundedRangeEvent("b", 0.2))
-    for account, rest in [(plain, 1e-6), (reserving, 1e-7)]:
-        expected = epsilon_of_rho(0.2**2 / 8, rest)
-        assert account.ledger.spent == (pytest.approx(expected, rel=1e-7), 1e-6)
-    assert reserving.ledger.spent.epsilon > plain.ledger.spent.epsilon
-
-
-@settings(seeded, max_examples=60)
-@given(budgets, st.lists(st.floats(0.01, 1.5), min_size=5, max_size=60), st.booleans())
-def test_an_adaptive_spender_that_sees_what_remains_cannot_exceed_the_budget(budget, shares, pure):
-    account = Filter(budget)
-    for share in shares:
-        if account.remaining < 1e-9 * account.rho:
-            break
-        rho = share * account.remaining
-        if pure:
-            event = PureEvent("p", math.sqrt(2 * rho))
-        else:
-            event = GaussianEvent("g", 1 / math.sqrt(2 * rho))
-        try:
-            account.spend(event)
-        except BudgetSpent:
-            assert share > 1 - 1e-6
-        else:
-            assert share < 1 + 1e-6
-    spent = sum(Fraction(zcdp_rho(event)) for event in account.ledger.events)
-    assert spent <= Fraction(rho_of_budget(budget)) * (1 + Fraction(1, 10**15))
-    assert account.ledger.spent.epsilon <= budget.epsilon
-
-
-def test_a_filter_can_be_emptied_to_the_last_bit_and_then_refuses_everything():
+def test_a_filter_that_is_spent_to_the_last_bit_refuses_everything():
     account = Filter(Budget(1.0, 1e-6))
     account.spend(PureEvent("p", 0.2))
-    account.rho -= account.remaining
+    account.limit = account.limit._replace(rho=account.rho - account.remaining)
     assert account.remaining == 0
     for event in (PureEvent("p", 0.2), PureEvent("p", 1e-6), GaussianEvent("g", 1e6)):
-        with pytest.raises(BudgetSpent, match="would exceed epsilon = 1, delta = 1e-06"):
+        with pytest.raises(BudgetSpent, match="would exceed"):
             account.spend(event)
     assert len(account.ledger.events) == 1
 
 
-def test_events_for_other_neighbours_are_refused_and_charge_nothing():
-    other = Neighbours.ADD_OR_REMOVE_ONE
-    for mine, theirs in [(Neighbours.REPLACE_ONE, other), (other, Neighbours.REPLACE_ONE)]:
-        account = Filter(Budget(1.0, 1e-6), neighbours=mine)
-        for event in (
-            PureEvent("p", 0.1, theirs),
-            GaussianEvent("g", 50.0, theirs),
-            BoundedRangeEvent("b", 0.1, theirs),
-            ApproximateEvent("a", 0.1, 1e-9, theirs),
-        ):
-            with pytest.raises(ValueError, match=f"{theirs.value}, this run promises {mine.value}"):
-                account.spend(event)
-        assert account.remaining == account.rho
-        account.spend(PureEvent("p", 0.1, mine))
-        assert mine.value in account.ledger.accountant
+OTHER = Neighbours.ADD_OR_REMOVE_ONE
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        *(PureEvent("p", epsilon) for epsilon in (0.0, math.nan, math.inf, 1e-170)),
-        *(GaussianEvent("g", multiplier) for multiplier in (0.0, math.nan, math.inf)),
+        PureEvent("p", 0.1, OTHER),
+        GaussianEvent("g", 50.0, OTHER),
+        BoundedRangeEvent("b", 0.1, OTHER),
+        ApproximateEvent("a", 0.1, 1e-9, OTHER),
+    ],
+    ids=str,
+)
+def test_events_for_other_neighbours_are_refused_and_charge_nothing(event):
+    for account in (Filter(Budget(1.0, 1e-6)), GaussianFilter(Budget(1.0, 1e-6))):
+        with pytest.raises((ValueError, TypeError)):
+            account.spend(event)
+        assert account.remaining == account.rho
+    with pytest.raises(ValueError, match="neighbours that add or remove"):
+        Filter(Budget(1.0, 1e-6)).spend(event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        *(PureEvent("p", epsilon) for epsilon in (0.0, -0.1, math.nan, math.inf, 1e-170)),
+        *(GaussianEvent("g", multiplier) for multiplier in (0.0, -10.0, math.nan, math.inf)),
         *(BoundedRangeEvent("b", epsilon) for epsilon in (0.0, math.nan, math.inf, 1e-170)),
         *(ApproximateEvent("a", epsilon, 1e-9) for epsilon in (0.0, math.nan, math.inf)),
         *(ApproximateEvent("a", 0.1, delta) for delta in (0.0, -1e-9, math.nan, math.inf, 1.0)),
@@ -567,63 +461,32 @@ def test_events_that_cost_nothing_or_everything_are_refused(event):
     assert account.ledger.events == ()
 
 
-@pytest.mark.parametrize("event", [PureEvent("p", -0.1), GaussianEvent("g", -10.0)], ids=str)
-def test_events_with_a_negative_parameter_are_refused(event):
-    account = Filter(Budget(1.0, 1e-6))
-    with pytest.raises(ValueError):
-        account.spend(event)
-    assert account.remaining == account.rho
-
-
 def test_a_ledger_says_the_same_in_words_and_numbers():
-    account = Filter(Budget(2.0, 1e-6))
+    account = Filter(Budget(2.0, 1e-6), reserved=1e-7)
     assert account.ledger.spent == Spent(0.0, 0.0)
     assert len(account.ledger.to_frame()) == 0
-    for event in [
-        *[PureEvent("Laplace", 0.1)] * 3,
-        GaussianEvent("Gaussian", 8.0),
-        PureEvent("Laplace", 0.05),
-    ]:
-        account.spend(event)
-    ledger, frame = account.ledger, account.ledger.to_frame()
-    rho = 3 * 0.1**2 / 2 + 1 / 128 + 0.05**2 / 2
-    assert ledger.budget == Budget(2.0, 1e-6)
-    assert ledger.spent.delta == 1e-6
-    assert ledger.spent.epsilon == pytest.approx(epsilon_of_rho(rho, 1e-6), rel=1e-12)
-    assert frame.columns.tolist() == ["mechanism", "times", "each", "rho in all"]
-    assert frame.groupby("mechanism")["times"].sum().to_dict() == {"Laplace": 4, "Gaussian": 1}
-    in_all = frame.groupby("mechanism")["rho in all"].sum()
-    assert in_all["Laplace"] == pytest.approx(0.01625, rel=1e-12)
-    assert in_all["Gaussian"] == pytest.approx(1 / 128, rel=1e-12)
-    assert in_all.sum() == pytest.approx(account.rho - account.remaining, rel=1e-12)
-    prices = " ".join(frame["each"])
-    assert all(price in prices for price in ("epsilon = 0.", "0.05", "0.1", "noise multiplier = 8"))
-    head, *rows, promise, whole, foot = str(ledger).splitlines()
-    assert whole == ledger.whole
-    assert head.split() == ["mechanism", "times", "each", "rho", "in", "all"]
-    for row, (mechanism, times, each, rho_in_all) in zip(
-        rows, frame.itertuples(index=False, name=None), strict=True
-    ):
-        first, second, *price, last = row.split()
-        assert (first, int(second), " ".join(price)) == (mechanism, times, each)
-        assert float(last) == pytest.approx(rho_in_all, abs=1e-6)
-    assert promise == "promised (2, 1e-06) by a zCDP filter, replace one record"
-    used = f"epsilon = {ledger.spent.epsilon:.4g} at delta = 1e-06"
-    assert foot == f"used so far, for planning: {used}"
-    assert "promised" not in str(dataclasses.replace(ledger, budget=None)).replace(
-        "nothing is promised", ""
-    )
-
-
-def test_a_ledger_cannot_be_changed():
-    account = Filter(Budget(2.0, 1e-6))
-    account.spend(PureEvent("Laplace", 0.1))
-    ledger = account.ledger
-    with pytest.raises(AttributeError):
-        ledger.spent = Spent(0.0, 0.0)
-    account.spend(PureEvent("Laplace", 0.1))
-    assert len(ledger.events) == 1
-    assert isinstance(ledger, Ledger)
+    account.spend(*[PureEvent("Laplace", 0.1)] * 3, GaussianEvent("Gaussian", 8.0))
+    account.spend(PureEvent("Laplace", 0.05), ApproximateEvent("tested release", 0.1, 1e-8))
+    ledger, frame = account.ledger, account.ledger.to_frame().set_index("mechanism")
+    rho = {
+        "Laplace": 3 * 0.1**2 / 2 + 0.05**2 / 2,
+        "Gaussian": 1 / 128,
+        "tested release": 0.1**2 / 2,
+    }
+    assert frame["times"].to_dict() == {"Laplace": 4, "Gaussian": 1, "tested release": 1}
+    assert frame["rho in all"].to_dict() == pytest.approx(rho, rel=1e-12)
+    assert sum(rho.values()) == pytest.approx(account.rho - account.remaining, rel=1e-12)
+    exact = epsilon_of_rho(sum(rho.values()), 1e-6 - account.reserved)
+    assert ledger.spent == (pytest.approx(exact, rel=1e-12), 1e-6)
+    rows = str(ledger).splitlines()[1:]
+    for row, (name, times, prices, in_all) in zip(rows, frame.itertuples(name=None), strict=False):
+        assert row.startswith(name)
+        assert f" {times} " in row
+        assert prices in row
+        assert row.endswith(f"{in_all:.6f}")
+    assert "promised (2, 1e-06) by a zCDP filter" in str(ledger)
+    assert f"epsilon = {ledger.spent.epsilon:.4g} at delta = 1e-06" in rows[-1]
+    assert "promised (" not in str(dataclasses.replace(ledger, budget=None))
 
 
 def odometer_reading(sieve, examination, hits, delta):
@@ -634,33 +497,18 @@ def odometer_reading(sieve, examination, hits, delta):
     )
 
 
-@pytest.mark.parametrize("unfinished", [False, True])
 @pytest.mark.parametrize(("sieve", "examination"), [(0.5, 0.5), (0.3, 0.1)])
-def test_an_odometer_reads_the_published_formula_without_an_unfinished_sieve(
-    sieve, examination, unfinished
-):
+def test_an_odometer_reads_the_published_formula_without_an_unfinished_sieve(sieve, examination):
     account = Odometer(1e-3)
-    for hits in range(1, 15):
+    for hits in range(15):
+        expected = (pytest.approx(odometer_reading(sieve, examination, hits, 1e-3)), 1e-3)
+        assert account.ledger.spent == expected
         account.spend(PureEvent("above threshold", sieve))
+        assert account.ledger.spent == expected
         account.spend(PureEvent("Laplace", examination))
-        if unfinished:
-            ahead = Odometer(1e-3)
-            for event in (*account.ledger.events, PureEvent("above threshold", sieve)):
-                ahead.spend(event)
-        ledger = ahead.ledger if unfinished else account.ledger
-        assert len(ledger.events) == 2 * hits + unfinished
-        expected = odometer_reading(sieve, examination, hits, 1e-3)
-        assert ledger.spent == (pytest.approx(expected, rel=1e-12), 1e-3)
-        assert ledger.budget is None
-        assert "claimed, not proved" in str(ledger)
-
-
-def test_an_odometer_reads_nothing_before_the_first_hit():
-    account = Odometer(1e-3)
-    assert account.ledger.spent.epsilon == 0
-    account.spend(PureEvent("above threshold", 0.5))
-    assert account.ledger.spent.epsilon == 0
-    assert len(account.ledger.events) == 1
+    assert len(account.ledger.events) == 30
+    assert account.ledger.budget is None
+    assert "claimed, not proved" in str(account.ledger)
 
 
 def sieve_once(query, **how):
@@ -867,27 +715,6 @@ def test_the_comparison_with_loss_distributions_notices_one_in_six_events_that_d
         assert their_epsilon(honest) > our_epsilon(short)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_exponential_mechanisms_cost_no_less_than_their_loss_distributions(seed):
-    # Closed-form outputs on random neighbours; losses rounded up, to the next 2^-13.
-    rng, step = default_rng(seed), 2.0**-13
-    account, total = Filter(Budget(1000.0, DELTA)), privacy_loss_distribution.identity(step)
-    for _ in range(12):
-        epsilon, times = rng.uniform(0.05, 0.5), int(rng.integers(1, 5))
-        scores, moves = rng.uniform(-3, 3, 4), rng.choice([-1, 1], 4)
-        before, after = (
-            dict(enumerate(np.log(softmax(s, epsilon)))) for s in (scores, scores + moves)
-        )
-        one = privacy_loss_distribution.from_two_probability_mass_functions(
-            before, after, value_discretization_interval=step
-        )
-        total = total.compose(one.self_compose(times))
-        for _ in range(times):
-            account.spend(BoundedRangeEvent("exponential", epsilon))
-    theirs = total.get_epsilon_for_delta(DELTA)
-    assert 0.1 < theirs <= account.ledger.spent.epsilon
-
-
 def test_events_are_paid_for_together_or_not_at_all():
     account = Filter(Budget(1.0, 1e-6))
     cheap, dear = PureEvent("cheap", 0.1), PureEvent("dear", 0.2)
@@ -898,10 +725,3 @@ def test_events_are_paid_for_together_or_not_at_all():
         account.spend(cheap, dear)
     assert account.remaining == before
     assert account.ledger.events == (cheap, cheap)
-
-
-def test_a_ledger_shows_the_delta_of_an_approximate_event():
-    account = Filter(Budget(1.0, 1e-6), reserved=1e-7)
-    account.spend(ApproximateEvent("tested release", 0.1, 1e-8))
-    account.spend(ApproximateEvent("tested release", 0.1, 2e-8))
-    assert "epsilon = 0.1, delta = 1e-08 to 2e-08" in str(account.ledger)
