@@ -585,7 +585,7 @@ BUGS = (
         "account.spend(event)\n    exact = np.asarray(query(), float)\n",
         "exact = np.asarray(query(), float)\n    account.spend(event)\n",
         "",
-        "privacy/test_accounts.py",
+        "privacy/test_mechanisms.py",
     ),
     Bug(
         "Laplace noise at half its price",
@@ -655,7 +655,7 @@ BUGS = (
         "return math.log1p(rate * grown)",
         "return rate * epsilon",
         "",
-        "privacy/test_mechanisms.py",
+        "privacy/test_conversions.py",
     ),
     Bug(
         "one draw for all entries of an array",

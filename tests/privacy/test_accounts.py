@@ -2,6 +2,7 @@ import dataclasses
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,15 +31,6 @@ from dpcgd.privacy.events import (
     PureEvent,
 )
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    exponential,
-    gaussian,
-    laplace,
-    permute_and_flip,
-    propose_test_release,
-)
-from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
@@ -165,19 +157,6 @@ def test_no_exponential_mechanism_costs_more_than_an_eighth_of_epsilon_squared(c
     assert concentrated_cost(before, after) <= epsilon**2 / 8 + 1e-12
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0, 5.0])
-def test_an_eighth_of_epsilon_squared_is_reached_by_two_even_candidates(epsilon):
-    # One rises by 1, the other falls by 1: the worst of all two, and tight where epsilon is small.
-    rises = np.linspace(-6, 6, 241)
-    worst = max(
-        concentrated_cost(softmax([d, 0], epsilon), softmax([d + 1, -1], epsilon)) for d in rises
-    )
-    bound = epsilon**2 / 8
-    assert bound * (1 - epsilon**2 / 10 - 0.002) <= worst <= bound
-    if epsilon == 0.1:
-        assert worst > 0.99 * bound
-
-
 def test_events_of_unknown_cost_are_refused():
     for unknown in ("Laplace", 0.1, None, object(), dp_event.LaplaceDpEvent(1.0)):
         with pytest.raises(TypeError, match="no cost is known"):
@@ -235,18 +214,27 @@ def test_rho_of_a_budget_is_the_largest_that_stays_within_it(budget):
 
 
 @pytest.mark.slow
-@settings(seeded, max_examples=100)
-@given(budgets, st.lists(events, max_size=30))
-def test_a_filter_never_lets_more_through_than_its_budget(budget, wishes):
-    account, accepted = Filter(budget), []
+@settings(seeded, max_examples=200)
+@given(
+    budgets,
+    st.one_of(st.just(0.0), st.floats(0.01, 0.9)),
+    st.lists(st.one_of(events, events_that_may_fail), max_size=30),
+)
+def test_a_filter_never_lets_more_through_than_its_budget(budget, share, wishes):
+    account, accepted = Filter(budget, reserved=share * budget.delta), []
+    rest, failed = budget.delta - account.reserved, 0.0
+    assert account.rho == rho_of_budget(Budget(budget.epsilon, rest))
+    assert account.reserved == pytest.approx(share * budget.delta, rel=2e-9)
     for event in wishes:
         before = account.remaining, account.ledger
         try:
             account.spend(event)
         except BudgetSpent:
             assert (account.remaining, account.ledger) == before
-            assert zcdp_rho(event) > account.remaining - 1e-12 * account.rho
+            too_dear = zcdp_rho(event) > account.remaining - 1e-12 * account.rho
+            assert too_dear or failed + event.delta > account.reserved * (1 - 1e-12)
         else:
+            failed += event.delta
             accepted.append(event)
     assert account.ledger.events == tuple(accepted)
     exact = sum(Fraction(zcdp_rho(event)) for event in accepted)
@@ -254,9 +242,13 @@ def test_a_filter_never_lets_more_through_than_its_budget(budget, wishes):
     left = float(Fraction(account.rho) - exact)
     assert account.remaining == pytest.approx(left, abs=1e-13 * account.rho)
     assert account.remaining >= 0
+    failing = sum(Fraction(event.delta) for event in accepted)
+    assert failing <= Fraction(account.reserved) * (1 + Fraction(1, 10**14))
     assert account.ledger.spent <= (budget.epsilon, budget.delta)
     if accepted:
-        their_epsilon = renyi_epsilon(map(their_event, accepted), budget.delta)
+        expected = epsilon_of_rho(float(exact), rest)
+        assert account.ledger.spent.epsilon == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        their_epsilon = renyi_epsilon(map(their_event, accepted), rest)
         assert their_epsilon <= budget.epsilon * (1 + 1e-6)
 
 
@@ -291,20 +283,12 @@ def test_a_gaussian_filter_allows_all_that_is_safe_and_more_than_a_zcdp_filter(b
     assert their_gaussian_delta(more, budget.epsilon) > budget.delta
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        PureEvent("Laplace", 0.1),
-        BoundedRangeEvent("exponential", 0.1),
-        ApproximateEvent("tested release", 0.1, 1e-9),
-        None,
-    ],
-    ids=str,
-)
-def test_a_gaussian_filter_counts_gaussian_noise_only(other):
-    account = GaussianFilter(Budget(1.0, 1e-6))
+@pytest.mark.parametrize("kind", [PureEvent, BoundedRangeEvent, ApproximateEvent, str])
+def test_a_gaussian_filter_counts_gaussian_noise_only(kind):
+    account, noise = GaussianFilter(Budget(1.0, 1e-6)), GaussianEvent("Gaussian", 50.0)
+    other = {ApproximateEvent: ("any", 0.1, 1e-9), str: ("any",)}.get(kind, ("any", 0.1))
     with pytest.raises(TypeError):
-        account.spend(GaussianEvent("Gaussian", 50.0), other)
+        account.spend(noise, kind(*other))
     assert account.ledger.events == ()
 
 
@@ -351,44 +335,6 @@ def test_whoever_chooses_on_the_way_gets_no_more_than_one_gaussian(adversary, ep
         assert delta_of_adaptive_run(epsilon, part * rho, second, 0.5) > budget.delta
 
 
-@pytest.mark.slow
-@settings(seeded, max_examples=100)
-@given(
-    budgets,
-    st.floats(0.01, 0.9),
-    st.lists(st.one_of(events, events_that_may_fail), max_size=30),
-)
-def test_a_filter_with_reserved_delta_never_spends_more_of_either(budget, share, wishes):
-    account, accepted = Filter(budget, reserved=share * budget.delta), []
-    rest = budget.delta - account.reserved
-    assert account.rho == rho_of_budget(Budget(budget.epsilon, rest))
-    failed = 0.0
-    for event in wishes:
-        before = account.remaining, account.ledger
-        failing = getattr(event, "delta", 0.0)
-        try:
-            account.spend(event)
-        except BudgetSpent:
-            assert (account.remaining, account.ledger) == before
-            too_dear = zcdp_rho(event) > account.remaining - 1e-12 * account.rho
-            assert too_dear or failed + failing > account.reserved * (1 - 1e-12)
-        else:
-            failed += failing
-            accepted.append(event)
-    assert account.ledger.events == tuple(accepted)
-    spent = sum(Fraction(zcdp_rho(event)) for event in accepted)
-    assert spent <= Fraction(account.rho) * (1 + Fraction(1, 10**15))
-    failing = sum(Fraction(event.delta) for event in accepted if hasattr(event, "delta"))
-    assert failing <= Fraction(account.reserved) * (1 + Fraction(1, 10**14))
-    assert account.reserved == pytest.approx(share * budget.delta, rel=2e-9)
-    assert account.ledger.spent <= (budget.epsilon, budget.delta)
-    if accepted:
-        expected = epsilon_of_rho(float(spent), rest)
-        assert account.ledger.spent.epsilon == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        their_epsilon = renyi_epsilon(map(their_event, accepted), rest)
-        assert their_epsilon <= budget.epsilon * (1 + 1e-6)
-
-
 def test_an_event_that_may_fail_is_refused_unless_its_delta_is_reserved():
     event = ApproximateEvent("tested", 0.05, 1e-7)
     for reserved, allowed in [(0.0, 0), (0.9e-7, 0), (1e-7, 1), (1.9e-7, 1), (3e-7, 3)]:
@@ -426,10 +372,9 @@ OTHER = Neighbours.ADD_OR_REMOVE_ONE
 @pytest.mark.parametrize(
     "event",
     [
-        PureEvent("p", 0.1, OTHER),
-        GaussianEvent("g", 50.0, OTHER),
-        BoundedRangeEvent("b", 0.1, OTHER),
-        ApproximateEvent("a", 0.1, 1e-9, OTHER),
+        *(kind("any", 0.1, neighbours=OTHER) for kind in (PureEvent, BoundedRangeEvent)),
+        GaussianEvent("any", 50.0, OTHER),
+        ApproximateEvent("any", 0.1, 1e-9, OTHER),
     ],
     ids=str,
 )
@@ -468,24 +413,14 @@ def test_a_ledger_says_the_same_in_words_and_numbers():
     account.spend(*[PureEvent("Laplace", 0.1)] * 3, GaussianEvent("Gaussian", 8.0))
     account.spend(PureEvent("Laplace", 0.05), ApproximateEvent("tested release", 0.1, 1e-8))
     ledger, frame = account.ledger, account.ledger.to_frame().set_index("mechanism")
-    rho = {
-        "Laplace": 3 * 0.1**2 / 2 + 0.05**2 / 2,
-        "Gaussian": 1 / 128,
-        "tested release": 0.1**2 / 2,
-    }
+    rho = {"Laplace": 0.01625, "Gaussian": 1 / 128, "tested release": 0.005}
     assert frame["times"].to_dict() == {"Laplace": 4, "Gaussian": 1, "tested release": 1}
     assert frame["rho in all"].to_dict() == pytest.approx(rho, rel=1e-12)
     assert sum(rho.values()) == pytest.approx(account.rho - account.remaining, rel=1e-12)
     exact = epsilon_of_rho(sum(rho.values()), 1e-6 - account.reserved)
     assert ledger.spent == (pytest.approx(exact, rel=1e-12), 1e-6)
-    rows = str(ledger).splitlines()[1:]
-    for row, (name, times, prices, in_all) in zip(rows, frame.itertuples(name=None), strict=False):
-        assert row.startswith(name)
-        assert f" {times} " in row
-        assert prices in row
-        assert row.endswith(f"{in_all:.6f}")
-    assert "promised (2, 1e-06) by a zCDP filter" in str(ledger)
-    assert f"epsilon = {ledger.spent.epsilon:.4g} at delta = 1e-06" in rows[-1]
+    for said in ("epsilon = 0.05 to 0.1  ", "delta = 1e-08", "0.016250", "promised (2, 1e-06)"):
+        assert said in str(ledger)
     assert "promised (" not in str(dataclasses.replace(ledger, budget=None))
 
 
@@ -511,56 +446,6 @@ def test_an_odometer_reads_the_published_formula_without_an_unfinished_sieve(sie
     assert "claimed, not proved" in str(account.ledger)
 
 
-def sieve_once(query, **how):
-    AboveThreshold(0.0, epsilon=0.12, **how).above(query)
-
-
-def choose_once(choice, epsilon):
-    return lambda query, **how: choice(lambda: [query(), 0.0], epsilon=epsilon, **how)
-
-
-def of_price(mechanism, **price):
-    return lambda query, **how: mechanism(query, **price, **how)
-
-
-RUNS = {
-    "laplace": of_price(laplace, epsilon=0.12),
-    "gaussian": of_price(gaussian, noise_multiplier=8.4),
-    "above": sieve_once,
-    "exponential": choose_once(exponential, 0.24),
-    "permute and flip": choose_once(permute_and_flip, 0.12),
-}
-
-
-@pytest.mark.parametrize("once", RUNS.values(), ids=RUNS)
-def test_a_spend_is_refused_before_the_query_is_taken(once):
-    taken, account = [], Filter(Budget(1.0, 1e-6))
-    how = {"sensitivity": 1, "account": account, "noise": SeededNoise(default_rng(0))}
-
-    def query():
-        taken.append(1)
-        return 0.0
-
-    for answers in range(1, 4):
-        once(query, **how)
-        assert len(taken) == len(account.ledger.events) == answers
-    with pytest.raises(BudgetSpent):
-        once(query, **how)
-    assert len(taken) == len(account.ledger.events) == 3
-
-
-def test_tested_releases_pay_their_delta_until_it_is_gone():
-    account, noise = Filter(Budget(5.0, 1e-6), reserved=3.01e-8), SeededNoise(default_rng(0))
-    how = {"proposed": 1.0, "epsilon": 0.1, "delta": 1e-8, "account": account, "noise": noise}
-    for _ in range(3):
-        assert propose_test_release(lambda: 1.0, lambda: 1e6, **how) is not None
-    left = account.remaining
-    with pytest.raises(BudgetSpent):
-        propose_test_release(lambda: 1.0, lambda: 1e6, **how)
-    assert len(account.ledger.events) == 6
-    assert account.remaining == left == pytest.approx(account.rho - 3 * 0.1**2, rel=1e-9)
-
-
 @st.composite
 def small_data(draw):
     n, d = draw(st.integers(20, 300)), draw(st.integers(2, 5))
@@ -580,20 +465,11 @@ def small_data(draw):
 def test_no_run_exceeds_its_budget_in_the_books_of_an_independent_accountant(
     data, budget, seed, margin, draw
 ):
-    run = draw.draw(st.sampled_from([priv_pc, laplace_pc]))
-    if run is priv_pc:
-        extra = {"rate": draw.draw(st.sampled_from([1.0, 0.5, 0.9]))}
-    else:
-        extra = {"planned_tests": draw.draw(st.sampled_from([None, 1, 3]))}
-    release = run(
-        data,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        allow_delta=True,
-        rng=default_rng(seed),
-        margin=margin,
-        **extra,
-    )
+    rates = [partial(priv_pc, rate=rate) for rate in (1.0, 0.5, 0.9)]
+    tests = [partial(laplace_pc, planned_tests=tests) for tests in (None, 1, 3)]
+    run = draw.draw(st.sampled_from([*rates, *tests]))
+    promise = {"epsilon": budget.epsilon, "delta": budget.delta, "allow_delta": True}
+    release = run(data, **promise, rng=default_rng(seed), margin=margin)
     ledger, allowed = release.ledger, budget.epsilon * (1 + 1e-6)
     assert release.guarantee == "proved"
     assert ledger.budget == budget
@@ -619,100 +495,6 @@ def test_the_independent_accountants_notice_an_overspent_ledger():
     ):
         assert 0.7 < count(honest) <= 1.0
         assert count(overspent) > 1.0
-
-
-# Random compositions against privacy loss distributions, which lose nothing but rounding: every
-# epsilon is a multiple of STEP, so only Gaussian losses are rounded, and against the mechanism.
-STEP = 2.0**-10
-DELTA = 1e-6
-
-ANY = 5.3
-"""What concentrated accounting may charge more at delta = 1e-6: for one pure event rho + sqrt(4 rho
-ln(1/delta)) is about sqrt(2 ln(1/delta)) epsilon = 5.26 epsilon. Measured 4.88 at most, over 13,611
-random compositions of 1 to 300 events of epsilon 0.01 to 0.5, and 1.048 at least."""
-
-MANY = 1.3
-"""The same where no event holds more than a twentieth of the rho: sums of many losses are nearly
-normal, as rho takes them to be. Measured 1.284 at most, median 1.1."""
-
-
-def random_composition(rng):
-    """A few kinds of event and how often each runs, 1 to 300 in all."""
-    kinds = rng.integers(1, 6)
-    total = int(math.exp(rng.uniform(0, math.log(300))))
-    times = 1 + rng.multinomial(max(0, total - kinds), rng.dirichlet(np.ones(kinds)))
-    low, high = np.sort(rng.uniform(math.log(0.01), math.log(0.5), 2))
-    makers = [
-        lambda epsilon: PureEvent("pure", epsilon),
-        lambda epsilon: BoundedRangeEvent("choice", epsilon),
-        lambda epsilon: GaussianEvent("Gaussian", 1 / epsilon),
-        lambda epsilon: ApproximateEvent(
-            "tested", epsilon, rng.uniform(0, 0.5) * DELTA / sum(times)
-        ),
-    ]
-    composition = Counter()
-    for often in times.tolist():
-        epsilon = 2 * STEP * round(math.exp(rng.uniform(low, high)) / 2 / STEP)
-        composition[makers[rng.integers(4)](epsilon)] += often
-    return composition
-
-
-def failing(composition):
-    return math.fsum(getattr(event, "delta", 0) * times for event, times in composition.items())
-
-
-def our_epsilon(composition):
-    account = Filter(Budget(1000.0, DELTA), reserved=failing(composition) * (1 + 1e-9))
-    for event in composition.elements():
-        account.spend(event)
-    return account.ledger.spent.epsilon
-
-
-def loss_distribution(event):
-    """Of a mechanism that is as bad as its event allows; a bounded range is centred."""
-    if isinstance(event, GaussianEvent):
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            event.noise_multiplier, value_discretization_interval=STEP
-        )
-    epsilon = event.epsilon / 2 if isinstance(event, BoundedRangeEvent) else event.epsilon
-    worst = common.DifferentialPrivacyParameters(epsilon, getattr(event, "delta", 0))
-    return privacy_loss_distribution.from_privacy_parameters(worst, STEP)
-
-
-def their_epsilon(composition):
-    total = privacy_loss_distribution.identity(STEP)
-    for event, times in composition.items():
-        total = total.compose(loss_distribution(event).self_compose(times))
-    return total.get_epsilon_for_delta(DELTA)
-
-
-def largest_share(composition):
-    costs = [zcdp_rho(event) for event in composition]
-    return max(costs) / sum(map(zcdp_rho, composition.elements()))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_random_compositions_cost_no_less_than_their_loss_distributions_and_not_much_more(seed):
-    rng = default_rng(seed)
-    for _ in range(60):
-        composition = random_composition(rng)
-        ours, theirs = our_epsilon(composition), their_epsilon(composition)
-        assert theirs <= ours <= ANY * theirs
-        if largest_share(composition) <= 1 / 20:
-            assert ours <= MANY * theirs
-
-
-def test_the_comparison_with_loss_distributions_notices_one_in_six_events_that_did_not_pay():
-    for event in (
-        PureEvent("p", 102 * STEP),
-        BoundedRangeEvent("b", 102 * STEP),
-        GaussianEvent("g", 10.0),
-        ApproximateEvent("a", 102 * STEP, 1e-9),
-    ):
-        honest, short = Counter({event: 120}), Counter({event: 100})
-        assert their_epsilon(honest) <= our_epsilon(honest)
-        assert their_epsilon(honest) > our_epsilon(short)
 
 
 def test_events_are_paid_for_together_or_not_at_all():
