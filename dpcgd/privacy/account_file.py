@@ -23,6 +23,7 @@ LONGEST_WAIT = 10.0
 """Seconds for which a run waits for another one to leave the account file."""
 
 COMPOSITIONS = ("basic", "renyi")
+"""The ways in which the runs of an account add up."""
 
 
 class ReservedEpsilon(float):
@@ -268,18 +269,17 @@ def open_account(
         if epsilon is None or delta is None:
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
         rows = 1 if rows_per_person is None else rows_per_person
-        made = _composition(composition, _in_doubles(Budget(epsilon, delta, rows)))
+        new = _composition(composition, _in_doubles(Budget(epsilon, delta, rows)))
         with _locked(path):
             if not path.exists():
-                _write(path, made, ())
+                _write(path, new, ())
     account = AccountFile(path, _read(path)[0])
     asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
     made_for = {**vars(account.budget), "composition": account.composition.name}
     for name, value in {**asked, "composition": composition}.items():
         if value is not None and value != made_for[name]:
-            raise ValueError(
-                f"{path} was made for {name} = {made_for[name]}, not {value!r}; leave it out"
-            )
+            made = made_for[name]
+            raise ValueError(f"{path} was made for {name} = {made}, not {value!r}; leave it out")
     return account
 
 
@@ -304,10 +304,7 @@ def _resolved(path: Path) -> Path:
 def _read(path: Path) -> tuple[Composition, tuple[Reservation, ...]]:
     content = read_sealed(path, *FORMS)
     if _resolved(path) != path or path.stat().st_nlink > 1:
-        raise ValueError(
-            f"{path} is one file under two names, and each would be an account; keep one name, and "
-            "open that again"
-        )
+        raise ValueError(f"{path} is one file under two names; keep one, and open that again")
     try:
         composition = Composition(Budget(**content["budget"]), content.get("order"))
         return composition, tuple(Reservation(**run) for run in content["runs"])
@@ -335,27 +332,21 @@ def _locked(path: Path) -> Iterator[Callable[[], bool]]:
             return lock.read_text() == owner
         return False
 
-    while not _made(lock, owner):
-        if time.monotonic() > latest:
-            raise ValueError(
-                f"{path} is in use by another run, and still was after {LONGEST_WAIT:g} seconds; "
-                f"wait for it, or delete {lock} if there is none"
-            )
-        time.sleep(0.02)
+    while not is_ours():
+        try:
+            with open(lock, "x") as file:
+                file.write(owner)
+        except FileExistsError:
+            if time.monotonic() > latest:
+                raise ValueError(
+                    f"{path} is in use by another run, and was for {LONGEST_WAIT:g} seconds; wait "
+                    f"for it, or delete {lock} if there is none"
+                ) from None
+            time.sleep(0.02)
+        except OSError as error:
+            raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
     try:
         yield is_ours
     finally:
         if is_ours():
             lock.unlink(missing_ok=True)
-
-
-def _made(lock: Path, owner: str) -> bool:
-    """Make the lock, unless another run has it."""
-    try:
-        with open(lock, "x") as file:
-            file.write(owner)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
-    return True

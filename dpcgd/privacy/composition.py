@@ -110,14 +110,11 @@ class Composition:
         BudgetSpent
             If less is left; where divergences add up, less than a zCDP filter may spend.
         """
-        granted, slack, left = (
-            Reservation(asked.epsilon, asked.delta),
-            ROUNDING,
-            self.remaining(runs),
-        )
+        granted, slack = Reservation(asked.epsilon, asked.delta), ROUNDING
         if self.order:
             rho = rho_of_budget(replace(asked, rows_per_person=1))
             granted, slack = replace(granted, divergence=self.order * rho), 0.0
+        left = self.remaining(runs)
         for amount, rest in zip(self._counted(granted), self._left(runs), strict=True):
             if Fraction(amount) > rest * (1 + Fraction(slack)):
                 raise BudgetSpent(

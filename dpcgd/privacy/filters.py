@@ -76,8 +76,8 @@ class _Enforced:
         price = self._price(event)
         if event.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(
-                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}; use its "
-                f"sensitivity for those that {Neighbours.REPLACE_ONE.value}"
+                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}; use "
+                f"its sensitivity for those that {Neighbours.REPLACE_ONE.value}"
             )
         if not (price > 0 and event.delta >= 0):
             raise ValueError(f"{event.mechanism} must cost more than nothing; take a larger price")

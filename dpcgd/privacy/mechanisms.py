@@ -262,10 +262,8 @@ def propose_test_release(
     Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
     """
     if not delta > 0:
-        raise ValueError(
-            f"a tested release needs a delta above 0, not {delta!r}; take fewer rows a person, a "
-            "smaller epsilon or a score without a test"
-        )
+        cure = "take fewer rows a person, a smaller epsilon or a score without a test"
+        raise ValueError(f"a tested release needs a delta above 0, not {delta!r}; {cure}")
     test = PureEvent("distance test", epsilon)
     release = ApproximateEvent("tested release", epsilon, delta)
     tested, released = noise.laplace(1.0, test), noise.laplace(proposed, release)

@@ -76,9 +76,9 @@ def gaussian_scale(sensitivity: float, event: GaussianEvent) -> float:
 
 def _checked_scale(scale, sensitivity, event) -> float:
     if not 0 <= scale <= WIDEST:
+        cure = "take a smaller sensitivity or a larger budget"
         raise ValueError(
-            f"a sensitivity of {sensitivity!r} and {event!r} make no scale of noise between 0 and "
-            f"{WIDEST:g}; take a smaller sensitivity or a larger budget"
+            f"{event!r} and sensitivity {sensitivity!r} give no scale of noise; {cure}"
         )
     return scale
 
@@ -174,18 +174,19 @@ class SecureNoise:
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
         """Adds Laplace noise, drawn anew for each entry."""
-        space = self._vectors, self._dp.l1_distance(T=float)
-        scale = _wider(laplace_scale(sensitivity, event))
-        measurement = self._dp.m.make_laplace(*space, scale=scale)
-        _check_price(measurement, sensitivity, event.epsilon)
-        return partial(_entry_by_entry, measurement)
+        make, distance = self._dp.m.make_laplace, self._dp.l1_distance(T=float)
+        scale = laplace_scale(sensitivity, event)
+        return self._adding(make, distance, scale, sensitivity, event.epsilon)
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
         """Adds Gaussian noise, drawn anew for each entry."""
-        space = self._vectors, self._dp.l2_distance(T=float)
-        scale = _wider(gaussian_scale(sensitivity, event))
-        measurement = self._dp.m.make_gaussian(*space, scale=scale)
-        _check_price(measurement, sensitivity, zcdp_rho(event))
+        make, distance = self._dp.m.make_gaussian, self._dp.l2_distance(T=float)
+        scale = gaussian_scale(sensitivity, event)
+        return self._adding(make, distance, scale, sensitivity, zcdp_rho(event))
+
+    def _adding(self, make, distance, scale, sensitivity, price) -> Draw:
+        measurement = make(self._vectors, distance, scale=_wider(scale))
+        _check_price(measurement, sensitivity, price)
         return partial(_entry_by_entry, measurement)
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
@@ -216,10 +217,8 @@ def _wider(scale: float) -> float:
 def _check_price(measurement, sensitivity, price):
     cost = measurement.map(float(sensitivity))
     if not cost <= price:
-        raise RuntimeError(
-            f"OpenDP prices noise for a sensitivity of {sensitivity!r} at {cost!r}, and only "
-            f"{price!r} would be paid; nothing was spent; report this, or take another epsilon"
-        )
+        cure = "nothing was spent; report this, or take another epsilon"
+        raise RuntimeError(f"OpenDP prices this noise at {cost!r}, not at {price!r}; {cure}")
 
 
 def _entry_by_entry(measurement, value):

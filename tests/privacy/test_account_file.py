@@ -231,7 +231,7 @@ def test_a_file_in_use_by_another_run_is_left_alone(account, path, monkeypatch):
     monkeypatch.setattr(account_file, "LONGEST_WAIT", 0.1)
     lock = path.with_name("study.json.lock")
     lock.touch()
-    still = "study.json is in use by another run, and still was after 0.1 seconds; .* delete .*lock"
+    still = "study.json is in use by another run, and was for 0.1 seconds; .* delete .*lock"
     with refused(still):
         account.reserve(epsilon=0.1)
     lock.unlink()
