@@ -80,7 +80,8 @@ class _Enforced:
                 f"its sensitivity for those that {Neighbours.REPLACE_ONE.value}"
             )
         if not (price > 0 and event.delta >= 0):
-            raise ValueError(f"{event.mechanism} must cost more than nothing; take a larger price")
+            cost = "cost more than nothing, with a delta of 0 or more"
+            raise ValueError(f"{event.mechanism} must {cost}")
         total = math.nextafter(used[0] + price, math.inf)  # rounding never in our favour
         failing = used.delta + event.delta
         if not (total <= self.limit[0] and failing <= self.limit.delta):

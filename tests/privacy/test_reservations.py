@@ -71,25 +71,21 @@ def refused(message, kind=ValueError):
 # --- one file
 
 
-def test_links_lead_to_one_account(account, path):
-    link = path.with_name("link.json")
-    link.symlink_to(path)
-    open_account(link).reserve(epsilon=0.6)
+@pytest.mark.parametrize("name", ["link.json", "there/study.json"])
+def test_links_lead_to_one_account(account, path, name, monkeypatch):
+    path.with_name("link.json").symlink_to(path)
+    path.with_name("there").symlink_to(path.parent, target_is_directory=True)
+    linked = open_account(path.parent / name)
+    assert linked == account
+    linked.reserve(epsilon=0.6)
     for other in (account, open_account(path)):
         with refused("epsilon = 0.4 at", BudgetSpent):
             other.reserve(epsilon=0.6)
-    assert link.is_symlink()
-
-
-def test_a_linked_folder_leads_to_the_same_account(account, path, tmp_path):
-    (tmp_path / "there").symlink_to(tmp_path, target_is_directory=True)
-    other = open_account(tmp_path / "there" / path.name)
-    assert other == account
-    path.with_name(f"{path.name}.lock").touch()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(account_file, "LONGEST_WAIT", 0.05)
-        with refused("in use by another run"):
-            other.reserve(epsilon=0.1)
+    assert path.with_name("link.json").is_symlink()
+    path.with_name("study.json.lock").touch()
+    monkeypatch.setattr(account_file, "LONGEST_WAIT", 0.05)
+    with refused("in use by another run"):
+        linked.reserve(epsilon=0.1)
 
 
 def test_a_link_to_an_account_yet_to_be_made_makes_it_there(path):
@@ -301,18 +297,6 @@ def test_what_others_wrote_while_a_run_waited_counts(account, path, monkeypatch)
     with refused("epsilon = 0.4 at", BudgetSpent):
         account.reserve(epsilon=0.6)
     assert path.read_bytes() == after
-
-
-def test_a_run_waits_for_another_to_leave_its_account(account, path, monkeypatch):
-    granted = account.reserve(epsilon=0.3)
-    lock = path.with_name(f"{path.name}.lock")
-    monkeypatch.setattr(time, "sleep", lambda seconds: lock.unlink())
-    lock.touch()
-    account.reserve(epsilon=0.3)
-    lock.touch()
-    laplace_pc(DATA, rng=default_rng(0), **granted)
-    assert [run.system for run in account.runs] == ["laplace_pc", ""]
-    assert account_file.LONGEST_WAIT >= 1
 
 
 # --- how runs add up
