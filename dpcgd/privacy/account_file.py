@@ -258,8 +258,8 @@ def open_account(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     how = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
-    ...     account = open_account(f"{folder}/study.json", **how)
+    ...     promise = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
+    ...     account = open_account(f"{folder}/study.json", **promise)
     ...     reserved = [account.reserve(epsilon=0.3) for _ in range(9)]
     ...     round(account.remaining.epsilon, 2)
     0.23

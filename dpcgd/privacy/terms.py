@@ -97,7 +97,7 @@ class Terms:
     @property
     def digest(self) -> str:
         """SHA-256 of the domain."""
-        return digest_of([[name, list(of)] for name, of in self.domain.items()])
+        return digest_of([[name, list(levels)] for name, levels in self.domain.items()])
 
 
 def public_domain(data: Any) -> Domain:
@@ -118,12 +118,10 @@ def public_rules(data: Any) -> Mapping[str, Mapping[str, Any]]:
     """
     if hasattr(data, "rules"):
         return data.rules
+    domain = public_domain(data)
     if hasattr(data, "cardinalities"):
-        return {name: {"levels": list(levels)} for name, levels in data.levels.items()}
-    return {
-        name: {"range": [float(end) for end in ends], "outside": "clip"}
-        for name, ends in data.ranges.items()
-    }
+        return {name: {"levels": list(levels)} for name, levels in domain.items()}
+    return {name: {"range": list(ends), "outside": "clip"} for name, ends in domain.items()}
 
 
 def told(settings: Mapping[str, Any]) -> dict[str, Any]:

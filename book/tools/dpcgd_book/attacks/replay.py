@@ -108,10 +108,10 @@ def replay(system: Callable[[Any], Any], data: Any, *others: Any) -> list[Draw]:
     >>> levels = {"x": ["no", "yes"], "y": ["no", "yes"]}
     >>> crowd = [[1, 1]] * 99
     >>> pair = [Dataset([first, *crowd], levels) for first in ([0, 0], [1, 1])]
-    >>> how = {"epsilon": 1.0, "delta": 1e-3, "max_order": 0}
-    >>> (draw,) = replay(
-    ...     lambda data: laplace_pc(data, rng=np.random.default_rng(0), **how), *pair
-    ... )
+    >>> def system(data):
+    ...     rng = np.random.default_rng(0)
+    ...     return laplace_pc(data, epsilon=1.0, delta=1e-3, max_order=0, rng=rng)
+    >>> (draw,) = replay(system, *pair)
     >>> draw.mechanism, round(draw.loss / draw.price, 6)
     ('Laplace', 1.0)
     """
