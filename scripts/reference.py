@@ -54,7 +54,6 @@ WITHOUT_CODE = {
 """Why nothing in the package rests on a theorem."""
 
 NOT_PRIVATE = "not private"
-FREE = "it works on what has been measured, and measures nothing"
 REPRODUCTION = "claimed, not proved"
 WITHOUT_THEOREM = {
     "dpcgd.constraint.curate_pc.published_curate_pc": REPRODUCTION,
@@ -62,8 +61,6 @@ WITHOUT_THEOREM = {
     "dpcgd.constraint.laplace_pc.pc": NOT_PRIVATE,
     "dpcgd.constraint.priv_pc.published_priv_pc": REPRODUCTION,
     "dpcgd.constraint.priv_pc.published_svt_pc": REPRODUCTION,
-    "dpcgd.reading.release.check_moments": FREE,
-    "dpcgd.tables.measured.read_first": FREE,
     "dpcgd.local.geometric.UniformGeometric": "no claim: its level is read off its channel",
     "dpcgd.pairwise.anm.anm": NOT_PRIVATE,
     "dpcgd.score.noleaks.published_noleaks": REPRODUCTION,

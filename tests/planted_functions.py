@@ -204,9 +204,9 @@ for name, where, *noticed_by in (
     Place(where, *noticed_by).swap(f"{name} in single precision", in_single)
 
 
-@Place("privacy:_in_doubles", "dag_posterior").swap("answers in single precision")
-def _(right, answer):
-    return right(np.asarray(answer, np.float32))
+@Place("privacy:_paid_answer", "dag_posterior").swap("answers in single precision")
+def _(right, query, *rest):
+    return right(lambda: np.asarray(query(), np.float32), *rest)
 
 
 def tables_in_single(right, *args):
@@ -470,7 +470,7 @@ for name, where, tests in (
     Place(where, **tests).swap(name, lambda right, event, rows: float(rows))
 
 
-LOCKS = {"tests": "privacy/test_account_order.py"}
+LOCKS = {"tests": "privacy/test_reservations.py"}
 
 
 @Place("privacy:_locked", **LOCKS).swap("an account read before its lock")

@@ -3,6 +3,7 @@
 import inspect
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_type_hints
@@ -33,6 +34,11 @@ class RunKeywords(TypedDict, total=False):
     rng: np.random.Generator | None
     secure: bool
     rows_per_person: int
+
+
+OBSERVER: ContextVar[Callable[["Run"], "Run"] | None] = ContextVar("observer", default=None)
+"""An attack on made-up data may stand in for the account and the noise of the runs in its own
+context. Nothing in this package sets it, and no argument, file or environment reaches it."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,7 @@ def open_run(
     check_settings(data, rows_per_person=rows_per_person, **settings)
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
+    budget = replace(budget, epsilon=float(epsilon))
     noise = noise_source(rng, secure)
     pays: Any = account(budget)
     if share := kept_for_rounding(data.n):
@@ -177,7 +184,6 @@ def open_run(
         rules=public_rules(data),
         account_entry=epsilon.entry if isinstance(epsilon, ReservedEpsilon) else "",
     )
-    pays.promised = replace(budget, epsilon=float(epsilon))
     if isinstance(epsilon, ReservedEpsilon):
         if guarantee != "proved":
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
@@ -186,12 +192,14 @@ def open_run(
         pays.before_spending = partial(
             epsilon.account.redeem,
             epsilon.entry,
-            pays.promised,
+            budget,
             system=system,
             domain=terms.digest,
             divergence=pays.divergence,
         )
-    return Run(pays, noise, guarantee, terms, started)
+    run = Run(pays, noise, guarantee, terms, started)
+    observe = OBSERVER.get()
+    return observe(run) if observe else run
 
 
 def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -24,7 +24,7 @@ from dpcgd.reading.reader import (
 )
 from dpcgd.reading.whole_table import weigh_graphs
 
-__all__ = ["MarginalRelease", "check_moments", "read", "read_moments"]
+__all__ = ["MarginalRelease", "read", "read_moments"]
 
 
 LEVEL_OF_WEIGHED = 0.5

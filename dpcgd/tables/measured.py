@@ -12,7 +12,7 @@ from dpcgd.privacy.run import Run
 from dpcgd.reading.reader import Precision
 from dpcgd.reading.release import MarginalRelease, read_moments
 
-__all__ = ["Measured", "read_first"]
+__all__ = ["Measured"]
 
 
 class Measured(NamedTuple):

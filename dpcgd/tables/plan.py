@@ -480,7 +480,7 @@ def plan(
     return Plan(
         schema=schema,
         n=n,
-        budget=measured.run.account.promised,
+        budget=measured.run.account.budget,
         system=system,
         alpha=alpha,
         power=power,

@@ -24,8 +24,7 @@ from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.events import BoundedRangeEvent, PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
-from dpcgd.privacy.noise import SeededNoise
-from dpcgd.privacy.scales import selection_scale
+from dpcgd.privacy.noise import SeededNoise, selection_scale
 from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallZ
 

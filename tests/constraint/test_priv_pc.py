@@ -40,10 +40,9 @@ from dpcgd.privacy.conversions import epsilon_of_rho
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter
 from dpcgd.privacy.mechanisms import before_amplification
-from dpcgd.privacy.noise import SeededNoise
+from dpcgd.privacy.noise import SeededNoise, laplace_scale
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import Run
-from dpcgd.privacy.scales import laplace_scale
 from dpcgd.privacy.terms import Terms
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
 
@@ -126,7 +125,7 @@ def laplace_oracle(noise, *, tables=None, margin=0.0, account=None):
 def empty_account():
     account = Filter(Budget(1.0, 1e-6))
     account.spend(PureEvent("before", 0.2))
-    account.rho -= account.remaining
+    account.limit = account.limit._replace(rho=account.rho - account.remaining)
     return account
 
 

@@ -27,7 +27,7 @@ from dpcgd.constraint.priv_pc import svt_pc
 from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Filter
+from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.ledger import Ledger, Spent
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.noleaks import noleaks
@@ -250,10 +250,9 @@ def test_a_release_with_a_tested_score_is_accepted():
 
 
 def test_neighbours_other_than_the_promise_are_refused():
-    account = Filter(Budget(1.0, 1e-6), neighbours=Neighbours.ADD_OR_REMOVE_ONE)
-    account.spend(PureEvent("Laplace", 0.1, neighbours=Neighbours.ADD_OR_REMOVE_ONE))
+    event = PureEvent("Laplace", 0.1, neighbours=Neighbours.ADD_OR_REMOVE_ONE)
     with pytest.raises(ValueError, match="neighbours that add or remove one record"):
-        check_ledger(account.ledger)
+        check_ledger(ledger(event, budget=Budget(1.0, 1e-6)))
 
 
 @pytest.mark.parametrize(
