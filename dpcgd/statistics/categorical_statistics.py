@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpcgd.datasets.shared_counts import Counted
-from dpcgd.statistics._values import chi_squareds, freedoms, g_statistics
+from dpcgd.statistics._values import chi_squareds, g_statistics
 from dpcgd.statistics.rank_statistics import by_stratum
 from dpcgd.statistics.statistic import AgainstQuantile
 
@@ -126,7 +126,7 @@ class ChiSquared(AgainstQuantile):
 
     def raws(self, tables: Counted) -> np.ndarray:
         """Pearson's statistic of each table."""
-        return chi_squareds(*tables)
+        return chi_squareds(*tables)[0]
 
     def _bound(self, n, levels):
         return n * (min(levels[:2]) - 1)
@@ -167,7 +167,7 @@ class AdjustedChiSquared(ChiSquared):
 
     def freedoms(self, tables: Counted) -> np.ndarray:
         """Degrees of freedom of each table."""
-        return freedoms(*tables)
+        return chi_squareds(*tables)[1]
 
     def _bound(self, n, levels):
         return super()._bound(n, levels) + self.threshold(levels)
