@@ -204,7 +204,7 @@ def checked_columns(values: np.ndarray) -> np.ndarray:
     """Reals of shape (n, d) of which no column is constant; anything else is refused."""
     values = np.asarray(values, float)
     if values.ndim != 2 or len(values) < 2:
-        raise ValueError(f"values must be at least two rows, one a record, not {values.shape}")
+        raise ValueError(f"values must have one row a record, at least two, not {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError("a value is missing or infinite; drop or impute such records first")
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
