@@ -922,7 +922,7 @@ BUGS = (
     Bug(
         "rates that are solved until all of a block are",
         "local/geometric.py",
-        "left = left[np.abs(step) > 1e-15 * (1 + rates[left])]\n        if not left.size:",
+        "left = left[np.abs(step) > 1e-15 * (1 + rates[left])]\n            if not left.size:",
         "if (np.abs(step) <= 1e-15 * (1 + rates)).all():",
         "",
         "local/test_draws.py",
