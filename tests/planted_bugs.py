@@ -564,9 +564,8 @@ BUGS = (
     Bug(
         "HSIC with the median of the distances",
         "pairwise/dependence_scores.py",
-        "distances = np.subtract.outer(some, others) / self.width",
-        "distances = np.subtract.outer(some, others)\n"
-        "            distances = distances / (np.median(np.abs(distances)) + 1e-9)",
+        "(gaussian_kernel(c[some], c, self.width) for c",
+        "(gaussian_kernel(c[some], c, np.median(np.abs(np.subtract.outer(c, c))) + 1e-9) for c",
         "private_anm",
         "pairwise/test_dependence_scores.py",
     ),
