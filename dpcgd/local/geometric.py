@@ -215,10 +215,9 @@ class Geometric(Mechanism):
     @cached_property
     def epsilon(self) -> float:
         """Largest rate times the distance of the farthest report."""
-        balls = self._balls
         return max(
-            float((self._tuned(balls.counts(rows)[0]) * balls.radius(rows)).max())
-            for rows in balls.kinds()
+            float((self._tuned(self._balls.counts(rows)[0]) * self._balls.radius(rows)).max())
+            for rows in self._balls.kinds()
         )
 
     @cached_property
@@ -267,8 +266,8 @@ class Geometric(Mechanism):
 
     def _rates(self, cells) -> np.ndarray:
         rows, which = _distinct_rows(self._balls.canonical(cells)[0])
-        rates = [self._tuned(self._balls.counts(block)[0]) for block in in_blocks(rows)]
-        return np.concatenate(rates)[which]
+        counts = (self._balls.counts(block)[0] for block in in_blocks(rows))
+        return np.concatenate([*map(self._tuned, counts)])[which]
 
     def _tuned(self, counts) -> np.ndarray:
         """Solve sum_r counts(r) exp(-rate r) = 1 / p_max for each row.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic, Iqr, Kendall, Spearman
+from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
 from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import BasicFilter, PureFilter
@@ -23,23 +23,15 @@ from dpcgd.privacy.terms import Terms
 __all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "private_anm"]
 
 FEWEST = 4
-"""Fewest records: two to fit and two to score."""
+"""A pair needs so many records: two to fit and two to score."""
 
 
 PROTECTS = ("everyone", "test set")
-
-
-THEOREMS: dict[type, tuple[str, ...]] = {
-    Hsic: ("thm-hsic-test",),
-    Iqr: ("thm-iqr-distance", "thm-tested-release"),
-    Kendall: ("thm-anm-ranks",),
-    Spearman: ("thm-anm-ranks",),
-}
-"""What each score has for the test half."""
+"""Whom a private run can protect."""
 
 
 CONTROLS = 8
-"""Histograms of independent columns to which a noisy histogram is compared."""
+"""A noisy histogram is compared to so many histograms of independent columns."""
 
 
 Direction = tuple[str, str]
@@ -255,7 +247,7 @@ def private_anm(
     budget = {"epsilon": epsilon, "delta": delta, "allow_delta": allow_delta}
     account = BasicFilter if getattr(score, "spends_delta", True) else PureFilter
     halves = ("thm-everyone",) if protects == "everyone" else ()
-    by = ("private_anm", *halves, *THEOREMS.get(type(score), ()))
+    by = ("private_anm", *halves, *getattr(score, "theorems", ()))
     ours = {"account": account, "by": by, "protects": protects, **budget}
     ours |= {"rows_per_person": rows_per_person}
     run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **ours)

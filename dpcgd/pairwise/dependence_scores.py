@@ -29,6 +29,7 @@ class DependenceScore:
     """
 
     name: ClassVar[str]
+    theorems: ClassVar[tuple[str, ...]] = ()
     spends_delta: ClassVar[bool] = False
     value: Callable[[np.ndarray, np.ndarray], float]
     sensitivity: Callable[[int], float]
@@ -85,6 +86,8 @@ class DependenceScore:
 
 class _Rank(DependenceScore):
     """Residuals that all move a little can change every rank."""
+
+    theorems: ClassVar[tuple[str, ...]] = ("thm-anm-ranks",)
 
     def residual_sensitivity(self, m: int, change: float) -> float:
         """Proved bound if every residual moves by at most `change`: the whole range."""
@@ -196,6 +199,7 @@ class Hsic(DependenceScore):
 
     width: float = 0.3
     name: ClassVar[str] = "HSIC"
+    theorems: ClassVar[tuple[str, ...]] = ("thm-hsic-test",)
 
     def __post_init__(self):
         if not 0 < self.width < math.inf:
@@ -264,6 +268,7 @@ class Iqr(DependenceScore):
     width: float = 0.5
     floor: float = 2.0**-10
     name: ClassVar[str] = "IQR"
+    theorems: ClassVar[tuple[str, ...]] = ("thm-iqr-distance", "thm-tested-release")
     spends_delta: ClassVar[bool] = True
 
     def __post_init__(self):
