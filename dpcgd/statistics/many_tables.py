@@ -110,8 +110,6 @@ def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
     array([[ True]])
     """
     determined = np.zeros((len(asked), asked.shape[1] - 2), bool)
-    if not determined.size:
-        return determined
     constant = np.flatnonzero(_are_constant(tables, asked))
     for i in range(determined.shape[1]):
         for turned in ((0, 1, 2 + i), (2 + i, 1, 0), (0, 2 + i, 1)):
