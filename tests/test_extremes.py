@@ -9,6 +9,14 @@ import networkx as nx
 import numpy as np
 import pytest
 from dpcgd_book.results.known_tables import Counts
+from dpcgd_book.systems.as_published import (
+    leakage,
+    most_questions,
+    optimal_rate,
+    published_curate_pc,
+    published_priv_pc,
+    published_svt_pc,
+)
 from dpcgd_book.systems.p_value_tests import FisherZ
 from dpcgd_book.systems.scores import BIC, BDeu, BGe
 from hypothesis import given, settings
@@ -39,18 +47,10 @@ from dpcgd.constraint.allocation import (
     allocate,
     concentrated,
     guessed_questions,
-    leakage,
-    most_questions,
     planner,
 )
-from dpcgd.constraint.curate_pc import proved_plan, published_curate_pc
-from dpcgd.constraint.priv_pc import (
-    ThresholdOracle,
-    hits_of_the_rest,
-    optimal_rate,
-    published_priv_pc,
-    published_svt_pc,
-)
+from dpcgd.constraint.curate_pc import proved_plan
+from dpcgd.constraint.priv_pc import ThresholdOracle, hits_of_the_rest
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.linear_sems import LinearSEM

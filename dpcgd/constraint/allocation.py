@@ -16,13 +16,11 @@ __all__ = [
     "askable",
     "concentrated",
     "guessed_questions",
-    "leakage",
-    "most_questions",
     "planner",
 ]
 
 LEAST_EPSILON, MOST_EPSILON = 1e-150, 1e150
-"""Of a test: the squares of other numbers may be too small or too large."""
+"""Outside of these the square of a test's epsilon may be too small or too large for a double."""
 
 
 MOST_COUNT = 10**300
@@ -41,23 +39,8 @@ Plan = Callable[[np.ndarray, int], float]
 """From the pairs still joined and an order to the epsilon of its tests."""
 
 
-def leakage(tests, epsilon, delta: float):
-    """What an order costs in CURATE's account: advanced composition of its tests.
-
-    It is infinite where it is too large a number.
-
-    Examples
-    --------
-    >>> float(leakage(100, 0.01, 1e-6).round(3))
-    0.536
-    """
-    with np.errstate(over="ignore"):
-        squares = np.asarray(tests * np.square(epsilon))
-        return squares + np.sqrt(2 * math.log(1 / delta) * squares)
-
-
 def concentrated(tests, epsilon):
-    """The same in zCDP: epsilon^2 / 2 a test. The costs of all orders then add up exactly."""
+    """What an order costs in zCDP: epsilon^2 / 2 a test. The costs of all orders add up exactly."""
     with np.errstate(over="ignore"):
         return tests * np.square(epsilon) / 2
 
@@ -246,12 +229,6 @@ def _within(epsilons, tests, remaining, price) -> np.ndarray:
     """Shrunk until affordable: the constraints of an optimiser hold up to its tolerance only."""
     with np.errstate(over="ignore", divide="ignore"):
         return epsilons * min(1.0, remaining / price(tests, epsilons).sum() * (1 - ROOM))
-
-
-def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
-    """CURATE's bound on the tests of each order: every pair still joined, given any others."""
-    pairs = int(np.triu(joined).sum())
-    return _as_floats(pairs * math.comb(len(joined) - 2, k) for k in range(order, last + 1))
 
 
 def _as_floats(counts) -> np.ndarray:

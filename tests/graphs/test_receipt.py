@@ -18,6 +18,7 @@ import pytest
 import replays
 from dp_accounting.pld import privacy_loss_distribution
 from dpcgd_book.attacks.replay import _difference
+from dpcgd_book.systems.as_published import PublishedKendallP, published_priv_pc
 from numpy.random import default_rng
 
 from dpcgd import (
@@ -42,7 +43,6 @@ from dpcgd import (
     read_release,
     table_pc,
 )
-from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc
 from dpcgd.datasets.cause_effect_pairs import synthetic_pair
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.pc_search import search

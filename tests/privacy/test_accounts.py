@@ -9,6 +9,7 @@ import pytest
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import common, privacy_loss_distribution, privacy_loss_mechanism
 from dp_accounting.rdp import RdpAccountant
+from dpcgd_book.systems.as_published import CurateOdometer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -19,7 +20,6 @@ from dpcgd import (
     laplace_pc,
     priv_pc,
 )
-from dpcgd.constraint.curate_pc import CurateOdometer
 from dpcgd.privacy.account import NoPrivacy
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent, delta_for
 from dpcgd.privacy.conversions import (

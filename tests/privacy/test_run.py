@@ -9,6 +9,14 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.systems.as_published import (
+    PublishedKendallP,
+    published_curate_pc,
+    published_em_pc,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
 from numpy.random import default_rng
 
 from dpcgd import (
@@ -32,13 +40,9 @@ from dpcgd import (
     svt_pc,
     table_pc,
 )
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc, published_svt_pc
 from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run, run_without_privacy
-from dpcgd.score.noleaks import published_noleaks
 from dpcgd.statistics.rank_statistics import KendallZ
 
 SEARCHES = [laplace_pc, priv_pc, svt_pc, em_pc, curate_pc]
@@ -205,11 +209,14 @@ def test_a_statistic_without_a_proof_takes_the_guarantee_of_a_run():
     assert priv_pc(data, statistic=PublishedKendallP(), **how).guarantee == "claimed, not proved"
 
 
-def test_a_secure_run_tells_no_time():
+@pytest.mark.parametrize("system", [*SEARCHES, *SCORED])
+def test_a_secure_run_keeps_its_budget_and_tells_no_time(system):
     pytest.importorskip("opendp")
-    data = load("cancer", n=2000, rng=default_rng(0))
-    run = open_run(data, epsilon=1.0, delta=1e-6, rng=None, secure=True)
-    assert run.receipt()["seconds"] is None
+    release = system(load("earthquake", n=300, rng=default_rng(0)), epsilon=1.0, secure=True)
+    assert release.ledger.events
+    assert release.seconds is None
+    if release.guarantee == "proved":
+        assert release.ledger.spent <= (1.0, 1e-6)
 
 
 @pytest.mark.parametrize(("n", "kept"), [(500_000, 0), (10**7, 1e7 / 2**49), (10**9, 1e9 / 2**49)])
