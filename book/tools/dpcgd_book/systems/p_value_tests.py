@@ -1,7 +1,8 @@
 """Tests of conditional independence that give a p-value, for reals and for codes. Not private."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -117,10 +118,10 @@ class GSquare:
     """
 
     data: Counts
-    _tables: Tables = field(init=False, repr=False)
 
-    def __post_init__(self):
-        object.__setattr__(self, "_tables", Tables(self.data))
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.data)
 
     @property
     def d(self) -> int:
