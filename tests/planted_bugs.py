@@ -441,8 +441,8 @@ BUGS = (
     Bug(
         "columns centred by their exact means",
         "score/noleaks.py",
-        "return _scale(noisy, data, deviation)",
-        "return _scale(_means(rows, times), data, deviation)",
+        "return scale_of(noisy, data, deviation)",
+        "return scale_of(means_of(rows, times), data, deviation)",
         "noleaks",
     ),
     Bug(
@@ -469,15 +469,15 @@ BUGS = (
     Bug(
         "a gradient's sensitivity for add or remove",
         "score/noleaks.py",
-        "look = _noisy(mean, 2 * clip / data.n, multipliers, run)",
-        "look = _noisy(mean, clip / data.n, multipliers, run)",
+        "look = noisy_gradients(mean, 2 * clip / data.n, multipliers, run)",
+        "look = noisy_gradients(mean, clip / data.n, multipliers, run)",
         "noleaks",
     ),
     Bug(
         "a mean over distinct rows",
         "score/noleaks.py",
-        "_without_diagonal(total / times.sum())",
-        "_without_diagonal(total / len(rows))",
+        "without_diagonal(total / times.sum())",
+        "without_diagonal(total / len(rows))",
         "noleaks",
     ),
     Bug(
@@ -879,18 +879,16 @@ BUGS = (
     Bug(
         "conditioning sets that depend on the order of the columns",
         "graphs/pc_search.py",
-        "self._in_turn(oracle, pair, those)",
-        "self._in_turn(oracle, pair, conditioning_sets(\n"
-        "    *pair, neighbours_of(self.joined), order))",
+        "conditioning_sets(x, y, neighbours, order):\n                independent",
+        "conditioning_sets(x, y, neighbours_of(self.joined), order):\n                independent",
         "",
         "graphs/test_pc_search.py",
     ),
     Bug(
         "a separated pair that is asked about again",
         "graphs/pc_search.py",
-        "return Answer(given, 0, True)\n        return Answer(None, 0, False)",
-        "found = Answer(given, 0, True)\n"
-        "        return locals().get('found', Answer(None, 0, False))",
+        "self.separated[x, y] = given\n                    break",
+        "self.separated[x, y] = given",
         "",
         "graphs/test_pc_search.py",
     ),
