@@ -181,8 +181,10 @@ def pc(
     """
     run = run_without_privacy(data, statistic=statistic, max_order=max_order, knowledge=knowledge)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
-    found = search(oracle, data.variables, max_order=max_order, knowledge=knowledge, grading=oracle)
-    return Release(**vars(found), **run.receipt())
+    result = search(
+        oracle, data.variables, max_order=max_order, knowledge=knowledge, grading=oracle
+    )
+    return Release(**vars(result), **run.receipt())
 
 
 @takes_keywords
@@ -271,5 +273,5 @@ def released_by(
     knowledge: Knowledge | None = None,
 ) -> Release:
     """What a private search finds, with the receipt of its run."""
-    found = search(oracle, variables, max_order=max_order, knowledge=knowledge)
-    return Release(**vars(found), **run.receipt())
+    result = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+    return Release(**vars(result), **run.receipt())

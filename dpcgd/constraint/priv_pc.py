@@ -132,11 +132,11 @@ class ThresholdOracle:
         return value_of(self.statistic, tables, tested)
 
     def _values(self, tests) -> list[float]:
-        """Of all records; not a number where public facts do not allow a test."""
-        asked = np.array(tests, np.int64)
-        allowed, found = are_allowed(self.tables, asked), np.full(len(asked), math.nan)
-        found[allowed] = values_of(self.statistic, self.tables, asked[allowed])
-        return found.tolist()
+        """The values on all records; not a number where public facts do not allow a test."""
+        tested = np.array(tests, np.int64)
+        allowed, values = are_allowed(self.tables, tested), np.full(len(tested), math.nan)
+        values[allowed] = values_of(self.statistic, self.tables, tested[allowed])
+        return values.tolist()
 
 
 @dataclass
@@ -191,8 +191,8 @@ def share_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
     """
 
     def price(separated: int) -> Round:
-        each = math.sqrt(account.share(1 / (2 * (pairs - separated) + 1)))
-        return Round(sieve=each, examination=each)
+        half = math.sqrt(account.share(1 / (2 * (pairs - separated) + 1)))
+        return Round(sieve=half, examination=half)
 
     return price
 

@@ -78,8 +78,8 @@ class Ahead(Generic[_Result]):
                 tests.append(test)
             results = self._work(tests)
             self._known |= zip(tests, results, strict=True)
-            told = zip(tests, results, strict=True)
-            self._likely_done |= {t[:2] for t, result in told if self._separates(result)}
+            ending = (t for t in tests if self._separates(self._known[t]))
+            self._likely_done.update(t[:2] for t in ending)
         return self._known[test]
 
     def _pairs_from(self, pair) -> list[Test]:

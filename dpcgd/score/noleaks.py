@@ -110,15 +110,15 @@ def descend(
 
 
 def clipped_gradient(
-    rows: np.ndarray, at: np.ndarray, *, clip: float, times: np.ndarray | None = None
+    rows: np.ndarray, weights: np.ndarray, *, clip: float, times: np.ndarray | None = None
 ) -> np.ndarray:
     """Mean over the records of their gradients of the loss, each shortened to a norm.
 
     Parameters
     ----------
     rows : array, shape (k, d)
-    at : array, shape (d, d)
-        Where: weights of a graph.
+    weights : array, shape (d, d)
+        Of the graph at which the gradient is taken.
     clip : float
         Largest norm of one record's gradient off the diagonal; public.
     times : array, shape (k,), optional
@@ -146,11 +146,11 @@ def clipped_gradient(
            [-0.5,  0. ]])
     """
     times = np.ones(len(rows)) if times is None else times
-    total = np.zeros_like(at, dtype=float)
+    total = np.zeros_like(weights, dtype=float)
     for start in range(0, len(rows), AT_ONCE):
         some = slice(start, start + AT_ONCE)
         x = rows[some].T
-        left = x - at.T @ x
+        left = x - weights.T @ x
         norm = np.sqrt((x * x * _sums_of_others(left * left)).sum(axis=0))
         shorter = clip / np.maximum(norm, clip)
         total -= (x * (times[some] * shorter)) @ left.T
@@ -262,9 +262,9 @@ def noleaks(
 def noisy_gradients(mean, moves, multipliers, run):
     """Gradients as a run may see them: of scaled rows, at weights, each with its own noise."""
 
-    def look(rows, at):
+    def look(rows, weights):
         return gaussian(
-            lambda: mean(rows, at),
+            lambda: mean(rows, weights),
             sensitivity=moves,
             noise_multiplier=next(multipliers),
             account=run.account,
@@ -280,7 +280,7 @@ def descended(look, rows, scale, data, standardized, *, steps, l1) -> np.ndarray
     divisors = divisors_of(variances, half_widths_of(data), standardized)
     mean_variance = np.mean(variances / divisors**2)
     rows = (rows - centre) / (divisors * math.sqrt(mean_variance))
-    return descend(lambda at: look(rows, at), data.d, steps=steps, l1=l1 / mean_variance)
+    return descend(lambda weights: look(rows, weights), data.d, steps=steps, l1=l1 / mean_variance)
 
 
 def epsilons_of(schedule, epsilon, steps) -> np.ndarray:

@@ -17,6 +17,7 @@ from dpcgd_book.systems.as_published import (
     published_gradient,
     published_noleaks,
     published_priv_pc,
+    published_svt_pc,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,11 +101,22 @@ def test_the_optimal_rate_has_the_least_noise_of_all_allowed():
         assert best == pytest.approx(rates[noise.argmin()], abs=1e-4)
 
 
-def test_em_pc_as_published_only_claims():
-    data = load("cancer", n=2_000, rng=default_rng(0))
-    release = published_em_pc(data, epsilon=1.0, rng=default_rng(0))
+@pytest.mark.parametrize(
+    ("system", "statistic"),
+    [
+        *((system, {}) for system in (published_svt_pc, published_priv_pc, published_em_pc)),
+        *((system, {}) for system in (published_curate_pc, published_noleaks)),
+        (published_svt_pc, {"statistic": KendallZ()}),
+    ],
+)
+def test_a_published_version_claims_and_does_not_promise(system, statistic):
+    data = load("earthquake", n=300, rng=default_rng(0))
+    release = system(data, epsilon=1.0, rng=default_rng(0), **statistic)
     assert release.guarantee == "claimed, not proved"
+    assert release.seconds > 0
     assert release.ledger.budget is None
+    with pytest.raises(ValueError, match="enforces no budget"):
+        system(data, epsilon=1.0, rng=default_rng(0), rows_per_person=2)
 
 
 def removals(table, alpha):

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from dpcgd_book.systems.as_published import (
     published_priv_pc,
-    published_svt_pc,
 )
 from numpy.random import default_rng
 
@@ -30,14 +29,12 @@ from dpcgd.constraint.priv_pc import (
     hits_of_the_rest,
     share_of_the_rest,
 )
-from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.conversions import epsilon_of_rho
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.scales import laplace_scale
-from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 
 
 class WatchedTables:
@@ -283,20 +280,6 @@ def test_the_margin_counts_noise_scales_beyond_the_critical_value():
     assert [value for value, _ in noise.calls[1:]] == pytest.approx([215.0, 215.0], rel=1e-12)
 
 
-def test_kendall_statistics_reach_the_noise_with_their_proved_sensitivity():
-    data = load("asia", n=1_000, rng=default_rng(0))
-    tables = Tables(data)
-    for statistic in (KendallZ(), KendallP()):
-        for given in ((), (2,), (2, 3)):
-            noise = Script([0.0])
-            oracle = dataclasses.replace(laplace_oracle(noise), tables=tables, statistic=statistic)
-            oracle.separates(0, 1, given)
-            levels = (2,) * (2 + len(given))
-            expected = statistic.value(tables.counts((0, 1, *given)))
-            sensitivity = statistic.sensitivity(1_000, levels)
-            assert noise.calls == [(expected, pytest.approx(sensitivity / 0.1, rel=1e-12))]
-
-
 def test_a_sieve_draws_one_fresh_sample_for_itself():
     tables = WatchedTables(100)
     noise = Script([0.0, -1.0, -1.0, 1.0, 1.0, 0.0, -1.0, -1.0])
@@ -392,23 +375,6 @@ def test_knowledge_and_the_largest_order_reach_the_search(run):
     assert ("dysp", "asia") in release.graph.arrows
     assert not release.graph.to_networkx().has_edge("lung", "either")
     assert max(map(len, release.separating_sets.values())) <= 1
-
-
-def test_each_system_says_what_its_guarantee_is_worth():
-    data, rng, z = load("earthquake", n=300, rng=default_rng(0)), default_rng(0), KendallZ()
-    releases = [
-        (pc(data), "none"),
-        (laplace_pc(data, epsilon=1.0, rng=rng), "proved"),
-        (priv_pc(data, epsilon=1.0, rng=rng), "proved"),
-        (svt_pc(data, epsilon=1.0, rng=rng), "proved"),
-        (published_priv_pc(data, epsilon=1.0, rng=rng), "claimed, not proved"),
-        (published_svt_pc(data, epsilon=1.0, rng=rng), "claimed, not proved"),
-        (published_svt_pc(data, epsilon=1.0, rng=rng, statistic=z), "claimed, not proved"),
-    ]
-    for release, guarantee in releases:
-        assert release.guarantee == guarantee
-        assert release.seconds > 0
-        assert (release.ledger.budget is not None) == (guarantee == "proved")
 
 
 def test_a_threshold_oracle_separates_at_every_hit_and_pays_for_each():

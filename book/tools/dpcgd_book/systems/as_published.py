@@ -405,9 +405,9 @@ def published_em_pc(
         max_order=max_order,
         **shared,
     )
-    statistic, each = statistic or PublishedFlips(), shared["epsilon"] / 2
+    statistic, half = statistic or PublishedFlips(), shared["epsilon"] / 2
     oracle = PublishedOracle(
-        Tables(data), statistic, lambda *_: each, choose, 0.0, run.account, run.noise
+        Tables(data), statistic, lambda *_: half, choose, 0.0, run.account, run.noise
     )
     return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
@@ -525,13 +525,13 @@ def published_curate_pc(
 
 
 def published_gradient(
-    rows: np.ndarray, at: np.ndarray, *, clip: float, times: np.ndarray | None = None
+    rows: np.ndarray, weights: np.ndarray, *, clip: float, times: np.ndarray | None = None
 ) -> np.ndarray:
     """The mean gradient with its entries clipped, as published.
 
     Parameters
     ----------
-    rows, at, clip, times
+    rows, weights, clip, times
         As for :func:`~dpcgd.score.noleaks.clipped_gradient`; `clip` is the largest entry of the
         mean.
 
@@ -548,7 +548,7 @@ def published_gradient(
            [-0.2,  0. ]])
     """
     times = np.ones(len(rows)) if times is None else times
-    mean = -(rows.T * times) @ (rows - rows @ at) / times.sum()
+    mean = -(rows.T * times) @ (rows - rows @ weights) / times.sum()
     return without_diagonal(mean.clip(-clip, clip))
 
 

@@ -83,8 +83,8 @@ class FisherZ:
             raise ValueError(
                 f"{self.n} records cannot condition on {len(given)} variables; lower max_order"
             )
-        at = (x, y, *given)
-        precision = np.linalg.pinv(self.correlation[np.ix_(at, at)], hermitian=True)
+        tested = (x, y, *given)
+        precision = np.linalg.pinv(self.correlation[np.ix_(tested, tested)], hermitian=True)
         with np.errstate(over="ignore"):
             scale = math.sqrt(max(precision[0, 0] * precision[1, 1], 0.0))
         partial = -precision[0, 1] / scale if scale else 0.0
