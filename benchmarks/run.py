@@ -23,20 +23,13 @@ import peers
 from choose_settings import random_network
 from dpcgd_book.data.linear_sems import random_sem
 from dpcgd_book.results.record import record, results_folder
+from dpcgd_book.systems import as_published
 from peers import timed
 
 import dpcgd
-from dpcgd.constraint import em_pc as exponential
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import em_pc, published_em_pc
+from dpcgd.constraint.em_pc import em_pc
 from dpcgd.constraint.laplace_pc import PlainOracle
-from dpcgd.constraint.priv_pc import (
-    SieveOracle,
-    published_priv_pc,
-    published_svt_pc,
-    share_of_the_rest,
-    svt_pc,
-)
+from dpcgd.constraint.priv_pc import SieveOracle, share_of_the_rest, svt_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget
@@ -137,10 +130,10 @@ def runs_of_ours() -> dict:
     }
     proved = {name: seeded(system, epsilon=1.0) for name, system in private.items()}
     published = {
-        "SVT-PC, published": published_svt_pc,
-        "Priv-PC, published": published_priv_pc,
-        "EM-PC, published": published_em_pc,
-        "CURATE, published": published_curate_pc,
+        "SVT-PC, published": as_published.published_svt_pc,
+        "Priv-PC, published": as_published.published_priv_pc,
+        "EM-PC, published": as_published.published_em_pc,
+        "CURATE, published": as_published.published_curate_pc,
     }
     claims = {"epsilon": 1.0, "delta": 1e-3, "allow_delta": True}
     published = {k: seeded(system, **claims) for k, system in published.items()}
@@ -160,7 +153,7 @@ def runs_of_ours() -> dict:
 
 def fresh(run, data):
     """A run that finds nothing left in memory by the one before."""
-    exponential._flips.cache_clear()
+    as_published._flips.cache_clear()
     return run(data)
 
 

@@ -276,14 +276,13 @@ place.edit("vectors in single precision", "np.hstack(A)", "_.astype(np.float32).
 place = Place("graphs:_Skeleton.ask", tests="graphs/test_pc_search.py")
 place.edit(
     "sets in the columns' order",
-    "_in_turn(A, B, _)",
-    "conditioning_sets(*B, neighbours_of(self.joined), order)",
+    "conditioning_sets(x, y, neighbours, order)",
+    "conditioning_sets(x, y, neighbours_of(self.joined), order)",
 )
-place = Place("graphs:_Skeleton._in_turn", tests="graphs/test_pc_search.py")
 place.edit(
     "a separated pair that is asked about again",
-    "return Answer(A, B, True)",
-    "[oracle.separates(*pair, other) for other in sets]\n_",
+    "self.separated[A] = B",
+    "oracle.separates(x, y, given)\n_",
 )
 place = Place("graphs:_added_up", tests="graphs/test_check_ledger.py")
 place.edit(

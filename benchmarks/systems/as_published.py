@@ -4,12 +4,14 @@ Of Priv-PC, SVT-PC and EM-PC epsilon is that of a round, and the total is read w
 of the other two it is the total that they claim.
 """
 
+from dpcgd_book.systems.as_published import (
+    published_curate_pc,
+    published_em_pc,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
 from dpcgd_book.systems.graph_systems import System
-
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
-from dpcgd.score.noleaks import published_noleaks
 
 CLAIMED, FAMILY = "claimed, not proved", "as published"
 KENDALL = "larger, no bound known: one record moves a p-value by more than is paid for"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from dpcgd.privacy.filters import BasicFilter, PureFilter
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.noise import Noise, SeededNoise
-from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.privacy.run import RunKeywords, open_run, run_without_privacy, takes_keywords
 from dpcgd.privacy.settings import check_data
 from dpcgd.privacy.terms import Terms
 
@@ -171,18 +171,14 @@ def anm(
     return _release(scores, 0.0, "nobody", run)
 
 
+@takes_keywords
 def private_anm(
     pair: Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
     protects: str = "everyone",
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> PairRelease:
     """Which of two variables causes the other, by an additive noise model, privately.
 
@@ -246,13 +242,20 @@ def private_anm(
         raise ValueError(f"protects must be one of {PROTECTS}, not {protects!r}")
     score = Hsic() if score is None else score
     ridge = Ridge() if ridge is None else ridge
-    budget = {"epsilon": epsilon, "delta": delta, "allow_delta": allow_delta}
     account = BasicFilter if getattr(score, "spends_delta", True) else PureFilter
     halves = ("thm-everyone",) if protects == "everyone" else ()
     by = ("private_anm", *halves, *getattr(score, "theorems", ()))
-    ours = {"account": account, "by": by, "protects": protects, **budget}
-    ours |= {"rows_per_person": rows_per_person}
-    run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **ours)
+    _check_pair(pair)
+    run = open_run(
+        pair,
+        account=account,
+        coded=False,
+        by=by,
+        protects=protects,
+        score=score,
+        ridge=ridge,
+        **shared,
+    )
     look = _Look(pair, run.noise, ridge)
     m = int(look.test.sum())
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0
@@ -265,18 +268,14 @@ def private_anm(
     return _release(scores, score.scale(m, change, share), protects, run)
 
 
+@takes_keywords
 def histogram_anm(
     pair: Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     bins: int | None = None,
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> PairRelease:
     """Which of two variables causes the other, from one noisy histogram of both.
 
@@ -318,13 +317,15 @@ def histogram_anm(
     >>> histogram_anm(pair, epsilon=2.0, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
-    ours: dict[str, Any] = {"score": score, "ridge": ridge, "bins": bins}
-    ours |= {
-        "by": ("histogram_anm", "thm-gaussian", "thm-table-gram"),
-        "rows_per_person": rows_per_person,
-    }
-    run = _open(
-        pair, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    _check_pair(pair)
+    run = open_run(
+        pair,
+        coded=False,
+        by=("histogram_anm", "thm-gaussian", "thm-table-gram"),
+        score=score,
+        ridge=ridge,
+        bins=bins,
+        **shared,
     )
     multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
@@ -336,7 +337,7 @@ def histogram_anm(
         account=run.account,
         noise=run.noise,
     )
-    rng = rng or np.random.default_rng()  # what follows is post-processing
+    rng = shared.get("rng") or np.random.default_rng()  # what follows is post-processing
     rescore = partial(
         _histogram_scores, pair, least=2 * deviation, score=score, ridge=ridge, rng=rng
     )
@@ -378,12 +379,6 @@ def _drawn(pair: Measurements, weights: np.ndarray, rng: np.random.Generator) ->
     places = np.column_stack(np.unravel_index(cells, weights.shape)) + rng.random((pair.n, 2))
     ends = dict.fromkeys(pair.variables, (-1.0, 1.0))
     return Measurements(places * 2 / bins - 1, ends)
-
-
-def _open(pair: Measurements, **settings) -> Run:
-    """Open a run on a pair; what is refused is refused by public facts."""
-    _check_pair(pair)
-    return open_run(pair, coded=False, **settings)
 
 
 def _check_pair(pair: Measurements):

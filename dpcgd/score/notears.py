@@ -28,7 +28,7 @@ from dpcgd.statistics.moment_matrices import second_moments, second_moments_sens
 __all__ = ["acyclic_graph", "acyclicity", "fit", "gram_notears", "notears", "squared_loss"]
 
 L1, THRESHOLD = 0.02, 0.05
-"""Chosen on parts of networks, and on linear models, that are not in the book: chapter 07."""
+"""These defaults were chosen on networks and linear models that are not in the book."""
 
 
 TIED = 1e-3
@@ -191,7 +191,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
         slope = slope[free]
         return value + price @ (up + down), np.concatenate([price + slope, price - slope])
 
-    found = minimize(
+    optimum = minimize(
         objective,
         np.concatenate([start[free], -start[free]]).clip(0),
         jac=True,
@@ -201,7 +201,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
         options={"ftol": 1e-9, "gtol": 1e-6, "maxiter": iterations},
     )
     weights = np.zeros_like(start)
-    weights[free] = np.subtract(*np.split(found.x, 2))
+    weights[free] = np.subtract(*np.split(optimum.x, 2))
     return weights
 
 

@@ -15,7 +15,7 @@ from numpy.random import default_rng
 from dpcgd import BudgetSpent, Dataset, curate_pc, em_pc, laplace_pc, load, priv_pc, svt_pc
 from dpcgd.constraint import allocation
 from dpcgd.constraint.allocation import MOST_EPSILON, Surrogate, concentrated, guessed_questions
-from dpcgd.constraint.priv_pc import ThresholdOracle, hits_of_the_rest, optimal_rate
+from dpcgd.constraint.priv_pc import ThresholdOracle, hits_of_the_rest
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import PureEvent
@@ -32,12 +32,6 @@ ONE_LEVEL = Dataset(
     np.column_stack([np.zeros(500, int), *default_rng(0).integers(0, 3, (2, 500))]),
     {"a": ["0"], "b": list("012"), "c": list("012")},
 )
-
-
-@extreme
-@given(positive)
-def test_the_optimal_rate_is_a_rate(epsilon):
-    assert 0.05 <= optimal_rate(epsilon) <= 1
 
 
 @pytest.mark.parametrize("statistic", [GTest(), ChiSquared(), KendallZ(critical=0.0)])
@@ -85,8 +79,6 @@ def test_margins_and_planned_tests_are_numbers(bad):
     for tests in (0, bad, 10**400):
         with pytest.raises(ValueError, match="planned_tests must be"):
             laplace_pc(DATA, epsilon=1.0, rng=default_rng(0), planned_tests=tests)
-    with pytest.raises(ValueError, match="not"):
-        optimal_rate(-abs(bad))
 
 
 def test_the_price_of_a_sieve_is_a_number_or_the_budget_is_spent():

@@ -9,6 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpcgd_book.systems.as_published import (
+    published_curate_pc,
+    published_em_pc,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
 from dpcgd_book.systems.p_value_tests import GSquare
 from dpcgd_book.systems.scores import BDeu
 from hypothesis import given, settings
@@ -17,9 +24,6 @@ from numpy.random import default_rng
 
 import dpcgd
 from dpcgd import Dataset, load
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.measurements import Measurements
@@ -28,7 +32,6 @@ from dpcgd.local.report import report
 from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.moments.interactions import exactly
 from dpcgd.moments.joined_levels import JoinedCounts, join_levels
-from dpcgd.score.noleaks import published_noleaks
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "counts_from_a_database.py"
 HOW = {"epsilon": 2.0, "delta": 1e-6}

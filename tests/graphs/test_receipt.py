@@ -15,6 +15,7 @@ import replays
 from dp_accounting.pld import privacy_loss_distribution
 from dpcgd_book.attacks.replay import _difference
 from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+from dpcgd_book.systems.as_published import PublishedKendallP, published_priv_pc
 from numpy.random import default_rng
 
 from dpcgd import (
@@ -39,7 +40,6 @@ from dpcgd import (
     read_release,
     table_pc,
 )
-from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.pc_search import search
 from dpcgd.graphs.release import Release

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from dpcgd.datasets.cause_effect_pairs import synthetic_pair
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from extremes import MOST, extreme, numbers, positive
 from hypothesis import given, settings
 from hypothesis import strategies as st

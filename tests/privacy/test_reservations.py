@@ -14,14 +14,19 @@ from functools import partial
 import numpy as np
 import pytest
 from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+from dpcgd_book.systems.as_published import (
+    PublishedKendallP,
+    published_curate_pc,
+    published_em_pc,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
 from numpy.random import default_rng
 from scipy import stats
 
 import dpcgd
 from dpcgd import Budget, BudgetSpent, dag_posterior, laplace_pc, load, open_account, plan, priv_pc
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import PublishedKendallP, published_priv_pc, published_svt_pc
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import Iqr
@@ -33,7 +38,6 @@ from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilte
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run
 from dpcgd.privacy.sealed_file import write_sealed
-from dpcgd.score.noleaks import published_noleaks
 
 DATA = load("survey", n=2000, rng=default_rng(0))
 PAIR = synthetic_pair(200, rng=default_rng(0))

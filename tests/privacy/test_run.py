@@ -9,17 +9,21 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.systems.as_published import (
+    PublishedKendallP,
+    published_curate_pc,
+    published_em_pc,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
 from numpy.random import default_rng
 
 import dpcgd
 from dpcgd import Budget, Knowledge, gram_notears, laplace_pc, load, noleaks, pc, priv_pc, table_pc
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
 from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import open_run, run_without_privacy
-from dpcgd.score.noleaks import published_noleaks
 from dpcgd.statistics.rank_statistics import KendallZ
 
 SEARCHES = [laplace_pc, priv_pc, dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc]
@@ -146,11 +150,20 @@ def test_a_receipt_holds_the_ledger_the_guarantee_and_the_time():
     assert run_without_privacy(data).receipt()["guarantee"] == "none"
 
 
-def test_a_secure_run_tells_no_time():
+def test_a_statistic_without_a_proof_takes_the_guarantee_of_a_run():
+    data, how = load("cancer", n=2000, rng=default_rng(0)), {"epsilon": 1.0, "rng": default_rng(0)}
+    assert priv_pc(data, **how).guarantee == "proved"
+    assert priv_pc(data, statistic=PublishedKendallP(), **how).guarantee == "claimed, not proved"
+
+
+@pytest.mark.parametrize("system", [*SEARCHES, *SCORED])
+def test_a_secure_run_keeps_its_budget_and_tells_no_time(system):
     pytest.importorskip("opendp")
-    data = load("cancer", n=2000, rng=default_rng(0))
-    run = open_run(data, epsilon=1.0, delta=1e-6, rng=None, secure=True)
-    assert run.receipt()["seconds"] is None
+    release = system(load("earthquake", n=300, rng=default_rng(0)), epsilon=1.0, secure=True)
+    assert release.ledger.events
+    assert release.seconds is None
+    if release.guarantee == "proved":
+        assert release.ledger.spent <= (1.0, 1e-6)
 
 
 @pytest.mark.parametrize(("n", "kept"), [(500_000, 0), (10**7, 1e7 / 2**49), (10**9, 1e9 / 2**49)])
