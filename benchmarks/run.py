@@ -19,12 +19,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import peers
-from choose_settings import random_network
 from dpcgd_book.results.record import record, results_folder
-from peers import timed
 
 import dpcgd
+from benchmarks import peers
+from benchmarks.choose_settings import random_network
+from benchmarks.peers import timed
 from dpcgd.constraint import em_pc as exponential
 from dpcgd.constraint.curate_pc import published_curate_pc
 from dpcgd.constraint.em_pc import em_pc, published_em_pc

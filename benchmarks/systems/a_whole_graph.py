@@ -2,8 +2,7 @@
 
 import functools
 
-from dpcgd_book.systems.graph_systems import System
-
+from benchmarks.graph_cases import System
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears
 from dpcgd.score.schedules import multiplicative

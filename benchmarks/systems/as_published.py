@@ -4,8 +4,7 @@ Of Priv-PC, SVT-PC and EM-PC epsilon is that of a round, and the total is read w
 of the other two it is the total that they claim.
 """
 
-from dpcgd_book.systems.graph_systems import System
-
+from benchmarks.graph_cases import System
 from dpcgd.constraint.curate_pc import published_curate_pc
 from dpcgd.constraint.em_pc import published_em_pc
 from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
