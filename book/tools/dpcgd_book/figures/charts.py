@@ -114,7 +114,7 @@ def curves(
         axes.set_xscale("log" if "x" in log else "linear")
         axes.set_yscale("log" if "y" in log else "linear")
         if limits:
-            axes.set_ylim(limits)
+            axes.set_ylim(*limits)
     if any(shown):
         legend(figure, ncols=columns)
     return figure
@@ -245,6 +245,6 @@ def f1_by_system(
     if len(figure.axes) == len(names):
         figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=3.4)
     else:  # a free place
-        style = dict(loc="upper center", handlelength=3.4, labelspacing=0.35)
+        style: dict[str, Any] = dict(loc="upper center", handlelength=3.4, labelspacing=0.35)
         figure.axes[-1].legend(handles=handles, **style)
     return figure

@@ -143,7 +143,7 @@ def styled(draw: Callable[..., plt.Figure]) -> Callable[..., plt.Figure]:
 
 
 def panels(
-    count: int, wide: float, tall: float, *, foot: float = 0.0, ylabel: str = "", **shared: bool
+    count: int, wide: float, tall: float, *, foot: float = 0.0, ylabel: str = "", **shared: Any
 ) -> tuple[plt.Figure, list[plt.Axes]]:
     """A figure with so many panels, at most two in a row, and their axes.
 
@@ -158,7 +158,7 @@ def panels(
         Inches for a legend.
     ylabel : str
         What the first panel of each row has at its side.
-    **shared : bool
+    **shared
         `sharex` and `sharey`, as matplotlib takes them.
     """
     rows, columns = -(-count // 2), min(2, count)
@@ -184,7 +184,8 @@ def legend(figure: plt.Figure, place: str = "outside lower center", **settings: 
         for axes in figure.axes
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles, loc=place, **{"handlelength": 3, **settings})
+    settings = {"loc": place, "handlelength": 3, **settings}
+    figure.legend(list(handles.values()), list(handles), **settings)
 
 
 def _draw_as_svg():
