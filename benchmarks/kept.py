@@ -1,10 +1,12 @@
 """Rows of a long benchmark on file: what is there, what is missing, what other code has made."""
 
 import argparse
+import json
 import math
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 from dpcgd_book.results.record import results_folder
@@ -13,6 +15,9 @@ from dpcgd_book.results.sweep import CLUSTER, sweep
 
 from benchmarks.entries import DELTA, HOME, Entry, code_of, entries_in
 from benchmarks.entry_check import check_entry
+
+COLUMNS = json.loads(Path(__file__).with_name("columns.json").read_text())
+"""The data dictionary of each table."""
 
 SEED = 0
 AT_ONCE = 25
@@ -29,14 +34,13 @@ class Kept:
     """The keys of a case; the first is its system, the last its run."""
     cost: tuple[str, ...]
     """Cases with the same values of these keys take about as long."""
-    columns: dict[str, str]
     compare: str
     made_by: str
     runs: int
     task: Callable[..., dict]
 
     def __init__(self):
-        self.folder = stored_folder() / HOME
+        self.folder, self.columns = stored_folder() / HOME, COLUMNS[self.name]
         self.rows: dict[tuple, dict] = {}
         if (self.folder / f"{self.name}.csv").exists():
             rows = rows_on_file(self.folder, self.name).to_dict("records")

@@ -24,29 +24,11 @@ OF_SQUARE_TIME = ("HSIC", "published-HSIC", "HSIC-everyone", "HSIC-test-half")
 OF_SQUARE_TIME += ("IQR-test-half", "histogram")
 """In the number of records: not with 100,000."""
 
-COLUMNS = {
-    "system": "its name in benchmarks/pair_systems",
-    "kind": "of pairs: sine and steep are y = f(x) + e with a sine of about two periods and with a "
-    "cube root; real ones are drawn by their official weight among those large enough",
-    "n": "records",
-    "epsilon": "the guarantee at delta = 1e-6, replace-one; inf without privacy; of published "
-    "systems that of one of two scores; of reports local, with delta = 0",
-    "run": "the seed of the records and of the noise",
-    "right": "1 if the true direction came out, 0 if the other one, 0.5 if none",
-    "margin": "the score of the false direction less that of the true one, as released; empty "
-    "where no two scores are",
-    "read": "the epsilon that its ledger reads when the run is over",
-    "seconds": "of processor time, one thread, a first call left out",
-    "why_not": "why there is no answer: public facts refused the run, or it took too long",
-    "code": "a digest of the system's file and of the package behind it",
-}
-"""The data dictionary."""
-
 
 class Pairs(Kept):
     """The table of systems for cause or effect."""
 
-    name, kind, columns, compare = "pairs", "pair_systems", COLUMNS, "right"
+    name, kind, compare = "pairs", "pair_systems", "right"
     keys, cost = ("system", "kind", "n", "epsilon", "run"), ("system", "n")
     made_by, runs, task = "python benchmarks/pairs.py", RUNS, staticmethod(run_pair)
 
@@ -79,7 +61,7 @@ class Pairs(Kept):
                 *(known.index(row["system"]), row["epsilon"], row["run"]),
             )
         )
-        return pd.DataFrame(rows, columns=[*COLUMNS]).round({"read": 4})
+        return pd.DataFrame(rows, columns=[*self.columns]).round({"read": 4})
 
 
 def main(arguments: list[str] | None = None):

@@ -21,7 +21,7 @@ from dpcgd_book.results.stored import keep, yardsticks
 
 from benchmarks.entries import LARGER, entries_in
 from benchmarks.graph_cases import peak_of, run_case
-from benchmarks.kept import Kept
+from benchmarks.kept import COLUMNS, Kept
 from benchmarks.yardsticks import run_yardstick
 from dpcgd.datasets.published_networks import NETWORKS
 
@@ -31,28 +31,6 @@ RUNS = 20
 GRADIENTS = ("noisy gradients", "one release")
 SLOW = ("EM-PC", "NOTEARS")
 """On the larger networks: minutes of some runs."""
-
-COLUMNS = {
-    "system": "its name in benchmarks/systems",
-    "network": "whose records: one of the papers' seven, or of five larger ones",
-    "n": "records",
-    "epsilon": "the guarantee at delta = 1e-6, replace-one; inf without privacy or without a look; "
-    "of published-SVT-PC, -Priv-PC and -EM-PC that of a round; of reports local, with delta = 0",
-    "run": "the seed of the records and of the noise",
-    "F1": "of the skeleton, against the true graph",
-    "arrowhead F1": "of the directions, against the completed form of the true graph",
-    "SHD": "structural Hamming distance to the completed form of the true graph",
-    "edges": "in the graph that was found",
-    "precision": "share of these that are true; 1 if there are none",
-    "recall": "share of the true ones that were found",
-    "tests": "questions asked, where the system asks any",
-    "read": "the epsilon that its ledger reads when the run is over",
-    "seconds": "of processor time, one thread, a first call left out; of yardsticks by the clock",
-    "why_not": "why there is no graph: public facts refused the run, or it took too long",
-    "code": "a digest of the system's file and of the package behind it; of other scripts their "
-    "name",
-}
-"""The data dictionary."""
 
 
 def _epsilons(system, epsilons):
@@ -69,7 +47,7 @@ def run_here_or_there(system: str, network: str, n: int, epsilon: float, run: in
 class Table(Kept):
     """The table of systems for graphs."""
 
-    name, kind, columns, compare = "table", "systems", COLUMNS, "F1"
+    name, kind, compare = "table", "systems", "F1"
     keys, cost = ("system", "network", "n", "epsilon", "run"), ("system", "network")
     made_by, runs, task = "python benchmarks/table.py", RUNS, staticmethod(run_here_or_there)
 
@@ -124,7 +102,7 @@ class Table(Kept):
             )
         )
         rounded = dict.fromkeys(("F1", "arrowhead F1", "precision", "recall", "read"), 4)
-        table = pd.DataFrame(rows, columns=[*COLUMNS]).round(rounded)
+        table = pd.DataFrame(rows, columns=[*self.columns]).round(rounded)
         return table.astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
 
     def memory(self):
@@ -139,8 +117,9 @@ class Table(Kept):
             for epsilon in _epsilons(s, (1.0,))
         ]
         rows = pd.DataFrame([case | peak_of(**case) for case in cases])
-        made_by = f"{self.made_by} --memory"
-        keep(self.folder, "memory", rows, cases, "megabytes", made_by=made_by, columns=OF_MEMORY)
+        made_by, columns = f"{self.made_by} --memory", COLUMNS["memory"]
+        unit = "megabytes"
+        keep(self.folder, "memory", rows, cases, unit, made_by=made_by, columns=columns)
 
 
 def of_yardsticks() -> list[dict]:
@@ -149,18 +128,10 @@ def of_yardsticks() -> list[dict]:
     rows = yardsticks()
     rows = rows[rows.system.isin(names) & rows.n.isin([10_000, 100_000])]
     rows = rows.assign(system=rows.system.map(names), code="yardsticks.py")
-    return rows.reindex(columns=[*COLUMNS]).to_dict("records")
+    return rows.reindex(columns=[*COLUMNS["table"]]).to_dict("records")
 
 
 ASK_COUNTS = ("test by test", "released tables")
-OF_MEMORY = {
-    **{key: COLUMNS[key] for key in ("system", "n", "run", "why_not")},
-    "network": "whose records",
-    "epsilon": "1; inf without privacy or without a look",
-    "megabytes": "largest sum of arrays and objects that a run has beside the records, as Python's "
-    "tracemalloc counts them; compiled code's own are not in it",
-}
-"""The data dictionary of memory.csv."""
 
 
 def main(arguments: list[str] | None = None):

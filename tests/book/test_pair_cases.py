@@ -47,7 +47,7 @@ def test_a_file_adds_a_row(tmp_path, monkeypatch, capsys):
     assert set(rows.system) == {"first"}
     assert len(rows) == 2 * (3 + 3 + 2 + 1)
     assert set(rows.right) <= {0, 1}
-    assert set(rows.columns) == {*pairs.COLUMNS, "seed"}
+    assert set(rows.columns) == {*kept.COLUMNS["pairs"], "seed"}
     pairs.main(["--runs", "2", "--system", "first"])
     assert "18 of 18 cases on file, 0 rows of other code" in capsys.readouterr().out
     pairs.main(["--case", "first real inf 1000 1"])

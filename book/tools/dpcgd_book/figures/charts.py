@@ -10,7 +10,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, legend, looks_of, panels, styled
+from dpcgd_book.figures.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    SERIES,
+    VERMILLION,
+    legend,
+    looks_of,
+    panels,
+    styled,
+)
 
 __all__ = ["curves", "f1_by_system", "null_distributions", "rows"]
 
@@ -175,13 +185,14 @@ def rows(
             style: dict[str, Any] = dict(color=GREY, ms=3.5, markerfacecolor="white")
             axes.plot(numbers, [places[name]] * len(numbers), "o", **style)
         for aside, (label, values) in zip((0.13, -0.13), named.items(), strict=False):
-            look = ("o", BLUE) if aside > 0 else ("s", SERIES[1][0])
+            look = ("o", BLUE) if aside > 0 else ("D", VERMILLION)
             y = [places[name] + aside * (len(named) - 1) for name in values]
             number, *error = zip(*values.values(), strict=True)
             bars = 2 * np.array(error[0]) if error else None
             style = dict(fmt=look[0], color=look[1], ms=5, capsize=2, label=label)
             axes.errorbar(number, y, xerr=bars, **style)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
+        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         if better == "right":
             ends = axes.get_xlim()
             axes.axvspan(line[1], ends[1], color="#E8E8E8", linewidth=0, zorder=0)

@@ -52,15 +52,15 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
 
 
 CONSTANTS: dict[str, tuple[str, Any, str]] = {
-    "proved constant": (BLUE, "-", "o"),
-    "proved bound": (BLUE, "-", "o"),
+    **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
     "published constant": (VERMILLION, "--", "s"),
+    "published constants": (VERMILLION, "--", "s"),
     "published bound": (VERMILLION, "--", "s"),
     "printed": (BLACK, "-", "^"),
     "simulated": (BLUE, "", "o"),
     "looked up": (GREEN, (0, (6, 5)), "D"),
 }
-"""Colour, line style and marker of curves whose names begin so."""
+"""Colour, line style and marker of what a paper's constants give, and of what ours give."""
 
 
 def look_of(name: str, place: int) -> tuple[str, Any, str]:
@@ -73,9 +73,8 @@ def look_of(name: str, place: int) -> tuple[str, Any, str]:
     >>> look_of("EM-PC, published", 0) == LOOKS["EM-PC"]
     True
     """
-    known = LOOKS.get(name.split(",")[0])
-    begun = (look for start, look in CONSTANTS.items() if name.startswith(start))
-    return known or next(begun, SERIES[place % len(SERIES)])
+    known = LOOKS | CONSTANTS
+    return known.get(name.split(",")[0], SERIES[place % len(SERIES)])
 
 
 def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
