@@ -49,6 +49,8 @@ def by_level(
     xlabel: str = "",
     lines: Mapping[str, Mapping[str, float]] | None = None,
     apart: int = 0,
+    limits: tuple[float, float] | None = None,
+    joined: bool = True,
 ) -> plt.Figure:
     """Plot means and intervals of the four mechanisms over levels, two panels in a row.
 
@@ -64,6 +66,10 @@ def by_level(
         From a line's name, at most two, to its height in each panel.
     apart : int
         So many of the first levels are another scale: a line parts them from the rest.
+    limits : (float, float), optional
+        Of the vertical axis, in all panels.
+    joined : bool
+        Whether a line joins the levels.
 
     Returns
     -------
@@ -75,6 +81,7 @@ def by_level(
         names = list(dict.fromkeys(level for values in series.values() for level in values))
         for i, (mechanism, look) in enumerate(looks_of(series).items()):
             style: dict[str, Any] = {**look, "ms": 5, "capsize": 2, "markerfacecolor": "white"}
+            style["linestyle"] = look["linestyle"] if joined else ""
             for part in filter(None, (names[apart:], names[:apart])):
                 shown = [level for level in part if level in series[mechanism]]
                 x = [names.index(level) + 0.13 * (i - (len(series) - 1) / 2) for level in shown]
@@ -86,6 +93,8 @@ def by_level(
             axes.axhline(heights[title], color=GREY, **where)
         if apart:
             axes.axvline(apart - 0.5, color=GREY, linewidth=0.8)
+        if limits:
+            axes.set_ylim(*limits)
         axes.set_xticks(range(len(names)), names)
         axes.set(title=title, xlim=(-0.5, len(names) - 0.5), ylabel=label, xlabel=xlabel)
     legend(figure, "outside upper center", ncols=3)
