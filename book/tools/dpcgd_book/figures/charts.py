@@ -179,7 +179,8 @@ def rows(
     """
     names = list(next(iter(next(iter(series.values())).values())))
     places = {name: -place for place, name in enumerate(names)}
-    figure, grid = panels(len(series), 6.5, 0.33 * len(names) + 1.2, sharey=True)
+    wide, tall = 6.5 if len(series) == 1 else 7.2, 0.33 * len(names) + 1.2
+    figure, grid = panels(len(series), wide, tall, sharey=True)
     for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels, strict=True):
         for name, numbers in (dots or {}).get(panel, {}).items():
             style: dict[str, Any] = dict(color=GREY, ms=3.5, markerfacecolor="white")
