@@ -1,9 +1,7 @@
 """Systems for two variables join by a file; what they say is scored, repeated, and checked."""
 
-import importlib
 import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,29 +9,22 @@ import pytest
 from dpcgd_book.attacks.replay import replay, worst
 from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
 from dpcgd_book.results import stored
-from dpcgd_book.systems import graph_systems as systems
-from dpcgd_book.systems import pair_systems as pairs
-from dpcgd_book.systems.pair_systems import (
-    PairSystem,
-    noise_of,
-    on_pair,
-    pair_of,
-    run_pair,
-    shares_of,
-)
 from numpy.random import default_rng
 
+from benchmarks import entries, kept, pair_cases, pairs
+from benchmarks.pair_cases import PairSystem, noise_of, on_pair, pair_of, run_pair, shares_of
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 from dpcgd.pairwise.direction_scores import reci
 
-ROOT = Path(__file__).resolve().parents[2]
-KNOWN = pairs.pair_systems()
+KNOWN = pair_cases.pair_systems()
 CASE = {"kind": "sine", "n": 300, "epsilon": 1.0, "run": 0, "seed": 0}
+OTHER = {"kind": "steep", "n": 301, "epsilon": 2.0, "run": 1, "seed": 1}
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 
 ENTRY = """
-from dpcgd_book.systems.pair_systems import PairSystem
+from benchmarks.pair_cases import PairSystem
 
 
 def first(pair, *, epsilon, delta, rng):
@@ -44,54 +35,40 @@ SYSTEMS = [PairSystem("first", "no look", "none", first)]
 """
 
 
-@pytest.fixture
-def joined(tmp_path, monkeypatch):
-    """A checkout to which only one system for pairs belongs."""
+def test_a_file_adds_a_row(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "benchmarks" / "pair_systems"
     folder.mkdir(parents=True)
     (folder / "first.py").write_text(ENTRY)
-    monkeypatch.setenv(systems.FOLDER, str(folder.with_name("systems")))
+    monkeypatch.setenv(entries.FOLDER, str(folder.with_name("systems")))
     monkeypatch.setenv("DPCGD_RESULTS", str(tmp_path / "results"))
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    return tmp_path
-
-
-def test_a_file_adds_a_row(joined, monkeypatch, capsys):
-    script = importlib.import_module("pairs")
-    monkeypatch.setattr(script, "stored_folder", lambda: joined / "stored")
-    script.main(["--runs", "2"])
-    rows = stored.rows_on_file(joined / "stored" / systems.HOME, "pairs")
+    monkeypatch.setattr(kept, "stored_folder", lambda: tmp_path / "stored")
+    pairs.main(["--runs", "2"])
+    rows = stored.rows_on_file(tmp_path / "stored" / entries.HOME, "pairs")
     assert set(rows.system) == {"first"}
     assert len(rows) == 2 * (3 + 3 + 2 + 1)
     assert set(rows.right) <= {0, 1}
-    assert set(rows.columns) == {*script.COLUMNS, "seed"}
-    script.main(["--runs", "2", "--system", "first"])
+    assert set(rows.columns) == {*kept.COLUMNS["pairs"], "seed"}
+    pairs.main(["--runs", "2", "--system", "first"])
     assert "18 of 18 cases on file, 0 rows of other code" in capsys.readouterr().out
-    script.main(["--case", "first real inf 1000 1"])
+    pairs.main(["--case", "first real inf 1000 1"])
     row = rows[(rows.kind == "real") & (rows.n == 1000) & (rows.run == 1)].iloc[0]
-    told = re.search(r"right +(\S+) +(\S+)", capsys.readouterr().out)
-    assert [float(x) for x in told.groups()] == [row.right] * 2
+    shown = re.search(r"right +(\S+) +(\S+)", capsys.readouterr().out)
+    assert [float(x) for x in shown.groups()] == [row.right] * 2
 
 
-def test_the_systems_of_the_book_have_all_families():
-    families = {system.family for system in KNOWN.values()}
-    assert {"noisy scores", "noisy histogram", "local reports"} <= families
-    assert {"as published", "without privacy", "no look"} <= families
+def test_what_a_system_protects_goes_with_its_family():
     for system in KNOWN.values():
-        if system.family == "as published":
-            assert system.guarantee == "claimed, not proved"
-            assert system.really
+        assert (system.guarantee != "proved") == (
+            system.family in ("as published", "without privacy") or system.name == "coin"
+        )
         assert (system.protects == "nobody") == (system.family == "without privacy")
         assert (system.trust == "local") == (system.family == "local reports")
+        assert system.really or system.family != "as published"
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"name": "two words"}, {"guarantee": "surely"}, {"protects": "some"}]
-)
-def test_an_entry_that_is_not_complete_is_refused(wrong):
-    right = {"name": "x", "family": "y", "guarantee": "proved", "run": print}
-    with pytest.raises(ValueError, match=r"two words|one of"):
-        PairSystem(**right | wrong)
+def test_an_entry_that_protects_nobody_known_is_refused():
+    with pytest.raises(ValueError, match="one of"):
+        PairSystem("x", "y", "proved", print, protects="some")
 
 
 def with_half_noise(system, kind, n, epsilon, run, seed):
@@ -106,8 +83,8 @@ def test_a_run_comes_out_again_from_its_seed_and_half_the_noise_is_noticed(name)
     budgets = (0.3, 1.0) if KNOWN[name].trust == "local" else (5.0,)
     cases = [CASE | {"run": run, "epsilon": epsilon} for run in range(20) for epsilon in budgets]
 
-    def said(how):
-        return [(found["margin"], found["right"]) for found in (how(name, **c) for c in cases)]
+    def said(task):
+        return [(row["margin"], row["right"]) for row in (task(name, **case) for case in cases)]
 
     honest = said(run_pair)
     assert honest == said(run_pair)
@@ -117,7 +94,7 @@ def test_a_run_comes_out_again_from_its_seed_and_half_the_noise_is_noticed(name)
 def test_noise_differs_between_cases_and_records_only_where_the_run_does():
     draws = [noise_of("a", **CASE | {key: value}).random() for key, value in OTHER.items()]
     assert len({*draws, noise_of("a", **CASE).random(), noise_of("b", **CASE).random()}) == 7
-    for kind in pairs.KINDS:
+    for kind in pair_cases.KINDS:
         one, same, other = (pair_of(kind, 1000, run, 0) for run in (0, 0, 1))
         assert (one.values == same.values).all()
         assert one.values.shape == other.values.shape == (1000, 2)
@@ -125,15 +102,12 @@ def test_noise_differs_between_cases_and_records_only_where_the_run_does():
         assert list(one.truth.edges) == [("x", "y")]
 
 
-OTHER = {"kind": "steep", "n": 301, "epsilon": 2.0, "run": 1, "seed": 1}
-
-
 def test_columns_come_in_both_orders_and_real_pairs_by_weight():
     """An order is missing with a chance of 2**-60."""
-    for kind in pairs.KINDS[:2]:
+    for kind in pair_cases.KINDS[:2]:
         firsts = {pair_of(kind, 10, run, 0).variables[0] for run in range(61)}
         assert firsts == {"x", "y"}
-    numbers, shares = pairs._with_records(4000)
+    numbers, shares = pair_cases._with_records(4000)
     weights = np.array([pair_weights()[k] for k in numbers])
     assert shares == pytest.approx(weights / weights.sum())
     assert numbers == [k for k in PAIRS if load_pair(k).n >= 4000]
@@ -161,12 +135,9 @@ def test_what_a_published_system_is_worth_is_what_it_says(name, proved, share):
     assert 2 * proved.sensitivity(m) / printed == pytest.approx(share, rel=1e-3)
     words = {1 / 3: "a third of", 2 / 5: "two fifths of", 2: "twice"}
     assert system.really.startswith(words[share])
-    found = system.run(synthetic_pair(400, rng=default_rng(0)), **HOW, rng=default_rng(0))
+    found = system.run(synthetic_pair(400, rng=default_rng(0)), **BUDGET, rng=default_rng(0))
     assert found.ledger.spent.epsilon == pytest.approx(2)
     assert found.protects == "test set"
-
-
-HOW = {"epsilon": 1.0, "delta": 1e-6}
 
 
 @pytest.mark.parametrize("name", ["histogram", "histogram-RECI"])
@@ -178,7 +149,7 @@ def test_a_noisy_histogram_loses_no_more_than_it_pays_and_stops_at_no_data(name)
         values = data.values.copy()
         values[at] = record
         others.append(Measurements(values, data.ranges))
-    run = partial(KNOWN[name].run, **HOW)
+    run = partial(KNOWN[name].run, **BUDGET)
     assert worst(replay(lambda of: run(of, rng=default_rng(1)), data, *others)) <= 1
     stranger = Measurements(np.zeros((300, 2)), data.ranges)
     replay(lambda of: run(of, rng=default_rng(1)), data, stranger)
@@ -216,7 +187,7 @@ def test_the_sample_that_a_build_runs_again_rarely_raises_a_false_alarm():
     Shares are those on file with one answer of each kind added; cells are drawn at random, which
     the mean over cells of the moment-generating function bounds (Hoeffding 1963).
     """
-    rows = stored.rows_on_file(stored.stored_folder() / systems.HOME, "pairs")
+    rows = stored.rows_on_file(stored.stored_folder() / entries.HOME, "pairs")
     of = rows[rows.seconds < 0.3].groupby(["system", "kind", "n", "epsilon"]).right
     runs, usual, cells = of.size().to_numpy(), of.var().mean(), 12
     p = (of.sum().to_numpy() + 1) / (runs + 2)

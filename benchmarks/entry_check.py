@@ -4,49 +4,28 @@ import warnings
 from functools import partial
 
 import numpy as np
+from dpcgd_book.attacks.audit import empirical_epsilon
+from dpcgd_book.attacks.replay import Divergence, replay, worst
 from scipy.stats import ks_2samp
 
+from benchmarks.entries import DELTA, Entry
+from benchmarks.probe import Probe, probe_of
 from dpcgd.graphs.check_ledger import check_ledger
-from dpcgd_book.attacks.audit import empirical_epsilon
-from dpcgd_book.attacks.probe import Probe, probe_of
-from dpcgd_book.attacks.replay import Divergence, replay, worst
-from dpcgd_book.systems.graph_systems import DELTA, System
-from dpcgd_book.systems.pair_systems import PairSystem
-
-__all__ = ["check_entry"]
 
 EPSILON, NEIGHBOURS = 1.0, 8
-OVERSPENT, EXPLORED = 16.0, 20
-"""Times epsilon: what the audit is shown to notice, or not; and runs to choose a pair by."""
+OVERSPENT = 16.0
+"""Times epsilon that the audit is shown to notice, or not."""
+EXPLORED = 20
+"""Runs by which a pair of neighbours is chosen."""
 
 
-def check_entry(system: System | PairSystem, *, trials: int = 200, seed: int = 0) -> dict[str, str]:
-    """Check a private system's guarantee as far as runs can.
+def check_entry(system: Entry, *, trials: int = 200, seed: int = 0) -> dict[str, str]:
+    """Check a private system's guarantee as far as runs can; a ValueError if it would be refused.
 
-    Parameters
-    ----------
-    system : System or PairSystem
-        One that says "proved".
-    trials : int
-        Runs on each of two neighbours, for the audit.
-    seed : int
-
-    Returns
-    -------
-    dict of str to str
-        What was checked, and what came out: the ledger as dp-accounting adds it up, the largest
-        loss over its price in replays, and the audit with its power.
-
-    Raises
-    ------
-    ValueError
-        If the system would be refused; the message says why.
-
-    Notes
-    -----
-    A check can refute a guarantee and not prove it: the proof stands in the system's file. Where
-    only a test half is protected, neighbours differ there: see
-    :meth:`~dpcgd_book.attacks.probe.Probe.protected`.
+    Returns what was checked, and what came out: the ledger as dp-accounting adds it up, the largest
+    loss over its price in replays, and the audit, of so many runs on each of two neighbours, with
+    its power. A check can refute a guarantee and not prove it: the proof stands in the system's
+    file. Where only a test half is protected, neighbours differ there.
     """
     if system.guarantee != "proved" or not system.private:
         raise ValueError(f"{system.name} says {system.guarantee!r}: it stands apart, unchecked")
@@ -54,8 +33,8 @@ def check_entry(system: System | PairSystem, *, trials: int = 200, seed: int = 0
         return {"channel": "the exact epsilon of a channel is read off it: chapter 10"}
     probe = probe_of(system)
     with warnings.catch_warnings(action="ignore"):
-        found = _ledger(system, probe, seed) | _replays(system, probe, seed)
-        return found | _audit(system, probe, trials, seed)
+        checks = _ledger(system, probe, seed) | _replays(system, probe, seed)
+        return checks | _audit(system, probe, trials, seed)
 
 
 def _run(system, data, epsilon, seed):
@@ -110,11 +89,11 @@ def _audit(system, probe: Probe, trials, seed) -> dict[str, str]:
 
     try:
         couple = max(probe.couples(rng), key=apart)
-        of = partial(empirical_epsilon, delta=DELTA, trials=trials)
-        found = of(partial(answer, epsilon=EPSILON), *couple)
-        power = of(partial(answer, epsilon=OVERSPENT * EPSILON), *couple)
+        audit = partial(empirical_epsilon, delta=DELTA, trials=trials)
+        shown = audit(partial(answer, epsilon=EPSILON), *couple)
+        power = audit(partial(answer, epsilon=OVERSPENT * EPSILON), *couple)
     except ValueError:
         return {"audit": "none: public facts refuse so few records"}
-    if found > EPSILON:
-        raise ValueError(f"{system.name}: an audit shows an epsilon of at least {found:.2f}")
-    return {"audit": f"at least {found:.2f} at 1; of one that spends 16 it shows {power:.2f}"}
+    if shown > EPSILON:
+        raise ValueError(f"{system.name}: an audit shows an epsilon of at least {shown:.2f}")
+    return {"audit": f"at least {shown:.2f} at 1; of one that spends 16 it shows {power:.2f}"}

@@ -7,10 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-
-from dpcgd_book.systems.graph_systems import SCORES
-
-__all__ = ["cells_of", "refusals_as_empty", "score_table"]
+from dpcgd_book.results.graph_scores import SCORES
 
 KEYS = ["system", "network", "n", "epsilon"]
 MEASURES = ["F1", "arrowhead F1", "SHD", "precision", "recall", "edges", "tests", "seconds"]

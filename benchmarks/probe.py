@@ -5,17 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 
+from benchmarks.entries import Entry
+from benchmarks.pair_cases import PairSystem
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.graphs.release import Release
 from dpcgd.pairwise.anm import PairRelease
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd_book.data.cause_effect_pairs import synthetic_pair
-from dpcgd_book.systems.graph_systems import System
-from dpcgd_book.systems.pair_systems import PairSystem
-
-__all__ = ["Probe", "probe_of"]
 
 Couple = tuple[Any, Any]
 """Two neighbours; what differs is the first record."""
@@ -59,13 +57,6 @@ class Probe:
         Of a test set those that the run's noise draws first, as
         :func:`~dpcgd.pairwise.anm.private_anm` does: without a look at the data, so that they are
         the same for every data set.
-
-        Examples
-        --------
-        >>> from dpcgd_book.systems.pair_systems import pair_systems
-        >>> probe = probe_of(pair_systems()["HSIC-test-half"])
-        >>> int(probe.protected(300, seed=0).sum())
-        150
         """
         if self.protects != "test set":
             return np.ones(n, bool)
@@ -73,21 +64,12 @@ class Probe:
         return np.isin(np.arange(n), first)
 
 
-def probe_of(system: System | PairSystem) -> Probe:
-    """The probe of a system: that of graphs, or that of pairs with those whom it protects.
-
-    Examples
-    --------
-    >>> from dpcgd_book.systems.graph_systems import systems
-    >>> probe_of(systems()["table_pc"]).release.__name__
-    'Release'
-    """
-    if isinstance(system, PairSystem):
-        return replace(OF_PAIRS, protects=RELEASED_AS.get(system.protects, system.protects))
-    return OF_GRAPHS
-
-
-RELEASED_AS = {"test half": "test set"}
+def probe_of(system: Entry) -> Probe:
+    """The probe of a system: that of graphs, or that of pairs with those whom it protects."""
+    if not isinstance(system, PairSystem):
+        return OF_GRAPHS
+    half = system.protects == "test half"
+    return replace(OF_PAIRS, protects="test set" if half else system.protects)
 
 
 # --- graphs -----------------------------------------------------------------------------------
