@@ -7,6 +7,6 @@ from functools import partial
 
 from dpcgd_book.systems.graph_systems import System
 
-from dpcgd.tables.dag_posterior import dag_posterior
+from dpcgd.tables.private_graph import dag_posterior
 
 SYSTEMS = [System("dag_posterior", "whole table", "proved", partial(dag_posterior, precision="f1"))]

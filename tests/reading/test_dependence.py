@@ -6,14 +6,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from dpcgd import Knowledge, dag_posterior, learned_pc, load, private_graph
+from dpcgd import Knowledge, dag_posterior, graph_from_moments, load, private_graph
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.moments.interactions import Marginals, Moment
 from dpcgd.reading.dependence import PRIOR, dependence
 
 pytestmark = pytest.mark.filterwarnings("ignore:the edge model was trained")
 
-SYSTEMS = (dag_posterior, learned_pc)
+SYSTEMS = (dag_posterior, graph_from_moments)
 
 
 def dataset(*columns, levels=2):
