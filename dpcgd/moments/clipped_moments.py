@@ -36,11 +36,11 @@ __all__ = [
 ]
 
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
-"""Of the budget, for the first look."""
+"""The first look gets a share of the budget between these."""
 
 
 FEW = 8
-"""Variables. For so many or fewer there is no gain: their pairs are released as they are."""
+"""The pairs of so few variables are released as they are, for clipping gains nothing there."""
 
 
 USUAL_NORM = 0.8
@@ -181,9 +181,6 @@ class ClippedMoments(Marginals):
                 "measure it for a larger rho"
             )
         self.moments, self.deviation = moments, deviation
-
-    def _holds(self) -> str:
-        return "single variables, and of pairs the moments of shortened records, in `moments`"
 
     def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
         """Labels of the theorems that give the sensitivities of what has been released."""

@@ -253,14 +253,9 @@ class Marginals:
             return known
         subset = tuple(sorted(variables))
         if subset not in self.released:
-            raise KeyError(f"{subset} was not released by itself; this holds {self._holds()}")
+            raise KeyError(f"{subset} was not released by itself; ask for one in `released`")
         values, deviation = self.released[subset]
         return Moment(np.transpose(values, [subset.index(v) for v in variables]), deviation)
-
-    def _holds(self) -> str:
-        """What was released, in words."""
-        sizes = sorted({len(subset) for subset in self.released} - {0})
-        return f"subsets of {' and '.join(map(str, sizes)) or 'no'} variables"
 
     def variance(self, x: int) -> np.ndarray:
         """Covariance matrix of the contrasts of one variable."""
@@ -338,17 +333,6 @@ class Marginals:
         precisions = {kept.deviation for subset, kept in self.released.items() if len(subset) == 2}
         ran = {"thm-pairs": 2 in sizes, triples: 3 in sizes, "thm-look-again": len(precisions) > 1}
         return tuple(label for label, used in ran.items() if used)
-
-    def redrawn(self, rng: np.random.Generator) -> "Marginals":
-        """The same with fresh noise of the same deviations on top, and deviations to match."""
-        fresh = {
-            subset: Moment(
-                moment.values + moment.deviation * rng.standard_normal(moment.values.shape),
-                moment.deviation * math.sqrt(2),
-            )
-            for subset, moment in self.released.items()
-        }
-        return Marginals(self.n, self.levels, fresh)
 
 
 class Measurement(Protocol):

@@ -198,26 +198,18 @@ def join_groups(
         group = np.insert(join_groups(np.delete(counts, apart), most - 1, by_order), apart, 0)
         group[apart] = most - 1
         return group
-    return _neighbours_joined(counts, most) if by_order else _rarest_joined(counts, most)
-
-
-def _neighbours_joined(counts, most) -> np.ndarray:
-    """The group of each level when the two neighbours with the least sum are joined in turn."""
+    if not by_order:
+        kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
+        group = np.full(len(counts), most - 1)
+        group[kept] = np.arange(most - 1)
+        return group
     sizes, sums = [1] * len(counts), counts.tolist()
-    while len(sums) > most:
+    while len(sums) > most:  # the two neighbours with the least sum are joined in turn
         together = [one + next_one for one, next_one in pairwise(sums)]
         first = together.index(min(together))
         sizes[first] += sizes.pop(first + 1)
         sums[first] += sums.pop(first + 1)
     return np.repeat(np.arange(most), sizes)
-
-
-def _rarest_joined(counts, most) -> np.ndarray:
-    """The group of each level when all but the most frequent are joined, to the last."""
-    kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
-    group = np.full(len(counts), most - 1)
-    group[kept] = np.arange(most - 1)
-    return group
 
 
 def _names(old, group, by_order) -> tuple[str, ...]:

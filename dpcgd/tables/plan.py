@@ -21,7 +21,6 @@ from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.settings import check_level
 from dpcgd.tables.detection import Detection
-from dpcgd.tables.plan_chart import draw_plan
 from dpcgd.tables.private_graph import (
     Measured,
     dag_posterior,
@@ -34,7 +33,7 @@ from dpcgd.tables.private_graph import (
 from dpcgd.tables.public_facts import Expected
 from dpcgd.tables.rehearsal import Rehearsal, refuse_data, rehearse
 from dpcgd.tables.table_oracle import ALPHA, LEAST_EFFECT, LEAST_SHARE, Rules, too_noisy
-from dpcgd.tables.table_pc import measure_all_pairs, open_table_run, table_pc
+from dpcgd.tables.table_pc import measure_all_pairs, table_pc
 
 __all__ = ["Plan", "PlannedPair", "check_between", "plan"]
 
@@ -46,6 +45,10 @@ Shares = tuple[float, ...]
 
 NEVER = (math.nan, math.nan)
 """A test that cannot be made finds no correlation and no difference in points."""
+
+
+MOST_NUMBERS = 12
+"""A chart of so many variables has a number in each cell."""
 
 
 class PlannedPair(NamedTuple):
@@ -219,8 +222,32 @@ class Plan:
         return pd.DataFrame(rows, columns=["levels", "tables", "number", "cell"])
 
     def plot(self, ax) -> None:
-        """Draw the smallest correlations found as a matrix, on axes of matplotlib."""
-        draw_plan(self, ax)
+        """Draw the smallest correlation that is found, for each pair of variables.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Above the diagonal the test of a pair, below it the tests given one more variable. A
+            cell without colour cannot be tested, or nothing that two groups can do would be found.
+        """
+        names, frame = list(self.levels), self.to_frame()
+        at = {name: i for i, name in enumerate(names)}
+        smallest = np.full((len(names), len(names)), np.nan)
+        for row in frame.itertuples():
+            smallest[at[row.x], at[row.y]] = row.correlation
+            smallest[at[row.y], at[row.x]] = row.partial_correlation
+        image = ax.imshow(np.ma.masked_invalid(smallest), cmap="viridis_r", vmin=0)
+        if len(names) <= MOST_NUMBERS:
+            middle = np.max(smallest, initial=0, where=np.isfinite(smallest)) / 2
+            for (i, j), value in np.ndenumerate(smallest):
+                if i != j:
+                    told = "none" if np.isnan(value) else f"{value:.2g}".replace("0.", ".", 1)
+                    color = "white" if value > middle else "black"
+                    ax.text(j, i, told, ha="center", va="center", color=color, fontsize=8)
+        ax.set_xticks(range(len(names)), names, rotation=90)
+        ax.set_yticks(range(len(names)), names)
+        ax.set_title("above the diagonal: a pair; below: given one more", fontsize=9)
+        ax.figure.colorbar(image, ax=ax, label=f"correlation found with probability {self.power:g}")
 
     def rehearse(self, *, rng: np.random.Generator, **settings: Any) -> Rehearsal:
         """Run the planned system on random networks: :func:`~dpcgd.tables.rehearsal.rehearse`.
@@ -478,9 +505,7 @@ def plan(
 def _measured(system, expected: Expected, rules: Rules, **settings) -> tuple[Measured, float]:
     """What a system measures of an expected table, and its rho for a triple that it buys."""
     if system is table_pc:
-        run, most = open_table_run(expected, rules, **settings)
-        measured, _, rho_of_triple = measure_all_pairs(run, expected, most)
-        return measured, rho_of_triple
+        return measure_all_pairs(expected, rules, **settings)
     if system is private_graph:
         system = system_for(expected)
     if system is dag_posterior:

@@ -20,7 +20,7 @@ from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.run import Run, open_run, takes_keywords
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.reading.orientation import orient
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
@@ -37,7 +37,6 @@ from dpcgd.tables.table_oracle import (
 
 __all__ = [
     "measure_all_pairs",
-    "open_table_run",
     "search_again",
     "search_tables",
     "shares",
@@ -230,8 +229,9 @@ def table_pc(
     (1.0, True)
     """
     rules = Rules(max_order, untested, alpha, least_effect, least_share)
-    run, most = open_table_run(data, rules, **shared)
-    measured, marginals, for_triple = measure_all_pairs(run, data, most)
+    measured, for_triple = measure_all_pairs(data, rules, **shared)
+    account, marginals = measured.run.account, measured.marginals
+    assert isinstance(marginals, MeasuredMarginals)
     names = tuple(measured.levels)
     knowledge = shared.get("knowledge")
     joined = [names.index(name) for name in measured.joined_levels]
@@ -244,68 +244,32 @@ def table_pc(
         least_share=least_share,
     )
     limits: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    found = search_again(oracle, run.account, names, untested=untested, **limits)
+    found = search_again(oracle, account, names, untested=untested, **limits)
     found = repaired(found, oracle.free(), **limits)
     graph = _oriented(found, marginals, knowledge)
-    _measure_families(marginals, run.account, consistent_extension(graph), for_triple)
+    _measure_families(marginals, account, consistent_extension(graph), for_triple)
     released = measured._replace(marginals=marginals.without_data())
     return released.release(graph, found.answers, triples="thm-interactions")
 
 
 def measure_all_pairs(
-    run: Run, data: Counts, most: int
-) -> tuple[Measured, MeasuredMarginals, float]:
-    """Measure all pairs for a run that :func:`open_table_run` has opened.
+    data: Any, rules: Rules, **shared: Unpack[SearchKeywords]
+) -> tuple[Measured, float]:
+    """Measure all pairs: what public facts refuse is refused here, in runs and plans.
 
     Parameters
     ----------
-    run : Run
-    data : Dataset or Counts
-    most : int
-        Levels that a variable may keep.
-
-    Returns
-    -------
-    Measured
-    MeasuredMarginals
-        The same moments, which can measure more.
-    float
-        Rho of each triple.
-    """
-    measure = paid(run.account, run.noise)
-    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
-    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
-    marginals = MeasuredMarginals(Tables(data), measure)
-    marginals.measure_pairs(for_pairs)
-    return Measured(run, marginals, data.levels, joined_levels), marginals, for_triple
-
-
-def _oriented(found, marginals, knowledge) -> CPDAG:
-    """The graph with the arrows that the released pairs tell, rather than those of first sets."""
-    names, arcs = found.graph.variables, found.graph.arcs
-    forbidden, _ = (knowledge or Knowledge()).arrays(names)
-    for x, y in (map(names.index, pair) for pair in found.untested):
-        if not (arcs[x, y] or arcs[y, x]):  # apart without a test
-            forbidden[x, y] = forbidden[y, x] = True
-    return CPDAG(names, orient(marginals, arcs | arcs.T, forbidden))
-
-
-def open_table_run(data: Any, rules: Rules, **shared: Unpack[SearchKeywords]) -> tuple[Run, int]:
-    """Open a run of :func:`table_pc`: what public facts refuse is refused here, in runs and plans.
-
-    Parameters
-    ----------
-    data : Counts, or what has its public facts
-        ``n``, ``d``, ``variables`` and ``cardinalities``: no record is looked at.
+    data : Counts
     rules : Rules
     shared
         As for :func:`table_pc`.
 
     Returns
     -------
-    Run
-    int
-        Levels that a variable may keep.
+    Measured
+        Its marginals can measure more.
+    float
+        Rho of each triple.
 
     Raises
     ------
@@ -324,7 +288,22 @@ def open_table_run(data: Any, rules: Rules, **shared: Unpack[SearchKeywords]) ->
     check_untested(rules.untested)
     most = _planned_levels(data, run.account.rho)
     _check_noise(data, run.account.rho, most, rules.max_order)
-    return run, most
+    measure = paid(run.account, run.noise)
+    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
+    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
+    marginals = MeasuredMarginals(Tables(data), measure)
+    marginals.measure_pairs(for_pairs)
+    return Measured(run, marginals, data.levels, joined_levels), for_triple
+
+
+def _oriented(found, marginals, knowledge) -> CPDAG:
+    """The graph with the arrows that the released pairs tell, rather than those of first sets."""
+    names, arcs = found.graph.variables, found.graph.arcs
+    forbidden, _ = (knowledge or Knowledge()).arrays(names)
+    for x, y in (map(names.index, pair) for pair in found.untested):
+        if not (arcs[x, y] or arcs[y, x]):  # apart without a test
+            forbidden[x, y] = forbidden[y, x] = True
+    return CPDAG(names, orient(marginals, arcs | arcs.T, forbidden))
 
 
 def _measure_families(marginals, account, dag, price):

@@ -105,16 +105,6 @@ def test_exports_carry_every_probability_to_the_digit_and_are_read_back(form, tm
     assert again.remarks == graph.remarks
 
 
-def test_graphviz_shows_the_probabilities_and_the_plain_word():
-    weak = {pair: p / 4 for pair, p in PAIRS.items()}
-    text = weighed(sure(weak, caution='a "mark"')).to_dot()
-    assert 'label="edge 0.24, arrow 0.88"' in text
-    assert '[dir=none] [label="edge 0.16' in text
-    assert f'label="{NOTHING}; {FEW}; a \\"mark\\""' in text
-    plain = CPDAG(NAMES, weighed().arcs).to_dot()
-    assert "label" not in plain
-
-
 def test_a_frame_has_a_row_an_edge():
     frame = weighed(sure(caution="doubt")).to_frame()
     assert frame[["from", "to", "directed"]].values.tolist() == [

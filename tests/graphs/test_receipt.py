@@ -17,7 +17,6 @@ from dpcgd_book.systems.as_published import PublishedKendallP
 from numpy.random import default_rng
 
 from dpcgd import (
-    CPDAG,
     BudgetSpent,
     Dataset,
     Knowledge,
@@ -475,38 +474,6 @@ def test_a_receipt_of_another_version_is_refused_in_one_line(saved, change):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("write", ["save", "report"])
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        (".", "is a folder"),
-        ("no/such/folder/receipt.html", "there is no folder"),
-        ("", "give the path of a file to write to"),
-        (3, "give the path of a file to write to"),
-    ],
-    ids=str,
-)
-def test_a_place_that_cannot_be_written_to(tmp_path, monkeypatch, write, where, message):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=message) as caught:
-        getattr(run_of("priv_pc"), write)(where)
-    assert "\n" not in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["receipt.json", "report.html", "report.md"])
-def test_a_write_that_breaks_off_leaves_no_part_of_a_file(tmp_path, monkeypatch, name):
-    release = run_of("priv_pc")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("dpcgd.privacy.sealed_file.os.fsync", full)
-    with pytest.raises(ValueError, match="cannot be written: No space left on device"):
-        (release.save if name.endswith("json") else release.report)(tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- the status of pairs
 
 
@@ -572,15 +539,6 @@ def test_pairs_that_knowledge_takes_out_are_not_counted_among_those_asked():
         *("known", "confirmed", "confirmed"),
         *("not reached",) * 3,
     ]
-
-
-def test_a_pair_never_tested_keeps_its_status_once_it_has_left_the_graph():
-    _, release = status_by(Scripted([{0, 1}], [{2, 3}]))
-    arcs = release.graph.arcs.copy()
-    arcs[2, 3] = arcs[3, 2] = False
-    without = dataclasses.replace(release, graph=CPDAG(release.graph.variables, arcs))
-    assert without.pair_status() == release.pair_status()
-    assert "of them never tested" not in repr(without)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+import dpcgd
 from dpcgd import Budget, Dataset, graph_from_moments, load
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.graphs.cpdag import CPDAG
@@ -104,3 +105,11 @@ def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
         expected, found = sure[of].mean(), points[of].mean()
         # measured: off by .07 at most; arrows of one network hang together as its pairs do
         assert abs(found - expected) < 0.07 + 4 * np.sqrt(expected * (1 - expected) / of.sum()), low
+
+
+def test_the_old_name_warns_and_gives_the_same():
+    data = load("survey", n=2000, rng=rng())
+    with pytest.warns(DeprecationWarning, match="graph_from_moments"):
+        old = dpcgd.learned_pc(data, epsilon=1.0, rng=rng(1))
+    assert old == graph_from_moments(data, epsilon=1.0, rng=rng(1))
+    assert old.terms.system == "graph_from_moments"

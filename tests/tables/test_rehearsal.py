@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import load, plan, priv_pc, rehearse, table_pc
+from dpcgd import load, plan, rehearse, table_pc
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.tables.rehearsal import RehearsedRun
 
@@ -73,16 +73,6 @@ def test_scores_are_of_edges_without_direction():
         SCHEMA, 50, epsilon=1.0, rng=default_rng(0), system=system, runs=2, shape="chain"
     )
     assert [run.f1 for run in back.runs] == [1, 1]
-
-
-@pytest.mark.parametrize("system", [None, priv_pc])
-def test_one_state_gives_one_rehearsal(system):
-    how = {"epsilon": 1.0, "runs": 2} | ({"system": system} if system else {})
-    one, two = (rehearse(SCHEMA, 5000, rng=default_rng(3), **how) for _ in range(2))
-    assert one == two
-    name = system.__name__ if system else "private_graph"
-    assert repr(one).startswith(f"Rehearsal of {name}: 4 var")
-    assert "mean: precision" in repr(one)
 
 
 def test_a_plan_rehearses_itself():
