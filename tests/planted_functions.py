@@ -311,7 +311,7 @@ for name, where, replayed, wrong in (
     (
         "a warning of variables that hardly vary",
         "moments:MeasuredMarginals.exact",
-        "table_pc,learned_pc",
+        "table_pc,graph_from_moments",
         says(lambda values: (np.abs(values) > 30).any() and "some variables hardly vary"),
     ),
     (

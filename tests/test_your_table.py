@@ -73,7 +73,7 @@ def test_a_release_keeps_its_receipt_whatever_can_be_shown_of_it(tmp_path, name)
     assert done.returncode == 0, done.stderr
     release = kept(tmp_path / "people_release", len(frame))
     assert release.graph.variables == tuple(schema)
-    assert release.terms.system in ("dag_posterior", "learned_pc"), "the recommended call"
+    assert release.terms.system in ("dag_posterior", "graph_from_moments"), "the recommended call"
     assert (tmp_path / "people_release" / "report.html").exists()
 
 

@@ -159,8 +159,8 @@ def arrow_confidence(
     -----
     Reversals of single arcs, accepted by the odds of the triples that change (Metropolis), cooled
     at first. Where an edge is wrong, its
-    arrow is, too: :meth:`dpcgd.tables.learned_pc.LearnedRelease.arrow_confidence` reckons with
-    it, and chapter 15 shows how often it is right on fresh networks.
+    arrow is, too: :func:`~dpcgd.reading.release.read` multiplies both probabilities, and chapter 15
+    shows how often it is right on fresh networks.
     """
     if forbidden is None:
         forbidden = np.zeros_like(joined)
