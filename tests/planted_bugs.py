@@ -85,7 +85,7 @@ place.edit(
     "sorted(...)[:A]",
     "[t for t in _ if abs(marginals.exact([t])).max() > 3]",
 )
-place = Place("tables/private_graph:", "private_graph", "tables/test_private_graph.py")
+place = Place("tables:system_for", "private_graph", "tables/test_private_graph.py")
 place.edit(
     "the system chosen by the levels that records show",
     "has_few_cells(_)",
@@ -128,8 +128,8 @@ place = Place("moments:join_levels", "table_pc", "moments/test_joined_levels.py"
 place.edit("levels joined by their exact counts", "A, B = measure(lambda: C)", "_\nA = C")
 place.edit(
     "levels that nobody has are joined first",
-    "if not A: ...",
-    "A = [v for v in A if (data.counts([v]) > 0).sum() > most] or A[:1]\n_",
+    "if not wide: ...",
+    "wide = [v for v in wide if (data.counts([v]) > 0).sum() > most] or wide[:1]\n_",
 )
 
 # --- readings

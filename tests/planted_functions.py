@@ -255,7 +255,7 @@ def peeking(right, self, x, y, *rest):
 for name, method in (
     ("tests refused by the real table", "_too_noisy"),
     ("edges taken out by the real table", "rests_on_nothing"),
-    ("pairs explained by the real table", "_may_explain"),
+    ("pairs explained by the real table", "unexplained"),
 ):
     Place(f"tables:TableOracle.{method}", "table_pc").swap(name, peeking)
 
