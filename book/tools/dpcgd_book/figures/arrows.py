@@ -1,0 +1,57 @@
+"""Figure of the chapter on arrows: one graph whose arrows are as dark as they are sure."""
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+from matplotlib.lines import Line2D
+
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.layout import in_inches, layered_positions
+from dpcgd_book.figures.drawing import EDGES, _draw_edge, _draw_nodes
+from dpcgd_book.figures.style import BLACK, VERMILLION, styled
+
+__all__ = ["sure_arrows"]
+
+RIGHT = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
+WRONG = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
+FOOT = 0.4
+"""Inches below the graph for the legend."""
+
+
+@styled
+def sure_arrows(graph: CPDAG, shares: Mapping[tuple[str, str], float], truth: CPDAG) -> plt.Figure:
+    """Draw a graph beside what is true of it.
+
+    Parameters
+    ----------
+    graph : CPDAG
+        Edges without an arrow are thin lines.
+    shares : mapping of (cause, effect) to float
+        How sure each arrow is: the surer, the darker.
+    truth : CPDAG
+        Arrows that it does not have are vermillion, edges that the graph lacks are dashed.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    places, low, high = in_inches(layered_positions(truth))
+    wide, tall = high - low
+    figure, axes = plt.subplots(figsize=(wide, tall + FOOT))
+    figure.subplots_adjust(left=0, right=1, bottom=FOOT / (tall + FOOT), top=1)
+    axes.set_axis_off()
+    axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    plain = graph.skeleton - {frozenset(arrow) for arrow in graph.arrows}
+    for start, end in map(sorted, plain):
+        _draw_edge(axes, places, start, end, arrow=False, **RIGHT | {"linewidth": 0.7})
+    for start, end in map(sorted, truth.skeleton - graph.skeleton):
+        _draw_edge(axes, places, start, end, arrow=False, **EDGES["missing"])
+    for start, end in graph.arrows:
+        look = RIGHT if (start, end) in truth.arrows else WRONG
+        dark = 0.2 + 0.8 * shares[start, end] ** 2
+        _draw_edge(axes, places, start, end, arrow=True, alpha=dark, **look)
+    _draw_nodes(axes, places)
+    looks = {"right arrow": RIGHT, "wrong arrow": WRONG, "missing edge": EDGES["missing"]}
+    lines = [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    figure.legend(handles=lines, loc="lower center", ncols=3, handlelength=3)
+    return figure
