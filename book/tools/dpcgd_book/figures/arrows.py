@@ -1,6 +1,7 @@
-"""Figure of the chapter on arrows: one graph whose arrows are as dark as they are sure."""
+"""Figure of the chapter on arrows: a part of a graph, its arrows as dark as they are sure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.lines import Line2D
@@ -12,15 +13,21 @@ from dpcgd_book.figures.style import BLACK, VERMILLION, styled
 
 __all__ = ["sure_arrows"]
 
-RIGHT = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
-WRONG = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
+RIGHT: dict[str, Any] = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
+WRONG: dict[str, Any] = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
+PLAIN = RIGHT | {"linewidth": 0.7}
 FOOT = 0.4
 """Inches below the graph for the legend."""
 
 
 @styled
-def sure_arrows(graph: CPDAG, shares: Mapping[tuple[str, str], float], truth: CPDAG) -> plt.Figure:
-    """Draw a graph beside what is true of it.
+def sure_arrows(
+    graph: CPDAG,
+    shares: Mapping[tuple[str, str], float],
+    truth: CPDAG,
+    part: Collection[str],
+) -> plt.Figure:
+    """Draw a part of a graph beside what is true of it.
 
     Parameters
     ----------
@@ -30,26 +37,31 @@ def sure_arrows(graph: CPDAG, shares: Mapping[tuple[str, str], float], truth: CP
         How sure each arrow is: the surer, the darker.
     truth : CPDAG
         Arrows that it does not have are vermillion, edges that the graph lacks are dashed.
+    part : collection of str
+        Variables that are drawn, with the edges between them.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    places, low, high = in_inches(layered_positions(truth))
+    shown = truth.to_networkx()
+    shown.remove_nodes_from({*shown} - {*part})
+    places, low, high = in_inches(layered_positions(shown))
     wide, tall = high - low
     figure, axes = plt.subplots(figsize=(wide, tall + FOOT))
     figure.subplots_adjust(left=0, right=1, bottom=FOOT / (tall + FOOT), top=1)
     axes.set_axis_off()
     axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    plain = graph.skeleton - {frozenset(arrow) for arrow in graph.arrows}
-    for start, end in map(sorted, plain):
-        _draw_edge(axes, places, start, end, arrow=False, **RIGHT | {"linewidth": 0.7})
-    for start, end in map(sorted, truth.skeleton - graph.skeleton):
-        _draw_edge(axes, places, start, end, arrow=False, **EDGES["missing"])
-    for start, end in graph.arrows:
-        look = RIGHT if (start, end) in truth.arrows else WRONG
-        dark = 0.2 + 0.8 * shares[start, end] ** 2
-        _draw_edge(axes, places, start, end, arrow=True, alpha=dark, **look)
+    for start, end in (sorted(pair) for pair in truth.skeleton - graph.skeleton):
+        if {start, end} <= {*part}:
+            _draw_edge(axes, places, start, end, arrow=False, **EDGES["missing"])
+    for a, b in graph.edges:
+        start, end = graph.variables[a], graph.variables[b]
+        if {start, end} <= {*part}:
+            look = RIGHT if (start, end) in truth.arrows else WRONG
+            look = look | {"alpha": 0.2 + 0.8 * shares[start, end] ** 2}
+            arrow = (start, end) in graph.arrows
+            _draw_edge(axes, places, start, end, arrow=arrow, **look if arrow else PLAIN)
     _draw_nodes(axes, places)
     looks = {"right arrow": RIGHT, "wrong arrow": WRONG, "missing edge": EDGES["missing"]}
     lines = [Line2D([], [], label=name, **look) for name, look in looks.items()]
