@@ -15,9 +15,6 @@ __all__ = ["sure_arrows"]
 
 RIGHT: dict[str, Any] = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
 WRONG: dict[str, Any] = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
-PLAIN = RIGHT | {"linewidth": 0.7}
-FOOT = 0.4
-"""Inches below the graph for the legend."""
 
 
 @styled
@@ -32,11 +29,11 @@ def sure_arrows(
     Parameters
     ----------
     graph : CPDAG
-        Edges without an arrow are thin lines.
+        Edges without an arrow are plain lines.
     shares : mapping of (cause, effect) to float
         How sure each arrow is: the surer, the darker.
     truth : CPDAG
-        Arrows that it does not have are vermillion, edges that the graph lacks are dashed.
+        Arrows and edges that it does not have are vermillion; those that the graph lacks, dashed.
     part : collection of str
         Variables that are drawn, with the edges between them.
 
@@ -48,8 +45,7 @@ def sure_arrows(
     shown.remove_nodes_from({*shown} - {*part})
     places, low, high = in_inches(layered_positions(shown))
     wide, tall = high - low
-    figure, axes = plt.subplots(figsize=(wide, tall + FOOT))
-    figure.subplots_adjust(left=0, right=1, bottom=FOOT / (tall + FOOT), top=1)
+    figure, axes = plt.subplots(figsize=(wide, tall + 0.4), layout="constrained")
     axes.set_axis_off()
     axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for start, end in (sorted(pair) for pair in truth.skeleton - graph.skeleton):
@@ -58,12 +54,13 @@ def sure_arrows(
     for a, b in graph.edges:
         start, end = graph.variables[a], graph.variables[b]
         if {start, end} <= {*part}:
-            look = RIGHT if (start, end) in truth.arrows else WRONG
-            look = look | {"alpha": 0.2 + 0.8 * shares[start, end] ** 2}
             arrow = (start, end) in graph.arrows
-            _draw_edge(axes, places, start, end, arrow=arrow, **look if arrow else PLAIN)
+            true = (start, end) in truth.arrows if arrow else {start, end} in truth.skeleton
+            dark = 0.2 + 0.8 * shares[start, end] ** 2 if arrow else 1.0
+            look = (RIGHT if true else WRONG) | {"alpha": dark, "arrow": arrow}
+            _draw_edge(axes, places, start, end, **look)
     _draw_nodes(axes, places)
-    looks = {"right arrow": RIGHT, "wrong arrow": WRONG, "missing edge": EDGES["missing"]}
+    looks = {"right": RIGHT, "wrong": WRONG, "missing edge": EDGES["missing"]}
     lines = [Line2D([], [], label=name, **look) for name, look in looks.items()]
-    figure.legend(handles=lines, loc="lower center", ncols=3, handlelength=3)
+    figure.legend(handles=lines, loc="outside lower center", ncols=3, handlelength=3)
     return figure
