@@ -1,4 +1,4 @@
-"""The one command of chapter 13: whatever else happens, the release is kept."""
+"""The one command of chapter 18: whatever else happens, the release is kept."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import chapters
 from dpcgd import check_receipt, open_account, read_release
 
 pytestmark = pytest.mark.slow
-CHAPTER = chapters.NOTEBOOKS / "13_your_own_table.ipynb"
+CHAPTER = chapters.NOTEBOOKS / "18_your_own_table.ipynb"
 
 
 def one_command(folder, frame, schema, *more):

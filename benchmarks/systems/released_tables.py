@@ -1,4 +1,4 @@
-"""Tables are released once and then read: chapters 15 and 16.
+"""Tables are released once and then read: chapters 12 and 14.
 
 The edges of graph_from_moments (its rows are labelled learned_pc) are those of largest expected F1.
 """

@@ -1,4 +1,4 @@
-"""The whole table of few variables is released once, and graphs are weighed by it: chapter 17.
+"""The whole table of few variables is released once, and graphs are weighed by it: chapter 15.
 
 The edges are those of largest expected F1.
 """

@@ -62,7 +62,7 @@ def clipped_sensitivity(bound: float) -> float:
     Notes
     -----
     Half of the squared norm of u u^T - w w^T, which for vectors u and w no longer than the bound is
-    at most bound^4. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    at most bound^4. Chapter 12, :prf:ref:`thm-clipped-moments`.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class ClippedMoments(Marginals):
 
     Privacy
     -------
-    All post-processing; it holds no data. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    All post-processing; it holds no data. Chapter 12, :prf:ref:`thm-clipped-moments`.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
     -------
     rho-zCDP for replace-one neighbours: one Gaussian release of all pairs (chapter 11,
     :prf:ref:`thm-pairs`); or two, and vectors and bound of the second follow from the first
-    (chapter 15, :prf:ref:`thm-clipped-moments`).
+    (chapter 12, :prf:ref:`thm-clipped-moments`).
     """
     marginals = MeasuredMarginals(Tables(data), measure)
     if not clipped:

@@ -135,7 +135,7 @@ def triples_sensitivity(levels: Sequence[int]) -> float:
     -----
     As for pairs: two records whose levels differ at some variables are 2 (e(r) - e(t)) apart,
     squared, where e sums the products of three and t is r - 1 there, r elsewhere; largest over all
-    choices of these variables. Chapter 15, :prf:ref:`thm-triples`.
+    choices of these variables. Chapter 12, :prf:ref:`thm-triples`.
 
     Examples
     --------
@@ -374,8 +374,8 @@ class MeasuredMarginals(Marginals):
     Privacy
     -------
     Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11,
-    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, chapter 15, :prf:ref:`thm-triples`, and
-    chapter 16, :prf:ref:`thm-look-again`. What rounding adds is proved to be less than what a run
+    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, chapter 12, :prf:ref:`thm-triples`, and
+    chapter 14, :prf:ref:`thm-look-again`. What rounding adds is proved to be less than what a run
     keeps for it, :func:`~dpcgd.privacy.doubles.kept_for_rounding`.
     """
 
@@ -500,7 +500,7 @@ def measure_triples(data: Counts, measure: Measurement, rho: float) -> Marginals
     Privacy
     -------
     rho-zCDP for replace-one neighbours: a Gaussian release of all pairs and one of all triples.
-    Chapter 11, :prf:ref:`thm-pairs`, and chapter 15, :prf:ref:`thm-triples`.
+    Chapter 11, :prf:ref:`thm-pairs`, and chapter 12, :prf:ref:`thm-triples`.
     """
     marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(rho - SHARE_OF_TRIPLES * rho)

@@ -38,7 +38,7 @@ def levels_sensitivity(variables: int) -> float:
 
     Notes
     -----
-    A record leaves one cell of each table and enters another. Chapter 13,
+    A record leaves one cell of each table and enters another. Chapter 18,
     :prf:ref:`thm-joined-levels`.
 
     Examples
@@ -85,7 +85,7 @@ def join_levels(
     -------
     rho-zCDP: one Gaussian release of the counts of all levels of the variables that have too many;
     which of them are joined is a function of it and of public facts, and so the new levels are
-    public. Chapter 13, :prf:ref:`thm-joined-levels`.
+    public. Chapter 18, :prf:ref:`thm-joined-levels`.
 
     Examples
     --------

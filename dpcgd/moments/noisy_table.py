@@ -84,7 +84,7 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
 
     Privacy
     -------
-    (epsilon, 0) for replace-one neighbours: one record moves two cells by one each. Chapter 17,
+    (epsilon, 0) for replace-one neighbours: one record moves two cells by one each. Chapter 15,
     :prf:ref:`thm-whole-table`.
     """
     if not SENSITIVITY / epsilon <= WIDEST:

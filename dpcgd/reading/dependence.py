@@ -68,7 +68,7 @@ def dependence(marginals: Marginals) -> np.ndarray:
     Notes
     -----
     Empirical Bayes: the share of dependent pairs is the likeliest for this release, and at most the
-    prior. Chapter 15.
+    prior. Chapter 12.
     """
     ratios = _log_ratios(marginals)
     pairs = np.triu_indices(len(ratios), 1)

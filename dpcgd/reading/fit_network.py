@@ -99,7 +99,7 @@ def fit_network(
 
     Privacy
     -------
-    Post-processing of the release. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing of the release. Chapter 14, :prf:ref:`thm-table-pc`.
 
     Notes
     -----

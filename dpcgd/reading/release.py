@@ -131,7 +131,7 @@ def read(
     Privacy
     -------
     Post-processing of what has been released: which readings are made, and how many, costs
-    nothing. Chapter 15, :prf:ref:`thm-learned-pc`, and chapter 17, :prf:ref:`thm-whole-table`.
+    nothing. Chapter 12, :prf:ref:`thm-learned-pc`, and chapter 15, :prf:ref:`thm-whole-table`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def private_graph(
     """The best graph that this package has for a table, whatever its size.
 
     Of at most eight variables and 1,024 combinations of their levels :func:`dag_posterior` releases
-    the whole table; of more, :func:`graph_from_moments` releases moments. Chapter 12 has the
+    the whole table; of more, :func:`graph_from_moments` releases moments. Chapter 17 has the
     figures behind this rule.
 
     Parameters
@@ -54,7 +54,7 @@ def private_graph(
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
         table. Otherwise an edge is drawn if it is likelier than not.
 
     Returns
@@ -76,8 +76,8 @@ def private_graph(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours, as is either system: which
-    one runs depends on the number of variables and on their public levels. Chapter 17,
-    :prf:ref:`thm-whole-table`, and chapter 15, :prf:ref:`thm-learned-pc`.
+    one runs depends on the number of variables and on their public levels. Chapter 15,
+    :prf:ref:`thm-whole-table`, and chapter 12, :prf:ref:`thm-learned-pc`.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def dag_posterior(
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`. No delta is used.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
         table. Otherwise an edge is drawn if it is likelier than not.
 
     Returns
@@ -196,7 +196,7 @@ def dag_posterior(
     Privacy
     -------
     (epsilon, 0)-differentially private for replace-one neighbours: Laplace noise on all cells at
-    once; the rest is post-processing. Chapter 17, :prf:ref:`thm-whole-table`.
+    once; the rest is post-processing. Chapter 15, :prf:ref:`thm-whole-table`.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def graph_from_moments(
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
         table. Otherwise an edge is drawn if it is likelier than not.
 
     Returns
@@ -275,8 +275,8 @@ def graph_from_moments(
     (epsilon, delta)-differentially private for replace-one neighbours: a Gaussian release of single
     variables and pairs, perhaps one of triples, or one of single variables and then one of clipped
     moments; reading it is post-processing, whatever the reader was trained on. Chapter 11,
-    :prf:ref:`thm-pairs`, chapter 15, :prf:ref:`thm-clipped-moments`, :prf:ref:`thm-triples` and
-    :prf:ref:`thm-learned-pc`, and chapter 13, :prf:ref:`thm-joined-levels`, where levels are
+    :prf:ref:`thm-pairs`, chapter 12, :prf:ref:`thm-clipped-moments`, :prf:ref:`thm-triples` and
+    :prf:ref:`thm-learned-pc`, and chapter 18, :prf:ref:`thm-joined-levels`, where levels are
     joined.
 
     Examples

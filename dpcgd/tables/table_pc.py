@@ -108,7 +108,7 @@ def search_again(
 
     Privacy
     -------
-    Which pairs are in doubt is a function of what has been released. Chapter 16,
+    Which pairs are in doubt is a function of what has been released. Chapter 14,
     :prf:ref:`thm-table-pc`.
     """
     searched = partial(
@@ -149,7 +149,7 @@ def search_tables(
 
     Privacy
     -------
-    Post-processing, if the oracle buys nothing. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing, if the oracle buys nothing. Chapter 14, :prf:ref:`thm-table-pc`.
     """
     found = search(oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested)
     return repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
@@ -215,10 +215,10 @@ def table_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
     through one filter, the rest post-processing. The last of the budget buys triples that sharpen
-    the fit of a Bayesian network (:func:`dpcgd.reading.fit_network.fit_network`). Chapter 16,
+    the fit of a Bayesian network (:func:`dpcgd.reading.fit_network.fit_network`). Chapter 14,
     :prf:ref:`thm-table-pc`; its sensitivities are those of chapter 11, :prf:ref:`thm-pairs` and,
-    for triples, :prf:ref:`thm-interactions`, of chapter 16, :prf:ref:`thm-look-again`, and of
-    chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
+    for triples, :prf:ref:`thm-interactions`, of chapter 14, :prf:ref:`thm-look-again`, and of
+    chapter 18, :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples
     --------

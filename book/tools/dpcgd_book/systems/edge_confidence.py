@@ -42,7 +42,7 @@ def edge_confidence(
 
     Privacy
     -------
-    Post-processing of the release: no data, no budget. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing of the release: no data, no budget. Chapter 14, :prf:ref:`thm-table-pc`.
 
     Notes
     -----
