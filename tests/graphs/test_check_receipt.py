@@ -153,6 +153,7 @@ TAMPERED = {
     "no mechanism for triples": ("triples", lambda c: events(c).pop()),
     "no mechanism for a look that joined levels": ("joined", lambda c: events(c).pop(0)),
     "no mechanism for a triple": ("looks", lambda c: events(c).pop()),
+    "no mechanism for tests": ("tests", lambda c: events(c).clear()),
     "no mechanism for one test": ("tests", lambda c: events(c).pop()),
     "no mechanism for a step": ("steps", lambda c: events(c).pop()),
     "two measurements in place of one": ("once", lambda c: events(c).append(events(c)[0])),
@@ -162,10 +163,16 @@ TAMPERED = {
     "more rows of a person": ("persons", cheaper_for_a_person),
     "less used than it cost": ("tests", lambda c: c["ledger"]["used"].update(epsilon=0.01)),
     "kinder words": ("persons", lambda c: c["guarantee"].update(in_words=["Nobody can learn."])),
+    "one word less": ("persons", lambda c: c["guarantee"]["not_protected"].pop()),
+    "another unit": ("persons", lambda c: c["guarantee"].update(unit="one person")),
     "a theorem too many": ("pairs", lambda c: c["guarantee"]["theorems"].append("thm-triples")),
     "a theorem less": ("joined", lambda c: c["guarantee"]["theorems"].remove("thm-joined-levels")),
     "not joined": ("joined", lambda c: c["released"].update(joined_levels={"mapping": []})),
     "a release, no experiment": ("tests", lambda c: c.update(kind="release")),
+    "another source": ("tests", lambda c: c.update(noise_source="OpenDP 1.0")),
+    "another digest": ("tests", lambda c: c["data"].update(domain_sha256="0" * 64)),
+    "an entry in an account": ("tests", lambda c: c.pop("account_entry")),
+    "a comment": ("tests", lambda c: c["guarantee"].update(comment="audited")),
     "other rules": ("tests", lambda c: c["data"]["rules"]["Smoker"]["levels"].reverse()),
     "an edge that a test removed": ("tests", with_a_removed_edge),
     "a choice less": ("choices", lambda c: events(c).__delitem__(slice(2, None))),
@@ -190,6 +197,21 @@ def test_a_receipt_that_contradicts_itself_is_refused(how, tmp_path):
 
 def ledger(*paid, budget, spent=math.inf):
     return Ledger(paid, Spent(spent, budget.delta), budget, "by hand")
+
+
+def test_the_deltas_of_a_person_are_held_against_the_promise():
+    """Of three rows a delta of 9e-7 becomes (1 + e^.18 + e^.36) 9e-7 = 3.27e-6."""
+    one_row, three = (Budget(1.0, 1e-6, rows_per_person=rows) for rows in (1, 3))
+    tested = ApproximateEvent("tested release", 0.18, 9e-7)
+    assert check_ledger(ledger(tested, budget=one_row)).delta <= 1e-6
+    with pytest.raises(ValueError, match=r"delta = 1e-06, and its ledger comes to 3\.267"):
+        check_ledger(ledger(tested, budget=three))
+
+
+def test_deltas_are_summed():
+    half = ApproximateEvent("tested release", 0.1, 6e-7)
+    with pytest.raises(ValueError, match=r"delta = 1e-06, and its ledger comes to 1\.2e-06"):
+        check_ledger(ledger(half, half, budget=Budget(1.0, 1e-6)))
 
 
 def test_what_basic_composition_allows_a_person_is_accepted():
