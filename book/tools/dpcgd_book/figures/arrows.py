@@ -44,8 +44,7 @@ def sure_arrows(
     shown = truth.to_networkx()
     shown.remove_nodes_from({*shown} - {*part})
     places, low, high = in_inches(layered_positions(shown))
-    wide, tall = high - low
-    figure, axes = plt.subplots(figsize=(wide, tall + 0.4), layout="constrained")
+    figure, axes = plt.subplots(figsize=tuple(high - low + (0, 0.4)), layout="constrained")
     axes.set_axis_off()
     axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for start, end in (sorted(pair) for pair in truth.skeleton - graph.skeleton):
