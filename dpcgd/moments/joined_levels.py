@@ -119,12 +119,12 @@ def join_levels(
         levels[name] = _names(old, groups[v], by_order)
         became = [levels[name][group] for group in groups[v].tolist()]
         joined[name] = dict(zip(old, became, strict=True))
-    if not isinstance(data, Dataset):
-        return JoinedCounts(data, groups, levels), joined
-    codes = np.array(data.codes)
-    for v, group in groups.items():
-        codes[:, v] = group[data.codes[:, v]]
-    return replace(data, codes=codes, levels=levels), joined
+    if isinstance(data, Dataset):
+        codes = np.array(data.codes)
+        for v, group in groups.items():
+            codes[:, v] = group[data.codes[:, v]]
+        return replace(data, codes=codes, levels=levels), joined
+    return JoinedCounts(data, groups, levels), joined
 
 
 class JoinedCounts(Counts):

@@ -85,15 +85,11 @@ def fit_family(
         variance = np.broadcast_to(LARGEST_VARIANCE, table.shape)
         return FamilyFit(table, variance, np.exp(logsumexp(logs, axis=-1)))
     fit = max_entropy(marginals, family)
-    table = _positive(np.exp(log_softmax(fit.logs, axis=-1)), marginals.n)
+    table = np.exp(log_softmax(fit.logs, axis=-1))
+    table = np.maximum(table, 1 / marginals.n**2 / table.size)  # no probability is zero
+    table /= table.sum(axis=-1, keepdims=True)
     moved = softmax(fit.redrawn(redraws, rng), axis=-1) - table
     return FamilyFit(table, (moved**2).mean(axis=0), np.exp(logsumexp(fit.logs, axis=-1)))
-
-
-def _positive(table, n) -> np.ndarray:
-    """No probability is zero."""
-    table = np.maximum(table, 1 / n**2 / table.size)
-    return table / table.sum(axis=-1, keepdims=True)
 
 
 def released_fit(marginals: Marginals, family: Sequence[int]) -> FamilyFit:

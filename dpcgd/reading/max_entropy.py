@@ -42,14 +42,6 @@ TINY = float(np.finfo(float).tiny)
 """The least number of full precision: nothing is divided by less."""
 
 
-class Terms(NamedTuple):
-    """Columns over the cells of a table, their released means and the deviations of the noise."""
-
-    columns: np.ndarray
-    means: np.ndarray
-    deviations: np.ndarray
-
-
 class MaxEntropy(NamedTuple):
     """A fitted table, and how far its logarithms may be off.
 
@@ -138,7 +130,8 @@ def _dual(columns, means, penalty, weights) -> tuple[float, np.ndarray]:
     return total - weights @ means + penalty @ weights**2 / 2, logs - total
 
 
-def _terms(marginals: Marginals, variables: Sequence[int]) -> Terms:
+def _terms(marginals: Marginals, variables: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Columns over the cells of a table, their released means and the deviations of the noise."""
     if not isinstance(marginals, ClippedMoments):
         subsets = _released_of(marginals, variables)
         return _gathered([_term(marginals, variables, subset) for subset in subsets])
@@ -171,12 +164,12 @@ def _columns(marginals, variables, vectors) -> np.ndarray:
     return product
 
 
-def _gathered(terms) -> Terms:
+def _gathered(terms) -> tuple[np.ndarray, ...]:
     columns, values, spread = zip(*terms, strict=True)
     deviations = [
         np.broadcast_to(s, np.shape(v)).ravel() for v, s in zip(values, spread, strict=True)
     ]
-    return Terms(np.hstack(columns), np.hstack([*map(np.ravel, values)]), np.hstack(deviations))
+    return np.hstack(columns), np.hstack([*map(np.ravel, values)]), np.hstack(deviations)
 
 
 def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
@@ -233,10 +226,10 @@ def proportional_fit(marginals: Marginals, variables: Sequence[int]) -> np.ndarr
     -------
     Post-processing.
     """
-    fitted = np.zeros([marginals.levels[v] for v in variables])
+    shape = [marginals.levels[v] for v in variables]
     pairs = [*combinations(range(len(variables)), 2)]
     wanted = [pair_table(marginals, variables[i], variables[j]) for i, j in pairs]
-    fitted += 1 / fitted.size
+    fitted = np.full(shape, 1 / math.prod(shape))
     for _ in range(SWEEPS):
         for pair, table in zip(pairs, wanted, strict=True):
             others = tuple(i for i in range(len(variables)) if i not in pair)

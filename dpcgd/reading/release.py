@@ -139,7 +139,7 @@ def read(
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = private_graph(data, epsilon=0.1, rng=np.random.default_rng(1))
     >>> [len(read(release, precision=share).skeleton) for share in (0.5, 0.99)]
-    [6, 4]
+    [12, 6]
     """
     measured = check_moments(release)
     check_precision(precision)

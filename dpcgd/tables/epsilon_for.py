@@ -75,9 +75,9 @@ def epsilon_for(
     --------
     >>> levels = {name: ["no", "yes"] for name in "abcdefgh"}
     >>> epsilon_for(levels, 20_000, correlation=0.05)
-    0.221
+    0.211
     >>> epsilon_for(levels, 20_000, points=10)
-    0.0943
+    0.0952
     """
     kind = "correlation" if points is None else "points"
     size, most = (correlation, 1) if points is None else (points, 100)

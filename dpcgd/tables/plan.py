@@ -175,12 +175,11 @@ class Plan:
         """What the plan says of each pair of variables."""
         counted = Counter(self.shares.values())
         known: dict[tuple[Shares, Shares], PlannedPair] = {}
-        for x_of, y_of in product(counted, repeat=2):
-            if x_of != y_of or counted[x_of] > 1:
-                known[x_of, y_of] = self._planned(x_of, y_of, counted - Counter((x_of, y_of)))
-        return {
-            (x, y): known[self.shares[x], self.shares[y]] for x, y in combinations(self.shares, 2)
-        }
+        for x, y in product(counted, repeat=2):
+            if x != y or counted[x] > 1:
+                known[x, y] = self._planned(x, y, counted - Counter((x, y)))
+        names, shares = combinations(self.shares, 2), combinations(self.shares.values(), 2)
+        return {pair: known[kinds] for pair, kinds in zip(names, shares, strict=True)}
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each pair of variables.
@@ -231,19 +230,16 @@ class Plan:
             cell without colour cannot be tested, or nothing that two groups can do would be found.
         """
         names, frame = list(self.levels), self.to_frame()
-        at = {name: i for i, name in enumerate(names)}
-        smallest = np.full((len(names), len(names)), np.nan)
-        for row in frame.itertuples():
-            smallest[at[row.x], at[row.y]] = row.correlation
-            smallest[at[row.y], at[row.x]] = row.partial_correlation
+        smallest, above = np.full((len(names),) * 2, np.nan), np.triu_indices(len(names), 1)
+        smallest[above], smallest.T[above] = frame.correlation, frame.partial_correlation
         image = ax.imshow(np.ma.masked_invalid(smallest), cmap="viridis_r", vmin=0)
         if len(names) <= MOST_NUMBERS:
             middle = np.max(smallest, initial=0, where=np.isfinite(smallest)) / 2
             for (i, j), value in np.ndenumerate(smallest):
                 if i != j:
-                    told = "none" if np.isnan(value) else f"{value:.2g}".replace("0.", ".", 1)
+                    text = "none" if np.isnan(value) else f"{value:.2g}".replace("0.", ".", 1)
                     color = "white" if value > middle else "black"
-                    ax.text(j, i, told, ha="center", va="center", color=color, fontsize=8)
+                    ax.text(j, i, text, ha="center", va="center", color=color, fontsize=8)
         ax.set_xticks(range(len(names)), names, rotation=90)
         ax.set_yticks(range(len(names)), names)
         ax.set_title("above the diagonal: a pair; below: given one more", fontsize=9)
@@ -285,8 +281,7 @@ class Plan:
         sizes: Counter[int] = Counter()
         for shares, times in others.items():
             sizes[len(shares)] += times
-        orders = range(self.rules.max_order + 1)
-        tested = len(x_shares), len(y_shares)
+        tested, orders = (len(x_shares), len(y_shares)), range(self.rules.max_order + 1)
         testable = tuple(self._share_testable(tested, sizes, order) for order in orders)
         given_one = [
             self._smallest(x_shares, y_shares, shares)
@@ -322,16 +317,8 @@ class Plan:
 
     def _detection(self, *shares: Shares) -> Detection:
         widest = max(self._pair_deviation(*pair) for pair in combinations(shares, 2))
-        rules = self.rules
-        return Detection(
-            self.n,
-            shares,
-            widest / self.n,
-            rules.alpha,
-            self.related,
-            rules.least_effect,
-            rules.least_share,
-        )
+        *_, alpha, effect, share = self.rules
+        return Detection(self.n, shares, widest / self.n, alpha, self.related, effect, share)
 
     @cached_property
     def _firsts(self) -> dict[Shares, list[int]]:
@@ -361,7 +348,7 @@ class Plan:
         ]
         if measured or len(levels) != 2:
             return max(measured, default=math.nan)
-        kinds = [[of for of in self._firsts if len(of) == size] for size in levels]
+        kinds = [[shares for shares in self._firsts if len(shares) == size] for size in levels]
         return max(self._pair_deviation(*pair) for pair in product(*kinds))
 
     def _cell(self, levels) -> float:
@@ -460,10 +447,10 @@ def plan(
     >>> levels = {"smoke": ["no", "yes"], "age": range(4), "cough": ["no", "yes"]}
     >>> planned = plan(levels, 50_000, epsilon=1.0)
     >>> planned
-    Plan(table_pc: epsilon = 1 at delta = 1e-06)
+    Plan(private_graph: epsilon = 1 at delta = 1e-06)
       50,000 records, 3 variables, 3 pairs
       tests that can be made: 100% given none, 100% given one
-      noise of a released number: a deviation of 11.3 records
+      noise of a released number: a deviation of 5.66 records
       found with probability 0.8:
         in a pair, correlations of 0.015 to 0.018 (1.5 to 1.8 points)
         given one more, correlations of 0.018 to 0.019 (1.8 to 1.9 points)

@@ -81,6 +81,7 @@ def private_graph(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> rng = np.random.default_rng(0)
     >>> for name in ("survey", "sachs"):  # six variables and 144 cells; eleven variables
@@ -200,6 +201,7 @@ def dag_posterior(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = dag_posterior(data, epsilon=1.0, rng=np.random.default_rng(1))
@@ -281,6 +283,7 @@ def graph_from_moments(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = graph_from_moments(data, epsilon=1.0, rng=np.random.default_rng(1))
@@ -318,9 +321,6 @@ def learned_pc(*data: Any, **keywords: Any) -> MarginalRelease:
     DeprecationWarning
         Always.
     """
-    warnings.warn(
-        "learned_pc is now called graph_from_moments; call it by that name",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    message = "learned_pc is now called graph_from_moments; call it by that name"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
     return graph_from_moments(*data, **keywords)

@@ -151,7 +151,7 @@ def rehearse(
     >>> levels = {name: ["no", "yes"] for name in "abcde"}
     >>> back = rehearse(levels, 100_000, epsilon=1.0, rng=np.random.default_rng(0), runs=2)
     >>> back.to_frame()[["edges", "found", "right"]].to_numpy().tolist()
-    [[6, 6, 6], [7, 6, 6]]
+    [[6, 6, 6], [6, 6, 6]]
     """
     refuse_data(levels)
     schema = Schema.of(levels)

@@ -157,7 +157,7 @@ def test_the_plan_is_right_about_simulated_tests(tested, others, n, epsilon, pow
     x, y, *z = list(levels)[: len(tested)]
     r = planned.smallest(x, y, z)
     how = (planned.deviation / n, 0.01, planned.related)
-    least = planned.least_effect, planned.least_share
+    least = planned.rules.least_effect, planned.rules.least_share
     test = Detection(n, tuple(known.values()), *how, *least)
     assert test.smallest(power) == pytest.approx(r)
     rng, given = default_rng(0), tuple(range(2, len(tested)))
