@@ -53,7 +53,7 @@ READ_AGAIN = {"max_iter": 200}
 KEPT = BUILD / "reader"
 RELEASED = ("datasets/random_networks", "datasets/clipped_sums", "moments/clipped_moments")
 """What releases depend on."""
-FEATURES_OF = ("pair_features", "second_reading", "_conditioning")
+FEATURES_OF = ("pair_features", "second_reading")
 READ = (*RELEASED, "moments/blocks", *(f"reading/{name}" for name in FEATURES_OF))
 """What features depend on."""
 
