@@ -117,5 +117,3 @@ def test_what_the_nearest_of_either_tell(seed):
         least = min(two)
         expected = [*least[:2], *(s[0] for s in strong), *(s[1] for s in strong), strong[1][2]]
         assert row == pytest.approx(expected, abs=1e-9)
-
-
