@@ -44,7 +44,7 @@ def count_subsets(bits, planes, first, levels, begin, end, subsets, groups, star
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_counts(
+def _add_counts(  # noqa: C901  (a function of its own would cost its own compilation)
     bits, planes, first, levels, begin, end, subsets, groups, starts, counts, masks, codes
 ):
     """Do that; `masks[j]` holds the rows that have the bits of the first j codes chosen."""
@@ -124,7 +124,9 @@ def find_subsets(ordered, levels, keys, places, ends, numbers, origins, known):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fill_tables(shapes, strides, numbers, ends, counts, starts, begins, cells, flat):
+def fill_tables(  # noqa: C901  (as above)
+    shapes, strides, numbers, ends, counts, starts, begins, cells, flat
+):
     """Fill in tables, one after the other in C order.
 
     `shapes` and `strides` are those of a table's variables in the order of `numbers`. The counts of
