@@ -271,7 +271,7 @@ class LocalEvidence:
         sets = [question[2] for question in questions]
         most = max(map(len, sets), default=0)
         padded = np.array([[*s, *[-1] * (most - len(s))] for s in sets], int).reshape(len(x), most)
-        rows = self.rows[padded].reshape(len(x), -1)
+        rows = self.rows[padded].reshape(len(x), most * self.rows.shape[1])
         rows.sort(axis=1)  # those that stand for none are last
         sizes = (rows < len(self.ridge)).sum(axis=1)
         told = np.empty((len(x), 3))

@@ -117,3 +117,9 @@ def test_what_the_nearest_of_either_tell(seed):
         least = min(two)
         expected = [*least[:2], *(s[0] for s in strong), *(s[1] for s in strong), strong[1][2]]
         assert row == pytest.approx(expected, abs=1e-9)
+
+
+def test_no_question_has_no_answer():
+    local = LocalEvidence(blocks_of(noisy(0)), np.ones((7, 7)))
+    assert local.given([]).shape == (0, 3)
+    assert local.features(np.empty((0, 2), int)).shape == (0, 3 + 2 * len(STRONGEST))
