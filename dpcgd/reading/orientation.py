@@ -328,7 +328,8 @@ def drawn_graphs(
         chosen = rng.integers(len(edges), size=len(edges)).tolist()
         needed = (heat * np.log1p(-rng.random(len(edges)))).tolist()
         for edge, least in zip(chosen, needed, strict=True):
-            _turn(parents, *edges[edge], least, banned, beside)
+            a, b = edges[edge]
+            _turn(parents, a, b, least, banned, beside)
         if sweep >= COOLING and (sweep - COOLING) % APART == 0:
             yield parents
 
