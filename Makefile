@@ -6,87 +6,73 @@ VENV = .venv/bin/python
 CLUSTER ?=
 export DPCGD_CLUSTER ?= $(CLUSTER)
 
-.PHONY: book results table pairs reader third_reader colliders look chapter check test portable halved mutants golden bench lock clean
+.PHONY: help book results table pairs reader third_reader colliders look chapter check test portable halved mutants golden bench lock clean
 
-# make book CHAPTER=06 executes and renders one; CHAPTER=06,07 some.
-book: .venv/installed
+book: .venv/installed ## every chapter executed and the book built; CHAPTER=06 one, CHAPTER=06,07 some, PROFILE=paper large
 	$(VENV) scripts/build_book.py $(PROFILE) $(CHAPTER)
 	$(VENV) scripts/house.py
 
-# The full results behind the figures, anew: about an hour on two cores; goes on where it stopped.
-# CHAPTER=05 those of one. Prints what moved.
-results: .venv/installed
+# About an hour on two cores; goes on where it stopped, and prints what moved.
+results: .venv/installed ## the full results behind the figures, anew; CHAPTER=05 those of one
 	$(VENV) scripts/results.py $(CHAPTER)
 
-# Every system on every network, the table of chapter 12: some thirteen hours of one core; goes on where it stopped.
-# CASE="table_pc child 1 100000 3" runs one row again; SYSTEM=table_pc what is missing of one, and
-# what other code has made; RUNS=3 the first runs; CHECK=table_pc its guarantee, as far as runs can;
-# MEMORY=1 the peaks of memory.
-table: .venv/installed
+# Some thirteen hours of one core; goes on where it stopped. SYSTEM=table_pc makes what is missing of
+# one system, and what other code has made; RUNS=3 the first runs; CHECK=table_pc checks its
+# guarantee, as far as runs can; MEMORY=1 takes the peaks of memory.
+table: .venv/installed ## the table of chapter 12: what is missing of it; CASE="table_pc child 1 100000 3" one row again
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/table.py $(if $(CASE),--case "$(CASE)") \
 		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) \
 		$(if $(CHECK),--check $(CHECK)) $(if $(MEMORY),--memory)
 
-# Every system for cause or effect, chapter 12's second table: twenty minutes on one core.
-# CASE="histogram sine 1 4000 3" runs one row again; SYSTEM, RUNS and CHECK as for make table.
-pairs: .venv/installed
+# Twenty minutes on one core; SYSTEM, RUNS and CHECK as for make table.
+pairs: .venv/installed ## its second table, cause or effect; CASE="histogram sine 1 4000 3" one row again
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/pairs.py $(if $(CASE),--case "$(CASE)") \
 		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) $(if $(CHECK),--check $(CHECK))
 
-# The reader of released pairs, trained anew on simulated networks: data/reader.json.
-reader: .venv/installed
+reader: .venv/installed ## the edge model, trained anew on simulated networks
 	$(VENV) scripts/make_reader.py
 
-# What reads releases with triples, trained anew after the reader: data/third_reader.json.
-third_reader: .venv/installed
+third_reader: .venv/installed ## what reads releases with triples, trained anew after the reader
 	$(VENV) scripts/make_third_reader.py
 
-# What says which triples are colliders, trained anew after the reader: data/colliders.json.
-colliders: .venv/installed
+colliders: .venv/installed ## what says which triples are colliders, trained anew after the reader
 	$(VENV) scripts/make_colliders.py
 
-# Every built page in a browser, wide, on a phone and in the dark: pictures of it, and its faults.
-look: .venv/installed
+look: .venv/installed ## pictures of every built page in a browser, wide, on a phone and in the dark, and its faults
 	$(VENV) scripts/look.py
 
-# A chapter of your own, as a copy: make chapter FROM=04 NAME=31_my_question
-chapter: .venv/installed
+chapter: .venv/installed ## a chapter of your own, as a copy: FROM=04 NAME=31_my_question
 	$(VENV) scripts/new_chapter.py $(FROM) $(NAME)
 
-# Style, types and the fast tests; no chapters. For every save.
-check: .venv/installed
+check: .venv/installed ## style, types and the fast tests, for every save
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	$(VENV) -m mypy
 	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -m "not slow" \
 		--ignore tests/test_notebooks.py --ignore tests/test_benchmarks.py
 
-test: .venv/installed
+test: .venv/installed ## style, all tests, every chapter
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	OMP_NUM_THREADS=1 $(VENV) -m pytest
 	$(VENV) scripts/portable.py passed
 
-# Chapters and tests on other processors, emulated here; MACHINE=nehalem names one, and with it
-# CHAPTER=06 chapters, without the tests.
-portable: .venv/installed
+# With MACHINE, CHAPTER=06 names chapters, without the tests.
+portable: .venv/installed ## chapters and tests on other processors, emulated; MACHINE=nehalem one
 	$(VENV) scripts/portable.py $(MACHINE) $(CHAPTER)
 
-# Every chapter with half of its noise: something has to notice.
-halved: .venv/installed
+halved: .venv/installed ## every chapter with half of its noise: something has to notice
 	$(VENV) scripts/halved.py $(CHAPTER)
 
-# Bugs planted in the package, one at a time: something has to notice each. Then thousands of replays
-# of every system, of which none may find anything.
-mutants: .venv/installed
+# One bug at a time; then thousands of replays of every system, of which none may find anything.
+mutants: .venv/installed ## bugs planted in the package: something has to notice each
 	$(VENV) scripts/mutants.py
 
-# Run the chapters and take their results as the new golden values; prints what moved.
-golden: .venv/installed
+golden: .venv/installed ## the chapters' results as the new golden values; prints what moved
 	$(VENV) scripts/golden.py
 
-# Timings, never part of the tests. Other packages go to .venv/peers, beside the locked environment.
-bench: .venv/installed
+# Never part of the tests. Other packages go to .venv/peers, beside the locked environment.
+bench: .venv/installed ## timings, beside other packages
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/run.py
 
 # The lock alone decides what is installed; a test holds pyproject.toml against it.
@@ -98,11 +84,14 @@ bench: .venv/installed
 	@touch $@
 
 # Resolve pyproject.toml anew, for every platform; what still fits keeps its version.
-lock: .venv/installed
+lock: .venv/installed ## requirements.lock resolved anew
 	$(VENV) -m pip install --quiet uv==0.13.8
 	$(VENV) -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --python-version 3.11 \
 		--extra book --extra secure --extra test --output-file requirements.lock pyproject.toml
 
-clean:
+clean: ## the environment and everything built removed
 	rm -rf .venv _build
+
+help: ## this list
+	@sed -nE 's/^([a-z_]+):.*## (.*)/\1|\2/p' Makefile | awk -F '|' '{ printf "make %-13s %s\n", $$1, $$2 }'

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 from causallearn.search.FCMBased.ANM.ANM import ANM
+from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights
 
-from dpcgd.datasets.cause_effect_pairs import PAIRS, load_pair, pair_weights
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm
 

@@ -32,12 +32,19 @@ def random_network(d, rng) -> Network:
     levels = {name: tuple("abc"[: rng.integers(2, 4)]) for name in names}
     order, parents, tables = rng.permutation(names), {}, {}
     for i, name in enumerate(order):
-        of = rng.choice(order[:i], rng.integers(0, min(i, 2) + 1), replace=False).tolist()
-        shape = [len(levels[parent]) for parent in of]
-        spread = rng.choice([1, 4, 12]) if of else 2
-        parents[name] = tuple(of)
+        some = rng.choice(order[:i], rng.integers(0, min(i, 2) + 1), replace=False).tolist()
+        shape = [len(levels[parent]) for parent in some]
+        spread = rng.choice([1, 4, 12]) if some else 2
+        parents[name] = tuple(some)
         tables[name] = rng.dirichlet(spread * np.ones(len(levels[name])), size=shape or None)
     return Network("random", levels, parents, tables)
+
+
+def sieve_oracle(tables, account, price, rng, margin=1.0) -> SieveOracle:
+    """Priv-PC's oracle at a price of its own."""
+    rules = {"margin": margin, "tweak": 0.0, "rate": 1.0}
+    noise = SeededNoise(rng)
+    return SieveOracle(tables, KendallZ(), price=price, account=account, noise=noise, **rules)
 
 
 def score(data, tables, seed, *, share, ratio, margin) -> float:
@@ -49,16 +56,7 @@ def score(data, tables, seed, *, share, ratio, margin) -> float:
         examination = math.sqrt(2 * rho / (1 + ratio**2))
         return Round(ratio * examination, examination)
 
-    oracle = SieveOracle(
-        tables,
-        KendallZ(),
-        price=price,
-        margin=margin,
-        tweak=0.0,
-        rate=1.0,
-        account=account,
-        noise=SeededNoise(np.random.default_rng(seed)),
-    )
+    oracle = sieve_oracle(tables, account, price, np.random.default_rng(seed), margin)
     return search(oracle, data.variables).graph.skeleton_f1(data.truth)
 
 

@@ -20,7 +20,7 @@ import math
 from itertools import product, repeat
 
 import numpy as np
-from dpcgd_book.systems.graph_systems import scores
+from dpcgd_book.results.graph_scores import scores
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 

@@ -19,32 +19,25 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import peers
-from choose_settings import random_network
+import pandas as pd
+from dpcgd_book.data.linear_sems import random_sem
 from dpcgd_book.results.record import record, results_folder
-from peers import timed
+from dpcgd_book.systems import as_published
 
 import dpcgd
-from dpcgd.constraint import em_pc as exponential
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import em_pc, published_em_pc
+from benchmarks import peers
+from benchmarks.choose_settings import random_network, sieve_oracle
+from benchmarks.peers import timed
+from dpcgd.constraint.em_pc import em_pc
 from dpcgd.constraint.laplace_pc import PlainOracle
-from dpcgd.constraint.priv_pc import (
-    SieveOracle,
-    published_priv_pc,
-    published_svt_pc,
-    share_of_the_rest,
-    svt_pc,
-)
+from dpcgd.constraint.priv_pc import share_of_the_rest, svt_pc
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.linear_sems import random_sem
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.noise import SeededNoise
 from dpcgd.score.notears import notears
 from dpcgd.statistics.categorical_statistics import ChiSquared
-from dpcgd.statistics.rank_statistics import KendallP, KendallZ
+from dpcgd.statistics.rank_statistics import KendallP
 
 SAME_TEST = "PC, chi squared"
 """Ours at the test and order limit of the other packages."""
@@ -63,57 +56,30 @@ LONGEST = 60.0
 """No n is tried at which a run would take more seconds than this."""
 
 
-def by_bincount(rows, levels, at, weights=None):
-    """The usual way: one index a row, then bincount, with weights where rows are distinct."""
-    index = np.zeros(len(rows), np.intp)
-    for v in at:
-        index = index * levels[v] + rows[:, v]
-    cells = int(np.prod([levels[v] for v in at]))
-    return np.bincount(index, weights=weights, minlength=cells)
+def by_bincount(data, variables):
+    """The usual way to count: one index a row, then bincount."""
+    index = np.zeros(data.n, np.intp)
+    for v in variables:
+        index = index * data.cardinalities[v] + data.codes[:, v]
+    return np.bincount(index, minlength=math.prod(data.cardinalities[v] for v in variables))
 
 
-def by_numpy_bits(columns, at):
-    """One bit column a level, numpy's population count."""
-    mask = columns[at[0]]
-    for v in at[1:]:
-        mask = mask[..., None, :] & columns[v]
-    return np.bitwise_count(mask).sum(axis=-1, dtype=np.int64).ravel()
-
-
-def counted_anew(tables, at):
-    """The package's way, with nothing kept of other tables."""
+def counted_anew(tables, variables):
+    """The package's way to count, with nothing kept of other tables."""
     tables.forget()
-    return tables.counts(at).ravel()
-
-
-def level_columns(data):
-    """One packed bit column for each level of each variable."""
-    columns = []
-    for v, k in enumerate(data.cardinalities):
-        packed = [np.packbits(data.codes[:, v] == level) for level in range(k)]
-        columns.append(np.array([np.pad(p, (0, -len(p) % 8)).view(np.uint64) for p in packed]))
-    return columns
+    return tables.counts(variables).ravel()
 
 
 def tables_by_method(data) -> dict[str, dict[str, float]]:
-    """Microseconds a table, all methods on the same data, and all of them equal."""
-    levels, ours, columns = data.cardinalities, Tables(data), level_columns(data)
-    rows, weights = np.unique(data.codes, axis=0, return_counts=True)
-    ternary = [v for v in range(data.d) if levels[v] == 3]
-    found = {}
+    """Microseconds a table of three levels each, by both ways, which are equal."""
+    ternary = [v for v in range(data.d) if data.cardinalities[v] == 3]
+    ways = {"bincount": (by_bincount, data), "dpcgd": (counted_anew, Tables(data))}
+    micro = {}
     for size in (2, 3, 5):
-        at = ternary[:size]
-        methods = {
-            "bincount": lambda at=at: by_bincount(data.codes, levels, at),
-            "distinct rows": lambda at=at: by_bincount(rows, levels, at, weights),
-            "numpy bits": lambda at=at: by_numpy_bits(columns, at),
-            "dpcgd": lambda at=at: counted_anew(ours, at),
-        }
-        expected = methods["bincount"]()
-        assert all((method() == expected).all() for method in methods.values())
-        micro = {name: 1e6 * timed(method, 50)[0] for name, method in methods.items()}
-        found["x".join("3" * size)] = micro
-    return found
+        tasks = {k: functools.partial(*way, ternary[:size]) for k, way in ways.items()}
+        assert (tasks["bincount"]() == tasks["dpcgd"]()).all()
+        micro["x".join("3" * size)] = {k: 1e6 * timed(task, 50)[0] for k, task in tasks.items()}
+    return micro
 
 
 def import_seconds() -> float:
@@ -130,37 +96,34 @@ def runs_of_ours() -> dict:
         return lambda data, **more: system(data, **settings, **more, rng=np.random.default_rng(0))
 
     private = {
+        "Laplace-PC": dpcgd.laplace_pc,
+        "Gram NOTEARS": dpcgd.gram_notears,
+        "Released tables": dpcgd.table_pc,
         "SVT-PC": svt_pc,
         "Priv-PC": dpcgd.priv_pc,
         "EM-PC": em_pc,
         "CURATE": dpcgd.curate_pc,
     }
-    proved = {name: seeded(system, epsilon=1.0) for name, system in private.items()}
     published = {
-        "SVT-PC, published": published_svt_pc,
-        "Priv-PC, published": published_priv_pc,
-        "EM-PC, published": published_em_pc,
-        "CURATE, published": published_curate_pc,
+        "SVT-PC, published": as_published.published_svt_pc,
+        "Priv-PC, published": as_published.published_priv_pc,
+        "EM-PC, published": as_published.published_em_pc,
+        "CURATE, published": as_published.published_curate_pc,
     }
     claims = {"epsilon": 1.0, "delta": 1e-3, "allow_delta": True}
-    published = {k: seeded(system, **claims) for k, system in published.items()}
+    same = ChiSquared(peers.ALPHA)
     return {
         "PC": dpcgd.pc,
-        SAME_TEST: lambda data: dpcgd.pc(
-            data, statistic=ChiSquared(peers.ALPHA), max_order=peers.MAX_ORDER
-        ),
-        "Laplace-PC": seeded(dpcgd.laplace_pc, epsilon=1.0),
+        SAME_TEST: functools.partial(dpcgd.pc, statistic=same, max_order=peers.MAX_ORDER),
         "NOTEARS": notears,
-        "Gram NOTEARS": seeded(dpcgd.gram_notears, epsilon=1.0),
-        "Released tables": seeded(dpcgd.table_pc, epsilon=1.0),
-        **proved,
-        **published,
+        **{name: seeded(system, epsilon=1.0) for name, system in private.items()},
+        **{name: seeded(system, **claims) for name, system in published.items()},
     }
 
 
 def fresh(run, data):
     """A run that finds nothing left in memory by the one before."""
-    exponential._flips.cache_clear()
+    as_published._flips.cache_clear()
     return run(data)
 
 
@@ -171,7 +134,10 @@ def systems(samples) -> tuple[dict, dict, dict]:
         print(f"timing {system}", flush=True)
         found = {name: timed(functools.partial(fresh, run, data)) for name, data in samples.items()}
         times[system] = {name: seconds for name, (seconds, _) in found.items()}
-        tests[system] = {name: release.tests for name, (_, release) in found.items()}
+        tests[system] = {
+            name: release.answers.tests if release.answers else 0
+            for name, (_, release) in found.items()
+        }
         if system == SAME_TEST:
             graphs = {name: release.graph for name, (_, release) in found.items()}
     return times, tests, graphs
@@ -227,17 +193,8 @@ def sieve_search(tables, names):
     """Priv-PC at (1, 1e-6) on tables that are built."""
     tables.forget()
     account = Filter(Budget(1.0, 1e-6))
-    oracle = SieveOracle(
-        tables,
-        KendallZ(),
-        price=share_of_the_rest(account, math.comb(len(names), 2)),
-        margin=1.0,
-        tweak=0.0,
-        rate=1.0,
-        account=account,
-        noise=SeededNoise(np.random.default_rng(0)),
-    )
-    return search(oracle, names)
+    price, noise = share_of_the_rest(account, math.comb(len(names), 2)), np.random.default_rng(0)
+    return search(sieve_oracle(tables, account, price, noise), names)
 
 
 def growth_with_n(network) -> dict[int, dict[str, float]]:
@@ -266,7 +223,7 @@ def growth_with_d() -> dict[int, dict[str, dict[str, float]]]:
         for system in ("PC", "Priv-PC", "EM-PC"):
             task = functools.partial(runs[system], data, max_order=2)
             seconds, release = timed(task, enough=10)
-            found[d][system] = {"seconds": seconds, "tests": release.tests}
+            found[d][system] = {"seconds": seconds, "tests": release.answers.tests}
     return found
 
 
@@ -306,34 +263,26 @@ def goals(times, ratio, growth, by_d, floor, linear) -> dict[str, dict]:
     alarm, widest = growth["alarm"], by_d[max(by_d)]
     large, small = growth["asia"][10**7], growth["asia"][10**5]
     slower = max(large[system] / small[system] for system in ("PC", "Priv-PC"))
-    upper = {
+    ten_times = alarm[10**7]["PC"] / alarm[10**6]["PC"] if 10**7 in alarm else math.inf
+    em_over_pc = widest["EM-PC"]["seconds"] / widest["PC"]["seconds"]
+    most = {
         "Priv-PC on alarm, seconds": (0.081, times["Priv-PC"]["alarm"]),
         "EM-PC on child, seconds": (10, times["EM-PC"]["child"]),
         "NOTEARS on 20 variables, seconds": (5, linear),
         "Released tables on alarm, seconds": (0.3, times["Released tables"]["alarm"]),
-        "PC on alarm, n = 10^7 over n = 10^6": (
-            12,
-            alarm[10**7]["PC"] / alarm[10**6]["PC"] if 10**7 in alarm else math.inf,
-        ),
-        "EM-PC over PC at d = 100": (5, widest["EM-PC"]["seconds"] / widest["PC"]["seconds"]),
+        "PC on alarm, n = 10^7 over n = 10^6": (12, ten_times),
+        "EM-PC over PC at d = 100": (5, em_over_pc),
         "PC's search on alarm over its counting": (3, floor["search"] / floor["counting"]),
         "search on asia, n = 10^7 over n = 10^5": (2, slower),
     }
-    lower = {
-        f"PC on {name}, times faster than the fastest package": (50, ratio.get(name))
-        for name in ("alarm", "child")
-    }
-    return {
-        name: {"goal": f"at most {limit}", "measured": value, "met": value <= limit}
-        for name, (limit, value) in upper.items()
-    } | {
-        name: {
-            "goal": f"at least {limit}",
-            "measured": value,
-            "met": None if value is None else value >= limit,
-        }
-        for name, (limit, value) in lower.items()
-    }
+    aims = {k: (f"at most {limit}", value, value <= limit) for k, (limit, value) in most.items()}
+    for name in ("alarm", "child"):
+        times_faster = ratio.get(name)
+        met = None if times_faster is None else times_faster >= 50
+        title = f"PC on {name}, times faster than the fastest package"
+        aims[title] = ("at least 50", times_faster, met)
+    keys = ("goal", "measured", "met")
+    return {name: dict(zip(keys, aim, strict=True)) for name, aim in aims.items()}
 
 
 def machine() -> str:
@@ -344,25 +293,20 @@ def machine() -> str:
 def rounded(value):
     """Four digits of every number."""
     if isinstance(value, dict):
-        return {key: rounded(of) for key, of in value.items()}
+        return {key: rounded(part) for key, part in value.items()}
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def show(title, rows):
     """Print numbers by row and column, a dash where there is none."""
-    names = list(next(iter(rows.values())))
-    wide = 2 + max(len(str(row)) for row in rows)
-    print(f"\n{title}\n" + " " * wide + "".join(f"{name!s:>15}" for name in names))
-    for row, values in rows.items():
-        cells = (values.get(name) for name in names)
-        text = ("-" if cell is None else f"{cell:.4g}" for cell in cells)
-        print(f"{row!s:<{wide}}" + "".join(f"{cell:>15}" for cell in text))
+    table = pd.DataFrame.from_dict(rows, orient="index").astype(float)
+    print(f"\n{title}\n{table.to_string(float_format='{:.4g}'.format, na_rep='-')}")
 
 
 def report(results):
     """The table of seconds, then what does not fit into it."""
     theirs = {
-        package: {name: of.get("seconds") for name, of in networks.items()}
+        package: {name: answer.get("seconds") for name, answer in networks.items()}
         for package, networks in results["peers"].items()
     }
     paper = {f"{name} (paper)": row for name, row in results["paper_seconds"].items()}
@@ -370,10 +314,9 @@ def report(results):
     show("One table, alarm, n = 100,000, microseconds", results["table_microseconds"])
     for network, rows in results["growth_n"].items():
         show(f"{network} by n, seconds", rows)
-    by_d = {
-        d: {s: of["seconds"] for s, of in row.items()} for d, row in results["growth_d"].items()
-    }
-    show("Random networks by d, order <= 2, seconds", by_d)
+    by_d = results["growth_d"].items()
+    seconds = {d: {name: run["seconds"] for name, run in row.items()} for d, row in by_d}
+    show("Random networks by d, order <= 2, seconds", seconds)
     print(f"\nTests a second, PC on alarm: {results['tests_per_second']:,.0f}")
     for name, goal in results["goals"].items():
         measured = "not measured" if goal["measured"] is None else f"{goal['measured']:.3g}"

@@ -14,20 +14,17 @@ matters most, so that a table that is not complete has all of its cells. Rows ar
 book/stored/12_which_one_should_i_use/table.csv.
 """
 
-import functools
 import math
-from typing import ClassVar
 
 import pandas as pd
-from dpcgd_book.results.stored import keep, stored_folder, yardsticks
-from dpcgd_book.systems.graph_systems import HOME, peak_of, run_case, systems
-from kept import Kept, check, named, of_system, parser_of
-from yardsticks import run_yardstick
+from dpcgd_book.results.stored import keep, yardsticks
 
+from benchmarks.entries import LARGER, entries_in
+from benchmarks.graph_cases import peak_of, run_case
+from benchmarks.kept import COLUMNS, Kept
+from benchmarks.yardsticks import run_yardstick
 from dpcgd.datasets.published_networks import NETWORKS
 
-SEED = 0
-LARGER = ("insurance", "water", "hailfinder", "win95pts", "hepar2")
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_PUBLISHED = (0.1, 1.0, 10.0)
 RUNS = 20
@@ -35,156 +32,117 @@ GRADIENTS = ("noisy gradients", "one release")
 SLOW = ("EM-PC", "NOTEARS")
 """On the larger networks: minutes of some runs."""
 
-KEYS = ["system", "network", "n", "epsilon", "run"]
-COLUMNS = {
-    "system": "its name in benchmarks/systems",
-    "network": "whose records: one of the papers' seven, or of five larger ones",
-    "n": "records",
-    "epsilon": "the guarantee at delta = 1e-6, replace-one; inf without privacy or without a look; "
-    "of published-SVT-PC, -Priv-PC and -EM-PC that of a round; of reports local, with delta = 0",
-    "run": "the seed of the records and of the noise",
-    "F1": "of the skeleton, against the true graph",
-    "arrowhead F1": "of the directions, against the completed form of the true graph",
-    "SHD": "structural Hamming distance to the completed form of the true graph",
-    "edges": "in the graph that was found",
-    "precision": "share of these that are true; 1 if there are none",
-    "recall": "share of the true ones that were found",
-    "tests": "questions asked, where the system asks any",
-    "read": "the epsilon that its ledger reads when the run is over",
-    "seconds": "of processor time, one thread, a first call left out; of yardsticks by the clock",
-    "why_not": "why there is no graph: public facts refused the run, or it took too long",
-    "code": "a digest of the system's file and of the package behind it; of other scripts their "
-    "name",
-}
-"""The data dictionary."""
-
-
-def plan() -> list[dict]:
-    """All cases, in order."""
-    of = [system for system in systems().values() if system.run]
-    published = [s for s in of if s.family == "as published"]
-    slow = [s for s in of if s.trust == "local"]
-    quick = [s for s in of if s not in slow + published]
-    quicker = [s for s in quick if s.family not in GRADIENTS and s.name not in SLOW]
-    rest = [s for s in quick + slow if s not in quicker]
-    low, high, few = EPSILONS[:5], EPSILONS[5:], EPSILONS[::2]
-    blocks = [  # the last number: runs a round
-        (quick, NETWORKS, 100_000, low, RUNS, 2),
-        (published, NETWORKS, 100_000, (1.0,), RUNS, 1),
-        (quicker, LARGER, 100_000, few[:2], RUNS, 1),
-        (quicker, NETWORKS, 10_000, low, RUNS, 1),
-        (quicker, NETWORKS, 100_000, low, RUNS, 4),
-        (slow, NETWORKS, 100_000, few[1:], RUNS, 1),
-        (quicker, LARGER, 100_000, low, RUNS, 1),
-        (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS, 1),
-        (quick, NETWORKS, 100_000, high, RUNS, 1),
-        (quick, NETWORKS, 10_000, low, RUNS, 1),
-        (slow, NETWORKS, 100_000, EPSILONS, RUNS, 1),
-        (slow, NETWORKS, 10_000, low, RUNS, 1),
-        (rest, LARGER, 100_000, low, RUNS, 1),
-        (quick + slow, NETWORKS, 10_000, high, RUNS, 1),
-        (quick + slow, LARGER, 10_000, low, RUNS, 1),
-        (quick + slow, LARGER, 100_000, high, RUNS, 1),
-        (quick + slow, LARGER, 10_000, high, RUNS, 1),
-        (published, NETWORKS, 10_000, OF_PUBLISHED, RUNS, 1),
-    ]
-    cases = [
-        dict(zip((*KEYS, "seed"), (s.name, network, n, epsilon, run, SEED), strict=True))
-        for once in range(RUNS)
-        for among, networks, n, epsilons, runs, a_round in blocks
-        for run in range(once * a_round, min((once + 1) * a_round, runs))
-        for network in networks
-        for s in among
-        for epsilon in _epsilons(s, epsilons)
-    ]
-    return list({tuple(case.values()): case for case in cases}.values())
-
 
 def _epsilons(system, epsilons):
     return epsilons if system.private else (math.inf,)
 
 
+def run_here_or_there(system: str, network: str, n: int, epsilon: float, run: int, seed: int):
+    """A case of a system, in the environment that it needs."""
+    if yardstick := entries_in("systems")[system].yardstick:
+        return run_yardstick(system=yardstick, network=network, n=n, epsilon=epsilon, run=run)
+    return run_case(system, network, n, epsilon, run, seed)
+
+
 class Table(Kept):
-    name, keys, columns, compare = "table", KEYS, COLUMNS, "F1"
-    cost: ClassVar = ["system", "network"]
-    made_by = "python benchmarks/table.py"
+    """The table of systems for graphs."""
+
+    name, kind, compare = "table", "systems", "F1"
+    keys, cost = ("system", "network", "n", "epsilon", "run"), ("system", "network")
+    made_by, runs, task = "python benchmarks/table.py", RUNS, staticmethod(run_here_or_there)
+
+    def plan(self):
+        run_here = [system for system in entries_in("systems").values() if system.run]
+        published = [s for s in run_here if s.family == "as published"]
+        slow = [s for s in run_here if s.trust == "local"]
+        quick = [s for s in run_here if s not in slow + published]
+        quicker = [s for s in quick if s.family not in GRADIENTS and s.name not in SLOW]
+        rest = [s for s in quick + slow if s not in quicker]
+        low, high, few = EPSILONS[:5], EPSILONS[5:], EPSILONS[::2]
+        blocks = [  # the last number: runs a round
+            (quick, NETWORKS, 100_000, low, RUNS, 2),
+            (published, NETWORKS, 100_000, (1.0,), RUNS, 1),
+            (quicker, LARGER, 100_000, few[:2], RUNS, 1),
+            (quicker, NETWORKS, 10_000, low, RUNS, 1),
+            (quicker, NETWORKS, 100_000, low, RUNS, 4),
+            (slow, NETWORKS, 100_000, few[1:], RUNS, 1),
+            (quicker, LARGER, 100_000, low, RUNS, 1),
+            (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS, 1),
+            (quick, NETWORKS, 100_000, high, RUNS, 1),
+            (quick, NETWORKS, 10_000, low, RUNS, 1),
+            (slow, NETWORKS, 100_000, EPSILONS, RUNS, 1),
+            (slow, NETWORKS, 10_000, low, RUNS, 1),
+            (rest, LARGER, 100_000, low, RUNS, 1),
+            (quick + slow, NETWORKS, 10_000, high, RUNS, 1),
+            (quick + slow, LARGER, 10_000, low, RUNS, 1),
+            (quick + slow, LARGER, 100_000, high, RUNS, 1),
+            (quick + slow, LARGER, 10_000, high, RUNS, 1),
+            (published, NETWORKS, 10_000, OF_PUBLISHED, RUNS, 1),
+        ]
+        cases = [
+            self.case(s.name, network, n, epsilon, run)
+            for once in range(RUNS)
+            for among, networks, n, epsilons, runs, a_round in blocks
+            for run in range(once * a_round, min((once + 1) * a_round, runs))
+            for network in networks
+            for s in among
+            for epsilon in _epsilons(s, epsilons)
+        ]
+        return list({tuple(case.values()): case for case in cases}.values())
 
     def sorted_rows(self):
-        known = {name: i for i, name in enumerate(systems())}
-        nets = {name: i for i, name in enumerate((*NETWORKS, *LARGER))}
+        known = list(entries_in("systems"))
+        networks = [*NETWORKS, *LARGER]
         rows = [row for row in self.rows.values() if row["system"] in known]
         rows = [row for row in rows if row["code"] != "yardsticks.py"] + of_yardsticks()
         rows.sort(
-            key=lambda r: (nets[r["network"]], r["n"], known[r["system"]], r["epsilon"], r["run"])
+            key=lambda row: (
+                *(networks.index(row["network"]), row["n"]),
+                *(known.index(row["system"]), row["epsilon"], row["run"]),
+            )
         )
-        table = pd.DataFrame(rows, columns=[*COLUMNS]).round(
-            dict.fromkeys(("F1", "arrowhead F1", "precision", "recall", "read"), 4)
-        )
-        for whole in ("SHD", "edges", "tests"):
-            table[whole] = table[whole].astype("Int64")
-        return table.assign(seed=SEED)
+        rounded = dict.fromkeys(("F1", "arrowhead F1", "precision", "recall", "read"), 4)
+        table = pd.DataFrame(rows, columns=[*self.columns]).round(rounded)
+        return table.astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
+
+    def memory(self):
+        """What each system takes beside the records, at its peak: memory.csv, one run a row."""
+        run_here = [s for s in entries_in("systems").values() if s.run]
+        counts = [s for s in run_here if s.family in ASK_COUNTS or s.name == "PC"]
+        cases = [
+            self.case(s.name, network, n, epsilon, 0)
+            for n, some in ((100_000, run_here), (1_000_000, counts))
+            for s in some
+            for network in ("child", "alarm")
+            for epsilon in _epsilons(s, (1.0,))
+        ]
+        rows = pd.DataFrame([case | peak_of(**case) for case in cases])
+        made_by, columns = f"{self.made_by} --memory", COLUMNS["memory"]
+        unit = "megabytes"
+        keep(self.folder, "memory", rows, cases, unit, made_by=made_by, columns=columns)
 
 
 def of_yardsticks() -> list[dict]:
     """Rows of other scripts: of systems that have a yardstick instead of a callable."""
-    names = {s.yardstick: s.name for s in systems().values() if s.yardstick}
+    names = {s.yardstick: s.name for s in entries_in("systems").values() if s.yardstick}
     rows = yardsticks()
     rows = rows[rows.system.isin(names) & rows.n.isin([10_000, 100_000])]
     rows = rows.assign(system=rows.system.map(names), code="yardsticks.py")
-    return rows.reindex(columns=[*COLUMNS]).to_dict("records")
-
-
-def run_here_or_there(of, **case) -> dict:
-    """A case of a system, in the environment that it needs."""
-    if not of.yardstick:
-        return run_case(**case)
-    return run_yardstick(
-        **{k: v for k, v in case.items() if k != "seed"} | {"system": of.yardstick}
-    )
-
-
-def memory():
-    """What each system takes beside the records, at its peak: memory.csv, one run a row."""
-    counts = [s for s in systems().values() if s.run and (s.family in ASK_COUNTS or s.name == "PC")]
-    cases = [
-        dict(zip((*KEYS, "seed"), (s.name, network, n, epsilon, 0, SEED), strict=True))
-        for n, some in ((100_000, systems().values()), (1_000_000, counts))
-        for s in some
-        for network in ("child", "alarm")
-        for epsilon in _epsilons(s, (1.0,))
-        if s.run
-    ]
-    rows = pd.DataFrame([case | peak_of(**case) for case in cases])
-    told = {"made_by": "python benchmarks/table.py --memory", "columns": OF_MEMORY}
-    keep(stored_folder() / HOME, "memory", rows, cases, "megabytes", **told)
+    return rows.reindex(columns=[*COLUMNS["table"]]).to_dict("records")
 
 
 ASK_COUNTS = ("test by test", "released tables")
-OF_MEMORY = {
-    **{key: COLUMNS[key] for key in ("system", "n", "run", "why_not")},
-    "network": "whose records",
-    "epsilon": "1; inf without privacy or without a look",
-    "megabytes": "largest sum of arrays and objects that a run has beside the records, as Python's "
-    "tracemalloc counts them; compiled code's own are not in it",
-}
-"""The data dictionary of memory.csv."""
 
 
 def main(arguments: list[str] | None = None):
-    parser = parser_of(__doc__, "system network epsilon n run", RUNS)
+    table = Table()
+    parser = table.parser(__doc__)
     parser.add_argument("--memory", action="store_true", help="peaks of memory, all anew")
-    told = parser.parse_args(arguments)
-    if told.case:
-        system, network, epsilon, n, run = told.case.split()
-        case = {"system": system, "network": network, "n": int(n), "epsilon": float(epsilon)}
-        task = functools.partial(run_here_or_there, named(system, systems()))
-        Table(stored_folder() / HOME).again(case | {"run": int(run), "seed": SEED}, task)
-    elif told.check:
-        check(told.check, systems())
-    elif told.memory:
-        memory()
+    asked = parser.parse_args(arguments)
+    if asked.memory:
+        table.memory()
     else:
-        Table(stored_folder() / HOME).fill(of_system(plan(), told, systems()), run_case, told)
+        table.do(asked)
 
 
 if __name__ == "__main__":

@@ -18,45 +18,37 @@ has a row without scores that says so.
 """
 
 import contextlib
-import csv
 import json
 import math
 import os
-import platform
 import select
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
-import peers
+import pandas as pd
+from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
-from dpcgd_book.results.stored import stored_folder
-from dpcgd_book.systems.graph_systems import scores
+from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 
 import dpcgd
+from benchmarks import peers
+from benchmarks.entries import DELTA, LARGER
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared
 
-SEED, DELTA = 0, 1e-6
-PINS = {
-    "ges": "ges==1.1.1",
-    "mbi": "mbi==2.0.0",
-    "jax": "jax==0.10.2",
-    "jaxlib": "jaxlib==0.10.2",
-}
-"""Beside what peers.py pins."""
+SEED = 0
+PINS = {"ges": "1.1.1", "mbi": "2.0.0", "jax": "0.10.2", "jaxlib": "0.10.2"}
+"""The versions of packages beside those that peers.py pins."""
 
 PACKAGES = ("causal-learn", "pyagrum", *PINS)
-LARGER = ("insurance", "hailfinder", "hepar2", "win95pts", "water")
 OURS, OTHER_PC = "PC, chi squared", "causal-learn's PC"
 ADJUSTED = "adjusted PC, chi squared"
 HERE = {OURS: ChiSquared(0.01), ADJUSTED: AdjustedChiSquared(0.01)}
@@ -74,20 +66,17 @@ PATIENCE = 180.0
 JOBS = 5
 """Of one process: what mbi compiles is never freed, and a process may hold only so much of it."""
 
-XLA_FLAGS = " ".join(
-    (
-        "--xla_cpu_multi_thread_eigen=false",
-        "--xla_backend_optimization_level=0",
-        "--xla_cpu_use_fusion_emitters=false",
-    )
-)
-"""One thread, and little time for compiling: nearly all a run of MST takes."""
-
-COMPILED = {
-    "PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 "
+    "--xla_cpu_use_fusion_emitters=false",
 }
-"""All that is compiled is kept for the processes that follow, until the call ends."""
+"""One thread, and little time for compiling, which is nearly all that a run of MST takes.
+
+All that is compiled is kept for the processes that follow, until the call ends.
+"""
 
 BUDGETS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -131,11 +120,8 @@ class Worker:
 
     def __init__(self, python, folder):
         self.command = [python, Path(__file__).with_name("yardstick_worker.py")]
+        self.environment = os.environ | ENVIRONMENT | {"JAX_COMPILATION_CACHE_DIR": str(folder)}
         self.process, self.jobs = None, 0
-        one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-        kept = {f"JAX_{name}": value for name, value in COMPILED.items()}
-        kept["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-        self.settings = os.environ | one | kept | {"XLA_FLAGS": XLA_FLAGS}
 
     def ask(self, job, patience) -> dict:
         """Its answer; an error if there is none in time, and a new process for the next job."""
@@ -153,9 +139,10 @@ class Worker:
 
     def _start(self):
         self.close()
-        pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen(self.command, env=self.settings, **pipe)
-        self.jobs = 0
+        self.jobs, pipe = 0, subprocess.PIPE
+        self.process = subprocess.Popen(
+            self.command, env=self.environment, stdin=pipe, stdout=pipe, text=True
+        )
 
     def close(self):
         if self.process is not None:
@@ -180,8 +167,8 @@ def row_of(case, data, worker, folder) -> dict:
     """What a case comes to."""
     started = time.perf_counter()
     if case["system"] in HERE:
-        found = scores(plain_pc(data, HERE[case["system"]]), data.truth)
-        return found | {"seconds": time.perf_counter() - started}
+        row = scores(plain_pc(data, HERE[case["system"]]), data.truth)
+        return row | {"seconds": time.perf_counter() - started}
     job = {"system": case["system"], "records": str(folder / "records.npz"), "settings": {}}
     if case["system"] in PRIVATE:
         job["rho"] = rho_of_budget(Budget(case["epsilon"], DELTA))
@@ -201,49 +188,8 @@ def row_of(case, data, worker, folder) -> dict:
     return scores(graph, data.truth) | {"seconds": time.perf_counter() - started}
 
 
-class Table:
-    """The rows on file, and what they were made with."""
-
-    def __init__(self, folder):
-        self.file, self.about = folder / "scores.csv", folder / "made.json"
-        folder.mkdir(parents=True, exist_ok=True)
-        if not self.file.exists():
-            self.file.write_text(",".join((*KEYS, *SCORES)) + "\n")
-        with self.file.open() as file:
-            self.done = {self._key(row) for row in csv.DictReader(file)}
-
-    @staticmethod
-    def _key(case):
-        return tuple(f"{float(case[k]):g}" if k in KEYS[2:] else case[k] for k in KEYS)
-
-    def has(self, case) -> bool:
-        return self._key(case) in self.done
-
-    def add(self, case, found):
-        cells = [case.get(k, found.get(k, "")) for k in (*KEYS, *SCORES)]
-        with self.file.open("a", newline="") as file:
-            text = [f"{c:.6g}" if isinstance(c, float) else c for c in cells]
-            csv.writer(file, lineterminator="\n").writerow(text)
-        self.done.add(self._key(case))
-        self._tell()
-
-    def _tell(self):
-        ours = {name: version(name) for name in ("dpcgd", "numpy", "scipy")}
-        theirs = dict(pin.split("==") for pin in pins().values())
-        told = {
-            "made_by": "python benchmarks/yardsticks.py",
-            "date": datetime.now(UTC).date().isoformat(),
-            "versions": {"python": platform.python_version()} | theirs | ours,
-            "runs": len({key[-1] for key in self.done}),
-            "settings": {"delta": DELTA, "seed": SEED},
-            "cell": list(KEYS[:-1]),
-            "compare": "F1",
-        }
-        self.about.write_text(json.dumps({"scores": told}, indent=1, sort_keys=True) + "\n")
-
-
 def pins() -> dict[str, str]:
-    known = peers.pins() | PINS
+    known = peers.pins() | {name: f"{name}=={version}" for name, version in PINS.items()}
     return {name: known[name] for name in (*peers.SHARED, *PACKAGES)}
 
 
@@ -268,22 +214,45 @@ def rows_of(some) -> Iterator[tuple[dict, dict]]:
 
 def run_yardstick(**case) -> dict:
     """One of these cases again, for :mod:`table`."""
-    ((_, found),) = rows_of([case])
-    return found
+    ((_, row),) = rows_of([case])
+    return row
 
 
-def main():
-    only = sys.argv[1] if len(sys.argv) > 1 else None
-    end = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else "inf")
-    table = Table(stored_folder() / "yardsticks")
-    left = [c for c in cases() if only in (None, c["system"]) and not table.has(c)]
-    for number, (case, found) in enumerate(rows_of(left), 1):
-        table.add(case, found)
-        told = found.get("why_not") or f"F1 {found['F1']:.3f}, {found['seconds']:.0f} s"
-        print(f"{number} of {len(left)}: {case}: {told}", flush=True)
+class Table:
+    """The rows on file."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.rows = rows_on_file(folder, "scores").to_dict("records")
+        self.done = {self._key(row) for row in self.rows}
+
+    def _key(self, case) -> tuple:
+        return tuple(f"{float(case[k]):g}" if k in KEYS[2:] else case[k] for k in KEYS)
+
+    def left(self, only: str | None) -> list[dict]:
+        """Cases that are not on file, of one system if there is a name."""
+        wanted = (case for case in cases() if only in (None, case["system"]))
+        return [case for case in wanted if self._key(case) not in self.done]
+
+    def add(self, case, found):
+        self.rows.append({"delta": DELTA, "seed": SEED, **case, **found})
+        order = [*KEYS, *SCORES, "delta", "seed"]
+        rows, made_by = pd.DataFrame(self.rows, columns=order), "python benchmarks/yardsticks.py"
+        asked = rows[[*KEYS, "delta", "seed"]].to_dict("records")
+        theirs = dict(pin.split("==") for pin in pins().values())
+        keep(self.folder, "scores", rows, asked, "F1", made_by=made_by, versions=theirs)
+
+
+def main(only: str | None = None, seconds: str = "inf"):
+    end, table = time.monotonic() + float(seconds), Table(stored_folder() / "yardsticks")
+    left = table.left(only)
+    for number, (case, row) in enumerate(rows_of(left), 1):
+        table.add(case, row)
+        shown = row.get("why_not") or f"F1 {row['F1']:.3f}, {row['seconds']:.0f} s"
+        print(f"{number} of {len(left)}: {case}: {shown}", flush=True)
         if time.monotonic() > end:
             break
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

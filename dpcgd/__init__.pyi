@@ -29,10 +29,11 @@ from .pairwise.anm import private_anm as private_anm
 from .privacy.account_file import open_account as open_account
 from .privacy.budget import Budget as Budget
 from .privacy.budget import BudgetSpent as BudgetSpent
-from .reading.edge_confidence import edge_confidence as edge_confidence
 from .reading.fit_network import fit_network as fit_network
 from .reading.hill_climbing import climb as climb
 from .reading.read_release import read_release as read_release
+from .reading.release import MarginalRelease as MarginalRelease
+from .reading.release import read as read
 from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears

@@ -192,7 +192,7 @@ class Run:
         started = time.perf_counter()
         print(f"  {chapter} ...\n", end="", flush=True)  # one write: chapters start together
         for _ in range(KERNEL_STARTS):
-            output = self.output(command)
+            output = self.output(command, contents)
             if output is None or NO_KERNEL not in output:
                 break
         error, seconds = _error(chapter, copy, output), time.perf_counter() - started
@@ -203,11 +203,12 @@ class Run:
             took.write_text(f"{seconds:.1f}")
         return Outcome(chapter, seconds, error)
 
-    def output(self, command) -> str | None:
+    def output(self, command, contents: str) -> str | None:
         """Run it with files of its own; return what it printed if it failed."""
         with tempfile.TemporaryDirectory() as own:  # kernels that share files trip over each other
             environment = self.environment | {
                 "DPCGD_RESULTS": str(self.home.results),
+                "DPCGD_VERSION": contents,
                 "IPYTHONDIR": own,
                 "JUPYTER_RUNTIME_DIR": own,
                 "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -13,6 +13,8 @@ import sys
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import version
+from pathlib import Path
+from string import Template
 
 import numpy as np
 from chapters import ROOT
@@ -24,16 +26,8 @@ import dpcgd
 STORED, PAGE = ROOT / "book" / "stored" / "home_picture.json", ROOT / "book" / "home_picture.html"
 NETWORK, N, DELTA, RUNS, SHOWN = "sachs", 100_000, 1e-6, 10, 1.0
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-SYSTEMS = (
-    "table_pc",
-    "gram_notears",
-    "priv_pc",
-    "em_pc",
-    "curate_pc",
-    "noleaks",
-    "svt_pc",
-    "laplace_pc",
-)
+SYSTEMS = ("table_pc", "gram_notears", "priv_pc", "em_pc")
+SYSTEMS += ("curate_pc", "noleaks", "svt_pc", "laplace_pc")
 COLOURS = dict(zip(SYSTEMS, (colour for colour, *_ in LOOKS.values()), strict=False))
 """The colours of the book's figures, in their order; each line carries its name too."""
 
@@ -43,39 +37,33 @@ COLOURS = dict(zip(SYSTEMS, (colour for colour, *_ in LOOKS.values()), strict=Fa
 
 def measured() -> dict:
     """Mean F1 of every system, its spread, and the graphs of one run of the table system."""
-    rows = Parallel(-1)(
-        delayed(one)(s, e, k) for s in SYSTEMS for e in EPSILONS for k in range(RUNS)
-    )
-    scores = {
-        s: {e: [f for a, b, f, _ in rows if (a, b) == (s, e)] for e in EPSILONS} for s in SYSTEMS
-    }
-    graphs = {e: g for s, e, _, g in rows[::RUNS] if s == "table_pc"}
+    cases = [(s, e, k) for s in SYSTEMS for e in EPSILONS for k in range(RUNS)]
+    runs = dict(zip(cases, Parallel(-1)(delayed(run)(*case) for case in cases), strict=True))
     data = dpcgd.load(NETWORK, n=N, rng=np.random.default_rng(0))
+    versions = {name: version(name) for name in ("dpcgd", "numpy", "scipy")}
+    shape = len(SYSTEMS), len(EPSILONS), RUNS
+    f1 = np.reshape([score for score, _ in runs.values()], shape)
+    mean, error = f1.mean(2).round(4), (f1.std(2, ddof=1) / math.sqrt(RUNS)).round(4)
     return {
         "made_by": "python scripts/home_picture.py measure",
         "date": datetime.now(UTC).date().isoformat(),
-        "versions": {name: version(name) for name in ("dpcgd", "numpy", "scipy")}
-        | {"python": platform.python_version()},
+        "versions": versions | {"python": platform.python_version()},
         "settings": {"network": NETWORK, "n": N, "delta": DELTA, "runs": RUNS},
         "variables": list(data.variables),
         "truth": sorted([a, b, True] for a, b in data.truth.edges),
         "without_privacy": dpcgd.pc(data).graph.skeleton_f1(data.truth),
-        "f1": {s: [round(float(np.mean(of)), 4) for of in scores[s].values()] for s in SYSTEMS},
-        "error": {s: [round(standard_error(of), 4) for of in scores[s].values()] for s in SYSTEMS},
-        "graphs": [graphs[e] for e in EPSILONS],
+        "f1": dict(zip(SYSTEMS, mean.tolist(), strict=True)),
+        "error": dict(zip(SYSTEMS, error.tolist(), strict=True)),
+        "graphs": [runs["table_pc", e, 0][1] for e in EPSILONS],
     }
 
 
-def standard_error(values) -> float:
-    return float(np.std(values, ddof=1) / math.sqrt(len(values)))
-
-
-def one(system: str, epsilon: float, run: int) -> tuple:
-    """A run on a sample of its own: the system, its epsilon, the skeleton's F1, the graph."""
-    data = dpcgd.load(NETWORK, n=N, rng=np.random.default_rng([1, run]))
-    how = {"epsilon": epsilon, "delta": DELTA, "rng": np.random.default_rng([2, run])}
-    release = getattr(dpcgd, system)(data, **how)
-    return system, epsilon, release.graph.skeleton_f1(data.truth), pieces(release.graph)
+def run(system: str, epsilon: float, number: int) -> tuple[float, list]:
+    """The skeleton's F1 and the graph of a run on a sample of its own."""
+    data = dpcgd.load(NETWORK, n=N, rng=np.random.default_rng([1, number]))
+    noise = np.random.default_rng([2, number])
+    release = getattr(dpcgd, system)(data, epsilon=epsilon, delta=DELTA, rng=noise)
+    return release.graph.skeleton_f1(data.truth), pieces(release.graph)
 
 
 def pieces(graph) -> list[list]:
@@ -128,31 +116,29 @@ def down(f1) -> float:
     return 16 + 200 * (1 - f1)
 
 
-def chart(found) -> str:
+def text_at(x, y, anchor, words) -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{words}</text>'
+
+
+def chart(stored) -> str:
     """F1 against epsilon, a line a system, its name at its end."""
-    ticks = (
-        f'<line class="grid" x1="46" x2="516" y1="{down(f):.0f}" y2="{down(f):.0f}"/>'
-        f'<text x="40" y="{down(f) + 4:.0f}" text-anchor="end">{f:g}</text>'
-        for f in (0, 0.25, 0.5, 0.75, 1)
-    )
-    steps = (
-        f'<text x="{across(e):.0f}" y="234" text-anchor="middle">{e:g}</text>' for e in EPSILONS
-    )
-    level = down(found["without_privacy"])
-    parts = [*ticks, *steps, f'<line class="plain" x1="46" x2="516" y1="{level}" y2="{level}"/>']
-    parts.append(
-        '<text x="281" y="250" text-anchor="middle">epsilon, guaranteed (log scale)</text>'
-    )
-    last = sorted(SYSTEMS, key=lambda s: -found["f1"][s][-1])
-    labels = spread([down(found["f1"][s][-1]) for s in last])
+    parts, level = [], down(stored["without_privacy"])
+    for f1 in (0, 0.25, 0.5, 0.75, 1):
+        y = f"{down(f1):.0f}"
+        parts.append(f'<line class="grid" x1="46" x2="516" y1="{y}" y2="{y}"/>')
+        parts.append(text_at(40, down(f1) + 4, "end", f"{f1:g}"))
+    parts += [text_at(across(e), 234, "middle", f"{e:g}") for e in EPSILONS]
+    parts.append(f'<line class="plain" x1="46" x2="516" y1="{level}" y2="{level}"/>')
+    parts.append(text_at(281, 250, "middle", "epsilon, guaranteed (log scale)"))
+    last = sorted(SYSTEMS, key=lambda s: -stored["f1"][s][-1])
+    labels = spread([down(stored["f1"][s][-1]) for s in last])
     for system, label in zip(last, labels, strict=True):
-        colour, f1 = COLOURS[system], found["f1"][system]
-        path = " ".join(f"{across(e):.1f},{down(f):.1f}" for e, f in zip(EPSILONS, f1, strict=True))
-        parts.append(f'<polyline points="{path}" style="stroke:{colour}"/>')
-        parts += [
-            whisker(*of, colour) for of in zip(EPSILONS, f1, found["error"][system], strict=True)
-        ]
-        parts.append(f'<text x="524" y="{label + 4:.0f}" style="fill:{colour}">{system}</text>')
+        points = [*zip(EPSILONS, stored["f1"][system], stored["error"][system], strict=True)]
+        path = " ".join(f"{across(e):.1f},{down(f1):.1f}" for e, f1, _ in points)
+        parts.append(f'<polyline points="{path}" style="stroke:{COLOURS[system]}"/>')
+        parts += [whisker(*point, COLOURS[system]) for point in points]
+        style = f'style="fill:{COLOURS[system]}"'
+        parts.append(f'<text x="524" y="{label + 4:.0f}" {style}>{system}</text>')
     return "".join(parts)
 
 
@@ -172,96 +158,37 @@ def spread(heights, gap=15.0) -> list[float]:
     return [height - over for height in kept]
 
 
-def drawn(found: dict) -> str:
+def drawn(stored: dict) -> str:
     """The fragment of the home page."""
-    at, truth, first = places(found["variables"]), found["truth"], EPSILONS.index(SHOWN)
+    at, truth, first = places(stored["variables"]), stored["truth"], EPSILONS.index(SHOWN)
+    f1, marker = stored["f1"]["table_pc"], f"{across(SHOWN):.1f}"
     states = "".join(
-        f'<g class="dp-state" data-f1="{f1:.2f}"{"" if i == first else " hidden"}>'
+        f'<g class="dp-state" data-f1="{score:.2f}"{"" if i == first else " hidden"}>'
         f"{drawing(edges, truth, at)}</g>"
-        for i, (edges, f1) in enumerate(zip(found["graphs"], found["f1"]["table_pc"], strict=True))
+        for i, (edges, score) in enumerate(zip(stored["graphs"], f1, strict=True))
     )
-    marker = across(SHOWN)
-    return TEMPLATE.format(
+    template = Template(Path(__file__).with_suffix(".html").read_text())
+    return template.substitute(
         arrows="".join(ARROW.format(kind=kind) for kind in ("right", "wrong", "truth")),
         truth="".join(edge(*e, "truth", at) for e in truth) + nodes(at),
         states=states + nodes(at),
-        chart=chart(found)
-        + f'<line id="dp-marker" x1="{marker:.1f}" x2="{marker:.1f}" y1="16" y2="216"/>',
+        chart=chart(stored)
+        + f'<line id="dp-marker" x1="{marker}" x2="{marker}" y1="16" y2="216"/>',
         last=len(EPSILONS) - 1,
         first=first,
         epsilons=json.dumps(EPSILONS),
         across=json.dumps([round(across(e), 1) for e in EPSILONS]),
-        shown_f1=found["f1"]["table_pc"][first],
-        **found["settings"],
+        shown_f1=f"{f1[first]:.2f}",
+        network=NETWORK,
+        runs=RUNS,
+        n=f"{N:,}",
     )
 
 
-MARKER = '<line id="dp-marker" x1="{x:.1f}" x2="{x:.1f}" y1="16" y2="216"/>'
 ARROW = (
     '<marker id="dp-{kind}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
     'orient="auto"><path class="{kind}" d="M0,0 L8,4 L0,8 z"/></marker>'
 )
-TEMPLATE = """<!-- drawn by scripts/home_picture.py; do not edit -->
-<figure id="dp-home">
-<style>
-#dp-home {{ margin: 0 0 1rem; --right: #0072B2; --wrong: #D55E00; --quiet: #8c8c8c; }}
-#dp-home svg {{ max-width: 100%; height: auto; font: 13px sans-serif; fill: currentColor; }}
-#dp-home .pair {{ display: flex; flex-wrap: wrap; gap: 0 1rem; }}
-#dp-home .pair div {{ flex: 1 1 300px; min-width: 0; }}
-#dp-home .pair p {{ margin: 0; font-weight: 600; }}
-#dp-home line {{ stroke-width: 1.8; }}
-#dp-home line.right {{ stroke: var(--right); }} #dp-home path.right {{ fill: var(--right); }}
-#dp-home line.wrong {{ stroke: var(--wrong); stroke-dasharray: 6 3; }}
-#dp-home path.wrong {{ fill: var(--wrong); }}
-#dp-home line.missed {{ stroke: var(--quiet); stroke-dasharray: 1 5; stroke-linecap: round; }}
-#dp-home line.truth {{ stroke: currentColor; }} #dp-home path.truth {{ fill: currentColor; }}
-#dp-home line.grid {{ stroke: var(--quiet); stroke-width: .4; }}
-#dp-home line.plain {{ stroke: currentColor; stroke-width: 1; stroke-dasharray: 7 4; }}
-#dp-home #dp-marker {{ stroke: var(--quiet); stroke-width: 6; opacity: .35; }}
-#dp-home polyline {{ fill: none; stroke-width: 2.2; }}
-#dp-home input {{ width: 100%; }}
-#dp-home .dp-state[hidden] {{ display: none; }}
-#dp-home .dp-slider {{ display: block; margin: .5rem 0; }}
-@media print {{ #dp-home .dp-slider {{ display: none; }} }}
-</style>
-<div class="pair">
-<div><p>the true graph</p>
-<svg viewBox="0 0 340 310" role="img" aria-label="The true causal graph of eleven proteins.">
-<defs>{arrows}</defs>{truth}</svg></div>
-<div><p>released at epsilon = <output id="dp-epsilon">1</output>,
-mean F1 <output id="dp-f1">{shown_f1:.2f}</output></p>
-<svg viewBox="0 0 340 310" role="img" aria-label="The released graph at this epsilon.">
-{states}</svg></div>
-</div>
-<label class="dp-slider">epsilon: drag, or use the arrow keys
-<input id="dp-range" type="range" min="0" max="{last}" value="{first}" step="1"
- aria-describedby="dp-caption"></label>
-<svg viewBox="0 0 620 256" role="img"
- aria-label="Skeleton F1 against the guaranteed epsilon for eight private systems.">{chart}</svg>
-<figcaption id="dp-caption">Above: the network {network}, and the graph that
-<code>table_pc</code> releases about {n:,} records at the guarantee (epsilon, 10<sup>-6</sup>).
-Blue edges are right, orange dashed ones wrong, dotted ones missed. Below: every private system
-of the book at the same guarantee, the mean of {runs} runs and two standard errors; the dashed
-line is PC without privacy.</figcaption>
-<script>
-(function () {{
-  var epsilons = {epsilons}, across = {across};
-  var range = document.getElementById("dp-range"), marker = document.getElementById("dp-marker");
-  var states = document.querySelectorAll("#dp-home .dp-state");
-  function show() {{
-    var k = Number(range.value);
-    states.forEach(function (state, i) {{ state.toggleAttribute("hidden", i !== k); }});
-    document.getElementById("dp-epsilon").textContent = epsilons[k];
-    document.getElementById("dp-f1").textContent = states[k].dataset.f1;
-    range.setAttribute("aria-valuetext", "epsilon " + epsilons[k]);
-    marker.setAttribute("x1", across[k]); marker.setAttribute("x2", across[k]);
-  }}
-  range.addEventListener("input", show);
-  show();
-}})();
-</script>
-</figure>
-"""
 
 
 def main(what: str = "draw"):

@@ -7,6 +7,7 @@ import ast
 import json
 import sys
 
+import names
 from chapters import BUILD, ROOT
 from reference import systems_without_theorem, theorems_without_code
 
@@ -96,6 +97,7 @@ def house() -> dict:
         "parts": {part: lines_in(*part.split(" and ")) for part in MOST_LINES},
         "imports_up": sum(is_up(*pair) for pair in used),
         "imports_sideways": sum(is_sideways(*pair) for pair in used),
+        "names_too_many": len(names.too_many()),
         "theorems_without_code": len(theorems_without_code()),
         "systems_without_theorem": len(systems_without_theorem()),
     }
@@ -110,6 +112,7 @@ def main():
         print(f"  {room:<22}{lines:>7,}")
     for part, lines in found["parts"].items():
         print(f"{part:<24}{lines:>7,} lines of {MOST_LINES[part]:,}")
+    print(f"{sum(names.counts().values())} names to change, in {len(names.counts())} files")
     if wrong := [name for name, count in found.items() if isinstance(count, int) and count]:
         sys.exit(f"not in order: {', '.join(wrong)}; see {file}")
 

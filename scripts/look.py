@@ -25,21 +25,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 VIEWS = {"wide": (1300, "light"), "phone": (390, "light"), "dark": (1300, "dark")}
 TALLEST = 16_000
 """Points of a picture; what is below is not in it."""
-FAULTS = """
-(document.documentElement.scrollWidth > innerWidth + 1 ? ['the page is too wide'] : []).concat(
-[...document.querySelectorAll('main *, header *')].filter(e => {
-  const box = e.getBoundingClientRect();
-  if (!box.width || box.right <= innerWidth + 1) return false;
-  for (let p = e; p; p = p.parentElement) {
-    const of = getComputedStyle(p);
-    if (/auto|scroll|hidden/.test(of.overflowX) || of.position === 'fixed') return false;
-  }
-  return true;
-}).slice(0, 3).map(e => 'cut off: ' + e.tagName + '.' + e.className + ': '
-  + e.textContent.trim().slice(0, 40))
-).concat(
-[...document.querySelectorAll('mjx-merror')].map(e => 'a formula: ' + e.textContent.trim()))
-"""
+FAULTS = Path(__file__).with_suffix(".js").read_text()
 
 
 class Browser:

@@ -20,12 +20,10 @@ from dpcgd_book.results.sweep import sweep
 TESTS = ROOT / "tests"
 sys.path.insert(0, str(TESTS))
 
-import planted_bugs  # noqa: E402
-import planted_functions  # noqa: E402
-from planting import Bug, Swap  # noqa: E402
+from planted_bugs import BUGS  # noqa: E402
+from planting import Edit, Swap  # noqa: E402
 from replays import SYSTEMS  # noqa: E402
 
-BUGS = planted_bugs.BUGS + planted_functions.BUGS
 PAIRS = dict.fromkeys(SYSTEMS, 20_000) | {
     "curate_pc": 10_000,
     "dag_posterior": 4_000,
@@ -42,58 +40,57 @@ OF_A_SEED = "seeded_ or of_the_seed or same_seed or for_a_seed"
 """Names of tests that know the numbers of a seed: to notice by these alone is not enough."""
 OF_A_BUG = 6, 2
 """By these the numbers of pairs and of strangers are divided where a bug is looked for."""
-FOUND = re.compile(r"^(?:AssertionError|dpcgd\S+Divergence): ?(.*)", re.MULTILINE)
+DIVERGED = re.compile(r"^(?:AssertionError|dpcgd\S+Divergence): ?(.*)", re.MULTILINE)
+FAILED = re.compile(r"^FAILED \S+::(\S+)", re.MULTILINE)
+BROKEN = re.compile(
+    r"^(?:FAILED .*- |.*it has paid: )(Name|Type|Attribute|UnboundLocal|Import|LinAlg)Error", re.M
+)
+"""What is said of code that does not run at all: that shows nothing about the bug."""
 CLAIMS = BUILD / "results" / "claims.json"
 
 
 def run(script: str, *arguments: str):
     """A script of the tests, in a process of its own that imports this package and no other."""
-    own = {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(ROOT), str(ROOT / "book" / "tools")])
+    own = {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, TESTS / script, *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | own, cwd=ROOT)
 
 
-def noticed(bug: Bug | Swap) -> tuple[str, str]:
+def noticed(bug: Edit | Swap) -> tuple[str, str]:
     """Who notices a bug, and what it says; two empty texts if nobody does."""
     if bug.replayed:
         systems = bug.replayed.split(",")
         fewest = min(PAIRS[name] for name in systems), STRANGERS
-        many = [str(of // part) for of, part in zip(fewest, OF_A_BUG, strict=True)]
+        many = [str(number // part) for number, part in zip(fewest, OF_A_BUG, strict=True)]
         done = run("planting.py", bug.name, "replay", bug.replayed, *many, "0")
         if done.returncode:
-            return "replay", found_by_replay(bug, done.stderr)
+            return "replay", last_finding(bug, DIVERGED, done.stderr)
     if bug.tests:
         done = tested(bug)
         if done.returncode:
-            return "tests", failed_test(bug, done.stdout)
+            return "tests", last_finding(bug, FAILED, done.stdout)
     return "", ""
 
 
-def tested(bug: Bug | Swap):
+def tested(bug: Edit | Swap):
     """The tests of a room, but for those that know the numbers of a seed."""
-    how = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-o", "addopts="]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-o", "addopts="]
     files = [str(TESTS / file) for file in bug.tests.split()]
-    return run("planting.py", bug.name, "pytest", *how, "-k", f"not ({OF_A_SEED})", *files)
+    return run("planting.py", bug.name, "pytest", *options, "-k", f"not ({OF_A_SEED})", *files)
 
 
-def found_by_replay(bug: Bug | Swap, told: str) -> str:
-    """What replay found; a patch that merely breaks the code shows nothing."""
-    found = FOUND.findall(told)
-    if not found:
-        raise RuntimeError(f"{bug.name}: the patch breaks the code: {told[-500:]}")
-    return found[-1]
-
-
-def failed_test(bug: Bug | Swap, told: str) -> str:
-    failures = re.findall(r"^FAILED \S+::(\S+)", told, re.MULTILINE)
-    if not failures:
-        raise RuntimeError(f"{bug.name}: no test could run:\n{told[-2000:]}")
-    return failures[0]
+def last_finding(bug: Edit | Swap, finding: re.Pattern, output: str) -> str:
+    """What replay or tests found last; a patch that merely breaks the code shows nothing."""
+    findings = finding.findall(output)
+    if not findings or BROKEN.search(output):
+        raise RuntimeError(f"{bug.name}: the patch breaks the code:\n{output[-2000:]}")
+    return findings[-1]
 
 
 def part(name: str, chunk: int) -> dict:
     """A part of the replays of a system; raises where one finds something."""
-    many = [str(of // CHUNKS) for of in (PAIRS[name], STRANGERS)]
+    many = [str(number // CHUNKS) for number in (PAIRS[name], STRANGERS)]
     done = run("replays.py", name, *many, str(chunk))
     if done.returncode:
         raise RuntimeError(f"{name}, replayed:\n{done.stderr}")
@@ -104,21 +101,21 @@ def part(name: str, chunk: int) -> dict:
 def planted(name: str) -> dict:
     """Who notices a bug, by its name."""
     bug = next(bug for bug in BUGS if bug.name == name)
-    by, told = noticed(bug)
-    print(f"  {bug.file}: {name}: {by or 'NOBODY'}: {told[:80]}", flush=True)
-    return {"by": by, "told": told}
+    by, finding = noticed(bug)
+    print(f"  {bug.where}: {name}: {by or 'NOBODY'}: {finding[:80]}", flush=True)
+    return {"by": by, "finding": finding}
 
 
 def main():
     files = [*(ROOT / "dpcgd").rglob("*.py"), *TESTS.rglob("*.py"), Path(__file__)]
     known = BUILD / "mutants" / f"{digest(sorted(files))[:16]}.jsonl"
-    how = {"path": known, "workers": os.cpu_count()}
-    bugs = sweep(planted, [{"name": bug.name} for bug in BUGS], **how)
+    workers = os.cpu_count()
+    bugs = sweep(planted, [{"name": bug.name} for bug in BUGS], path=known, workers=workers)
     claim(planted=len(bugs), caught=sum(bool(bug["by"]) for bug in bugs))
     if missed := [bug["name"] for bug in bugs if not bug["by"]]:
         sys.exit("\nnobody notices: " + "; ".join(missed))
     parts = [{"name": name, "chunk": chunk} for name in SYSTEMS for chunk in range(CHUNKS)]
-    write(sweep(part, parts, **how), bugs)
+    write(sweep(part, parts, path=known, workers=workers), bugs)
 
 
 def claim(**figures):
@@ -131,15 +128,15 @@ def claim(**figures):
 def write(replays, bugs):
     """Results on file, and in a few lines."""
     by = [bug["by"] for bug in bugs]
-    of = {name: [found for found in replays if found["name"] == name] for name in SYSTEMS}
+    parts = {name: [row for row in replays if row["name"] == name] for name in SYSTEMS}
     results = {
         "planted": len(by),
         "caught": sum(map(bool, by)),
         "caught_by_replay": by.count("replay"),
-        "replayed_pairs": {name: sum(f["pairs"] for f in of[name]) for name in of},
-        "strangers": {name: sum(f["strangers"] for f in of[name]) for name in of},
-        "worst_loss_over_price": {name: max(f["worst"] for f in of[name]) for name in of},
-        "noticed_by": {bug["name"]: f"{bug['by']}: {bug['told']}" for bug in bugs},
+        "replayed_pairs": {name: sum(row["pairs"] for row in parts[name]) for name in parts},
+        "strangers": {name: sum(row["strangers"] for row in parts[name]) for name in parts},
+        "worst_loss_over_price": {name: max(row["worst"] for row in parts[name]) for name in parts},
+        "noticed_by": {bug["name"]: f"{bug['by']}: {bug['finding']}" for bug in bugs},
     }
     file = BUILD / "results" / "attacks.json"
     file.write_text(json.dumps(results, indent=1) + "\n")

@@ -43,6 +43,7 @@ FOR_BOOK = (
 """Tests that need what only the book needs."""
 ELSEWHERE = ("test_notebooks.py", "test_mutants.py")
 """Tests that are no matter of the machine, or jobs of their own here."""
+NO_BUILD = ("--no-deps", "--no-build-isolation")
 OTHER_PYTHONS = ("python3.14", "python3.13", "python3.12")
 OLD_X86 = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
 NEW_X86 = "X86_V4 AVX512_ICL AVX512_SPR"
@@ -154,7 +155,7 @@ def python_of(machine: Machine) -> Path | str:
     print(f"  {machine.name}: an environment for {Path(python).name}", flush=True)
     installs = [
         ["--require-hashes", "--requirement", ROOT / "requirements.lock"],
-        ["--no-deps", "--no-build-isolation", "--editable", ROOT],
+        [*NO_BUILD, "--editable", ROOT, "--editable", ROOT / "book" / "tools"],
     ]
     name = f"environment-{Path(python).name}"
     return fresh_environment(AT / name, python, installs, digest(["requirements.lock"], python))
@@ -241,7 +242,7 @@ def installed(name: str, constraints: list[str]) -> Row:
     """The wheel in an environment of its own: the tests that need no book, the README's lines."""
     folder, contents = AT / name, digest(TESTED, repr(constraints), sys.version)
     shutil.rmtree(folder / "wheel", ignore_errors=True)
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    build = [sys.executable, "-m", "pip", "wheel", *NO_BUILD, "--quiet"]
     subprocess.run([*build, "--wheel-dir", folder / "wheel", ROOT], check=True)
     (wheel,) = (folder / "wheel").glob("*.whl")
     limits = folder / "constraints.txt"

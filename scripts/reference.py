@@ -27,7 +27,7 @@ THEOREMS = {"theorem", "lemma", "corollary", "proposition"}
 
 FOLLOW_UPS = [
     "dpcgd.local.report.report",
-    "dpcgd.reading.edge_confidence.edge_confidence",
+    "dpcgd.reading.release.read",
     "dpcgd.reading.fit_network.fit_network",
     "dpcgd.reading.hill_climbing.climb",
 ]
@@ -56,14 +56,14 @@ WITHOUT_CODE = {
 NOT_PRIVATE = "not private"
 REPRODUCTION = "claimed, not proved"
 WITHOUT_THEOREM = {
-    "dpcgd.constraint.curate_pc.published_curate_pc": REPRODUCTION,
-    "dpcgd.constraint.em_pc.published_em_pc": REPRODUCTION,
+    "dpcgd_book.systems.as_published.published_curate_pc": REPRODUCTION,
+    "dpcgd_book.systems.as_published.published_em_pc": REPRODUCTION,
     "dpcgd.constraint.laplace_pc.pc": NOT_PRIVATE,
-    "dpcgd.constraint.priv_pc.published_priv_pc": REPRODUCTION,
-    "dpcgd.constraint.priv_pc.published_svt_pc": REPRODUCTION,
+    "dpcgd_book.systems.as_published.published_priv_pc": REPRODUCTION,
+    "dpcgd_book.systems.as_published.published_svt_pc": REPRODUCTION,
     "dpcgd.local.geometric.UniformGeometric": "no claim: its level is read off its channel",
     "dpcgd.pairwise.anm.anm": NOT_PRIVATE,
-    "dpcgd.score.noleaks.published_noleaks": REPRODUCTION,
+    "dpcgd_book.systems.as_published.published_noleaks": REPRODUCTION,
     "dpcgd.score.notears.notears": NOT_PRIVATE,
     "dpcgd.statistics.categorical_statistics.AdjustedChiSquared": "for pc; too large to be of use",
 }

@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pandas as pd
 from chapters import BUILD, ROOT, Home, chapters, execute_all
+from dpcgd_book.results.stored import made_of, rows_on_file
 
 STORED = ROOT / "book" / "stored"
 MOVED = 3.0
@@ -25,10 +26,9 @@ def keeps_results(path) -> bool:
 
 def cells(folder, name) -> pd.DataFrame:
     """Mean and standard error of every cell of a table; of the whole where rows name no cell."""
-    about = json.loads((folder / "made.json").read_text())[name]
-    rows = pd.read_csv(folder / f"{name}.csv")
-    of = rows.groupby(about["cell"] or np.zeros(len(rows)))[about["compare"]]
-    return pd.DataFrame({"mean": of.mean(), "error": of.sem(), "runs": of.count()})
+    about, rows = made_of(folder)[name], rows_on_file(folder, name)
+    runs = rows.groupby(about["cell"] or np.zeros(len(rows)))[about["compare"]]
+    return pd.DataFrame({"mean": runs.mean(), "error": runs.sem(), "runs": runs.count()})
 
 
 def moved(old, new) -> list[str]:
@@ -46,13 +46,14 @@ def moved(old, new) -> list[str]:
 
 
 def take(made, kept) -> None:
-    """Say what moved and put the new tables in place of the old ones."""
+    """Say what moved and put the new tables in place of the old ones; other tables stay."""
     for file in sorted(made.glob("*.csv")):
         known = (kept / file.name).exists()
         lines = moved(cells(kept, file.stem), cells(made, file.stem)) if known else ["    new"]
         print(f"  {made.name}, {file.stem}: {'' if lines else 'nothing moved'}", *lines, sep="\n")
-    shutil.rmtree(kept, ignore_errors=True)
-    shutil.copytree(made, kept)
+    about = made_of(kept) | made_of(made)
+    shutil.copytree(made, kept, dirs_exist_ok=True)
+    (kept / "made.json").write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")
 
 
 def main(names: str = ""):

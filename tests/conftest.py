@@ -47,13 +47,13 @@ def executed(request):
     """The chapters' outcomes; what an earlier `make test` or `make book` did is not done again."""
     import chapters  # of the book extra
 
-    found, running = {}, request.config.stash[RUNNING]
+    outcomes, running = {}, request.config.stash[RUNNING]
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         print()
         for line in running.stdout:
             if line.startswith("outcome "):
                 outcome = chapters.Outcome(**json.loads(line.removeprefix("outcome ")))
                 print(f"  {outcome}", flush=True)
-                found[outcome.chapter] = outcome
+                outcomes[outcome.chapter] = outcome
     assert running.wait() == 0, "the chapters could not be executed"
-    return found
+    return outcomes

@@ -3,6 +3,14 @@
 import itertools
 import math
 
+import numpy as np
+
+
+def cells_of(mechanism):
+    """All inputs of a local mechanism: codes for one variable, rows for several."""
+    cells = np.array(list(itertools.product(*map(range, mechanism.shape))))
+    return cells if isinstance(mechanism.levels, tuple) else cells[:, 0]
+
 
 def ways_by_distance(places, levels, norm):
     """From each distance (to the power of a finite norm) to its number of cells, exactly."""

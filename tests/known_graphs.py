@@ -1,9 +1,12 @@
 """All acyclic graphs of a few variables, and which of them data cannot tell apart."""
 
 import itertools
+import math
 from collections import defaultdict
 
 import networkx as nx
+import numpy as np
+from dpcgd_book.systems.scores import BGe
 
 NAMES = "abcd"
 
@@ -33,3 +36,21 @@ def equivalence_classes(size):
         skeleton = frozenset(map(frozenset, dag.edges))
         classes[skeleton, colliders(dag)].append(dag)
     return list(classes.values())
+
+
+def graph_score(score, dag):
+    """The sum of the local scores of a DAG."""
+    at = {name: i for i, name in enumerate(score.variables)}
+    return sum(score.local(at[v], tuple(sorted(at[p] for p in dag.predecessors(v)))) for v in dag)
+
+
+class BIC(BGe):
+    """The Bayesian information criterion of a linear Gaussian model: another score to climb."""
+
+    def local(self, child, parents):
+        at = list(parents)
+        across, among = self.covariance[child, at], self.covariance[np.ix_(at, at)]
+        variance = self.covariance[child, child]
+        left = variance - across @ np.linalg.lstsq(among, across)[0] if at else variance
+        likelihood = -self.n / 2 * (math.log(2 * math.pi * max(left, 1e-15 * variance)) + 1)
+        return float(likelihood - (len(at) + 1) / 2 * math.log(self.n))

@@ -11,7 +11,7 @@ from dpcgd.moments.interactions import MeasuredMarginals, exactly
 
 
 def records(codes, levels):
-    names = {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)}
+    names = {f"v{i}": [str(k) for k in range(size)] for i, size in enumerate(levels)}
     return Dataset(np.atleast_2d(codes), names)
 
 
@@ -37,7 +37,7 @@ def independent(shape, rng, concentration=2.0):
     """Probabilities under which the first two variables are independent given the others."""
     strata = math.prod(shape[2:])
     weight = rng.dirichlet(np.full(strata, concentration))
-    x, y = (rng.dirichlet(np.full(of, concentration), strata) for of in shape[:2])
+    x, y = (rng.dirichlet(np.full(size, concentration), strata) for size in shape[:2])
     return np.einsum("s,sa,sb->abs", weight, x, y).reshape(shape)
 
 

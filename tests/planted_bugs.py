@@ -1,946 +1,313 @@
-"""Bugs planted by hand, each a small patch at one place: something has to notice every one of them.
+"""Bugs planted in the syntax tree of one function each: something has to notice every one of them.
 
-A bug is looked for by replaying the systems named with it, then, if they agree, by the test files
-named with it, but for tests that hold a run against the numbers of a seed.
+`BUGS` are all bugs, those of planted_functions.py too. A bug is looked for by replaying the systems
+named with its place, then, if their runs agree, by the test files named there, except for tests
+that hold a run against the numbers of a seed.
 """
 
-from planting import Bug
+from planted_functions import half_priced, times
+from planting import Place
 
-__all__ = ["BUGS"]
+HALF, FIRST_TWO = "_ / 2", "_[:2]"
+A_COUNT = "self.tables.counts((0, 1))[0, 0]"
+LONGEST = "float(np.linalg.norm(measured(data).scaled, axis=1).max()) + 1e-9"
 
+# --- tests with Laplace noise
 
-BUGS = (
-    # --- tests with Laplace noise
-    Bug(
-        "a sensitivity of order 0 at every order",
-        "constraint/laplace_pc.py",
-        "sensitivity = self.statistic.sensitivity(self.tables.n, levels)",
-        "sensitivity = self.statistic.sensitivity(self.tables.n, levels[:2])",
-        "laplace_pc",
-    ),
-    Bug(
-        "noise for half of the sensitivity",
-        "constraint/laplace_pc.py",
-        "sensitivity=sensitivity,\n            epsilon=self.epsilon,",
-        "sensitivity=sensitivity / 2,\n            epsilon=self.epsilon,",
-        "laplace_pc",
-    ),
-    Bug(
-        "a test refused for an empty cell",
-        "constraint/laplace_pc.py",
-        "if refusal(self.tables.n, levels):\n            return None\n        sensitivity",
-        "if refusal(self.tables.n, levels) or not self.tables.counts(tested).all():\n"
-        "            return None\n        sensitivity",
-        "laplace_pc",
-    ),
-    Bug(
-        "a threshold from the data",
-        "constraint/laplace_pc.py",
-        "return noisy < self.statistic.critical +",
-        "return noisy < self.statistic.critical + self.tables.counts((0, 1))[0, 0] % 7 +",
-        "laplace_pc",
-    ),
-    Bug(
-        "tests with conditions are not charged",
-        "constraint/laplace_pc.py",
-        "account=self.account,\n            noise=self.noise,\n            label=self.label,",
-        "account=__import__('dpcgd.privacy.account', fromlist=['x']).NoPrivacy() if given "
-        "else self.account,\n"
-        "            noise=self.noise,\n            label=self.label,",
-        "laplace_pc",
-        "constraint",
-    ),
-    Bug(
-        "a sharper test where the answer is clear",
-        "constraint/laplace_pc.py",
-        "return self._is_below(noisy, sensitivity)",
-        "value = self.statistic.value(self.tables.counts(tested))\n"
-        "        return self._is_below(value if abs(value) > 5 * sensitivity else noisy, "
-        "sensitivity)",
-        "laplace_pc",
-    ),
-    # --- sieve and examination
-    Bug(
-        "sieve and examination with the sensitivity of order 0",
-        "constraint/priv_pc.py",
-        "self._sensitivity(tables.n, levels)",
-        "self._sensitivity(tables.n, levels[:2])",
-        "svt_pc,priv_pc",
-    ),
-    Bug(
-        "half the noise of an examination",
-        "constraint/priv_pc.py",
-        "lambda: self._below(self.tables, tested, levels, margin),\n            sensitivity=1.0,",
-        "lambda: self._below(self.tables, tested, levels, margin),\n            sensitivity=0.5,",
-        "priv_pc",
-    ),
-    Bug(
-        "a sieve amplified by more than its sample",
-        "constraint/priv_pc.py",
-        "rate=m / n,",
-        "rate=m / n / 2,",
-        "svt_pc",
-    ),
-    Bug(
-        "a sieve that is used again after a hit",
-        "constraint/priv_pc.py",
-        "self._open = False\n        independent",
-        "independent",
-        "svt_pc",
-    ),
-    Bug(
-        "a sieve that sees everyone with the noise of a sample",
-        "constraint/priv_pc.py",
-        "self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))",
-        "self._sample = self.tables",
-        "svt_pc,priv_pc",
-    ),
-    Bug(
-        "one sample for all sieves",
-        "constraint/priv_pc.py",
-        "self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))",
-        "if not hasattr(self, '_sample'):\n            self._sample = (\n"
-        "    self.tables if m == n else self.tables.subsample(self.noise.choose(n, m)))",
-        "svt_pc,priv_pc",
-    ),
-    Bug(
-        "an examination skipped where the data are clear",
-        "constraint/priv_pc.py",
-        "margin = self.margin / self._round.examination",
-        "margin = self.margin / self._round.examination\n"
-        "        if self._below(self.tables, tested, margin) > 2:\n            return True",
-        "priv_pc",
-    ),
-    Bug(
-        "a round priced by what the data leave to find",
-        "constraint/priv_pc.py",
-        "self._round = self.price(self._separated)",
-        "self._round = self.price(self._separated * bool(self.tables.counts((0, 1))[0, 0] % 2))",
-        "priv_pc",
-    ),
-    # --- choices
-    Bug(
-        "scores with the sensitivity of order 0",
-        "constraint/em_pc.py",
-        "sensitivities_of(self.statistic, self.tables, tests)",
-        "sensitivities_of(self.statistic, self.tables, tests[:, :2])",
-        "em_pc",
-    ),
-    Bug(
-        "choices with half the noise",
-        "constraint/em_pc.py",
-        'settings = {"sensitivity": 1.0,',
-        'settings = {"sensitivity": 0.5,',
-        "em_pc",
-    ),
-    Bug(
-        "the best set told without noise",
-        "constraint/em_pc.py",
-        "return sets[self._choose(scores, epsilon)] if len(sets) > 1 else sets[0]",
-        "return sets[int(np.argmax(scores()))]",
-        "em_pc",
-    ),
-    Bug(
-        "an exact count of the pairs to separate",
-        "constraint/em_pc.py",
-        "count = self._choose(lambda: count_scores([best()[y] for y in left]), epsilon)",
-        "count = int(np.argmax(count_scores([best()[y] for y in left])))",
-        "em_pc",
-    ),
-    Bug(
-        "a pair chosen by its exact score",
-        "constraint/em_pc.py",
-        "y = left.pop(self._choose(lambda: [best()[y] for y in left], epsilon))",
-        "y = left.pop(int(np.argmax([best()[y] for y in left])))",
-        "em_pc",
-    ),
-    Bug(
-        "scores of a count that move twice as far",
-        "constraint/em_pc.py",
-        "return np.minimum(falling[:-1], -falling[1:])",
-        "return 2 * np.minimum(falling[:-1], -falling[1:])",
-        "em_pc",
-    ),
-    Bug(
-        "sets left out for empty cells",
-        "constraint/em_pc.py",
-        "are_allowed(self.tables, _tests(x, sets))",
-        "are_allowed(self.tables, _tests(x, sets)) & np.array(\n"
-        "    [self.tables.counts(of).all() for of in _tests(x, sets).tolist()], bool)",
-        "em_pc",
-    ),
-    # --- plans
-    Bug(
-        "a threshold lowered by a count",
-        "constraint/curate_pc.py",
-        "self._lowered = self.crowded * math.log(max(1.0, sets))",
-        "self._lowered = self.tables.counts((0, 1))[0, 0] % 9",
-        "curate_pc",
-    ),
-    Bug(
-        "a plan by the exact strength of a dependence",
-        "constraint/curate_pc.py",
-        "self.epsilon = self.plan(joined, order)",
-        "self.epsilon = self.plan(joined, order) / (1 + bool(self.tables.counts((0, 1))[0, 0]))",
-        "curate_pc",
-    ),
-    # --- released tables
-    Bug(
-        "tests refused where the real table has an empty cell",
-        "tables/table_pc.py",
-        "return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)",
-        'real = getattr(self.marginals, "_tables", None)\n'
-        "        if real is not None and not real.counts((x, y)).all():\n            return True\n"
-        "        return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)",
-        "table_pc",
-    ),
-    Bug(
-        "a release that keeps the data",
-        "tables/table_pc.py",
-        "marginals=marginals.without_data(),",
-        "marginals=marginals,",
-        "table_pc",
-    ),
-    Bug(
-        "families measured where their exact interaction is clear",
-        "tables/table_pc.py",
-        "wanted = sorted(triples - set(marginals.released))[:affordable]",
-        "wanted = [t for t in sorted(triples - set(marginals.released))[:affordable] "
-        "if abs(marginals.exact([t])).max() > 3]",
-        "table_pc",
-    ),
-    Bug(
-        "pairs in doubt by the real table",
-        "tables/table_pc.py",
-        "return sorted(pair for pair, p in self.largest.items() if low < p < high)",
-        'real = getattr(self.marginals, "_tables", None)\n'
-        "        return sorted(pair for pair in self.largest "
-        "if real is None or real.counts(pair)[0, 0] % 2)",
-        "table_pc",
-    ),
-    Bug(
-        "half the noise on all pairs",
-        "moments/interactions.py",
-        "self._release(subsets, pairs_sensitivity(self.levels), rho)",
-        "self._release(subsets, pairs_sensitivity(self.levels) / 2, rho)",
-        "table_pc",
-    ),
-    Bug(
-        "pairs measured again at the price of one",
-        "moments/interactions.py",
-        "one_by_one = math.hypot(*map(self._moves, pairs))",
-        "one_by_one = max(map(self._moves, pairs))",
-        "table_pc",
-        "moments/test_interactions.py",
-    ),
-    Bug(
-        "the sensitivity of an interaction without its root of 2",
-        "moments/interactions.py",
-        "return math.sqrt(2 * (same - least))",
-        "return math.sqrt(same - least)",
-        "table_pc",
-        "moments/test_interactions.py",
-    ),
-    Bug(
-        "the sensitivity of all pairs when one variable changes",
-        "moments/interactions.py",
-        "return math.sqrt(moved.max(initial=0.0))",
-        "return math.sqrt(moved[0] if len(moved) else 0.0)",
-        "table_pc",
-        "moments/test_interactions.py",
-    ),
-    Bug(
-        "triples without noise",
-        "moments/interactions.py",
-        "self._release([tuple(sorted(subset))], self._moves(subset), rho)",
-        "self._keep([tuple(sorted(subset))], self.exact([tuple(sorted(subset))]), 0.0)",
-        "table_pc",
-        "moments/test_interactions.py",
-    ),
-    Bug(
-        "a whole table with the noise of one cell",
-        "moments/noisy_table.py",
-        "SENSITIVITY = 2.0",
-        "SENSITIVITY = 1.0",
-        "dag_posterior",
-        "tables/test_dag_posterior.py",
-    ),
-    Bug(
-        "the system chosen by the levels that records show",
-        "tables/private_graph.py",
-        "has_few_cells(data.cardinalities)",
-        "has_few_cells([int((data.counts([v]) > 0).sum()) for v in range(data.d)])",
-        "private_graph",
-        "tables/test_private_graph.py",
-    ),
-    Bug(
-        "half the noise on all triples",
-        "moments/interactions.py",
-        "self._release(subsets, triples_sensitivity(self.levels), rho)",
-        "self._release(subsets, triples_sensitivity(self.levels) / 2, rho)",
-        "learned_pc",
-        "moments/test_interactions.py",
-    ),
-    Bug(
-        "the sensitivity of all triples when one variable changes",
-        "moments/interactions.py",
-        "return math.sqrt(float(moved.max()))",
-        "return math.sqrt(float(moved[1]))",
-        "learned_pc",
-        "moments/test_interactions.py",
-    ),
-    Bug(
-        "single variables at the price of one",
-        "moments/interactions.py",
-        "self._release(subsets, math.hypot(*map(self._moves, subsets)), rho)",
-        "self._release(subsets, max(map(self._moves, subsets)), rho)",
-        "learned_pc",
-    ),
-    Bug(
-        "half the noise on clipped moments",
-        "moments/clipped_moments.py",
-        "sensitivity=clipped_sensitivity(bound),",
-        "sensitivity=clipped_sensitivity(bound) / 2,",
-        "learned_pc",
-        "moments/test_clipped_moments.py",
-    ),
-    Bug(
-        "the diagonal of clipped moments in full",
-        "moments/clipped_moments.py",
-        "halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)",
-        "halves = np.ones(len(upper[0]))",
-        "learned_pc",
-        "moments/test_clipped_moments.py",
-    ),
-    Bug(
-        "vectors of levels from the exact table",
-        "moments/clipped_moments.py",
-        "    return _measured(data, marginals.without_data(), measure, rho - first)",
-        "    singles = MeasuredMarginals(Tables(data), lambda query, **_: (query(), 0.0))\n"
-        "    singles.measure_singles(first)\n"
-        "    return _measured(data, singles, measure, rho - first)",
-        "learned_pc",
-    ),
-    Bug(
-        "records that nobody clips",
-        "datasets/clipped_sums.py",
-        "shrunk = bound / np.maximum(norm, bound) / step",
-        "shrunk = np.full(len(norm), 1 / step)",
-        "learned_pc",
-        "datasets/test_clipped_sums.py",
-    ),
-    Bug(
-        "a first look at the price of one variable",
-        "moments/joined_levels.py",
-        "return math.sqrt(2 * variables)",
-        "return math.sqrt(2)",
-        "table_pc",
-        "moments/test_joined_levels.py",
-    ),
-    Bug(
-        "levels joined by their exact counts",
-        "moments/joined_levels.py",
-        "    groups, levels, joined = {}",
-        "    noisy = _counts(data, wide)\n    groups, levels, joined = {}",
-        "table_pc",
-        "moments/test_joined_levels.py",
-    ),
-    Bug(
-        "levels that nobody has are joined first",
-        "moments/joined_levels.py",
-        "    ends = np.cumsum(",
-        "    wide = [v for v in wide if (data.counts([v]) > 0).sum() > most] or wide[:1]\n"
-        "    ends = np.cumsum(",
-        "table_pc",
-    ),
-    Bug(
-        "edges taken out by the real table",
-        "tables/table_pc.py",
-        "        return found.undetermined < self.determined and found.p_value > self.alpha",
-        '        real = getattr(self.marginals, "_tables", None)\n'
-        "        if real is not None and real.counts((x, y))[0, 0] % 2:\n            return True\n"
-        "        return found.undetermined < self.determined and found.p_value > self.alpha",
-        "table_pc",
-    ),
-    Bug(
-        "the clearer of two removals comes back",
-        "reading/repairs.py",
-        "self._p(pair) < self._p(other)",
-        "self._p(pair) > self._p(other)",
-        "",
-        "reading/test_repairs.py",
-    ),
-    Bug(
-        "a pair comes back that neighbours separate",
-        "reading/repairs.py",
-        "if open_still and self._stands(x, y, z)",
-        "if open_still",
-        "",
-        "reading/test_repairs.py",
-    ),
-    Bug(
-        "a pair conditioned on its own other end",
-        "reading/second_reading.py",
-        "if v != pair[other]]",
-        "if v != pair[one]]",
-        "",
-        "reading/test_second_reading.py",
-    ),
-    Bug(
-        "pairs explained by the real table",
-        "tables/table_pc.py",
-        "        return self.strength(x, y) < min(",
-        '        real = getattr(self.marginals, "_tables", None)\n'
-        "        if real is not None and real.counts((x, y))[0, 0] % 2:\n            return True\n"
-        "        return self.strength(x, y) < min(",
-        "table_pc",
-    ),
-    # --- scores of graphs
-    Bug(
-        "columns divided by their own deviations",
-        "score/notears.py",
-        "divisors = divisors_of(np.diag(covariance), half_widths_of(data), standardized)",
-        "divisors = measured(data).scaled.std(axis=0) + 0.01",
-        "gram_notears",
-    ),
-    Bug(
-        "squares known from the records",
-        "score/notears.py",
-        "return np.array(data.cardinalities) == 2",
-        "return (measured(data).scaled ** 2 == 1).all(axis=0)",
-        "gram_notears,noleaks",
-    ),
-    Bug(
-        "moments priced for a variable less",
-        "score/notears.py",
-        "sensitivity=second_moments_sensitivity(data.n, data.d, bound=bound)",
-        "sensitivity=second_moments_sensitivity(data.n, data.d - 1, bound=bound)",
-        "gram_notears",
-    ),
-    Bug(
-        "exact means beside noisy products",
-        "score/notears.py",
-        "    moments.T[upper] = noisy\n",
-        "    moments.T[upper] = noisy\n    moments[0, 1:] = measured(data).scaled.mean(axis=0)\n",
-        "gram_notears",
-    ),
-    Bug(
-        "half-widths of the levels that occur",
-        "score/notears.py",
-        "return np.maximum(1, np.array(data.cardinalities) - 1) / 2",
-        "return np.maximum(1, np.ptp(data.codes, axis=0)) / 2",
-        "gram_notears,noleaks",
-    ),
-    Bug(
-        "a bound of the longest row",
-        "score/notears.py",
-        "bound = full if row_norm is None else row_norm",
-        "bound = float(np.linalg.norm(measured(data).scaled, axis=1).max()) + 1e-9",
-        "gram_notears",
-    ),
-    Bug(
-        "columns centred by their exact means",
-        "score/noleaks.py",
-        "return _scale(noisy, data, deviation)",
-        "return _scale(_means(rows, times), data, deviation)",
-        "noleaks",
-    ),
-    Bug(
-        "columns scaled by their own variances",
-        "score/noleaks.py",
-        "rows = (rows - centre) /",
-        "rows = (rows - centre) / (rows.std(axis=0) + 1e-3) /",
-        "noleaks",
-    ),
-    Bug(
-        "a clip of the longest row",
-        "score/noleaks.py",
-        "clip = 2 * data.d if clip is None else clip",
-        "clip = float(np.linalg.norm(measured(data).scaled, axis=1).max())",
-        "noleaks",
-    ),
-    Bug(
-        "gradients that are not clipped",
-        "score/noleaks.py",
-        "shorter = clip / np.maximum(",
-        "shorter = 1 + 0 * np.maximum(",
-        "noleaks",
-    ),
-    Bug(
-        "a gradient's sensitivity for add or remove",
-        "score/noleaks.py",
-        "look = _noisy(mean, 2 * clip / data.n, multipliers, run)",
-        "look = _noisy(mean, clip / data.n, multipliers, run)",
-        "noleaks",
-    ),
-    Bug(
-        "a mean over distinct rows",
-        "score/noleaks.py",
-        "_without_diagonal(total / times.sum())",
-        "_without_diagonal(total / len(rows))",
-        "noleaks",
-    ),
-    Bug(
-        "steps that overspend",
-        "score/noleaks.py",
-        "return map(multiplier_of_rho, rho * parts / parts.sum())",
-        "return map(multiplier_of_rho, rho * parts)",
-        "noleaks",
-    ),
-    Bug(
-        "means and squares priced as one number",
-        "score/noleaks.py",
-        "sensitivity=2 * math.sqrt(data.d) / data.n,",
-        "sensitivity=2 / data.n,",
-        "noleaks",
-    ),
-    # --- pairs
-    Bug(
-        "bins by the spread of the data",
-        "pairwise/anm.py",
-        "codes = pair.binned(bins).codes.astype(int)",
-        "own = {v: (c.min(), c.max() + 1e-9) for v, c in zip(pair.variables, pair.values.T)}\n"
-        "    codes = Measurements(pair.values, own).binned(bins).codes.astype(int)",
-        "histogram_anm",
-    ),
-    Bug(
-        "a histogram's noise for one cell",
-        "pairwise/anm.py",
-        "sensitivity=math.sqrt(2),",
-        "sensitivity=1.0,",
-        "histogram_anm",
-    ),
-    Bug(
-        "cells kept by their exact counts",
-        "pairwise/anm.py",
-        "kept = np.where(counts > least, counts, 0.0)",
-        "kept = np.where(_histogram(pair, len(counts)) > least, np.abs(counts) + 1, 0.0)",
-        "histogram_anm",
-    ),
-    Bug(
-        "the training half is not protected",
-        "pairwise/anm.py",
-        'change = ridge.change(pair.n - m) if protects == "everyone" else 0.0',
-        "change = 0.0",
-        "private_anm",
-    ),
-    Bug(
-        "columns scaled by their largest value",
-        "pairwise/anm.py",
-        "x, y = (self.pair.scaled[:, self.pair.variables.index(name)] for name in names)",
-        "x, y = (self.pair.scaled[:, self.pair.variables.index(name)] for name in names)\n"
-        "        x, y = x / (np.abs(x).max() + 1e-9), y / (np.abs(y).max() + 1e-9)",
-        "private_anm",
-    ),
-    Bug(
-        "a distance that forgets the training half",
-        "pairwise/dependence_scores.py",
-        "min(self.distance(x), self.distance(residual, change=change))",
-        "min(self.distance(x), self.distance(residual))",
-        "private_anm",
-        "pairwise/test_dependence_scores.py",
-    ),
-    Bug(
-        "noise for the test half alone",
-        "pairwise/dependence_scores.py",
-        "return max(self.sensitivity(m), self.residual_sensitivity(m, change))",
-        "return self.sensitivity(m)",
-        "private_anm",
-    ),
-    Bug(
-        "Spearman's sensitivity halved",
-        "pairwise/dependence_scores.py",
-        "return 6 / (m + 1)",
-        "return 3 / (m + 1)",
-        "private_anm",
-    ),
-    Bug(
-        "Kendall's sensitivity halved",
-        "pairwise/dependence_scores.py",
-        "return 4 / m",
-        "return 2 / m",
-        "private_anm",
-    ),
-    Bug(
-        "HSIC with the median of the distances",
-        "pairwise/dependence_scores.py",
-        "distances = np.subtract.outer(some, others) / self.width",
-        "distances = np.subtract.outer(some, others)\n"
-        "            distances = distances / (np.median(np.abs(distances)) + 1e-9)",
-        "private_anm",
-        "pairwise/test_dependence_scores.py",
-    ),
-    Bug(
-        "a regression's change for twice the records",
-        "pairwise/kernel_ridge.py",
-        "return 3 * math.sqrt(3) / (n * self.penalty)",
-        "return 1.5 * math.sqrt(3) / (n * self.penalty)",
-        "private_anm",
-        "pairwise/test_kernel_ridge.py",
-    ),
-    # --- mechanisms and accounts
-    Bug(
-        "a look before it is paid for",
-        "privacy/mechanisms.py",
-        "draw = noise.laplace(sensitivity, event)\n"
-        "    account.spend(event)\n"
-        "    return draw(_in_doubles(query()))\n",
-        "draw = noise.laplace(sensitivity, event)\n"
-        "    answer = query()\n"
-        "    account.spend(event)\n"
-        "    return draw(_in_doubles(answer))\n",
-        "",
-        "privacy/test_accounts.py",
-    ),
-    Bug(
-        "Laplace noise at half its price",
-        "privacy/mechanisms.py",
-        "draw = noise.laplace(sensitivity, event)\n    account.spend(event)",
-        "draw = noise.laplace(sensitivity, event)\n"
-        '    account.spend(PureEvent("Laplace", epsilon / 2, label=label))',
-        "laplace_pc",
-    ),
-    Bug(
-        "the exponential mechanism without its 2",
-        "privacy/scales.py",
-        "laplace_scale(2 * sensitivity,",
-        "laplace_scale(sensitivity,",
-        "em_pc",
-    ),
-    Bug(
-        "permute-and-flip at the price of a bounded range",
-        "privacy/mechanisms.py",
-        "draw = noise.exponential_max(sensitivity, event)\n    account.spend(event)",
-        "draw = noise.exponential_max(sensitivity, event)\n"
-        '    account.spend(BoundedRangeEvent("permute and flip", epsilon))',
-        "em_pc",
-    ),
-    Bug(
-        "queries of a sieve with the noise of its threshold",
-        "privacy/mechanisms.py",
-        "self._noisy = noise.laplace(2 * sensitivity, half)",
-        "self._noisy = noise.laplace(sensitivity, half)",
-        "svt_pc",
-    ),
-    Bug(
-        "a sieve whose threshold has no noise",
-        "privacy/mechanisms.py",
-        "self._threshold = noisy_threshold(threshold)",
-        "self._threshold = threshold",
-        "",
-        "privacy/test_mechanisms.py",
-    ),
-    Bug(
-        "a sieve that goes on after its hit",
-        "privacy/mechanisms.py",
-        "if self._fired:\n            raise",
-        "if False:\n            raise",
-        "",
-        "privacy/test_mechanisms.py",
-    ),
-    Bug(
-        "Gaussian noise at a quarter of its price",
-        "privacy/mechanisms.py",
-        "draw = noise.gaussian(sensitivity, event)\n    account.spend(event)",
-        "draw = noise.gaussian(sensitivity, event)\n"
-        '    account.spend(GaussianEvent("Gaussian", 2 * noise_multiplier))',
-        "gram_notears",
-    ),
-    Bug(
-        "a tested release without its line",
-        "privacy/mechanisms.py",
-        "<= math.log(0.5 / delta) / epsilon",
-        "<= 0",
-        "",
-        "privacy/test_mechanisms.py",
-    ),
-    Bug(
-        "amplification that is linear",
-        "privacy/mechanisms.py",
-        "return math.log1p(rate * grown)",
-        "return rate * epsilon",
-        "",
-        "privacy/test_mechanisms.py",
-    ),
-    Bug(
-        "one draw for all entries of an array",
-        "privacy/noise.py",
-        "normal(scale=scale, size=np.shape(value) or None",
-        "normal(scale=scale, size=None",
-        "",
-        "privacy/test_mechanisms.py",
-    ),
-    Bug(
-        "a sample with replacement",
-        "privacy/noise.py",
-        "self._rng.choice(n, m, replace=False, shuffle=False)",
-        "self._rng.choice(n, m, replace=True)",
-        "",
-        "privacy/test_mechanisms.py",
-    ),
-    Bug(
-        "a filter that stops one event too late",
-        "privacy/filters.py",
-        "if total > self.rho:",
-        "if used.rho > self.rho:",
-        "laplace_pc",
-        "privacy/test_accounts.py",
-    ),
-    Bug(
-        "deltas up to the whole budget's",
-        "privacy/filters.py",
-        "if failing > self.reserved:",
-        "if failing > self.budget.delta:",
-        "",
-        "privacy/test_accounts.py",
-    ),
-    Bug(
-        "neighbours that are not compared",
-        "privacy/filters.py",
-        "if event.neighbours is not self.neighbours:",
-        "if False:",
-        "",
-        "privacy/test_accounts.py",
-    ),
-    Bug(
-        "basic composition that forgets its deltas",
-        "privacy/filters.py",
-        "if not (spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta):",
-        "if not spent.epsilon <= self.limit.epsilon:",
-        "",
-        "pairwise/test_anm.py",
-    ),
-    Bug(
-        "the rows of a person cost no more than as many records",
-        "privacy/conversions.py",
-        "return low * (1 - ROOM) / budget.rows_per_person**2",
-        "return low * (1 - ROOM) / budget.rows_per_person",
-        "",
-        "privacy/test_rows_per_person.py",
-    ),
-    Bug(
-        "Gaussian noise for one row of a person",
-        "privacy/conversions.py",
-        "return _turning_point(too_little, high)[1] * budget.rows_per_person",
-        "return _turning_point(too_little, high)[1]",
-        "",
-        "privacy/test_rows_per_person.py",
-    ),
-    Bug(
-        "deltas of a person's rows that only add up",
-        "privacy/filters.py",
-        "return most / growth(epsilon) if 0 < most < math.inf else most or float(rows)",
-        "return float(rows)",
-        "",
-        "privacy/test_rows_per_person.py",
-    ),
-    Bug(
-        "an account on disk that forgets earlier runs",
-        "privacy/account_file.py",
-        "before = self._read()",
-        "before = ()",
-        "",
-        "privacy/test_account_file.py",
-    ),
-    Bug(
-        "every mechanism at the price of a bounded range",
-        "privacy/conversions.py",
-        "(8 if isinstance(event, BoundedRangeEvent) else 2)",
-        "8",
-        "",
-        "privacy/test_accounts.py",
-    ),
-    Bug(
-        "a conversion that gives away a logarithm",
-        "privacy/conversions.py",
-        "return a * rho + math.log1p(-1 / a) -",
-        "return a * rho + 2 * math.log1p(-1 / a) -",
-        "",
-        "privacy/test_accounts.py",
-    ),
-    Bug(
-        "every run says it is proved",
-        "privacy/run.py",
-        'guarantee = pays.guarantee if proved else "claimed, not proved"',
-        "guarantee = pays.guarantee",
-        "",
-        "privacy/test_run.py",
-    ),
-    Bug(
-        "a secure run tells its seconds",
-        "privacy/run.py",
-        "seconds = None if self.secure else time.perf_counter() - self.started",
-        "seconds = time.perf_counter() - self.started",
-        "",
-        "pairwise/test_anm.py",
-    ),
-    # --- sensitivities
-    Bug(
-        "Kendall's z as if all strata moved apart",
-        "statistics/rank_statistics.py",
-        "moved = 13.5 - 4.5 / max(1, fewest - 1)",
-        "moved = 9 - 4.5 / max(1, fewest - 1)",
-        "laplace_pc",
-        "statistics/test_statistics.py",
-    ),
-    Bug(
-        "Kendall's z of many levels as of two",
-        "statistics/rank_statistics.py",
-        "turned = (n - 1) * (1 if most <= 2 else 2)",
-        "turned = n - 1",
-        "laplace_pc",
-        "statistics/test_statistics.py",
-    ),
-    Bug(
-        "Spearman's z for one record of a pair",
-        "statistics/rank_statistics.py",
-        "return 6 * math.sqrt(x * y / (n - strata))",
-        "return 3 * math.sqrt(x * y / (n - strata))",
-        "laplace_pc",
-        "statistics/test_statistics.py",
-    ),
-    Bug(
-        "G with the sensitivity of a removed record",
-        "statistics/categorical_statistics.py",
-        "return 4 * (math.log(half + 1)",
-        "return 2 * (math.log(half + 1)",
-        "laplace_pc",
-        "statistics/test_statistics.py",
-    ),
-    Bug(
-        "chi-squared with a sensitivity that does not grow",
-        "statistics/categorical_statistics.py",
-        "return n * (min(levels[:2]) - 1)",
-        "return 20.0 * (min(levels[:2]) - 1)",
-        "laplace_pc",
-        "statistics/test_statistics.py",
-    ),
-    Bug(
-        "a correlation that nobody moves far",
-        "statistics/moment_matrices.py",
-        "    def _bound(self, n, levels):\n        return 1.0",
-        "    def _bound(self, n, levels):\n        return 2 / math.sqrt(n)",
-        "laplace_pc",
-    ),
-    Bug(
-        "a p-value at half its slope",
-        "statistics/statistic.py",
-        "return 0.5 - normal_tail(self.z.sensitivity(n, levels))",
-        "return 0.25 - normal_tail(self.z.sensitivity(n, levels)) / 2",
-        "laplace_pc",
-    ),
-    Bug(
-        "second moments without their means",
-        "statistics/moment_matrices.py",
-        "return min(1 + d, math.sqrt((1 + longest) ** 2 + longest)) / n",
-        "return min(d, longest) / n",
-        "gram_notears",
-    ),
-    Bug(
-        "rows that are not shortened",
-        "statistics/moment_matrices.py",
-        "return rows * (bound / np.maximum(norm, bound))",
-        "return rows",
-        "gram_notears",
-    ),
-    Bug(
-        "a Gram matrix moved by one row only",
-        "statistics/moment_matrices.py",
-        "return math.sqrt(2) * bound * bound / n",
-        "return bound * bound / n",
-        "",
-        "statistics/test_statistics.py",
-    ),
-    # --- data and search
-    Bug(
-        "a sub-sample that answers from kept counts of everyone",
-        "datasets/bit_columns.py",
-        "return BitColumns(self.levels, self._bits, _shrunk(weights))",
-        "smaller = BitColumns(self.levels, self._bits, _shrunk(weights))\n"
-        "        smaller._shared = self._shared\n        return smaller",
-        "",
-        "datasets/test_contingency_tables.py",
-    ),
-    Bug(
-        "ranges up to the largest code that occurs",
-        "datasets/measurements.py",
-        "(0, max(1, len(of) - 1)) for name, of in data.levels.items()}",
-        "(0, max(1, int(data.codes.max()))) for name, of in data.levels.items()}",
-        "gram_notears,noleaks",
-    ),
-    Bug(
-        "values beyond their range",
-        "datasets/measurements.py",
-        "values = np.clip(values, low, high)",
-        "values = np.array(values)",
-        "",
-        "datasets/test_measurements.py",
-    ),
-    Bug(
-        "conditioning sets that depend on the order of the columns",
-        "graphs/pc_search.py",
-        "self._in_turn(oracle, pair, those)",
-        "self._in_turn(oracle, pair, conditioning_sets(\n"
-        "    *pair, neighbours_of(self.joined), order))",
-        "",
-        "graphs/test_pc_search.py",
-    ),
-    Bug(
-        "a separated pair that is asked about again",
-        "graphs/pc_search.py",
-        "return Answer(given, 0, True)\n        return Answer(None, 0, False)",
-        "found = Answer(given, 0, True)\n"
-        "        return locals().get('found', Answer(None, 0, False))",
-        "",
-        "graphs/test_pc_search.py",
-    ),
-    # --- local privacy
-    Bug(
-        "reports of twice the epsilon",
-        "local/randomized_response.py",
-        "ratio = Fraction(math.exp(-self.epsilon))",
-        "ratio = Fraction(math.exp(-2 * self.epsilon))",
-        "",
-        "local/test_draws.py",
-    ),
-    Bug(
-        "an epsilon for each step instead of all",
-        "local/geometric.py",
-        "return cls(levels, epsilon / (int(levels) - 1))",
-        "return cls(levels, epsilon)",
-        "",
-        "local/test_local.py",
-    ),
-    Bug(
-        "every variable at the whole epsilon",
-        "local/component_wise.py",
-        "return cls([kind.from_epsilon(k, epsilon * k / total) for k in levels])",
-        "return cls([kind.from_epsilon(k, epsilon) for k in levels])",
-        "",
-        "local/test_local.py",
-    ),
-    Bug(
-        "rates that are solved until all of a block are",
-        "local/geometric.py",
-        "left = left[np.abs(step) > 1e-15 * (1 + rates[left])]\n        if not left.size:",
-        "if (np.abs(step) <= 1e-15 * (1 + rates)).all():",
-        "",
-        "local/test_draws.py",
-    ),
-    Bug(
-        "a draw that prefers the first column",
-        "local/draws.py",
-        "return bisect_right(edges, secrets.randbelow(edges[-1]))",
-        "return bisect_right(edges, secrets.randbelow(edges[-1]) // 2)",
-        "",
-        "local/test_draws.py",
-    ),
-    Bug(
-        "a test of reports whose error forgets one of its means",
-        "local/moments.py",
-        "along, both = a * mean_b + b * mean_a, np.stack([a, b])",
-        "along, both = a * mean_b, np.stack([a, b])",
-        "",
-        "local/test_moments.py",
-    ),
+place = Place("constraint:LaplaceOracle.separates", "laplace_pc", "constraint")
+place.edit("a sensitivity of order 0 at every order", "statistic.sensitivity(..., _)", FIRST_TWO)
+place.edit("noise for half of the sensitivity", "laplace(sensitivity=_)", HALF)
+place.edit("refused for an empty cell", "refusal(...)", "_ or not self.tables.counts((x, y)).all()")
+place.edit(
+    "tests with conditions are not charged",
+    "laplace(account=_)",
+    "__import__('dpcgd.privacy.account', fromlist=['x']).NoPrivacy() if given else _",
 )
+place = Place("constraint:LaplaceOracle._is_below", "laplace_pc")
+place.edit("a threshold from the data", "statistic.critical", f"_ + {A_COUNT} % 7")
+
+# --- sieve and examination
+
+place = Place("constraint:ThresholdOracle", "svt_pc,priv_pc")
+place.edit("a sieve with the sensitivity of order 0", "_sensitivity(..., _)", FIRST_TWO)
+place.edit("a sieve of everyone, priced as a sample", "tables.subsample(...)", "self.tables")
+place.edit(
+    "one sample for all", "A if B else C.subsample(D)", "getattr(self, '_sample', None) or _"
+)
+place = Place("constraint:ThresholdOracle", "svt_pc")
+place.edit("a sieve amplified by more than its sample", "AboveThreshold(rate=_)", HALF)
+place = Place("constraint:ThresholdOracle.separates", "svt_pc")
+place.edit("a sieve that is used again after a hit", "_open = False", "pass")
+place = Place("constraint:ThresholdOracle", "priv_pc")
+place.edit("a round priced by what the data leave to find", "price(_)", f"_ * bool({A_COUNT} % 2)")
+place = Place("constraint:SieveOracle._confirms", "priv_pc")
+place.edit("half the noise of an examination", "laplace(sensitivity=_)", HALF)
+place.edit(
+    "an examination skipped where the data are clear",
+    "",
+    "if self._below(self.tables, tested, levels, 0.0) > 2: return True",
+)
+
+# --- choices
+
+place = Place("constraint:ExponentialOracle", "em_pc")
+place.edit("scores with the sensitivity of order 0", "sensitivities_of(..., ..., _)", "_[:, :2]")
+place.edit(
+    "sets left out for empty cells",
+    "are_allowed(..., A)",
+    "_ & np.array([self.tables.counts(tuple(t)).all() for t in A.tolist()], bool)",
+)
+place = Place("constraint:ExponentialOracle._choose", "em_pc")
+place.edit("choices with half the noise", "1.0", "0.5")
+place = Place("constraint:ExponentialOracle._which_set", "em_pc")
+place.edit("the best set told without noise", "_choose(A)", "int(np.argmax(A()))")
+place = Place("constraint:ExponentialOracle._decide", "em_pc")
+place.edit(
+    "an exact count of pairs", "_choose(lambda: count_scores(A))", "int(np.argmax(count_scores(A)))"
+)
+place.edit("a pair chosen by its exact score", "A.pop(_choose(B))", "A.pop(int(np.argmax((B)())))")
+place = Place("constraint:count_scores", "em_pc")
+place.swap("scores of a count that move twice as far", times(2))
+
+# --- plans
+
+place = Place("constraint:CurateOracle.begin_order", "curate_pc")
+place.edit("a threshold lowered by a count", "self._lowered = A", f"self._lowered = {A_COUNT} % 9")
+place.edit("a plan by an exact count", "self.plan(...)", f"_ / (1 + bool({A_COUNT}))")
+
+# --- released moments and tables
+
+place = Place("tables:table_pc", "table_pc")
+place.edit("a release that keeps the data", "A.without_data()", "A")
+place = Place("tables:_measure_families", "table_pc")
+place.edit(
+    "families measured where their exact interaction is clear",
+    "sorted(...)[:A]",
+    "[t for t in _ if abs(marginals.exact([t])).max() > 3]",
+)
+place = Place("tables/private_graph:", "private_graph", "tables/test_private_graph.py")
+place.edit(
+    "the system chosen by the levels that records show",
+    "has_few_cells(_)",
+    "[int((data.counts([v]) > 0).sum()) for v in range(data.d)]",
+)
+place = Place("moments:MeasuredMarginals.measure_pairs", "table_pc")
+place.edit("half the noise on all pairs", "_release(..., _)", HALF)
+place = Place("moments:MeasuredMarginals.measure_again", "table_pc", "moments/test_interactions.py")
+place.edit("pairs measured again at the price of one", "hypot(*A)", "max(A)")
+place = Place("moments:MeasuredMarginals.measure", "table_pc", "moments/test_interactions.py")
+place.edit("triples without noise", "_release(A, ...)", "self._keep(A, self.exact(A), 0.0)")
+place = Place("moments:MeasuredMarginals.measure_triples", "learned_pc", "moments")
+place.edit("half the noise on all triples", "_release(..., _)", HALF)
+place = Place("moments:MeasuredMarginals.measure_singles", "learned_pc")
+place.edit("single variables at the price of one", "hypot(*A)", "max(A)")
+place = Place("moments:interaction_sensitivity", "table_pc", "moments/test_interactions.py")
+place.swap("the sensitivity of an interaction without its root of 2", times(0.5**0.5))
+place = Place("moments:pairs_sensitivity", "table_pc", "moments/test_interactions.py")
+place.edit("all pairs priced for one change", "A.max()", "A[0] if len(A) else 0.0")
+place = Place("moments:triples_sensitivity", "learned_pc", "moments/test_interactions.py")
+place.edit("all triples priced for one change", "A.max()", "A[1]")
+place = Place("moments:SENSITIVITY", "dag_posterior", "tables/test_dag_posterior.py")
+place.swap("a whole table with the noise of one cell", times(0.5))
+place = Place("moments:_measured", "learned_pc", "moments/test_clipped_moments.py")
+place.edit("half the noise on clipped moments", "measure(sensitivity=_)", HALF)
+place.edit("the diagonal of moments in full", "np.where(A, ...)", "np.ones_like(A, dtype=float)")
+place = Place("moments:measure_moments", "learned_pc")
+place.edit(
+    "vectors of levels from the exact table",
+    "return _measured(A, B, C, ...)",
+    """singles = MeasuredMarginals(Tables(A), lambda query, **rest: (query(), 0.0))
+singles.measure_singles(1.0)
+return _measured(A, singles, C, rho / 2)""",
+)
+place = Place("datasets:clipped_sums", "learned_pc", "datasets/test_clipped_sums.py")
+place.edit("records that nobody clips", "A / np.maximum(B, ...) / C", "np.full(len(B), 1 / C)")
+place = Place("moments:levels_sensitivity", "table_pc", "moments/test_joined_levels.py")
+place.edit("a first look at the price of one variable", "2 * A", "2")
+place = Place("moments:join_levels", "table_pc", "moments/test_joined_levels.py")
+place.edit("levels joined by their exact counts", "A, B = measure(lambda: C)", "_\nA = C")
+place.edit(
+    "levels that nobody has are joined first",
+    "if not A: ...",
+    "A = [v for v in A if (data.counts([v]) > 0).sum() > most] or A[:1]\n_",
+)
+
+# --- readings
+
+place = Place("reading:_Repair._contradictions", tests="reading/test_repairs.py")
+place.edit("the clearer of two removals comes back", "_p(A) < _p(B)", "self._p(A) > self._p(B)")
+place = Place("reading:_Repair.bring_back", tests="reading/test_repairs.py")
+place.edit("a pair comes back that neighbours separate", "A and _stands(...)", "A")
+place = Place("reading:_given_neighbours", tests="reading/test_second_reading.py")
+place.edit("a pair conditioned on its own other end", "A != B[C]", "True")
+
+# --- scores of graphs
+
+place = Place("score:_fitted", "gram_notears")
+place.edit("divided by deviations", "divisors_of(...)", "measured(data).scaled.std(axis=0) + 0.01")
+place = Place("score:squares_known", "gram_notears,noleaks")
+place.edit("squares known from records", "A == 2", "(measured(data).scaled ** 2 == 1).all(axis=0)")
+place = Place("score:half_widths_of", "gram_notears,noleaks")
+place.edit("half-widths of the levels that occur", "A - 1", "np.ptp(data.codes, axis=0)")
+place = Place("score:released_moments", "gram_notears")
+place.edit("moments priced for a variable less", "second_moments_sensitivity(..., _)", "_ - 1")
+place.edit(
+    "exact means by products", "A.T[B] = C", "_\nA[0, 1:] = measured(data).scaled.mean(axis=0)"
+)
+place = Place("score:gram_notears", "gram_notears")
+place.edit("a bound of the longest row", "A if row_norm is None else B", LONGEST)
+place = Place("score:_released_scale", "noleaks")
+place.edit("means priced as one number", "gaussian_for_rho(sensitivity=_)", "_ / math.sqrt(data.d)")
+place = Place("score/noleaks:", "noleaks")
+place.edit("scaled by own variances", "A = (A - B) / C", "_\nA = A / (A.std(axis=0) + 1e-3)")
+place = Place("score:noleaks", "noleaks")
+place.edit("a clip of the longest row", "A if clip is None else B", LONGEST)
+place.edit("a gradient's sensitivity for add or remove", "2 * clip / A", HALF)
+place = Place("score:clipped_gradient", "noleaks")
+place.edit("gradients that are not clipped", "clip / A", "1 + 0 * A")
+place.edit("a mean over distinct rows", "times.sum()", "len(rows)")
+place = Place("score:_for_shares", "noleaks")
+place.edit("steps that overspend", "A / B.sum()", "A")
+
+# --- pairs
+
+place = Place("pairwise:_histogram", "histogram_anm")
+place.edit(
+    "bins by the spread of the data",
+    "pair.binned(A)",
+    "Measurements(pair.values, {v: (c.min() - 1e-9, c.max()) for v, c in "
+    "zip(pair.variables, pair.values.T)}).binned(A)",
+)
+place = Place("pairwise:histogram_anm", "histogram_anm")
+place.edit("a histogram's noise for one cell", "gaussian(sensitivity=_)", "1.0")
+place = Place("pairwise:_histogram_scores", "histogram_anm")
+place.edit(
+    "cells kept by their exact counts",
+    "np.where(A > B, ...)",
+    "np.where(_histogram(pair, len(A)) > B, np.abs(A) + 1, 0.0)",
+)
+place = Place("pairwise:private_anm", "private_anm")
+place.edit("the training half is not protected", "ridge.change(...)", "0.0")
+place = Place("pairwise:_Look._columns", "private_anm")
+place.edit("columns scaled by maxima", "self.pair.scaled", "_ / (np.abs(_).max(axis=0) + 1e-9)")
+tests = "pairwise/test_dependence_scores.py"
+place = Place("pairwise:Iqr.release", "private_anm", tests)
+place.edit("a distance that forgets the training half", "distance(A, change=B)", "self.distance(A)")
+place = Place("pairwise/dependence_scores:", "private_anm")
+place.edit("noise for the test half alone", "max(A, residual_sensitivity(...))", "A")
+for rank in ("Spearman", "Kendall"):
+    place = Place(f"pairwise:{rank}.sensitivity", "private_anm")
+    place.swap(f"{rank}'s sensitivity halved", times(0.5))
+place = Place("pairwise:Ridge.change", "private_anm", "pairwise/test_kernel_ridge.py")
+place.swap("a regression's change for twice the records", times(0.5))
+
+# --- mechanisms
+
+for mechanism, system in (("laplace", "laplace_pc"), ("gaussian", "gram_notears")):
+    Place(f"privacy:{mechanism}", system).swap(f"{mechanism} noise at half its price", half_priced)
+place = Place("privacy:permute_and_flip", "em_pc")
+place.swap("permute-and-flip at half its price", half_priced)
+place = Place("privacy:selection_scale", "em_pc")
+place.swap("the exponential mechanism without its 2", times(0.5))
+place = Place("privacy:AboveThreshold.__init__", "svt_pc")
+place.edit("queries of a sieve with the noise of its threshold", "2 * sensitivity", "sensitivity")
+tests = "privacy/test_mechanisms.py"
+place = Place("privacy:AboveThreshold.__init__", tests=tests)
+place.edit("a threshold without noise", "self._threshold = A", "self._threshold = threshold")
+place = Place("privacy:AboveThreshold.above", tests=tests)
+place.edit("a sieve that goes on after its hit", "if _fired: ...", "pass")
+place = Place("privacy:propose_test_release", tests=tests)
+place.edit("a tested release without its line", "... <= _", "0")
+place = Place("privacy:amplified", tests=tests)
+place.edit("amplification that is linear", "math.log1p(...)", "rate * epsilon")
+place = Place("privacy:SeededNoise.choose", tests=tests)
+place.edit("a sample with replacement", "choice(replace=_)", "True")
+
+# --- accounts
+
+tests = "privacy/test_rows_per_person.py"
+place = Place("privacy:rho_of_budget", tests=tests)
+place.edit("a person's rows as records", "A.rows_per_person**2", "A.rows_per_person")
+place = Place("privacy:gaussian_multiplier", tests=tests)
+place.edit("Gaussian noise for one row of a person", "A * budget.rows_per_person", "A")
+place = Place("privacy:zcdp_rho", tests="privacy/test_accounts.py")
+place.edit("every mechanism at the price of a bounded range", "8 if A else 2", "8")
+place = Place("privacy:_converted", tests="privacy/test_accounts.py")
+place.edit("a conversion that gives away a logarithm", "math.log1p(A)", "2 * _")
+place = Place("privacy:open_run", tests="privacy/test_run.py")
+place.edit("every run says it is proved", "A if proved else B", "A")
+place = Place("privacy:Run.receipt", tests="pairwise/test_anm.py")
+place.edit("a secure run tells its seconds", "None if A else B", "B")
+
+# --- sensitivities
+
+tests = "statistics/test_statistics.py"
+place = Place("statistics:KendallZ._bound", "laplace_pc", tests)
+place.edit("Kendall's z as if all strata moved apart", "13.5", "9")
+place.edit("Kendall's z of many levels as of two", "1 if A <= 2 else 2", "1")
+place = Place("statistics:SpearmanZ._bound", "laplace_pc", tests)
+place.edit("Spearman's z for one record of a pair", "6 * math.sqrt(...)", HALF)
+place = Place("statistics:GTest._bound", "laplace_pc", tests)
+place.swap("G with the sensitivity of a removed record", times(0.5))
+place = Place("statistics:ChiSquared._bound", "laplace_pc", tests)
+place.edit("chi-squared with a sensitivity that does not grow", "n * A", "20.0 * A")
+place = Place("statistics:PartialCorrelation._bound", "laplace_pc")
+place.edit("a correlation that nobody moves far", "1.0", "2 / math.sqrt(n)")
+place = Place("statistics:UpperTail._bound", "laplace_pc")
+place.swap("a p-value at half its slope", times(0.5))
+place = Place("statistics:second_moments_sensitivity", "gram_notears")
+place.edit("second moments without their means", "min(1 + A, B)", "min(A, bound * bound)")
+place = Place("statistics:_shortened", "gram_notears")
+place.edit("rows that are not shortened", "rows * A", "rows")
+place = Place("statistics:gram_sensitivity", tests=tests)
+place.swap("a Gram matrix moved by one row only", times(0.5**0.5))
+
+# --- data and search
+
+place = Place("datasets:Measurements.from_codes", "gram_notears,noleaks")
+place.edit("ranges of codes that occur", "max(1, len(A) - 1)", "max(1, int(data.codes.max()))")
+place = Place("datasets:Measurements.__post_init__", tests="datasets/test_measurements.py")
+place.edit("values beyond their range", "np.clip(A, ...)", "np.array(A)")
+place.edit("values that are rounded into their range", "np.clip(_)", "np.rint(_)")
+place = Place("datasets:clipped_sums", tests="datasets/test_clipped_sums.py")
+place.edit("vectors rounded instead of cut", "np.trunc", "np.rint")
+place.edit("vectors cut downwards instead of towards zero", "np.trunc", "np.floor")
+place.edit("vectors in single precision", "np.hstack(A)", "_.astype(np.float32).astype(float)")
+place = Place("graphs:_Skeleton.ask", tests="graphs/test_pc_search.py")
+place.edit(
+    "sets in the columns' order",
+    "conditioning_sets(x, y, neighbours, order)",
+    "conditioning_sets(x, y, neighbours_of(self.joined), order)",
+)
+place.edit(
+    "a separated pair that is asked about again",
+    "self.separated[A] = B",
+    "oracle.separates(x, y, given)\n_",
+)
+place = Place("graphs:_added_up", tests="graphs/test_check_ledger.py")
+place.edit(
+    "the largest delta alone is checked",
+    "math.fsum(A * B for C in D)",
+    "max((A * B for C in D), default=0.0)",
+)
+
+# --- local privacy
+
+place = Place("local/randomized_response:", tests="local/test_draws.py")
+place.edit("reports of twice the epsilon", "Fraction(math.exp(_))", "2 * _")
+place = Place("local:ClippedGeometric.from_epsilon", tests="local/test_local.py")
+place.edit("an epsilon for each step instead of all", "epsilon / A", "epsilon")
+place = Place("local:ComponentWise.from_epsilon", tests="local/test_local.py")
+place.edit("every variable at the whole epsilon", "epsilon * A / B", "epsilon")
+place = Place("local/geometric:", tests="local/test_draws.py")
+place.edit("rates solved by the block", "A = A[B]", "A = A if (B).any() else A[:0]")
+place = Place("local:pick", tests="local/test_draws.py")
+place.edit("a draw that prefers the first column", "secrets.randbelow(A)", "_ // 2")
+place = Place("local/moments:", tests="local/test_moments.py")
+place.edit(
+    "a test of reports whose error forgets one of its means",
+    "A * mean_b + B * mean_a",
+    "A * mean_b",
+)
+
+BUGS = (*Place.bugs,)

@@ -23,8 +23,7 @@ from numpy.random import Generator, default_rng
 
 import dpcgd
 from dpcgd import Counts, Dataset, Measurements, Schema
-from dpcgd.datasets.bit_columns import BitColumns, pack
-from dpcgd.datasets.packed_records import PackedRecords
+from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import LEAST_PENALTY, GaussianRidge, Ridge
 from dpcgd.privacy.doubles import kept_for_rounding
@@ -304,7 +303,7 @@ def with_what_follows(data, *, rng, **settings):
         **vars(release),
         status=release.pair_status(),
         page=release.report(),
-        confidence=dpcgd.edge_confidence(release, runs=2, rng=rng),
+        further=dpcgd.read(release, precision=0.9),
         network=vars(dpcgd.fit_network(release, rng=rng, redraws=2)),
         climbed=dpcgd.climb(release),
     )
@@ -313,7 +312,7 @@ def with_what_follows(data, *, rng, **settings):
 def with_arrows(data, *, rng, **settings):
     """The trained system, and how sure its arrows are."""
     release = dpcgd.learned_pc(data, rng=rng, **settings)
-    return SimpleNamespace(**vars(release), arrows=release.arrow_confidence())
+    return SimpleNamespace(**vars(release), arrows=release.arrow_shares)
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,20 @@ def test_the_example_prints_what_stands_below_it(page):
     assert shown.getvalue() == printed
 
 
-def test_the_readme_example_is_ten_lines_at_most():
-    code = EXAMPLE.search((ROOT / "README.md").read_text())[1]
-    assert len(code.splitlines()) <= 10
-
-
 def test_every_source_has_a_plain_doi_or_url():
     entries = ENTRY.findall((ROOT / "book" / "references.bib").read_text())
     links = {key: LINK.findall(fields) for key, fields in entries}
-    assert {key for key, found in links.items() if not found} == UNLINKED
+    assert {key for key, urls in links.items() if not urls} == UNLINKED
     plain = {"doi": r"10\.\d{4,9}/\S+", "url": r"https://\S+"}
-    for key, found in links.items():
-        assert all(re.fullmatch(plain[kind], link) for kind, link in found), key
+    for key, urls in links.items():
+        assert all(re.fullmatch(plain[kind], url) for kind, url in urls), key
+
+
+MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "book").glob("*.md"), *(ROOT / "data").glob("*.md")]
+TARGET = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.name)
+def test_links_of_a_page_lead_to_files(page):
+    links = [link for link in TARGET.findall(page.read_text()) if not link.startswith("http")]
+    assert [link for link in links if not (page.parent / link).exists()] == []

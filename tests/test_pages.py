@@ -25,16 +25,16 @@ def markdown(text):
 
 
 def test_the_home_page_shows_the_stored_results():
-    found = json.loads(home_picture.STORED.read_text())
-    assert home_picture.PAGE.read_text() == home_picture.drawn(found)
-    assert {"made_by", "date", "versions", "settings"} <= set(found)
+    stored = json.loads(home_picture.STORED.read_text())
+    assert home_picture.PAGE.read_text() == home_picture.drawn(stored)
+    assert {"made_by", "date", "versions", "settings"} <= set(stored)
 
 
 def test_a_stored_result_of_the_home_page_comes_out_again():
     """One run of ten: its F1 is within what ten runs vary by, and then some."""
     found = json.loads(home_picture.STORED.read_text())
     at = home_picture.EPSILONS.index(1.0)
-    *_, f1, graph = home_picture.one("table_pc", 1.0, 0)
+    f1, graph = home_picture.run("table_pc", 1.0, 0)
     assert abs(f1 - found["f1"]["table_pc"][at]) < 0.15
     assert len(graph) == pytest.approx(len(found["graphs"][at]), abs=4)
 
@@ -140,12 +140,12 @@ def numbered(item):
 
 
 def test_the_page_of_verdicts_lists_what_the_chapters_recorded(tmp_path):
-    at = chapters.Home(tmp_path)
-    at.results.mkdir()
+    home = chapters.Home(tmp_path)
+    home.results.mkdir()
     path, other = chapters.chapters("21,01")[::-1]
-    at.result(other).write_text(json.dumps({"score": 1}))
+    home.result(other).write_text(json.dumps({"score": 1}))
     row = {"item": "Figure 1", "shows": "F1", "verdict": "fails", "why": ".1, not .9"}
-    at.result(path).write_text(json.dumps({"verdicts": [{**row, "section": "21-figure-1"}]}))
-    text = pages.with_verdicts(f"before {pages.VERDICTS}", at, [other, path])
+    home.result(path).write_text(json.dumps({"verdicts": [{**row, "section": "21-figure-1"}]}))
+    text = pages.with_verdicts(f"before {pages.VERDICTS}", home, [other, path])
     assert text.startswith("before 1 entries: 1 **fails**.")
     assert "| [Figure 1](#21-figure-1) | F1 | **fails** | .1, not .9 |" in text

@@ -7,9 +7,9 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from dpcgd_book.systems.pair_systems import PairSystem
 from scipy import stats
 
+from benchmarks.pair_cases import PairSystem
 from dpcgd.pairwise.anm import private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 

@@ -8,8 +8,8 @@ import functools
 
 import numpy as np
 from dpcgd_book.attacks.reconstruction import reconstruct
-from dpcgd_book.systems.pair_systems import PairSystem
 
+from benchmarks.pair_cases import PairSystem
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import Geometric

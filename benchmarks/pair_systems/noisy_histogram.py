@@ -7,8 +7,8 @@ score of chapter 24, which takes no square time and needs no controls.
 import math
 
 import numpy as np
-from dpcgd_book.systems.pair_systems import PairSystem
 
+from benchmarks.pair_cases import PairSystem
 from dpcgd.pairwise.anm import PairRelease, histogram_anm
 from dpcgd.pairwise.direction_scores import reci
 from dpcgd.privacy.doubles import ROOM

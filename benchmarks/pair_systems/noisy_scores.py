@@ -2,8 +2,7 @@
 
 import functools
 
-from dpcgd_book.systems.pair_systems import PairSystem
-
+from benchmarks.pair_cases import PairSystem
 from dpcgd.pairwise.anm import private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 

@@ -1,7 +1,6 @@
 """What there is without privacy, and a coin."""
 
-from dpcgd_book.systems.pair_systems import PairSystem
-
+from benchmarks.pair_cases import PairSystem
 from dpcgd.pairwise.anm import anm
 from dpcgd.pairwise.direction_scores import reci
 

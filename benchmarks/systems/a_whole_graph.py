@@ -2,19 +2,15 @@
 
 import functools
 
-from dpcgd_book.systems.graph_systems import System
-
+from benchmarks.graph_cases import System
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears
 from dpcgd.score.schedules import multiplicative
 
+SCHEDULED = functools.partial(noleaks, schedule=multiplicative)
+
 SYSTEMS = [
     System("NoLeaks", "noisy gradients", "proved", noleaks),
-    System(
-        "CURATE-NOTEARS",
-        "noisy gradients",
-        "proved",
-        functools.partial(noleaks, schedule=multiplicative),
-    ),
+    System("CURATE-NOTEARS", "noisy gradients", "proved", SCHEDULED),
     System("Gram-NOTEARS", "one release", "proved", gram_notears),
 ]

@@ -4,32 +4,25 @@ Of Priv-PC, SVT-PC and EM-PC epsilon is that of a round, and the total is read w
 of the other two it is the total that they claim.
 """
 
-from dpcgd_book.systems.graph_systems import System
+from dpcgd_book.systems.as_published import (
+    published_curate_pc,
+    published_em_pc,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
 
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
-from dpcgd.score.noleaks import published_noleaks
+from benchmarks.graph_cases import System
 
 CLAIMED, FAMILY = "claimed, not proved", "as published"
 KENDALL = "larger, no bound known: one record moves a p-value by more than is paid for"
+INFINITE = "infinite: an output is possible on one data set and impossible on its neighbour"
+AUDITED = "several times the claim: an audit of a step shows it"
 
 SYSTEMS = [
     System("published-SVT-PC", FAMILY, CLAIMED, published_svt_pc, really=KENDALL),
     System("published-Priv-PC", FAMILY, CLAIMED, published_priv_pc, really=KENDALL),
-    System(
-        "published-EM-PC",
-        FAMILY,
-        CLAIMED,
-        published_em_pc,
-        really="infinite: an output is possible on one data set and impossible on its neighbour",
-    ),
+    System("published-EM-PC", FAMILY, CLAIMED, published_em_pc, really=INFINITE),
     System("published-CURATE-PC", FAMILY, CLAIMED, published_curate_pc, really=KENDALL),
-    System(
-        "published-NoLeaks",
-        FAMILY,
-        CLAIMED,
-        published_noleaks,
-        really="several times the claim: an audit of a step shows it",
-    ),
+    System("published-NoLeaks", FAMILY, CLAIMED, published_noleaks, really=AUDITED),
 ]

@@ -1,7 +1,6 @@
 """A PC search that asks one noisy question after the other: chapters 04 to 06."""
 
-from dpcgd_book.systems.graph_systems import System
-
+from benchmarks.graph_cases import System
 from dpcgd.constraint.curate_pc import curate_pc
 from dpcgd.constraint.em_pc import em_pc
 from dpcgd.constraint.laplace_pc import laplace_pc

@@ -5,8 +5,7 @@ The guarantee is local, epsilon for a whole record, with delta = 0: chapter 10.
 
 import functools
 
-from dpcgd_book.systems.graph_systems import System
-
+from benchmarks.graph_cases import System
 from dpcgd.graphs.pc_search import search
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import Geometric

@@ -5,8 +5,7 @@ The edges of learned_pc are those of largest expected F1.
 
 from functools import partial
 
-from dpcgd_book.systems.graph_systems import System
-
+from benchmarks.graph_cases import System
 from dpcgd.tables.learned_pc import learned_pc
 from dpcgd.tables.table_pc import table_pc
 

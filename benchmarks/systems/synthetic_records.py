@@ -1,6 +1,6 @@
 """Synthetic records, then PC: scored by benchmarks/yardsticks.py in an environment of its own."""
 
-from dpcgd_book.systems.graph_systems import System
+from benchmarks.graph_cases import System
 
 SYSTEMS = [
     System("MST+PC", "synthetic records", "proved", yardstick="MST"),

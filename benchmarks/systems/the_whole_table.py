@@ -5,8 +5,7 @@ The edges are those of largest expected F1.
 
 from functools import partial
 
-from dpcgd_book.systems.graph_systems import System
-
+from benchmarks.graph_cases import System
 from dpcgd.tables.dag_posterior import dag_posterior
 
 SYSTEMS = [System("dag_posterior", "whole table", "proved", partial(dag_posterior, precision="f1"))]

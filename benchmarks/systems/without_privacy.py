@@ -1,8 +1,8 @@
 """What there is without privacy, and what needs no look at the data."""
 
 import numpy as np
-from dpcgd_book.systems.graph_systems import System
 
+from benchmarks.graph_cases import System
 from dpcgd.constraint.laplace_pc import pc
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.score.notears import notears

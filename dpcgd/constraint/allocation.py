@@ -16,17 +16,15 @@ __all__ = [
     "askable",
     "concentrated",
     "guessed_questions",
-    "leakage",
-    "most_questions",
     "planner",
 ]
 
 LEAST_EPSILON, MOST_EPSILON = 1e-150, 1e150
-"""Of a test: the squares of other numbers may be too small or too large."""
+"""Outside of these the square of a test's epsilon may be too small or too large for a double."""
 
 
 MOST_COUNT = 10**300
-"""Larger numbers of tests are taken for this one."""
+"""Larger numbers of tests are replaced by this one."""
 
 
 Cost = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -41,23 +39,8 @@ Plan = Callable[[np.ndarray, int], float]
 """From the pairs still joined and an order to the epsilon of its tests."""
 
 
-def leakage(tests, epsilon, delta: float):
-    """What an order costs in CURATE's account: advanced composition of its tests.
-
-    It is infinite where it is too large a number.
-
-    Examples
-    --------
-    >>> float(leakage(100, 0.01, 1e-6).round(3))
-    0.536
-    """
-    with np.errstate(over="ignore"):
-        squares = np.asarray(tests * np.square(epsilon))
-        return squares + np.sqrt(2 * math.log(1 / delta) * squares)
-
-
 def concentrated(tests, epsilon):
-    """The same in zCDP: epsilon^2 / 2 a test. The costs of all orders then add up exactly."""
+    """What an order costs in zCDP: epsilon^2 / 2 a test. The costs of all orders add up exactly."""
     with np.errstate(over="ignore"):
         return tests * np.square(epsilon) / 2
 
@@ -161,8 +144,8 @@ def allocate(
         )
     some = asked[asked > 0]
     starts = _starts(some, remaining, price)
-    found = [_improve(start, some, remaining, surrogate, price) for start in starts]
-    best = min([*starts, *found], key=surrogate.value)
+    better = [_improve(start, some, remaining, surrogate, price) for start in starts]
+    best = min([*starts, *better], key=surrogate.value)
     planned = np.full(len(asked), best[-1])
     planned[asked > 0] = best
     return np.maximum.accumulate(planned[::-1])[::-1]  # an order without tests: as the next one
@@ -198,10 +181,10 @@ def _scale_to(cost, remaining) -> float:
         bottom /= 2
     if bottom < LEAST_EPSILON:
         return bottom
-    excess = lambda e: min(cost(e), MOST) - remaining  # noqa: E731
+    excess = lambda e: min(cost(e) - remaining, MOST)  # noqa: E731
     close = {"xtol": 1e-300, "rtol": 1e-12}
-    root, found = brentq(excess, bottom, top, full_output=True, disp=False, **close)
-    if not found.converged:  # too wide a bracket
+    root, result = brentq(excess, bottom, top, full_output=True, disp=False, **close)
+    if not result.converged:  # too wide a bracket
         root = brentq(excess, bottom, min(top, 2 * bottom), **close)
     return root * (1 - ROOM)
 
@@ -209,7 +192,7 @@ def _scale_to(cost, remaining) -> float:
 def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
     """The optimum that SLSQP finds from a start, or the start where it finds none."""
 
-    def at(logs):
+    def epsilons(logs):
         return start * np.exp(logs)
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -220,20 +203,20 @@ def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
     falls = {"type": "ineq", "fun": lambda logs: -np.diff(logs + np.log(start))}
     affordable = {
         "type": "ineq",
-        "fun": lambda logs: -_log_ratio(price(tests, at(logs)), remaining),
+        "fun": lambda logs: -_log_ratio(price(tests, epsilons(logs)), remaining),
     }
-    found = minimize(
-        lambda logs: (surrogate.value(at(logs)) - level) / unit,
+    optimum = minimize(
+        lambda logs: (surrogate.value(epsilons(logs)) - level) / unit,
         np.zeros(len(start)),
-        jac=lambda logs: surrogate.gradient(at(logs)) * at(logs) / unit,
+        jac=lambda logs: surrogate.gradient(epsilons(logs)) * epsilons(logs) / unit,
         bounds=[(-12.0, 12.0)] * len(start),
         constraints=[falls, affordable],
         method="SLSQP",
         options={"ftol": 1e-10, "maxiter": 300},
     )
-    if not (found.success and np.isfinite(found.x).all()):
+    if not (optimum.success and np.isfinite(optimum.x).all()):
         return start
-    return _within(np.minimum.accumulate(at(found.x)), tests, remaining, price)
+    return _within(np.minimum.accumulate(epsilons(optimum.x)), tests, remaining, price)
 
 
 def _log_ratio(costs, remaining) -> float:
@@ -246,12 +229,6 @@ def _within(epsilons, tests, remaining, price) -> np.ndarray:
     """Shrunk until affordable: the constraints of an optimiser hold up to its tolerance only."""
     with np.errstate(over="ignore", divide="ignore"):
         return epsilons * min(1.0, remaining / price(tests, epsilons).sum() * (1 - ROOM))
-
-
-def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
-    """CURATE's bound on the tests of each order: every pair still joined, given any others."""
-    pairs = int(np.triu(joined).sum())
-    return _as_floats(pairs * math.comb(len(joined) - 2, k) for k in range(order, last + 1))
 
 
 def _as_floats(counts) -> np.ndarray:

@@ -1,11 +1,8 @@
 """CURATE: the budget of each order of tests is planned anew, from released facts only."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar
+from typing import Unpack
 
 import numpy as np
 
@@ -16,39 +13,24 @@ from dpcgd.constraint.allocation import (
     askable,
     concentrated,
     guessed_questions,
-    leakage,
-    most_questions,
     planner,
 )
 from dpcgd.constraint.laplace_pc import LaplaceOracle, released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.budget import Budget, Spent
-from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.ledger import Ledger
-from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import open_run
-from dpcgd.statistics.rank_statistics import KendallP, KendallZ
+from dpcgd.privacy.run import open_run, takes_keywords
+from dpcgd.statistics.rank_statistics import KendallZ
 from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivities
 
 __all__ = [
-    "CoinOracle",
-    "CurateOdometer",
     "CurateOracle",
-    "PublishedCurateP",
     "curate_pc",
     "proved_plan",
-    "published_curate_pc",
-    "published_plan",
-    "reading",
     "resolution",
 ]
-
-PUBLISHED_BETA = 0.2
-"""Half the width of the published grey zone, as a share of the threshold."""
 
 
 @dataclass
@@ -83,91 +65,14 @@ class CurateOracle(LaplaceOracle):
         return super()._is_below(noisy + self._lowered * sensitivity / self.epsilon, sensitivity)
 
 
-@dataclass
-class CoinOracle(CurateOracle):
-    """The published decision: near the threshold, a coin."""
-
-    beta: float = field(default=PUBLISHED_BETA, kw_only=True)
-
-    def _is_below(self, noisy, sensitivity) -> bool:
-        above = noisy - self.statistic.critical
-        if abs(above) > self.beta * abs(self.statistic.critical):
-            return above < 0
-        return self.noise.choose(2, 1)[0] == 0
-
-
-def reading(events: Iterable[PureEvent], delta: float) -> float:
-    """CURATE's account of a run, :func:`~dpcgd.constraint.allocation.leakage` added up."""
-    orders = Counter((event.label, event.epsilon) for event in events)
-    return float(sum(leakage(t, epsilon, delta) for (_, epsilon), t in orders.items()))
-
-
-class CurateOdometer(Odometer):
-    """CURATE's own account: orders by advanced composition, then added; what is left is refunded.
-
-    Parameters
-    ----------
-    budget : Budget
-        Epsilon of the whole run, and delta' of each order.
-    """
-
-    def __init__(self, budget: Budget):
-        super().__init__(budget.delta)
-        self._budget = budget
-
-    @property
-    def remaining(self) -> float:
-        """What the paper has left for the orders to come."""
-        return self._budget.epsilon - reading(self._events, self.delta)
-
-    @property
-    def ledger(self) -> Ledger:
-        """What has been noted so far."""
-        orders = len({event.label for event in self._events})
-        spent = Spent(reading(self._events, self.delta), orders * self.delta)
-        accountant = "CURATE's sum over orders: claimed, not proved"
-        return Ledger(tuple(self._events), spent, None, accountant)
-
-
-@dataclass(frozen=True)
-class PublishedCurateP(KendallP):
-    """Kendall's p-value with the sensitivity of CURATE's appendix, which is too small.
-
-    Parameters
-    ----------
-    alpha : float
-
-    Privacy
-    -------
-    None proved: chapter 03.
-
-    Notes
-    -----
-    Formula (16) at its largest, two records in the stratum: 10 / (11 sqrt(pi n)) = 0.513 / sqrt(n).
-    The authors' code has 0.3627 / sqrt(n), smaller by a factor of sqrt(2).
-    """
-
-    alpha: float = 0.05
-    proved: ClassVar[bool] = False
-
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """As published; not a bound."""
-        return 10 / 11 / math.sqrt(math.pi * n)
-
-
+@takes_keywords
 def curate_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """CURATE: the PC algorithm with Laplace noise on every test, planned order by order.
 
@@ -209,76 +114,20 @@ def curate_pc(
     ('proved', True)
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("curate_pc", "thm-curate-filter")}
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        by=("curate_pc", "thm-curate-filter"),
+        statistic=statistic,
+        margin=margin,
+        max_order=max_order,
+        **shared,
     )
     last = min(max_order, data.d - 2)
     plan = proved_plan(run.account, statistic, data.n, last=last)
     oracle = CurateOracle(
         Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan
     )
-    return released_by(oracle, run, data.variables, max_order=last, knowledge=knowledge)
-
-
-def published_curate_pc(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
-    statistic: Statistic | None = None,
-    max_order: int = 3,
-    knowledge: Knowledge | None = None,
-) -> Release:
-    """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The total that the paper's account allows, and the delta of each order.
-    allow_delta : bool
-        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
-    statistic : Statistic, optional
-        ``PublishedCurateP()`` unless given.
-    data, rng, max_order, knowledge
-        As for :func:`curate_pc`.
-
-    Returns
-    -------
-    Release
-        Its guarantee is "claimed, not proved".
-
-    Privacy
-    -------
-    None proved: chapters 03 and 06.
-    """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, **settings}
-    run = open_run(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        account=CurateOdometer,
-        **ours,
-    )
-    statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
-    plan = published_plan(run.account, statistic, data.n, last=last)
-    oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
-    return released_by(oracle, run, data.variables, max_order=last, knowledge=knowledge)
-
-
-def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, last: int) -> Plan:
-    """The paper's: c1 = c2 = 1, margins of beta T, every set of other variables, its account."""
-    slope = PUBLISHED_BETA * resolution(statistic, n)
-    price = partial(leakage, delta=account.delta)
-    left = lambda: account.remaining  # noqa: E731
-    return planner(left, most_questions, Surrogate(slope, grey=1.0), price, last=last)
+    return released_by(oracle, run, data.variables, last, shared.get("knowledge"))
 
 
 def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> Plan:

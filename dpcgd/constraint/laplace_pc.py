@@ -1,23 +1,24 @@
 """Plain PC, and PC with Laplace noise on every test."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from functools import partial
+from typing import Unpack
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import Answer, Oracle, Pair, Set, search
+from dpcgd.graphs.ahead import Ahead
+from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
+from dpcgd.graphs.pc_search import Oracle, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.privacy.run import Run, open_run, run_without_privacy, takes_keywords
 from dpcgd.statistics.many_tables import (
     are_allowed,
     are_determined,
@@ -29,12 +30,6 @@ from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
 __all__ = ["LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
-
-FIRST_SETS = 2
-"""Sets of each pair that are looked at together at first; then twice as many."""
-
-MOST_TESTS = 1 << 14
-"""Tests that are looked at together."""
 
 
 @dataclass
@@ -54,62 +49,45 @@ class PlainOracle:
     tables: Tables
     statistic: Statistic
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
-        """Whether the statistic is below its critical value; None if there is no such test."""
-        [(_, answer)] = self.answers({(x, y): [given]})
-        return answer.by is not None if answer.tested else None
-
-    def answers(self, sets: Mapping[Pair, Iterable[Set]]) -> Iterable[tuple[Pair, Answer]]:
-        """Look at some sets of each pair, and at more of the pairs that none of them separates."""
-        found = {pair: Answer(None, 0, False) for pair in sets}
-        left, many = {pair: iter(those) for pair, those in sets.items()}, FIRST_SETS
-        while left:
-            few = {pair: list(islice(those, many)) for pair, those in left.items()}
-            values = iter(self._values([(*pair, s) for pair in few for s in few[pair]], values_of))
-            for pair, those in few.items():
-                found[pair] = self._answer(found[pair], those, list(islice(values, len(those))))
-                if len(those) < many or found[pair].by is not None:
-                    del left[pair]
-            many = max(1, min(2 * many, MOST_TESTS // max(1, len(left))))
-        return found.items()
-
-    def _answer(self, before, sets, values) -> Answer:
-        """What these sets add to what the sets before them have told."""
+    def __post_init__(self):
         critical = self.statistic.critical
-        at = next((i for i, value in enumerate(values) if value < critical), None)
-        asked = before.asked + (len(sets) if at is None else at + 1)
-        tested = before.tested or any(value < math.inf for value in values[:asked])
-        return Answer(None if at is None else sets[at], asked, tested)
+        self._ahead = Ahead(partial(self._results, values_of), lambda value: value < critical)
 
-    def nearness(self, x: int, y: int, given: Set) -> float | None:
-        """The test's p-value, or minus the statistic if that is of one scale for all tables."""
-        return self.nearnesses([(x, y, given)])[0]
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked, to work it out together."""
+        self._ahead.begin_order(order, joined, to_test)
+
+    def separates(self, x: int, y: int, given: Set) -> bool | None:
+        """Whether the statistic is below its critical value; None if there is no such test."""
+        value = self._ahead.of((x, y, *given))
+        return None if value == math.inf else value < self.statistic.critical
 
     def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> list[float | None]:
-        """The nearness of each test; all sets are of one size."""
-        return [None if near == math.inf else near for near in self._values(tests, nearnesses_of)]
+        """Each test's p-value, or minus the statistic if that is of one scale for all tables."""
+        near = self._results(nearnesses_of, [(x, y, *given) for x, y, given in tests])
+        return [None if value == math.inf else value for value in near]
 
-    def _values(self, tests, of) -> list[float]:
-        """What each test gives; infinite where it is not allowed or tells nothing."""
+    def _results(self, results_of, tests) -> list[float]:
+        """The result of each test; infinite where it is not allowed or tells nothing."""
         if not tests:
             return []
-        asked = np.array([(x, y, *given) for x, y, given in tests], np.int64)
-        allowed, found = are_allowed(self.tables, asked), np.full(len(tests), math.inf)
-        found[allowed] = of(self.statistic, self.tables, asked[allowed])
-        for i in self._telling_nothing(asked[allowed]):
-            found[allowed.nonzero()[0][i]] = math.inf
-        return found.tolist()
+        tested = np.array(tests, np.int64)
+        allowed, results = are_allowed(self.tables, tested), np.full(len(tests), math.inf)
+        results[allowed] = results_of(self.statistic, self.tables, tested[allowed])
+        results[np.flatnonzero(allowed)[self._telling_nothing(tested[allowed])]] = math.inf
+        return results.tolist()
 
-    def _telling_nothing(self, asked) -> list[int]:
+    def _telling_nothing(self, tested) -> list[int]:
         """Tests given a variable that determines x or y, and changes places with it unnoticed."""
-        determined, found = are_determined(self.tables, asked), []
-        for i, at in np.argwhere(determined).tolist():
-            of_x, of_y = asked[i].copy(), asked[i].copy()
-            of_x[[0, 2 + at]], of_y[[1, 2 + at]] = of_x[[2 + at, 0]], of_y[[2 + at, 1]]
-            swapped = values_of(self.statistic, self.tables, [of_x, of_y])
+        nothing = []
+        for i, place in np.argwhere(are_determined(self.tables, tested)).tolist():
+            x_out, y_out = tested[i].copy(), tested[i].copy()
+            x_out[[0, 2 + place]] = x_out[[2 + place, 0]]
+            y_out[[1, 2 + place]] = y_out[[2 + place, 1]]
+            swapped = values_of(self.statistic, self.tables, [x_out, y_out])
             if (swapped < self.statistic.critical).any():
-                found.append(i)
-        return found
+                nothing.append(i)
+        return nothing
 
 
 @dataclass
@@ -136,7 +114,7 @@ class LaplaceOracle:
     noise: Noise
     label: str = ""
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+    def separates(self, x: int, y: int, given: Set) -> bool | None:
         """Whether the noisy statistic is below the threshold; None if the test is refused."""
         tested = (x, y, *given)
         levels = self.tables.shape(tested)
@@ -201,27 +179,23 @@ def pc(
     Alarm -> JohnCalls
     Alarm -> MaryCalls
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    run = run_without_privacy(data, statistic=statistic, **settings)
+    run = run_without_privacy(data, statistic=statistic, max_order=max_order, knowledge=knowledge)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
-    found = search(oracle, data.variables, grading=oracle, **settings)
-    return Release(**vars(found), **run.receipt())
+    result = search(
+        oracle, data.variables, max_order=max_order, knowledge=knowledge, grading=oracle
+    )
+    return Release(result.graph, **run.receipt(), answers=result.answers)
 
 
+@takes_keywords
 def laplace_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     planned_tests: int | None = None,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """The PC algorithm with Laplace noise on every test.
 
@@ -270,20 +244,14 @@ def laplace_pc(
     Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = open_run(
         data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
+        by=("laplace_pc", "thm-laplace", "thm-filter"),
         statistic=statistic,
         margin=margin,
         planned_tests=planned_tests,
-        rows_per_person=rows_per_person,
-        by=("laplace_pc", "thm-laplace", "thm-filter"),
-        **settings,
+        max_order=max_order,
+        **shared,
     )
     tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
     oracle = LaplaceOracle(
@@ -294,10 +262,16 @@ def laplace_pc(
         account=run.account,
         noise=run.noise,
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
-def released_by(oracle: Oracle, run: Run, variables: Sequence[str], **settings) -> Release:
+def released_by(
+    oracle: Oracle,
+    run: Run,
+    variables: Sequence[str],
+    max_order: int,
+    knowledge: Knowledge | None = None,
+) -> Release:
     """What a private search finds, with the receipt of its run."""
-    found = search(oracle, variables, **settings)
-    return Release(**vars(found), **run.receipt())
+    result = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+    return Release(result.graph, **run.receipt(), answers=result.answers)

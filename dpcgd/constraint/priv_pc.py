@@ -4,48 +4,37 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.ahead import Ahead
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
-    before_amplification,
     laplace,
 )
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.statistics.many_tables import are_allowed, are_compiled, value_of, values_of
-from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP
-from dpcgd.statistics.statistic import Statistic, in_sensitivities, normal_tail, refusal
+from dpcgd.statistics.rank_statistics import KendallZ
+from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
 
 __all__ = [
-    "PublishedKendallP",
-    "PublishedSpearmanP",
     "Round",
     "SieveOracle",
     "ThresholdOracle",
     "hits_of_the_rest",
-    "optimal_rate",
     "priv_pc",
-    "published_priv_pc",
-    "published_svt_pc",
     "share_of_the_rest",
     "svt_pc",
 ]
-
-PUBLISHED_TWEAK = 0.02
-"""How far the published code lowers the sieve's threshold on the p-value."""
 
 
 class Round(NamedTuple):
@@ -143,11 +132,11 @@ class ThresholdOracle:
         return value_of(self.statistic, tables, tested)
 
     def _values(self, tests) -> list[float]:
-        """Of all records; not a number where public facts do not allow a test."""
-        asked = np.array(tests, np.int64)
-        allowed, found = are_allowed(self.tables, asked), np.full(len(asked), math.nan)
-        found[allowed] = values_of(self.statistic, self.tables, asked[allowed])
-        return found.tolist()
+        """The values on all records; not a number where public facts do not allow a test."""
+        tested = np.array(tests, np.int64)
+        allowed, values = are_allowed(self.tables, tested), np.full(len(tested), math.nan)
+        values[allowed] = values_of(self.statistic, self.tables, tested[allowed])
+        return values.tolist()
 
 
 @dataclass
@@ -202,60 +191,21 @@ def share_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
     """
 
     def price(separated: int) -> Round:
-        each = math.sqrt(account.share(1 / (2 * (pairs - separated) + 1)))
-        return Round(sieve=each, examination=each)
+        half = math.sqrt(account.share(1 / (2 * (pairs - separated) + 1)))
+        return Round(sieve=half, examination=half)
 
     return price
 
 
-class _PublishedBound:
-    """A p-value's change from z = 0 to z = constant / sqrt(n), whatever the levels."""
-
-    proved: ClassVar[bool] = False
-    constant: ClassVar[float]
-
-    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
-        """As published; not a bound."""
-        return 0.5 - normal_tail(self.constant / math.sqrt(n))
-
-
-class PublishedKendallP(_PublishedBound, KendallP):
-    """Kendall's p-value with the sensitivity of Priv-PC's theorem 3, which is too small.
-
-    Privacy
-    -------
-    None proved: 9/2 / sqrt(n) in z holds for adding a record near z = 0 only. Chapter 03.
-    """
-
-    constant: ClassVar[float] = 4.5
-
-
-class PublishedSpearmanP(_PublishedBound, SpearmanP):
-    """Spearman's p-value with the sensitivity that follows from a published change of 30/n of rho.
-
-    Privacy
-    -------
-    None claimed by Priv-PC in the part of it that is public: Kusner et al. (2016) print 30/n for
-    one stratum. Chapter 03 proves less for one stratum, and how much it takes for several.
-    """
-
-    constant: ClassVar[float] = 30.0
-
-
+@takes_keywords
 def svt_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     rate: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
 
@@ -294,37 +244,32 @@ def svt_pc(
     ('proved', True)
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
-    ours |= {
-        "rows_per_person": rows_per_person,
-        "by": ("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
-        "records": rate != 1,
-    }
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        by=("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
+        records=rate != 1,
+        statistic=statistic,
+        margin=margin,
+        rate=rate,
+        max_order=max_order,
+        **shared,
     )
     price = hits_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = ThresholdOracle(
         Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
+@takes_keywords
 def priv_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     statistic: Statistic | None = None,
     margin: float = 1.0,
     rate: float = 1.0,
     max_order: int = 3,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[SearchKeywords],
 ) -> Release:
     """Priv-PC: the PC algorithm over sieve-and-examine.
 
@@ -387,173 +332,21 @@ def priv_pc(
     ('proved', True)
     """
     statistic = KendallZ() if statistic is None else statistic
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "margin": margin, "rate": rate, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("priv_pc", "thm-priv-pc", *_sampling(rate))}
-    ours |= {"records": rate != 1}
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        by=("priv_pc", "thm-priv-pc", *_sampling(rate)),
+        records=rate != 1,
+        statistic=statistic,
+        margin=margin,
+        rate=rate,
+        max_order=max_order,
+        **shared,
     )
     price = share_of_the_rest(run.account, math.comb(data.d, 2))
     oracle = SieveOracle(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
-    return released_by(oracle, run, data.variables, **settings)
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
 
 
 def _sampling(rate: float) -> tuple[str, ...]:
     """The theorem that a sieve on a part of the records needs."""
     return () if rate == 1 else ("thm-subsampling",)
-
-
-def published_svt_pc(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
-    statistic: Statistic | None = None,
-    rate: float = 1.0,
-    max_order: int = 3,
-    knowledge: Knowledge | None = None,
-) -> Release:
-    """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of one round.
-    data, delta, allow_delta, rng, statistic, rate, max_order, knowledge
-        As for :func:`published_priv_pc`.
-
-    Returns
-    -------
-    Release
-        Its guarantee is "claimed, not proved".
-
-    Privacy
-    -------
-    None proved: chapters 03 and 04.
-    """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
-    account = Odometer.for_budget
-    run = open_run(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        account=account,
-        **ours,
-    )
-    each = Round(epsilon, 0.0)
-    statistic = statistic or PublishedKendallP()
-    oracle = ThresholdOracle(
-        Tables(data), statistic, lambda _: each, 0.0, 0.0, rate, run.account, run.noise
-    )
-    return released_by(oracle, run, data.variables, **settings)
-
-
-def published_priv_pc(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
-    statistic: Statistic | None = None,
-    rate: float | None = None,
-    max_order: int = 3,
-    knowledge: Knowledge | None = None,
-) -> Release:
-    """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
-
-    Parameters
-    ----------
-    data : Dataset or Counts
-    epsilon : float
-        Of one round of sieve and examination.
-    delta : float
-        Of the reading afterwards.
-    allow_delta : bool
-        As for :func:`priv_pc`.
-    rng : numpy.random.Generator
-    statistic : Statistic, optional
-        ``PublishedKendallP()`` unless given.
-    rate : float, optional
-        Fraction of the records that a sieve looks at; by :func:`optimal_rate` unless given.
-    max_order, knowledge
-        See :func:`~dpcgd.constraint.laplace_pc.pc`.
-
-    Returns
-    -------
-    Release
-        Its guarantee is "claimed, not proved".
-
-    Raises
-    ------
-    ValueError
-        As :func:`priv_pc`.
-
-    Privacy
-    -------
-    None proved: the sensitivity is too small and the reading is no guarantee, chapters 03 and 04.
-
-    Notes
-    -----
-    Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
-    """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    ours = {"statistic": statistic, "rate": rate, "records": rate != 1, **settings}
-    account = Odometer.for_budget
-    run = open_run(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        account=account,
-        **ours,
-    )
-    half = Round(epsilon / 2, epsilon / 2)
-    statistic, tweak = statistic or PublishedKendallP(), PUBLISHED_TWEAK
-    rate = optimal_rate(half.sieve) if rate is None else rate
-    oracle = SieveOracle(
-        Tables(data), statistic, lambda _: half, 0.0, tweak, rate, run.account, run.noise
-    )
-    return released_by(oracle, run, data.variables, **settings)
-
-
-def optimal_rate(epsilon: float) -> float:
-    """Sampling rate with the least sieve noise, if sensitivity grows as the root of its inverse.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of the sieve, after amplification.
-
-    Returns
-    -------
-    float
-        Minimises sqrt(1/r) / ln(1 + (e^epsilon - 1) / r) over 1/20 <= r <= 1 (Priv-PC, section
-        3.2).
-
-    Raises
-    ------
-    ValueError
-        If epsilon is not positive.
-
-    Examples
-    --------
-    >>> optimal_rate(0.5), round(optimal_rate(2.0), 3)
-    (0.165..., 1.0)
-    """
-    if not epsilon > 0:
-        raise ValueError(f"epsilon must be positive, not {epsilon!r}")
-    epsilon = max(epsilon, 1e-100)  # the best rate no longer depends on it
-
-    def noise(rate):
-        return math.sqrt(1 / rate) / before_amplification(epsilon, rate)
-
-    best = minimize_scalar(noise, bounds=(1 / 20, 1), method="bounded", options={"xatol": 1e-10})
-    return min((float(best.x), 1.0), key=noise)

@@ -1,1 +1,1 @@
-"""Data: coded records with public levels, real ones with public ranges, networks and samples."""
+"""Data: coded records with public levels, real ones with public ranges, networks."""

@@ -25,7 +25,7 @@ NO_TEXT = {
 }
 """What a file is that begins with these bytes, whatever its name."""
 
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
 
 
 def is_real(value) -> bool:
@@ -146,8 +146,6 @@ def check_file(path, refusal: str, *, utf_16: bool = False):
         folder, compressed, a workbook, a Parquet file, or UTF-16 text unless `utf_16` allows it.
     """
     start = first_bytes(path, refusal)
-    for mark, what in NO_TEXT.items():
+    for mark, problem in (NO_TEXT if utf_16 else NO_TEXT | UTF_16).items():
         if start.startswith(mark):
-            raise ValueError(f"{path} {what}")
-    if start.startswith(UTF_16) and not utf_16:
-        raise ValueError(f"{path} is UTF-16 text; save it as UTF-8")
+            raise ValueError(f"{path} {problem}")

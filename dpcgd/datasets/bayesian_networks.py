@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.datasets.arguments import check_generator, check_whole
+from dpcgd.datasets.counts import cell_numbers
 from dpcgd.datasets.dataset import Dataset
 
 __all__ = ["Network"]
@@ -37,7 +38,8 @@ class Network:
         """The causal graph, an arc from each parent to its child."""
         graph = nx.DiGraph()
         graph.add_nodes_from(self.levels)
-        graph.add_edges_from((p, child) for child, of in self.parents.items() for p in of)
+        for child, parents in self.parents.items():
+            graph.add_edges_from((parent, child) for parent in parents)
         return graph
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
@@ -57,12 +59,12 @@ class Network:
         check_whole("n", n, 1)
         check_generator(rng)
         column = {variable: j for j, variable in enumerate(self.levels)}
-        size = max(len(of) for of in self.levels.values())
+        size = max(map(len, self.levels.values()))
         codes = np.zeros((n, len(column)), np.min_scalar_type(size - 1), order="F")
         for variable in nx.topological_sort(self.graph):
-            row = np.zeros(n, np.intp)
-            for parent in self.parents[variable]:
-                row = row * len(self.levels[parent]) + codes[:, column[parent]]
+            parents = self.parents[variable]
+            sizes = [len(self.levels[parent]) for parent in parents]
+            row = cell_numbers((codes[:, column[parent]] for parent in parents), sizes, n)
             table = self.tables[variable].reshape(-1, len(self.levels[variable]))
             below, draw = np.cumsum(table, axis=1), rng.random(n)
             for level in range(table.shape[1] - 1):

@@ -7,27 +7,28 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcgd.datasets._packing import pack_bytes
 from dpcgd.datasets._popcount import count_subsets
 from dpcgd.datasets.clipped_sums import BATCH, Rows, clipped_sums
+from dpcgd.datasets.counts import Counts, cell_numbers
+from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
-__all__ = ["CHANGED", "Batch", "BitColumns", "pack", "packed_bytes", "zeros"]
+__all__ = ["CHANGED", "BitColumns", "PackedRecords", "pack", "packed_bytes", "zeros"]
 
 Batch = Sequence[np.ndarray]
-"""Codes of some records, one array a variable."""
+"""A batch holds the codes of some records, one array a variable."""
 
 CHUNK = 1 << 16
-"""Rows for which there is room beside the bits."""
+"""There is room for this many rows beside the bits."""
 
 MOST_CELLS = 1 << 14
-"""Of a table that is counted by bits; beyond, a look at every record is faster."""
+"""A table with more cells is counted by a look at every record, which is faster then."""
 
 LINE = 8
 """Words of a line of the processor's cache: columns fill whole lines, which are read at once."""
 
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
-"""What is said where a file does not hold what it held before."""
+"""This is said where a file does not hold what it held before."""
 
 
 class BitColumns:
@@ -92,14 +93,12 @@ class BitColumns:
 
     def _by_index(self, variables) -> np.ndarray:
         """The cells of one table, through the cell of every row."""
-        cells = np.zeros(math.prod(self.levels[v] for v in variables), np.int64)
+        sizes = [self.levels[v] for v in variables]
+        cells = np.zeros(math.prod(sizes), np.int64)
         for first in range(0, len(self.weights), CHUNK):
             weights = self.weights[first : first + CHUNK].astype(np.int64)
-            index = np.zeros(len(weights), np.int64)
-            for v in variables:
-                index *= self.levels[v]
-                index += self._codes(v, first, len(weights))
-            np.add.at(cells, index, weights)
+            codes = [self._codes(v, first, len(weights)) for v in variables]
+            np.add.at(cells, cell_numbers(codes, sizes, len(weights)), weights)
         return cells
 
     def clipped_sums(
@@ -115,7 +114,7 @@ class BitColumns:
 
     def _codes(self, v, first, rows) -> np.ndarray:
         """Of some rows, the first of which begins a word."""
-        words = slice(first // 64, first // 64 + _words(rows))
+        words = slice(first // 64, first // 64 + -(-rows // 64))
         codes = np.zeros(rows, np.int64)
         for j in range(int(self.levels[v] - 1).bit_length()):
             eights = self._bits[self._first[v] + j, words].astype("<u8").view(np.uint8)
@@ -206,11 +205,12 @@ def pack(
     bits = allocate((int(width.sum()), _whole_lines(len(weights))), np.uint64)
     columns, start = np.split(bits, np.cumsum(width)[:-1]), 0
     for batch in batches:
-        if start + len(batch[0]) > len(weights):
+        end = start + len(batch[0])
+        if end > len(weights):
             raise ValueError(CHANGED)
         for codes, column in zip(batch, columns, strict=True):
             _pack_codes(codes, start, column)
-        start += len(batch[0])
+        start = end
     if start < len(weights):
         raise ValueError(CHANGED)
     return BitColumns(levels, bits, weights)
@@ -218,15 +218,11 @@ def pack(
 
 def _pack_codes(codes, start, columns):
     """Write bit j of every code to row j of `columns`, from bit `start` of the row on."""
-    for plane in range(0, len(columns), 8):
-        padded = np.zeros(64 * _words(len(codes)), np.uint8)
-        padded[: len(codes)] = codes if plane == 0 else codes >> plane  # the lowest byte of each
-        eights = padded.view("<u8").astype(np.uint64, copy=False)
-        pack_bytes(eights, start, columns[plane : plane + 8])
-
-
-def _words(n) -> int:
-    return -(-n // 64)
+    padded = np.zeros(-(-(start % 64 + len(codes)) // 64) * 64, codes.dtype)
+    padded[start % 64 : start % 64 + len(codes)] = codes
+    words = slice(start // 64, start // 64 + len(padded) // 64)
+    for j, column in enumerate(columns):
+        column[words] |= np.packbits((padded >> j & 1).astype(bool), bitorder="little").view("<u8")
 
 
 def _whole_lines(n) -> int:
@@ -239,11 +235,9 @@ def _collapsed(batches, levels):
     cells = np.zeros(math.prod(levels), np.int64)
     for batch in batches:
         for start in range(0, len(batch[0]), CHUNK):
-            index = np.zeros(len(batch[0][start : start + CHUNK]), np.int64)
-            for column, k in zip(batch, levels, strict=True):
-                index *= k
-                index += column[start : start + CHUNK]
-            cells += np.bincount(index, minlength=len(cells))
+            some = [column[start : start + CHUNK] for column in batch]
+            numbers = cell_numbers(some, levels, len(some[0]))
+            cells += np.bincount(numbers, minlength=len(cells))
     present = np.flatnonzero(cells)
     rows, rest = [present] * len(levels), present
     for v in reversed(range(len(levels))):
@@ -261,3 +255,52 @@ def _weight_planes(weights) -> np.ndarray:
     for start in range(0, len(weights), CHUNK):
         _pack_codes(weights[start : start + CHUNK], start, planes)
     return planes
+
+
+class PackedRecords(Counts):
+    """Counts of records of which only their bits are kept, in memory or in a temporary file.
+
+    Parameters
+    ----------
+    columns : BitColumns
+    schema : Schema
+        Of its variables.
+    name : str
+
+    Attributes
+    ----------
+    columns, schema, name
+
+    Examples
+    --------
+    >>> one, two = np.array([0, 1, 1]), np.array([1, 1, 2])
+    >>> columns = pack([[one, two]], (2, 3), 3, most_bytes=0)
+    >>> records = PackedRecords(columns, Schema({"a": ["0", "1"], "b": ["0", "1", "2"]}))
+    >>> records
+    PackedRecords('data', n=3, d=2)
+    >>> records.counts([0, 1])
+    array([[0, 1, 0],
+           [0, 1, 1]])
+    """
+
+    def __init__(self, columns: BitColumns, schema: Schema, name: str = "data"):
+        self.columns, self.schema, self.name = columns, schema, name
+        self.levels, self.n = schema.levels, columns.n
+        self.ordered, self.missing = schema.ordered, schema.missing
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
+        """Count the records in each cell of the named variables, axes in this order."""
+        return self.columns.counts(variables)
+
+    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
+        """Count the cells of several tables, in one pass over the bits."""
+        return self.columns.counts_many(questions)
+
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T: :func:`~dpcgd.datasets.clipped_sums.clipped_sums`."""
+        return self.columns.clipped_sums(vectors, bound=bound, n=n)
+
+    def __repr__(self):
+        return f"PackedRecords({self.name!r}, n={self.n:,}, d={self.d})"

@@ -1,27 +1,129 @@
-"""Columns of a table, taken by name, and their values as positions in public levels."""
+"""Columns of a table: taken by name, and their texts as positions in public levels."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from dpcgd.datasets.arguments import check_once
+from dpcgd.datasets.levels import text_of
+from dpcgd.datasets.numerals import POINT, Numerals
+from dpcgd.datasets.variable import Variable
 
-__all__ = [
-    "FRAME",
-    "NO_PATH",
-    "as_text",
-    "check_columns",
-    "check_frame",
-    "is_text",
-    "wrong_value",
-]
+__all__ = ["FRAME", "NO_PATH", "Column", "check_columns", "check_frame", "frame_codes"]
 
 FRAME = "the frame"
-"""What messages call a table that comes from no file."""
+"""Messages call a table so that comes from no file."""
 
 NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
-"""What a reader of files says of anything else."""
+"""A reader of files says so of anything else."""
+
+
+class _Positions(dict[str, int]):
+    """Positions of the texts of a column in the levels of its variable, by text."""
+
+    def __init__(self, variable: Variable, numerals: Numerals):
+        super().__init__()
+        self._variable, self._numerals = variable, numerals
+
+    def __missing__(self, text: str) -> int:
+        self[text] = position = self._variable.position(text, self._numerals)
+        return position
+
+
+class Column:
+    """One column of a table: what its texts stand for is looked up once for all that are alike.
+
+    Parameters
+    ----------
+    source : str or path
+        What messages call the table.
+    variable : Variable
+    numerals : Numerals or None
+        How the texts write numbers, if somebody has said so.
+
+    Examples
+    --------
+    >>> column = Column(FRAME, Variable("smoke", ("no", "yes")))
+    >>> column.codes(["yes", "no", "yes"]).tolist()
+    [1, 0, 1]
+    """
+
+    def __init__(self, source: Any, variable: Variable, numerals: Numerals | None = POINT):
+        self.source, self.variable, self.numerals = source, variable, numerals
+        self._smallest = np.min_scalar_type(-len(variable.levels))  # -1 is for what is refused
+        self._known = _Positions(variable, numerals or POINT)
+
+    def codes(self, texts: Sequence[str], first: int = 0) -> np.ndarray:
+        """Codes of some records; a missing value is empty text.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        first : int
+            Number of the first of these records in the table.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing where that is refused, outside the levels or edges, or no number
+            where it should be one.
+        """
+        return self.checked(self.positions(texts), texts.__getitem__, first)
+
+    def positions(self, texts: Sequence[str]) -> np.ndarray:
+        """Positions of texts in the levels, -1 of what is refused."""
+        return np.fromiter(map(self._known.__getitem__, texts), self._smallest, len(texts))
+
+    def checked(self, codes: np.ndarray, text_at: Callable[[int], str], first: int) -> np.ndarray:
+        """These codes of some records, unless one of them is -1.
+
+        Raises
+        ------
+        ValueError
+            If one is: the message names the record and the cure.
+        """
+        if codes.min(initial=0) < 0:
+            row = int(np.argmin(codes))
+            self.check_points()
+            numerals = self.numerals or POINT
+            raise self.variable.refused(self.source, first + row, text_at(row), numerals)
+        return codes
+
+    def check_points(self):
+        """Ask, if nobody has said how numbers are written, what can be read in two ways.
+
+        Raises
+        ------
+        ValueError
+            If every point so far may part thousands as well as decimals, and both fit.
+        """
+        if self.numerals is None:
+            self.variable.check_points(self.source, self._known)
+
+
+def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
+    """Codes of the columns of a DataFrame, one column of the result for each variable.
+
+    Raises
+    ------
+    ValueError
+        If a value does not fit its variable, the points of a column of text may part thousands, or
+        a categorical column stands in another order than its variable.
+    """
+    import pandas as pd
+
+    codes = []
+    for name, variable in variables.items():
+        if variable.ordered and getattr(frame[name].dtype, "ordered", False):
+            variable.check_order(FRAME, frame[name].dtype.categories)
+        values = frame[name].astype(object)
+        is_text = pd.api.types.infer_dtype(values, skipna=True) == "string"
+        column = Column(FRAME, variable, None if is_text else POINT)
+        codes.append(column.codes(list(map(text_of, values))))
+        column.check_points()
+    return np.column_stack(codes)
 
 
 def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema"):
@@ -32,6 +134,8 @@ def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema")
     ValueError
         If it is none, or as :func:`check_columns` does.
     """
+    import pandas as pd
+
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame must be a pandas DataFrame, not {_kind_and_cure(frame)}")
     check_columns(FRAME, list(frame.columns), public, ignore, where)
@@ -113,26 +217,3 @@ def _unknown(source, name, where) -> str:
         f"column {name!r} of {source} is not in the {where}; "
         f"add it to the {where}, or pass ignore=[{name!r}]"
     )
-
-
-def as_text(column: pd.Series) -> pd.Series:
-    """The values as text; one that is missing is empty text, as in a file."""
-    return column.astype(object).map(str).where(column.notna(), "")
-
-
-def is_text(column: pd.Series) -> bool:
-    """Whether all values are text, missing ones aside."""
-    categories = getattr(column.dtype, "categories", None)
-    values = column if categories is None else categories
-    return pd.api.types.infer_dtype(values, skipna=True) == "string"
-
-
-def wrong_value(source, name: str, row: int, value: str, says: str) -> ValueError:
-    """What to raise about the value of a record, in words for whoever holds the data."""
-    where = f"{source}, record {row + 1}, column {name!r}"
-    if value == "":
-        return ValueError(
-            f"{where}: the value is missing; drop or impute such records first, or let the schema "
-            "give missing values a level, as with 'missing': 'unknown'"
-        )
-    return ValueError(f"{where}: {value!r} {says}")

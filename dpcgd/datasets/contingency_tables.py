@@ -2,33 +2,18 @@
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from dpcgd.datasets.bit_columns import BitColumns, pack
+from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.packed_records import PackedRecords
 from dpcgd.datasets.shared_counts import Counted, tables_in_turn
 
 __all__ = ["Tables"]
 
 MOST_KEPT_CELLS = 1 << 18
-"""Counts kept for tables that are asked for again: by other tests of the same variables."""
-
-
-class CountsAll(Protocol):
-    """Data that counts many tables at once and keeps what they share."""
-
-    def counts(self, variables: Sequence[int]) -> np.ndarray:
-        """As for :class:`Tables`."""
-
-    def count_all(self, asked: np.ndarray) -> Counted:
-        """As for :class:`Tables`."""
-
-    def forget(self) -> None:
-        """Let go of what is kept."""
+"""So many counts are kept for tables that other tests of the same variables ask for again."""
 
 
 class _Asked:
@@ -53,36 +38,36 @@ class _Asked:
     def _all(self, questions) -> list[np.ndarray]:
         """Those that are not known are asked for together."""
         sets = [tuple(sorted(asked)) for asked in questions]
-        new = [at for at in dict.fromkeys(sets) if at not in self._known]
-        found = {at: self._known[at] for at in sets if at in self._known}
-        for at, table in zip(new, self._data.counts_many(new) if new else (), strict=True):
-            found[at] = self._checked(at, np.array(table))
-            self._keep(at, found[at])
+        tables = {asked: self._known[asked] for asked in sets if asked in self._known}
+        new = [asked for asked in dict.fromkeys(sets) if asked not in tables]
+        for asked, table in zip(new, self._data.counts_many(new) if new else (), strict=True):
+            tables[asked] = self._checked(asked, np.array(table))
+            self._keep(asked, tables[asked])
         return [
-            found[at].transpose([at.index(v) for v in asked])
-            for at, asked in zip(sets, questions, strict=True)
+            tables[known].transpose([known.index(v) for v in asked])
+            for known, asked in zip(sets, questions, strict=True)
         ]
 
-    def _keep(self, at, table):
+    def _keep(self, asked, table):
         if self._cells + table.size > MOST_KEPT_CELLS:
             self.forget()
-        self._known[at] = table
+        self._known[asked] = table
         table.flags.writeable = False
         self._cells += table.size
 
-    def _checked(self, at, table) -> np.ndarray:
+    def _checked(self, asked, table) -> np.ndarray:
         """Counts from elsewhere, unless they are no table of all records."""
-        of = f"the table of variables {', '.join(map(str, at))}"
-        shape = tuple(self._levels[v] for v in at)
+        subject = f"the table of variables {', '.join(map(str, asked))}"
+        shape = tuple(self._levels[v] for v in asked)
         if table.shape != shape or table.dtype.kind not in "iu":
             raise ValueError(
-                f"{of} must be integers of shape {shape}, not {table.dtype} of shape "
+                f"{subject} must be integers of shape {shape}, not {table.dtype} of shape "
                 f"{table.shape}; give one axis a variable, as long as its levels"
             )
         if table.min(initial=0) < 0 or table.sum() != self._n:
             raise ValueError(
-                f"{of} does not hold {self._n} records, as n says; count all of them, and let none "
-                "change while a run asks"
+                f"{subject} does not hold {self._n} records, as n says; count all of them, and let "
+                "none change while a run asks"
             )
         return table
 
@@ -111,7 +96,14 @@ class Tables:
 
     def __init__(self, data: Counts):
         self.n, self.levels = data.n, data.cardinalities
-        self._source = _source_of(data)
+        self._source: BitColumns | _Asked
+        if isinstance(data, PackedRecords):
+            self._source = data.columns
+        elif isinstance(data, Dataset):
+            codes = [list(data.codes.T)]
+            self._source = pack(codes, self.levels, self.n, most_bytes=data.codes.nbytes)
+        else:
+            self._source = _Asked(data)
 
     def forget(self):
         """Let go of all kept counts."""
@@ -181,13 +173,3 @@ class Tables:
         smaller._source = self._source.subsample(chosen)
         smaller.n = len(chosen)
         return smaller
-
-
-def _source_of(data: Counts) -> CountsAll:
-    """Bit columns, where there are records or bits of them; else whoever counts is asked."""
-    if isinstance(data, PackedRecords):
-        return data.columns
-    if isinstance(data, Dataset):
-        codes = list(data.codes.T)
-        return pack([codes], data.cardinalities, data.n, most_bytes=data.codes.nbytes)
-    return _Asked(data)

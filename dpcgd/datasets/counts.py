@@ -6,10 +6,25 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpcgd.datasets.missing_codes import REFUSE
+from dpcgd.datasets.levels import REFUSE
 from dpcgd.datasets.schema import Schema
 
-__all__ = ["Counts"]
+__all__ = ["Counts", "Records", "cell_numbers"]
+
+
+def cell_numbers(columns: Iterable[np.ndarray], sizes: Sequence[int], rows: int) -> np.ndarray:
+    """Number the cell of each row in a table of these columns, the last one fastest.
+
+    Examples
+    --------
+    >>> cell_numbers([np.array([0, 1, 1]), np.array([2, 0, 1])], (2, 3), 3)
+    array([2, 3, 4])
+    """
+    numbers = np.zeros(rows, np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        numbers *= size
+        numbers += column
+    return numbers
 
 
 @runtime_checkable
@@ -111,3 +126,40 @@ class Counts(Protocol):
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
         """Count the cells of several tables, in one pass over the records where that is faster."""
         return [self.counts(variables) for variables in questions]
+
+
+@runtime_checkable
+class Records(Counts, Protocol):
+    """Data whose records can be gone through: in memory, in files, on a cluster.
+
+    Notes
+    -----
+    A class of your own needs :meth:`clipped_sums` beside what :class:`Counts` needs;
+    :func:`~dpcgd.datasets.clipped_sums.clipped_sums` works it out from batches of codes, and sums
+    of parts may be added.
+
+    Privacy
+    -------
+    Where the records lie changes neither what a run gives nor its guarantee: chapter 14,
+    :prf:ref:`thm-counts-of-parts`.
+    """
+
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """Sum over records of u u^T, as :func:`~dpcgd.datasets.clipped_sums.clipped_sums` has it.
+
+        Parameters
+        ----------
+        vectors : sequence of array of shape (levels, width)
+            Of each variable, a row for each level.
+        bound : float
+            Largest norm of u.
+        n : int, optional
+            Records in all, if these are a part: then sums of parts are exact.
+
+        Returns
+        -------
+        array of shape (D, D)
+        """
+        ...

@@ -3,13 +3,14 @@
 import codecs
 import csv
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from dpcgd.datasets.arguments import check_file
-from dpcgd.datasets.columns import NO_PATH, check_columns
+from dpcgd.datasets.columns import NO_PATH, Column, check_columns
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.numerals import check_numerals
 from dpcgd.datasets.schema import Schema
@@ -17,9 +18,13 @@ from dpcgd.datasets.schema import Schema
 __all__ = ["read_csv"]
 
 UTF_8 = "utf-8-sig"
-"""With or without its mark."""
+"""This encoding reads UTF-8 with its mark or without."""
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+"""These marks between columns are recognised where another one was given."""
+
+BATCH = 1 << 9
+"""Rows whose texts are at hand at once."""
 
 
 def read_csv(
@@ -89,34 +94,29 @@ def read_csv(
     numerals = check_numerals(decimal, thousands)
     check_file(path, NO_PATH, utf_16=encoding != UTF_8)
     schema = Schema.of(schema)
+    columns = [Column(path, variable, numerals) for variable in schema.variables.values()]
+    batches = []
     try:
-        _check_header(path, schema, ignore, separator, encoding)
-        frame = pd.read_csv(
-            path,
-            sep=separator,
-            dtype=str,
-            keep_default_na=False,
-            usecols=list(schema.variables),
-            encoding=encoding,
-            compression=None,
-        )
+        with open(path, encoding=encoding, newline="") as file:
+            first_row = csv.reader(file, delimiter=separator)
+            header = _header(path, first_row, schema, separator)
+            check_columns(path, header, schema.variables, ignore)
+            rows = csv.reader(file, delimiter=separator, strict=True)
+            records = _records(path, rows, len(header), first_row.line_num)
+            for first, texts in _batches(records, header):
+                batches.append([c.codes(texts[c.variable.name], first) for c in columns])
     except UnicodeError:
-        told = f"{path} is not {encoding.upper().removesuffix('-SIG')} text"
-        raise ValueError(f"{told}; save it as UTF-8, or pass its encoding") from None
+        problem = f"{path} is not {encoding.upper().removesuffix('-SIG')} text"
+        raise ValueError(f"{problem}; save it as UTF-8, or pass its encoding") from None
     except csv.Error as error:  # what is between quotes has no end
         raise ValueError(f"{path}: {error}; close every quotation mark") from None
-    except pd.errors.ParserError as error:
-        raise ValueError(f"{path}: {error}; give every row as many values as the header") from None
-    if frame.empty:
+    if not batches:
         raise ValueError(f"{path} has a header but no record; give at least one")
-    return Dataset(
-        schema.codes(path, frame, dict.fromkeys(schema.variables, numerals)),
-        schema.levels,
-        name=name or os.path.splitext(os.path.basename(path))[0],
-        ordered=schema.ordered,
-        missing=schema.missing,
-        schema=schema,
-    )
+    for column in columns:
+        column.check_points()
+    codes = np.column_stack([np.concatenate(parts) for parts in zip(*batches, strict=True)])
+    name = name or os.path.splitext(os.path.basename(path))[0]
+    return Dataset.of_schema(codes, schema, name=name)
 
 
 def _check_format(separator, encoding) -> str:
@@ -134,38 +134,38 @@ def _check_format(separator, encoding) -> str:
     return UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
-def _check_header(path, schema, ignore, separator, encoding):
-    with open(path, encoding=encoding, newline="") as file:
-        rows = csv.reader(file, delimiter=separator)
-        header = next(rows, [])
-        _check_first_line(path, header, schema.levels, separator)
-        check_columns(path, header, schema.variables, ignore)
-        _check_rows(path, rows, len(header))
-
-
-def _check_rows(path, rows, columns: int):
-    """Refuse a row that is longer or shorter than the header, by its line and its record."""
-    records = 0
-    for row in rows:
-        records += bool(row)  # a blank line is no record
-        if row and len(row) != columns:
-            raise ValueError(
-                f"{path}, line {rows.line_num}, record {records}: the row has {len(row)} values "
-                f"for {columns} columns; give every row as many values as the header"
-            )
-
-
-def _check_first_line(path, header, levels, separator):
-    """Look for another separator and for values where the names should be."""
+def _header(path, first_row, schema, separator) -> list[str]:
+    """The names in the first line, unless there is another separator or no header."""
+    header: list[str] = next(first_row, [])
     if not header:
         raise ValueError(f"{path} is empty; give a header and at least one record")
     if header[0].startswith("sep="):
         raise ValueError(f"{path} begins with a line for Excel, {header[0]}; take that line out")
-    for mark, called in SEPARATORS.items():
+    for mark, marks in SEPARATORS.items():
         if len(header) == 1 and mark in header[0] and mark != separator:
-            raise ValueError(f"{path} has {called} between its columns; pass separator={mark!r}")
-    values = {level for of in levels.values() for level in of}
-    if values.issuperset(header) and not set(header) & set(levels):
+            raise ValueError(f"{path} has {marks} between its columns; pass separator={mark!r}")
+    values = {level for levels in schema.levels.values() for level in levels}
+    if values.issuperset(header) and not set(header) & set(schema.levels):
         raise ValueError(
             f"{path} has values in its first line; put a header with the columns' names above it"
         )
+    return header
+
+
+def _batches(records, header) -> Iterator[tuple[int, dict[str, tuple[str, ...]]]]:
+    """Some records at a time: the number of the first one, and their texts by column."""
+    first = 0
+    while batch := list(islice(records, BATCH)):
+        yield first, dict(zip(header, zip(*batch, strict=True), strict=True))
+        first += len(batch)
+
+
+def _records(path, rows, width, lines) -> Iterator[list[str]]:
+    """All rows but blank ones; one that is longer or shorter than the header is refused."""
+    for record, row in enumerate(filter(None, rows), 1):
+        if len(row) != width:
+            raise ValueError(
+                f"{path}, line {lines + rows.line_num}, record {record}: the row has {len(row)} "
+                f"values for {width} columns; give every row as many values as the header"
+            )
+        yield row

@@ -11,10 +11,9 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_array
 from dpcgd.datasets.clipped_sums import BATCH, clipped_sums
-from dpcgd.datasets.columns import FRAME, as_text, check_frame, is_text
-from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.columns import check_frame, frame_codes
+from dpcgd.datasets.counts import Counts, cell_numbers
 from dpcgd.datasets.levels import check_levels
-from dpcgd.datasets.numerals import POINT
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["Dataset", "check_records"]
@@ -126,12 +125,13 @@ class Dataset(Counts):
         """
         schema = Schema.of(schema)
         check_frame(frame, schema.variables, ignore)
-        for v in schema.ordered:
-            if getattr(frame[v].dtype, "ordered", False):
-                schema.variables[v].check_order(FRAME, frame[v].dtype.categories)
-        columns = {v: as_text(frame[v]) for v in schema.variables}
-        numerals = {v: None if is_text(frame[v]) else POINT for v in schema.variables}
-        codes = schema.codes(FRAME, columns, numerals)
+        return cls.of_schema(frame_codes(frame, schema.variables), schema, truth, name)
+
+    @classmethod
+    def of_schema(
+        cls, codes: np.ndarray, schema: Schema, truth: nx.DiGraph | None = None, name: str = "data"
+    ) -> "Dataset":
+        """Records that were read with a schema, as :class:`Dataset` takes them otherwise."""
         return cls(codes, schema.levels, truth, name, schema.ordered, schema.missing, schema)
 
     @property
@@ -146,10 +146,8 @@ class Dataset(Counts):
         :class:`~dpcgd.datasets.contingency_tables.Tables` does.
         """
         shape = [self.cardinalities[v] for v in variables]
-        index = np.zeros(self.n, np.int64)
-        for v, k in zip(variables, shape, strict=True):
-            index = index * k + self.codes[:, v]
-        return np.bincount(index, minlength=math.prod(shape)).reshape(shape)
+        cells = cell_numbers(self.codes.T[list(variables)], shape, self.n)
+        return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
     def clipped_sums(
         self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
@@ -159,15 +157,8 @@ class Dataset(Counts):
         return clipped_sums(parts, vectors, bound=bound, n=n or self.n)
 
     def __reduce__(self):
-        return Dataset, (
-            self.codes,
-            dict(self.levels),
-            self.truth,
-            self.name,
-            self.ordered,
-            dict(self.missing),
-            self.schema,
-        )
+        public = dict(self.levels), self.truth, self.name, self.ordered, dict(self.missing)
+        return Dataset, (self.codes, *public, self.schema)
 
     def __repr__(self):
         known = "no truth" if self.truth is None else f"{self.truth.number_of_edges()} true edges"
@@ -238,9 +229,9 @@ def _check_missing(missing, levels) -> Mapping[str, str]:
     return MappingProxyType(dict(missing))
 
 
-def _check_known(says, name, levels) -> str:
+def _check_known(argument, name, levels) -> str:
     if name not in levels:
-        raise ValueError(f"{says} names {name!r}, which is no variable; correct the name")
+        raise ValueError(f"{argument} names {name!r}, which is no variable; correct the name")
     return name
 
 
@@ -258,15 +249,15 @@ def _check_codes(codes, levels) -> np.ndarray:
             f"codes must be integers (positions in the levels), not {codes.dtype}; convert them "
             "with np.array(codes, int), and values with read_csv or Dataset.from_pandas"
         )
-    for column, (name, of) in zip(codes.T, levels.items(), strict=True):
-        low, high = int(column.min()), int(column.max())
-        if low < 0 or high >= len(of):
-            bad = low if low < 0 else high
-            raise ValueError(
-                f"variable {name!r} has code {bad}, but its {len(of)} levels have codes "
-                f"0 to {len(of) - 1}; add the level to the schema or correct the record"
-            )
-    small = np.min_scalar_type(max(len(of) for of in levels.values()) - 1)
-    codes = np.array(codes, dtype=small, order="F")
+    sizes = np.array([len(listed) for listed in levels.values()])
+    low, high = codes.min(axis=0), codes.max(axis=0)
+    for name, size, *ends in zip(levels, sizes, low, high, strict=True):
+        for code in ends:
+            if not 0 <= code < size:
+                raise ValueError(
+                    f"variable {name!r} has code {code}, but its {size} levels have codes "
+                    f"0 to {size - 1}; add the level to the schema or correct the record"
+                )
+    codes = np.array(codes, dtype=np.min_scalar_type(sizes.max() - 1), order="F")
     codes.flags.writeable = False
     return codes

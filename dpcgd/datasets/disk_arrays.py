@@ -39,19 +39,13 @@ def zeros_on_disk(shape: tuple[int, ...], dtype) -> np.ndarray:
     if size == 0:
         return np.zeros(shape, dtype)
     try:
-        with tempfile.TemporaryFile(buffering=0) as file:
+        with tempfile.TemporaryFile() as file:
             for start in range(0, size, CHUNK):
-                _write(file, bytes(min(CHUNK, size - start)))
+                file.write(bytes(min(CHUNK, size - start)))
+            file.flush()
             return np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
     except OSError as error:
         raise ValueError(
             f"{tempfile.gettempdir()} has no room for {size:,} bytes: {error.strerror}; free some "
             "room, or let the environment variable TMPDIR name another folder"
         ) from None
-
-
-def _write(file, content):
-    """All of it, or an error: a disk that fills up takes a part at first."""
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) :]

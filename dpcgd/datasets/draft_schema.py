@@ -4,11 +4,9 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import pandas as pd
-
 from dpcgd.datasets.arguments import check_whole, is_real
-from dpcgd.datasets.columns import as_text, check_frame
-from dpcgd.datasets.missing_codes import REFUSE
+from dpcgd.datasets.columns import check_frame
+from dpcgd.datasets.levels import REFUSE, text_of
 from dpcgd.datasets.numerals import POINT
 from dpcgd.datasets.schema import Schema
 
@@ -73,14 +71,15 @@ def draft_schema(
         raise ValueError(f"ordered names {absent[0]!r}, which is no variable; correct the name")
     drafts = {}
     for name, entry in columns.items():
-        said = dict(entry) if isinstance(entry, Mapping) else {"levels": entry}
-        if "range" in said:
-            said = {"edges": _equal_edges(name, said.pop("range"), bins), **said}
-        if "edges" in said:
-            said.setdefault("outside", outside)
+        draft = dict(entry) if isinstance(entry, Mapping) else {"levels": entry}
+        if "range" in draft:
+            edges = _equal_edges(name, draft.pop("range"), bins)
+            draft.setdefault("edges", edges)
+        if "edges" in draft:
+            draft.setdefault("outside", outside)
         elif name in ordered:
-            said.setdefault("ordered", True)
-        drafts[name] = {"missing": missing, **said}
+            draft.setdefault("ordered", True)
+        drafts[name] = {"missing": missing, **draft}
     return Schema(drafts).to_dict()
 
 
@@ -114,6 +113,7 @@ def draft_schema_from_data_not_private(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"smoke": ["no", "yes", None], "pain": [2, 0, 1]})
     >>> draft = draft_schema_from_data_not_private(frame)
     >>> draft["smoke"]["levels"], draft["smoke"]["missing"], draft["pain"]["levels"]
@@ -127,20 +127,22 @@ def draft_schema_from_data_not_private(
 
 def _seen(column, bins) -> dict[str, Any]:
     """What the values of a column look like."""
-    said: dict[str, Any] = {"missing": "unknown"} if column.hasnans else {}
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        ordered = bool(column.cat.ordered)
-        return {"levels": list(map(str, column.cat.categories)), "ordered": ordered, **said}
-    is_number = pd.api.types.is_numeric_dtype(column)
+    from pandas.api.types import is_numeric_dtype
+
+    draft: dict[str, Any] = {"missing": "unknown"} if column.hasnans else {}
+    if hasattr(column.dtype, "categories"):
+        levels = list(map(str, column.cat.categories))
+        return {"levels": levels, "ordered": bool(column.cat.ordered), **draft}
+    is_number = is_numeric_dtype(column)
     values = column.dropna().drop_duplicates()
     if len(values) <= MOST_LEVELS:
-        levels = as_text(values.sort_values()) if is_number else sorted(as_text(values))
+        levels = list(map(text_of, (values.sort_values() if is_number else values).astype(object)))
         if is_number:  # gaps make 14 a 14.0
-            levels = [POINT.whole(level) or level for level in levels]
-        return {"levels": list(dict.fromkeys(levels)), **said}
+            return {"levels": list(dict.fromkeys(POINT.whole(x) or x for x in levels)), **draft}
+        return {"levels": sorted(set(levels)), **draft}
     if is_number:
         ends = [float(values.min()), float(values.max())]
-        return {"edges": _equal_edges(column.name, ends, bins), "outside": "clip", **said}
+        return {"edges": _equal_edges(column.name, ends, bins), "outside": "clip", **draft}
     raise ValueError(
         f"column {column.name!r} has {len(values)} different values; pass "
         f"ignore=[{column.name!r}] if it names records, or join its values first"

@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 
 from dpcgd.datasets.arguments import check_array, check_name, check_whole
 from dpcgd.datasets.columns import check_frame
@@ -17,10 +16,10 @@ from dpcgd.datasets.dataset import Dataset, check_records, check_truth
 __all__ = ["Measurements"]
 
 SHORTEST = 1e-300
-"""Half of a range: values divided by it are still numbers."""
+"""Half a range is at least this long: values divided by it are still numbers."""
 
 NUMBERS = (Real, Decimal, type(None))
-"""What objects may be; None is a missing value."""
+"""Objects among the values are of these types; None is a missing value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +69,7 @@ class Measurements:
         if not np.isfinite(values).all():
             raise ValueError("a value is missing or infinite; drop or impute such records first")
         check_truth(self.truth, ranges, "ranges")
-        low, high = np.array(list(ranges.values())).T
-        values = np.clip(values, low, high)
+        values = np.clip(values, *np.array(list(ranges.values())).T)
         values.flags.writeable = False
         object.__setattr__(self, "ranges", MappingProxyType(ranges))
         object.__setattr__(self, "values", values)
@@ -112,10 +110,12 @@ class Measurements:
         >>> Measurements.from_pandas(frame, ranges, ignore=["id"]).values
         array([[20. ,  1.5]])
         """
+        from pandas.api.types import is_numeric_dtype
+
         ranges = _check_ranges(ranges)
         check_frame(frame, ranges, ignore, "ranges")
         for column in ranges:
-            if not pd.api.types.is_numeric_dtype(frame[column]):
+            if not is_numeric_dtype(frame[column]):
                 raise ValueError(
                     f"column {column!r} of the frame holds {frame[column].dtype}, not numbers; "
                     "convert it with pd.to_numeric"
@@ -134,7 +134,7 @@ class Measurements:
         (0.0, 2.0)
         """
         check_records(data, "taking codes for values")
-        ranges = {name: (0, max(1, len(of) - 1)) for name, of in data.levels.items()}
+        ranges = {name: (0, max(1, len(levels) - 1)) for name, levels in data.levels.items()}
         return cls(data.codes, ranges, data.truth, data.name)
 
     @property
@@ -199,21 +199,14 @@ def _check_range(name, ends) -> tuple[float, float]:
     ordered = isinstance(ends, Iterable) and not isinstance(ends, (Set, Mapping))
     pair = tuple(ends) if ordered else ()
     if len(pair) != 2 or not all(isinstance(end, Real) for end in pair):
-        raise ValueError(
-            f"variable {name!r}: a range is two numbers, not {ends!r}; give the public (low, high)"
-        )
-    low, high = pair
-    if low > high:
-        raise ValueError(
-            f"variable {name!r}: the range {low} to {high} is the wrong way round; "
-            "give the public (low, high)"
-        )
-    if not SHORTEST <= (float(high) - float(low)) / 2 < np.inf:
-        raise ValueError(
-            f"variable {name!r}: the range {low} to {high} is empty or not finite; "
-            "give the public (low, high)"
-        )
-    return float(low), float(high)
+        problem = f"a range is two numbers, not {ends!r}"
+    elif pair[0] > pair[1]:
+        problem = f"the range {pair[0]} to {pair[1]} is the wrong way round"
+    elif not SHORTEST <= (float(pair[1]) - float(pair[0])) / 2 < np.inf:
+        problem = f"the range {pair[0]} to {pair[1]} is empty or not finite"
+    else:
+        return float(pair[0]), float(pair[1])
+    raise ValueError(f"variable {name!r}: {problem}; give the public (low, high)")
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:

@@ -7,11 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dpcgd.datasets.arguments import check_once, first_bytes
-from dpcgd.datasets.bit_columns import BitColumns, pack, packed_bytes, zeros
+from dpcgd.datasets.arguments import first_bytes
+from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
 from dpcgd.datasets.disk_arrays import zeros_on_disk
-from dpcgd.datasets.packed_records import PackedRecords
 from dpcgd.datasets.parquet_parts import Part, batches_of, parts_of
 from dpcgd.datasets.schema import Schema
 
@@ -92,7 +91,8 @@ def read_parquet(
     parts = list(chain.from_iterable(parts_of(file, schema, ignore) for file in files))
     if not parts:
         raise ValueError(f"{files[0]} has no record, nor has any other file; give at least one")
-    name = name or _name(paths, files)
+    named = Path(paths if isinstance(paths, (str, os.PathLike)) else files[0])
+    name = name or named.resolve().stem
     if client is not None:
         _check_cluster(client, spill)
         return ClusterRecords(client, parts, schema, name)
@@ -100,10 +100,10 @@ def read_parquet(
 
 
 def _packed(parts: Sequence[Part], schema: Schema, spill: bool) -> BitColumns:
-    levels, n = tuple(map(len, schema.levels.values())), sum(part.n for part in parts)
+    sizes, n = schema.cardinalities, sum(part.n for part in parts)
     batches = chain.from_iterable(batches_of(part, schema) for part in parts)
     allocate = zeros_on_disk if spill else zeros
-    return pack(batches, levels, n, most_bytes=packed_bytes(levels, n), allocate=allocate)
+    return pack(batches, sizes, n, most_bytes=packed_bytes(sizes, n), allocate=allocate)
 
 
 def _files(paths) -> list[str]:
@@ -112,25 +112,18 @@ def _files(paths) -> list[str]:
         files = _in_folder(Path(paths)) if os.path.isdir(paths) else [os.fspath(paths)]
     elif isinstance(paths, Iterable) and not hasattr(paths, "columns"):
         files = list(paths)
-        if not files:
-            raise ValueError("paths is an empty list; name at least one file")
-        for path in files:
-            first_bytes(path, NO_PATH)
     else:
         raise ValueError(NO_PATH)
-    check_once([os.path.realpath(path) for path in files], "paths names", "name each file once")
-    _check_links(files)
-    return [os.fspath(path) for path in files]
-
-
-def _check_links(files):
-    """Refuse two names of one file, whose records would count twice."""
+    if not files:
+        raise ValueError("paths is an empty list; name at least one file")
     names: dict[tuple[int, int], Any] = {}
-    for path in filter(os.path.exists, files):
-        status = os.stat(path)
-        first = names.setdefault((status.st_dev, status.st_ino), path)
-        if first is not path:
-            raise ValueError(f"{path} is the same file as {first}; name each file once")
+    for path in files:
+        first_bytes(path, NO_PATH)
+        file = os.stat(path).st_dev, os.stat(path).st_ino
+        if file in names:
+            raise ValueError(f"{path} is the same file as {names[file]}; name each file once")
+        names[file] = path
+    return [os.fspath(path) for path in files]
 
 
 def _in_folder(folder: Path) -> list[str]:
@@ -145,12 +138,6 @@ def _in_folder(folder: Path) -> list[str]:
     if not files:
         raise ValueError(f"{folder} has no file that ends in .parquet; correct the path")
     return files
-
-
-def _name(paths, files) -> str:
-    """Of the file or the folder."""
-    one = paths if isinstance(paths, (str, os.PathLike)) else files[0]
-    return Path(one).resolve().stem
 
 
 def _check_cluster(client, spill):

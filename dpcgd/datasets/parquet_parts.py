@@ -3,17 +3,16 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import CHANGED, Batch, BitColumns, pack, packed_bytes
-from dpcgd.datasets.columns import as_text, check_columns
+from dpcgd.datasets.columns import Column, check_columns
+from dpcgd.datasets.levels import text_of
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import Variable
 
 __all__ = ["Part", "batches_of", "pack_part", "parts_of"]
 
@@ -21,10 +20,10 @@ BATCH = 1 << 17
 """Records decoded at a time."""
 
 PART = 1 << 22
-"""Records from which on a part is no longer joined with the next row group."""
+"""A part with this many records is no longer joined with the next row group."""
 
 INDEX = re.compile("__index_level_[0-9]+__")
-"""What pandas calls the numbers of the rows, where it stores them."""
+"""Pandas names the numbers of the rows like this, where it stores them."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def parts_of(path: str, schema: Schema, ignore: Iterable[str]) -> list[Part]:
         names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]
         check_columns(path, names, schema.variables, ignore)
         for name in schema.variables:
-            _check_type(path, name, file.schema_arrow.field(name).type)
+            _check_type(path, file.schema_arrow.field(name))
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     parts, begin, first, n = [], 0, 0, 0
     for group, size in enumerate(sizes):
@@ -85,10 +84,8 @@ def parts_of(path: str, schema: Schema, ignore: Iterable[str]) -> list[Part]:
 
 
 def _stamp(path) -> tuple[int, int]:
-    try:
+    with _readable(path):
         status = os.stat(path)
-    except OSError as error:
-        raise _unreadable(path, error) from None
     return status.st_size, status.st_mtime_ns
 
 
@@ -97,36 +94,37 @@ def _check_same(part: Part):
         raise ValueError(f"{part.path}: {CHANGED}")
 
 
-def _opened(path):
+@contextmanager
+def _readable(path):
+    """Say in one line what keeps a file from being read."""
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        strings = _texts(parquet.read_schema(path))
-        return parquet.ParquetFile(path, read_dictionary=strings)
+        yield
     except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from None
+        reason = (str(error).splitlines() or ["it is damaged"])[0].rstrip(".")
+        raise ValueError(f"{path} cannot be read: {reason}; write the file anew") from None
 
 
-def _texts(fields) -> list[str]:
-    """Columns of text: they are read as numbers of what they hold."""
+def _opened(path):
+    """A file; its columns of text are read as numbers of different texts."""
+    from pyarrow import parquet
+
+    with _readable(path):
+        texts = [
+            field.name
+            for field in parquet.read_schema(path)
+            if str(field.type) in ("string", "large_string")
+        ]
+        return parquet.ParquetFile(path, read_dictionary=texts)
+
+
+def _check_type(path, field):
     from pyarrow import types
 
-    texts = (types.is_string, types.is_large_string)
-    return [field.name for field in fields if any(is_text(field.type) for is_text in texts)]
-
-
-def _unreadable(path, error) -> ValueError:
-    told = (str(error).splitlines() or ["it is damaged"])[0].rstrip(".")
-    return ValueError(f"{path} cannot be read: {told}; write the file anew")
-
-
-def _check_type(path, name, kind):
-    from pyarrow import types
-
-    if types.is_nested(kind):
+    if types.is_nested(field.type):
         raise ValueError(
-            f"column {name!r} of {path} holds {kind}, more than one value a record; "
+            f"column {field.name!r} of {path} holds {field.type}, more than one value a record; "
             "make a column of each"
         )
 
@@ -141,70 +139,39 @@ def batches_of(part: Part, schema: Schema) -> Iterator[Batch]:
         does not fit its variable.
     """
     _check_same(part)
-    columns = [_Column(part.path, variable) for variable in schema.variables.values()]
+    columns = [Column(part.path, variable) for variable in schema.variables.values()]
     first = part.first
     for batch in _decoded(part, list(schema.variables)):
-        yield [column.codes(batch.column(column.variable.name), first) for column in columns]
+        yield [_codes(column, batch.column(column.variable.name), first) for column in columns]
         first += batch.num_rows
     _check_same(part)
 
 
-def _decoded(part, names) -> Iterator[Any]:
-    import pyarrow as pa
-
-    with _opened(part.path) as file:
-        try:
-            yield from file.iter_batches(BATCH, row_groups=list(part.groups), columns=names)
-        except (OSError, pa.ArrowException) as error:
-            raise _unreadable(part.path, error) from None
+def _decoded(part, names) -> Iterator:
+    with _opened(part.path) as file, _readable(part.path):
+        yield from file.iter_batches(BATCH, row_groups=list(part.groups), columns=names)
 
 
-class _Column:
-    """A column of a file: what its values stand for is looked up once for all that look alike."""
+def _codes(column: Column, values, first: int) -> np.ndarray:
+    """Codes of a batch, whose first record has this number in the file.
 
-    def __init__(self, path: str, variable: Variable):
-        self.path, self.variable = path, variable
-        self._small = np.min_scalar_type(-len(variable.levels))  # -1 is for what is refused
-        self._held: Any = None
-        self._positions = np.empty(0, self._small)
-
-    def codes(self, values, first: int) -> np.ndarray:
-        """Codes of a batch, whose first record has this number in the file."""
-        if self.variable.edges is not None and _is_number(values.type):
-            numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
-            codes = self.variable.positions_of_numbers(numbers).astype(self._small)
-        else:
-            codes = self._looked_up(values)
-        if codes.min(initial=0) < 0:
-            row = int(np.argmin(codes))
-            raise self.variable.refused(self.path, first + row, _text_of(values[row]))
-        return codes
-
-    def _looked_up(self, values) -> np.ndarray:
-        """By what the batch holds: numbers of different values, and those values."""
-        kind = values.type
-        if not hasattr(values, "indices"):
-            values = values.dictionary_encode()
-        at, held = values.indices, values.dictionary
-        if self._held is None or not held.equals(self._held):
-            texts = [*as_text(pd.Series(held.to_pandas(), dtype=object)), ""]  # last, the missing
-            self._positions = self.variable.positions(texts).astype(self._small)
-            if self.variable.ordered and getattr(kind, "ordered", False):
-                self.variable.check_order(self.path, texts)
-            self._held = held
-        at = at.fill_null(len(held)) if at.null_count else at
-        return self._positions.take(at.to_numpy())
-
-
-def _is_number(kind) -> bool:
+    Numbers go between edges as they are; of all else the different values are looked up.
+    """
     from pyarrow import types
 
-    return types.is_integer(kind) or types.is_floating(kind)
-
-
-def _text_of(scalar) -> str:
-    """As everywhere: one that is missing is empty text."""
-    return as_text(pd.Series([scalar.as_py()], dtype=object)).iloc[0]
+    variable, kind = column.variable, values.type
+    if variable.edges is not None and (types.is_integer(kind) or types.is_floating(kind)):
+        numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+        codes = variable.positions_of_numbers(numbers)
+    else:
+        if not types.is_dictionary(kind):
+            values = values.dictionary_encode()
+        texts = [*map(text_of, values.dictionary.to_pylist()), ""]  # last, the missing
+        if variable.ordered and getattr(kind, "ordered", False):
+            variable.check_order(column.source, texts)
+        places = values.indices.fill_null(len(texts) - 1)
+        codes = column.positions(texts).take(places.to_numpy())
+    return column.checked(codes, lambda row: text_of(values[row].as_py()), first)
 
 
 def pack_part(part: Part, schema: Schema) -> BitColumns:
@@ -215,6 +182,5 @@ def pack_part(part: Part, schema: Schema) -> BitColumns:
     ValueError
         As :func:`batches_of`, or if the part has more or fewer records than it had.
     """
-    levels = tuple(map(len, schema.levels.values()))
-    most = packed_bytes(levels, part.n)
-    return pack(batches_of(part, schema), levels, part.n, most_bytes=most)
+    most = packed_bytes(schema.cardinalities, part.n)
+    return pack(batches_of(part, schema), schema.cardinalities, part.n, most_bytes=most)

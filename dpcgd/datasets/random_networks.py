@@ -30,17 +30,13 @@ variable a kind of its own.
 
 
 MIXTURES = {
-    "mixed": {"strong": 0.4, "weak": 0.3, "rare": 0.15, "copies": 0.15},
-    "any": {
-        "ordered": 0.3,
-        "causes": 0.2,
-        "strong": 0.15,
-        "weak": 0.15,
-        "rare": 0.1,
-        "copies": 0.1,
-    },
+    "mixed": (("strong", "weak", "rare", "copies"), (0.4, 0.3, 0.15, 0.15)),
+    "any": (
+        ("ordered", "causes", "strong", "weak", "rare", "copies"),
+        (0.3, 0.2, 0.15, 0.15, 0.1, 0.1),
+    ),
 }
-"""How often a variable of such a network has which tables."""
+"""A variable of such a network has one of these tables, so often."""
 
 
 MANY_LEVELS = 0.3
@@ -99,21 +95,17 @@ def random_network(
         levels = {f"v{i}": tuple("abcdef"[: rng.integers(2, most + 1)]) for i in range(d)}
     if len(levels) != d:
         raise ValueError(f"levels has {len(levels)} variables, not {d}; give each its levels")
-    names = list(levels)
-    arcs = _arcs(shape, d, rng)
-    order = rng.permutation(names)
-    parents: dict[str, list[str]] = {v: [] for v in names}
-    rows = dict.fromkeys(names, 1)
+    sizes, arcs = {v: len(levels[v]) for v in levels}, _arcs(shape, d, rng)
+    order = rng.permutation(list(levels))
+    parents: dict[str, tuple[str, ...]] = dict.fromkeys(levels, ())
     for i, j in arcs:
-        parent, child = order[i], order[j]
-        if min(len(levels[parent]), len(levels[child])) == 1:
-            continue
-        if len(parents[child]) < MOST_PARENTS and rows[child] * len(levels[parent]) <= MOST_ROWS:
-            parents[child].append(parent)
-            rows[child] *= len(levels[parent])
-    of = {v: tuple(p) for v, p in parents.items()}
-    made = {v: _table([len(levels[p]) for p in of[v]], len(levels[v]), tables, rng) for v in names}
-    return Network(f"{shape}, {tables}", levels, of, made)
+        more = (*parents[order[j]], order[i])
+        rows = math.prod(sizes[v] for v in more)
+        apart = 1 in (sizes[order[i]], sizes[order[j]])
+        if not apart and len(more) <= MOST_PARENTS and rows <= MOST_ROWS:
+            parents[order[j]] = more
+    made = {v: _table([sizes[p] for p in parents[v]], sizes[v], tables, rng) for v in levels}
+    return Network(f"{shape}, {tables}", levels, parents, made)
 
 
 def any_network(d: int, rng: np.random.Generator) -> Network:
@@ -169,36 +161,32 @@ def mixed_levels(d: int, rng: np.random.Generator) -> dict[str, tuple[str, ...]]
 def _arcs(shape, d, rng) -> list[tuple[int, int]]:
     """Arcs from earlier to later variables, in random order."""
     if shape in ("sparse", "dense"):
-        low, high = (0.7, 1.5) if shape == "sparse" else (1.5, 2.2)
-        most = d * (d - 1) // 2
+        density = rng.uniform(*((0.7, 1.5) if shape == "sparse" else (1.5, 2.2)))
         pairs = [(i, j) for j in range(d) for i in range(j)]
-        count = min(most, round(d * rng.uniform(low, high)))
-        arcs = [pairs[k] for k in rng.choice(most, count, replace=False)]
+        count = min(len(pairs), round(d * density))
+        arcs = [pairs[k] for k in rng.choice(len(pairs), count, replace=False)]
     elif shape == "chain":
         back = rng.geometric(0.5, size=(d, 2))
         arcs = [(j - b, j) for j in range(d) for b in {*back[j]} if j >= b]
     elif shape == "tree":
-        arcs = [(int(rng.integers(j)), j) for j in range(1, d)]
+        arcs = [(rng.integers(j), j) for j in range(1, d)]
     elif shape == "hubs":
         hubs = rng.permutation(d)[: max(1, d // 8)]
         arcs = [(min(h, j), max(h, j)) for j in range(d) for h in rng.choice(hubs, 2) if h != j]
         arcs = [arc for arc in dict.fromkeys(arcs) if rng.random() < 0.8]
     else:
         depth = np.sort(rng.integers(0, max(2, d // 5), d))
-        arcs = [
-            (i, j)
-            for j in range(d)
-            for i in rng.permutation(np.flatnonzero(depth == depth[j] - 1))[: rng.integers(1, 4)]
-        ]
+        above = [np.flatnonzero(depth == depth[j] - 1) for j in range(d)]
+        arcs = [(i, j) for j in range(d) for i in rng.permutation(above[j])[: rng.integers(1, 4)]]
     unique = list(dict.fromkeys((int(i), int(j)) for i, j in arcs))
     return [unique[k] for k in rng.permutation(len(unique))]
 
 
 def _table(parents, levels, kind, rng) -> np.ndarray:
     """One row of probabilities for each configuration of the parents."""
-    shape = (*parents, levels)
     if kind in MIXTURES:
-        kind = rng.choice(list(MIXTURES[kind]), p=list(MIXTURES[kind].values()))
+        kinds, shares = MIXTURES[kind]
+        kind = rng.choice(kinds, p=shares)
     if kind == "ordered":
         return _ordered(parents, levels, rng)
     if kind == "causes":
@@ -206,14 +194,14 @@ def _table(parents, levels, kind, rng) -> np.ndarray:
     if kind == "strong":
         return rng.dirichlet(np.full(levels, rng.choice([0.3, 0.6, 1.0])), size=parents or None)
     if kind == "copies" and parents:
-        mostly = rng.integers(levels, size=parents)
-        first = np.arange(parents[0]) % levels
-        mostly = first.reshape(-1, *[1] * (len(parents) - 1)) + np.where(
-            rng.random(parents) < 0.15, mostly, 0
-        )
+        other, first = rng.integers(levels, size=parents), np.arange(parents[0]) % levels
+        slipped = np.where(rng.random(parents) < 0.15, other, 0)
+        mostly = (_along(0, first, parents) + slipped) % levels
         slip = rng.uniform(0.005, 0.1)
-        return np.eye(levels)[mostly % levels] * (1 - slip) + slip / levels
-    return _softmax(_scores(parents, levels, kind, rng).reshape(shape))
+        return np.eye(levels)[mostly] * (1 - slip) + slip / levels
+    scores = _scores(parents, levels, kind, rng)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def _scores(parents, levels, kind, rng) -> np.ndarray:
@@ -267,8 +255,3 @@ def _steps(below) -> np.ndarray:
     steps = np.diff(below, axis=-1, prepend=0, append=1)
     steps = np.maximum(steps, 0) + LEAST
     return steps / steps.sum(axis=-1, keepdims=True)
-
-
-def _softmax(scores) -> np.ndarray:
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)

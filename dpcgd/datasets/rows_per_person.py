@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-import pandas as pd
-
 from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.levels import text_of
 from dpcgd.datasets.numerals import POINT
 
 __all__ = ["check_rows_per_person"]
@@ -54,15 +53,14 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
     ValueError: a person has more rows than rows_per_person = 1; keep at most so many of each ...
     """
     check_whole("rows_per_person", rows_per_person, 1)
-    column = _column(ids)
-    if column.empty:
+    counted = _counted(ids)
+    total = counted.total()
+    if total == 0:
         raise ValueError("ids is empty; give an entry for each row of the table")
-    if n is not None and len(column) != n:
-        raise ValueError(f"ids has {len(column)} entries for {n} records; give one for each row")
-    if column.isna().any():
-        raise ValueError(NOBODY)
+    if n is not None and total != n:
+        raise ValueError(f"ids has {total} entries for {n} records; give one for each row")
     rows: Counter = Counter()
-    for value, count in column.value_counts(sort=False).items():
+    for value, count in counted.items():
         rows[_person(value)] += count
     if max(rows.values()) > rows_per_person:
         raise ValueError(
@@ -71,16 +69,15 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
         )
 
 
-def _column(ids) -> pd.Series:
-    no_rows = isinstance(ids, (str, bytes, Mapping, Set)) or hasattr(ids, "columns")
-    if no_rows or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) != 1:
+def _counted(ids) -> Counter:
+    """How often each id stands in the one column that is given."""
+    no_column = isinstance(ids, (str, bytes, Mapping, Set)) or hasattr(ids, "columns")
+    if no_column or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) != 1:
         raise ValueError(NO_COLUMN)
-    values = [value.as_py() if hasattr(value, "as_py") else value for value in ids]
     try:
-        set(values)
+        return Counter(value.as_py() if hasattr(value, "as_py") else value for value in ids)
     except TypeError:  # an entry is a list or a row
         raise ValueError(NO_COLUMN) from None
-    return pd.Series(values, dtype=object)
 
 
 def _person(value: Any) -> str | tuple:
@@ -89,7 +86,7 @@ def _person(value: Any) -> str | tuple:
         return tuple(map(_person, value))
     if is_real(value) and math.isfinite(value) and value == int(value):
         return str(int(value))
-    text = "" if pd.isna(value) else str(value).strip()
+    text = text_of(value).strip()
     if not text:
         raise ValueError(NOBODY)
     return POINT.whole(text) or text

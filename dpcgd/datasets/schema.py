@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from dpcgd.datasets.arguments import check_file, check_once
 from dpcgd.datasets.levels import check_variables
-from dpcgd.datasets.numerals import Numerals
 from dpcgd.datasets.variable import Variable
 
 __all__ = ["Schema"]
@@ -103,14 +100,19 @@ class Schema:
         return {name: variable.levels for name, variable in self.variables.items()}
 
     @property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of levels of each variable, in order."""
+        return tuple(len(variable.levels) for variable in self.variables.values())
+
+    @property
     def ordered(self) -> frozenset[str]:
         """Names of the variables whose levels stand in order."""
-        return frozenset(name for name, of in self.variables.items() if of.ordered)
+        return frozenset(name for name, variable in self.variables.items() if variable.ordered)
 
     @property
     def missing(self) -> dict[str, str]:
         """The level of missing values, of each variable that has one."""
-        return {name: of.missing for name, of in self.variables.items() if of.missing}
+        return {name: v.missing for name, v in self.variables.items() if v.missing}
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """All that it says, defaults too, as JSON can hold it.
@@ -120,25 +122,7 @@ class Schema:
         >>> Schema({"smoke": ["no", "yes"], "age": {"edges": [15, 25, 50]}}).to_dict()["age"]
         {'edges': [15.0, 25.0, 50.0], 'outside': 'refuse', 'missing': 'refuse', 'ordered': True}
         """
-        return {name: of.as_schema() for name, of in self.variables.items()}
-
-    def codes(
-        self, source, columns: Mapping[str, Any], numerals: Mapping[str, Numerals | None]
-    ) -> np.ndarray:
-        """Codes of columns of text, one column of the result for each variable.
-
-        Parameters
-        ----------
-        source, columns, numerals
-            As for :meth:`~dpcgd.datasets.variable.Variable.codes`, the last two by variable.
-
-        Raises
-        ------
-        ValueError
-            If a value does not fit its variable. The message is for whoever holds the data.
-        """
-        variables = self.variables.items()
-        return np.column_stack([v.codes(source, columns[k], numerals[k]) for k, v in variables])
+        return {name: variable.as_schema() for name, variable in self.variables.items()}
 
     def __reduce__(self):
         return Schema, (dict(self.variables),)

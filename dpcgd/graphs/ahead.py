@@ -12,13 +12,13 @@ from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of
 __all__ = ["Ahead"]
 
 FIRST = 6
-"""Sets of each pair that are looked at together at first."""
+"""So many sets of each pair are looked at together at first."""
 
 MOST = 64
-"""Sets of a pair that are looked at together at most."""
+"""At most so many sets of a pair are looked at together."""
 
 TOGETHER = 64
-"""Pairs that are looked at further together."""
+"""So many pairs are looked at further together."""
 
 Test = tuple[int, ...]
 """x, y and the conditioning variables."""
@@ -58,51 +58,39 @@ class Ahead(Generic[_Result]):
         separates: Callable[[_Result], bool],
     ):
         self._work, self._separates = work, separates
-        self._begin(0, [], [])
+        no_pair = np.zeros((0, 0), bool)
+        self.begin_order(0, no_pair, no_pair)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.OrderOracle` has it."""
-        self._begin(order, neighbours_of(joined), np.argwhere(to_test).tolist())
-
-    def _begin(self, order, neighbours, pairs):
+        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
+        neighbours, pairs = neighbours_of(joined), np.argwhere(to_test).tolist()
         self._known: dict[Test, _Result] = {}
-        self._left = {(x, y): conditioning_sets(x, y, neighbours, order) for x, y in pairs}
-        self._many = dict.fromkeys(self._left, FIRST)
-        self._waiting, self._likely_done = deque(self._left), set[tuple[int, int]]()
+        self._sets = {(x, y): conditioning_sets(x, y, neighbours, order) for x, y in pairs}
+        self._many = dict.fromkeys(self._sets, FIRST)
+        self._waiting, self._likely_done = deque(self._sets), set[tuple[int, ...]]()
 
     def of(self, test: Test) -> _Result:
         """What a test tells."""
-        if (known := self._known.get(test)) is None:
-            tests = self._next(test[:2]) if self._known else self._of(self._left)
+        if test not in self._known:
+            pairs = self._pairs_from(test[:2]) if self._known else [*self._sets]
+            tests = [given for pair in pairs for given in self._next_of(pair)]
             if test not in tests:
                 tests.append(test)
-            self._learn(tests)
-            known = self._known[test]
-        return known
+            results = self._work(tests)
+            self._known |= zip(tests, results, strict=True)
+            ending = (t for t in tests if self._separates(self._known[t]))
+            self._likely_done.update(t[:2] for t in ending)
+        return self._known[test]
 
-    def _learn(self, tests):
-        found = self._work(tests)
-        self._known |= zip(tests, found, strict=True)
-        separates = self._separates
-        self._likely_done.update(
-            (x, y) for (x, y, *_), result in zip(tests, found, strict=True) if separates(result)
-        )
-
-    def _next(self, pair) -> list[Test]:
-        """More sets of a pair, and of some after it."""
+    def _pairs_from(self, pair) -> list[Test]:
+        """The pair, and some after it that nothing has separated so far."""
         while self._waiting and self._waiting[0] != pair:
             self._waiting.popleft()
-        some = islice(self._waiting, 1, TOGETHER)
-        return self._of([pair, *(other for other in some if other not in self._likely_done)])
+        after = islice(self._waiting, 1, TOGETHER)
+        return [pair, *(other for other in after if other not in self._likely_done)]
 
-    def _of(self, pairs) -> list[Test]:
-        tests = [
-            (*pair, *given)
-            for pair in pairs
-            if pair in self._left
-            for given in islice(self._left[pair], self._many[pair])
-        ]
-        self._many |= (
-            (pair, min(2 * self._many[pair], MOST)) for pair in pairs if pair in self._many
-        )
-        return tests
+    def _next_of(self, pair) -> list[Test]:
+        """The next tests of a pair: each time twice as many as before."""
+        many = self._many.get(pair, 0)
+        self._many[pair] = min(2 * many, MOST)
+        return [(*pair, *given) for given in islice(self._sets.get(pair, ()), many)]

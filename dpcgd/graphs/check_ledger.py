@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import filterfalse
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,22 +90,18 @@ def check_ledger(ledger: Ledger) -> Checked:
     for event in ledger.events:
         zcdp_rho(event)  # refuses what is no price
         if event.neighbours is not Neighbours.REPLACE_ONE:
-            raise ValueError(
-                f"{event.mechanism} is priced for neighbours that {event.neighbours.value}, and "
-                f"the promise is for those that {Neighbours.REPLACE_ONE.value}"
-            )
+            priced = f"{event.mechanism} is priced for neighbours that {event.neighbours.value}"
+            raise ValueError(f"{priced}, and the promise is for others; price it again")
     checked = _added_up(ledger.events, promise)
     for name in ("epsilon", "delta"):
-        promised, cost = getattr(promise, name), getattr(checked, name)
-        if not cost <= promised * (1 + ROUNDING):
+        most, cost = getattr(promise, name), getattr(checked, name)
+        if not cost <= most * (1 + ROUNDING):
             raise ValueError(
-                f"the run promises {name} = {promised:g}, and its ledger comes to {cost:g}"
+                f"the run promises {name} = {most:g}, and its ledger comes to {cost:g}"
             )
-    if not checked.epsilon <= ledger.spent.epsilon * (1 + 10 * ROUNDING):
-        raise ValueError(
-            f"the ledger says that epsilon = {ledger.spent.epsilon:g} was used, and comes to "
-            f"{checked.epsilon:g}"
-        )
+    said, cost = ledger.spent.epsilon, checked.epsilon
+    if not cost <= said * (1 + 10 * ROUNDING):
+        raise ValueError(f"the ledger says that epsilon = {said:g} was used, and comes to {cost:g}")
     return checked
 
 
@@ -142,8 +138,8 @@ def _times(event: Event, rows: int) -> float:
     """How often the delta of one row counts for a person: 1 + e^epsilon + ..., a term a row."""
     if rows == 1 or not isinstance(event, ApproximateEvent):
         return 1.0
-    one, most = growth(event.epsilon), growth(rows * event.epsilon)
-    return most / one if math.isfinite(most) else math.inf
+    most = growth(rows * event.epsilon)
+    return most / growth(event.epsilon) if math.isfinite(most) else math.inf
 
 
 def _gaussian(multipliers: Sequence[float], rows: int, delta: float) -> float:
@@ -152,27 +148,22 @@ def _gaussian(multipliers: Sequence[float], rows: int, delta: float) -> float:
     The rows of a person move an answer by up to so many sensitivities: as much as one row would
     with noise that is so many times narrower.
     """
-    _accounting()
-    from dp_accounting import get_epsilon_gaussian
-
     together = 1 / np.linalg.norm(1 / np.array(multipliers))
-    return float(get_epsilon_gaussian(together / rows, delta))
+    return float(_dp_accounting().get_epsilon_gaussian(together / rows, delta))
 
 
 def _by_renyi(events: Sequence[Event], rows: int, delta: float) -> float:
     """By Renyi divergences; that of a person with so many rows is their square times one row's."""
-    _accounting()
-    from dp_accounting import LaplaceDpEvent, ZCDpEvent
-    from dp_accounting.rdp import RdpAccountant
+    theirs = _dp_accounting()
 
     def priced(event):
         if _is_laplace(event):
-            return LaplaceDpEvent(1 / (rows * event.epsilon))
-        return ZCDpEvent(rows**2 * zcdp_rho(event))
+            return theirs.LaplaceDpEvent(1 / (rows * event.epsilon))
+        return theirs.ZCDpEvent(rows**2 * zcdp_rho(event))
 
     orders, epsilon = 1 + np.geomspace(1e-4, 1e8, 100), np.inf
     for width in (2.0, 1.05, 1.002):  # ever closer around the best order
-        accountant = RdpAccountant(orders)
+        accountant = theirs.rdp.RdpAccountant(orders)
         for event, times in Counter(events).items():
             accountant.compose(priced(event), times)
         epsilon, best = accountant.get_epsilon_and_optimal_order(delta)
@@ -180,10 +171,12 @@ def _by_renyi(events: Sequence[Event], rows: int, delta: float) -> float:
     return float(epsilon)
 
 
-def _accounting() -> None:
-    """Refuse to check where dp-accounting is not there, and name the cure."""
+def _dp_accounting() -> Any:
+    """The package, or, where it is not installed, the cure."""
     try:
-        import dp_accounting  # noqa: F401
+        import dp_accounting.rdp
+
+        return dp_accounting
     except ImportError:
         raise ImportError(
             "checking a receipt needs dp-accounting; install it with: pip install dp-accounting"

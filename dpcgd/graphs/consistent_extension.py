@@ -1,4 +1,4 @@
-"""A DAG that stands for a whole class of them."""
+"""A DAG that represents its whole equivalence class."""
 
 import networkx as nx
 import numpy as np
@@ -9,7 +9,7 @@ __all__ = ["consistent_extension"]
 
 
 def consistent_extension(graph: CPDAG) -> nx.DiGraph:
-    """Direct all edges so that no cycle and no new collider arises, if that can be done.
+    """Direct all edges so that no cycle and no new collider arises, if that is possible.
 
     Parameters
     ----------
@@ -18,15 +18,15 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
     Returns
     -------
     networkx.DiGraph
-        Acyclic, with the same joined pairs, over the variables in their order. Where the graph is
-        no DAG's class, as a search on finite data may return, as few arrows as the search below
-        comes across are turned or put into new colliders.
+        It is acyclic, joins the same pairs, and keeps the order of the variables. A search on
+        finite data may return a graph that is no DAG's class. Then some arrows are turned or form
+        new colliders, as few as the search below finds.
 
     Notes
     -----
-    Dor and Tarsi (1992): take away, again and again, a variable without arrows out of it whose
-    undirected neighbours are joined to all its other neighbours, and point its edges at it. If
-    there is none we take the one that offends least.
+    Dor and Tarsi (1992) take away one variable after the other. Each has no arrow out of it, and
+    its undirected neighbours are joined to all its other neighbours. Its edges then point at it.
+    Where no variable is like that, we take the one that violates these conditions least.
 
     Examples
     --------
@@ -35,10 +35,9 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
     [('a', 'c'), ('b', 'c'), ('c', 'd')]
     """
     arcs, left = graph.arcs.copy(), set(range(len(graph.variables)))
-    dag = nx.DiGraph()
-    dag.add_nodes_from(graph.variables)
+    dag = nx.empty_graph(graph.variables, create_using=nx.DiGraph)
     while left:
-        last = min(sorted(left), key=lambda v: _offences(arcs, v))
+        last = min(sorted(left), key=lambda v: _violations(arcs, v))
         joined = np.flatnonzero(arcs[last] | arcs[:, last])
         dag.add_edges_from((graph.variables[v], graph.variables[last]) for v in joined.tolist())
         arcs[last] = arcs[:, last] = False
@@ -46,7 +45,7 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
     return dag
 
 
-def _offences(arcs, v) -> tuple[int, int]:
+def _violations(arcs, v) -> tuple[int, int]:
     """Arrows out of v, and pairs of its neighbours that pointing at v makes a new collider."""
     joined, undirected = arcs[v] | arcs[:, v], arcs[v] & arcs[:, v]
     apart = ~(arcs | arcs.T)[np.ix_(undirected, joined)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -22,8 +22,8 @@ def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
     arcs : boolean array, shape (d, d)
         a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
     untested : boolean array, shape (d, d), optional
-        Pairs that are apart without a test: between their neighbours may stand a collider that no
-        test has ruled out, so the rules take them for joined.
+        Pairs that are apart without a test. The middle variable between two of them may be a
+        collider that no test has ruled out, so the rules treat such pairs as joined.
 
     Returns
     -------
@@ -40,39 +40,36 @@ def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
     [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     """
     arcs = arcs.copy()
-    while forced := _forced(arcs, untested):
-        for a, b in forced:
-            arcs[b, a] = False
+    while (forced := _forced(arcs, untested)).any():
+        arcs &= ~forced.T
     return arcs
 
 
-def _forced(arcs, untested) -> list[tuple[int, int]]:
-    """Undirected edges a - b that one of the rules turns into a -> b; both ways is neither."""
-    directed, undirected = arcs & ~arcs.T, arcs & arcs.T
-    adjacent = arcs | arcs.T
-    shielded = adjacent | untested
-    found = {
-        (a, b)
-        for a, b in np.argwhere(undirected).tolist()
-        if _is_forced(a, b, directed, undirected, adjacent, shielded)
-    }
-    return sorted((a, b) for a, b in found if (b, a) not in found)
+def _forced(arcs, untested) -> np.ndarray:
+    """Undirected edges a - b that a rule turns into a -> b; an edge turned both ways stays."""
+    directed, undirected, adjacent = arcs & ~arcs.T, arcs & arcs.T, arcs | arcs.T
+    apart = _apart(adjacent | untested)
+    a, b = np.nonzero(undirected)
+    beside_a, before_b, apart_from_b = undirected[a], directed[:, b].T, apart[:, b].T
+    ends, middles = beside_a & before_b, beside_a & apart_from_b
+    forced = np.zeros_like(arcs)
+    forced[a, b] = (
+        (directed[:, a].T & apart_from_b)
+        | (directed[a] & before_b)
+        | (_meet(ends, apart) & ends)
+        | (_meet(middles, directed) & before_b & adjacent[a])
+    ).any(axis=1)
+    return forced & ~forced.T
 
 
-def _is_forced(a, b, directed, undirected, adjacent, shielded) -> bool:
-    into_b = directed[:, b]
-    if (directed[:, a] & ~shielded[:, b]).any():
-        return True
-    if (directed[a] & into_b).any():
-        return True
-    ends = np.flatnonzero(undirected[a] & into_b)
-    if any(not shielded[c, e] for c, e in combinations(ends, 2)):
-        return True
-    return any(
-        not shielded[c, b] and (directed[c] & into_b & adjacent[a]).any()
-        for c in np.flatnonzero(undirected[a])
-        if c != b
-    )
+def _apart(adjacent) -> np.ndarray:
+    """Pairs of different variables that are not adjacent."""
+    return ~(adjacent | np.eye(len(adjacent), dtype=bool))
+
+
+def _meet(left, right) -> np.ndarray:
+    """Whether row i of the first array and column j of the second have a variable in common."""
+    return left.astype(np.float32) @ right.astype(np.float32) > 0
 
 
 class EdgeLists(NamedTuple):
@@ -92,8 +89,8 @@ class CPDAG:
     arcs : boolean array, shape (d, d)
         a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
     certainty : Certainty, optional
-        Probabilities of every edge that is joined, and of its arrows both ways round. Equality and
-        scores compare marks only.
+        Probabilities of every edge, and of its arrows both ways round. Equality and scores ignore
+        them.
 
     Raises
     ------
@@ -103,8 +100,8 @@ class CPDAG:
 
     Notes
     -----
-    A search on finite data may return a graph that no DAG has as its completed form; it is kept as
-    it is.
+    A search on finite data may return a graph that is not the completed form of any DAG. It is kept
+    as it is.
 
     Examples
     --------
@@ -128,7 +125,7 @@ class CPDAG:
         arcs.flags.writeable = False
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "arcs", arcs)
-        if self.certainty is not None:
+        if self.certainty:
             self.certainty.check_covers(self.skeleton)
 
     @classmethod
@@ -136,15 +133,10 @@ class CPDAG:
         """The completed form of a DAG: directed where all its Markov-equivalent DAGs agree."""
         if not nx.is_directed_acyclic_graph(dag):
             raise ValueError("the graph has a cycle; only an acyclic one has a completed form")
-        variables = tuple(dag)
-        true = nx.to_numpy_array(dag, nodelist=variables, weight=None) > 0
-        adjacent = true | true.T
-        arcs = adjacent.copy()
-        for c in range(len(variables)):
-            for a, b in combinations(np.flatnonzero(true[:, c]), 2):
-                if not adjacent[a, b]:
-                    arcs[c, a] = arcs[c, b] = False
-        return cls(variables, meek(arcs))
+        causes = nx.to_numpy_array(dag, weight=None) > 0
+        adjacent = causes | causes.T
+        into_colliders = causes & _meet(_apart(adjacent), causes)
+        return cls(tuple(dag), meek(adjacent & ~into_colliders.T))
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> "CPDAG":
@@ -152,20 +144,19 @@ class CPDAG:
 
         Probabilities that :meth:`to_networkx` wrote are read back if every arc has them.
         """
-        arcs = nx.to_numpy_array(graph, nodelist=list(graph), weight=None) > 0
+        arcs = nx.to_numpy_array(graph, weight=None) > 0
         return cls(tuple(graph), arcs, _written_certainty(graph))
 
     @classmethod
     def from_amat(cls, amat: np.ndarray, variables: Sequence[str], convention: str) -> "CPDAG":
         """Read an adjacency matrix written by another package; see :meth:`to_amat`."""
+        _check_convention(convention)
         amat = np.asarray(amat)
         if convention == "pcalg":
             return cls(variables, amat.T != 0)
-        if convention == "causal-learn":
-            if ((amat == 1) & (amat.T == 1)).any() or (amat == 2).any():
-                raise ValueError("the graph has bidirected or circle marks; a CPDAG has neither")
-            return cls(variables, amat == -1)
-        raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
+        if ((amat == 1) & (amat.T == 1)).any() or (amat == 2).any():
+            raise ValueError("the graph has bidirected or circle marks; a CPDAG has neither")
+        return cls(variables, amat == -1)
 
     def to_networkx(self) -> nx.DiGraph:
         """A DiGraph; an undirected edge is both arcs, and each arc says ``directed`` or not.
@@ -174,32 +165,23 @@ class CPDAG:
         ``reverse_probability``, those of the arrow this way and the other way round. The graph has
         ``caution`` and ``verdict`` where there is one.
         """
-        graph = nx.DiGraph()
+        graph = nx.DiGraph(**self._remarks())
         graph.add_nodes_from(self.variables)
         for a, b in np.argwhere(self.arcs):
             start, end = self.variables[a], self.variables[b]
-            directed = not self.arcs[b, a]
-            graph.add_edge(start, end, directed=directed, **self._probabilities(start, end))
-        graph.graph |= self._remarks()
+            graph.add_edge(start, end, directed=not self.arcs[b, a])
+            if sure := self.certainty:
+                graph.edges[start, end]["probability"] = sure.edges[frozenset((start, end))]
+                graph.edges[start, end]["arrow_probability"] = sure.arrows[start, end]
+                graph.edges[start, end]["reverse_probability"] = sure.arrows[end, start]
         return graph
-
-    def _probabilities(self, start, end) -> dict[str, float]:
-        if self.certainty is None:
-            return {}
-        return {
-            "probability": self.certainty.edges[frozenset((start, end))],
-            "arrow_probability": self.certainty.arrows[start, end],
-            "reverse_probability": self.certainty.arrows[end, start],
-        }
 
     def _remarks(self) -> dict[str, str]:
         if self.certainty is None:
             return {}
-        words = {
-            "verdict": self.certainty.verdict(self.skeleton),
-            "caution": self.certainty.caution,
-        }
-        return {name: word for name, word in words.items() if word}
+        verdict = self.certainty.verdict(self.skeleton)
+        remarks = {"verdict": verdict, "caution": self.certainty.caution}
+        return {name: remark for name, remark in remarks.items() if remark}
 
     def to_amat(self, convention: str) -> np.ndarray:
         """An adjacency matrix in another package's convention.
@@ -214,34 +196,46 @@ class CPDAG:
         -----
         Neither convention has a place for probabilities; :meth:`to_frame` writes them.
         """
+        _check_convention(convention)
         if convention == "pcalg":
             return self.arcs.T.astype(int)
-        if convention == "causal-learn":
-            return (self.arcs.T & ~self.arcs).astype(int) - self.arcs
-        raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
+        return (self.arcs.T & ~self.arcs).astype(int) - self.arcs
 
     def to_dot(self) -> str:
         """Graphviz source; with a certainty each edge is labelled with its probabilities."""
-        quoted = [_quoted(name) for name in self.variables]
-        lines = [f"  label={_quoted('; '.join(self.remarks))};"] if self.remarks else []
-        lines += [f"  {name};" for name in quoted]
+        remarks = [f"label={_quoted('; '.join(self.remarks))}"] if self.remarks else []
+        return self._in_braces("digraph", remarks, "{} -> {} [dir=none]", "label")
+
+    def to_dagitty(self) -> str:
+        """Text for dagitty; with a certainty each edge has its probabilities as an attribute.
+
+        Examples
+        --------
+        >>> print(CPDAG("ab", [[False, True], [False, False]]).to_dagitty())
+        pdag {
+          "a";
+          "b";
+          "a" -> "b";
+        }
+        """
+        return self._in_braces("pdag", [], "{} -- {}", "probability")
+
+    def _in_braces(self, kind, heads, undirected, attribute) -> str:
+        """Variables and edges as Graphviz and dagitty have them."""
+        names = [_quoted(name) for name in self.variables]
+        lines = [*heads, *names]
         for a, b in self.edges:
-            attributes = ["dir=none"] if self.arcs[b, a] else []
-            if self.certainty:
-                attributes.append(f'label="{self.label(a, b)}"')
-            tail = f" [{', '.join(attributes)}]" if attributes else ""
-            lines.append(f"  {quoted[a]} -> {quoted[b]}{tail};")
-        return "\n".join(["digraph {", *lines, "}"])
+            edge = (undirected if self.arcs[b, a] else "{} -> {}").format(names[a], names[b])
+            label = f' [{attribute}="{self.label(a, b)}"]' if self.certainty else ""
+            lines.append(edge + label)
+        return "\n".join([f"{kind} {{", *(f"  {line};" for line in lines), "}"])
 
     def to_gml(self) -> str:
         """GML, with ``directed`` 1 or 0 of each arc; an undirected edge is both arcs.
 
         Read it with ``CPDAG.from_networkx(networkx.parse_gml(text))``.
         """
-        graph = self.to_networkx()
-        for _, _, of in graph.edges(data=True):
-            of["directed"] = int(of["directed"])
-        return "\n".join(nx.generate_gml(graph))
+        return "\n".join(nx.generate_gml(self.to_networkx()))
 
     def to_edge_lists(self) -> EdgeLists:
         """Names of the ends of the directed edges and of the undirected ones.
@@ -254,9 +248,10 @@ class CPDAG:
         >>> CPDAG.from_dag(nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])).to_edge_lists()
         EdgeLists(directed=[('a', 'c'), ('c', 'd'), ('b', 'c')], undirected=[])
         """
-        named = {(a, b): (self.variables[a], self.variables[b]) for a, b in self.edges}
-        directed = [names for (a, b), names in named.items() if not self.arcs[b, a]]
-        return EdgeLists(directed, [names for names in named.values() if names not in directed])
+        lists = EdgeLists([], [])
+        for a, b in self.edges:
+            lists[int(self.arcs[b, a])].append((self.variables[a], self.variables[b]))
+        return lists
 
     def to_frame(self) -> pd.DataFrame:
         """One row an edge: ``from``, ``to``, ``directed``, and its probabilities if there are any.
@@ -271,13 +266,11 @@ class CPDAG:
         from to  probability  arrow_probability
            a  b          0.9                0.7
         """
-        rows = []
-        for a, b in self.edges:
-            start, end = self.variables[a], self.variables[b]
-            row = {"from": start, "to": end, "directed": not self.arcs[b, a]}
-            rows.append(row | self._probabilities(start, end))
+        names, graph = self.variables, self.to_networkx()
+        edges = [(names[a], names[b]) for a, b in self.edges]
+        rows = [{"from": start, "to": end, **graph.edges[start, end]} for start, end in edges]
         frame = pd.DataFrame(rows, columns=None if rows else ["from", "to", "directed"])
-        frame.attrs |= self._remarks()
+        frame.attrs |= graph.graph
         return frame
 
     def to_causal_learn(self) -> Any:
@@ -292,10 +285,7 @@ class CPDAG:
             from causallearn.graph.GeneralGraph import GeneralGraph
             from causallearn.graph.GraphNode import GraphNode
         except ImportError:
-            raise ImportError(
-                "this needs causal-learn; install it with: pip install causal-learn; the matrix "
-                "to_amat('causal-learn') needs nothing"
-            ) from None
+            raise ImportError("this needs causal-learn; pip install causal-learn") from None
         graph = GeneralGraph([GraphNode(name) for name in self.variables])
         graph.graph = self.to_amat("causal-learn")
         graph.reconstitute_dpath(graph.get_graph_edges())
@@ -308,16 +298,14 @@ class CPDAG:
     @property
     def expected_right_edges(self) -> float | None:
         """The sum of the probabilities of the edges; None without a certainty."""
-        if self.certainty is None:
-            return None
-        return sum(self.certainty.edges[pair] for pair in self.skeleton)
+        sure = self.certainty
+        return sum(sure.edges[pair] for pair in self.skeleton) if sure else None
 
     @property
     def expected_right_arrows(self) -> float | None:
         """The sum of the probabilities of the arrows drawn; None without a certainty."""
-        if self.certainty is None:
-            return None
-        return sum(self.certainty.arrows[arrow] for arrow in self.arrows)
+        sure = self.certainty
+        return sum(sure.arrows[arrow] for arrow in self.arrows) if sure else None
 
     @property
     def remarks(self) -> list[str]:
@@ -342,35 +330,31 @@ class CPDAG:
         """
         if self.certainty is None:
             return ""
-        ends = self.variables[a], self.variables[b]
-        return self.certainty.label(*ends, directed=not self.arcs[b, a], short=short)
+        start, end = self.variables[a], self.variables[b]
+        return self.certainty.label(start, end, directed=not self.arcs[b, a], short=short)
 
     def __str__(self):
-        edges = [self._edge(a, b) for a, b in self.edges]
-        return "\n".join((edges or ["(no edge)"]) + self.remarks)
-
-    def _edge(self, a, b) -> str:
-        sign = "--" if self.arcs[b, a] else "->"
-        label = self.label(a, b)
-        return f"{self.variables[a]} {sign} {self.variables[b]}{label and f'  ({label})'}"
+        lines = []
+        for a, b in self.edges:
+            sign = "--" if self.arcs[b, a] else "->"
+            label = f"  ({self.label(a, b)})" if self.certainty else ""
+            lines.append(f"{self.variables[a]} {sign} {self.variables[b]}{label}")
+        return "\n".join((lines or ["(no edge)"]) + self.remarks)
 
     def __eq__(self, other):
         if not isinstance(other, CPDAG):
             return NotImplemented
-        if set(self.variables) != set(other.variables):
-            return False
-        return bool((self.arcs == other._arranged(self.variables)).all())
+        return set(self.variables) == set(other.variables) and self.shd(other) == 0
 
     @property
     def skeleton(self) -> frozenset[frozenset[str]]:
         """The joined pairs, without direction."""
-        return frozenset(frozenset((self.variables[a], self.variables[b])) for a, b in self.edges)
+        return frozenset(map(frozenset, chain(*self.to_edge_lists())))
 
     @property
     def arrows(self) -> frozenset[tuple[str, str]]:
         """The directed edges, as (from, to)."""
-        found = np.argwhere(self.arcs & ~self.arcs.T)
-        return frozenset((self.variables[a], self.variables[b]) for a, b in found)
+        return frozenset(self.to_edge_lists().directed)
 
     def skeleton_f1(self, truth: "CPDAG | nx.DiGraph") -> float:
         """F1 score of the joined pairs, direction ignored.
@@ -388,7 +372,9 @@ class CPDAG:
 
     def shd(self, truth: "CPDAG | nx.DiGraph") -> int:
         """Structural Hamming distance: pairs that differ, by presence or by direction."""
-        differ = self.arcs != self._comparable(truth)._arranged(self.variables)
+        truth = self._comparable(truth)
+        columns = [truth.variables.index(name) for name in self.variables]
+        differ = self.arcs != truth.arcs[np.ix_(columns, columns)]
         return int(np.triu(differ | differ.T).sum())
 
     def _comparable(self, truth) -> "CPDAG":
@@ -396,17 +382,17 @@ class CPDAG:
             acyclic = nx.is_directed_acyclic_graph(truth)
             truth = CPDAG.from_dag(truth) if acyclic else CPDAG.from_networkx(truth)
         if not isinstance(truth, CPDAG):
-            raise TypeError(
-                f"compare with a CPDAG or a networkx.DiGraph, not {type(truth).__name__}"
-            )
-        if set(truth.variables) != set(self.variables):
-            odd = sorted(set(truth.variables) ^ set(self.variables))
-            raise ValueError(f"only one of the two graphs has {', '.join(odd)}; name both alike")
+            kind = type(truth).__name__
+            raise TypeError(f"compare with a CPDAG or a networkx.DiGraph, not {kind}")
+        if odd := set(truth.variables) ^ set(self.variables):
+            names = ", ".join(sorted(odd))
+            raise ValueError(f"only one of the two graphs has {names}; name both alike")
         return truth
 
-    def _arranged(self, variables) -> np.ndarray:
-        at = [self.variables.index(name) for name in variables]
-        return self.arcs[np.ix_(at, at)]
+
+def _check_convention(convention):
+    if convention not in ("pcalg", "causal-learn"):
+        raise ValueError(f"no convention {convention!r}; it is 'pcalg' or 'causal-learn'")
 
 
 def _quoted(text: str) -> str:
@@ -417,17 +403,14 @@ def _quoted(text: str) -> str:
 
 def _written_certainty(graph: nx.DiGraph) -> Certainty | None:
     """The probabilities in the arcs of a graph, if all of them have some."""
-    arcs = list(graph.edges(data=True))
-    needed = {"probability", "arrow_probability", "reverse_probability"}
-    if not arcs or not all(needed <= data.keys() for _, _, data in arcs):
-        return None
-    edges = {frozenset((a, b)): data["probability"] for a, b, data in arcs}
-    arrows = {(b, a): data["reverse_probability"] for a, b, data in arcs}
-    arrows |= {(a, b): data["arrow_probability"] for a, b, data in arcs}
-    return Certainty(edges, arrows, graph.graph.get("caution", ""))
+    edges, arrows = {}, {}
+    for a, b, data in graph.edges(data=True):
+        if not {"probability", "arrow_probability", "reverse_probability"} <= data.keys():
+            return None
+        edges[frozenset((a, b))] = data["probability"]
+        arrows[a, b], arrows[b, a] = data["arrow_probability"], data["reverse_probability"]
+    return Certainty(edges, arrows, graph.graph.get("caution", "")) if edges else None
 
 
-def _f1(found: frozenset, true: frozenset) -> float:
-    if not found and not true:
-        return 1.0
-    return 2 * len(found & true) / (len(found) + len(true))
+def _f1(one: frozenset, other: frozenset) -> float:
+    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0

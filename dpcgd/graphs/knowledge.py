@@ -8,7 +8,12 @@ from itertools import chain, combinations, product
 import networkx as nx
 import numpy as np
 
-__all__ = ["Knowledge"]
+from dpcgd.privacy.run import RunKeywords
+
+__all__ = ["Knowledge", "SearchKeywords"]
+
+NO_GROUPS = (str, bytes, dict)
+"""Iterables that are not taken for groups of names."""
 
 
 @dataclass(frozen=True)
@@ -46,38 +51,35 @@ class Knowledge:
     tiers: Iterable[Iterable[str]] = ()
 
     def __post_init__(self):
-        for name in ("forbidden", "required"):
-            object.__setattr__(self, name, _check_arcs(name, getattr(self, name)))
-        loops = [a for a, b in self.forbidden if a == b]
-        if loops:
-            raise ValueError(f"{loops[0]} -> {loops[0]} is no arc; take it out of forbidden")
-        both = set(self.forbidden) & set(self.required)
-        if both:
-            a, b = sorted(both)[0]
-            raise ValueError(f"{a} -> {b} is both forbidden and required; drop one of the two")
+        for field in ("forbidden", "required"):
+            cure = f"give a list of pairs (cause, effect), as in {field}=[('smoke', 'lung')]"
+            kinds = (tuple, list, np.ndarray)
+            arcs = _groups_of_names(field, getattr(self, field), kinds, cure, length=2)
+            object.__setattr__(self, field, arcs)
+        cure = "give a list of lists of names, as in tiers=[['age'], ['smoke', 'lung']]"
+        object.__setattr__(self, "tiers", _groups_of_names("tiers", self.tiers, Iterable, cure))
+        for earlier, later in combinations(self.tiers, 2):
+            for name in {*earlier} & {*later}:
+                raise ValueError(f"{name!r} is in the tiers twice; name each variable once")
+        for cause, effect in sorted({*self.required} & {*self.forbidden, *self._backwards()}):
+            raise ValueError(
+                f"{cause} -> {effect} is both forbidden and required; drop one, or a tier"
+            )
         if self.required and not nx.is_directed_acyclic_graph(nx.DiGraph(self.required)):
             raise ValueError("the required arcs form a cycle; take one of them out")
-        object.__setattr__(self, "tiers", _check_tiers(self.tiers))
-        back = set(self.required) & set(self._backwards())
-        if back:
-            a, b = sorted(back)[0]
-            raise ValueError(
-                f"{a} -> {b} is required and leads to an earlier tier; drop it, or move one of both"
-            )
 
     def arrays(self, variables: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """(forbidden, required) as boolean arrays over these variables."""
-        at = {name: i for i, name in enumerate(variables)}
-        arrays = np.zeros((2, len(variables), len(variables)), bool)
+        column = {name: i for i, name in enumerate(variables)}
         for name in chain(*self.forbidden, *self.required, *self.tiers):
-            if name not in at:
-                near = difflib.get_close_matches(str(name), variables, n=1) or list(variables)
+            if name not in column:
+                near = difflib.get_close_matches(name, variables, n=1) or list(variables)
                 raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
-        forbidden_arcs = (*self.forbidden, *self._backwards())
-        for array, arcs in zip(arrays, (forbidden_arcs, self.required), strict=True):
-            for a, b in arcs:
-                array[at[a], at[b]] = True
-        forbidden, required = arrays
+        forbidden, required = np.zeros((2, len(variables), len(variables)), bool)
+        for cause, effect in (*self.forbidden, *self._backwards()):
+            forbidden[column[cause], column[effect]] = True
+        for cause, effect in self.required:
+            required[column[cause], column[effect]] = True
         return forbidden | required.T, required
 
     def _backwards(self) -> Iterator[tuple[str, str]]:
@@ -86,39 +88,22 @@ class Knowledge:
             yield from product(later, earlier)
 
 
-def _check_arcs(name, arcs) -> tuple[tuple[str, str], ...]:
-    cure = f"give a list of pairs (cause, effect), as in {name}=[('smoke', 'lung')]"
-    if not _is_list(arcs):
-        raise ValueError(f"{name} must hold arcs, not be {arcs!r}; {cure}")
-    arcs = tuple(arcs)
-    for arc in arcs:
-        if not _is_pair(arc):
-            raise ValueError(f"{name} holds {arc!r}, which is no pair of names; {cure}")
-    return tuple((a, b) for a, b in arcs)
+class SearchKeywords(RunKeywords, total=False):
+    """The keywords of a private system that honours knowledge."""
+
+    knowledge: Knowledge | None
 
 
-def _check_tiers(tiers) -> tuple[tuple[str, ...], ...]:
-    cure = "give a list of lists of names, as in tiers=[['age'], ['smoke', 'lung']]"
-    if not _is_list(tiers):
-        raise ValueError(f"tiers must hold groups of variables, not be {tiers!r}; {cure}")
-    tiers = tuple(tiers)
-    for tier in tiers:
-        if not _is_list(tier):
-            raise ValueError(f"tiers holds {tier!r}, which is no list of names; {cure}")
-    tiers = tuple(tuple(tier) for tier in tiers)
-    names = [name for tier in tiers for name in tier]
-    for name in names:
-        if not isinstance(name, str):
-            raise ValueError(f"tiers holds {name!r}, which is no name; {cure}")
-        if names.count(name) > 1:
-            raise ValueError(f"{name!r} is in the tiers twice; name each variable once")
-    return tiers
-
-
-def _is_list(groups) -> bool:
-    return isinstance(groups, Iterable) and not isinstance(groups, (str, bytes, dict))
-
-
-def _is_pair(arc) -> bool:
-    listed = isinstance(arc, (tuple, list, np.ndarray))
-    return listed and len(arc) == 2 and all(isinstance(name, str) for name in arc)
+def _groups_of_names(field, groups, kinds, cure, length=None) -> tuple[tuple[str, ...], ...]:
+    """Groups of different names as tuples; each group must be of one of these kinds."""
+    if not isinstance(groups, Iterable) or isinstance(groups, NO_GROUPS):
+        raise ValueError(f"{field} cannot be {groups!r}; {cure}")
+    checked = []
+    for group in groups:
+        is_group = isinstance(group, kinds) and not isinstance(group, NO_GROUPS)
+        names = tuple(group) if is_group else (None,)
+        are_names = all(isinstance(name, str) for name in names) and len({*names}) == len(names)
+        if not are_names or length not in (None, len(names)):
+            raise ValueError(f"{field} holds {group!r}, which are no different names; {cure}")
+        checked.append(names)
+    return tuple(checked)

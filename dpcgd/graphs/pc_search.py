@@ -1,49 +1,42 @@
-"""One PC search. It asks an oracle and knows nothing of privacy."""
+"""The PC algorithm: it asks an oracle, and learns of the data by its answers only."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations, filterfalse
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
-from dpcgd.datasets.plurals import agree
+from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
 
-__all__ = [
-    "Answer",
-    "ConfirmingOracle",
-    "Found",
-    "GradesMany",
-    "GradingOracle",
-    "ManyOracle",
-    "Oracle",
-    "OrderOracle",
-    "Triple",
-    "search",
-]
-
-
-MOST_CHOICES = 64
-"""Numbers of neighbours whose combinations are kept."""
+__all__ = ["Found", "GradingOracle", "Oracle", "Triple", "search"]
 
 Pair = tuple[int, int]
 
 Set = tuple[int, ...]
-"""What a pair is tested given."""
+"""The variables that a pair is tested given."""
 
 Triple = tuple[int, int, int]
 """Two variables that are not joined, around a middle one that both are joined to."""
 
 
 class Oracle(Protocol):
-    """Answers the one question a search asks."""
+    """Answers the one question a search asks.
 
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+    It may have two more methods. ``begin_order(order, joined, to_test)`` is called before the tests
+    given so many variables, so that the oracle may plan, look ahead, or raise BudgetSpent. Both
+    arrays are boolean copies: `joined` is symmetric and holds the pairs still joined, `to_test`
+    those of them with x < y that will be asked about.
+
+    ``unconfirmed(joined)`` is called in the end. Of the pairs still joined, a symmetric boolean
+    copy, it returns those whose edge no test has confirmed.
+    """
+
+    def separates(self, x: int, y: int, given: Set) -> bool | None:
         """Whether variables x and y are independent given these.
 
         None says that public facts do not allow the test: the pair stays joined, untested. May
@@ -51,74 +44,14 @@ class Oracle(Protocol):
         """
 
 
-@runtime_checkable
-class OrderOracle(Protocol):
-    """An oracle that is told when an order begins, so that it may plan or decide ahead."""
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Conditioning sets have this size from now on. May raise BudgetSpent.
-
-        `joined` is symmetric and holds the pairs still joined, `to_test` those of them with x < y
-        that will be asked about, as boolean arrays. They are copies.
-        """
-
-
-@runtime_checkable
-class ConfirmingOracle(Protocol):
-    """An oracle that says in the end which pairs are joined for want of a test."""
-
-    def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
-        """Those of the pairs still joined whose edge no test has confirmed.
-
-        Both are symmetric boolean arrays; `joined` is a copy.
-        """
-
-
 class GradingOracle(Oracle, Protocol):
-    """An oracle that also tells how clearly a set separates, at no cost."""
-
-    def nearness(self, x: int, y: int, given: tuple[int, ...]) -> float | None:
-        """How near x and y are to independence given these: a p-value, or what is ordered as one.
-
-        None as for ``separates``.
-        """
-
-
-class Answer(NamedTuple):
-    """What an oracle found about a pair.
-
-    Attributes
-    ----------
-    by : tuple of int or None
-        The first set that separates it.
-    asked : int
-        Sets up to that one, or all there are.
-    tested : bool
-        Whether public facts allowed any of these tests.
-    """
-
-    by: tuple[int, ...] | None
-    asked: int
-    tested: bool
-
-
-@runtime_checkable
-class ManyOracle(Protocol):
-    """An oracle that may look at many tests together."""
-
-    def answers(self, sets: Mapping[Pair, Iterable[Set]]) -> Iterable[tuple[Pair, Answer]]:
-        """For each pair in turn, what is found by asking about its sets until one separates.
-
-        All sets are of one size. May raise BudgetSpent, after the answers that were paid.
-        """
-
-
-@runtime_checkable
-class GradesMany(Protocol):
-    """A grading oracle that looks at many sets together."""
+    """An oracle that also tells how clearly sets separate, at no cost."""
 
     def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> Sequence[float | None]:
-        """What ``nearness`` says of each of these, whose sets are of one size."""
+        """How near each x and y are to independence given a set; all sets are of one size.
+
+        A p-value, or what is ordered as one. None as for ``separates``.
+        """
 
 
 @dataclass(frozen=True)
@@ -144,6 +77,11 @@ class Found:
     untested: frozenset[frozenset[str]]
     tests: int
     stopped_early: bool
+
+    @property
+    def answers(self) -> Answers:
+        """What a release holds of it beside the graph."""
+        return Answers(self.separating_sets, self.untested, self.tests, self.stopped_early)
 
 
 def search(
@@ -208,32 +146,30 @@ def search(
         raise ValueError(f"max_order must be 0 or more, not {max_order}")
     check_untested(untested)
     forbidden, required = (knowledge or Knowledge()).arrays(variables)
-    done = _Skeleton(forbidden, required)
+    skeleton, stopped_early = _Skeleton(forbidden, required), False
     try:
         for order in range(max_order + 1):
-            if done.joined.sum(axis=1).max() <= order:
+            if skeleton.joined.sum(axis=1).max() <= order:
                 break
-            done.ask(oracle, order)
-        stopped_early = False
+            skeleton.ask(oracle, order)
     except BudgetSpent:
         stopped_early = True
-    unconfirmed = done.unconfirmed(oracle)
-    left_out = unconfirmed & done.may_go if untested == "drop" else np.zeros_like(unconfirmed)
-
-    colliders = _graded(done, grading, max_order) if grading else _first_found(done)
+    unconfirmed = skeleton.unconfirmed(oracle)
+    left_out = unconfirmed & skeleton.removable & (untested == "drop")
+    colliders = _clearest(skeleton, grading, max_order) if grading else _first_found(skeleton)
+    arcs = _orient(skeleton.joined & ~left_out, colliders, forbidden, left_out)
 
     def names(x, y):
         return frozenset((variables[x], variables[y]))
 
-    arcs = _orient(done.joined & ~left_out, colliders, forbidden, left_out)
     return Found(
         graph=CPDAG(variables, arcs),
         separating_sets={
-            names(x, y): tuple(variables[s] for s in given)
-            for (x, y), given in done.separated.items()
+            names(*pair): tuple(variables[v] for v in given)
+            for pair, given in skeleton.separated.items()
         },
-        untested=frozenset(names(x, y) for x, y in np.argwhere(np.triu(unconfirmed)).tolist()),
-        tests=done.tests,
+        untested=frozenset(names(*pair) for pair in np.argwhere(np.triu(unconfirmed)).tolist()),
+        tests=skeleton.tests,
         stopped_early=stopped_early,
     )
 
@@ -251,57 +187,48 @@ def check_untested(untested: str) -> None:
 
 
 class _Skeleton:
-    """What is known so far, and how an order of tests adds to it."""
+    """The pairs that are still joined, and the sets that separated the others."""
 
     def __init__(self, forbidden, required):
         self.joined = ~(forbidden & forbidden.T)
         np.fill_diagonal(self.joined, False)
-        self.may_go = self.joined & ~required & ~required.T
+        self.removable = self.joined & ~required & ~required.T
         self.tested = np.zeros_like(self.joined)
-        self.separated: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.separated: dict[Pair, Set] = {}
         self.tests = 0
 
     def ask(self, oracle, order):
-        """Remove every edge that some set of this size separates, in an order of its own."""
+        """Remove every edge that some set of this size separates.
+
+        The sets are of neighbours at the beginning of the order. What was asked counts even if the
+        budget ends in between.
+        """
         neighbours = neighbours_of(self.joined)
-        to_test = np.triu(self.joined & self.may_go)
-        if to_test.any() and isinstance(oracle, OrderOracle):
+        to_test = np.triu(self.joined & self.removable)
+        if to_test.any() and hasattr(oracle, "begin_order"):
             oracle.begin_order(order, self.joined.copy(), to_test.copy())
-        sets = (
-            ((x, y), conditioning_sets(x, y, neighbours, order))
-            for x, y in np.argwhere(to_test).tolist()
-        )
-        if isinstance(oracle, ManyOracle) and agree(type(oracle), "separates", "answers"):
-            for pair, answer in oracle.answers(dict(sets)):
-                self._note(pair, answer)
-        else:
-            for pair, those in sets:
-                self._note(pair, self._in_turn(oracle, pair, those))
-
-    def _in_turn(self, oracle, pair, sets) -> Answer:
-        """One set after the other; what was asked counts even if the budget ends in between."""
-        for given in sets:
-            independent = oracle.separates(*pair, given)
-            self.tests += 1
-            if independent is not None:
-                self.tested[pair] = True
-            if independent:
-                return Answer(given, 0, True)
-        return Answer(None, 0, False)
-
-    def _note(self, pair, answer):
-        self.tests += answer.asked
-        self.tested[pair] |= answer.tested
-        if answer.by is not None:
-            self.joined[pair] = self.joined[pair[::-1]] = False
-            self.separated[pair] = answer.by
+        for x, y in np.argwhere(to_test).tolist():
+            for given in conditioning_sets(x, y, neighbours, order):
+                independent = oracle.separates(x, y, given)
+                self.tests += 1
+                if independent is not None:
+                    self.tested[x, y] = True
+                if independent:
+                    self.joined[x, y] = self.joined[y, x] = False
+                    self.separated[x, y] = given
+                    break
 
     def unconfirmed(self, oracle) -> np.ndarray:
         """Pairs still joined that no test has confirmed."""
         never = self.joined & ~(self.tested | self.tested.T)
-        if isinstance(oracle, ConfirmingOracle):
+        if hasattr(oracle, "unconfirmed"):
             never |= self.joined & oracle.unconfirmed(self.joined.copy())
         return never
+
+    def middles(self) -> dict[Pair, list[int]]:
+        """For each pair that was separated the variables that both are joined to, if any."""
+        both = {(x, y): self.joined[x] & self.joined[y] for x, y in self.separated}
+        return {pair: np.flatnonzero(held).tolist() for pair, held in both.items() if held.any()}
 
 
 def neighbours_of(joined: np.ndarray) -> list[list[int]]:
@@ -309,87 +236,51 @@ def neighbours_of(joined: np.ndarray) -> list[list[int]]:
     return [np.flatnonzero(row).tolist() for row in joined]
 
 
-def conditioning_sets(x, y, neighbours, order) -> Iterator[tuple[int, ...]]:
+def conditioning_sets(x, y, neighbours, order) -> Iterator[Set]:
     """Sets of this size among the neighbours of x, then those only among the neighbours of y."""
-    of_x = _without(neighbours[x], y)
-    yield from combinations(of_x, order)
-    of_y = combinations(_without(neighbours[y], x), order)
-    yield from filterfalse(set(of_x).issuperset, of_y)
+    near_x = [v for v in neighbours[x] if v != y]
+    near_y = [v for v in neighbours[y] if v != x]
+    yield from combinations(near_x, order)
+    yield from filterfalse(set(near_x).issuperset, combinations(near_y, order))
 
 
-def _without(near, v) -> list[int]:
-    if v not in near:
-        return near
-    at = near.index(v)
-    return near[:at] + near[at + 1 :]
-
-
-def conditioning_array(x, y, joined, order) -> np.ndarray:
-    """The same sets in the same order, a row each: faster where there are many."""
-    is_of_x, is_of_y = joined[x].copy(), joined[y].copy()
-    is_of_x[y] = is_of_y[x] = False
-    of_x, of_y = is_of_x.nonzero()[0], is_of_y.nonzero()[0]
-    sets_of_y = of_y[_choices(len(of_y), order)]
-    new = ~is_of_x[sets_of_y].all(axis=1)
-    return np.concatenate((of_x[_choices(len(of_x), order)], sets_of_y[new]))
-
-
-@lru_cache(MOST_CHOICES)
-def _choices(several, order) -> np.ndarray:
-    chosen = np.array([*combinations(range(several), order)], np.int64)
-    return chosen.reshape(math.comb(several, order), order)
-
-
-def _first_found(done) -> dict[Triple, float]:
+def _first_found(skeleton) -> dict[Triple, float]:
     """Middles that are not in the set that separated their neighbours; none is clearer."""
     return {
         (x, c, y): 0.0
-        for (x, y), given in done.separated.items()
-        for c in np.flatnonzero(done.joined[x] & done.joined[y]).tolist()
-        if c not in given
+        for (x, y), middles in skeleton.middles().items()
+        for c in middles
+        if c not in skeleton.separated[x, y]
     }
 
 
-def _graded(done, grading, max_order) -> dict[Triple, float]:
+def _clearest(skeleton, grading, max_order) -> dict[Triple, float]:
     """Middles that are not in the set that separates their neighbours most clearly, and how clear.
 
     A pair that hangs together weakly is separated by nearly any set, and a chain passes for a
     collider; given its middle it is nearest to independence. A collider is clear if the pair is far
     from independence given every set that holds it.
     """
-    middles = {
-        (x, y): between
-        for x, y in done.separated
-        if (between := np.flatnonzero(done.joined[x] & done.joined[y]).tolist())
-    }
-    grades, found = _grades(grading, middles, neighbours_of(done.joined), max_order), {}
+    middles, colliders = skeleton.middles(), {}
+    grades = _grades(grading, middles, neighbours_of(skeleton.joined), max_order)
     for (x, y), between in middles.items():
         for c in between:
-            with_c, without = (
-                max(
-                    (grade for given, grade in grades[x, y] if (c in given) is held),
-                    default=-math.inf,
-                )
-                for held in (True, False)
-            )
+            with_c = max((near for s, near in grades[x, y] if c in s), default=-math.inf)
+            without = max((near for s, near in grades[x, y] if c not in s), default=-math.inf)
             if without > with_c:
-                found[x, c, y] = -with_c
-    return found
+                colliders[x, c, y] = -with_c
+    return colliders
 
 
 def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set, float]]]:
     """For each pair the sets of neighbours of either, and how near to independence it is then."""
-    found: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
+    grades: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
         tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]
-        if isinstance(grading, GradesMany) and agree(type(grading), "nearness", "nearnesses"):
-            grades = grading.nearnesses(tests)
-        else:
-            grades = [grading.nearness(*test) for test in tests]
-        for (x, y, given), grade in zip(tests, grades, strict=True):
-            if grade is not None:
-                found[x, y].append((given, grade))
-    return found
+        for (x, y, given), near in zip(tests, grading.nearnesses(tests), strict=True):
+            if near is not None:
+                grades[x, y].append((given, near))
+    return grades
 
 
 def _orient(adjacent, colliders, forbidden, left_out) -> np.ndarray:

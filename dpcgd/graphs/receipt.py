@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpcgd.graphs.answers import Answers
+from dpcgd.graphs.certainty import Certainty
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.promise import in_words, not_protected, unit_of
@@ -31,8 +33,8 @@ __all__ = [
     "write_receipt",
 ]
 
-FORMS = ("dpcgd receipt 2", "dpcgd receipt 1")
-"""Forms that are read; the first is written."""
+FORM = "dpcgd receipt 3"
+"""Receipts of this form are written and read."""
 
 EVENTS = {
     kind.__name__: kind for kind in (PureEvent, BoundedRangeEvent, GaussianEvent, ApproximateEvent)
@@ -47,8 +49,8 @@ DISTRIBUTIONS = {
 }
 """What a mechanism draws, where it is not called by that."""
 
-PLAIN = ("graph", "ledger", "guarantee", "separating_sets", "untested", "tests", "stopped_early")
-"""Fields of every release that a receipt shows by themselves, beside `seconds` and `terms`."""
+PLAIN = ("graph", "ledger", "guarantee", "seconds", "terms", "answers")
+"""A receipt shows these fields of every release by themselves."""
 
 
 def write_receipt(path: str | os.PathLike, of: Any, status: Mapping[frozenset[str], str]) -> None:
@@ -66,14 +68,14 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
     ValueError
         If there is no such file, or it is not what was written.
     """
-    return read_sealed(path, *FORMS)
+    return read_sealed(path, FORM)
 
 
 def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
     """What stands in the receipt of a release, as JSON holds it."""
     terms, ledger = of.terms, of.ledger
     return {
-        "format": FORMS[0],
+        "format": FORM,
         "kind": terms.kind,
         "made_by": {"system": terms.system, "versions": dict(terms.versions)},
         "guarantee": {
@@ -100,9 +102,13 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
         "settings": {name: _encoded(value) for name, value in terms.settings.items()},
         "account_entry": terms.account_entry,
         "graph": {"variables": list(of.graph.variables), **of.graph.to_edge_lists()._asdict()},
+        "certainty": _certainty(of.graph),
         "pairs": [_pair(of, pair, status) for pair in status],
-        "tests": of.tests,
-        "stopped_early": of.stopped_early,
+        "search": of.answers
+        and {
+            "tests": of.answers.tests,
+            "stopped_early": of.answers.stopped_early,
+        },
         "ledger": {
             "accountant": ledger.accountant,
             "used": {name: _finite(of) for name, of in ledger.spent._asdict().items()},
@@ -112,7 +118,7 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
         "released": {
             part.name: _encoded(getattr(of, part.name))
             for part in fields(of)
-            if part.name not in (*PLAIN, "seconds", "terms")
+            if part.name not in PLAIN
         },
     }
 
@@ -122,10 +128,26 @@ def _distribution(event: Event) -> str:
 
 
 def _pair(of, pair, status) -> dict[str, Any]:
-    found = {"pair": _in_order(of, pair), "status": status[pair], "tested": pair not in of.untested}
-    if pair in of.separating_sets:
-        found["separating_set"] = list(of.separating_sets[pair])
-    return found
+    entry = {"pair": _in_order(of, pair), "status": status[pair]}
+    if of.answers is not None:
+        entry["tested"] = pair not in of.answers.untested
+        if pair in of.answers.separating_sets:
+            entry["separating_set"] = list(of.answers.separating_sets[pair])
+    return entry
+
+
+def _certainty(graph: CPDAG) -> dict[str, Any] | None:
+    """The probabilities of the edges in the order of the pairs, and of the arrows by their ends."""
+    if graph.certainty is None:
+        return None
+    return {
+        "edges": [
+            [*sorted(pair, key=graph.variables.index), p]
+            for pair, p in graph.certainty.edges.items()
+        ],
+        "arrows": [[*ends, p] for ends, p in graph.certainty.arrows.items()],
+        "caution": graph.certainty.caution,
+    }
 
 
 def _finite(value: float) -> float | None:
@@ -157,26 +179,9 @@ def _encoded(value: Any) -> Any:
         return {"array": value.tolist()}
     if isinstance(value, Knowledge):
         return {"knowledge": {name: _encoded(part) for name, part in vars(value).items()}}
-    if hasattr(value, "released"):
-        return {"marginals": _measured(value)}
+    if hasattr(value, "to_receipt"):
+        return {"marginals": value.to_receipt()}
     raise TypeError(f"a receipt has no way to write {value!r}; add one to _encoded")
-
-
-def _measured(marginals) -> dict[str, Any]:
-    clipped = {}
-    if hasattr(marginals, "moments"):
-        upper = [row[i:].tolist() for i, row in enumerate(marginals.moments)]
-        clipped = {"clipped": {"moments": upper, "deviation": marginals.deviation}}
-    return {
-        "n": marginals.n,
-        "levels": list(marginals.levels),
-        "moments": [
-            {"variables": list(subset), "values": values.tolist(), "deviation": deviation}
-            for subset, (values, deviation) in marginals.released.items()
-            if subset
-        ],
-        **clipped,
-    }
 
 
 def _decoded(value: Any, read_marginals) -> Any:
@@ -205,34 +210,41 @@ def release_fields(content: Mapping[str, Any], read_marginals) -> dict[str, Any]
     read_marginals : callable
         From measured moments as they stand in a receipt to marginals.
     """
-    separated = {
-        frozenset(pair["pair"]): tuple(pair["separating_set"])
-        for pair in content["pairs"]
-        if "separating_set" in pair
-    }
-    untested = [frozenset(pair["pair"]) for pair in content["pairs"] if not pair["tested"]]
     return {
-        "graph": _graph(content["graph"]),
+        "graph": _graph(content["graph"], content["certainty"]),
         "ledger": _ledger(content),
         "guarantee": content["guarantee"]["status"],
-        "separating_sets": separated,
-        "untested": frozenset(untested),
-        "tests": content["tests"],
-        "stopped_early": content["stopped_early"],
         "seconds": None,
         "terms": _terms(content, read_marginals),
+        "answers": content["search"] and Answers(*_asked(content["pairs"]), **content["search"]),
         **{name: _decoded(v, read_marginals) for name, v in content["released"].items()},
     }
 
 
-def _graph(content) -> CPDAG:
-    at = {name: i for i, name in enumerate(content["variables"])}
-    arcs = np.zeros((len(at), len(at)), bool)
+def _asked(pairs) -> tuple[dict[frozenset[str], tuple[str, ...]], frozenset[frozenset[str]]]:
+    """Separating sets, and the pairs that were not tested."""
+    separated = {
+        frozenset(entry["pair"]): tuple(entry["separating_set"])
+        for entry in pairs
+        if "separating_set" in entry
+    }
+    return separated, frozenset(frozenset(e["pair"]) for e in pairs if not e["tested"])
+
+
+def _graph(content, certainty) -> CPDAG:
+    number = {name: i for i, name in enumerate(content["variables"])}
+    arcs = np.zeros((len(number), len(number)), bool)
     for a, b in content["directed"]:
-        arcs[at[a], at[b]] = True
+        arcs[number[a], number[b]] = True
     for a, b in content["undirected"]:
-        arcs[at[a], at[b]] = arcs[at[b], at[a]] = True
-    return CPDAG(content["variables"], arcs)
+        arcs[number[a], number[b]] = arcs[number[b], number[a]] = True
+    return CPDAG(content["variables"], arcs, certainty and _written_certainty(certainty))
+
+
+def _written_certainty(content) -> Certainty:
+    edges = {frozenset(pair): probability for *pair, probability in content["edges"]}
+    arrows = {(start, end): probability for start, end, probability in content["arrows"]}
+    return Certainty(edges, arrows, content["caution"])
 
 
 def _ledger(content) -> Ledger:

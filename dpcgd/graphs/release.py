@@ -1,20 +1,20 @@
-"""What a run releases."""
+"""What a run releases, whatever its system."""
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import combinations
 
 import numpy as np
 
-from dpcgd.graphs.certainty import Certainty
+from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.receipt import write_receipt
 from dpcgd.graphs.report import Page, write_report
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.terms import Terms
 
-__all__ = ["Release", "ReleaseWithProbabilities"]
+__all__ = ["Release"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,31 +28,20 @@ class Release:
         What ran and what it cost; ``ledger.budget`` is the promise.
     guarantee : str
         "proved", "claimed, not proved", or "none".
-    separating_sets : dict
-        For each removed pair the set that separated it.
-    untested : frozenset
-        Pairs that no test has separated and none has confirmed: knowledge, public facts or the end
-        of the budget decided. Where they are kept they are edges; where they are dropped they are
-        no edges, but nothing has shown them to be apart. Empty for systems without tests.
-    tests : int
-        Tests asked for; 0 for systems without tests.
-    stopped_early : bool
-        True if the budget ended before the search did.
     seconds : float or None
         Wall time. It depends on the data and no mechanism covers it, so a secure run has none.
     terms : Terms
         What was fixed beforehand, and public; ``terms.kind`` says "release" only of a secure run.
+    answers : Answers or None
+        Of a search that asked test by test.
     """
 
     graph: CPDAG
     ledger: Ledger
     guarantee: str
-    separating_sets: dict[frozenset[str], tuple[str, ...]]
-    untested: frozenset[frozenset[str]]
-    tests: int
-    stopped_early: bool
     seconds: float | None
     terms: Terms
+    answers: Answers | None = None
 
     def pair_status(self) -> Mapping[frozenset[str], str]:
         """What has become of each pair of variables.
@@ -82,8 +71,11 @@ class Release:
         pairs = list(map(frozenset, combinations(self.graph.variables, 2)))
         known = self._known_pairs()
         asked_in_turn = [pair for pair in pairs if pair not in known]
-        late = set(asked_in_turn[self.tests :] if self.stopped_early else ())
-        return {pair: self._status(pair, known, late) for pair in pairs}
+        answers = self.answers
+        late = set(asked_in_turn[answers.tests :] if answers and answers.stopped_early else ())
+        return {
+            pair: "known" if pair in known else self._status(pair, pair in late) for pair in pairs
+        }
 
     def _known_pairs(self) -> set[frozenset[str]]:
         """Those that knowledge joins, or keeps apart."""
@@ -95,13 +87,15 @@ class Release:
         known = np.argwhere(required | (forbidden & forbidden.T)).tolist()
         return {frozenset((names[a], names[b])) for a, b in known}
 
-    def _status(self, pair, known, late) -> str:
-        if pair in known:
-            return "known"
-        if pair in self.untested:
-            return "not reached" if pair in late else "not testable"
-        words = ("confirmed", "removed") if self.tests else ("joined", "apart")
-        return words[0] if pair in self.graph.skeleton else words[1]
+    def _status(self, pair: frozenset[str], late: bool) -> str:
+        joined, answers = pair in self.graph.skeleton, self.answers
+        if answers is not None:
+            if pair in answers.untested:
+                return "not reached" if late else "not testable"
+            return "confirmed" if joined else "removed"
+        if self.graph.certainty is not None:
+            return "likely" if self.graph.certainty.edges[pair] >= 0.5 else "unlikely"
+        return "joined" if joined else "apart"
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a receipt: all of the release, what was promised, and how it was kept.
@@ -169,12 +163,14 @@ class Release:
             self.terms.kind,
             f"{len(self.graph.variables)} variables, {self._edges()}, {self._arrows()}",
         ]
-        if self.tests or self.stopped_early:
-            lines.append(f"{self.tests} tests{', stopped early' if self.stopped_early else ''}")
+        if self.answers is not None:
+            stopped = ", stopped early" if self.answers.stopped_early else ""
+            lines.append(f"{self.answers.tests} tests{stopped}")
         return "\n  ".join(lines + self.graph.remarks)
 
     def _edges(self) -> str:
-        kept, dropped = self.untested & self.graph.skeleton, self.untested - self.graph.skeleton
+        untested = self.answers.untested if self.answers is not None else frozenset()
+        kept, dropped = untested & self.graph.skeleton, untested - self.graph.skeleton
         never = f", {len(kept)} of them never tested" if kept else ""
         never += f" ({len(dropped)} pairs left out, never tested)" if dropped else ""
         right = self.graph.expected_right_edges
@@ -193,34 +189,3 @@ def _equal(one, other) -> bool:
     if isinstance(one, np.ndarray):
         return np.array_equal(one, other)
     return one == other
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class ReleaseWithProbabilities(Release):
-    """A release of a system that says how likely each edge and each arrow is.
-
-    Its graph has them too, so that drawings and exports show them.
-
-    Attributes
-    ----------
-    probabilities : dict
-        From each pair of variables to the probability that an edge joins it.
-    arrow_shares : dict
-        From (cause, effect), for each pair that the graph joins, both ways round, to the
-        probability that the completed graph has this arrow.
-    caution : str
-        A reason to doubt these probabilities, by public facts; empty if there is none.
-    """
-
-    probabilities: dict[frozenset[str], float]
-    arrow_shares: dict[tuple[str, str], float]
-    caution: str
-
-    def __post_init__(self):
-        certainty = Certainty(self.probabilities, self.arrow_shares, self.caution)
-        object.__setattr__(self, "graph", replace(self.graph, certainty=certainty))
-
-    def _status(self, pair, known, late) -> str:
-        if pair in known:
-            return "known"
-        return "likely" if self.probabilities[pair] >= 0.5 else "unlikely"

@@ -1,7 +1,6 @@
 """Balls: the cells of a product domain by their distance from one of them, counted and drawn."""
 
 import math
-from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement, groupby, product
 
 import numpy as np
@@ -9,37 +8,22 @@ import numpy as np
 from dpcgd.local.channels import Levels, shape_of
 from dpcgd.local.draws import Draws
 
-__all__ = ["BLOCK", "balls_of", "blocks", "check_counted_exactly"]
+__all__ = ["BLOCK", "balls_of", "in_blocks"]
 
 MOST_KINDS = 200_000
 """Largest number of kinds of inputs, up to symmetry, that an exact privacy level looks at."""
 
 
 BLOCK = 256
-"""Inputs that are tuned at once; their counts of cells by distance take tens of megabytes."""
+"""So many inputs are tuned at once; their counts of cells take tens of megabytes."""
 
 
-MOST_EXACT = 1 << 53
-"""Largest domain whose cells are counted without rounding, in doubles."""
+def in_blocks(rows: np.ndarray) -> list[np.ndarray]:
+    """The rows, at most 256 at a time."""
+    return np.array_split(rows, range(BLOCK, len(rows), BLOCK))
 
 
-def blocks(rows: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
-    """The rows, at most so many at a time."""
-    for first in range(0, len(rows), size):
-        yield rows[first : first + size]
-
-
-def check_counted_exactly(levels: Levels):
-    """Refuse a domain whose counts are rounded."""
-    cells = math.prod(shape_of(levels))
-    if cells > MOST_EXACT:
-        raise ValueError(
-            f"the {cells:.3g} cells of the domain are too many to draw securely from (the limit is "
-            f"{MOST_EXACT:.3g}); use fewer bins, or a component-wise mechanism"
-        )
-
-
-def balls_of(levels: Levels, norm: float) -> "_Balls":
+def balls_of(levels: Levels, norm: float) -> "_Sums | _Largest":
     """The balls of a domain for norm 1, 2 or infinity."""
     norm = norm if isinstance(levels, tuple) else 1  # on one variable all norms are the same
     return _Largest(levels) if norm == math.inf else _Sums(levels, norm)
@@ -52,11 +36,6 @@ class _Balls:
     half of its levels, equal variables in rising order.
     """
 
-    distances: np.ndarray
-    radius: Callable[[np.ndarray], np.ndarray]
-    counts: Callable[[np.ndarray], list[np.ndarray]]
-    draw: Callable[..., np.ndarray]
-
     def __init__(self, levels):
         self.given = np.array(shape_of(levels))
         self.levels = np.sort(self.given)
@@ -68,21 +47,17 @@ class _Balls:
         order = np.argsort(self.given * (self.levels[-1] + 1) + places, axis=1, kind="stable")
         return np.take_along_axis(places, order, axis=1), order, mirrored
 
-    def kinds(self) -> Iterator[np.ndarray]:
+    def kinds(self) -> list[np.ndarray]:
         """All canonical inputs, a block at a time."""
         groups = [(k, len(list(same))) for k, same in groupby(self.levels.tolist())]
         if math.prod(math.comb(-(-k // 2) + m - 1, m) for k, m in groups) > MOST_KINDS:
-            raise ValueError(
-                f"the domain has more than {MOST_KINDS:,} kinds of inputs; "
-                "use fewer bins, or a component-wise mechanism"
-            )
+            raise ValueError(f"more than {MOST_KINDS:,} kinds of inputs; use fewer bins")
         ways = (combinations_with_replacement(range(-(-k // 2)), m) for k, m in groups)
-        rows = np.array([sum(parts, ()) for parts in product(*ways)])
-        return blocks(rows)
+        return in_blocks(np.array([sum(parts, ()) for parts in product(*ways)]))
 
     def _within(self, rows, v) -> np.ndarray:
         """How many levels of variable v lie at each distance from its place."""
-        steps = np.arange(self.levels[v])
+        steps = np.arange(self.levels[-1])
         below = steps <= rows[:, v, None]
         above = steps < self.levels[v] - rows[:, v, None]
         return np.where(steps > 0, below.astype(float) + above, 1.0)
@@ -103,16 +78,14 @@ class _Sums(_Balls):
 
     def counts(self, rows) -> list[np.ndarray]:
         """Cells at each summed power, over all variables from the v-th on, for every v."""
-        start = np.zeros((len(rows), self.most + 1))
-        start[:, 0] = 1
-        found = [start]
+        counts = [np.eye(1, self.most + 1).repeat(len(rows), axis=0)]
         for v in reversed(range(len(self.levels))):
-            counts, reached = np.zeros_like(start), np.flatnonzero(found[0].any(axis=0))
-            before = found[0][:, reached]
-            for step, ways in enumerate(self._within(rows, v).T):
-                counts[:, reached + step**self.norm] += ways[:, None] * before
-            found.insert(0, counts)
-        return found
+            reached = np.flatnonzero(counts[0].any(axis=0))
+            before = counts[0][:, reached]
+            counts.insert(0, np.zeros_like(counts[0]))
+            for step, ways in enumerate(self._within(rows, v).T[: self.levels[v]]):
+                counts[0][:, reached + step**self.norm] += ways[:, None] * before
+        return counts
 
     def draw(self, rows, counts, row, total, draws: Draws) -> np.ndarray:
         """A uniform cell at the given total for each record, one variable after the other."""
@@ -138,11 +111,7 @@ class _Largest(_Balls):
 
     def counts(self, rows) -> list[np.ndarray]:
         """Cells at each distance; then, for each variable, its levels within each distance."""
-        inside = []
-        for v in range(len(self.levels)):
-            here = np.zeros((len(rows), len(self.distances)))
-            here[:, : self.levels[v]] = self._within(rows, v)
-            inside.append(here.cumsum(axis=1))
+        inside = [self._within(rows, v).cumsum(axis=1) for v in range(len(self.levels))]
         return [np.diff(np.prod(inside, axis=0), prepend=0.0), *inside]
 
     def draw(self, rows, counts, row, total, draws: Draws) -> np.ndarray:

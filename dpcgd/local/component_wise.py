@@ -2,29 +2,27 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from dpcgd.local.channels import (
-    LocalMechanism,
-    check_dense,
-    check_p_max,
-    checked_codes,
-    checked_levels,
-    root_of_rising,
-    shape_of,
-)
+from dpcgd.local import channels
+from dpcgd.local.channels import Mechanism
+from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local.moments import Moments
+from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.privacy.doubles import LEAST
 
-__all__ = ["ComponentWise"]
+__all__ = ["ComponentWise", "LocalMechanism"]
+
+OnOneVariable = RandomizedResponse | Geometric | ClippedGeometric | UniformGeometric
+"""A mechanism that a component of a record can go through."""
 
 
 @dataclass(frozen=True)
-class ComponentWise:
+class ComponentWise(Mechanism):
     """Each variable through a mechanism of its own.
 
     Parameters
@@ -48,17 +46,17 @@ class ComponentWise:
     (0.1, [2.75, 2.75, 1.38, 1.38])
     """
 
-    mechanisms: Sequence[LocalMechanism]
+    mechanisms: Sequence[OnOneVariable]
+    levels: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self):
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
         if not self.mechanisms or any(isinstance(m.levels, tuple) for m in self.mechanisms):
             raise ValueError("give one mechanism on one variable for each variable")
+        object.__setattr__(self, "levels", tuple(m.shape[0] for m in self.mechanisms))
 
     @classmethod
-    def from_epsilon(
-        cls, kind: type[Any], levels: Sequence[int], epsilon: float
-    ) -> "ComponentWise":
+    def from_epsilon(cls, kind: Any, levels: Sequence[int], epsilon: float) -> "ComponentWise":
         """At this exact level of local privacy, shared in proportion to the levels.
 
         Parameters
@@ -75,20 +73,15 @@ class ComponentWise:
         return cls([kind.from_epsilon(k, epsilon * k / total) for k in levels])
 
     @classmethod
-    def from_p_max(cls, kind: type[Any], levels: Sequence[int], p_max: float) -> "ComponentWise":
+    def from_p_max(cls, kind: Any, levels: Sequence[int], p_max: float) -> "ComponentWise":
         """With this attacker's success on the whole record; shares as for :meth:`from_epsilon`."""
-        check_p_max(p_max, math.prod(shape_of(checked_levels(tuple(levels)))))
+        channels.check_p_max(p_max, tuple(levels))
 
         def excess(epsilon):
             ratio = cls.from_epsilon(kind, levels, epsilon).p_max / p_max
             return math.log(max(ratio, LEAST))  # of many variables it may be too small a number
 
-        return cls.from_epsilon(kind, levels, root_of_rising(excess))
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Public levels of each variable."""
-        return tuple(shape_of(m.levels)[0] for m in self.mechanisms)
+        return cls.from_epsilon(kind, levels, channels.root_of_rising(excess))
 
     @property
     def epsilon(self) -> float:
@@ -108,17 +101,14 @@ class ComponentWise:
     @property
     def channel(self) -> np.ndarray:
         """P[report | input]."""
-        check_dense(self.levels)
-        whole = np.ones((1, 1))
-        for mechanism in self.mechanisms:
-            whole = np.kron(whole, mechanism.channel)
-        return whole
+        channels.check_dense(self.levels)
+        return reduce(np.kron, (m.channel for m in self.mechanisms))
 
     def sample(
         self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
     ) -> np.ndarray:
         """Draw one report for each record."""
-        columns = zip(self.mechanisms, checked_codes(codes, self.levels).T, strict=True)
+        columns = zip(self.mechanisms, channels.checked_codes(codes, self.levels).T, strict=True)
         return np.column_stack([m.sample(c, rng=rng, secure=secure) for m, c in columns])
 
     def of(self, variables: Sequence[int]) -> "ComponentWise":
@@ -145,18 +135,18 @@ class ComponentWise:
 
     def moments(self, reports: np.ndarray) -> Moments:
         """Unbiased moments of the records."""
-        columns = zip(self.mechanisms, checked_codes(reports, self.levels).T, strict=True)
-        values, squares = np.empty((2, len(self.mechanisms), len(reports))).transpose(0, 2, 1)
-        for v, (mechanism, column) in enumerate(columns):
-            codes = np.arange(self.levels[v])
-            scores = _inverse(mechanism) @ np.column_stack([codes, codes**2])
-            values[:, v], squares[:, v] = scores[column].T
-        d = len(self.mechanisms)
+        codes, d = channels.checked_codes(reports, self.levels), len(self.mechanisms)
+        values, squares = np.empty((2, d, len(codes))).transpose(0, 2, 1)
+        for v, mechanism in enumerate(self.mechanisms):
+            powers = np.arange(self.levels[v])[:, None] ** [1, 2]
+            values[:, v], squares[:, v] = (_inverse(mechanism) @ powers)[codes[:, v]].T
         return Moments(values, values, squares - values**2, np.zeros((d, d)))
 
 
-@lru_cache(maxsize=256)
-def _inverse(mechanism: LocalMechanism) -> np.ndarray:
-    if np.linalg.cond(mechanism.channel) > 1e12:
-        raise ValueError("the reports do not depend on the records; raise epsilon or p_max")
+LocalMechanism = OnOneVariable | ComponentWise
+"""A mechanism that everybody can run alone."""
+
+
+def _inverse(mechanism: OnOneVariable) -> np.ndarray:
+    channels.check_informative(np.linalg.cond(mechanism.channel) <= 1e12)
     return np.linalg.inv(mechanism.channel)

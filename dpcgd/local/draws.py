@@ -5,11 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
-from dpcgd.local.channels import LocalMechanism
 from dpcgd.privacy.noise import check_source
 
 __all__ = ["SLACK", "Draws", "SecureDraws", "SeededDraws", "as_integers", "draws_for", "pick"]
@@ -20,22 +19,6 @@ SLACK = 1e-7
 
 MOST_EPSILON = 700
 """Above it the smallest probabilities of a mechanism are too small for doubles."""
-
-
-class Draws(Protocol):
-    """Where the randomness of reports comes from."""
-
-    def happens(self, chance: Fraction, n: int) -> np.ndarray:
-        """n answers, each true with this chance."""
-
-    def uniform(self, levels: Sequence[int], n: int) -> np.ndarray:
-        """n uniform cells of a domain, one row each."""
-
-    def each(self, weights: np.ndarray) -> np.ndarray:
-        """A column for each row, with probability proportional to its weight."""
-
-    def from_rows(self, weights: np.ndarray, row: np.ndarray) -> np.ndarray:
-        """A column for each entry of `row`, with probability proportional to that row's weights."""
 
 
 class SeededDraws:
@@ -55,16 +38,16 @@ class SeededDraws:
     def each(self, weights: np.ndarray) -> np.ndarray:
         """A column for each row, with probability proportional to its weight."""
         edges = weights.cumsum(axis=1)
-        at = self._rng.random(len(weights)) * edges[:, -1]
-        return (edges <= at[:, None]).sum(axis=1)
+        places = self._rng.random(len(weights)) * edges[:, -1]
+        return (edges <= places[:, None]).sum(axis=1)
 
     def from_rows(self, weights: np.ndarray, row: np.ndarray) -> np.ndarray:
         """A column for each entry of `row`, with probability proportional to that row's weights."""
         edges = weights.cumsum(axis=1)
         edges /= edges[:, -1:]
         edges += np.arange(len(weights))[:, None]  # one rising sequence: a search, not a copy each
-        at = row + self._rng.random(len(row)) * (1 - 1e-12)
-        return np.searchsorted(edges.ravel(), at, side="right") - row * weights.shape[1]
+        places = row + self._rng.random(len(row)) * (1 - 1e-12)
+        return np.searchsorted(edges.ravel(), places, side="right") - row * weights.shape[1]
 
 
 class SecureDraws:
@@ -106,6 +89,10 @@ class SecureDraws:
         return np.array([pick(exact[r]) for r in row], np.int64)
 
 
+Draws = SeededDraws | SecureDraws
+"""Where the randomness of reports comes from."""
+
+
 def as_integers(weights: Iterable[float]) -> list[int]:
     """Integers in exactly the same proportions.
 
@@ -125,7 +112,7 @@ def pick(weights: Sequence[int]) -> int:
     return bisect_right(edges, secrets.randbelow(edges[-1]))
 
 
-def draws_for(mechanism: LocalMechanism, rng: np.random.Generator | None, secure: bool) -> Draws:
+def draws_for(mechanism: Any, rng: np.random.Generator | None, secure: bool) -> Draws:
     """Secure draws for real reports, or seeded ones for experiments if a seed is asked for.
 
     Raises
@@ -138,8 +125,5 @@ def draws_for(mechanism: LocalMechanism, rng: np.random.Generator | None, secure
     if rng is not None:
         return SeededDraws(rng)
     if not mechanism.epsilon <= MOST_EPSILON:
-        raise ValueError(
-            f"at an epsilon of {mechanism.epsilon:.4g} the smallest probabilities are too small to "
-            f"draw securely; lower p_max, or epsilon to {MOST_EPSILON} at most"
-        )
+        raise ValueError(f"chances too small to draw securely; lower epsilon to {MOST_EPSILON}")
     return SecureDraws()

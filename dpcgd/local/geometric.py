@@ -8,46 +8,36 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from dpcgd.local.balls import BLOCK, balls_of, blocks, check_counted_exactly
-from dpcgd.local.channels import (
-    Levels,
-    ThroughChannel,
-    as_given,
-    cells_of,
-    check_counted,
-    check_dense,
-    check_nonnegative,
-    check_p_max,
-    checked_codes,
-    checked_levels,
-    distances_between,
-    privacy_loss,
-    root_of_rising,
-    shape_of,
-)
-from dpcgd.local.draws import draws_for
+from dpcgd.local import channels
+from dpcgd.local.balls import BLOCK, balls_of, in_blocks
+from dpcgd.local.channels import Levels, Mechanism, privacy_loss
+from dpcgd.local.draws import Draws, SeededDraws
 
 __all__ = ["ClippedGeometric", "Geometric", "UniformGeometric"]
 
 NEAR_ONE = 1 - 1e-7
-"""Of larger chances, what is missing to 1 has fewer than nine digits."""
+"""For a larger chance, doubles hold fewer than nine digits of the rest to 1."""
+
+
+MOST_EXACT = 1 << 53
+"""Cells of a larger domain are not counted exactly in doubles."""
 
 
 @dataclass(frozen=True)
-class _OneVariable(ThroughChannel):
-    """What the mechanisms on one variable share that is read off their channel."""
+class _OneVariable(Mechanism):
+    """What the mechanisms on one variable share: numbers and draws from their matrix."""
 
     levels: int
     rate: float
 
     def __post_init__(self):
-        object.__setattr__(self, "levels", checked_levels(self.levels))
-        check_nonnegative("rate", self.rate)
+        object.__setattr__(self, "levels", channels.checked_levels(self.levels))
+        channels.check_nonnegative("rate", self.rate)
 
     @property
     def d_privacy(self) -> float:
         """Worst log-ratio for each unit of distance."""
-        return privacy_loss(self.channel, distances_between(self.levels, 1))
+        return privacy_loss(self.channel, channels.distances_between(self.levels, 1))
 
     @property
     def epsilon(self) -> float:
@@ -59,12 +49,8 @@ class _OneVariable(ThroughChannel):
         """An attacker's chance under a uniform prior: the mean of the columns' largest entries."""
         return float(self.channel.max(axis=0).sum() / self.levels)
 
-    def sample(
-        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
-    ) -> np.ndarray:
-        """Draw one report for each record."""
-        codes = checked_codes(codes, self.levels)[:, 0]
-        return draws_for(self, rng, secure).each(self.channel[codes])
+    def _reports(self, codes, draws: Draws) -> np.ndarray:
+        return draws.each(self.channel[codes[:, 0]])[:, None]
 
 
 class ClippedGeometric(_OneVariable):
@@ -95,22 +81,21 @@ class ClippedGeometric(_OneVariable):
     @classmethod
     def from_p_max(cls, levels: int, p_max: float) -> "ClippedGeometric":
         """With this attacker's success."""
-        check_p_max(p_max, checked_levels(levels))
+        channels.check_p_max(p_max, levels)
         odds = (p_max * levels + levels - 2) / (levels * (1 - p_max))
         return cls(levels, max(0.0, math.log(odds)))  # below 0 by rounding
 
     @classmethod
     def from_epsilon(cls, levels: int, epsilon: float) -> "ClippedGeometric":
         """At this exact level of local privacy."""
-        checked_levels(levels)
+        channels.checked_levels(levels)
         return cls(levels, epsilon / (int(levels) - 1))
 
     @cached_property
     def channel(self) -> np.ndarray:
         """P[report | input]."""
-        check_dense(self.levels)
         one_step = math.exp(-self.rate)
-        channel = one_step ** distances_between(self.levels, 1) / (1 + one_step)
+        channel = one_step ** channels.distances_between(self.levels, 1) / (1 + one_step)
         channel[:, 1:-1] *= 1 - one_step
         return channel
 
@@ -133,21 +118,20 @@ class UniformGeometric(_OneVariable):
     @classmethod
     def from_p_max(cls, levels: int, p_max: float) -> "UniformGeometric":
         """With this attacker's success."""
-        check_p_max(p_max, checked_levels(levels))
-        return cls(levels, root_of_rising(lambda rate: cls(levels, rate).p_max - p_max))
+        channels.check_p_max(p_max, levels)
+        return cls(levels, channels.root_of_rising(lambda rate: cls(levels, rate).p_max - p_max))
 
     @cached_property
     def channel(self) -> np.ndarray:
         """P[report | input]."""
-        check_dense(self.levels)
         one_step, places = math.exp(-self.rate), np.arange(self.levels)
-        inside = one_step ** distances_between(self.levels, 1) * math.tanh(self.rate / 2)
+        inside = one_step ** channels.distances_between(self.levels, 1) * math.tanh(self.rate / 2)
         beyond = one_step ** (places + 1) / (1 + one_step)  # at the lower end, added up exactly
         return inside + (beyond + beyond[::-1])[:, None] / self.levels
 
 
 @dataclass(frozen=True)
-class Geometric(ThroughChannel):
+class Geometric(Mechanism):
     """The bounded geometric mechanism, ``p_max exp(-rate(x) |y - x|)`` inside the domain.
 
     Parameters
@@ -195,9 +179,8 @@ class Geometric(ThroughChannel):
     norm: float = 2
 
     def __post_init__(self):
-        object.__setattr__(self, "levels", checked_levels(self.levels))
-        check_counted(self.levels)
-        check_p_max(self.p_max, math.prod(shape_of(self.levels)))
+        object.__setattr__(self, "levels", channels.checked_whole(self.levels))
+        channels.check_p_max(self.p_max, self.levels)
         if self.norm not in (1, 2, math.inf):
             raise ValueError(f"norm must be 1, 2 or math.inf, not {self.norm}")
 
@@ -212,17 +195,14 @@ class Geometric(ThroughChannel):
 
         Where p_max is so near 1 that doubles leave few digits of the rest, just below it.
         """
-        check_nonnegative("epsilon", epsilon)
-        check_counted(checked_levels(levels))
-        balls = balls_of(checked_levels(levels), norm)
+        channels.check_nonnegative("epsilon", epsilon)
+        balls = balls_of(channels.checked_whole(levels), norm)
         least = math.inf
         for rows in balls.kinds():
-            rates = epsilon / balls.radius(rows)
             with np.errstate(over="ignore"):
-                falls = np.exp(-rates[:, None] * balls.distances)
-            mass = balls.counts(rows)[0] * falls
-            least = min(least, 1 / mass.sum(axis=1).max())
-        low, high = 1 / math.prod(shape_of(levels)), math.nextafter(1, 0)  # but for rounding
+                falls = np.exp(-(epsilon / balls.radius(rows))[:, None] * balls.distances)
+            least = min(least, 1 / (balls.counts(rows)[0] * falls).sum(axis=1).max())
+        low, high = 1 / math.prod(channels.shape_of(levels)), math.nextafter(1, 0)
         mechanism = cls(levels, min(max(float(least), low), high), norm)
         while mechanism.p_max > NEAR_ONE and mechanism.epsilon > epsilon:
             mechanism = cls(levels, math.nextafter(mechanism.p_max, 0), norm)
@@ -235,10 +215,9 @@ class Geometric(ThroughChannel):
     @cached_property
     def epsilon(self) -> float:
         """Largest rate times the distance of the farthest report."""
-        balls = self._balls
         return max(
-            float((self._tuned(balls.counts(rows)[0]) * balls.radius(rows)).max())
-            for rows in balls.kinds()
+            float((self._tuned(self._balls.counts(rows)[0]) * self._balls.radius(rows)).max())
+            for rows in self._balls.kinds()
         )
 
     @cached_property
@@ -250,10 +229,10 @@ class Geometric(ThroughChannel):
         """
         if self.norm == 1 or not isinstance(self.levels, tuple):
             return self._worst_step()
-        check_dense(self.levels)
-        cells = cells_of(self.levels)
-        kinds = np.unique(self._balls.canonical(cells)[0], axis=0, return_index=True)[1].tolist()
-        return privacy_loss(self.channel, distances_between(self.levels, self.norm), inputs=kinds)
+        distances = channels.distances_between(self.levels, self.norm)
+        places = self._balls.canonical(channels.cells_of(self.levels))[0]
+        kinds = np.unique(places, axis=0, return_index=True)[1].tolist()
+        return privacy_loss(self.channel, distances, inputs=kinds)
 
     def _worst_step(self) -> float:
         """Largest log-ratio between inputs that differ by one level of one variable."""
@@ -261,10 +240,9 @@ class Geometric(ThroughChannel):
         for rows in balls.kinds():
             rates = self._tuned(balls.counts(rows)[0])
             worst = max(worst, rates.max())
-            for v in range(rows.shape[1]):
-                here = rows[:, v] > 0
-                if here.any():
-                    worst = max(worst, self._loss_of_step(rows[here], rates[here], v))
+            for v, inner in enumerate((rows > 0).T):
+                if inner.any():
+                    worst = max(worst, self._loss_of_step(rows[inner], rates[inner], v))
         return float(worst)
 
     def _loss_of_step(self, rows, rates, v) -> float:
@@ -275,87 +253,74 @@ class Geometric(ThroughChannel):
         others = self._tuned(balls.counts(nearer)[0])
         reports = np.arange(balls.levels[v])
         beside = balls.radius(rows) - (balls.levels[v] - 1 - rows[:, v])
+        gap, gap_nearer = (np.abs(reports - places[:, v, None]) for places in (rows, nearer))
         losses = [
-            rates[:, None] * (np.abs(reports - rows[:, v, None]) + far[:, None])
-            - others[:, None] * (np.abs(reports - nearer[:, v, None]) + far[:, None])
+            rates[:, None] * (gap + far[:, None]) - others[:, None] * (gap_nearer + far[:, None])
             for far in (np.zeros_like(beside), beside)
         ]
         return np.abs(losses).max()
 
     def rates(self, codes: np.ndarray) -> np.ndarray:
         """The rate of each record, such that its reports' probabilities add up to one."""
-        places = self._balls.canonical(checked_codes(codes, self.levels))[0]
-        rows, inverse = _distinct_rows(places)
-        rates = [self._tuned(self._balls.counts(block)[0]) for block in blocks(rows)]
-        return np.concatenate(rates)[inverse]
+        return self._rates(channels.checked_codes(codes, self.levels))
+
+    def _rates(self, cells) -> np.ndarray:
+        rows, which = _distinct_rows(self._balls.canonical(cells)[0])
+        counts = (self._balls.counts(block)[0] for block in in_blocks(rows))
+        return np.concatenate([*map(self._tuned, counts)])[which]
 
     def _tuned(self, counts) -> np.ndarray:
-        """Solve sum_r counts(r) exp(-rate r) = 1 / p_max for each row."""
-        return _tuned(self._balls.distances, counts, self.p_max)
+        """Solve sum_r counts(r) exp(-rate r) = 1 / p_max for each row.
+
+        Newton's method from 0 on a convex falling function: it never passes the root. No row's
+        result depends on the others, not in its last digit: each stops by itself.
+        """
+        rates, left = np.zeros(len(counts)), np.arange(len(counts))
+        others = (1 - self.p_max) / self.p_max  # with the record's own 1 digits would be lost
+        distances, counts = self._balls.distances[1:], counts[:, 1:]
+        for _ in range(200):
+            mass = counts[left] * np.exp(-rates[left, None] * distances)
+            total = mass.sum(axis=1)
+            step = np.log(total / others) * total / (mass * distances).sum(axis=1)
+            rates[left] += step
+            left = left[np.abs(step) > 1e-15 * (1 + rates[left])]
+            if not left.size:
+                break
+        return np.maximum(rates, 0.0)
 
     @cached_property
     def channel(self) -> np.ndarray:
         """P[report | input]."""
-        check_dense(self.levels)
-        cells = cells_of(self.levels)
-        rates = self.rates(cells if isinstance(self.levels, tuple) else cells[:, 0])
-        return self.p_max * np.exp(-rates[:, None] * distances_between(self.levels, self.norm))
+        rates = self._rates(channels.cells_of(self.levels))[:, None]
+        return self.p_max * np.exp(-rates * channels.distances_between(self.levels, self.norm))
 
-    def sample(
-        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
-    ) -> np.ndarray:
-        """Draw one report for each record, exactly: first its distance, then a cell that far."""
-        codes, balls = checked_codes(codes, self.levels), self._balls
-        if rng is None:
-            check_counted_exactly(self.levels)
-        draws = draws_for(self, rng, secure)
+    def _reports(self, codes, draws: Draws) -> np.ndarray:
+        """One report for each record, drawn exactly: first its distance, then a cell that far."""
+        balls, secure = self._balls, not isinstance(draws, SeededDraws)
+        if secure and self.size > MOST_EXACT:
+            raise ValueError(f"{self.size:.3g} cells are too many to draw securely; use fewer bins")
         places, order, mirrored = balls.canonical(codes)
-        rows, inverse = _distinct_rows(places)
-        found = np.empty_like(codes)
-        at_once = BLOCK if rng else 1  # alone: rounding may tell of other records in a block
-        for first, block in zip(range(0, len(rows), at_once), blocks(rows, at_once), strict=True):
-            here = np.flatnonzero((inverse >= first) & (inverse < first + at_once))
+        rows, which = _distinct_rows(places)
+        cells, reports = np.empty_like(codes), np.empty_like(codes)
+        at_once = 1 if secure else BLOCK  # alone: rounding may tell of other records in a block
+        for first in range(0, len(rows), at_once):
+            block = rows[first : first + at_once]
+            here = np.flatnonzero((which >= first) & (which < first + at_once))
             counts = balls.counts(block)
             mass = counts[0] * np.exp(-self._tuned(counts[0])[:, None] * balls.distances)
-            row = inverse[here] - first
-            found[here] = balls.draw(block, counts, row, draws.from_rows(mass, row), draws)
-        reports = np.empty_like(codes)
-        np.put_along_axis(reports, order, found, axis=1)
-        ends = np.array(shape_of(self.levels)) - 1
-        return as_given(np.where(mirrored, ends - reports, reports), self.levels)
+            row = which[here] - first
+            cells[here] = balls.draw(block, counts, row, draws.from_rows(mass, row), draws)
+        np.put_along_axis(reports, order, cells, axis=1)
+        return np.where(mirrored, np.array(self.shape) - 1 - reports, reports)
 
     def of(self, variables: Sequence[int]):
         """Refused on a product domain: how far one variable moves depends on all the others."""
-        if list(variables) == list(range(len(shape_of(self.levels)))):
+        if list(variables) == list(range(len(self.shape))):
             return self
-        raise ValueError(
-            "the combined geometric mechanism has no channel for some of its variables; "
-            "reconstruct the joint distribution, or use a component-wise mechanism"
-        )
+        raise ValueError("no channel for some variables; reconstruct the joint distribution first")
 
 
 def _distinct_rows(rows) -> tuple[np.ndarray, np.ndarray]:
     """Each row once, in order, and which of these each row is; ten times as fast as NumPy's."""
     which = pd.DataFrame(rows).groupby([*range(rows.shape[1])]).ngroup().to_numpy()
-    found = np.empty((which.max(initial=-1) + 1, rows.shape[1]), rows.dtype)
-    found[which] = rows
-    return found, which
-
-
-def _tuned(distances, counts, p_max) -> np.ndarray:
-    """Newton's method from 0 on a convex falling function: it never passes the root.
-
-    No row's result hangs on the others, not in its last digit: each stops by itself.
-    """
-    rates, left = np.zeros(len(counts)), np.arange(len(counts))
-    others = (1 - p_max) / p_max  # with the record's own 1 digits would be lost
-    distances, counts = distances[1:], counts[:, 1:]
-    for _ in range(200):
-        mass = counts[left] * np.exp(-rates[left, None] * distances)
-        total = mass.sum(axis=1)
-        step = np.log(total / others) * total / (mass * distances).sum(axis=1)
-        rates[left] += step
-        left = left[np.abs(step) > 1e-15 * (1 + rates[left])]
-        if not left.size:
-            break
-    return np.maximum(rates, 0.0)
+    return rows[np.unique(which, return_index=True)[1]], which

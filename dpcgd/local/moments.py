@@ -12,11 +12,11 @@ from dpcgd.statistics.statistic import normal_tail
 __all__ = ["CorrelationOracle", "Moments"]
 
 LARGEST = 1e70
-"""Of values: their fourth powers are still numbers."""
+"""The fourth power of a value of this size is still a number."""
 
 
 BLOCK = 8192
-"""Reports that a test looks at together: few enough to stay in the processor's cache."""
+"""A test looks at so many reports together: they stay in the processor's cache."""
 
 
 LEAST_EIGENVALUE = 0.01
@@ -46,10 +46,7 @@ class Moments(NamedTuple):
         """
         values = np.asarray(values, float)
         if not len(values) or not (np.abs(values) <= LARGEST).all():
-            raise ValueError(
-                f"there must be a record, and values must be finite and at most {LARGEST:g}; "
-                "drop such records or measure in other units"
-            )
+            raise ValueError(f"no record, or a value above {LARGEST:g}; measure in other units")
         d = values.shape[1]
         return cls(values, values, np.zeros_like(values), np.zeros((d, d)))
 
@@ -112,40 +109,32 @@ class CorrelationOracle:
     alpha: float = 0.05
 
     @cached_property
-    def _covariance(self):
-        return self.moments.covariance
-
-    @cached_property
-    def _by_variable(self):
-        """Values, roots and squares of a variable after those of another."""
-        return [np.ascontiguousarray(part.T) for part in self.moments[:3]]
-
-    @cached_property
-    def _mean(self):
-        return self.moments.mean
+    def _summary(self):
+        """Mean and covariance, then values, roots and squares of one variable after another."""
+        columns = [np.ascontiguousarray(part.T) for part in self.moments[:3]]
+        return self.moments.mean, self.moments.covariance, columns
 
     def statistic(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Close to standard normal if the partial correlation of x and y is 0."""
-        at, rest = [x, y, *given], [*given]
-        within = _lifted(self._covariance[np.ix_(rest, rest)])
-        slopes = np.linalg.solve(within, self._covariance[np.ix_(rest, [x, y])])
+        mean, covariance, (values, roots, squares) = self._summary
+        tested, rest = [x, y, *given], [*given]
+        within = _lifted(covariance[np.ix_(rest, rest)])
+        slopes = np.linalg.solve(within, covariance[np.ix_(rest, [x, y])])
         a, b = np.vstack([np.eye(2), -slopes]).T
-        partial = a @ self._covariance[np.ix_(at, at)] @ b
-        with np.errstate(over="ignore"):  # infinite: certain, for want of any variation
-            return math.sqrt(len(self.moments.values)) * partial / self._deviation(at, a, b)
-
-    def _deviation(self, at, a, b) -> float:
-        """Of what one report adds to the partial covariance; the slopes' own errors cancel."""
-        values, roots, squares = self._by_variable
-        mean_a, mean_b = a @ self._mean[at], b @ self._mean[at]
+        partial = a @ covariance[np.ix_(tested, tested)] @ b
+        # what each report adds to the partial covariance; the slopes' own errors cancel
+        mean_a, mean_b = a @ mean[tested], b @ mean[tested]
         along, both = a * mean_b + b * mean_a, np.stack([a, b])
-        each = np.empty(values.shape[1])
-        for start in range(0, len(each), BLOCK):
+        added = np.empty(values.shape[1])
+        for start in range(0, len(added), BLOCK):
             some = slice(start, start + BLOCK)
-            root_a, root_b = both @ roots[at, some]
-            each[some] = root_a * root_b + (a * b) @ squares[at, some] - along @ values[at, some]
-        rounding = 1e-12 * float(np.abs(each).max())  # of numbers that are all the same
-        return max(float(each.std()), rounding, 1e-300)
+            root_a, root_b = both @ roots[tested, some]
+            products = root_a * root_b + (a * b) @ squares[tested, some]
+            added[some] = products - along @ values[tested, some]
+        rounding = 1e-12 * float(np.abs(added).max())  # of numbers that are all the same
+        deviation = max(float(added.std()), rounding, 1e-300)
+        with np.errstate(over="ignore"):  # infinite where nothing varies: certain
+            return math.sqrt(len(added)) * partial / deviation
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Whether the p-value is above the level."""

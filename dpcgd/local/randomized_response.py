@@ -7,25 +7,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcgd.local.channels import (
-    Levels,
-    as_given,
-    check_counted,
-    check_dense,
-    check_nonnegative,
-    check_p_max,
-    checked_codes,
-    checked_levels,
-    shape_of,
-)
-from dpcgd.local.draws import draws_for
+from dpcgd.local import channels
+from dpcgd.local.channels import Levels, Mechanism
+from dpcgd.local.draws import Draws
 from dpcgd.local.moments import Moments
 
 __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """k-ary randomised response: the value itself, or a uniform draw from all other values.
 
     Parameters
@@ -60,26 +51,19 @@ class RandomizedResponse:
     epsilon: float
 
     def __post_init__(self):
-        object.__setattr__(self, "levels", checked_levels(self.levels))
-        check_counted(self.levels)
-        check_nonnegative("epsilon", self.epsilon)
+        object.__setattr__(self, "levels", channels.checked_whole(self.levels))
+        channels.check_nonnegative("epsilon", self.epsilon)
 
     @classmethod
     def from_p_max(cls, levels: Levels, p_max: float) -> "RandomizedResponse":
         """With this chance of reporting the value itself."""
-        cells = math.prod(shape_of(checked_levels(levels)))
-        check_p_max(p_max, cells)
+        cells = channels.check_p_max(p_max, levels)
         return cls(levels, max(0.0, math.log(p_max) + math.log(cells - 1) - math.log1p(-p_max)))
 
     @classmethod
     def from_epsilon(cls, levels: Levels, epsilon: float) -> "RandomizedResponse":
         """At this exact level of local privacy."""
         return cls(levels, epsilon)
-
-    @property
-    def size(self) -> int:
-        """Cells of the domain."""
-        return math.prod(shape_of(self.levels))
 
     @property
     def p_max(self) -> float:
@@ -96,31 +80,23 @@ class RandomizedResponse:
         """Chance that the record is kept, if all others are replaced by a uniform draw."""
         return self.p_max * -math.expm1(-self.epsilon)
 
-    def _kept_exactly(self) -> Fraction:
-        """The same, with one rounding: that of the ratio of any other report to the record."""
-        ratio = Fraction(math.exp(-self.epsilon))
-        return (1 - ratio) / (1 - ratio + self.size * ratio)
-
     @property
     def channel(self) -> np.ndarray:
         """P[report | input]."""
-        check_dense(self.levels)
+        channels.check_dense(self.levels)
         return self.kept * np.eye(self.size) + (1 - self.kept) / self.size
 
-    def sample(
-        self, codes: np.ndarray, *, rng: np.random.Generator | None = None, secure: bool = False
-    ) -> np.ndarray:
-        """Draw one report for each record."""
-        codes, draws = checked_codes(codes, self.levels), draws_for(self, rng, secure)
-        kept = draws.happens(self._kept_exactly(), len(codes))
-        uniform = draws.uniform(shape_of(self.levels), len(codes))
-        return as_given(np.where(kept[:, None], codes, uniform), self.levels)
+    def _reports(self, codes, draws: Draws) -> np.ndarray:
+        # the only rounding is that of the ratio of any other report to the record
+        ratio = Fraction(math.exp(-self.epsilon))
+        kept = draws.happens((1 - ratio) / (1 - ratio + self.size * ratio), len(codes))
+        return np.where(kept[:, None], codes, draws.uniform(self.shape, len(codes)))
 
     def of(self, variables: Sequence[int]) -> "RandomizedResponse":
         """What this does to some variables of a product domain: randomised response again."""
-        levels = tuple(shape_of(self.levels)[v] for v in variables)
+        levels = tuple(self.shape[v] for v in variables)
         size, kept = math.prod(levels), self.kept
-        if kept == 1:  # but for rounding
+        if kept == 1:  # rounded up
             return RandomizedResponse(levels, self.epsilon + math.log(size) - math.log(self.size))
         return RandomizedResponse(levels, math.log1p(size * kept / (1 - kept)))
 
@@ -134,21 +110,16 @@ class RandomizedResponse:
 
     def inverse(self, reports: np.ndarray) -> np.ndarray:
         """The table whose reports would on average be this one; it may have negative entries."""
-        _check_told(self.kept)
+        channels.check_informative(self.kept >= 1e-12)
         return (reports - (1 - self.kept) / self.size * reports.sum()) / self.kept
 
     def moments(self, reports: np.ndarray) -> Moments:
         """Unbiased moments of the records."""
-        _check_told(self.kept)
-        kept, codes = self.kept, checked_codes(reports, self.levels).astype(float)
-        shape = np.array(shape_of(self.levels), float)
+        channels.check_informative(self.kept >= 1e-12)
+        kept, codes = self.kept, channels.checked_codes(reports, self.levels).astype(float)
+        shape = np.array(self.shape, float)
         mean, spread = (shape - 1) / 2, (shape**2 - 1) / 12  # of a uniform draw
         uniform = np.outer(mean, mean) + np.diag(spread)
         values = (codes - (1 - kept) * mean) / kept
         constant = -(1 - kept) / kept * uniform
         return Moments(values, codes / math.sqrt(kept), np.zeros_like(codes), constant)
-
-
-def _check_told(kept):
-    if kept < 1e-12:
-        raise ValueError("the reports do not depend on the records; raise epsilon or p_max")

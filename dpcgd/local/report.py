@@ -1,19 +1,15 @@
 """What everybody reports: a data set through a local mechanism."""
 
-import numpy as np
+from numpy.random import Generator
 
 from dpcgd.datasets.dataset import Dataset, check_records
-from dpcgd.local.channels import LocalMechanism
+from dpcgd.local.component_wise import LocalMechanism
 
 __all__ = ["report"]
 
 
 def report(
-    data: Dataset,
-    mechanism: LocalMechanism,
-    *,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
+    data: Dataset, mechanism: LocalMechanism, *, rng: Generator | None = None, secure: bool = False
 ) -> Dataset:
     """What everybody in a data set would report.
 
@@ -47,6 +43,7 @@ def report(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd.local.component_wise import ComponentWise
     >>> from dpcgd.local.randomized_response import RandomizedResponse
     >>> data = Dataset([[0, 2], [1, 1]], {"a": ["0", "1"], "b": ["0", "1", "2"]})
@@ -56,9 +53,6 @@ def report(
     """
     check_records(data, "reporting")
     if mechanism.levels != data.cardinalities:
-        raise ValueError(
-            f"the data have levels {data.cardinalities}, the mechanism {mechanism.levels}; "
-            "make it from data.cardinalities"
-        )
+        raise ValueError(f"a mechanism for {mechanism.levels}; make it from data.cardinalities")
     codes = mechanism.sample(data.codes, rng=rng, secure=secure)
     return Dataset(codes, data.levels, data.truth, data.name, data.ordered, data.missing)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.counts import Counts
-from dpcgd.datasets.records import Records
+from dpcgd.datasets.counts import Counts, Records
 from dpcgd.moments.blocks import LARGEST, Blocks, blocks_of, further_variance, rows_of
 from dpcgd.moments.interactions import (
     Marginals,
@@ -191,6 +190,12 @@ class ClippedMoments(Marginals):
 
     def _parts(self) -> list:
         return [*super()._parts(), self.moments, self.deviation]
+
+    def to_receipt(self) -> dict[str, Any]:
+        """What a receipt holds of it: single variables, and the upper triangle of the moments."""
+        upper = [row[i:].tolist() for i, row in enumerate(self.moments)]
+        clipped = {"moments": upper, "deviation": self.deviation}
+        return {**super().to_receipt(), "clipped": clipped}
 
 
 @blocks_of.register

@@ -299,6 +299,15 @@ class Marginals:
         other.n, other._known = n, {}
         return other
 
+    def to_receipt(self) -> dict[str, Any]:
+        """What a receipt holds of it: every moment, as JSON has it."""
+        moments = [
+            {"variables": list(subset), "values": values.tolist(), "deviation": deviation}
+            for subset, (values, deviation) in self.released.items()
+            if subset
+        ]
+        return {"n": self.n, "levels": list(self.levels), "moments": moments}
+
     def redrawn(self, rng: np.random.Generator) -> "Marginals":
         """The same with fresh noise of the same deviations on top, and deviations to match."""
         fresh = {

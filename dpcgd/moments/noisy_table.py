@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.moments.interactions import Marginals, Moment, interaction_of
+from dpcgd.moments.interactions import Marginals, Moment, Subset, interaction_of
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
@@ -29,11 +28,13 @@ WIDEST = 1e90
 """Scale of the noise up to which moments of the table are numbers that the reader can take."""
 
 
-@dataclass(frozen=True, eq=False)
-class NoisyTable:
+class NoisyTable(Marginals):
     """Counts of every combination of levels, with Laplace noise.
 
-    Attributes
+    It holds the interactions of all sets of its variables, and their noise's deviations. A cell of
+    a margin is a sum of cells, and so is its noise; interactions are orthonormal combinations.
+
+    Parameters
     ----------
     n : int
         Records.
@@ -43,26 +44,22 @@ class NoisyTable:
         Of the noise in each cell.
     """
 
-    n: int
-    counts: np.ndarray
-    scale: float
+    def __init__(self, n: int, counts: np.ndarray, scale: float):
+        self.counts, self.scale = counts, scale
+        everyone = range(counts.ndim)
+        sizes = range(1, counts.ndim + 1)
+        subsets = chain.from_iterable(combinations(everyone, size) for size in sizes)
+        super().__init__(n, counts.shape, {subset: self._moment(n, subset) for subset in subsets})
 
-    def marginals(self, most: int = 3) -> Marginals:
-        """Interactions of up to so many variables of this table, and their noise's deviations.
+    def _moment(self, n: int, subset: Subset) -> Moment:
+        others = tuple(v for v in range(self.counts.ndim) if v not in subset)
+        margin = self.counts.sum(axis=others)
+        deviation = math.sqrt(2 * self.counts.size / margin.size) * self.scale
+        return Moment(interaction_of(margin) / n, deviation / n)
 
-        A cell of a margin is a sum of cells, and so is its noise; interactions are orthonormal
-        combinations of these.
-        """
-        levels = self.counts.shape
-        everyone = range(len(levels))
-        released = {}
-        for subset in (of for k in range(1, most + 1) for of in combinations(everyone, k)):
-            margin = self.counts.sum(axis=tuple(v for v in everyone if v not in subset))
-            summed = self.counts.size / margin.size
-            deviation = math.sqrt(2 * summed) * self.scale
-            values = interaction_of(margin) / self.n
-            released[subset] = Moment(values, deviation / self.n)
-        return Marginals(self.n, levels, released)
+    def to_receipt(self) -> dict[str, Any]:
+        """What a receipt holds of it: the counts and the scale of their noise."""
+        return {"n": self.n, "counts": self.counts.tolist(), "scale": self.scale}
 
 
 def has_few_cells(levels: Sequence[int]) -> bool:
@@ -90,13 +87,13 @@ def check_cells(levels: Sequence[int]) -> None:
     >>> check_cells([3] * 8)
     Traceback (most recent call last):
     ...
-    ValueError: the whole table has 6,561 cells ... at most 1,024...; take learned_pc or table_pc
+    ValueError: the whole table has 6,561 cells ... at most 1,024...; take private_graph
     """
     if not has_few_cells(levels):
         cells = math.prod(levels)
         raise ValueError(
             f"the whole table has {cells:,} cells of {len(levels)} variables, and at most "
-            f"{MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take learned_pc or table_pc"
+            f"{MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take private_graph"
         )
 
 
@@ -134,5 +131,5 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
     def query() -> np.ndarray:
         return np.asarray(tables.counts_many([everyone])[0], float)
 
-    how: dict[str, Any] = {"sensitivity": SENSITIVITY, "account": account, "noise": noise}
-    return NoisyTable(tables.n, laplace(query, epsilon=epsilon, **how), SENSITIVITY / epsilon)
+    counts = laplace(query, sensitivity=SENSITIVITY, epsilon=epsilon, account=account, noise=noise)
+    return NoisyTable(tables.n, counts, SENSITIVITY / epsilon)

@@ -1,45 +1,37 @@
 """Additive noise models for cause or effect in a pair, with and without privacy."""
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache, partial
+from typing import Unpack
 
 import numpy as np
 
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic, Iqr, Kendall, Spearman
+from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
 from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import BasicFilter, PureFilter
 from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.noise import Noise, SeededNoise
-from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.privacy.run import RunKeywords, open_run, run_without_privacy, takes_keywords
 from dpcgd.privacy.settings import check_data
 from dpcgd.privacy.terms import Terms
 
 __all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "private_anm"]
 
 FEWEST = 4
-"""Fewest records: two to fit and two to score."""
+"""A pair needs so many records: two to fit and two to score."""
 
 
 PROTECTS = ("everyone", "test set")
-
-
-THEOREMS: dict[type, tuple[str, ...]] = {
-    Hsic: ("thm-hsic-test",),
-    Iqr: ("thm-iqr-distance", "thm-tested-release"),
-    Kendall: ("thm-anm-ranks",),
-    Spearman: ("thm-anm-ranks",),
-}
-"""What each score has for the test half."""
+"""Whom a private run can protect."""
 
 
 CONTROLS = 8
-"""Histograms of independent columns to which a noisy histogram is compared."""
+"""A noisy histogram is compared to so many histograms of independent columns."""
 
 
 Direction = tuple[str, str]
@@ -161,8 +153,9 @@ def anm(
 
     Examples
     --------
-    >>> from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-    >>> pair = synthetic_pair(1000, rng=np.random.default_rng(0))
+    >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 1000))
+    >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
+    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> anm(pair, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
@@ -172,24 +165,20 @@ def anm(
     if constant.any():
         name = pair.variables[int(constant.argmax())]
         raise ValueError(f"column {name!r} is constant within its range: it has no cause here")
-    look = _Look(pair, _test_half(pair.n, SeededNoise(rng)), ridge or Ridge())
+    look = _Look(pair, SeededNoise(rng), ridge or Ridge())
     score = score or Hsic()
     scores = {names: score.value(*look.columns(names)) for names in _directions(pair)}
     return _release(scores, 0.0, "nobody", run)
 
 
+@takes_keywords
 def private_anm(
     pair: Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
     protects: str = "everyone",
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> PairRelease:
     """Which of two variables causes the other, by an additive noise model, privately.
 
@@ -242,8 +231,9 @@ def private_anm(
 
     Examples
     --------
-    >>> from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-    >>> pair = synthetic_pair(4000, rng=np.random.default_rng(0))
+    >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 4000))
+    >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
+    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> release = private_anm(pair, epsilon=2.0, protects="test set", rng=np.random.default_rng(1))
     >>> release.direction, release.confidence > 0.9, release.ledger.spent.epsilon <= 2
     (('x', 'y'), True, True)
@@ -252,43 +242,40 @@ def private_anm(
         raise ValueError(f"protects must be one of {PROTECTS}, not {protects!r}")
     score = Hsic() if score is None else score
     ridge = Ridge() if ridge is None else ridge
-    budget = {"epsilon": epsilon, "delta": delta, "allow_delta": allow_delta}
     account = BasicFilter if getattr(score, "spends_delta", True) else PureFilter
     halves = ("thm-everyone",) if protects == "everyone" else ()
-    by = ("private_anm", *halves, *THEOREMS.get(type(score), ()))
-    ours = {"account": account, "by": by, "protects": protects, **budget}
-    ours |= {"rows_per_person": rows_per_person}
-    run = _open(pair, rng=rng, secure=secure, score=score, ridge=ridge, **ours)
-    look = _Look(pair, _test_half(pair.n, run.noise), ridge)
-    m, each = int(look.test.sum()), run.account.limit.epsilon / 2 * (1 - ROOM)
+    by = ("private_anm", *halves, *getattr(score, "theorems", ()))
+    _check_pair(pair)
+    run = open_run(
+        pair,
+        account=account,
+        coded=False,
+        by=by,
+        protects=protects,
+        score=score,
+        ridge=ridge,
+        **shared,
+    )
+    look = _Look(pair, run.noise, ridge)
+    m = int(look.test.sum())
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0
+    share, delta = (part / 2 * (1 - ROOM) for part in run.account.limit)
+    release = partial(score.release, m=m, change=change, epsilon=share, delta=delta)
     scores = {
-        names: score.release(
-            functools.partial(look.columns, names),
-            m=m,
-            change=change,
-            epsilon=each,
-            delta=run.account.limit.delta / 2 * (1 - ROOM),
-            account=run.account,
-            noise=run.noise,
-        )
+        names: release(partial(look.columns, names), account=run.account, noise=run.noise)
         for names in _directions(pair)
     }
-    return _release(scores, score.scale(m, change, each), protects, run)
+    return _release(scores, score.scale(m, change, share), protects, run)
 
 
+@takes_keywords
 def histogram_anm(
     pair: Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     bins: int | None = None,
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> PairRelease:
     """Which of two variables causes the other, from one noisy histogram of both.
 
@@ -324,18 +311,21 @@ def histogram_anm(
 
     Examples
     --------
-    >>> from dpcgd.datasets.cause_effect_pairs import synthetic_pair
-    >>> pair = synthetic_pair(4000, rng=np.random.default_rng(0))
+    >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 4000))
+    >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
+    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> histogram_anm(pair, epsilon=2.0, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
-    ours: dict[str, Any] = {"score": score, "ridge": ridge, "bins": bins}
-    ours |= {
-        "by": ("histogram_anm", "thm-gaussian", "thm-table-gram"),
-        "rows_per_person": rows_per_person,
-    }
-    run = _open(
-        pair, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+    _check_pair(pair)
+    run = open_run(
+        pair,
+        coded=False,
+        by=("histogram_anm", "thm-gaussian", "thm-table-gram"),
+        score=score,
+        ridge=ridge,
+        bins=bins,
+        **shared,
     )
     multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
@@ -347,8 +337,8 @@ def histogram_anm(
         account=run.account,
         noise=run.noise,
     )
-    rng = rng or np.random.default_rng()  # what follows is post-processing
-    rescore = functools.partial(
+    rng = shared.get("rng") or np.random.default_rng()  # what follows is post-processing
+    rescore = partial(
         _histogram_scores, pair, least=2 * deviation, score=score, ridge=ridge, rng=rng
     )
     scores = rescore(counts)
@@ -391,12 +381,6 @@ def _drawn(pair: Measurements, weights: np.ndarray, rng: np.random.Generator) ->
     return Measurements(places * 2 / bins - 1, ends)
 
 
-def _open(pair: Measurements, **settings) -> Run:
-    """Open a run on a pair; what is refused is refused by public facts."""
-    _check_pair(pair)
-    return open_run(pair, coded=False, **settings)
-
-
 def _check_pair(pair: Measurements):
     check_data(pair, coded=False)
     if pair.d != 2:
@@ -405,24 +389,22 @@ def _check_pair(pair: Measurements):
         raise ValueError(f"{pair.n} records cannot be split in halves; there must be {FEWEST}")
 
 
-def _test_half(n: int, noise: Noise) -> np.ndarray:
-    """Which records give residuals, as a mask; the others fit the regression."""
-    test = np.zeros(n, bool)
-    test[noise.choose(n, n - n // 2)] = True
-    return test
-
-
 def _directions(pair: Measurements) -> tuple[Direction, Direction]:
     first, second = pair.variables
     return (first, second), (second, first)
 
 
 class _Look:
-    """Inputs and residuals of the test half, computed when they are asked for, and once."""
+    """Inputs and residuals of the test half, computed when they are asked for, and once.
 
-    def __init__(self, pair: Measurements, test: np.ndarray, ridge: Ridge):
-        self.pair, self.test, self.ridge = pair, test, ridge
-        self.columns = functools.cache(self._columns)
+    The halves are drawn without a look at the data; the other half fits the regression.
+    """
+
+    def __init__(self, pair: Measurements, noise: Noise, ridge: Ridge):
+        self.pair, self.ridge = pair, ridge
+        self.test = np.zeros(pair.n, bool)
+        self.test[noise.choose(pair.n, pair.n - pair.n // 2)] = True
+        self.columns = cache(self._columns)
 
     def _columns(self, names: Direction) -> tuple[np.ndarray, np.ndarray]:
         x, y = (self.pair.scaled[:, self.pair.variables.index(name)] for name in names)
@@ -431,10 +413,9 @@ class _Look:
 
 
 def _release(scores, scale, protects, run) -> PairRelease:
-    answer: dict[str, Any] = {"direction": None, "confidence": None}
+    direction = certainty = None
     if None not in scores.values():
-        ours, theirs = scores
-        margin = scores[theirs] - scores[ours]
-        answer["direction"] = ours if margin > 0 else theirs
-        answer["confidence"] = confidence(abs(margin), scale)
-    return PairRelease(scores=scores, protects=protects, **answer, **run.receipt())
+        forth, back = scores
+        margin = scores[back] - scores[forth]
+        direction, certainty = forth if margin > 0 else back, confidence(abs(margin), scale)
+    return PairRelease(direction, scores, certainty, protects, **run.receipt())

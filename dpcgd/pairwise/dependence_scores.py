@@ -3,19 +3,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, rankdata
 
-from dpcgd.privacy.mechanisms import Account, laplace, propose_test_release
-from dpcgd.privacy.noise import Noise
+from dpcgd.pairwise.kernel_ridge import gaussian_kernel
+from dpcgd.privacy.mechanisms import laplace, propose_test_release
 
 __all__ = ["Hsic", "Iqr", "Kendall", "DependenceScore", "Spearman"]
-
-Columns = Callable[[], tuple[np.ndarray, np.ndarray]]
-"""A look at the data, not yet taken: inputs and residuals of the test records."""
-
 
 MOST_LOG = 710.0
 """Above the logarithm of any finite range."""
@@ -25,36 +21,15 @@ BLOCK = 2**22
 """Entries of a kernel matrix that are held at once."""
 
 
-class DependenceScore(Protocol):
-    """Larger where the residual depends more on the input."""
+class DependenceScore:
+    """Larger where the residual depends more on the input; for the most part here, bounded.
 
-    @property
-    def name(self) -> str:
-        """How it is called in messages and tables."""
+    One record moves a bounded score by a bounded amount, whatever the data. A score with another
+    release says so, and brings its own.
+    """
 
-    def value(self, x: np.ndarray, residual: np.ndarray) -> float:
-        """The score without noise."""
-
-    def scale(self, m: int, change: float, epsilon: float) -> float:
-        """Of the Laplace noise in a release; from public facts only."""
-
-    def release(
-        self,
-        columns: Columns,
-        *,
-        m: int,
-        change: float,
-        epsilon: float,
-        delta: float,
-        account: Account,
-        noise: Noise,
-    ) -> float | None:
-        """The score with noise, or None if the mechanism gives no answer."""
-
-
-class _Bounded:
-    """A score that one record moves by a bounded amount, whatever the data."""
-
+    name: ClassVar[str]
+    theorems: ClassVar[tuple[str, ...]] = ()
     spends_delta: ClassVar[bool] = False
     value: Callable[[np.ndarray, np.ndarray], float]
     sensitivity: Callable[[int], float]
@@ -77,7 +52,7 @@ class _Bounded:
         """The most that one record, of either half, moves the score."""
         return max(self.sensitivity(m), self.residual_sensitivity(m, change))
 
-    def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float:
+    def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float | None:
         """The score with Laplace noise.
 
         Parameters
@@ -109,8 +84,10 @@ class _Bounded:
         )
 
 
-class _Rank(_Bounded):
+class _Rank(DependenceScore):
     """Residuals that all move a little can change every rank."""
+
+    theorems: ClassVar[tuple[str, ...]] = ("thm-anm-ranks",)
 
     def residual_sensitivity(self, m: int, change: float) -> float:
         """Proved bound if every residual moves by at most `change`: the whole range."""
@@ -140,7 +117,8 @@ class Spearman(_Rank):
         m = len(x)
         if m < 2:
             return 0.0
-        return abs(12 * float(_centred_ranks(x) @ _centred_ranks(residual)) / (m**3 - m))
+        x, residual = (rankdata(column) - (m + 1) / 2 for column in (x, residual))
+        return abs(12 * float(x @ residual) / (m**3 - m))
 
     def sensitivity(self, m: int) -> float:
         """Proved bound if one of m >= 2 records is replaced; reached.
@@ -148,13 +126,6 @@ class Spearman(_Rank):
         Chapters 03 and 08, :prf:ref:`thm-anm-ranks`.
         """
         return 6 / (m + 1)
-
-
-def _centred_ranks(values: np.ndarray) -> np.ndarray:
-    """Mid-ranks minus their mean."""
-    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2 - (len(values) + 1) / 2)[at]
 
 
 @dataclass(frozen=True)
@@ -198,7 +169,7 @@ def _tied_pairs(values: np.ndarray) -> int:
 
 
 @dataclass(frozen=True)
-class Hsic(_Bounded):
+class Hsic(DependenceScore):
     """The Hilbert-Schmidt independence criterion with Gaussian kernels of a fixed width.
 
     Parameters
@@ -228,6 +199,7 @@ class Hsic(_Bounded):
 
     width: float = 0.3
     name: ClassVar[str] = "HSIC"
+    theorems: ClassVar[tuple[str, ...]] = ("thm-hsic-test",)
 
     def __post_init__(self):
         if not 0 < self.width < math.inf:
@@ -241,19 +213,12 @@ class Hsic(_Bounded):
         rows = max(1, BLOCK // m)
         for start in range(0, m, rows):
             some = slice(start, start + rows)
-            ours, theirs = (self._kernel(column[some], column) for column in (x, residual))
+            ours, theirs = (gaussian_kernel(c[some], c, self.width) for c in (x, residual))
             product += float(np.einsum("ij,ij->", ours, theirs))
             sums.append((ours.sum(axis=1), theirs.sum(axis=1)))
         ours, theirs = map(np.concatenate, zip(*sums, strict=True))
         trace = product - 2 / m * float(ours @ theirs) + float(ours.sum() * theirs.sum()) / m**2
         return max(0.0, trace) / (m - 1) ** 2
-
-    def _kernel(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            distances = np.subtract.outer(some, others) / self.width
-            distances *= distances
-        distances *= -0.5
-        return np.exp(distances, out=distances)
 
     def sensitivity(self, m: int) -> float:
         """Proved bound if one of m >= 2 records is replaced.
@@ -272,7 +237,7 @@ class Hsic(_Bounded):
 
 
 @dataclass(frozen=True)
-class Iqr:
+class Iqr(DependenceScore):
     """Log interquartile range of the input plus that of the residual.
 
     One record can move it without limit, so it is released by propose-test-release.
@@ -303,14 +268,14 @@ class Iqr:
     width: float = 0.5
     floor: float = 2.0**-10
     name: ClassVar[str] = "IQR"
+    theorems: ClassVar[tuple[str, ...]] = ("thm-iqr-distance", "thm-tested-release")
     spends_delta: ClassVar[bool] = True
 
     def __post_init__(self):
-        for name in ("width", "floor"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite")
         if not 1e-9 <= self.width <= 1e9:
             raise ValueError(f"width must lie between 1e-9 and 1e9, not {self.width!r}")
+        if not 0 < self.floor < math.inf:
+            raise ValueError(f"floor must be positive and finite, not {self.floor!r}")
 
     def value(self, x: np.ndarray, residual: np.ndarray) -> float:
         """Any number from twice log(floor); there is no bound on how far one record moves it."""
@@ -379,21 +344,17 @@ class Iqr:
         )
 
 
-def _quartiles(m: int) -> tuple[int, int]:
-    """Positions of the quartiles among m sorted values."""
-    return (m - 1) // 4, m - 1 - (m - 1) // 4
-
-
 def _spread(values: np.ndarray) -> float:
     """Interquartile range of sorted values."""
-    first, third = _quartiles(len(values))
+    first = (len(values) - 1) // 4
     with np.errstate(over="ignore"):
-        return values[third] - values[first]
+        return values[-1 - first] - values[first]
 
 
 def _reach(values: np.ndarray, change: float) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest interquartile range that k replaced records can make, k = 0, 1, ..."""
-    first, third = _quartiles(len(values))
+    first = (len(values) - 1) // 4
+    third = len(values) - 1 - first
     outward = np.pad(values, (1, 1), constant_values=(-np.inf, np.inf))
     low, high = [_spread(values)], [_spread(values)]
     for k in range(1, third - first + 2):

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpcgd.statistics.moment_matrices import checked_columns, rescaled
+
 __all__ = ["cds", "igci", "reci"]
 
 BINS_PER_DEVIATION = 2
@@ -14,31 +16,20 @@ DEVIATIONS = 3
 """Standard deviations from the mean to the outermost bins of :func:`cds`."""
 
 
+END = BINS_PER_DEVIATION * DEVIATIONS
+"""The outermost bins of :func:`cds` are so many bins from the mean."""
+
+
 FEWEST = 13
 """A bin of the presumed cause with fewer records says nothing in :func:`cds`."""
 
 
-def _checked(x, y) -> tuple[np.ndarray, np.ndarray]:
-    pair = np.asarray(x, float), np.asarray(y, float)
-    if pair[0].ndim != 1 or pair[0].shape != pair[1].shape or len(pair[0]) < 2:
-        raise ValueError(
-            "x and y must be two columns of the same records, at least two, but have shapes "
-            f"{pair[0].shape} and {pair[1].shape}"
-        )
-    for name, values in zip("xy", pair, strict=True):
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name} has a missing or infinite value; drop such records first")
-        if values.min() == values.max():
-            raise ValueError(f"{name} is constant, so no direction can be told; leave the pair out")
-    return _in_range(pair[0]), _in_range(pair[1])
-
-
-def _in_range(values) -> np.ndarray:
-    """Columns whose squares are too large or small as numbers, in other units; no score has any."""
-    spread = values.max() / 2 - values.min() / 2
-    if 1e-100 < spread < 1e100:
-        return values
-    return np.ldexp(values, -np.frexp(np.abs(values).max())[1])
+def _checked(x, y) -> np.ndarray:
+    """Both columns, in units in which their squares are numbers; no score depends on units."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"x and y must be columns of the same records, not {x.shape}, {y.shape}")
+    return np.ascontiguousarray(rescaled(checked_columns(np.stack((x, y), axis=1))).T)
 
 
 def _standardised(values) -> np.ndarray:
@@ -172,12 +163,10 @@ def cds(x: np.ndarray, y: np.ndarray) -> float:
 
 def _variation(cause, effect) -> float:
     """Standard deviation, over bins of the cause, of the effect's distribution about its mean."""
-    bins, at, size = np.unique(_binned(cause), return_inverse=True, return_counts=True)
-    shapes = [_shape(effect[at == b], effect) for b in range(len(bins)) if size[b] >= FEWEST]
-    if not shapes:
-        return 0.0
-    rows = np.array(shapes)
-    return float((rows - rows.mean(axis=0)).std())
+    _, places, sizes = np.unique(_binned(cause), return_inverse=True, return_counts=True)
+    bins = np.flatnonzero(sizes >= FEWEST)
+    shapes = np.array([_shape(effect[places == b], effect) for b in bins])
+    return float((shapes - shapes.mean(axis=0)).std()) if len(bins) else 0.0
 
 
 def _binned(values) -> np.ndarray:
@@ -190,21 +179,19 @@ def _binned(values) -> np.ndarray:
 
 
 def _few(values) -> bool:
-    return len(np.unique(values)) <= 2 * BINS_PER_DEVIATION * DEVIATIONS + 1
+    return len(np.unique(values)) <= 2 * END + 1
 
 
 def _rounded(scaled) -> np.ndarray:
-    end = BINS_PER_DEVIATION * DEVIATIONS
-    return np.clip(np.round(scaled * BINS_PER_DEVIATION), -end, end).astype(int)
+    return np.clip(np.round(scaled * BINS_PER_DEVIATION), -END, END).astype(int)
 
 
 def _shape(part, whole) -> np.ndarray:
     """Distribution of one part of the effect, brought to a common place."""
     if not _few(whole):
-        end = BINS_PER_DEVIATION * DEVIATIONS
         bins = _rounded((part - part.mean()) / whole.std())
-        return np.bincount(bins + end, minlength=2 * end + 1) / len(part)
+        return np.bincount(bins + END, minlength=2 * END + 1) / len(part)
     levels, count = np.unique(whole, return_counts=True)
-    found = np.bincount(np.searchsorted(levels, part), minlength=len(levels)) / len(part)
-    shift = int(np.argmax(np.correlate(found, count / len(whole), "full")))
-    return np.pad(found, (2 * len(levels) - 2 - shift, shift))
+    shares = np.bincount(np.searchsorted(levels, part), minlength=len(levels)) / len(part)
+    shift = int(np.argmax(np.correlate(shares, count / len(whole), "full")))
+    return np.pad(shares, (2 * len(levels) - 2 - shift, shift))

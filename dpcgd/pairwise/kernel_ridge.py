@@ -1,9 +1,7 @@
 """Kernel ridge regression on the line, with proved bounds on what one training record can move."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solveh_banded
@@ -27,11 +25,13 @@ MOST_RECORDS = 5_000
 """Most records for which a kernel matrix is built."""
 
 
-class Fitted(Protocol):
-    """A fitted regression."""
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """Its values at these inputs."""
+def gaussian_kernel(x: np.ndarray, z: np.ndarray, width: float) -> np.ndarray:
+    """exp(-(x - z)^2 / (2 width^2)), a row for each x and a column for each z."""
+    with np.errstate(over="ignore"):
+        distances = np.subtract.outer(np.asarray(x, float), z) / width
+        distances *= distances
+    distances *= -0.5
+    return np.exp(distances, out=distances)
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,11 @@ class Ridge:
 
     def __post_init__(self):
         if not LEAST_PENALTY <= self.penalty <= 1:
-            raise ValueError(
-                f"penalty must lie above 0, at {LEAST_PENALTY:g} or more, and be at most 1, not "
-                f"{self.penalty!r}"
-            )
+            raise ValueError(f"penalty must be at {LEAST_PENALTY:g} or more and at most 1")
         if not 0 < self.width < math.inf:
             raise ValueError(f"width must be positive and finite, not {self.width!r}")
 
-    def fit(self, x: np.ndarray, y: np.ndarray) -> Fitted:
+    def fit(self, x: np.ndarray, y: np.ndarray) -> "Fitted":
         """Fit y on x.
 
         Parameters
@@ -98,32 +95,31 @@ class Ridge:
         x, y = _checked(x, y)
         with np.errstate(over="ignore"):
             rounded = np.round(x / GRID) * GRID
-            knots, at = np.unique(np.where(np.isinf(rounded), x, rounded), return_inverse=True)
+            knots, knot = np.unique(np.where(np.isinf(rounded), x, rounded), return_inverse=True)
             gaps = np.diff(knots) / self.width
         if len(x) * self.penalty * self.width > DIVIDED:
-            return _Interpolant(knots, self._smoothed(gaps, at, y), self.width)
+            return _Interpolant(knots, self._smoothed(gaps, knot, y), self.width)
         odds = 1 / np.expm1(2 * np.minimum(gaps, 300))  # r^2 / (1 - r^2) for r = e^-gap
         strength = len(x) * self.penalty / 2
         system = np.zeros((2, len(knots)))
         system[0, 1:] = -strength / (2 * np.sinh(np.minimum(gaps, 300)))
-        system[1] = np.bincount(at) + strength * (1 + np.append(odds, 0) + np.insert(odds, 0, 0))
+        system[1] = np.bincount(knot) + strength * (1 + np.append(odds, 0) + np.insert(odds, 0, 0))
         system = system[-min(2, len(knots)) :]  # one knot has no neighbours
-        return _Interpolant(knots, solveh_banded(system, np.bincount(at, y)), self.width)
+        return _Interpolant(knots, solveh_banded(system, np.bincount(knot, y)), self.width)
 
-    def _smoothed(self, gaps, at, y) -> np.ndarray:
+    def _smoothed(self, gaps, knot, y) -> np.ndarray:
         """The values at the knots, by elimination that adds and multiplies positive numbers only.
 
         The matrix is that of :meth:`fit`; each row's diagonal exceeds the others in it by `excess`.
         """
-        strength, gaps = len(at) * self.penalty / 2, np.clip(gaps, 1e-250, 300)
+        strength, gaps = len(knot) * self.penalty / 2, np.clip(gaps, 1e-250, 300)
         beside = strength / (2 * np.sinh(gaps))
         pulls = strength * np.tanh(gaps / 2) / 2
-        excess = np.bincount(at) + strength / 2 * np.eye(1, len(gaps) + 1)[0]
+        excess = np.bincount(knot) + strength / 2 * np.eye(1, len(gaps) + 1)[0]
         excess[-1] += strength / 2
         excess[:-1] += pulls
         excess[1:] += pulls
-        values, parts = np.bincount(at, y), np.empty(len(gaps))
-        pivots = excess.copy()
+        values, parts, pivots = np.bincount(knot, y), np.empty(len(gaps)), excess
         for i, link in enumerate(beside):
             parts[i] = link / (pivots[i] + link)
             pivots[i + 1] += parts[i] * pivots[i]
@@ -178,7 +174,7 @@ class GaussianRidge(Ridge):
     0.106
     """
 
-    def fit(self, x: np.ndarray, y: np.ndarray) -> Fitted:
+    def fit(self, x: np.ndarray, y: np.ndarray) -> "Fitted":
         """Fit y on x; see :meth:`Ridge.fit`.
 
         Raises
@@ -188,21 +184,11 @@ class GaussianRidge(Ridge):
         """
         x, y = _checked(x, y)
         if len(x) > MOST_RECORDS:
-            raise ValueError(
-                f"{len(x):,} records need too large a matrix; choose {MOST_RECORDS:,} of them at "
-                "random without looking at them, and use change() of that number"
-            )
-        matrix = self._kernel(x, x)
+            raise ValueError(f"{len(x):,} records; choose {MOST_RECORDS:,} of them at random")
+        matrix = gaussian_kernel(x, x, self.width)
         matrix.flat[:: len(x) + 1] += len(x) * self.penalty / 2
         solved = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        return _Expansion(self._kernel, x, cho_solve(solved, y, check_finite=False))
-
-    def _kernel(self, x, z):
-        with np.errstate(over="ignore"):
-            distances = np.subtract.outer(np.asarray(x, float), z) / self.width
-            distances *= distances
-        distances *= -0.5
-        return np.exp(distances, out=distances)
+        return _Expansion(self.width, x, cho_solve(solved, y, check_finite=False))
 
     def change(self, n: int) -> float:
         """How far a prediction, or the difference of two, moves when one of n records is replaced.
@@ -222,20 +208,22 @@ class GaussianRidge(Ridge):
 class _Expansion:
     """A sum of kernels at the training inputs."""
 
-    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    width: float
     inputs: np.ndarray
     weights: np.ndarray
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        return self.kernel(x, self.inputs) @ self.weights
+        return gaussian_kernel(x, self.inputs, self.width) @ self.weights
+
+
+Fitted = _Interpolant | _Expansion
+"""A fitted regression; ``predict(x)`` gives its values."""
 
 
 def _checked(x, y) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.asarray(x, float), np.asarray(y, float)
     if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
-        raise ValueError(
-            f"x and y must be two columns of equal length, at least 2, not {x.shape} and {y.shape}"
-        )
+        raise ValueError(f"x and y must have equal length, at least 2, not {x.shape}, {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("a value is missing or infinite; drop or impute such records first")
     if np.abs(y).max() > 1:

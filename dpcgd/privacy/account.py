@@ -11,14 +11,11 @@ __all__ = ["Account", "NoPrivacy"]
 
 
 class Account(Protocol):
-    """Who pays for the mechanisms of a run."""
+    """An account pays for the mechanisms of a run."""
 
     @property
     def guarantee(self) -> str:
         """What a release may say of a run that this account paid for."""
-
-    def keep(self, share: float) -> None:
-        """Leave a share of the budget unspent, for rounding."""
 
     def spend(self, *events: Event) -> None:
         """Pay for events that are about to run, or raise BudgetSpent."""
@@ -32,9 +29,6 @@ class NoPrivacy:
     """The account of a run without privacy: nothing is counted, and nothing promised."""
 
     guarantee: ClassVar[str] = "none"
-
-    def keep(self, share: float) -> None:
-        """Leave nothing unspent: there is no budget."""
 
     def spend(self, *events: Event) -> None:
         """Count nothing."""

@@ -3,14 +3,15 @@
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
-from dpcgd.privacy.composition import ROUNDING, BasicComposition, RenyiComposition, Reservation
+from dpcgd.privacy.composition import ROUNDING, Composition, Divergence, Reservation
+from dpcgd.privacy.conversions import renyi_order
 from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 
 __all__ = ["AccountFile", "ReservedEpsilon", "open_account", "unreserved"]
@@ -22,6 +23,7 @@ LONGEST_WAIT = 10.0
 """Seconds for which a run waits for another one to leave the account file."""
 
 COMPOSITIONS = ("basic", "renyi")
+"""The ways in which the runs of an account add up."""
 
 
 class ReservedEpsilon(float):
@@ -62,7 +64,7 @@ class AccountFile:
     Attributes
     ----------
     path : Path
-    composition : BasicComposition or RenyiComposition
+    composition : Composition
         How the runs add up, and their budget together.
 
     Privacy
@@ -88,11 +90,11 @@ class AccountFile:
     """
 
     path: Path
-    composition: BasicComposition | RenyiComposition
+    composition: Composition
 
     @property
     def budget(self) -> Budget:
-        """Of all runs together."""
+        """The budget of all runs together."""
         return self.composition.budget
 
     @property
@@ -134,15 +136,13 @@ class AccountFile:
         if delta is None:
             replace(self.budget, epsilon=epsilon)  # refuses what is no epsilon
             delta = self.composition.delta_of(float(epsilon))
-        asked = _as_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
+        asked = _in_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
-
-        def reserved(before):
-            granted = self.composition.granted(asked, before)
-            return *before, replace(granted, label=label, entry=secrets.token_hex(16))
-
-        *_, granted = self._change(reserved)
+        with self._changing() as runs:
+            granted = self.composition.granted(asked, runs)
+            granted = replace(granted, label=label, entry=secrets.token_hex(16))
+            runs.append(granted)
         return {
             "epsilon": ReservedEpsilon(granted.epsilon, self, granted.entry),
             "delta": granted.delta,
@@ -150,13 +150,7 @@ class AccountFile:
         }
 
     def redeem(
-        self,
-        entry: str,
-        promised: Budget,
-        *,
-        system: str,
-        domain: str,
-        divergence: Callable[[float], float],
+        self, entry: str, promised: Budget, *, system: str, domain: str, divergence: Divergence
     ) -> None:
         """Pay a run with its reservation, once, before it spends anything.
 
@@ -178,43 +172,35 @@ class AccountFile:
             if divergences add up and the run's exceeds what is left, or if another run is at the
             file.
         """
-
-        def paid(before):
-            place = next(
-                (i for i, run in enumerate(before) if run.entry and run.entry == entry), None
-            )
-            if place is None:
+        with self._changing() as runs:
+            entries = [run.entry for run in runs]
+            if not entry or entry not in entries:
                 raise ValueError("no such reservation; reserve again")
-            others = before[:place] + before[place + 1 :]
-            self._check(before[place], promised)
-            counted = self.composition.paid(before[place], others, divergence)
-            used = replace(counted, system=system or "a run", domain=domain)
-            return *before[:place], used, *before[place + 1 :]
+            place = entries.index(entry)
+            reserved = runs.pop(place)
+            if reserved.system:
+                raise ValueError(f"a reservation used by {reserved.system} already; reserve again")
+            budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
+            if promised != budget:
+                raise ValueError(
+                    f"{budget!r} reserved for this run, and it asks for {promised!r}; hand on the "
+                    "whole reservation, as **account.reserve(...)"
+                )
+            counted = self.composition.paid(reserved, runs, divergence)
+            runs.insert(place, replace(counted, system=system or "a run", domain=domain))
 
-        self._change(paid)
-
-    def _check(self, reserved: Reservation, promised: Budget) -> None:
-        if reserved.system:
-            raise ValueError(f"a reservation that {reserved.system} used already; reserve again")
-        budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
-        if promised != budget:
-            raise ValueError(
-                f"{budget!r} reserved for this run, and it asks for {promised!r}; hand on the "
-                "whole reservation, as **account.reserve(...)"
-            )
-
-    def _change(self, change: Callable) -> tuple[Reservation, ...]:
-        """Lock, read, change, write: nobody else can be at the file in between."""
+    @contextmanager
+    def _changing(self) -> Iterator[list[Reservation]]:
+        """Lock, read, let the list of runs be changed, write: nobody else can write in between."""
         with _locked(self.path) as is_ours:
-            before = self._read()
+            runs = list(self._read())
             try:
-                after = change(before)
+                yield runs
             except (BudgetSpent, ValueError) as error:
                 raise type(error)(f"{self.path} has {error}") from None
             if not is_ours():
                 raise ValueError(f"the lock of {self.path} was taken away meanwhile; try again")
-            _write(self.path, self.composition, after)
-        return after
+            _write(self.path, self.composition, runs)
 
     def _read(self) -> tuple[Reservation, ...]:
         composition, runs = _read(self.path)
@@ -272,44 +258,42 @@ def open_account(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     how = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
-    ...     account = open_account(f"{folder}/study.json", **how)
+    ...     promise = {"epsilon": 1.0, "delta": 1e-6, "composition": "renyi"}
+    ...     account = open_account(f"{folder}/study.json", **promise)
     ...     reserved = [account.reserve(epsilon=0.3) for _ in range(9)]
     ...     round(account.remaining.epsilon, 2)
     0.23
     """
-    path = _real(check_target(path))
+    path = _resolved(check_target(path))
     if not path.exists():
         if epsilon is None or delta is None:
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
         rows = 1 if rows_per_person is None else rows_per_person
-        budget = _as_doubles(Budget(epsilon, delta, rows))
-        adds_up = _composition(composition, budget)
+        new = _composition(composition, _in_doubles(Budget(epsilon, delta, rows)))
         with _locked(path):
             if not path.exists():
-                _write(path, adds_up, ())
+                _write(path, new, ())
     account = AccountFile(path, _read(path)[0])
-    there = {**vars(account.budget), "composition": _name(account.composition)}
     asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
+    made_for = {**vars(account.budget), "composition": account.composition.name}
     for name, value in {**asked, "composition": composition}.items():
-        if value is not None and value != there[name]:
-            raise ValueError(
-                f"{path} was made for {name} = {there[name]}, not {value!r}; leave it out"
-            )
+        if value is not None and value != made_for[name]:
+            made = made_for[name]
+            raise ValueError(f"{path} was made for {name} = {made}, not {value!r}; leave it out")
     return account
 
 
-def _composition(name: str | None, budget: Budget) -> BasicComposition | RenyiComposition:
+def _composition(name: str | None, budget: Budget) -> Composition:
     if name not in (None, *COMPOSITIONS):
         raise ValueError(f"composition must be one of {COMPOSITIONS}, not {name!r}")
-    return RenyiComposition.of_budget(budget) if name == "renyi" else BasicComposition(budget)
+    return Composition(budget, renyi_order(budget) if name == "renyi" else None)
 
 
-def _name(composition: BasicComposition | RenyiComposition) -> str:
-    return COMPOSITIONS[composition.order is not None]
+def _in_doubles(budget: Budget) -> Budget:
+    return Budget(float(budget.epsilon), float(budget.delta), int(budget.rows_per_person))
 
 
-def _real(path: Path) -> Path:
+def _resolved(path: Path) -> Path:
     """Where the file is, whatever link leads to it and wherever the program goes."""
     try:
         return path.resolve()
@@ -317,73 +301,52 @@ def _real(path: Path) -> Path:
         raise ValueError(f"{path} cannot be read: its links lead nowhere") from None
 
 
-def _read(path) -> tuple[BasicComposition | RenyiComposition, tuple[Reservation, ...]]:
+def _read(path: Path) -> tuple[Composition, tuple[Reservation, ...]]:
     content = read_sealed(path, *FORMS)
-    if _real(path) != path or path.stat().st_nlink > 1:
-        raise ValueError(
-            f"{path} is one file under two names, and each would be an account; keep one name, and "
-            "open that again"
-        )
+    if _resolved(path) != path or path.stat().st_nlink > 1:
+        raise ValueError(f"{path} is one file under two names; keep one, and open that again")
     try:
-        budget, order = Budget(**content["budget"]), content.get("order")
-        runs = tuple(Reservation(**run) for run in content["runs"])
+        composition = Composition(Budget(**content["budget"]), content.get("order"))
+        return composition, tuple(Reservation(**run) for run in content["runs"])
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{path} is no {FORMS[0]}; take the file as it was written") from None
-    return RenyiComposition(budget, order) if order else BasicComposition(budget), runs
 
 
-def _as_doubles(budget: Budget) -> Budget:
-    return Budget(float(budget.epsilon), float(budget.delta), int(budget.rows_per_person))
-
-
-def _write(path, composition: BasicComposition | RenyiComposition, runs) -> None:
-    write_sealed(
-        path,
-        {
-            "format": FORMS[0],
-            "budget": vars(composition.budget),
-            "order": composition.order,
-            "runs": [vars(run) for run in runs],
-        },
-    )
+def _write(path: Path, composition: Composition, runs: Sequence[Reservation]) -> None:
+    budget, order = vars(composition.budget), composition.order
+    content = {"format": FORMS[0], "budget": budget, "order": order}
+    write_sealed(path, {**content, "runs": [vars(run) for run in runs]})
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[Callable[[], bool]]:
-    """Keep others from the file meanwhile; whoever is there is waited for.
+    """Keep others from the file meanwhile; wait for who is there.
 
     Gives a function that says whether the lock is still the one that was made here.
     """
-    lock, waits_until = path.with_name(f"{path.name}.lock"), time.monotonic() + LONGEST_WAIT
-    owner = secrets.token_hex(16)
+    lock, owner = path.with_name(f"{path.name}.lock"), secrets.token_hex(16)
+    latest = time.monotonic() + LONGEST_WAIT
 
     def is_ours() -> bool:
         with suppress(OSError):
             return lock.read_text() == owner
         return False
 
-    while not _made(lock, owner):
-        if time.monotonic() > waits_until:
-            raise ValueError(
-                f"{path} is in use by another run, and still was after {LONGEST_WAIT:g} seconds; "
-                f"wait for it, or delete {lock} if there is none"
-            )
-        time.sleep(0.02)
+    while not is_ours():
+        try:
+            with open(lock, "x") as file:
+                file.write(owner)
+        except FileExistsError:
+            if time.monotonic() > latest:
+                raise ValueError(
+                    f"{path} is in use by another run, and was for {LONGEST_WAIT:g} seconds; wait "
+                    f"for it, or delete {lock} if there is none"
+                ) from None
+            time.sleep(0.02)
+        except OSError as error:
+            raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
     try:
         yield is_ours
     finally:
         if is_ours():
             lock.unlink(missing_ok=True)
-
-
-def _made(lock: Path, owner: str) -> bool:
-    """Make the lock, unless another run has it."""
-    try:
-        made = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        with os.fdopen(made, "w") as file:
-            file.write(owner)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
-    return True

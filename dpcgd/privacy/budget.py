@@ -84,9 +84,7 @@ class Budget:
         check_delta(self.delta)
         check_whole("rows_per_person", self.rows_per_person, 1)
         if self.rows_per_person > MOST_ROWS:
-            raise ValueError(
-                f"rows_per_person must be at most {MOST_ROWS:,}, not {self.rows_per_person}"
-            )
+            raise ValueError(f"rows_per_person must be at most {MOST_ROWS:,}")
 
     def __repr__(self):
         rows = f", rows_per_person={self.rows_per_person}" if self.rows_per_person > 1 else ""
@@ -133,7 +131,7 @@ def delta_for(n: int, delta: float | None = None, allow_delta: bool = False) -> 
 
 
 def level_of_the_caller() -> int:
-    """The stack level by which a warning of this function's caller names who called dpcgd."""
+    """The stack level at which a warning of this function's caller names who called dpcgd."""
     package, level = __name__.partition(".")[0], 1
     frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:

@@ -17,6 +17,7 @@ __all__ = [
     "advanced_composition",
     "epsilon_of_rho",
     "gaussian_delta",
+    "gaussian_epsilon",
     "gaussian_multiplier",
     "multiplier_of_rho",
     "pure_divergence",
@@ -27,12 +28,10 @@ __all__ = [
 ]
 
 LEAST_RHO, MOST_RHO = 1e-200, 1e300
-"""A filter is not opened for less, and pays out no more: parts of it must be numbers too."""
-
+"""A filter is not opened for less rho and pays out no more: parts of it must be numbers too."""
 
 STEEP = 1e4
-"""Above it, an epsilon or a noise multiplier takes a form of the Gaussian's delta that keeps its
-digits there."""
+"""Above this epsilon or noise multiplier, a Gaussian's delta takes a form that keeps its digits."""
 
 
 def squared(value) -> float:
@@ -41,7 +40,7 @@ def squared(value) -> float:
 
 
 def zcdp_rho(event: Event) -> float:
-    """Zero-concentrated privacy cost of an event; for an approximate one, but for its delta.
+    """Zero-concentrated privacy cost of an event; of an approximate one, except with its delta.
 
     It is infinite, or zero, where doubles hold no such number. A filter refuses both.
 
@@ -121,11 +120,8 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     check_delta(delta)
     if not rho >= 0:
         raise ValueError(f"rho must be 0 or more, not {rho!r}")
-    if rho == 0:
-        return 0.0
-    if math.isinf(rho):
-        return math.inf
-
+    if rho == 0 or math.isinf(rho):
+        return float(rho)
     if (best := _best(rho, delta)) is None:
         return rho + 2 * math.sqrt(rho) * math.sqrt(-math.log(delta))
     return max(0.0, float(best.fun))
@@ -138,11 +134,10 @@ def _best(rho: float, delta: float) -> Any:
         return _converted(1 + math.exp(log_excess), rho, delta)
 
     guess = 0.5 * math.log(min(max(-math.log(delta) / rho, LEAST), MOST))
+    bounds, options = (guess - 8, guess + 8), {"xatol": 1e-10}
     if guess < -25:
         return None
-    return minimize_scalar(
-        bound, bounds=(guess - 8, guess + 8), method="bounded", options={"xatol": 1e-10}
-    )
+    return minimize_scalar(bound, bounds=bounds, method="bounded", options=options)
 
 
 def _converted(a: float, rho: float, delta: float) -> float:
@@ -209,10 +204,11 @@ def rho_of_budget(budget: Budget) -> float:
     >>> rho_of_budget(Budget(1.0, 1e-6, rows_per_person=2)) == rho / 4
     True
     """
-    low, _ = _turning_point(
-        lambda rho: epsilon_of_rho(rho, budget.delta) <= budget.epsilon,
-        budget.epsilon + math.sqrt(budget.epsilon) + 1,
-    )
+
+    def is_within(rho):
+        return epsilon_of_rho(rho, budget.delta) <= budget.epsilon
+
+    low, _ = _turning_point(is_within, budget.epsilon + math.sqrt(budget.epsilon) + 1)
     return low * (1 - ROOM) / budget.rows_per_person**2
 
 
@@ -221,12 +217,9 @@ def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, 
     low = 0.0
     while high - low > 1e-12 * high:
         middle = low / 2 + high / 2
-        last = not low < middle < high  # the numbers between are too small
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-        if last:
+        is_last = not low < middle < high  # the numbers between are too small
+        low, high = (middle, high) if holds(middle) else (low, middle)
+        if is_last:
             break
     return low, high
 
@@ -298,10 +291,11 @@ def _steep_delta(half: float, shift: float) -> float:
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     """Smallest epsilon for which one Gaussian mechanism is (epsilon, delta)-private, if finite."""
+    return _first_enough(lambda epsilon: gaussian_delta(noise_multiplier, epsilon) > delta)
 
-    def too_little(epsilon):
-        return gaussian_delta(noise_multiplier, epsilon) > delta
 
+def _first_enough(too_little: Callable[[float], bool]) -> float:
+    """The first number that is not too little."""
     high = 1.0
     while too_little(high):
         high *= 2
@@ -327,10 +321,7 @@ def gaussian_multiplier(budget: Budget) -> float:
     def too_little(multiplier):
         return gaussian_delta(multiplier, budget.epsilon) > budget.delta
 
-    high = 1.0
-    while too_little(high):
-        high *= 2
-    return _turning_point(too_little, high)[1] * budget.rows_per_person
+    return _first_enough(too_little) * budget.rows_per_person
 
 
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:
@@ -349,10 +340,5 @@ def advanced_composition(epsilon: float, times: int, delta: float) -> float:
     """
     if times == 0:
         return 0.0
-    spread = math.sqrt(2 * times * _logarithm_of_inverse(delta)) * epsilon
-    return spread + times * epsilon * growth(epsilon)
-
-
-def _logarithm_of_inverse(delta) -> float:
-    """ln(1 / delta), infinite for a delta that is too small a number."""
-    return math.log(1 / delta) if delta >= LEAST else math.inf
+    logarithm = math.log(1 / delta) if delta >= LEAST else math.inf
+    return math.sqrt(2 * times * logarithm) * epsilon + times * epsilon * growth(epsilon)

@@ -31,35 +31,26 @@ class Neighbours(Enum):
         >>> Neighbours.REPLACE_ONE.of(3)
         'replace up to 3 records, all of one person'
         """
-        if rows_per_person == 1:
-            return self.value
-        return self.value.replace(
-            "one record", f"up to {rows_per_person} records, all of one person"
-        )
+        several = f"up to {rows_per_person} records, all of one person"
+        return self.value.replace("one record", several) if rows_per_person > 1 else self.value
 
 
 @dataclass(frozen=True)
-class PureEvent:
+class _PricedByEpsilon:
+    mechanism: str
+    epsilon: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    label: str = ""
+    delta: ClassVar[float] = 0.0
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
+
+
+class PureEvent(_PricedByEpsilon):
     """A mechanism that was (epsilon, 0)-differentially private ran."""
 
-    mechanism: str
-    epsilon: float
-    neighbours: Neighbours = Neighbours.REPLACE_ONE
-    label: str = ""
-    delta: ClassVar[float] = 0.0
-    parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
 
-
-@dataclass(frozen=True)
-class BoundedRangeEvent:
+class BoundedRangeEvent(_PricedByEpsilon):
     """A mechanism whose privacy loss has a range of at most epsilon ran, as the exponential one."""
-
-    mechanism: str
-    epsilon: float
-    neighbours: Neighbours = Neighbours.REPLACE_ONE
-    label: str = ""
-    delta: ClassVar[float] = 0.0
-    parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
 
 
 @dataclass(frozen=True)
@@ -76,7 +67,7 @@ class GaussianEvent:
 
 @dataclass(frozen=True)
 class ApproximateEvent:
-    """A mechanism that was (epsilon, 0)-private but for events of probability delta ran."""
+    """A mechanism ran that was (epsilon, 0)-private except with probability delta."""
 
     mechanism: str
     epsilon: float
@@ -87,4 +78,4 @@ class ApproximateEvent:
 
 
 Event = PureEvent | BoundedRangeEvent | GaussianEvent | ApproximateEvent
-"""Any of them."""
+"""Any kind of event."""

@@ -4,20 +4,10 @@ import decimal
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
+from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
-from dpcgd.privacy.conversions import (
-    LEAST_RHO,
-    MOST_RHO,
-    epsilon_of_rho,
-    gaussian_epsilon,
-    gaussian_multiplier,
-    pure_divergence,
-    rho_of_budget,
-    squared,
-    zcdp_rho,
-)
 from dpcgd.privacy.doubles import LEAST, ROOM, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
 from dpcgd.privacy.ledger import Ledger, prices_of
@@ -25,8 +15,8 @@ from dpcgd.privacy.ledger import Ledger, prices_of
 __all__ = ["BasicFilter", "Filter", "GaussianFilter", "PureFilter"]
 
 
-class _Used(NamedTuple):
-    """What a filter has let through: concentrated cost, and deltas of approximate events."""
+class _Concentrated(NamedTuple):
+    """A concentrated cost, and the deltas of approximate events."""
 
     rho: float
     delta: float
@@ -37,29 +27,28 @@ class _Enforced:
 
     Attributes
     ----------
-    promised : Budget
-        What the run promises: the filter's budget, or what that is a part of.
+    budget : Budget
+        What the whole run promises.
+    limit : tuple of float
+        What prices may add up to, and what the deltas of events may.
     before_spending : callable or None
         Runs once, before anything is spent: a run that an account file pays for says so there.
     """
 
-    promised: Budget
-    before_spending: Callable[[], None] | None = None
     guarantee: ClassVar = "proved"
     """What a release may say of a run that this account paid for."""
-    _after: Callable[[Any, Event], Any]
-    """What has been used once this event has run; raises BudgetSpent if that is too much."""
+    limit: _Concentrated | Spent
+    kind: ClassVar[str]
+    _price: Callable[[Event], float]
+    """What an event costs; raises TypeError where that is not known."""
+    _spent: Callable[[], Spent]
+    """What has been used, for all rows of a person."""
 
-    def __init__(self, budget: Budget, neighbours: Neighbours, nothing: _Used | Spent):
-        self.budget = self.promised = budget
-        self.neighbours = neighbours
+    def __init__(self, budget: Budget, limit: _Concentrated | Spent):
+        self.budget, self.limit = budget, limit
+        self.before_spending: Callable[[], None] | None = None
         self._events: list[Event] = []
-        self._used = nothing
-
-    @property
-    def _whose(self) -> str:
-        """The neighbours of the promise, which may be persons with several rows."""
-        return self.neighbours.of(self.budget.rows_per_person)
+        self._used = type(limit)(0.0, 0.0)
 
     def spend(self, *events: Event):
         """Pay for events that are about to run, for all of them or for none.
@@ -82,6 +71,27 @@ class _Enforced:
         self._events.extend(events)
         self._used = used
 
+    def _after(self, used: _Concentrated | Spent, event: Event):
+        """What has been used once this event has run; raises BudgetSpent if that is too much."""
+        price = self._price(event)
+        if event.neighbours is not Neighbours.REPLACE_ONE:
+            raise ValueError(
+                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}; use "
+                f"its sensitivity for those that {Neighbours.REPLACE_ONE.value}"
+            )
+        if not (price > 0 and event.delta >= 0):
+            cost = "cost more than nothing, with a delta of 0 or more"
+            raise ValueError(f"{event.mechanism} must {cost}")
+        total = math.nextafter(used[0] + price, math.inf)  # rounding never in our favour
+        failing = used.delta + event.delta
+        if not (total <= self.limit[0] and failing <= self.limit.delta):
+            raise BudgetSpent(
+                f"{event.mechanism} with {prices_of([event])} would exceed epsilon = "
+                f"{self.budget.epsilon:g}, delta = {self.budget.delta:g}"
+                + ("; see Filter(reserved=...)" if event.delta else "")
+            )
+        return type(used)(total, failing)
+
     def keep(self, share: float) -> None:
         """Leave a share of what may be spent unspent, for rounding.
 
@@ -90,24 +100,24 @@ class _Enforced:
         share : float
             Of rho, or of epsilon where epsilons are added up.
         """
+        self.limit = type(self.limit)(self.limit[0] * (1 - share), self.limit.delta)
+
+    def divergence(self, order: float) -> float:
+        """The Renyi divergence of an order that the whole run keeps to; infinite if none is."""
+        return math.inf
+
+    @property
+    def whole(self) -> str:
+        """What the whole run satisfies, in a sentence."""
         raise NotImplementedError
 
-    def _check(self, event: Event, cost: float):
-        if event.neighbours is not self.neighbours:
-            raise ValueError(
-                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}, this "
-                f"run promises {self.neighbours.value}; use its sensitivity for the latter"
-            )
-        if not cost > 0:
-            raise ValueError(f"{event.mechanism} must cost more than nothing")
-        if not event.delta >= 0:
-            raise ValueError(f"{event.mechanism} must have a delta of 0 or more")
-
-    def _refuse(self, event: Event):
-        raise BudgetSpent(
-            f"{event.mechanism} with {prices_of([event])} would exceed "
-            f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
-        )
+    @property
+    def ledger(self) -> Ledger:
+        """What has been used so far."""
+        spent = self._spent() if self._events else Spent(0.0, 0.0)
+        persons = Neighbours.REPLACE_ONE.of(self.budget.rows_per_person)
+        accountant = f"{self.kind}, {persons}"
+        return Ledger(tuple(self._events), spent, self.budget, accountant, self.whole)
 
 
 class Filter(_Enforced):
@@ -116,8 +126,7 @@ class Filter(_Enforced):
     Parameters
     ----------
     budget : Budget
-    neighbours : Neighbours
-        Events proved for another relation are refused.
+        For neighbours that replace one record; events proved for others are refused.
     reserved : float
         Part of delta kept for the deltas of approximate events; without it they are refused.
 
@@ -150,40 +159,40 @@ class Filter(_Enforced):
     used so far, for planning: epsilon = 0.8999 at delta = 1e-06
     """
 
-    KIND: ClassVar = "zCDP"
-    _used: _Used
+    kind = "zCDP filter"
+    limit: _Concentrated
+    _used: _Concentrated
 
-    def __init__(
-        self,
-        budget: Budget,
-        *,
-        neighbours: Neighbours = Neighbours.REPLACE_ONE,
-        reserved: float = 0.0,
-    ):
-        super().__init__(budget, neighbours, _Used(0.0, 0.0))
+    def __init__(self, budget: Budget, *, reserved: float = 0.0):
         if not 0 <= reserved < budget.delta * (1 - 10 * ROOM):
             raise ValueError(f"reserved must be at least 0 and below delta, not {reserved!r}")
         if reserved and budget.rows_per_person > 1:
             raise ValueError("no part of delta can be reserved where a person has several rows")
         self.reserved = reserved * (1 + ROOM)
-        self.rho = min(self._largest_rho(self.budget), MOST_RHO)
-        if self.rho < LEAST_RHO:
+        rho = min(self._largest_rho(budget), conversions.MOST_RHO)
+        if rho < conversions.LEAST_RHO:
             raise ValueError(
                 f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} is too small a budget to "
                 "be split up in double precision; take a larger epsilon or delta"
             )
-
-    def _concentrated(self, budget: Budget) -> Budget:
-        return replace(budget, delta=budget.delta - self.reserved)
+        super().__init__(budget, _Concentrated(rho, self.reserved))
 
     def _largest_rho(self, budget: Budget) -> float:
-        return rho_of_budget(self._concentrated(budget))
+        return conversions.rho_of_budget(replace(budget, delta=budget.delta - self.reserved))
+
+    @property
+    def rho(self) -> float:
+        """The rho that may be spent in all."""
+        return self.limit.rho
 
     @property
     def promised_rho(self) -> float:
-        """Of the whole run, for all rows of a person."""
-        rows = self.promised.rows_per_person
-        return min(self._largest_rho(replace(self.promised, rows_per_person=1)), MOST_RHO * rows**2)
+        """The rho of the whole run, for all rows of a person."""
+        rows = self.budget.rows_per_person
+        return min(
+            self._largest_rho(replace(self.budget, rows_per_person=1)),
+            conversions.MOST_RHO * rows**2,
+        )
 
     def divergence(self, order: float) -> float:
         """The Renyi divergence of an order that the whole run keeps to; infinite if none is."""
@@ -194,10 +203,6 @@ class Filter(_Enforced):
         """What the whole run satisfies, in a sentence."""
         failing = f", except with probability {self.reserved:.4g}" if self.reserved else ""
         return f"the whole run is {_rounded_up(self.promised_rho)}-zCDP{failing}"
-
-    def keep(self, share: float) -> None:
-        """Leave a share of rho unspent, for rounding."""
-        self.rho *= 1 - share
 
     @property
     def remaining(self) -> float:
@@ -217,34 +222,13 @@ class Filter(_Enforced):
             raise BudgetSpent("nothing is left to share out")
         return price
 
-    def _after(self, used: _Used, event: Event) -> _Used:
-        self._check(event, cost := self._cost(event))
-        failing = used.delta + event.delta
-        if failing > self.reserved:
-            raise BudgetSpent(
-                f"{event.mechanism} with delta = {event.delta:g} would exceed the part of delta"
-                f" that is kept for such events, {self.reserved:g}; see Filter(reserved=...)"
-            )
-        total = math.nextafter(used.rho + cost, math.inf)  # rounding never in our favour
-        if total > self.rho:
-            self._refuse(event)
-        return _Used(total, failing)
+    def _price(self, event: Event) -> float:
+        return conversions.zcdp_rho(event)
 
-    def _cost(self, event: Event) -> float:
-        return zcdp_rho(event)
-
-    @property
-    def ledger(self) -> Ledger:
-        """What has been used so far."""
-        spent = Spent(self._epsilon, self.budget.delta) if self._events else Spent(0.0, 0.0)
-        accountant = f"{self.KIND} filter, {self._whose}"
-        return Ledger(tuple(self._events), spent, self.promised, accountant, self.whole)
-
-    @property
-    def _epsilon(self) -> float:
-        """Of what has been used."""
+    def _spent(self) -> Spent:
         of_a_person = self._used.rho * self.budget.rows_per_person**2
-        return epsilon_of_rho(of_a_person, self._concentrated(self.budget).delta)
+        epsilon = conversions.epsilon_of_rho(of_a_person, self.budget.delta - self.reserved)
+        return Spent(epsilon, self.budget.delta)
 
 
 class GaussianFilter(Filter):
@@ -255,8 +239,6 @@ class GaussianFilter(Filter):
     Parameters
     ----------
     budget : Budget
-    neighbours : Neighbours
-        As for :class:`Filter`.
 
     Privacy
     -------
@@ -281,36 +263,35 @@ class GaussianFilter(Filter):
     >>> account.spend(PureEvent("Laplace", 0.01))
     Traceback (most recent call last):
     ...
-    TypeError: this filter counts Gaussian noise only, not Laplace; use a zCDP Filter
+    TypeError: Laplace is no Gaussian noise; use a zCDP Filter
     """
 
-    KIND = "Gaussian"
+    kind = "Gaussian filter"
 
-    def __init__(self, budget: Budget, *, neighbours: Neighbours = Neighbours.REPLACE_ONE):
-        super().__init__(budget, neighbours=neighbours)
+    def __init__(self, budget: Budget):
+        super().__init__(budget)
 
     def _largest_rho(self, budget: Budget) -> float:
         # for rounding, and for noise from a grid as fine as that of double precision
-        return 0.5 / squared(gaussian_multiplier(budget)) * (1 - ROOM)
+        return 0.5 / conversions.squared(conversions.gaussian_multiplier(budget)) * (1 - ROOM)
 
     @property
     def whole(self) -> str:
         """What the whole run satisfies, in a sentence."""
         return f"{super().whole}, and as private as one Gaussian mechanism of that rho"
 
-    def _cost(self, event: Event) -> float:
-        cost = zcdp_rho(event)
+    def _price(self, event: Event) -> float:
+        cost = conversions.zcdp_rho(event)
         if not isinstance(event, GaussianEvent):
-            raise TypeError(
-                f"this filter counts Gaussian noise only, not {event.mechanism}; use a zCDP Filter"
-            )
+            raise TypeError(f"{event.mechanism} is no Gaussian noise; use a zCDP Filter")
         return cost
 
-    @property
-    def _epsilon(self) -> float:
-        spent = max(self._used.rho, LEAST)
-        of_a_person = math.sqrt(0.5 / spent) / self.budget.rows_per_person
-        return gaussian_epsilon(of_a_person, self.budget.delta)
+    def _spent(self) -> Spent:
+        multiplier = math.sqrt(0.5 / max(self._used.rho, LEAST))
+        epsilon = conversions.gaussian_epsilon(
+            multiplier / self.budget.rows_per_person, self.budget.delta
+        )
+        return Spent(epsilon, self.budget.delta)
 
 
 class BasicFilter(_Enforced):
@@ -350,42 +331,25 @@ class BasicFilter(_Enforced):
     dpcgd...BudgetSpent: Laplace with epsilon = 0.6 would exceed epsilon = 1, delta = 1e-06
     """
 
-    _used: Spent
+    kind = "sum of epsilons"
+    limit: Spent
 
     def __init__(self, budget: Budget):
-        super().__init__(budget, Neighbours.REPLACE_ONE, Spent(0.0, 0.0))
-        self.limit = _of_one_row(budget)
+        super().__init__(budget, _of_one_row(budget))
 
-    def keep(self, share: float) -> None:
-        """Leave a share of epsilon unspent, for rounding."""
-        self.limit = self.limit._replace(epsilon=self.limit.epsilon * (1 - share))
-
-    def _after(self, used: Spent, event: Event) -> Spent:
+    def _price(self, event: Event) -> float:
         if not isinstance(event, Event) or isinstance(event, GaussianEvent):
             raise TypeError(f"{event!r} has no epsilon to add up; use a zCDP Filter")
-        self._check(event, event.epsilon)
-        total = math.nextafter(used.epsilon + event.epsilon, math.inf)  # not in our favour
-        spent = Spent(total, used.delta + event.delta)
-        if not (spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta):
-            self._refuse(event)
-        return spent
+        return event.epsilon
 
-    @property
-    def ledger(self) -> Ledger:
-        """What has been used so far."""
+    def _spent(self) -> Spent:
         rows, (epsilon, delta) = self.budget.rows_per_person, self._used
-        of_a_person = Spent(rows * epsilon, delta and delta * _times(epsilon, rows))
-        accountant = f"sum of epsilons, {self._whose}"
-        return Ledger(tuple(self._events), of_a_person, self.promised, accountant, self.whole)
-
-    def divergence(self, order: float) -> float:
-        """The Renyi divergence of an order that the whole run keeps to; infinite if none is."""
-        return math.inf
+        return Spent(rows * epsilon, delta and delta * _times(epsilon, rows))
 
     @property
     def whole(self) -> str:
         """What the whole run satisfies, in a sentence."""
-        epsilon, delta = self.promised.epsilon, self.promised.delta
+        epsilon, delta = self.budget.epsilon, self.budget.delta
         return f"the whole run is ({epsilon:g}, {delta:g})-private, and no rho is proved for it"
 
 
@@ -421,16 +385,16 @@ class PureFilter(BasicFilter):
 
     def divergence(self, order: float) -> float:
         """The Renyi divergence of an order that the whole run keeps to."""
-        return pure_divergence(order, self.promised.epsilon)
+        return conversions.pure_divergence(order, self.budget.epsilon)
 
     @property
     def whole(self) -> str:
         """What the whole run satisfies, in a sentence."""
-        epsilon = self.promised.epsilon
-        return (
-            f"the whole run is ({epsilon:g}, 0)-private and "
-            f"{_rounded_up(squared(epsilon) / 2)}-zCDP"
+        epsilon, rho = (
+            self.budget.epsilon,
+            _rounded_up(conversions.squared(self.budget.epsilon) / 2),
         )
+        return f"the whole run is ({epsilon:g}, 0)-private and {rho}-zCDP"
 
 
 def _rounded_up(rho: float) -> str:

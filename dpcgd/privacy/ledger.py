@@ -42,23 +42,21 @@ class Ledger:
     whole: str = ""
 
     def to_frame(self):
-        """The ledger as a pandas table, one row for each kind of mechanism."""
-        return pd.DataFrame(self._rows(), columns=self.COLUMNS)
-
-    def _rows(self):
-        """(mechanism, times, price range, rho in all) of each kind of mechanism, in order."""
+        """The ledger as a pandas table, one row for each kind of mechanism, in order."""
         kinds: dict[tuple[str, type], list[Event]] = {}
         for event in self.events:
             name = ", ".join(filter(None, (event.mechanism, event.label)))
             kinds.setdefault((name, type(event)), []).append(event)
-        return [
+        rows = [
             (name, len(events), prices_of(events), _in_all(map(zcdp_rho, events)))
             for (name, _), events in kinds.items()
         ]
+        return pd.DataFrame(rows, columns=self.COLUMNS)
 
     def __str__(self):
         lines = ["{:<18}{:>6}  {:<34}{:>11}".format(*self.COLUMNS)]
-        lines += ["{:<18}{:>6}  {:<34}{:>11.6f}".format(*row) for row in self._rows()]
+        rows = self.to_frame().itertuples(index=False)
+        lines += ["{:<18}{:>6}  {:<34}{:>11.6f}".format(*row) for row in rows]
         used = f"epsilon = {self.spent.epsilon:.4g} at delta = {self.spent.delta:g}"
         if self.budget:
             promise = f"({self.budget.epsilon:g}, {self.budget.delta:g})"

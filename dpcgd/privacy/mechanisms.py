@@ -9,15 +9,9 @@ import numpy as np
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.doubles import growth
-from dpcgd.privacy.events import (
-    ApproximateEvent,
-    BoundedRangeEvent,
-    GaussianEvent,
-    PureEvent,
-)
+from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.scales import laplace_scale
+from dpcgd.privacy.noise import Draw, Noise, laplace_scale
 
 __all__ = [
     "AboveThreshold",
@@ -31,16 +25,19 @@ __all__ = [
     "propose_test_release",
 ]
 
-Query = Callable[[], float]
-"""A look at the data, not yet taken."""
+Query = Callable[[], Any]
+"""A look at the data that is not yet taken; it answers with a number or an array."""
 
 
-VectorQuery = Callable[[], "float | np.ndarray"]
-"""The same, with many numbers in its answer."""
+def _paid_answer(query: Query, draw: Draw, event: Any, account: Account) -> Any:
+    """Pay first, then look at the data, then answer with noise."""
+    account.spend(event)
+    exact = np.asarray(query(), float)
+    return draw(exact if exact.ndim else float(exact))
 
 
 def laplace(
-    query: VectorQuery,
+    query: Query,
     *,
     sensitivity: float,
     epsilon: float,
@@ -93,24 +90,11 @@ def laplace(
     (11.6, 0.0044)
     """
     event = PureEvent("Laplace", epsilon, label=label)
-    draw = noise.laplace(sensitivity, event)
-    account.spend(event)
-    return draw(_in_doubles(query()))
-
-
-def _in_doubles(answer) -> Any:
-    """A number as a float, an array as one of doubles."""
-    answer = np.asarray(answer, float)
-    return answer if answer.ndim else float(answer)
+    return _paid_answer(query, noise.laplace(sensitivity, event), event, account)
 
 
 def gaussian(
-    query: VectorQuery,
-    *,
-    sensitivity: float,
-    noise_multiplier: float,
-    account: Account,
-    noise: Noise,
+    query: Query, *, sensitivity: float, noise_multiplier: float, account: Account, noise: Noise
 ) -> float | np.ndarray:
     """Answer a query with Gaussian noise of deviation noise_multiplier * sensitivity.
 
@@ -141,15 +125,13 @@ def gaussian(
     neighbours (Bun and Steinke 2016). Chapter 02, :prf:ref:`thm-gaussian`.
     """
     event = GaussianEvent("Gaussian", noise_multiplier)
-    draw = noise.gaussian(sensitivity, event)
-    account.spend(event)
-    return draw(_in_doubles(query()))
+    return _paid_answer(query, noise.gaussian(sensitivity, event), event, account)
 
 
 def gaussian_for_rho(
-    query: VectorQuery, *, sensitivity: float, rho: float, account: Account, noise: Noise
+    query: Query, *, sensitivity: float, rho: float, account: Account, noise: Noise
 ) -> tuple[float | np.ndarray, float]:
-    """Answer a query with the Gaussian noise that a rho pays for, and tell how wide that is.
+    """Answer a query with the Gaussian noise that a rho pays for, and say how wide that is.
 
     Parameters
     ----------
@@ -174,17 +156,14 @@ def gaussian_for_rho(
     rho-zCDP, as :func:`gaussian`. Chapter 02, :prf:ref:`thm-gaussian`.
     """
     multiplier = multiplier_of_rho(rho)
-    how: dict[str, Any] = {"sensitivity": sensitivity, "account": account, "noise": noise}
-    return gaussian(query, noise_multiplier=multiplier, **how), multiplier * sensitivity
+    answer = gaussian(
+        query, sensitivity=sensitivity, noise_multiplier=multiplier, account=account, noise=noise
+    )
+    return answer, multiplier * sensitivity
 
 
 def exponential(
-    scores: Callable[[], np.ndarray],
-    *,
-    sensitivity: float,
-    epsilon: float,
-    account: Account,
-    noise: Noise,
+    scores: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
 ) -> int:
     """Choose an index whose score is high: probability proportional to e^(epsilon score / 2 D).
 
@@ -216,17 +195,11 @@ def exponential(
     """
     event = BoundedRangeEvent("exponential", epsilon)
     draw = noise.gumbel_max(sensitivity, event)
-    account.spend(event)
-    return draw(np.asarray(scores(), float))
+    return _paid_answer(scores, draw, event, account)
 
 
 def permute_and_flip(
-    scores: Callable[[], np.ndarray],
-    *,
-    sensitivity: float,
-    epsilon: float,
-    account: Account,
-    noise: Noise,
+    scores: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
 ) -> int:
     """Choose an index whose score is high, never worse in expectation than `exponential`.
 
@@ -241,8 +214,7 @@ def permute_and_flip(
     """
     event = PureEvent("permute and flip", epsilon)
     draw = noise.exponential_max(sensitivity, event)
-    account.spend(event)
-    return draw(np.asarray(scores(), float))
+    return _paid_answer(scores, draw, event, account)
 
 
 def propose_test_release(
@@ -286,14 +258,12 @@ def propose_test_release(
 
     Privacy
     -------
-    (2 epsilon, delta); in concentrated terms epsilon^2 but for events of probability delta (Dwork
-    and Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
+    (2 epsilon, delta); in concentrated terms epsilon^2, except with probability delta (Dwork and
+    Lei 2009). Chapter 02, :prf:ref:`thm-tested-release`.
     """
     if not delta > 0:
-        raise ValueError(
-            f"a tested release needs a delta above 0, not {delta!r}; take fewer rows a person, a "
-            "smaller epsilon or a score without a test"
-        )
+        cure = "take fewer rows a person, a smaller epsilon or a score without a test"
+        raise ValueError(f"a tested release needs a delta above 0, not {delta!r}; {cure}")
     test = PureEvent("distance test", epsilon)
     release = ApproximateEvent("tested release", epsilon, delta)
     tested, released = noise.laplace(1.0, test), noise.laplace(proposed, release)
@@ -304,7 +274,7 @@ def propose_test_release(
 
 
 class AboveThreshold:
-    """Tells of each query in turn whether it is above a threshold, until the first that is.
+    """Answers of each query in turn whether it is above a threshold, until the first that is.
 
     Parameters
     ----------
@@ -419,7 +389,4 @@ def before_amplification(epsilon: float, rate: float) -> float:
 
 def _check_rate(epsilon, rate):
     if not (epsilon >= 0 and 0 < rate <= 1):
-        raise ValueError(
-            f"epsilon must be 0 or more and rate above 0 and at most 1, not {epsilon!r} and "
-            f"{rate!r}"
-        )
+        raise ValueError(f"epsilon must be at least 0 and rate in (0, 1], not {epsilon}, {rate}")

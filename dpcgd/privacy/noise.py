@@ -1,4 +1,4 @@
-"""Where noise comes from: OpenDP for releases, a seed for experiments.
+"""Where noise comes from, and how wide it is: OpenDP for releases, a seed for experiments.
 
 A source is told what a draw is for before it draws: the query's sensitivity, and the event that is
 paid. It answers with a draw that fits both, or refuses before anything is paid.
@@ -7,13 +7,13 @@ paid. It answers with a draw that fits both, or refuses before anything is paid.
 import math
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.scales import gaussian_scale, laplace_scale, selection_scale
 
 __all__ = ["Draw", "Noise", "SecureNoise", "SeededNoise", "check_source", "noise_source"]
 
@@ -21,13 +21,70 @@ WIDER = 2.0**-50
 """Secure noise is wider than the price says by this part of itself, so that no rounding of a scale
 makes OpenDP's price the larger one."""
 
+WIDEST = 1e300
+"""Noise of a larger scale might be too large a number."""
 
 Draw = Callable[[Any], Any]
-"""From an exact answer to what may be released."""
+"""A draw takes an exact answer and gives what may be released."""
+
+
+def laplace_scale(sensitivity: float, event: PureEvent | ApproximateEvent) -> float:
+    """Scale of Laplace noise: sensitivity over epsilon.
+
+    Raises
+    ------
+    ValueError
+        If that is no scale of noise.
+
+    Examples
+    --------
+    >>> laplace_scale(1.0, PureEvent("Laplace", 0.5))
+    2.0
+    """
+    epsilon = event.epsilon
+    scale = float(sensitivity) / float(epsilon) if epsilon > 0 else math.nan
+    return _checked_scale(scale, sensitivity, event)
+
+
+def selection_scale(sensitivity: float, event: PureEvent | BoundedRangeEvent) -> float:
+    """Scale of the noise on scores of which the largest is chosen: twice that of Laplace noise.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`laplace_scale`.
+    """
+    return laplace_scale(2 * sensitivity, PureEvent(event.mechanism, event.epsilon))
+
+
+def gaussian_scale(sensitivity: float, event: GaussianEvent) -> float:
+    """Deviation of Gaussian noise: sensitivity times noise multiplier.
+
+    Raises
+    ------
+    ValueError
+        If that is no deviation of noise.
+
+    Examples
+    --------
+    >>> gaussian_scale(2.0, GaussianEvent("Gaussian", 3.0))
+    6.0
+    """
+    with np.errstate(all="ignore"):
+        return _checked_scale(event.noise_multiplier * sensitivity, sensitivity, event)
+
+
+def _checked_scale(scale, sensitivity, event) -> float:
+    if not 0 <= scale <= WIDEST:
+        cure = "take a smaller sensitivity or a larger budget"
+        raise ValueError(
+            f"{event!r} and sensitivity {sensitivity!r} give no scale of noise; {cure}"
+        )
+    return scale
 
 
 class Noise(Protocol):
-    """Where randomness comes from: each kind of noise for a sensitivity and what pays for it."""
+    """A source of randomness: each kind of noise for a sensitivity and the event that pays."""
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
         """Adds Laplace noise to a number or to each entry of an array, for an L1 sensitivity."""
@@ -36,13 +93,13 @@ class Noise(Protocol):
         """Adds Gaussian noise to a number or to each entry of an array, for an L2 sensitivity."""
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
-        """Tells where scores plus Gumbel noise are largest, for a sensitivity of each score."""
+        """Says where scores plus Gumbel noise are largest, for a sensitivity of each score."""
 
     def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
-        """Tells where scores plus exponential noise are largest, likewise."""
+        """Says where scores plus exponential noise are largest, likewise."""
 
     def choose(self, n: int, m: int) -> np.ndarray:
-        """m distinct numbers below n, uniformly."""
+        """Choose m distinct numbers below n, uniformly."""
 
 
 class SeededNoise:
@@ -57,27 +114,31 @@ class SeededNoise:
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
         """Adds Laplace noise, drawn anew for each entry."""
-        scale = laplace_scale(sensitivity, event)
-        return lambda value: value + self._rng.laplace(scale=scale, size=np.shape(value) or None)
+        return partial(_plus_noise, self._rng.laplace, laplace_scale(sensitivity, event))
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
         """Adds Gaussian noise, drawn anew for each entry."""
-        scale = gaussian_scale(sensitivity, event)
-        return lambda value: value + self._rng.normal(scale=scale, size=np.shape(value) or None)
+        return partial(_plus_noise, self._rng.normal, gaussian_scale(sensitivity, event))
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
-        """Tells where scores plus Gumbel noise are largest."""
-        scale, noise = selection_scale(sensitivity, event), self._rng.gumbel
-        return lambda scores: int(np.argmax(scores + noise(scale=scale, size=len(scores))))
+        """Says where scores plus Gumbel noise are largest."""
+        return partial(_largest, self._rng.gumbel, selection_scale(sensitivity, event))
 
     def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
-        """Tells where scores plus exponential noise are largest."""
-        scale, noise = selection_scale(sensitivity, event), self._rng.exponential
-        return lambda scores: int(np.argmax(scores + noise(scale=scale, size=len(scores))))
+        """Says where scores plus exponential noise are largest."""
+        return partial(_largest, self._rng.exponential, selection_scale(sensitivity, event))
 
     def choose(self, n: int, m: int) -> np.ndarray:
-        """m distinct numbers below n, uniformly."""
+        """Choose m distinct numbers below n, uniformly."""
         return self._rng.choice(n, m, replace=False, shuffle=False)
+
+
+def _plus_noise(distribution, scale, value):
+    return value + distribution(scale=scale, size=np.shape(value) or None)
+
+
+def _largest(distribution, scale, scores) -> int:
+    return int(np.argmax(scores + distribution(scale=scale, size=len(scores))))
 
 
 class SecureNoise:
@@ -113,27 +174,28 @@ class SecureNoise:
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
         """Adds Laplace noise, drawn anew for each entry."""
-        space = self._vectors, self._dp.l1_distance(T=float)
-        scale = _wider(laplace_scale(sensitivity, event))
-        measurement = self._dp.m.make_laplace(*space, scale=scale)
-        _check_price(measurement, sensitivity, event.epsilon)
-        return lambda value: _entry_by_entry(measurement, value)
+        make, distance = self._dp.m.make_laplace, self._dp.l1_distance(T=float)
+        scale = laplace_scale(sensitivity, event)
+        return self._adding(make, distance, scale, sensitivity, event.epsilon)
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
         """Adds Gaussian noise, drawn anew for each entry."""
-        space = self._vectors, self._dp.l2_distance(T=float)
-        scale = _wider(gaussian_scale(sensitivity, event))
-        measurement = self._dp.m.make_gaussian(*space, scale=scale)
-        _check_price(measurement, sensitivity, zcdp_rho(event))
-        return lambda value: _entry_by_entry(measurement, value)
+        make, distance = self._dp.m.make_gaussian, self._dp.l2_distance(T=float)
+        scale = gaussian_scale(sensitivity, event)
+        return self._adding(make, distance, scale, sensitivity, zcdp_rho(event))
+
+    def _adding(self, make, distance, scale, sensitivity, price) -> Draw:
+        measurement = make(self._vectors, distance, scale=_wider(scale))
+        _check_price(measurement, sensitivity, price)
+        return partial(_entry_by_entry, measurement)
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
-        """Tells where scores plus Gumbel noise are largest."""
+        """Says where scores plus Gumbel noise are largest."""
         concentrated = self._dp.zero_concentrated_divergence()
         return self._largest(sensitivity, event, concentrated, zcdp_rho(event))
 
     def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
-        """Tells where scores plus exponential noise are largest."""
+        """Says where scores plus exponential noise are largest."""
         return self._largest(sensitivity, event, self._dp.max_divergence(), event.epsilon)
 
     def _largest(self, sensitivity, event, measure, price) -> Draw:
@@ -144,7 +206,7 @@ class SecureNoise:
         return lambda scores: measurement(_as_doubles(scores))
 
     def choose(self, n: int, m: int) -> np.ndarray:
-        """m distinct numbers below n, uniformly."""
+        """Choose m distinct numbers below n, uniformly."""
         return np.array(secrets.SystemRandom().sample(range(n), m))
 
 
@@ -155,10 +217,8 @@ def _wider(scale: float) -> float:
 def _check_price(measurement, sensitivity, price):
     cost = measurement.map(float(sensitivity))
     if not cost <= price:
-        raise RuntimeError(
-            f"OpenDP prices noise for a sensitivity of {sensitivity!r} at {cost!r}, and only "
-            f"{price!r} would be paid; nothing was spent; report this, or take another epsilon"
-        )
+        cure = "nothing was spent; report this, or take another epsilon"
+        raise RuntimeError(f"OpenDP prices this noise at {cost!r}, not at {price!r}; {cure}")
 
 
 def _entry_by_entry(measurement, value):

@@ -1,7 +1,6 @@
 """The papers' accounting: a reading afterwards, which is not a guarantee."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dpcgd.privacy.budget import Budget, Spent, check_delta
@@ -51,7 +50,8 @@ class Odometer:
     @property
     def ledger(self) -> Ledger:
         """What has been noted so far."""
-        counts = Counter(self._charged())
+        unfinished = self._events and self._events[-1].mechanism == "above threshold"
+        counts = Counter(self._events[:-1] if unfinished else self._events)
         kinds = max(1, len(counts))
         epsilon = sum(
             advanced_composition(event.epsilon, times, self.delta / kinds)
@@ -59,7 +59,3 @@ class Odometer:
         )
         accountant = "odometer, advanced composition: claimed, not proved"
         return Ledger(tuple(self._events), Spent(epsilon, self.delta), None, accountant)
-
-    def _charged(self) -> Sequence[Any]:
-        unfinished = self._events and self._events[-1].mechanism == "above threshold"
-        return self._events[:-1] if unfinished else self._events

@@ -1,10 +1,12 @@
 """Opening and closing a run: what all systems share."""
 
+import inspect
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -17,7 +19,26 @@ from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.settings import check_data, check_settings
 from dpcgd.privacy.terms import Terms, public_domain, public_rules, told
 
-__all__ = ["Run", "open_run", "run_without_privacy"]
+__all__ = ["Run", "RunKeywords", "open_run", "run_without_privacy", "takes_keywords"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class RunKeywords(TypedDict, total=False):
+    """The keywords that every private system takes and passes on to :func:`open_run`."""
+
+    epsilon: Required[float]
+    delta: float | None
+    allow_delta: bool
+    rng: np.random.Generator | None
+    secure: bool
+    rows_per_person: int
+
+
+OBSERVER: ContextVar[Callable[["Run"], "Run"] | None] = ContextVar("observer", default=None)
+"""An attack on made-up data may stand in for the account and the noise of the runs in its own
+context. Nothing in this package sets it, and no argument, file or environment reaches it."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +97,9 @@ def open_run(
     data: Any,
     *,
     epsilon: float,
-    delta: float | None,
+    delta: float | None = None,
     allow_delta: bool = False,
-    rng: np.random.Generator | None,
+    rng: np.random.Generator | None = None,
     secure: bool = False,
     account: Callable[[Budget], Account] = Filter,
     coded: bool = True,
@@ -140,6 +161,7 @@ def open_run(
     check_settings(data, rows_per_person=rows_per_person, **settings)
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
+    budget = replace(budget, epsilon=float(epsilon))
     noise = noise_source(rng, secure)
     pays: Any = account(budget)
     if share := kept_for_rounding(data.n):
@@ -162,7 +184,6 @@ def open_run(
         rules=public_rules(data),
         account_entry=epsilon.entry if isinstance(epsilon, ReservedEpsilon) else "",
     )
-    pays.promised = replace(budget, epsilon=float(epsilon))
     if isinstance(epsilon, ReservedEpsilon):
         if guarantee != "proved":
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
@@ -171,12 +192,60 @@ def open_run(
         pays.before_spending = partial(
             epsilon.account.redeem,
             epsilon.entry,
-            pays.promised,
+            budget,
             system=system,
             domain=terms.digest,
             divergence=pays.divergence,
         )
-    return Run(pays, noise, guarantee, terms, started)
+    run = Run(pays, noise, guarantee, terms, started)
+    observe = OBSERVER.get()
+    return observe(run) if observe else run
+
+
+def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Spell out the shared keywords of a system: ``help`` shows them, and any other is refused.
+
+    Parameters
+    ----------
+    system : callable
+        Its last parameter is ``**shared: Unpack[...]`` of :class:`RunKeywords`, or of a dictionary
+        that adds to them.
+
+    Examples
+    --------
+    >>> from typing import Unpack
+    >>> @takes_keywords
+    ... def my_system(data, *, margin: float = 1.0, **shared: Unpack[RunKeywords]):
+    ...     return open_run(data, margin=margin, **shared)
+    >>> my_system([], epsilon=1.0, marginn=2.0)
+    Traceback (most recent call last):
+    ...
+    TypeError: my_system() got an unexpected keyword argument 'marginn'
+    """
+    own, known = inspect.signature(system), inspect.signature(open_run).parameters
+    *first, shared = own.parameters.values()
+    (keywords,) = get_args(shared.annotation)
+    spelled = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=known[name].default if name in known else None,
+            annotation=kind,
+        )
+        for name, kind in get_type_hints(keywords).items()
+    ]
+    signature = own.replace(parameters=[*first, *spelled])
+
+    @wraps(system)
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{system.__name__}() {error}") from None
+        return system(*args, **kwargs)
+
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    return called
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:

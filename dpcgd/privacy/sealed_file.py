@@ -14,6 +14,7 @@ from dpcgd.datasets.arguments import check_file
 __all__ = ["digest_of", "read_sealed", "write_sealed", "write_whole"]
 
 SEAL = "sha256"
+"""The key of a file's digest of itself."""
 
 
 def digest_of(content: Any) -> str:
@@ -48,7 +49,12 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
         raise ValueError(f"{path} cannot be written: {error.strerror}") from None
     finally:
         beside.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    with suppress(OSError):  # where the system can: the file's name on the disk too
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def check_target(path: str | os.PathLike) -> Path:
@@ -67,16 +73,6 @@ def check_target(path: str | os.PathLike) -> Path:
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent}; make it first")
     return path
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the file's name on the disk too, where the system can do that for a folder."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
@@ -107,26 +103,27 @@ def read_sealed(path: str | os.PathLike, form: str, *older: str) -> dict[str, An
         is no signature: it shows accidents and edits by hand, and who edits can make a new one.
     """
     check_file(path, f"give the path of a {form} file, not {path!r}")
+    no_such_file = ValueError(f"{path} is no {form}; take the file as it was written")
     try:
         text = Path(path).read_text(encoding="utf-8")
         content = json.loads(text, object_pairs_hook=_without_twins)
-        found = {key: value for key, value in content.items() if key != SEAL}
-        digest = digest_of(found)  # refuses what is no number
+        seal = content.pop(SEAL, None)
+        digest = digest_of(content)  # refuses what is no number
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, AttributeError, RecursionError):
-        raise ValueError(f"{path} is no {form}; take the file as it was written") from None
-    if found.get("format") not in (form, *older):
-        raise ValueError(f"{path} is no {form}; take the file as it was written")
-    if content.get(SEAL) != digest:
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise no_such_file from None
+    if content.get("format") not in (form, *older):
+        raise no_such_file
+    if seal != digest:
         raise ValueError(
             f"{path} does not verify: it is not what was written; take the file as it was written"
         )
-    return found
+    return content
 
 
 def _without_twins(pairs) -> dict[str, Any]:
-    """A reader might see the first of two values of a key, and a program take the last."""
+    """Refuse a key that comes twice: a reader sees the first value, a program takes the last."""
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key comes twice")
+        raise ValueError
     return dict(pairs)

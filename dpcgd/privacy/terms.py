@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import is_real, is_whole
+from dpcgd.datasets.arguments import is_real
 from dpcgd.privacy.sealed_file import digest_of
 
 __all__ = ["Domain", "Terms", "public_domain", "public_rules", "told", "versions"]
@@ -97,7 +97,7 @@ class Terms:
     @property
     def digest(self) -> str:
         """SHA-256 of the domain."""
-        return digest_of([[name, list(of)] for name, of in self.domain.items()])
+        return digest_of([[name, list(levels)] for name, levels in self.domain.items()])
 
 
 def public_domain(data: Any) -> Domain:
@@ -118,12 +118,10 @@ def public_rules(data: Any) -> Mapping[str, Mapping[str, Any]]:
     """
     if hasattr(data, "rules"):
         return data.rules
+    domain = public_domain(data)
     if hasattr(data, "cardinalities"):
-        return {name: {"levels": list(levels)} for name, levels in data.levels.items()}
-    return {
-        name: {"range": [float(end) for end in ends], "outside": "clip"}
-        for name, ends in data.ranges.items()
-    }
+        return {name: {"levels": list(levels)} for name, levels in domain.items()}
+    return {name: {"range": list(ends), "outside": "clip"} for name, ends in domain.items()}
 
 
 def told(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,14 +130,12 @@ def told(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(value):
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if is_whole(value):
-        return int(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | bool | int | float) or hasattr(value, "arrays"):  # knowledge
+        return value
     if is_real(value):
         return float(value)
-    if isinstance(value, str) or hasattr(value, "arrays"):  # knowledge
-        return value
     if is_dataclass(value):
         return repr(value)
     return getattr(value, "__name__", type(value).__name__)

@@ -13,10 +13,8 @@ from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.release import Release
 from dpcgd.reading.family_fit import LARGEST_VARIANCE, fit_family, unreleased
 from dpcgd.reading.max_entropy import has_few_terms, pair_table
+from dpcgd.reading.release import check_moments
 from dpcgd.reading.unreleased import strength_of_interactions, unreleased_variance
-from dpcgd.tables.dag_posterior import PosteriorRelease
-from dpcgd.tables.learned_pc import LearnedRelease
-from dpcgd.tables.table_pc import TableRelease
 
 __all__ = ["FittedNetwork", "fit_network"]
 
@@ -75,7 +73,7 @@ def _named(variables) -> str:
 
 
 def fit_network(
-    release: TableRelease | LearnedRelease | PosteriorRelease,
+    release: Release,
     *,
     rng: np.random.Generator,
     dag: nx.DiGraph | None = None,
@@ -85,7 +83,7 @@ def fit_network(
 
     Parameters
     ----------
-    release : TableRelease, LearnedRelease or PosteriorRelease
+    release : MarginalRelease
     rng : numpy.random.Generator
         Of the redraws that tell how far sampling and noise carry.
     dag : networkx.DiGraph, optional
@@ -135,9 +133,9 @@ def fit_network(
       not identified: none
       errors rest on an assumption: none
     """
-    check_moments(release)
+    measured = check_moments(release)
     check_whole("redraws", redraws, 1)
-    marginals, names = release.marginals, list(release.graph.variables)
+    marginals, names = measured.marginals, list(measured.levels)
     wanted = _parents(names, consistent_extension(release.graph) if dag is None else dag)
     parents = {v: _that_fit(marginals, names, v, group) for v, group in wanted.items()}
     left_out = {v: tuple(u for u in group if u not in parents[v]) for v, group in wanted.items()}
@@ -148,7 +146,9 @@ def fit_network(
     assumed = {v for v in partly if strength is not None and has_few_terms(marginals, families[v])}
     known = {v: not left_out[v] and (v in assumed or v not in partly) for v in names}
     return FittedNetwork(
-        network=Network("fitted", dict(release.levels), parents, {v: fits[v].table for v in names}),
+        network=Network(
+            "fitted", dict(measured.levels), parents, {v: fits[v].table for v in names}
+        ),
         errors={v: _error(marginals, families[v], fits[v], known[v], strength) for v in names},
         identified=known,
         assumed=frozenset(v for v in assumed if known[v]),
@@ -168,22 +168,6 @@ def _parents(names, dag) -> dict[str, list[str]]:
     if set(dag) != set(names) or not nx.is_directed_acyclic_graph(dag):
         raise ValueError("dag must have the variables of the release and no cycle")
     return {v: sorted(dag.predecessors(v), key=names.index) for v in names}
-
-
-def check_moments(release: Release) -> None:
-    """Refuse a release that holds no moments: of a search that asks test by test.
-
-    Raises
-    ------
-    ValueError
-        With the systems that make one that does.
-    """
-    if not hasattr(release, "marginals"):
-        system = release.terms.system or "this system"
-        raise ValueError(
-            f"{system} has released answers to tests and no moments, which this needs; make one "
-            "with table_pc, learned_pc, dag_posterior or private_graph"
-        )
 
 
 def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.interactions import Marginals
-from dpcgd.tables.table_pc import TableRelease, check_tables
+from dpcgd.reading.release import MarginalRelease, check_moments
 
 __all__ = ["PairScore", "climb"]
 
@@ -73,12 +73,12 @@ def _covariance(marginals, x, y) -> np.ndarray:
     return marginals.moment(x, y).values - means
 
 
-def climb(release: TableRelease, *, most_parents: int = 4) -> CPDAG:
+def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
     """Add, take away and turn arcs one by one, always the one that gains most, until none does.
 
     Parameters
     ----------
-    release : TableRelease
+    release : MarginalRelease
     most_parents : int
 
     Returns
@@ -104,7 +104,7 @@ def climb(release: TableRelease, *, most_parents: int = 4) -> CPDAG:
     >>> climb(release).skeleton_f1(data.truth)
     1.0
     """
-    check_tables(release)
+    check_moments(release)
     score, dag, variables = PairScore(release.marginals), nx.DiGraph(), release.graph.variables
     dag.add_nodes_from(range(len(variables)))
     while step := _best_step(score, dag, most_parents):

@@ -8,13 +8,12 @@ from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.moments.interactions import Marginals, Moment
-from dpcgd.tables.dag_posterior import PosteriorRelease
-from dpcgd.tables.learned_pc import LearnedRelease
-from dpcgd.tables.table_pc import TableRelease
+from dpcgd.moments.noisy_table import NoisyTable
+from dpcgd.reading.release import MarginalRelease
 
 __all__ = ["read_release"]
 
-KINDS = {kind.__name__: kind for kind in (Release, TableRelease, LearnedRelease, PosteriorRelease)}
+KINDS = {kind.__name__: kind for kind in (Release, MarginalRelease)}
 
 
 def read_release(path: str | os.PathLike) -> Release:
@@ -62,6 +61,8 @@ def read_release(path: str | os.PathLike) -> Release:
 
 
 def _marginals(content) -> Marginals:
+    if "counts" in content:
+        return NoisyTable(content["n"], np.array(content["counts"]), content["scale"])
     levels = tuple(content["levels"])
     released = {}
     for moment in content["moments"]:

@@ -3,22 +3,17 @@
 import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Unpack
 
 import numpy as np
 
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.budget import Budget, Spent
-from dpcgd.privacy.conversions import gaussian_multiplier, multiplier_of_rho
-from dpcgd.privacy.events import Event
+from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.mechanisms import gaussian, gaussian_for_rho
-from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import open_run
+from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
 from dpcgd.score.notears import (
     FLOOR,
     L1,
@@ -33,7 +28,11 @@ from dpcgd.score.notears import (
 )
 from dpcgd.score.schedules import Schedule, uniform
 
-__all__ = ["clipped_gradient", "descend", "noleaks", "published_gradient", "published_noleaks"]
+__all__ = [
+    "clipped_gradient",
+    "descend",
+    "noleaks",
+]
 
 SCALING = 0.1
 """Share of the budget that :func:`noleaks` spends on means and variances."""
@@ -111,15 +110,15 @@ def descend(
 
 
 def clipped_gradient(
-    rows: np.ndarray, at: np.ndarray, *, clip: float, times: np.ndarray | None = None
+    rows: np.ndarray, weights: np.ndarray, *, clip: float, times: np.ndarray | None = None
 ) -> np.ndarray:
     """Mean over the records of their gradients of the loss, each shortened to a norm.
 
     Parameters
     ----------
     rows : array, shape (k, d)
-    at : array, shape (d, d)
-        Where: weights of a graph.
+    weights : array, shape (d, d)
+        Of the graph at which the gradient is taken.
     clip : float
         Largest norm of one record's gradient off the diagonal; public.
     times : array, shape (k,), optional
@@ -147,15 +146,15 @@ def clipped_gradient(
            [-0.5,  0. ]])
     """
     times = np.ones(len(rows)) if times is None else times
-    total = np.zeros_like(at, dtype=float)
+    total = np.zeros_like(weights, dtype=float)
     for start in range(0, len(rows), AT_ONCE):
         some = slice(start, start + AT_ONCE)
         x = rows[some].T
-        left = x - at.T @ x
+        left = x - weights.T @ x
         norm = np.sqrt((x * x * _sums_of_others(left * left)).sum(axis=0))
         shorter = clip / np.maximum(norm, clip)
         total -= (x * (times[some] * shorter)) @ left.T
-    return _without_diagonal(total / times.sum())
+    return without_diagonal(total / times.sum())
 
 
 def _sums_of_others(squares: np.ndarray) -> np.ndarray:
@@ -166,71 +165,22 @@ def _sums_of_others(squares: np.ndarray) -> np.ndarray:
     return sums
 
 
-def published_gradient(
-    rows: np.ndarray, at: np.ndarray, *, clip: float, times: np.ndarray | None = None
-) -> np.ndarray:
-    """The mean gradient with its entries clipped, as published.
-
-    Parameters
-    ----------
-    rows, at, clip, times
-        As for :func:`clipped_gradient`; `clip` is the largest entry of the mean.
-
-    Privacy
-    -------
-    None proved: claimed is a sensitivity of sqrt(d (d - 1)) clip / n, and one record can move the
-    mean by more. Chapter 07.
-
-    Examples
-    --------
-    >>> rows = np.array([[1.0, 2.0], [1.0, -1.0]])
-    >>> published_gradient(rows, np.zeros((2, 2)), clip=0.2)
-    array([[ 0. , -0.2],
-           [-0.2,  0. ]])
-    """
-    times = np.ones(len(rows)) if times is None else times
-    mean = -(rows.T * times) @ (rows - rows @ at) / times.sum()
-    return _without_diagonal(mean.clip(-clip, clip))
-
-
-def _without_diagonal(square: np.ndarray) -> np.ndarray:
+def without_diagonal(square: np.ndarray) -> np.ndarray:
     np.fill_diagonal(square, 0)
     return square
 
 
-class _PairsAddedUp:
-    """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
-
-    guarantee: ClassVar = "claimed, not proved"
-
-    def __init__(self, claimed: Spent):
-        self._claimed = claimed
-        self._events: list[Event] = []
-
-    def spend(self, *events: Event) -> None:
-        self._events.extend(events)
-
-    @property
-    def ledger(self) -> Ledger:
-        accountant = "pairs added up: claimed, not proved"
-        return Ledger(tuple(self._events), self._claimed, None, accountant)
-
-
+@takes_keywords
 def noleaks(
     data: Dataset | Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     steps: int = 30,
     clip: float | None = None,
     schedule: Schedule = uniform,
     l1: float = L1,
     threshold: float = THRESHOLD,
     standardized: bool = True,
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> Release:
     """NoLeaks and the score-based CURATE: NOTEARS that sees a noisy gradient in every step.
 
@@ -274,6 +224,8 @@ def noleaks(
     -----
     Ma et al. (2022); Bhattacharjee and Tandon (2024), algorithm 2. Both search a step size on the
     data; :func:`descend` needs none.
+    There is no `knowledge`: a required arc has no place in a least-squares fit. Take a search, such
+    as :func:`~dpcgd.constraint.priv_pc.priv_pc`.
 
     Examples
     --------
@@ -283,82 +235,36 @@ def noleaks(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 31, True)
     """
-    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
-    settings |= {"schedule": schedule, "standardized": standardized}
-    ours = {"account": GaussianFilter, "coded": False, **settings}
-    ours |= {"rows_per_person": rows_per_person, "by": ("noleaks", "thm-noleaks")}
     run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **ours
+        data,
+        account=GaussianFilter,
+        coded=False,
+        by=("noleaks", "thm-noleaks"),
+        steps=steps,
+        clip=clip,
+        l1=l1,
+        threshold=threshold,
+        schedule=schedule,
+        standardized=standardized,
+        **shared,
     )
-    shares = _epsilons(schedule, epsilon, steps)
+    shares = epsilons_of(schedule, shared["epsilon"], steps)
     clip = 2 * data.d if clip is None else clip
-    rows, times = _distinct(data)
+    rows, times = distinct_rows(data)
     scale = _released_scale(rows, times, data, run)
     multipliers = _for_shares(run.account.share(1), shares)
     mean = functools.partial(clipped_gradient, clip=clip, times=times)
-    look = _noisy(mean, 2 * clip / data.n, multipliers, run)
-    weights = _descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
+    look = noisy_gradients(mean, 2 * clip / data.n, multipliers, run)
+    weights = descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
     return release_by_weights(weights, threshold, run, data.variables)
 
 
-def published_noleaks(
-    data: Dataset | Measurements,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator,
-    steps: int = 30,
-    clip: float = 1.0,
-    schedule: Schedule = uniform,
-    l1: float = L1,
-    threshold: float = THRESHOLD,
-    standardized: bool = True,
-) -> Release:
-    """NoLeaks as published: the mean gradient is clipped, and pairs (epsilon, delta) are added up.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Claimed.
-    allow_delta : bool
-        As for :func:`noleaks`.
-    clip : float
-        Largest entry of the mean gradient.
-    data, rng, steps, schedule, l1, threshold, standardized
-        As for :func:`noleaks`. The data's own means and variances scale the columns.
-
-    Returns
-    -------
-    Release
-        Its guarantee is "claimed, not proved".
-
-    Privacy
-    -------
-    None proved: chapter 07.
-    """
-    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
-    settings |= {"schedule": schedule, "standardized": standardized}
-    ours = {"account": Odometer.for_budget, "coded": False, **settings}
-    run = open_run(data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, **ours)
-    shares, delta = _epsilons(schedule, epsilon, steps), run.account.delta
-    run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
-    rows, times = _distinct(data)
-    scale = _scale(_means(rows, times), data, 0.0)
-    multipliers = _for_pairs(shares, delta / steps)
-    mean = functools.partial(published_gradient, clip=clip, times=times)
-    moves = math.sqrt(data.d * (data.d - 1)) * clip / data.n
-    look = _noisy(mean, moves, multipliers, run)
-    weights = _descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
-    return release_by_weights(weights, threshold, run, data.variables)
-
-
-def _noisy(mean, moves, multipliers, run):
+def noisy_gradients(mean, moves, multipliers, run):
     """Gradients as a run may see them: of scaled rows, at weights, each with its own noise."""
 
-    def look(rows, at):
+    def look(rows, weights):
         return gaussian(
-            lambda: mean(rows, at),
+            lambda: mean(rows, weights),
             sensitivity=moves,
             noise_multiplier=next(multipliers),
             account=run.account,
@@ -368,16 +274,16 @@ def _noisy(mean, moves, multipliers, run):
     return look
 
 
-def _descended(look, rows, scale, data, standardized, *, steps, l1) -> np.ndarray:
+def descended(look, rows, scale, data, standardized, *, steps, l1) -> np.ndarray:
     """Weights by noisy gradients of the rows, brought to a mean variance of 1."""
     centre, variances = scale
     divisors = divisors_of(variances, half_widths_of(data), standardized)
     mean_variance = np.mean(variances / divisors**2)
     rows = (rows - centre) / (divisors * math.sqrt(mean_variance))
-    return descend(lambda at: look(rows, at), data.d, steps=steps, l1=l1 / mean_variance)
+    return descend(lambda weights: look(rows, weights), data.d, steps=steps, l1=l1 / mean_variance)
 
 
-def _epsilons(schedule, epsilon, steps) -> np.ndarray:
+def epsilons_of(schedule, epsilon, steps) -> np.ndarray:
     """What a schedule gives each step."""
     shares = np.asarray(schedule(epsilon, steps), float)
     if shares.shape != (steps,) or not (np.isfinite(shares) & (shares > 0)).all():
@@ -385,7 +291,7 @@ def _epsilons(schedule, epsilon, steps) -> np.ndarray:
     return shares
 
 
-def _distinct(data: Dataset | Measurements) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(data: Dataset | Measurements) -> tuple[np.ndarray, np.ndarray]:
     """Scaled rows and how many records each stands for; of coded data each row but once."""
     if isinstance(data, Measurements) or math.prod(data.cardinalities) >= 2**63:
         return measured(data).scaled, np.ones(data.n)
@@ -401,12 +307,7 @@ def _for_shares(rho: float, shares: np.ndarray) -> Iterator[float]:
     return map(multiplier_of_rho, rho * parts / parts.sum())
 
 
-def _for_pairs(epsilons: np.ndarray, delta: float) -> Iterator[float]:
-    """Noise multipliers of steps that are each (epsilon, delta)-private."""
-    return (gaussian_multiplier(Budget(float(epsilon), delta)) for epsilon in epsilons)
-
-
-def _means(rows, times) -> np.ndarray:
+def means_of(rows, times) -> np.ndarray:
     """Of the columns, then of their squares."""
     return times @ np.concatenate([rows, rows**2], axis=1) / times.sum()
 
@@ -414,16 +315,16 @@ def _means(rows, times) -> np.ndarray:
 def _released_scale(rows, times, data, run) -> tuple[np.ndarray, np.ndarray]:
     """Noisy means and variances of the columns; they move by at most 2 sqrt(d) / n (chapter 07)."""
     noisy, deviation = gaussian_for_rho(
-        lambda: _means(rows, times),
+        lambda: means_of(rows, times),
         sensitivity=2 * math.sqrt(data.d) / data.n,
         rho=run.account.share(SCALING),
         account=run.account,
         noise=run.noise,
     )
-    return _scale(noisy, data, deviation)
+    return scale_of(noisy, data, deviation)
 
 
-def _scale(means, data, deviation) -> tuple[np.ndarray, np.ndarray]:
+def scale_of(means, data, deviation) -> tuple[np.ndarray, np.ndarray]:
     """Means and variances of columns, where the means of their squares may be known."""
     mean, square = np.split(means, 2)
     mean, square = mean.clip(-1, 1), np.where(squares_known(data), 1.0, square)

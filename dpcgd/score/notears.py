@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import networkx as nx
 import numpy as np
@@ -16,13 +16,19 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.mechanisms import gaussian_for_rho
-from dpcgd.privacy.run import Run, open_run, run_without_privacy
+from dpcgd.privacy.run import (
+    Run,
+    RunKeywords,
+    open_run,
+    run_without_privacy,
+    takes_keywords,
+)
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 
 __all__ = ["acyclic_graph", "acyclicity", "fit", "gram_notears", "notears", "squared_loss"]
 
 L1, THRESHOLD = 0.02, 0.05
-"""Chosen on parts of networks, and on linear models, that are not in the book: chapter 07."""
+"""These defaults were chosen on networks and linear models that are not in the book."""
 
 
 TIED = 1e-3
@@ -185,7 +191,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
         slope = slope[free]
         return value + price @ (up + down), np.concatenate([price + slope, price - slope])
 
-    found = minimize(
+    optimum = minimize(
         objective,
         np.concatenate([start[free], -start[free]]).clip(0),
         jac=True,
@@ -195,7 +201,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
         options={"ftol": 1e-9, "gtol": 1e-6, "maxiter": iterations},
     )
     weights = np.zeros_like(start)
-    weights[free] = np.subtract(*np.split(found.x, 2))
+    weights[free] = np.subtract(*np.split(optimum.x, 2))
     return weights
 
 
@@ -301,19 +307,15 @@ def notears(
     return release_by_weights(weights, threshold, run, data.variables)
 
 
+@takes_keywords
 def gram_notears(
     data: Dataset | Measurements,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     l1: float = L1,
     threshold: float = THRESHOLD,
     standardized: bool = True,
     row_norm: float | None = None,
-    rows_per_person: int = 1,
+    **shared: Unpack[RunKeywords],
 ) -> Release:
     """NOTEARS on means and mean products that are released once, with Gaussian noise.
 
@@ -364,20 +366,16 @@ def gram_notears(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 1, True)
     """
-    ours: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
-    ours |= {"standardized": standardized}
     run = open_run(
         data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
         account=GaussianFilter,
         coded=False,
-        rows_per_person=rows_per_person,
         by=("gram_notears", "thm-gram-notears", "thm-second-moments"),
-        **ours,
+        l1=l1,
+        threshold=threshold,
+        row_norm=row_norm,
+        standardized=standardized,
+        **shared,
     )
     full = math.sqrt(data.d)
     bound = full if row_norm is None else row_norm
@@ -435,11 +433,5 @@ def _positive(gram: np.ndarray, least: float) -> np.ndarray:
 
 def release_by_weights(weights, threshold: float, run: Run, variables: Sequence[str]) -> Release:
     """The class of the graph of these weights, with the receipt of its run."""
-    return Release(
-        graph=CPDAG.from_dag(acyclic_graph(weights, threshold, variables)),
-        separating_sets={},
-        untested=frozenset(),
-        tests=0,
-        stopped_early=False,
-        **run.receipt(),
-    )
+    graph = CPDAG.from_dag(acyclic_graph(weights, threshold, variables))
+    return Release(graph, **run.receipt())

@@ -13,13 +13,13 @@ from numba import njit
 
 def kendall_zs(counts, starts, levels):
     """What :func:`~dpcgd.statistics.rank_statistics.kendall_z` says of each table."""
-    found, lower = np.zeros(len(levels)), np.empty(levels.max(initial=0), np.int64)
-    _write_kendall_zs(counts, starts, levels, lower, found)
-    return found
+    values, lower = np.zeros(len(levels)), np.empty(levels.max(initial=0), np.int64)
+    _write_kendall_zs(counts, starts, levels, lower, values)
+    return values
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _write_kendall_zs(counts, starts, levels, lower, found):
+def _write_kendall_zs(counts, starts, levels, lower, values):
     """Write the z of each table, `lower` is room for the records at lower levels of x.
 
     Of each stratum: concordant minus discordant pairs of records, and records; ties count 0. Most
@@ -44,7 +44,7 @@ def _write_kendall_zs(counts, starts, levels, lower, found):
             value += 9 * concordant / (2 * n + 5)
             total += 4.5 * n * (n - 1) / (2 * n + 5)
         if total > 0:
-            found[i] = value / math.sqrt(total)
+            values[i] = value / math.sqrt(total)
 
 
 @njit(cache=True, nogil=True)
@@ -77,7 +77,7 @@ def _spearman(table, s, of_x, of_y, n):
 @njit(cache=True, nogil=True)
 def spearman_zs(counts, starts, levels):
     """What :func:`~dpcgd.statistics.rank_statistics.spearman_z` says of each table."""
-    found = np.zeros(len(levels))
+    values = np.zeros(len(levels))
     of_x, of_y = np.empty(levels.max(), np.int64), np.empty(levels.max(), np.int64)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
@@ -88,25 +88,30 @@ def spearman_zs(counts, starts, levels):
                 value += _spearman(table, s, of_x, of_y, n)
                 total += n - 1
         if total > 0:
-            found[i] = value / math.sqrt(total)
-    return found
+            values[i] = value / math.sqrt(total)
+    return values
 
 
 @njit(cache=True, nogil=True)
 def chi_squareds(counts, starts, levels):
-    """What :func:`~dpcgd.statistics.categorical_statistics.chi_squared` says of each table."""
-    found = np.zeros(len(levels))
+    """Pearson's statistic of each table, and its degrees of freedom.
+
+    The first is :func:`~dpcgd.statistics.categorical_statistics.chi_squared`. The second counts the
+    levels that occur, stratum by stratum.
+    """
+    values, freedoms = np.zeros(len(levels)), np.zeros(len(levels), np.int64)
     of_x, of_y = np.empty(levels.max(), np.int64), np.empty(levels.max(), np.int64)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         for s in range(table.shape[2]):
             n = _sizes(table, s, of_x, of_y)
+            freedoms[i] += max((of_x > 0).sum() - 1, 0) * max((of_y > 0).sum() - 1, 0)
             for x in range(table.shape[0]):
                 for y in range(table.shape[1]):
                     if of_x[x] > 0 and of_y[y] > 0:
                         expected = of_x[x] * of_y[y] / n
-                        found[i] += (table[x, y, s] - expected) ** 2 / expected
-    return found
+                        values[i] += (table[x, y, s] - expected) ** 2 / expected
+    return values, freedoms
 
 
 @njit(cache=True, nogil=True)
@@ -122,7 +127,7 @@ def _entropy_sum(counts):
 @njit(cache=True, nogil=True)
 def g_statistics(counts, starts, levels):
     """What :func:`~dpcgd.statistics.categorical_statistics.g_statistic` says of each table."""
-    found = np.empty(len(levels))
+    values = np.empty(len(levels))
     of_x, of_y = np.zeros(levels.max(), np.int64), np.zeros(levels.max(), np.int64)
     for i in range(len(levels)):
         flat = counts[starts[i] : starts[i + 1]]
@@ -132,22 +137,5 @@ def g_statistics(counts, starts, levels):
             n = _sizes(table, s, of_x, of_y)
             if n > 0:
                 total += n * math.log(n) - _entropy_sum(of_x) - _entropy_sum(of_y)
-        found[i] = max(0.0, 2 * total)
-    return found
-
-
-@njit(cache=True, nogil=True)
-def freedoms(counts, starts, levels):
-    """Degrees of freedom of each table: those of the levels that occur, stratum by stratum."""
-    found = np.zeros(len(levels), np.int64)
-    of_x, of_y = np.empty(levels.max(), np.int64), np.empty(levels.max(), np.int64)
-    for i in range(len(levels)):
-        table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
-        for s in range(table.shape[2]):
-            _sizes(table, s, of_x, of_y)
-            rows = columns = 0
-            for k in range(len(of_x)):
-                rows += of_x[k] > 0
-                columns += of_y[k] > 0
-            found[i] += max(rows - 1, 0) * max(columns - 1, 0)
-    return found
+        values[i] = max(0.0, 2 * total)
+    return values

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpcgd.datasets.shared_counts import Counted
-from dpcgd.statistics._values import chi_squareds, freedoms, g_statistics
+from dpcgd.statistics._values import chi_squareds, g_statistics
 from dpcgd.statistics.rank_statistics import by_stratum
 from dpcgd.statistics.statistic import AgainstQuantile
 
@@ -84,10 +84,7 @@ class GTest(AgainstQuantile):
     """
 
     name: ClassVar[str] = "G"
-
-    def raw(self, table: np.ndarray) -> float:
-        """G."""
-        return g_statistic(table)
+    raw = staticmethod(g_statistic)
 
     def raws(self, tables: Counted) -> np.ndarray:
         """G of each table."""
@@ -119,14 +116,11 @@ class ChiSquared(AgainstQuantile):
     """
 
     name: ClassVar[str] = "chi squared"
-
-    def raw(self, table: np.ndarray) -> float:
-        """Pearson's statistic."""
-        return chi_squared(table)
+    raw = staticmethod(chi_squared)
 
     def raws(self, tables: Counted) -> np.ndarray:
         """Pearson's statistic of each table."""
-        return chi_squareds(*tables)
+        return chi_squareds(*tables)[0]
 
     def _bound(self, n, levels):
         return n * (min(levels[:2]) - 1)
@@ -167,7 +161,7 @@ class AdjustedChiSquared(ChiSquared):
 
     def freedoms(self, tables: Counted) -> np.ndarray:
         """Degrees of freedom of each table."""
-        return freedoms(*tables)
+        return chi_squareds(*tables)[1]
 
     def _bound(self, n, levels):
         return super()._bound(n, levels) + self.threshold(levels)

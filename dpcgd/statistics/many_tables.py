@@ -1,8 +1,7 @@
 """Statistics of many tables at once: compiled where they are the package's own."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, TypeGuard
+from functools import cache, partial
 
 import numpy as np
 
@@ -10,13 +9,7 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.plurals import agree
 from dpcgd.datasets.shared_counts import in_batches
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
-from dpcgd.statistics.statistic import (
-    MOST_EXACT,
-    RECORDS_PER_CELL,
-    AgainstQuantile,
-    Statistic,
-    StatisticOfMany,
-)
+from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
 
 __all__ = [
     "are_allowed",
@@ -63,11 +56,17 @@ def values_of(
     >>> values_of(KendallZ(), tables, [[0, 1], [0, 2]]).round(2)
     array([0.01, 0.18])
     """
-    asked = np.asarray(asked, np.int64)
-    if are_compiled(statistic, tables):
-        parts = [statistic.values(tables.count_all(few)) for few in in_batches(asked)]
-        return np.concatenate([np.empty(0), *parts])
-    return np.array([statistic.value(tables.counts(of)) for of in asked.tolist()], float)
+    return _of_each(statistic, tables, np.asarray(asked, np.int64), "value")
+
+
+def _of_each(statistic, tables, asked, name) -> np.ndarray:
+    """What a method of a statistic says of each table: all at once where that is compiled."""
+    if not are_compiled(statistic, tables):
+        method = getattr(statistic, name)
+        return np.array([method(tables.counts(tested)) for tested in asked.tolist()], float)
+    method = getattr(statistic, PLURALS[name])
+    parts = [method(tables.count_all(few)) for few in in_batches(asked)]
+    return np.concatenate([np.empty(0), *parts])
 
 
 def value_of(statistic: Statistic, tables: Tables, tested: Sequence[int]) -> float:
@@ -80,13 +79,9 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
 
     Parameters and value are those of :func:`values_of`.
     """
-    compiled = are_compiled(statistic, tables)
-    if not isinstance(statistic, AgainstQuantile):
-        return -values_of(statistic, tables, asked)
-    if compiled:
-        parts = [statistic.p_values(tables.count_all(few)) for few in in_batches(asked)]
-        return np.concatenate([np.empty(0), *parts])
-    return np.array([statistic.p_value(tables.counts(of)) for of in asked.tolist()], float)
+    if isinstance(statistic, AgainstQuantile):
+        return _of_each(statistic, tables, asked, "p_value")
+    return -values_of(statistic, tables, asked)
 
 
 def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
@@ -94,10 +89,7 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
 
     Parameters are those of :func:`values_of`; value a boolean array.
     """
-    levels = _levels(tables, asked)
-    if tables.n >= RECORDS_PER_CELL * float(levels.max(initial=1)) ** asked.shape[1]:
-        return np.ones(len(asked), bool)
-    return tables.n >= RECORDS_PER_CELL * levels.astype(float).prod(axis=1)
+    return tables.n >= RECORDS_PER_CELL * _levels(tables, asked).astype(float).prod(axis=1)
 
 
 def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
@@ -117,22 +109,17 @@ def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
     >>> are_determined(Tables(data), np.array([[0, 1, 2]]))  # a and b given c, a copy
     array([[ True]])
     """
-    found = np.zeros((len(asked), asked.shape[1] - 2), bool)
-    if not found.size:
-        return found
-    constant = np.flatnonzero(_freedoms(tables, asked) == 0)
-    for at in range(found.shape[1]):
-        for turned in ((0, 1, 2 + at), (2 + at, 1, 0), (0, 2 + at, 1)):
-            found[constant, at] |= _freedoms(tables, asked[constant][:, turned]) == 0
-    return found
+    determined = np.zeros((len(asked), asked.shape[1] - 2), bool)
+    constant = np.flatnonzero(_are_constant(tables, asked))
+    for i in range(determined.shape[1]):
+        for turned in ((0, 1, 2 + i), (2 + i, 1, 0), (0, 2 + i, 1)):
+            determined[constant, i] |= _are_constant(tables, asked[constant][:, turned])
+    return determined
 
 
-def _freedoms(tables, asked) -> np.ndarray:
-    adjusted = AdjustedChiSquared()
-    if are_compiled(adjusted, tables):
-        parts = [adjusted.freedoms(tables.count_all(few)) for few in in_batches(asked)]
-        return np.concatenate([np.empty(0), *parts])
-    return np.array([adjusted.freedom(tables.counts(of)) for of in asked.tolist()], float)
+def _are_constant(tables, asked) -> np.ndarray:
+    """Which tests have no degree of freedom, as x or y is constant in each stratum."""
+    return _of_each(AdjustedChiSquared(), tables, asked, "freedom") == 0
 
 
 def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
@@ -140,37 +127,21 @@ def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) ->
 
     Parameters and value are those of :func:`values_of`.
     """
-    levels = _levels(tables, asked)
-    kind = _kinds(levels)
-    example = np.zeros(kind.max(initial=-1) + 1, np.intp)
-    example[kind] = np.arange(len(levels))
-    shapes = map(tuple, levels[example].tolist())
-    return np.array([statistic.sensitivity(tables.n, shape) for shape in shapes], float)[kind]
+    sensitivity = cache(partial(statistic.sensitivity, tables.n))
+    shapes = map(tuple, _levels(tables, asked).tolist())
+    return np.array([sensitivity(shape) for shape in shapes], float)
 
 
-def are_compiled(statistic: Statistic, tables: Tables) -> TypeGuard[StatisticOfMany]:
+def are_compiled(statistic: Statistic, tables: Tables) -> bool:
     """Whether many tables at once are faster than one after the other."""
-    asked: Any = getattr(statistic, "z", statistic)  # by a p-value
-    kinds: tuple[Any, ...] = type(statistic), type(asked), type(tables)
+    asked: tuple[object, ...] = statistic, getattr(statistic, "z", statistic), tables
     able = hasattr(statistic, "values") and hasattr(tables, "count_all")
-    return able and all(map(_agrees, kinds)) and tables.n <= MOST_EXACT
+    return able and all(map(_agrees, map(type, asked))) and tables.n <= MOST_EXACT
 
 
 def _levels(tables, asked) -> np.ndarray:
     """Public levels of the variables of each test."""
     return np.array(tables.shape(range(asked.max(initial=-1) + 1)), np.int64)[asked]
-
-
-def _kinds(levels) -> np.ndarray:
-    """A number for each row, the same for equal rows, with none left out.
-
-    As ``np.unique`` of rows would give, which takes up to sixty times as long.
-    """
-    kind = np.zeros(len(levels), np.intp)
-    for column in levels.T:
-        kind = kind * (column.max(initial=0) + 1) + column
-        kind = (np.cumsum(np.bincount(kind) > 0) - 1)[kind]
-    return kind
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcgd.statistics.statistic import Proved, check_critical
+from dpcgd.statistics.statistic import AgainstNumber
 
 __all__ = [
     "PartialCorrelation",
@@ -49,7 +49,7 @@ def partial_correlation(table: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class PartialCorrelation(Proved):
+class PartialCorrelation(AgainstNumber):
     """Absolute partial correlation of the level numbers.
 
     Parameters
@@ -70,9 +70,6 @@ class PartialCorrelation(Proved):
 
     critical: float = 0.02
     name: ClassVar[str] = "partial correlation"
-
-    def __post_init__(self):
-        check_critical(self.critical)
 
     def value(self, table: np.ndarray) -> float:
         """``|r|``."""
@@ -190,26 +187,24 @@ LARGEST = 1e100
 """Of a correlation: noise may bring it above 1, but not so far."""
 
 
-def correlations(values) -> np.ndarray:
-    """Of the columns; those of numbers so large or small that their squares are none are rescaled.
+def correlations(values: np.ndarray) -> np.ndarray:
+    """Correlations of the columns, whatever their units."""
+    return np.corrcoef(rescaled(values).T)
 
-    Only by powers of two, which change no digit.
+
+def rescaled(values: np.ndarray) -> np.ndarray:
+    """Columns in units in which their largest number is about one.
+
+    Their squares are then numbers. Units change by powers of two, which changes no digit.
     """
-    spread = values.max(axis=0) / 2 - values.min(axis=0) / 2
-    extreme = ~((spread > 1e-100) & (spread < 1e100))
-    if extreme.any():
-        shift = np.where(extreme, -np.frexp(np.abs(values).max(axis=0))[1], 0)
-        values = np.ldexp(values, shift)
-    return np.corrcoef(values.T)
+    return np.ldexp(values, -np.frexp(np.abs(values).max(axis=0))[1])
 
 
-def checked_columns(values) -> np.ndarray:
+def checked_columns(values: np.ndarray) -> np.ndarray:
     """Reals of shape (n, d) of which no column is constant; anything else is refused."""
     values = np.asarray(values, float)
     if values.ndim != 2 or len(values) < 2:
-        raise ValueError(
-            f"values must have one row a record, at least two, not shape {values.shape}"
-        )
+        raise ValueError(f"values must have one row a record, at least two, not {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError("a value is missing or infinite; drop or impute such records first")
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))

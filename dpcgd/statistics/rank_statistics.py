@@ -1,14 +1,13 @@
 """Rank statistics with proved sensitivities: Kendall's z and Spearman's."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from dpcgd.datasets.shared_counts import Counted
 from dpcgd.statistics._values import kendall_zs, spearman_zs
-from dpcgd.statistics.statistic import MOST_EXACT, Proved, UpperTail, check_critical, normal_tail
+from dpcgd.statistics.statistic import MOST_EXACT, AgainstNumber, UpperTail, normal_tail
 
 __all__ = [
     "TABLE_L1",
@@ -93,8 +92,7 @@ def kendall_p(table: np.ndarray) -> float:
     return normal_tail(abs(kendall_z(table)))
 
 
-@dataclass(frozen=True)
-class KendallZ(Proved):
+class KendallZ(AgainstNumber):
     """Absolute value of conditional Kendall's z.
 
     Parameters
@@ -116,11 +114,7 @@ class KendallZ(Proved):
     (23.699, 0.095)
     """
 
-    critical: float = 3.0
     name: ClassVar[str] = "Kendall z"
-
-    def __post_init__(self):
-        check_critical(self.critical)
 
     def value(self, table: np.ndarray) -> float:
         """``|z|``."""
@@ -205,8 +199,7 @@ def _centred_ranks(counts: np.ndarray) -> np.ndarray:
     return (2.0 * below + counts) - counts.sum(axis=0)
 
 
-@dataclass(frozen=True)
-class SpearmanZ(Proved):
+class SpearmanZ(AgainstNumber):
     """Absolute value of conditional Spearman's z.
 
     Parameters
@@ -228,11 +221,7 @@ class SpearmanZ(Proved):
     (23.705, 0.095)
     """
 
-    critical: float = 3.0
     name: ClassVar[str] = "Spearman z"
-
-    def __post_init__(self):
-        check_critical(self.critical)
 
     def value(self, table: np.ndarray) -> float:
         """``|z|``."""

@@ -4,8 +4,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.special import chdtrc, chdtri, erfc
@@ -13,14 +12,7 @@ from scipy.special import chdtrc, chdtri, erfc
 from dpcgd.datasets.shared_counts import Counted
 from dpcgd.privacy.settings import check_level
 
-__all__ = [
-    "Statistic",
-    "StatisticOfMany",
-    "all_in_sensitivities",
-    "in_sensitivities",
-    "normal_tail",
-    "refusal",
-]
+__all__ = ["Statistic", "all_in_sensitivities", "in_sensitivities", "normal_tail", "refusal"]
 
 RECORDS_PER_CELL = 5
 """A test is refused where the public table would hold fewer records a cell than this on average."""
@@ -50,13 +42,6 @@ class Statistic(Protocol):
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """The most that replacing one of n records can change it, from public facts only."""
-
-
-class StatisticOfMany(Statistic, Protocol):
-    """A statistic that is worked out for many tables at once, which is faster."""
-
-    def values(self, tables: Counted) -> np.ndarray:
-        """What ``value`` says of each table."""
 
 
 def refusal(n: int, levels: tuple[int, ...]) -> str | None:
@@ -99,8 +84,8 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     most = sys.float_info.max
     if sensitivity == 0:
         return math.copysign(most, distance) if distance else 0.0
-    found = float(distance) / float(sensitivity)  # of every test: most are in range
-    return found if -most <= found <= most else min(max(found, -most), most)
+    units = float(distance) / float(sensitivity)
+    return min(max(units, -most), most)
 
 
 def all_in_sensitivities(distances: np.ndarray, sensitivities: np.ndarray) -> np.ndarray:
@@ -113,13 +98,8 @@ def all_in_sensitivities(distances: np.ndarray, sensitivities: np.ndarray) -> np
     """
     most = sys.float_info.max
     with np.errstate(all="ignore"):
-        found = np.clip(distances / sensitivities, -most, most)
-    return np.where((distances == 0) & (sensitivities == 0), 0.0, found)
-
-
-def check_critical(critical):
-    if not math.isfinite(critical):
-        raise ValueError(f"critical must be a finite number, not {critical!r}")
+        units = np.clip(distances / sensitivities, -most, most)
+    return np.where((distances == 0) & (sensitivities == 0), 0.0, units)
 
 
 def normal_tail(z: float) -> float:
@@ -141,11 +121,22 @@ class Proved:
 
 
 @dataclass(frozen=True)
+class AgainstNumber(Proved):
+    """What the statistics share that are compared with a number."""
+
+    critical: float = 3.0
+
+    def __post_init__(self):
+        if not math.isfinite(self.critical):
+            raise ValueError(f"critical must be a finite number, not {self.critical!r}")
+
+
+@dataclass(frozen=True)
 class UpperTail(Proved):
-    """Minus the one-sided p-value of a z statistic: what the p-value classes share."""
+    """What the p-value classes share: minus the one-sided p-value of a z statistic."""
 
     alpha: float = 0.1
-    z: ClassVar[StatisticOfMany]
+    z: ClassVar[Any]
 
     def __post_init__(self):
         check_level(self.alpha)
@@ -179,11 +170,11 @@ class AgainstQuantile(Proved):
 
     def value(self, table: np.ndarray) -> float:
         """The statistic less its critical value."""
-        return self.raw(table) - _quantile(self.alpha, self.freedom(table))
+        return self.raw(table) - float(chdtri(max(1, self.freedom(table)), self.alpha))
 
     def values(self, tables: Counted) -> np.ndarray:
         """The statistic of each table less its critical value."""
-        return self.raws(tables) - _quantiles(self.alpha, self.freedoms(tables))
+        return self.raws(tables) - chdtri(np.maximum(1, self.freedoms(tables)), self.alpha)
 
     def p_value(self, table: np.ndarray) -> float:
         """Chance of so large a statistic under independence."""
@@ -194,7 +185,7 @@ class AgainstQuantile(Proved):
         return chdtrc(np.maximum(1, self.freedoms(tables)), self.raws(tables))
 
     def raw(self, table: np.ndarray) -> float:
-        """The statistic, chi-squared under independence but for small counts."""
+        """The statistic, chi-squared under independence where no expected count is small."""
         raise NotImplementedError
 
     def raws(self, tables: Counted) -> np.ndarray:
@@ -212,17 +203,8 @@ class AgainstQuantile(Proved):
 
     def threshold(self, levels: tuple[int, ...]) -> float:
         """Upper quantile of chi-squared with the degrees of freedom of the public table."""
-        return _quantile(self.alpha, _freedom(levels))
+        return float(chdtri(max(1, _freedom(levels)), self.alpha))
 
 
 def _freedom(levels) -> int:
     return (levels[0] - 1) * (levels[1] - 1) * math.prod(levels[2:])
-
-
-def _quantiles(alpha, freedoms) -> np.ndarray:
-    return np.array([_quantile(alpha, freedom) for freedom in freedoms.tolist()], float)
-
-
-@cache
-def _quantile(alpha: float, freedom: int) -> float:
-    return float(chdtri(max(1, freedom), alpha))

@@ -1,88 +1,28 @@
 """A private graph from the moments of all pairs, read by what was trained on simulations."""
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
-from typing import Any
-
-import numpy as np
+from typing import Unpack
 
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.release import ReleaseWithProbabilities
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.moments.clipped_moments import clips, measure_moments
-from dpcgd.moments.interactions import Marginals, paid
+from dpcgd.moments.interactions import paid
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
-from dpcgd.moments.theorems import theorems_of
 from dpcgd.moments.triples import affords_triples, measure_triples
 from dpcgd.privacy.budget import level_of_the_caller
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.privacy.run import open_run
-from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
-from dpcgd.reading.reader import (
-    Precision,
-    check_precision,
-    drawn_edges,
-    edge_probabilities,
-    unlike_training,
-)
+from dpcgd.privacy.run import open_run, takes_keywords
+from dpcgd.reading.reader import Precision, check_precision, unlike_training
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.measured import Measured, read_first
 
-__all__ = ["LearnedRelease", "learned_pc"]
+__all__ = ["learned_pc", "measure_for_edges"]
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LearnedRelease(ReleaseWithProbabilities):
-    """A release that also holds the moments it was read from.
-
-    Attributes
-    ----------
-    marginals : Marginals
-        Clipped moments, or pairs, perhaps with triples. Whatever is computed from it is
-        post-processing.
-    levels : mapping of str to tuple of str
-        Public, those of the moments: where levels were joined, the new ones.
-    joined_levels : dict
-        From each variable whose levels were joined to what has become of each of them.
-    """
-
-    marginals: Marginals
-    levels: Mapping[str, tuple[str, ...]]
-    joined_levels: dict[str, dict[str, str]]
-
-    def arrow_confidence(self) -> dict[tuple[str, str], float]:
-        """How likely each arrow is: that its edge is there, and that it points this way.
-
-        Returns
-        -------
-        dict
-            From (cause, effect), both ways round for each pair that the graph joins. What the two
-            lack to the probability of the edge is the chance that it has no direction.
-
-        Privacy
-        -------
-        Post-processing of what has been released.
-
-        Notes
-        -----
-        :func:`~dpcgd.reading.orientation.arrow_confidence` times the probability of the edge.
-        """
-        return dict(self.arrow_shares)
-
-
+@takes_keywords
 def learned_pc(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
-    precision: Precision = None,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
-) -> LearnedRelease:
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> MarginalRelease:
     """Moments of all pairs, read by a model that was trained on simulated networks.
 
     They are read twice: the second model knows which edges the first one found likely. Of more than
@@ -94,7 +34,7 @@ def learned_pc(
     Parameters
     ----------
     data : Dataset or Counts
-        Where it only answers counts, and is not one of :class:`~dpcgd.datasets.records.Records`,
+        Where it only answers counts, and is not one of :class:`~dpcgd.datasets.counts.Records`,
         the moments are those of the pairs, whose noise is wider.
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
@@ -105,7 +45,7 @@ def learned_pc(
 
     Returns
     -------
-    LearnedRelease
+    MarginalRelease
 
     Raises
     ------
@@ -137,46 +77,24 @@ def learned_pc(
     (1.0, True)
     """
     check_precision(precision)
-    how: dict[str, Any] = {"account": GaussianFilter, "knowledge": knowledge}
-    how |= {
-        "rows_per_person": rows_per_person,
-        "by": ("learned_pc", "thm-learned-pc"),
-        "precision": precision,
-    }
-    run = open_run(
-        data, epsilon=epsilon, delta=delta, allow_delta=allow_delta, rng=rng, secure=secure, **how
-    )
-    forbidden, required = (knowledge or Knowledge()).arrays(data.variables)
-    if caution := unlike_training(data.d, data.n, run.account.rho):
+    measured = measure_for_edges(data, precision=precision, **shared)
+    return read_first(measured, precision)
+
+
+def measure_for_edges(
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> Measured:
+    """Measure what :func:`learned_pc` reads; its settings are those of that."""
+    by = ("learned_pc", "thm-learned-pc")
+    run = open_run(data, account=GaussianFilter, by=by, precision=precision, **shared)
+    caution = unlike_training(data.d, data.n, run.account.rho)
+    if caution:
         warnings.warn(caution, stacklevel=level_of_the_caller())
     measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
     rho = run.account.remaining
     if affords_triples(data.cardinalities, data.n, rho):
-        told = measure_triples(data, measure, rho)
+        marginals = measure_triples(data, measure, rho)
     else:
-        told = measure_moments(data, measure, rho, clipped=clipped)
-    read = edge_probabilities(told)
-    read[required | required.T] = 1.0
-    read[forbidden & forbidden.T] = 0.0
-    probabilities, joined = drawn_edges(read, told, required, precision)
-    sure = arrow_confidence(told, joined, forbidden)
-    names = data.variables
-    pairs = {frozenset((names[x], names[y])): (x, y) for x, y in combinations(range(data.d), 2)}
-    return LearnedRelease(
-        graph=CPDAG(names, pointed(sure, joined, forbidden, LEVEL)),
-        separating_sets={},
-        untested=frozenset(),
-        tests=0,
-        stopped_early=False,
-        **run.receipt(*theorems_of(told, joined_levels)),
-        marginals=told,
-        levels={name: tuple(levels) for name, levels in data.levels.items()},
-        joined_levels=joined_levels,
-        probabilities={pair: float(probabilities[at]) for pair, at in pairs.items()},
-        arrow_shares={
-            (names[a], names[b]): float(sure[a, b] * probabilities[a, b])
-            for a, b in np.argwhere(joined).tolist()
-        },
-        caution=caution,
-    )
+        marginals = measure_moments(data, measure, rho, clipped=clipped)
+    return Measured(run, marginals, data.levels, joined_levels, caution)

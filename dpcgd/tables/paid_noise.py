@@ -1,24 +1,28 @@
-"""Whether the noise in a release is what its ledger paid for, with sensitivities defined anew."""
+"""Whether the noise in a release is what its ledger paid for."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Any
 
-import numpy as np
-
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, longest_kept
-from dpcgd.moments.interactions import Marginals, Subset
+from dpcgd.moments.interactions import (
+    Marginals,
+    Subset,
+    interaction_sensitivity,
+    pairs_sensitivity,
+    triples_sensitivity,
+)
 from dpcgd.moments.joined_levels import MOST_LEVELS
+from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.terms import Terms
-from dpcgd.tables.dag_posterior import PosteriorRelease
-from dpcgd.tables.learned_pc import LearnedRelease
-from dpcgd.tables.table_pc import LOOKS, TableRelease
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.table_pc import LOOKS
 
-__all__ = ["check_noise", "furthest_apart"]
+__all__ = ["check_noise"]
 
 ROUNDING = 1e-9
 """Of a deviation, by which two ways of computing it may differ."""
@@ -33,60 +37,13 @@ TABLE = 2.0
 """Two tables are so far apart, in L1 norm, when one record has been replaced."""
 
 
-def furthest_apart(levels: Sequence[int], sizes: Sequence[int]) -> float:
-    """How far one replaced record moves the interactions of all sets of these sizes, in L2 norm.
-
-    Parameters
-    ----------
-    levels : sequence of int
-        Of each variable.
-    sizes : sequence of int
-        1, 2 or 3.
-
-    Notes
-    -----
-    Two records have inner product 1 - 1/L at a variable where they agree and -1/L where they
-    differ, and a set of variables the product of these. The squared distance is twice the sum of
-    the products of a record with itself, less that of the two. It is searched here over how many
-    of the variables with equally many levels differ.
-
-    Examples
-    --------
-    >>> furthest_apart([2] * 8, [1, 2])
-    5.0
-    """
-    counts = sorted(Counter(of for of in levels if of > 1).items())
-    own = np.repeat([1 - 1 / of for of, _ in counts], [times for _, times in counts])
-    if len(own) < min(sizes):
-        return 0.0  # there is no such set
-    choices = _fewest_levels_first(counts) if max(sizes) < 3 else _all_choices(counts)
-    least = min(_products(own - differ, sizes) for differ in choices)
-    return math.sqrt(2 * (_products(own, sizes) - least))
-
-
-def _fewest_levels_first(counts) -> Iterator[np.ndarray]:
-    """Without products of three nothing but these can be furthest.
-
-    Which of the variables differ matters by the sum of their squares alone then, and that is
-    largest for those with the fewest levels.
-    """
-    size = sum(times for _, times in counts)
-    return (np.arange(size) < differ for differ in range(size + 1))
-
-
-def _all_choices(counts) -> Iterator[np.ndarray]:
-    """How many variables of each number of levels differ."""
-    for many in product(*(range(times + 1) for _, times in counts)):
-        yield np.concatenate(
-            [np.arange(times) < of for of, (_, times) in zip(many, counts, strict=True)]
-        )
-
-
-def _products(values: np.ndarray, sizes: Iterable[int]) -> float:
-    """The sum over all sets of these sizes of the products of their values."""
-    one, two, three = (float((values**power).sum()) for power in (1, 2, 3))
-    sums = {1: one, 2: (one**2 - two) / 2, 3: (one**3 - 3 * one * two + 2 * three) / 6}
-    return sum(sums[size] for size in sizes)
+def _distance(levels: Sequence[int], sizes: Sequence[int]) -> float:
+    """How far one replaced record moves the interactions of all sets of these sizes, in L2 norm."""
+    if list(sizes) == [3]:
+        return triples_sensitivity(levels)
+    if list(sizes) == [1, 2]:
+        return pairs_sensitivity(levels)
+    return math.hypot(*(interaction_sensitivity([single]) for single in levels))
 
 
 def check_noise(release: Release) -> None:
@@ -99,24 +56,26 @@ def check_noise(release: Release) -> None:
         follows from public levels; if the ledger lacks a mechanism or has one that gave nothing; or
         if a search has more answers than mechanisms.
     """
-    kinds: dict[type, Callable[[Any], None]] = {
-        LearnedRelease: _check_learned,
-        PosteriorRelease: _check_table,
-        TableRelease: _check_looks,
+    checks: dict[str, Callable[[Any], None]] = {
+        "dag_posterior": _check_table,
+        "learned_pc": _check_learned,
+        "table_pc": _check_looks,
     }
-    kinds.get(type(release), _check_answers)(release)
+    checks.get(release.terms.system, _check_answers)(release)
 
 
-def _check_table(result: PosteriorRelease) -> None:
-    events = result.ledger.events
-    if result.counts.shape != tuple(map(len, result.terms.domain.values())):
+def _check_table(result: MarginalRelease) -> None:
+    events, table = result.ledger.events, result.marginals
+    if not isinstance(table, NoisyTable):
+        raise ValueError("its system releases a whole table, and this holds none")
+    if table.counts.shape != tuple(map(len, result.terms.domain.values())):
         raise ValueError("the released table has other levels than the domain")
     if len(events) != 1 or not isinstance(events[0], PureEvent):
         raise ValueError(f"one table was released, and the ledger holds {len(events)} mechanisms")
-    _check_equal("the table", result.scale, TABLE / events[0].epsilon)
+    _check_equal("the table", table.scale, TABLE / events[0].epsilon)
 
 
-def _check_learned(result: LearnedRelease) -> None:
+def _check_learned(result: MarginalRelease) -> None:
     domain = result.terms.domain.items()
     if set(result.joined_levels) != {name for name, of in domain if len(of) > MOST_LEVELS}:
         raise ValueError("other variables have joined levels than those with too many")
@@ -135,11 +94,11 @@ def _check_learned(result: LearnedRelease) -> None:
         raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
 
 
-def _check_looks(result: TableRelease) -> None:
+def _check_looks(result: MarginalRelease) -> None:
     """Pairs first, then triples one by one, and in between looks at some pairs once more."""
     told, paid = result.marginals, _paid(result)
     _check_sets(told, [1, 2], or_more=True)
-    distance = furthest_apart(told.levels, [1, 2])
+    distance = pairs_sensitivity(told.levels)
     multiplier = _next(paid) if distance else 0.0
     for v in range(len(told.levels)):
         _check_equal((v,), told.released[v,].deviation * told.n, multiplier * distance)
@@ -180,7 +139,7 @@ def _check_sets(told: Marginals, sizes: Sequence[int], *, or_more: bool = False)
 
 def _check_together(told: Marginals, sizes: Sequence[int], paid: list[float]) -> None:
     """All sets of these sizes have the noise of one mechanism."""
-    distance = furthest_apart(told.levels, sizes)
+    distance = _distance(told.levels, sizes)
     multiplier = _next(paid) if distance else 0.0
     for subset, moment in told.released.items():
         if len(subset) in sizes:
@@ -200,7 +159,7 @@ def _check_clipped(told: ClippedMoments, paid: list[float]) -> None:
 def _without_triples(told: Marginals, paid: Sequence[float]) -> list[float]:
     """The multipliers that are left once every triple, in turn, has taken its own."""
     left, triples = [], [subset for subset in told.released if len(subset) > 2]
-    wanted = {subset: _distance(told, subset) for subset in triples}
+    wanted = {subset: _distance_of(told, subset) for subset in triples}
     for multiplier in paid:
         subset = next((of for of, distance in wanted.items() if distance), None)
         if subset and _agree(told.released[subset].deviation * told.n, multiplier * wanted[subset]):
@@ -237,8 +196,8 @@ def _explains(told, first, again, way, looks) -> bool:
     precisions = dict.fromkeys(again, first**-2)
     for i, multiplier in enumerate(looks):
         seen = [deviation for deviation, bits in zip(again, way, strict=True) if bits >> i & 1]
-        apart = [_distance(told, pair) for deviation in seen for pair in again[deviation]]
-        distance = min(math.hypot(*apart), furthest_apart(told.levels, [1, 2]))
+        apart = [_distance_of(told, pair) for deviation in seen for pair in again[deviation]]
+        distance = min(math.hypot(*apart), pairs_sensitivity(told.levels))
         if not distance:
             return False
         for deviation in seen:
@@ -246,10 +205,9 @@ def _explains(told, first, again, way, looks) -> bool:
     return all(_agree(deviation, of**-0.5) for deviation, of in precisions.items())
 
 
-def _distance(told: Marginals, subset: Subset) -> float:
+def _distance_of(told: Marginals, subset: Subset) -> float:
     """Of the interaction of these variables alone."""
-    levels = [told.levels[v] for v in subset]
-    return furthest_apart(levels, [len(subset)]) if min(levels) > 1 else 0.0
+    return interaction_sensitivity([told.levels[v] for v in subset])
 
 
 def _check_equal(what: object, deviation: float, expected: float) -> None:
@@ -270,9 +228,12 @@ def _check_answers(result: Release) -> None:
     became = result.pair_status()
     answered = sum(status not in UNANSWERED for status in became.values())
     if result.terms.system in SEARCHES:
-        if {pair for pair in became if became[pair] == "removed"} != set(result.separating_sets):
+        if result.answers is None:
+            raise ValueError(f"{result.terms.system} asks test by test, and no answers are there")
+        separated = set(result.answers.separating_sets)
+        if {pair for pair in became if became[pair] == "removed"} != separated:
             raise ValueError("other pairs were separated than those that are not joined")
-        _check_least(ran, _least(result.terms, answered, len(result.separating_sets)))
+        _check_least(ran, _least(result.terms, answered, len(separated)))
     if result.terms.system in ("gram_notears", "noleaks"):
         wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
         if ran != {"Gaussian": wanted}:

@@ -14,24 +14,22 @@ import pandas as pd
 from dpcgd.datasets.arguments import check_whole, is_real
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
-from dpcgd.moments.interactions import interaction_sensitivity, pairs_sensitivity
-from dpcgd.moments.joined_levels import join_groups
+from dpcgd.moments.blocks import blocks_of, rows_of
+from dpcgd.moments.interactions import Marginals, interaction_sensitivity
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.privacy.settings import check_level
+from dpcgd.tables.dag_posterior import dag_posterior, measure_all_cells
 from dpcgd.tables.detection import Detection
+from dpcgd.tables.learned_pc import learned_pc, measure_for_edges
+from dpcgd.tables.measured import Measured
 from dpcgd.tables.plan_chart import draw_plan
-from dpcgd.tables.public_facts import PublicFacts
+from dpcgd.tables.private_graph import private_graph, system_for
+from dpcgd.tables.public_facts import Expected
 from dpcgd.tables.rehearsal import Rehearsal, refuse_data, rehearse
-from dpcgd.tables.table_pc import (
-    ALPHA,
-    LEAST_EFFECT,
-    LEAST_SHARE,
-    open_table_run,
-    planned_rho,
-    table_pc,
-    too_noisy,
-)
+from dpcgd.tables.table_oracle import ALPHA, LEAST_EFFECT, LEAST_SHARE, too_noisy
+from dpcgd.tables.table_pc import measure_all_pairs, open_table_run, table_pc
 
 __all__ = ["Plan", "PlannedPair", "plan"]
 
@@ -59,27 +57,30 @@ NEVER = (math.nan, math.nan)
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of :func:`~dpcgd.tables.table_pc.table_pc` could test, find and release.
-
-    Made by :func:`plan`, whose parameters it holds.
+    """What a run could find and release, before there is one. Made by :func:`plan`.
 
     Attributes
     ----------
     schema : Schema
     n : int
     budget : Budget
+    system : callable
     alpha, power, related, least_effect, least_share : float
     max_order : int
     shares : mapping of str to tuple of float
         Of each variable the shares of its levels that the plan goes by; of one with more levels
         than a run keeps, those of the joined ones.
-    rho_of_pairs, rho_of_triple : float
-        What the run pays for all pairs, and for each triple.
+    marginals : Marginals
+        What the run releases of independent variables with these shares: its numbers have the
+        noise that is to come.
+    rho_of_triple : float
+        What the run pays for each triple that it buys; 0 if it buys none.
     """
 
     schema: Schema
     n: int
     budget: Budget
+    system: Callable[..., Release]
     alpha: float
     power: float
     related: float
@@ -87,7 +88,7 @@ class Plan:
     least_share: float
     max_order: int
     shares: Mapping[str, Shares]
-    rho_of_pairs: float
+    marginals: Marginals
     rho_of_triple: float
 
     @property
@@ -95,14 +96,20 @@ class Plan:
         """Of each variable."""
         return self.schema.levels
 
+    @property
+    def buys_tests(self) -> bool:
+        """Whether the run asks test by test, and refuses tests for noise."""
+        return self.system is table_pc
+
     @cached_property
     def deviation(self) -> float:
-        """Deviation, in records, of the noise of each number about single variables and pairs.
+        """Deviation, in records, of the noise of each number about pairs: of the widest of them.
 
         Pairs that are measured again later get less.
         """
-        sensitivity = pairs_sensitivity([len(of) for of in self.shares.values()])
-        return multiplier_of_rho(self.rho_of_pairs) * sensitivity
+        kinds = [shares for shares in self._firsts if len(shares) > 1]
+        pairs = combinations_with_replacement(kinds, 2)
+        return max((self._pair_deviation(*pair) for pair in pairs), default=0.0)
 
     def testable(self, x: str, y: str, given: Collection[str] = ()) -> bool:
         """Whether the run would test x and y given these if it came to that question.
@@ -215,7 +222,7 @@ class Plan:
         rows = []
         for k in (1, 2, 3):
             for kind in combinations_with_replacement(sorted(sizes), k):
-                if tables := _ways(sizes, kind):
+                if (tables := _ways(sizes, kind)) and not math.isnan(self._deviation(kind)):
                     shape = " x ".join(map(str, kind))
                     rows.append((shape, tables, self._deviation(kind), self._cell(kind)))
         return pd.DataFrame(rows, columns=["levels", "tables", "number", "cell"])
@@ -224,23 +231,19 @@ class Plan:
         """Draw the smallest correlations found as a matrix, on axes of matplotlib."""
         draw_plan(self, ax)
 
-    def rehearse(self, *, rng: np.random.Generator, **how: Any) -> Rehearsal:
+    def rehearse(self, *, rng: np.random.Generator, **settings: Any) -> Rehearsal:
         """Run the planned system on random networks: :func:`~dpcgd.tables.rehearsal.rehearse`.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-        how
+        settings
             ``runs``, ``shape`` and ``strength``.
         """
-        ours: dict[str, Any] = {
-            "alpha": self.alpha,
-            "max_order": self.max_order,
-            "least_effect": self.least_effect,
-            "least_share": self.least_share,
-            **vars(self.budget),
-        }
-        return rehearse(self.schema, self.n, rng=rng, **ours, **how)
+        names = ("alpha", "max_order", "least_effect", "least_share") if self.buys_tests else ()
+        settings |= {name: getattr(self, name) for name in names}
+        settings |= vars(self.budget)
+        return rehearse(self.schema, self.n, rng=rng, system=self.system, **settings)
 
     def __repr__(self):
         frame, budget = self.to_frame(), self.budget
@@ -250,8 +253,9 @@ class Plan:
             if frame[f"order_{k}"].notna().any()
         )
         rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
+        promise = f"epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows}"
         lines = [
-            f"Plan(table_pc: epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows})",
+            f"Plan({self.system.__name__}: {promise})",
             f"  {self.n:,} records, {len(self.shares)} variables, {len(frame)} pairs",
             f"  tests that can be made: {tests}",
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
@@ -290,8 +294,8 @@ class Plan:
 
     def _may(self, tested: Sequence[int], given: Sequence[int]) -> bool:
         """Whether a test of variables with so many levels is made."""
-        refused = too_noisy(tested, given, self.deviation / self.n)
-        return len(given) <= self.max_order and not refused
+        noisy = self.buys_tests and too_noisy(tested, given, self.deviation / self.n)
+        return len(given) <= self.max_order and not noisy
 
     def _smallest(self, x_of, y_of, *strata) -> tuple[float, float]:
         """As a correlation and in percentage points."""
@@ -301,14 +305,43 @@ class Plan:
         r = test.smallest(self.power)
         return r, test.points(r)
 
-    def _detection(self, *shares) -> Detection:
-        how = (self.alpha, self.related, self.least_effect, self.least_share)
-        return detection(self.n, shares, self.deviation / self.n, *how)
+    def _detection(self, *shares: Shares) -> Detection:
+        widest = max(self._pair_deviation(*pair) for pair in combinations(shares, 2))
+        rules = (self.alpha, self.related, self.least_effect, self.least_share)
+        return detection(self.n, shares, widest / self.n, *rules)
 
-    def _deviation(self, levels) -> float:
-        if len(levels) < 3:
-            return self.deviation
-        return multiplier_of_rho(self.rho_of_triple) * interaction_sensitivity(levels)
+    @cached_property
+    def _firsts(self) -> dict[Shares, list[int]]:
+        """The first two variables with each choice of shares."""
+        firsts: dict[Shares, list[int]] = {}
+        for number, shares in enumerate(self.shares.values()):
+            firsts.setdefault(shares, []).append(number)
+        return {shares: numbers[:2] for shares, numbers in firsts.items()}
+
+    def _pair_deviation(self, x_of: Shares, y_of: Shares) -> float:
+        """Deviation of the noise of a pair's moment, in records."""
+        x, y = sorted((self._firsts[x_of][0], self._firsts[y_of][-1]))
+        if x == y or (x, y) in self.marginals.released:
+            subset = (x,) if x == y else (x, y)
+            return self.n * self.marginals.released[subset].deviation
+        noise = blocks_of(self.marginals).noise
+        rows = [rows_of(self.marginals.levels)[1][v] for v in (x, y)]
+        wide = [_squared_lengths(self.marginals, v).mean() for v in (x, y)]
+        return self.n * math.sqrt(noise[rows[0], rows[1]].mean() / math.prod(wide))
+
+    def _deviation(self, levels: Sequence[int]) -> float:
+        """Deviation, in records, of an interaction of variables with so many levels."""
+        if self.rho_of_triple and len(levels) == 3:
+            return multiplier_of_rho(self.rho_of_triple) * interaction_sensitivity(levels)
+        measured = [
+            moment.deviation * self.n
+            for subset, moment in self.marginals.released.items()
+            if sorted(self.marginals.levels[v] for v in subset) == sorted(levels)
+        ]
+        if measured or len(levels) != 2:
+            return max(measured, default=math.nan)
+        kinds = [[of for of in self._firsts if len(of) == size] for size in levels]
+        return max(self._pair_deviation(*pair) for pair in product(*kinds))
 
     def _cell(self, levels) -> float:
         """A cell is a sum over the interactions of the table's variables."""
@@ -348,7 +381,7 @@ def plan(
     epsilon: float,
     delta: float | None = None,
     allow_delta: bool = False,
-    system: Callable[..., Release] = table_pc,
+    system: Callable[..., Release] = private_graph,
     alpha: float = ALPHA,
     max_order: int = 2,
     power: float = 0.8,
@@ -366,10 +399,13 @@ def plan(
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
         Records.
-    epsilon, delta, allow_delta, alpha, max_order, least_effect, least_share, rows_per_person
+    epsilon, delta, allow_delta, rows_per_person
         As for the system.
     system : callable
-        :func:`~dpcgd.tables.table_pc.table_pc`: there is no plan for others yet.
+        One that measures at once: :func:`~dpcgd.tables.private_graph.private_graph`, one of the two
+        that it chooses from, or :func:`~dpcgd.tables.table_pc.table_pc`.
+    alpha, max_order, least_effect, least_share
+        Of the tests, as for :func:`~dpcgd.tables.table_pc.table_pc`.
     power : float
         Probability with which what is called found is found.
     shares : mapping of str to sequence of float, optional
@@ -394,11 +430,13 @@ def plan(
 
     Notes
     -----
-    "Found" is one test on tables that have been measured once: an edge is in the graph if all its
-    tests find it. Pairs in doubt are measured again, so that a run finds a little more. Power is
-    that of the chi-squared test to first order in the noise
-    (:class:`~dpcgd.tables.detection.Detection`): right to a few hundredths, except given very
-    rare levels at the most noise that can be tested, where it promises up to .1 too much.
+    "Found" is one test on what is released: of the pair, or given one more variable. A run of
+    table_pc joins a pair if all its tests find it, and measures pairs in doubt again; the edge
+    model of the other systems weighs a pair by all that was released, and needs about as much
+    (:func:`~dpcgd.tables.rehearsal.rehearse` shows it). Power is that of the chi-squared test to
+    first order in the noise (:class:`~dpcgd.tables.detection.Detection`): right to a few
+    hundredths, except given very rare levels at the most noise that can be tested, where it
+    promises up to .1 too much.
 
     Examples
     --------
@@ -418,43 +456,60 @@ def plan(
     refuse_data(levels)
     schema = Schema.of(levels)
     check_whole("n", n, 1)
-    if system is not table_pc:
-        name = getattr(system, "__name__", repr(system))
-        raise ValueError(
-            f"there is a plan for table_pc, none for {name}; rehearse(..., system={name}) "
-            "takes every system"
-        )
-    public = PublicFacts(schema, n)
-    nothing = np.random.default_rng(0)  # a run has to say where noise comes from; none is drawn
-    run, most = open_table_run(
-        public,
+    check_level(alpha)
+    _check_number("power", power, least=alpha, most=1)
+    _check_number("related", related, least=0, most=1)
+    expected = dict(_all_shares(schema, shares or {}))
+    tests = {"alpha": alpha, "max_order": max_order}
+    tests |= {"least_effect": least_effect, "least_share": least_share}
+    measured, rho_of_triple = _measured(
+        system,
+        Expected(schema, n, [*map(np.array, expected.values())]),
+        {
+            "alpha": alpha,
+            "max_order": max_order,
+            "least_effect": least_effect,
+            "least_share": least_share,
+        },
         epsilon=unreserved(epsilon),
         delta=delta,
         allow_delta=allow_delta,
-        rng=nothing,
-        alpha=alpha,
-        max_order=max_order,
-        least_effect=least_effect,
-        least_share=least_share,
         rows_per_person=rows_per_person,
+        rng=np.random.default_rng(0),  # a run has to say where noise comes from
     )
-    _check_number("power", power, least=alpha, most=1)
-    _check_number("related", related, least=0, most=1)
-    rho_of_pairs, rho_of_triple = planned_rho(public, run.account.rho, most)
-    expected = dict(_all_shares(schema, shares or {}))
     return Plan(
         schema=schema,
         n=n,
-        budget=run.account.promised,
+        budget=measured.run.account.budget,
+        system=system,
         alpha=alpha,
         power=power,
         related=related,
         least_effect=least_effect,
         least_share=least_share,
         max_order=max_order,
-        shares={name: _joined(schema, name, of, most) for name, of in expected.items()},
-        rho_of_pairs=rho_of_pairs,
+        shares={name: _joined(measured, name, of) for name, of in expected.items()},
+        marginals=measured.marginals,
         rho_of_triple=rho_of_triple,
+    )
+
+
+def _measured(system, expected: Expected, tests, **settings) -> tuple[Measured, float]:
+    """What a system measures of an expected table, and its rho for a triple that it buys."""
+    if system is table_pc:
+        run, most = open_table_run(expected, **tests, **settings)
+        measured, _, rho_of_triple = measure_all_pairs(run, expected, most)
+        return measured, rho_of_triple
+    if system is private_graph:
+        system = system_for(expected)
+    if system is dag_posterior:
+        return measure_all_cells(expected, **settings), 0.0
+    if system is learned_pc:
+        return measure_for_edges(expected, **settings), 0.0
+    name = getattr(system, "__name__", repr(system))
+    raise ValueError(
+        f"there is a plan for private_graph and table_pc, none for {name}; "
+        f"rehearse(..., system={name}) takes every system"
     )
 
 
@@ -481,12 +536,18 @@ def _all_shares(schema: Schema, known) -> Iterator[tuple[str, Shares]]:
         yield name, tuple(share / sum(shares) for share in shares)
 
 
-def _joined(schema: Schema, name: str, shares: Shares, most: int) -> Shares:
+def _joined(measured: Measured, name: str, shares: Shares) -> Shares:
     """What is left of a variable that has more levels than it may keep."""
-    if len(shares) <= most:
+    if name not in measured.joined_levels:
         return shares
-    groups = join_groups(np.array(shares), most, name in schema.ordered)
-    return tuple(np.bincount(groups, shares).tolist())
+    new = [measured.levels[name].index(level) for level in measured.joined_levels[name].values()]
+    return tuple(np.bincount(new, shares).tolist())
+
+
+def _squared_lengths(marginals: Marginals, v: int) -> np.ndarray:
+    """Of the contrasts of a variable, once they are scaled to variance one."""
+    floor = max(3 * marginals.moment(v).deviation, 1 / marginals.n)
+    return (marginals.uncorrelated(v, floor) ** 2).sum(axis=0)
 
 
 def _check_number(name, value, *, least, most):

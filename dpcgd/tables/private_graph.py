@@ -1,30 +1,25 @@
 """One call for a table of any size: the system that finds most in it, chosen by public facts."""
 
-import numpy as np
+from collections.abc import Callable
+from typing import Unpack
 
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.moments.noisy_table import has_few_cells
+from dpcgd.privacy.run import takes_keywords
 from dpcgd.privacy.settings import check_data
 from dpcgd.reading.reader import Precision
-from dpcgd.tables.dag_posterior import PosteriorRelease, dag_posterior
-from dpcgd.tables.learned_pc import LearnedRelease, learned_pc
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.tables.dag_posterior import dag_posterior
+from dpcgd.tables.learned_pc import learned_pc
 
-__all__ = ["private_graph"]
+__all__ = ["private_graph", "system_for"]
 
 
+@takes_keywords
 def private_graph(
-    data: Counts,
-    *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
-    precision: Precision = None,
-    knowledge: Knowledge | None = None,
-    rows_per_person: int = 1,
-) -> PosteriorRelease | LearnedRelease:
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> MarginalRelease:
     """The best graph that this package has for a table, whatever its size.
 
     Of at most eight variables and 1,024 combinations of their levels
@@ -44,7 +39,7 @@ def private_graph(
 
     Returns
     -------
-    PosteriorRelease or LearnedRelease
+    MarginalRelease
         Of the system that was chosen, which its receipt names; both have `probabilities` of edges.
 
     Raises
@@ -72,19 +67,13 @@ def private_graph(
     ...     data = load(name, rng=rng)
     ...     release = private_graph(data, epsilon=1.0, rng=rng)
     ...     print(type(release).__name__, release.graph.skeleton_f1(data.truth) > 0.9)
-    PosteriorRelease True
-    LearnedRelease True
+    MarginalRelease True
+    MarginalRelease True
     """
+    return system_for(data)(data, precision=precision, **shared)
+
+
+def system_for(data: Counts) -> Callable[..., MarginalRelease]:
+    """The system that finds most in a table of this size, by public facts."""
     check_data(data, coded=True)
-    system = dag_posterior if has_few_cells(data.cardinalities) else learned_pc
-    return system(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        allow_delta=allow_delta,
-        rng=rng,
-        secure=secure,
-        precision=precision,
-        knowledge=knowledge,
-        rows_per_person=rows_per_person,
-    )
+    return dag_posterior if has_few_cells(data.cardinalities) else learned_pc

@@ -2,13 +2,17 @@
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
 from typing import Any, NoReturn
+
+import numpy as np
+from scipy.linalg import block_diag
 
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
 
-__all__ = ["PublicFacts", "RecordsAsked", "check_run"]
+__all__ = ["Expected", "PublicFacts", "RecordsAsked", "check_run"]
 
 
 class RecordsAsked(Exception):
@@ -53,6 +57,41 @@ class PublicFacts(Counts):
             Always.
         """
         raise RecordsAsked
+
+
+class Expected(PublicFacts):
+    """A table that is not there: independent variables with these shares of their levels.
+
+    Attributes
+    ----------
+    schema : Schema
+    n : int
+    shares : sequence of array
+        Of each variable, in its order.
+    """
+
+    def __init__(self, schema: Schema, n: int, shares: Sequence[np.ndarray]):
+        super().__init__(schema, n)
+        self.shares = shares
+
+    def counts(self, variables: Sequence[int]) -> np.ndarray:  # type: ignore[override]
+        """The expected counts as whole numbers with the sum n."""
+        shares = (self.shares[v] for v in variables)
+        expected = self.n * reduce(np.multiply.outer, shares, np.ones(()))
+        table = np.floor(expected).astype(np.int64)
+        left = np.argsort((table - expected).ravel(), kind="stable")[: self.n - int(table.sum())]
+        table.ravel()[left] += 1
+        return table
+
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """The expected sums of u u^T, as if no record were shortened."""
+        means = [share @ rows for share, rows in zip(self.shares, vectors, strict=True)]
+        own = [(rows.T * share) @ rows for share, rows in zip(self.shares, vectors, strict=True)]
+        apart = [block - np.outer(mean, mean) for block, mean in zip(own, means, strict=True)]
+        together = np.concatenate(means)
+        return self.n * (np.outer(together, together) + block_diag(*apart))
 
 
 def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: Any) -> None:

@@ -18,7 +18,7 @@ from dpcgd.graphs.release import Release
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import delta_for
 from dpcgd.tables.plan_chart import draw_rehearsal
-from dpcgd.tables.table_pc import table_pc
+from dpcgd.tables.private_graph import private_graph
 
 __all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
 
@@ -94,7 +94,7 @@ def rehearse(
     epsilon: float,
     delta: float | None = None,
     rng: np.random.Generator,
-    system: Callable[..., Release] = table_pc,
+    system: Callable[..., Release] = private_graph,
     runs: int = 5,
     shape: str = "sparse",
     strength: str = "mixed",
@@ -155,7 +155,7 @@ def rehearse(
     check_whole("runs", runs, 1)
     check_generator(rng)
     if not callable(system):
-        raise ValueError(f"system must be one such as table_pc, not {system!r}")
+        raise ValueError(f"system must be one such as private_graph, not {system!r}")
     epsilon = unreserved(epsilon)
     how = {"delta": delta_for(n) if delta is None else delta, "rng": rng, **settings}
     if public is None:
@@ -220,5 +220,5 @@ def _check_public(public, schema):
 
 
 def _compared(run: Release, true: Edges) -> RehearsedRun:
-    found = run.graph.skeleton
-    return RehearsedRun(len(true), len(found), len(true & found), len(run.untested))
+    found, untested = run.graph.skeleton, run.answers.untested if run.answers else ()
+    return RehearsedRun(len(true), len(found), len(true & found), len(untested))

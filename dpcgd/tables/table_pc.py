@@ -2,57 +2,44 @@
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
 from dpcgd.graphs.pc_search import Found, check_untested, search
-from dpcgd.graphs.release import Release
-from dpcgd.moments.interactions import (
-    Marginals,
-    MeasuredMarginals,
-    Subset,
-    paid,
-    pairs_sensitivity,
-)
+from dpcgd.moments.interactions import MeasuredMarginals, paid, pairs_sensitivity
 from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
-from dpcgd.moments.theorems import theorems_of
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.run import Run, open_run
-from dpcgd.privacy.settings import check_level
-from dpcgd.reading.association import (
-    Association,
-    association,
-    associations,
-    effects,
-    strength,
-)
+from dpcgd.privacy.run import Run, open_run, takes_keywords
 from dpcgd.reading.orientation import orient
+from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
+from dpcgd.tables.measured import Measured
+from dpcgd.tables.table_oracle import (
+    ALPHA,
+    FEWEST_LEVELS,
+    LEAST_EFFECT,
+    LEAST_SHARE,
+    MOST_NOISE,
+    TableOracle,
+)
 
 __all__ = [
-    "TableOracle",
-    "TableRelease",
-    "check_tables",
+    "measure_all_pairs",
     "open_table_run",
-    "planned_rho",
     "search_again",
     "search_tables",
     "shares",
     "table_pc",
-    "too_noisy",
 ]
 
 PAIRS = 0.6
@@ -63,46 +50,8 @@ TRIPLES = 8
 """Triples that the rest would pay for, for each variable."""
 
 
-ALPHA = 0.01
-"""Level of each test."""
-
-
-DETERMINED = 0.03
-"""Where the conditioning variables leave less than this share of a variance open, a test has next
-to nothing to go by, and does not separate."""
-
-
-EXPLAINED = 0.03
-"""Effects above this are taken for dependence without a look at triples."""
-
-
-LEAST_EFFECT = 1e-4
-"""Squared partial correlation, given others, below which a dependence is no edge. With enough
-records everything is significant, and so little may be left only because a test takes no more
-than two others."""
-
-
-LEAST_SHARE = 0.02
-"""The same as a share of the pair's own dependence, given none: what is left of a strong one may be
-more than the least effect, and still next to nothing of it."""
-
-
-DOUBT = 10
-"""A pair whose largest p-value is within this factor of the level is in doubt."""
-
-
 LOOKS = (0.4, 0.8)
 """Shares of what the search has left for one more look at the pairs in doubt, and for another."""
-
-
-MOST_NOISE = 0.2
-"""Deviation of a moment's noise, as a share of the records of an average level in an average
-stratum, up to which tests hold their level."""
-
-
-FEWEST_LEVELS = 4
-"""Variables with fewer levels are taken for ones with so many by that rule: their tests would hold
-their level with more noise, but have little power then."""
 
 
 MOST_UNTESTABLE = 0.5
@@ -125,199 +74,6 @@ def shares(d: int) -> tuple[float, float]:
     triple = (1 - PAIRS) / (TRIPLES * d)
     pairs = 1 - triple * min(TRIPLES * d, math.comb(d, 3))
     return pairs, triple
-
-
-def too_noisy(
-    tested: Sequence[int], given: Sequence[int], deviation: float, most_noise: float = MOST_NOISE
-) -> bool:
-    """Whether a test is refused by public facts: too many strata and levels for the noise.
-
-    Parameters
-    ----------
-    tested, given : sequence of int
-        Levels of the two variables, and of those they are tested given.
-    deviation : float
-        Of the noise of a moment: of a released number, as a share of the records.
-    most_noise : float
-
-    Examples
-    --------
-    >>> too_noisy((2, 3), (), 0.01), too_noisy((2, 3), (8,), 0.01)
-    (False, True)
-    """
-    return max(*tested, FEWEST_LEVELS) * math.prod(given) * deviation > most_noise
-
-
-@dataclass
-class TableOracle:
-    """Answers from released interactions; buys triples where two variables separate.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released.
-    alpha : float
-        Level of each test.
-    price : float
-        Rho of a triple. At 0 nothing new is measured (but by marginals without noise, which take
-        no price).
-    determined, explained, most_noise, doubt : float
-        See ``DETERMINED``, ``EXPLAINED``, ``MOST_NOISE`` and ``DOUBT`` in the source.
-    joined : collection of int
-        Variables whose levels were joined: what is given is then less than the variable.
-    least_effect : float
-        What others leave of a pair's dependence, as a squared partial correlation, below which they
-        separate it.
-    least_share : float
-        The same as a share of what the pair has given none.
-
-    Raises
-    ------
-    ValueError
-        If alpha is no level, the price no price or doubt below 1.
-
-    Attributes
-    ----------
-    largest : dict
-        Of each pair that was tested, its largest p-value; 1 where less than the least effect or
-        the least share was left.
-    """
-
-    marginals: Marginals
-    alpha: float = ALPHA
-    price: float = 0.0
-    determined: float = DETERMINED
-    explained: float = EXPLAINED
-    most_noise: float = MOST_NOISE
-    doubt: float = DOUBT
-    joined: Collection[int] = ()
-    least_effect: float = LEAST_EFFECT
-    least_share: float = LEAST_SHARE
-    largest: dict[Subset, float] = field(default_factory=dict, init=False)
-    _conditional: bool = field(default=False, init=False)
-
-    def __post_init__(self):
-        check_level(self.alpha)
-        if not 0 <= self.price < math.inf:
-            raise ValueError(f"price must be finite and not negative, not {self.price!r}")
-        if not self.doubt >= 1:
-            raise ValueError(f"doubt must be at least 1, not {self.doubt!r}")
-
-    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
-        """Whether the releases cannot tell x and y given these from independent ones.
-
-        None where public facts say that they are too noisy to tell.
-        """
-        self._conditional |= bool(given)
-        if self._too_noisy(x, y, given):
-            return None
-        found = self._association(x, y, given)
-        if found.undetermined < self.determined:
-            return False
-        pair = min(x, y), max(x, y)
-        p_value = 1.0 if given and found.effect < self._least(pair) else found.p_value
-        self.largest[pair] = max(p_value, self.largest.get(pair, 0.0))
-        return p_value > self.alpha
-
-    def _association(self, x, y, given) -> Association:
-        """From pairs, and from triples too where it matters and they can be had."""
-        found = Association._make(self._ahead.of((x, y, *given)))
-        if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
-            found = association(self.marginals, x, y, given, interacting=True)
-        return found
-
-    def rests_on_nothing(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Whether a test sees no dependence, and keeps the pair for want of variance alone."""
-        if self._too_noisy(x, y, given):
-            return False
-        found = self._association(x, y, given)
-        return found.undetermined < self.determined and found.p_value > self.alpha
-
-    def _least(self, pair) -> float:
-        """The effect that others have to leave of a pair."""
-        own = self.marginals.worked_out(("effects",), lambda: effects(self.marginals))
-        return max(self.least_effect, self.least_share * own[pair])
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, to work it out together."""
-        self._ahead.begin_order(order, joined, to_test)
-
-    @property
-    def _ahead(self) -> Ahead[tuple]:
-        """Associations by what has been released by now."""
-        marginals, alpha = self.marginals, self.alpha
-        return marginals.worked_out(
-            ("ahead",),
-            lambda: Ahead(partial(associations, marginals), lambda told: told[-1] > alpha),
-        )
-
-    def free(self) -> "TableOracle":
-        """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
-        other = replace(self, price=0.0)
-        other.largest.update(self.largest)
-        none = np.zeros((len(self.marginals.levels),) * 2, bool)
-        other.begin_order(0, none, none)
-        return other
-
-    def in_doubt(self) -> list[Subset]:
-        """Pairs that a more precise measurement may well join or part."""
-        low, high = self.alpha / self.doubt, self.alpha * self.doubt
-        return sorted(pair for pair, p in self.largest.items() if low < p < high)
-
-    def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
-        """Pairs that a neighbour of both may explain which no test can take as given.
-
-        For the test is refused for noise, by public facts, or the neighbour's levels were joined:
-        given such a variable its neighbours stay dependent. A pair is confirmed all the same if it
-        is more dependent than one of the two is with that neighbour, for what runs through a
-        variable is no stronger than its links.
-        """
-        found = np.zeros_like(joined)
-        if self._conditional:
-            for x, y in np.argwhere(np.triu(joined)).tolist():
-                found[x, y] = not self.unexplained(x, y, joined)
-        return found | found.T
-
-    def unexplained(self, x: int, y: int, joined: np.ndarray) -> bool:
-        """Whether no neighbour of both may explain this pair."""
-        between = np.flatnonzero(joined[x] & joined[y]).tolist()
-        return not any(self._may_explain(z, x, y) for z in between)
-
-    def _may_explain(self, z, x, y) -> bool:
-        if z not in self.joined and not self._too_noisy(x, y, (z,)):
-            return False
-        return self.strength(x, y) < min(self.strength(x, z), self.strength(y, z))
-
-    def strength(self, x: int, y: int) -> float:
-        """How dependent two variables are, given none."""
-        pair = min(x, y), max(x, y)
-        return self.marginals.worked_out(
-            ("strength", pair), lambda: strength(self.marginals, *pair)
-        )
-
-    def _too_noisy(self, x, y, given) -> bool:
-        levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
-        strata = [levels[v] for v in given]
-        return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)
-
-    def _needs_triples(self, found) -> bool:
-        """Independent, or so little dependent that interacting conditions might explain it."""
-        clear = found.effect > self.explained and found.p_value <= self.alpha
-        return found.undetermined >= self.determined and not clear
-
-    def _has_triples(self, x, y, given) -> bool:
-        return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
-
-    def _has(self, triple) -> bool:
-        if triple in self.marginals.released:
-            return True
-        if not isinstance(self.marginals, MeasuredMarginals):
-            return False
-        try:
-            self.marginals.measure(triple, self.price)
-        except BudgetSpent:
-            return False
-        return True
 
 
 def search_again(
@@ -354,8 +110,13 @@ def search_again(
     Which pairs are in doubt is a function of what has been released. Chapter 16,
     :prf:ref:`thm-table-pc`.
     """
-    how: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge, "untested": untested}
-    found = search(oracle, variables, **how)
+
+    def searched() -> Found:
+        return search(
+            oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested
+        )
+
+    found = searched()
     for share in looks:
         pairs, marginals = oracle.in_doubt(), oracle.marginals
         if not (pairs and isinstance(marginals, MeasuredMarginals)):
@@ -363,7 +124,7 @@ def search_again(
         with suppress(BudgetSpent):  # next to nothing is left
             marginals.measure_again(pairs, account.share(share))
         oracle.largest.clear()
-        found = search(oracle, variables, **how)
+        found = searched()
     return found
 
 
@@ -392,85 +153,21 @@ def search_tables(
     -------
     Post-processing, if the oracle buys nothing. Chapter 16, :prf:ref:`thm-table-pc`.
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    found = search(oracle, variables, untested=untested, **settings)
-    return repaired(found, oracle.free(), **settings)
+    found = search(oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested)
+    return repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class TableRelease(Release):
-    """A release that also holds the tables it was made from, and how it was made.
-
-    Attributes
-    ----------
-    marginals : Marginals
-        Whatever is computed from it is post-processing: other tests, other searches, parameters.
-    levels : mapping of str to tuple of str
-        Public, those of the tables: where levels were joined, the new ones.
-    joined_levels : dict
-        From each variable whose levels were joined to what has become of each of them.
-    alpha, max_order, knowledge, least_effect, least_share
-        Of the run.
-    keeps_untested : bool
-        Whether pairs that no test has confirmed kept their edge.
-    """
-
-    marginals: Marginals
-    levels: Mapping[str, tuple[str, ...]]
-    joined_levels: dict[str, dict[str, str]]
-    alpha: float
-    max_order: int
-    knowledge: Knowledge | None
-    keeps_untested: bool
-    least_effect: float
-    least_share: float
-
-    @property
-    def search_settings(self) -> dict[str, Any]:
-        """How the run searched, for other searches of its tables."""
-        return {
-            "max_order": self.max_order,
-            "knowledge": self.knowledge,
-            "untested": "keep" if self.keeps_untested else "drop",
-        }
-
-    @property
-    def joined_variables(self) -> list[int]:
-        """Numbers of the variables whose levels were joined."""
-        return [i for i, name in enumerate(self.levels) if name in self.joined_levels]
-
-
-def check_tables(release: Release) -> None:
-    """Refuse a release that holds no tables.
-
-    Raises
-    ------
-    ValueError
-        With the system that makes one that does.
-    """
-    if not isinstance(release, TableRelease):
-        raise ValueError(
-            f"this needs a release that holds its tables, not a {type(release).__name__}; make "
-            "one with table_pc"
-        )
-
-
+@takes_keywords
 def table_pc(
     data: Counts,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    allow_delta: bool = False,
-    rng: np.random.Generator | None = None,
-    secure: bool = False,
     alpha: float = ALPHA,
     max_order: int = 2,
-    knowledge: Knowledge | None = None,
     untested: str = "drop",
     least_effect: float = LEAST_EFFECT,
     least_share: float = LEAST_SHARE,
-    rows_per_person: int = 1,
-) -> TableRelease:
+    **shared: Unpack[SearchKeywords],
+) -> MarginalRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
 
     Where a variable has so many levels that tests would drown in noise, a first look at single
@@ -502,8 +199,8 @@ def table_pc(
 
     Returns
     -------
-    TableRelease
-        Its ``untested`` holds the pairs that no test has confirmed, in the graph or not.
+    MarginalRelease
+        Its ``answers.untested`` holds the pairs that no test has confirmed, in the graph or not.
 
     Raises
     ------
@@ -533,33 +230,54 @@ def table_pc(
     >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 0.3
     (1.0, True)
     """
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rng": rng, "secure": secure}
-    how |= {"allow_delta": allow_delta, "rows_per_person": rows_per_person, "untested": untested}
-    least: dict[str, Any] = {"least_effect": least_effect, "least_share": least_share}
-    run, most = open_table_run(data, alpha=alpha, **how, **least, **settings)
+    rules = {"alpha": alpha, "least_effect": least_effect, "least_share": least_share}
+    run, most = open_table_run(data, max_order=max_order, untested=untested, **rules, **shared)
+    measured, marginals, for_triple = measure_all_pairs(run, data, most)
+    names = tuple(measured.levels)
+    knowledge = shared.get("knowledge")
+    joined = [names.index(name) for name in measured.joined_levels]
+    oracle = TableOracle(marginals, price=for_triple, joined=joined, **rules)
+    found = search_again(
+        oracle,
+        run.account,
+        names,
+        max_order=max_order,
+        knowledge=knowledge,
+        untested=untested,
+    )
+    found = repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
+    graph = _oriented(found, marginals, knowledge)
+    _measure_families(marginals, run.account, consistent_extension(graph), for_triple)
+    released = measured._replace(marginals=marginals.without_data())
+    return released.release(graph, found.answers, triples="thm-interactions")
+
+
+def measure_all_pairs(
+    run: Run, data: Counts, most: int
+) -> tuple[Measured, MeasuredMarginals, float]:
+    """Measure all pairs for a run that :func:`open_table_run` has opened.
+
+    Parameters
+    ----------
+    run : Run
+    data : Dataset or Counts
+    most : int
+        Levels that a variable may keep.
+
+    Returns
+    -------
+    Measured
+    MeasuredMarginals
+        The same moments, which can measure more.
+    float
+        Rho of each triple.
+    """
     measure = paid(run.account, run.noise)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
     for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
     marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(for_pairs)
-    joined = [data.variables.index(name) for name in joined_levels]
-    oracle = TableOracle(marginals, alpha, for_triple, joined=joined, **least)
-    found = search_again(oracle, run.account, data.variables, **settings, untested=untested)
-    found = repaired(found, oracle.free(), **settings)
-    found = replace(found, graph=_oriented(found, marginals, knowledge))
-    _measure_families(marginals, run.account, consistent_extension(found.graph), for_triple)
-    return TableRelease(
-        **vars(found),
-        **run.receipt(*theorems_of(marginals, joined_levels, triples="thm-interactions")),
-        **settings,
-        **least,
-        marginals=marginals.without_data(),
-        levels={name: tuple(levels) for name, levels in data.levels.items()},
-        joined_levels=joined_levels,
-        alpha=alpha,
-        keeps_untested=untested == "keep",
-    )
+    return Measured(run, marginals, data.levels, joined_levels), marginals, for_triple
 
 
 def _oriented(found, marginals, knowledge) -> CPDAG:
@@ -573,7 +291,14 @@ def _oriented(found, marginals, knowledge) -> CPDAG:
 
 
 def open_table_run(
-    data: Any, *, max_order: int = 2, untested: str = "drop", **how: Any
+    data: Any,
+    *,
+    max_order: int = 2,
+    untested: str = "drop",
+    alpha: float = ALPHA,
+    least_effect: float = LEAST_EFFECT,
+    least_share: float = LEAST_SHARE,
+    **shared: Unpack[SearchKeywords],
 ) -> tuple[Run, int]:
     """Open a run of :func:`table_pc`: what public facts refuse is refused here, in runs and plans.
 
@@ -581,10 +306,8 @@ def open_table_run(
     ----------
     data : Counts, or what has its public facts
         ``n``, ``d``, ``variables`` and ``cardinalities``: no record is looked at.
-    max_order, untested
+    max_order, untested, alpha, least_effect, least_share, shared
         As for :func:`table_pc`.
-    how
-        As for :func:`~dpcgd.privacy.run.open_run`.
 
     Returns
     -------
@@ -602,19 +325,21 @@ def open_table_run(
     UserWarning
         As :func:`table_pc`.
     """
-    how |= {"account": GaussianFilter, "by": ("table_pc", "thm-table-pc")}
-    run = open_run(data, max_order=max_order, untested=untested, **how)
+    run = open_run(
+        data,
+        account=GaussianFilter,
+        by=("table_pc", "thm-table-pc"),
+        max_order=max_order,
+        untested=untested,
+        alpha=alpha,
+        least_effect=least_effect,
+        least_share=least_share,
+        **shared,
+    )
     _check(max_order, untested)
     most = _planned_levels(data, run.account.rho)
     _check_noise(data, run.account.rho, most, max_order)
     return run, most
-
-
-def planned_rho(data: Any, rho: float, most: int) -> tuple[float, float]:
-    """Of rho in all, what is for all pairs together and for each triple, by public facts."""
-    kept = 1.0 if max(data.cardinalities) <= most else 1 - FIRST_LOOK
-    for_pairs, for_triple = shares(data.d)
-    return for_pairs * kept * rho, for_triple * kept * rho
 
 
 def _measure_families(marginals, account, dag, price):
@@ -647,7 +372,8 @@ def _planned_levels(data, rho) -> int:
 def _noise(data, rho, most) -> float:
     """Deviation of a pair's moment once no variable has more than so many levels."""
     levels = np.minimum(data.cardinalities, most).tolist()
-    multiplier = multiplier_of_rho(planned_rho(data, rho, most)[0])
+    kept = 1.0 if max(data.cardinalities) <= most else 1 - FIRST_LOOK
+    multiplier = multiplier_of_rho(shares(data.d)[0] * kept * rho)
     return pairs_sensitivity(levels) * multiplier / data.n
 
 

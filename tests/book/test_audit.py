@@ -431,7 +431,7 @@ def test_a_payment_covers_its_own_kind_of_noise_and_once(kind, other):
         {
             "Laplace": PureEvent("Laplace", 0.1),
             "Gaussian": GaussianEvent("Gaussian", 5.0),
-            "Gumbel": PureEvent("exponential", 0.1),
+            "Gumbel": BoundedRangeEvent("exponential", 0.1),
             "exponential": PureEvent("permute and flip", 0.1),
         }[kind]
     )

@@ -1,18 +1,17 @@
-"""What a check shows of the systems for pairs; those for graphs are in test_systems."""
+"""What a check shows of the systems for pairs; those for graphs are in test_graph_cases."""
 
-import importlib
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from dpcgd_book.attacks.probe import probe_of
-from dpcgd_book.results.entry_check import check_entry
-from dpcgd_book.systems.pair_systems import PairSystem, pair_systems
 
+from benchmarks import pairs
+from benchmarks.entry_check import check_entry
+from benchmarks.pair_cases import PairSystem, pair_systems
+from benchmarks.probe import probe_of
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise import anm, dependence_scores
 from dpcgd.pairwise.anm import histogram_anm, private_anm
@@ -23,6 +22,7 @@ from dpcgd.privacy.mechanisms import gaussian, laplace
 from dpcgd.privacy.run import Run
 
 KNOWN = pair_systems()
+REACHING = ("histogram", "Spearman", "Kendall")
 CHECKED = [s for s in KNOWN.values() if s.guarantee == "proved" and s.trust == "central"]
 
 
@@ -33,20 +33,13 @@ def quick(monkeypatch):
 
 @pytest.mark.parametrize("system", CHECKED, ids=lambda system: system.name)
 def test_every_private_system_of_the_book_passes(system):
-    found = check_entry(system, trials=40)
-    assert set(found) == {"ledger by dp-accounting", "largest loss over its price", "audit"}
-    assert float(found["largest loss over its price"]) <= 1
-    assert float(found["ledger by dp-accounting"].split()[0]) <= 1
-    assert "of one that spends 16" in found["audit"]
-
-
-@pytest.mark.parametrize(
-    "name", ["histogram", "histogram-RECI", "Spearman-test-half", "Kendall-test-half"]
-)
-def test_replays_reach_the_price(name):
-    """So that noise only a little too narrow is seen."""
-    found = check_entry(KNOWN[name], trials=4)
-    assert float(found["largest loss over its price"]) == pytest.approx(1, rel=1e-6)
+    """Replays reach the price, so that noise only a little too narrow is seen; but for HSIC."""
+    report = check_entry(system, trials=40)
+    loss = float(report["largest loss over its price"])
+    assert loss <= 1
+    assert loss == pytest.approx(1, rel=1e-6) or not system.name.startswith(REACHING)
+    assert float(report["ledger by dp-accounting"].split()[0]) <= 1
+    assert "of one that spends 16" in report["audit"]
 
 
 def test_what_stands_apart_and_what_is_read_off():
@@ -218,12 +211,10 @@ def test_a_test_half_is_the_one_that_a_run_scores():
     assert np.array_equal(seen[0], Measurements(data.values[half], data.ranges).scaled[:, 0])
 
 
-def test_a_command_prints_the_check_or_one_line_of_refusal(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
-    script = importlib.import_module("pairs")
-    script.main(["--check", "histogram-RECI"])
+def test_a_command_prints_the_check_or_one_line_of_refusal(capsys):
+    pairs.main(["--check", "histogram-RECI"])
     assert "ledger by dp-accounting: 0." in capsys.readouterr().out
     with pytest.raises(SystemExit, match="refused: published-HSIC says"):
-        script.main(["--check", "published-HSIC"])
+        pairs.main(["--check", "published-HSIC"])
     with pytest.raises(SystemExit, match="no system no-such"):
-        script.main(["--check", "no-such"])
+        pairs.main(["--check", "no-such"])

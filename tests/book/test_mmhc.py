@@ -5,13 +5,13 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.data.linear_sems import random_sem
 from dpcgd_book.systems.mmhc import hill_climb, max_min_neighbours, mmhc
 from dpcgd_book.systems.p_value_tests import FisherZ, GSquare
-from dpcgd_book.systems.scores import BIC, BDeu, graph_score
-from known_graphs import NAMES, all_dags
+from dpcgd_book.systems.scores import BDeu
+from known_graphs import BIC, NAMES, all_dags, graph_score
 
 from dpcgd import Dataset, load
-from dpcgd.datasets.linear_sems import random_sem
 from dpcgd.graphs.cpdag import CPDAG
 
 

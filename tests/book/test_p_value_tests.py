@@ -5,13 +5,13 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.data.samples import load_sample
 from dpcgd_book.systems.p_value_tests import FisherZ, GSquare, Level
 from scipy.special import logsumexp
 from scipy.stats import binom, chi2, norm
 
 from dpcgd import Dataset
-from dpcgd.datasets.linear_sems import random_sem
-from dpcgd.datasets.samples import load_sample
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import search
 from dpcgd.statistics.categorical_statistics import g_statistic

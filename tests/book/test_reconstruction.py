@@ -10,7 +10,6 @@ from numpy.random import default_rng
 from dpcgd import Dataset
 from dpcgd.constraint.laplace_pc import PlainOracle
 from dpcgd.graphs.pc_search import search
-from dpcgd.local.channels import LocalMechanism, shape_of
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local.randomized_response import RandomizedResponse
@@ -29,21 +28,8 @@ MECHANISMS = [
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 class TestEveryMechanism:
-    def test_forward_and_backward_are_the_dense_channel(self, mechanism):
-        joint, values = default_rng(0).random((2, *shape_of(mechanism.levels)))
-        forward, backward = mechanism.forward(joint), mechanism.backward(values)
-        assert forward.shape == backward.shape == joint.shape
-        assert forward.ravel() == pytest.approx(joint.ravel() @ mechanism.channel)
-        assert backward.ravel() == pytest.approx(mechanism.channel @ values.ravel())
-
-    def test_it_meets_the_protocol(self, mechanism):
-        methods = {name for name in vars(LocalMechanism) if not name.startswith("_")}
-        assert {"sample", "forward", "backward"} <= methods
-        for name in methods | set(LocalMechanism.__annotations__):
-            assert hasattr(mechanism, name)
-
     def test_its_reports_can_be_reconstructed(self, mechanism):
-        shape = shape_of(mechanism.levels)
+        shape = mechanism.shape
         codes = default_rng(0).binomial(2, 0.3, (3000, len(shape)))
         codes = codes if isinstance(mechanism.levels, tuple) else codes[:, 0]
         reports = mechanism.sample(codes, rng=default_rng(1))
@@ -72,7 +58,7 @@ class TestReconstruct:
         reports = self.reports()
         near, nearer = (reconstruct(reports, self.mechanism, gap=gap) for gap in (5.0, 1e-3))
         assert (np.diff(nearer.log_likelihoods) > -1e-9).all()
-        assert near.iterations < nearer.iterations
+        assert len(near.log_likelihoods) < len(nearer.log_likelihoods)
         better = nearer.log_likelihoods[-1] - near.log_likelihoods[-1]
         assert 0 <= better <= near.gap <= 5.0
 
@@ -83,7 +69,7 @@ class TestReconstruct:
         for _ in range(20):
             joint = joint * (channel @ (seen / (joint @ channel)))
         found = reconstruct(reports, self.mechanism, gap=0.0, most=20)
-        assert found.iterations == 20
+        assert len(found.log_likelihoods) == 21
         assert found.joint.ravel() == pytest.approx(joint, abs=1e-12)
 
     def test_without_noise_it_returns_what_was_reported(self):
@@ -157,5 +143,5 @@ def test_too_many_cells_and_no_reports_are_refused():
     mechanism = ComponentWise.from_epsilon(RandomizedResponse, (10,) * 7, 1.0)
     with pytest.raises(ValueError, match="leave variables out"):
         reconstruct(np.zeros((5, 7), int), mechanism)
-    with pytest.raises(ValueError, match="at least one report"):
+    with pytest.raises(ValueError, match="no report"):
         reconstruct(np.zeros((0, 3), int), TestReconstruct.mechanism)

@@ -17,7 +17,9 @@ import dpcgd
 from dpcgd import Dataset, laplace_pc, load
 from dpcgd.privacy import run as run_module
 from dpcgd.privacy.events import PureEvent
+from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import laplace
+from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.many_tables import value_of
 
 
@@ -124,7 +126,7 @@ def test_a_scale_from_the_data_is_found(monkeypatch):
         return laplace(query, sensitivity=sensitivity * (1 + query() ** 2), **how)
 
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", looks)
-    with pytest.raises(Divergence, match="laplace"):
+    with pytest.raises(Divergence, match="Laplace noise"):
         replay(by_laplace, *all_ones(50))
 
 
@@ -185,6 +187,13 @@ def refused(total):
 def test_words_that_depend_on_data_are_found(tell, what):
     with pytest.raises(Divergence, match=what):
         replay(told(tell), *all_ones(51))
+
+
+def test_a_replay_stands_in_for_its_own_runs_and_no_others():
+    replay(by_laplace, *all_ones(50))
+    assert run_module.OBSERVER.get() is None
+    run = run_module.open_run(all_ones(50)[0], epsilon=1.0, delta=1e-3, rng=default_rng(0))
+    assert (type(run.account), type(run.noise)) == (Filter, SeededNoise)
 
 
 def test_words_that_are_the_same_for_all_data_are_allowed(recwarn):

@@ -5,9 +5,9 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.systems.scores import BIC, BDeu, BGe, graph_score
-from known_graphs import NAMES, equivalence_classes
-from scipy.stats import multivariate_normal, multivariate_t
+from dpcgd_book.systems.scores import BDeu, BGe
+from known_graphs import BIC, NAMES, equivalence_classes, graph_score
+from scipy.stats import multivariate_t
 
 from dpcgd import Dataset
 
@@ -45,17 +45,13 @@ def predictive(values, mean, mean_weight, freedom, scale):
     return total
 
 
-@pytest.mark.parametrize("settings", [{}, {"mean_weight": 0.5}, {"freedom": 9.5}])
 @pytest.mark.parametrize("at", [(0,), (2, 3), (0, 1, 3), (0, 1, 2, 3)])
-def test_bge_is_the_marginal_likelihood_of_its_prior(at, settings):
+def test_bge_is_the_marginal_likelihood_of_its_prior(at):
     # A block of a Wishart precision's inverse keeps its own degrees of freedom: d - l fewer.
     values = gaussian_values()
-    score = BGe(covariance(values), len(values), **settings)
-    weight = settings.get("mean_weight", 1.0)
-    freedom = settings.get("freedom", 5 + weight)
-    scale = weight * (freedom - 5) / (weight + 1)
+    score = BGe(covariance(values), len(values))
     part = values[:, at]
-    expected = predictive(part, values.mean(axis=0)[list(at)], weight, freedom - 4 + len(at), scale)
+    expected = predictive(part, values.mean(axis=0)[list(at)], 1.0, 2.0 + len(at), 0.5)
     assert score.marginal(at) == pytest.approx(expected, rel=1e-10)
 
 
@@ -71,8 +67,8 @@ def test_bge_of_complete_graphs_is_that_marginal_likelihood():
 def test_equivalent_dags_score_the_same_and_others_do_not(make):
     values = gaussian_values()
     score = {
-        "bge": lambda: BGe(covariance(values), 40, NAMES, mean_weight=0.7, freedom=8),
-        "bic": lambda: BIC(covariance(values), 40, NAMES, discount=0.8),
+        "bge": lambda: BGe(covariance(values), 40, NAMES),
+        "bic": lambda: BIC(covariance(values), 40, NAMES),
         "bdeu": lambda: BDeu(coded_values(), weight=3),
     }[make]()
     found = [[graph_score(score, dag) for dag in members] for members in equivalence_classes(4)]
@@ -80,23 +76,6 @@ def test_equivalent_dags_score_the_same_and_others_do_not(make):
     assert max(max(members) - min(members) for members in found) < 1e-9
     means = sorted(np.mean(members) for members in found)
     assert min(np.diff(means)) > 1e-9  # 185 classes, no two with one score
-
-
-def test_bic_is_the_likelihood_at_its_maximum_less_the_penalty():
-    values = gaussian_values()
-    fitted = multivariate_normal(values.mean(axis=0), covariance(values))
-    complete = nx.DiGraph((a, b) for i, a in enumerate(NAMES) for b in NAMES[i + 1 :])
-    expected = fitted.logpdf(values).sum() - 10 / 2 * math.log(40)  # six weights, four variances
-    assert graph_score(BIC(covariance(values), 40, NAMES), complete) == pytest.approx(expected)
-    double = graph_score(BIC(covariance(values), 40, NAMES, discount=2), complete)
-    assert double == pytest.approx(expected - 5 * math.log(40))
-
-
-def test_bic_of_a_determined_child_is_finite():
-    x = np.random.default_rng(0).normal(size=50)
-    score = BIC.from_values(np.column_stack([x, 2 * x + 1, np.roll(x, 1)]))
-    assert math.isfinite(score.local(1, (0, 2)))
-    assert score.local(1, (0,)) > score.local(1, ())
 
 
 @pytest.mark.parametrize(("child", "parents"), [(0, ()), (3, (1,)), (1, (0, 2)), (2, (0, 1, 3))])
@@ -126,24 +105,17 @@ def test_the_order_of_parents_does_not_matter():
         assert score.local(3, (0, 2)) == pytest.approx(score.local(3, (2, 0)), rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", [BGe, BIC])
-def test_bad_covariances_are_refused_with_their_cure(kind):
+def test_bad_covariances_are_refused_with_their_cure():
     with pytest.raises(ValueError, match="2 variables need a square"):
-        kind(np.eye(3), 10, ["a", "b"])
+        BGe(np.eye(3), 10, ["a", "b"])
     with pytest.raises(ValueError, match="is a column constant"):
-        kind(np.diag([1.0, 0.0]), 10)
+        BGe(np.diag([1.0, 0.0]), 10)
     with pytest.raises(ValueError, match="n must be at least 1"):
-        kind(np.eye(2), 0)
+        BGe(np.eye(2), 0)
     with pytest.raises(ValueError, match="column 1 is constant"):
-        kind.from_values([[0, 1], [1, 1]])
+        BGe.from_values([[0, 1], [1, 1]])
 
 
-def test_bad_priors_and_graphs_are_refused():
-    with pytest.raises(ValueError, match="freedom above 3"):
-        BGe(np.eye(2), 10, freedom=3)
-    with pytest.raises(ValueError, match="mean_weight must be positive"):
-        BGe(np.eye(2), 10, mean_weight=0)
+def test_bad_priors_are_refused():
     with pytest.raises(ValueError, match="must be positive, not 0"):
         BDeu(coded_values(), weight=0)
-    with pytest.raises(ValueError, match="same variables"):
-        graph_score(BIC(np.eye(2), 10, ["a", "b"]), nx.DiGraph([("a", "c")]))

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -14,62 +15,47 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
-from dpcgd_book.results.stored import stored_folder, yardsticks
+from dpcgd_book.results.stored import made_of, stored_folder
+from dpcgd_book.results.stored import yardsticks as on_file
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import discrete_bic, yardsticks
+from benchmarks import synthetic_records as synthetic
+from benchmarks.entries import LARGER
+from benchmarks.table import main
 from dpcgd import CPDAG, NETWORKS
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-ROWS = yardsticks()
+FOLDER = Path(yardsticks.__file__).parent
+ROWS = on_file()
 CELL = ["system", "network", "n", "epsilon"]
-PRIVATE = ROWS.system.isin(["MST", "AIM"])
 SCORED = ROWS.dropna(subset="F1")
 
 
-@pytest.fixture(scope="module")
-def benchmark():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(FOLDER)
-        yield importlib.import_module("yardsticks")
+@pytest.fixture
+def worker(monkeypatch):
+    """The module that runs in the other environment, with its own imports."""
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("yardstick_worker")
 
 
-@pytest.fixture(scope="module")
-def synthetic(benchmark):
-    return importlib.import_module("synthetic_records")
-
-
-@pytest.fixture(scope="module")
-def bic(benchmark):
-    return importlib.import_module("discrete_bic")
-
-
-def test_every_case_is_on_file_once_and_is_one_of_the_plan(benchmark):
+def test_every_row_on_file_is_one_of_the_plan_and_has_scores_or_says_why_not():
     assert not ROWS.duplicated([*CELL, "run"]).any()
-    planned = {tuple(case.values()) for case in benchmark.cases()}
+    planned = {tuple(case.values()) for case in yardsticks.cases()}
     assert set(ROWS[[*CELL, "run"]].itertuples(False, None)) <= planned
-
-
-def test_a_row_has_scores_or_says_why_not():
     assert (ROWS.F1.isna() == ROWS.why_not.notna()).all()
     for score in ("F1", "arrowhead F1", "precision", "recall"):
         assert SCORED[score].between(0, 1).all(), score
     assert (SCORED[["SHD", "edges"]] >= 0).all(axis=None)
     assert (SCORED.seconds > 0).all()
-    assert (ROWS.n.isin([10_000, 100_000, 1_000_000])).all()
-
-
-def test_f1_is_that_of_precision_and_recall():
+    assert (np.isinf(ROWS.epsilon) == ~ROWS.system.isin(["MST", "AIM"])).all()
     some = SCORED[SCORED.edges > 0]
     both = some.precision + some.recall
     np.testing.assert_allclose(some.F1 * both, 2 * some.precision * some.recall, atol=1e-5)
-
-
-def test_epsilon_is_infinite_without_privacy_only():
-    assert (np.isinf(ROWS.epsilon) == ~PRIVATE).all()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +64,7 @@ def test_epsilon_is_infinite_without_privacy_only():
 def test_the_main_yardsticks_are_there_for_every_network(system, runs):
     rows = SCORED[(SCORED.system == system) & (SCORED.n == 100_000)]
     rows = rows[rows.epsilon.isin([1.0, math.inf])]
-    for name in (*NETWORKS, "insurance", "hailfinder", "hepar2", "win95pts", "water"):
+    for name in (*NETWORKS, *LARGER):
         assert set(range(runs)) <= set(rows.run[rows.network == name]), name
 
 
@@ -87,29 +73,35 @@ def test_equivalence_search_has_found_the_true_class_but_for_alarm_and_once_asia
     for name in NETWORKS:
         here = rows[rows.network == name]
         assert set(range(3)) <= set(here.run), name
-        missed = (here.SHD > 0).sum()
-        assert name == "alarm" or missed <= (name == "asia"), name
+        assert name == "alarm" or (here.SHD > 0).sum() <= (name == "asia"), name
 
 
 def test_what_it_was_made_with_is_told_and_no_machine():
-    text = (stored_folder() / "yardsticks" / "made.json").read_text()
-    told = json.loads(text)["scores"]
-    assert told["settings"] == {"delta": 1e-6, "seed": 0}
-    assert told["cell"] == CELL
-    assert {"mbi", "jax", "ges", "pyagrum", "causal-learn", "dpcgd", "numpy"} <= set(
-        told["versions"]
-    )
-    assert not re.search(r"/(work|home|tmp|root)|~|@|localhost", text)
+    about = made_of(stored_folder() / "yardsticks")["scores"]
+    assert about["settings"] == {"delta": 1e-6, "seed": 0}
+    assert about["cell"] == CELL
+    packages = {"mbi", "jax", "ges", "pyagrum", "causal-learn", "dpcgd", "numpy"}
+    assert packages <= set(about["versions"])
+    assert not re.search(r"/(work|home|tmp|root)|~|@|localhost", json.dumps(about))
+
+
+def test_a_row_that_is_added_leaves_the_others_to_the_last_character(tmp_path):
+    shutil.copytree(stored_folder() / "yardsticks", tmp_path / "yardsticks")
+    table = yardsticks.Table(tmp_path / "yardsticks")
+    before = (tmp_path / "yardsticks" / "scores.csv").read_text()
+    table.add(dict(zip((*CELL, "run"), ("MST", "asia", 10, 1.0, 0), strict=True)), {"F1": 0.5})
+    after = (tmp_path / "yardsticks" / "scores.csv").read_text()
+    assert after == before + "MST,asia,10,1,0,0.5,,,,,,,\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("network", "n", "run"), [("asia", 100_000, 1), ("sachs", 10_000, 2)])
 @pytest.mark.parametrize("system", ["PC, chi squared", "adjusted PC, chi squared"])
-def test_a_row_without_privacy_comes_out_again(benchmark, system, network, n, run):
+def test_a_row_without_privacy_comes_out_again(system, network, n, run):
     data = drawn(network, run, n, seed=0)
-    again = benchmark.scores(benchmark.plain_pc(data, benchmark.HERE[system]), data.truth)
-    at = (ROWS.network == network) & (ROWS.n == n) & (ROWS.run == run)
-    (row,) = ROWS[at & (ROWS.system == system)].to_dict("records")
+    again = scores(yardsticks.plain_pc(data, yardsticks.HERE[system]), data.truth)
+    case = (ROWS.network == network) & (ROWS.n == n) & (ROWS.run == run)
+    (row,) = ROWS[case & (ROWS.system == system)].to_dict("records")
     assert {k: row[k] for k in again} == pytest.approx(again, abs=1e-5)
 
 
@@ -125,51 +117,20 @@ def by_definition(codes, levels, x, parents):
 
 
 @given(st.integers(0, 2**32), st.lists(st.integers(1, 4), min_size=3, max_size=4), st.data())
-def test_bic_of_discrete_records_is_that_of_its_definition(bic, seed, levels, data):
+def test_bic_of_discrete_records_is_that_of_its_definition(seed, levels, data):
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(0, k, 30) for k in levels]).astype(np.uint8)
     x, *others = data.draw(st.permutations(range(len(levels))))
     parents = set(others[: data.draw(st.integers(0, len(others)))])
     expected = by_definition(codes, levels, x, sorted(parents))
     with pytest.MonkeyPatch.context() as patch:
-        for most in (bic.MOST_CELLS, 1):  # all cells, or only those with a record
-            patch.setattr(bic, "MOST_CELLS", most)
-            score = bic.DiscreteBIC(codes, levels).local_score(x, parents)
+        for most in (discrete_bic.MOST_CELLS, 1):  # all cells, or only those with a record
+            patch.setattr(discrete_bic, "MOST_CELLS", most)
+            score = discrete_bic.DiscreteBIC(codes, levels).local_score(x, parents)
             assert score == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
-def dags_of(d):
-    """The arcs of every directed acyclic graph of so many variables."""
-    pairs = list(itertools.combinations(range(d), 2))
-    for ways in itertools.product((None, 0, 1), repeat=len(pairs)):
-        arcs = np.zeros((d, d), bool)
-        for (a, b), way in zip(pairs, ways, strict=True):
-            if way is not None:
-                arcs[(a, b) if way else (b, a)] = True
-        if nx.is_directed_acyclic_graph(nx.DiGraph(arcs)):
-            yield arcs
-
-
-def test_bic_is_highest_at_the_true_class_and_the_same_all_over_it(bic):
-    """Records in just the shares of a model, a -> c <- b and c -> d."""
-    ones = {(0, 0): 2, (0, 1): 5, (1, 0): 5, (1, 1): 7}  # eighths of c = 1, given a and b
-    cells = list(itertools.product((0, 1), repeat=4))
-    of_c = [ones[a, b] if c else 8 - ones[a, b] for a, b, c, _ in cells]
-    counts = [many * (3 if c == d else 1) for many, (_, _, c, d) in zip(of_c, cells, strict=True)]
-    score = bic.DiscreteBIC(np.repeat(np.array(cells, np.uint8), 50 * np.array(counts), 0), [2] * 4)
-    classes = {}
-    for arcs in dags_of(4):
-        classes.setdefault(class_of(arcs), []).append(score.full_score(arcs))
-    assert len(classes) == 185
-    assert all(max(of) - min(of) < 1e-6 for of in classes.values())
-    true = np.zeros((4, 4), bool)
-    true[[0, 1, 2], [2, 2, 3]] = True
-    best, second = sorted(classes, key=lambda of: classes[of][0], reverse=True)[:2]
-    assert best == class_of(true)
-    assert classes[best][0] > classes[second][0] + 1
-
-
-def test_what_equivalence_search_finds_is_read_as_a_class(benchmark, monkeypatch):
+def test_what_equivalence_search_finds_is_read_as_a_class(worker, monkeypatch):
     """The package is in the other environment; its answer here is the class of the true graph."""
     data = drawn("asia", 0, 1000, 0)
     arcs = CPDAG.from_dag(data.truth).arcs
@@ -177,15 +138,10 @@ def test_what_equivalence_search_finds_is_read_as_a_class(benchmark, monkeypatch
         fit=lambda score: (arcs.astype(float), 0.0), main=types.SimpleNamespace(insert=None)
     )
     monkeypatch.setitem(sys.modules, "ges", stand_in)
-    worker = importlib.import_module("yardstick_worker")
     found = worker.equivalence_search(data.codes, data.cardinalities)
-    graph = benchmark.graph_of(found, data, acyclic=False)
-    assert benchmark.scores(graph, data.truth)["SHD"] == 0
+    graph = yardsticks.graph_of(found, data, acyclic=False)
+    assert scores(graph, data.truth)["SHD"] == 0
     assert 0 < len(graph.arrows) < len(graph.skeleton)
-
-
-def class_of(arcs) -> str:
-    return str(CPDAG.from_dag(nx.DiGraph(arcs)))
 
 
 def neighbours(rng, levels, n=40):
@@ -196,9 +152,7 @@ def neighbours(rng, levels, n=40):
 
 
 @given(st.integers(0, 2**32), st.lists(st.integers(2, 4), min_size=3, max_size=4))
-def test_replacing_a_record_moves_tables_and_choices_no_further_than_is_paid_for(
-    synthetic, seed, levels
-):
+def test_replacing_a_record_moves_tables_and_choices_no_further_than_is_paid_for(seed, levels):
     rng = np.random.default_rng(seed)
     one, two = (synthetic.PaidRecords(c, levels, 1.0, rng) for c in neighbours(rng, levels))
     cliques = synthetic.workload(len(levels))
@@ -242,7 +196,7 @@ def factors(rng, levels, cliques):
     return of
 
 
-def test_a_square_of_every_cell_is_the_distance_from_all_tables(synthetic, without_mbi):
+def test_a_square_of_every_cell_is_the_distance_from_all_tables(without_mbi):
     rng, levels = np.random.default_rng(0), (2, 3, 2, 4)
     fit = synthetic.FitOfFewCells(levels, 100)
     tables = [(c, rng.normal(10, 9, [levels[v] for v in c])) for c in synthetic.workload(4)]
@@ -269,7 +223,7 @@ def test_a_square_of_every_cell_is_the_distance_from_all_tables(synthetic, witho
     assert asked(data[1]) == pytest.approx(0, abs=1e-9)
 
 
-def test_tables_of_a_model_are_those_of_the_product_of_its_factors(synthetic, without_mbi):
+def test_tables_of_a_model_are_those_of_the_product_of_its_factors(without_mbi):
     rng, levels = np.random.default_rng(0), (2, 3, 2, 4)
     fit = synthetic.Fit(levels, 100)
     cliques = [(0,), (1, 2), (0, 2, 3)]
@@ -287,7 +241,7 @@ def test_tables_of_a_model_are_those_of_the_product_of_its_factors(synthetic, wi
         np.testing.assert_allclose(table, expected.ravel(), rtol=1e-12)
 
 
-def test_all_tables_are_allowed_where_the_whole_domain_is(synthetic, without_mbi):
+def test_all_tables_are_allowed_where_the_whole_domain_is(without_mbi):
     fit = synthetic.Fit((2, 3, 2, 4), 100)
     fit.model = types.SimpleNamespace(cliques=[(0,)])
     asked = []
@@ -315,12 +269,11 @@ def test_no_junction_tree_has_more_cells_than_its_domain(levels, data):
     assert cells <= math.prod(levels)
 
 
-def test_the_first_job_of_a_process_draws_like_those_that_follow(benchmark, monkeypatch, tmp_path):
+def test_the_first_job_of_a_process_draws_like_those_that_follow(worker, monkeypatch, tmp_path):
     """Importing jax, as mbi does, draws from numpy's own generator."""
     (tmp_path / "mbi.py").write_text("import numpy\nnumpy.random.random()\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mbi", raising=False)
-    worker = importlib.import_module("yardstick_worker")
 
     def synthesizer(records):
         importlib.import_module("mbi")
@@ -363,9 +316,7 @@ class NoFit:
 
 
 @pytest.mark.parametrize(("name", "settings"), [("MST", {}), ("AIM", {"patience": 60})])
-def test_synthetic_records_cost_the_whole_budget_and_no_more(
-    synthetic, monkeypatch, name, settings
-):
+def test_synthetic_records_cost_the_whole_budget_and_no_more(monkeypatch, name, settings):
     for one in ("Fit", "FitOfFewCells"):
         monkeypatch.setattr(synthetic, one, NoFit)
     rng, choices, rho = np.random.default_rng(0), [], 0.02
@@ -386,7 +337,7 @@ def test_synthetic_records_cost_the_whole_budget_and_no_more(
         assert {v for pair in pairs for v in pair} == set(range(5))
 
 
-def test_weights_of_aim_count_shared_variables(synthetic):
+def test_weights_of_aim_count_shared_variables():
     weight = synthetic.workload(4)
     assert len(weight) == 4 + 6 + 4
     assert weight[(0,)] == 3
@@ -395,7 +346,7 @@ def test_weights_of_aim_count_shared_variables(synthetic):
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.floats(1, 100))
-def test_the_nearest_table_without_negative_cells(synthetic, table, total):
+def test_the_nearest_table_without_negative_cells(table, total):
     table = np.array(table)
     found = synthetic.on_simplex(table, total)
     assert found.min() >= 0
@@ -406,9 +357,8 @@ def test_the_nearest_table_without_negative_cells(synthetic, table, total):
             assert moved[a] >= moved[b] - 1e-6
 
 
-def test_make_table_repeats_a_row_of_another_environment(benchmark, monkeypatch, capsys):
+def test_make_table_repeats_a_row_of_another_environment(monkeypatch, capsys):
     """With the package's stand-in for the other process: the same command as for all systems."""
-    table = importlib.import_module("table")
     asked = []
 
     class InPlace:
@@ -425,9 +375,9 @@ def test_make_table_repeats_a_row_of_another_environment(benchmark, monkeypatch,
         def close(self):
             asked.append("closed")
 
-    monkeypatch.setattr(benchmark, "Worker", InPlace)
-    monkeypatch.setattr(benchmark.peers, "install", lambda *_: ("python", {}))
-    table.main(["--case", "GES survey inf 100000 3"])
+    monkeypatch.setattr(yardsticks, "Worker", InPlace)
+    monkeypatch.setattr(yardsticks.peers, "install", lambda *_: ("python", {}))
+    main(["--case", "GES survey inf 100000 3"])
     assert asked == ["GES, BIC", "closed"]
     told = re.search(r"^SHD +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE)
     assert [float(x) for x in told.groups()] == [0, 0]

@@ -5,6 +5,11 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import Witness, empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
+from dpcgd_book.systems.as_published import (
+    CurateOdometer,
+    leakage,
+    most_questions,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import alone_and_joined
@@ -19,26 +24,14 @@ from dpcgd.constraint.allocation import (
     askable,
     concentrated,
     guessed_questions,
-    leakage,
-    most_questions,
     planner,
 )
-from dpcgd.constraint.curate_pc import (
-    CoinOracle,
-    CurateOdometer,
-    CurateOracle,
-    PublishedCurateP,
-    curate_pc,
-    proved_plan,
-    published_curate_pc,
-)
+from dpcgd.constraint.curate_pc import CurateOracle, curate_pc, proved_plan
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import conditioning_sets, search
-from dpcgd.privacy.conversions import epsilon_of_rho
-from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.statistics.rank_statistics import KendallP, KendallZ
+from dpcgd.statistics.rank_statistics import KendallZ
 
 seeded = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -101,11 +94,6 @@ def test_no_point_of_a_grid_is_better(tests, surrogate):
     assert surrogate.value(planned) <= min(map(surrogate.value, epsilons)) * (1 + 1e-6)
 
 
-def test_one_order_gets_everything():
-    planned = allocate([100], 0.02, Surrogate(10.0), concentrated)
-    assert planned == pytest.approx([0.02], rel=1e-8)
-
-
 def test_orders_without_tests_cost_nothing_and_the_plan_still_falls():
     surrogate = Surrogate(60.0)
     only = allocate([28, 60], 0.02, surrogate, concentrated)
@@ -130,21 +118,6 @@ def test_a_failing_optimiser_leaves_the_feasible_start(monkeypatch):
     starts = allocation._starts(np.array([10, 90]), 0.02, concentrated)
     best = min(starts, key=Surrogate(60.0).value)
     assert allocate([10, 90], 0.02, Surrogate(60.0), concentrated) == pytest.approx(best)
-
-
-def test_a_flat_surrogate_leaves_the_feasible_start():
-    tests = np.array([10.0, 90.0])
-    starts = allocation._starts(tests, 100.0, concentrated)
-    flat = Surrogate(1e6)
-    assert not flat.gradient(starts[0]).any()
-    assert allocate(tests, 100.0, flat, concentrated).tolist() in [s.tolist() for s in starts]
-
-
-@seeded
-@given(st.integers(1, 10**6), st.floats(1e-4, 2), st.floats(1e-12, 1e-2))
-def test_the_papers_price_of_one_order_covers_the_zcdp_one(tests, epsilon, delta):
-    rho = concentrated(tests, epsilon)
-    assert epsilon_of_rho(float(rho), delta) <= leakage(tests, epsilon, delta)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3])
@@ -221,20 +194,6 @@ class Silent:
         return lambda value: value
 
 
-def test_nothing_is_looked_at_before_it_is_paid_for():
-    data = load("asia", n=1_000, rng=default_rng(0))
-
-    class Blind(Tables):
-        def counts(self, variables):
-            raise AssertionError("looked")
-
-    oracle = oracle_for(data, Filter(Budget(0.01, 1e-6)), Silent(), plan=lambda *_: 5.0)
-    oracle.tables = Blind(data)
-    found = search(oracle, data.variables)
-    assert found.stopped_early
-    assert len(found.graph.skeleton) == 28
-
-
 def test_an_order_that_noise_would_decide_is_not_begun():
     plan = planner(
         lambda: 1e-6, guessed_questions, Surrogate(100.0), concentrated, last=3, least=0.01
@@ -253,58 +212,6 @@ def test_without_noise_the_threshold_is_that_of_plain_pc():
     assert found == pc(data, statistic=KendallZ()).graph.skeleton
 
 
-@pytest.mark.parametrize(
-    ("value", "below"), [(2.39, {True}), (3.61, {False}), (3.0, {True, False})]
-)
-def test_the_coin_is_tossed_in_the_grey_zone_only(value, below):
-    data = load("cancer", n=1_000, rng=default_rng(0))
-    noise = SeededNoise(default_rng(0))
-    oracle = oracle_for(data, Filter(Budget(1.0, 1e-6)), noise, kind=CoinOracle)
-    assert {oracle._is_below(value, 1.0) for _ in range(64)} == below  # false alarm 2^-63
-
-
-def test_a_coin_is_fair():
-    data = load("cancer", n=1_000, rng=default_rng(0))
-    noise = SeededNoise(default_rng(0))
-    oracle = oracle_for(data, Filter(Budget(1.0, 1e-6)), noise, kind=CoinOracle)
-    share = np.mean([oracle._is_below(3.0, 1.0) for _ in range(10_000)])
-    assert abs(share - 0.5) < 6.2 * 0.5 / 100  # false alarm below 1e-9
-
-
-def test_the_papers_account_adds_the_orders_and_refunds_the_rest():
-    account = CurateOdometer(Budget(5.0, 1e-3))
-    for order, (tests, epsilon) in enumerate([(10, 0.1), (4, 0.05)]):
-        for _ in range(tests):
-            account.spend(PureEvent("Laplace", epsilon, label=f"order {order}"))
-    read = float(leakage(10, 0.1, 1e-3) + leakage(4, 0.05, 1e-3))
-    assert account.ledger.spent == pytest.approx((read, 2e-3))
-    assert account.remaining == pytest.approx(5.0 - read)
-    assert "claimed" in account.ledger.accountant
-
-
-@pytest.mark.parametrize("name", ["cancer", "survey", "asia"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_the_published_reading_stays_within_its_total(name, epsilon):
-    data = load(name, n=10_000, rng=default_rng(0))
-    run = published_curate_pc(data, epsilon=epsilon, delta=1e-12, rng=default_rng(0), max_order=9)
-    assert run.guarantee == "claimed, not proved"
-    assert run.ledger.budget is None
-    assert run.ledger.spent.epsilon <= epsilon
-    assert not run.stopped_early
-
-
-def test_the_published_sensitivity_is_formula_16_at_two_records():
-    def formula(m, n):
-        larger, smaller = 9 * m * (m + 1) / (2 * (2 * m + 7)), 9 * m * m / (2 * (2 * m + 5))
-        return 2 / math.sqrt(n * math.pi) * (larger - smaller) / (m - 1)
-
-    found = PublishedCurateP().sensitivity(10_000, (2, 2))
-    assert found == pytest.approx(formula(2, 10_000))
-    assert all(formula(m, 10_000) < found for m in range(3, 200))
-    assert found / math.sqrt(2) == pytest.approx(0.3627 / 100, rel=1e-3)
-    assert found < KendallP().sensitivity(10_000, (2, 2)) / 2
-
-
 def test_knowledge_takes_pairs_out_of_the_plan():
     data = load("asia", n=50_000, rng=default_rng(0))
     pair = ("asia", "smoke")
@@ -312,16 +219,6 @@ def test_knowledge_takes_pairs_out_of_the_plan():
     release = curate_pc(data, epsilon=1.0, rng=default_rng(0), knowledge=knowledge)
     assert sum(e.label == "order 0" for e in release.ledger.events) == 27
     assert frozenset(pair) not in release.graph.skeleton
-
-
-def test_bad_input_is_refused_before_anything_runs():
-    data = load("cancer", n=1_000, rng=default_rng(0))
-    with pytest.raises(ValueError, match="epsilon must be a positive"):
-        curate_pc(data, epsilon=0.0, rng=default_rng(0))
-    with pytest.raises(ValueError, match="max_order must be at least 0"):
-        curate_pc(data, epsilon=1.0, rng=default_rng(0), max_order=-1)
-    with pytest.raises(ValueError, match="say where the noise comes from"):
-        curate_pc(data, epsilon=1.0, rng=0)
 
 
 def test_tiny_data_sets_run():
@@ -332,21 +229,6 @@ def test_tiny_data_sets_run():
             release = curate_pc(data, epsilon=1.0, rng=default_rng(0))
         assert release.ledger.spent <= (1.0, 1e-6)
         assert len(release.graph.skeleton) <= math.comb(d, 2)
-
-
-def test_seeded_runs_do_not_change():
-    data = load("survey", n=100_000, rng=default_rng(0))
-    first, again = (curate_pc(data, epsilon=1.0, rng=default_rng(1)) for _ in range(2))
-    assert first.graph == again.graph
-    assert first.ledger == again.ledger
-    assert first.graph.skeleton_f1(data.truth) == 1.0
-
-
-def test_secure_runs_work():
-    data = load("earthquake", n=300, rng=default_rng(0))
-    release = curate_pc(data, epsilon=1.0, secure=True)
-    assert release.seconds is None
-    assert release.ledger.spent <= (1.0, 1e-6)
 
 
 @pytest.mark.slow

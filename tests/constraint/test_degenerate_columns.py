@@ -91,7 +91,7 @@ def test_a_column_of_as_many_levels_as_records_is_not_testable_and_parts_nobody(
     x = binary(300)
     release = pc(coded(x=x, y=agreeing(x, 0.9), i=np.arange(300)))
     assert "xy" in joined(release)
-    assert {"ix", "iy"} == {"".join(sorted(pair)) for pair in release.untested}
+    assert {"ix", "iy"} == {"".join(sorted(pair)) for pair in release.answers.untested}
 
 
 def test_a_g_test_given_a_copy_separates_nothing():

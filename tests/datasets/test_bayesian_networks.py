@@ -72,7 +72,8 @@ def refused(folder, text, problem="again$"):
     with pytest.raises(ValueError, match=problem) as error:
         parse(folder, text)
     assert str(folder / "toy.bif") in str(error.value)
-    assert "download or export the file again" in str(error.value)
+    assert str(error.value).endswith("again")
+    assert "\n" not in str(error.value)
 
 
 def same(one, two):
@@ -96,11 +97,6 @@ def test_a_network_has_its_published_size(name):
     assert data.name == name
 
 
-def test_the_seven_networks_are_the_ones_of_the_papers():
-    assert set(NETWORKS) == set(SIZES)
-    assert {file.stem for file in (DATA / "networks").glob("*.bif")} == set(SIZES)
-
-
 def test_the_checksums_on_file_are_those_of_the_files():
     lines = (DATA / "networks" / "SHA256SUMS").read_text().splitlines()
     listed = {file: digest for digest, file in (line.split("  ") for line in lines)}
@@ -116,31 +112,21 @@ needs_pgmpy = pytest.mark.skipif(
 
 
 @needs_pgmpy
-def test_the_files_are_those_of_the_wheel(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["make_networks.py", "--check"])
-    runpy.run_path(str(DATA / "make_networks.py"), run_name="__main__")
-    said = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert {name: (int(d), int(arcs)) for name, d, _, arcs, _ in said} == SIZES
-
-
-@needs_pgmpy
-@pytest.mark.parametrize("file", ["cancer.bif", "SHA256SUMS"])
-def test_a_changed_file_is_noticed(tmp_path, monkeypatch, file):
-    shutil.copytree(DATA, tmp_path / "data")
-    victim = tmp_path / "data" / "networks" / file
-    victim.write_bytes(victim.read_bytes().replace(b"9", b"8", 1))
-    monkeypatch.setattr("sys.argv", ["make_networks.py", "--check"])
-    with pytest.raises(SystemExit, match="differs from pgmpy's wheel"):
-        runpy.run_path(str(tmp_path / "data" / "make_networks.py"), run_name="__main__")
-
-
-@needs_pgmpy
-def test_the_script_writes_what_is_on_file(tmp_path, monkeypatch):
+def test_the_script_writes_what_is_on_file_and_notices_a_change(tmp_path, monkeypatch, capsys):
     shutil.copy(DATA / "make_networks.py", tmp_path)
     monkeypatch.setattr("sys.argv", ["make_networks.py"])
     runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
     for file in (DATA / "networks").iterdir():
         assert (tmp_path / "networks" / file.name).read_bytes() == file.read_bytes()
+    monkeypatch.setattr("sys.argv", ["make_networks.py", "--check"])
+    capsys.readouterr()
+    runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {name: (int(d), int(arcs)) for name, d, _, arcs, _ in said} == SIZES
+    victim = tmp_path / "networks" / "cancer.bif"
+    victim.write_bytes(victim.read_bytes().replace(b"9", b"8", 1))
+    with pytest.raises(SystemExit, match="differs from pgmpy's wheel"):
+        runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
 
 
 @pytest.fixture(scope="module")
@@ -223,12 +209,6 @@ def test_the_comparison_notices_a_wrong_probability(peer):
         compared(data, lambda v: exact(v)[::-1], ["Smoker"])
 
 
-def test_the_same_generator_gives_the_same_sample():
-    one, two, other = (load("child", 500, rng=np.random.default_rng(s)).codes for s in (7, 7, 8))
-    assert np.array_equal(one, two)
-    assert not np.array_equal(one, other)
-
-
 def test_a_level_of_probability_zero_is_never_drawn(tmp_path):
     network = parse(tmp_path, changed("0.3, 0.3, 0.4", "0.0, 1.0, 0.0"))
     sample = network.sample(10_000, rng=np.random.default_rng(0)).codes
@@ -246,21 +226,9 @@ def test_a_variable_with_many_parent_configurations_is_drawn_from_its_own_row():
     np.testing.assert_array_equal(c, a == b)
 
 
-@pytest.mark.parametrize("n", [0, -1])
-def test_an_empty_sample_is_refused(n):
-    with pytest.raises(ValueError, match=f"n must be at least 1, not {n}"):
-        load("asia", n, rng=np.random.default_rng(0))
-
-
 @pytest.mark.parametrize(
     ("wrong", "near"),
-    [
-        ("asai", "asia"),
-        ("Sachs", "sachs"),
-        ("ALARM", "alarm"),
-        ("earthquakes", "earthquake"),
-        ("sachs.bif", "sachs"),
-    ],
+    [("asai", "asia"), ("ALARM", "alarm"), ("sachs.bif", "sachs"), ("zzz", " or ".join(NETWORKS))],
 )
 def test_an_unknown_name_suggests_near_ones(wrong, near):
     with pytest.raises(ValueError, match=f"no data set is called '{wrong}'; did you mean {near}"):
@@ -277,26 +245,11 @@ def test_a_network_of_ones_own_is_named_by_its_file(tmp_path):
         load(str(tmp_path / "other.bif"), 50, rng=np.random.default_rng(1))
 
 
-def test_a_name_near_none_suggests_all():
-    with pytest.raises(ValueError, match=" or ".join(NETWORKS)):
-        load("zzz", 10, rng=np.random.default_rng(0))
-
-
-def test_a_file_cut_anywhere_is_refused(tmp_path):
+def test_a_file_cut_anywhere_but_in_the_white_space_at_its_end_is_refused(tmp_path):
     text = (DATA / "networks" / "cancer.bif").read_text()
     for end in range(len(text.rstrip())):
         refused(tmp_path, text[:end])
-
-
-def test_a_file_cut_in_the_white_space_at_its_end_is_complete(tmp_path):
-    text = (DATA / "networks" / "cancer.bif").read_text()
     assert same(parse(tmp_path, text.rstrip()), parse(tmp_path, text))
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_a_file_cut_in_half_is_refused(tmp_path, name):
-    text = (DATA / "networks" / f"{name}.bif").read_text()
-    refused(tmp_path, text[: len(text) // 2])
 
 
 @pytest.mark.parametrize(
@@ -326,49 +279,26 @@ def test_a_file_cut_in_half_is_refused(tmp_path, name):
         ("( A ) {\n  table 0.2, 0.8;", "( A | A ) {\n  default 0.2, 0.8;", "form a cycle"),
         ("( A ) {\n  table 0.2, 0.8;", "( A | B ) {\n  default 0.2, 0.8;", "form a cycle"),
         ("(x) 0.1, 0.2, 0.7;", "(x) 0.1, 0.2, 0.7", "not a number"),
+        ("(y) 0.3, 0.3, 0.4;", "(y) 0.3, 0.3, 0.4", "no semicolon"),
+        ("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3", "'B' has two rows"),
+        ("{ x, y }", "{ a, b, c, d }", "announces 2 levels .*a comma in a level needs quotation"),
+        ("{ x, y }", "{ (0,10], (10,20], c, d }", "announces 2 levels and lists"),
+        (TWO, TWO + "}", "no block"),
+        (TWO, TWO + "probability ( A ) {", "ends in the middle"),
+        (TWO, TWO + "/* never ends", "no block"),
+        (TWO, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A' has two blocks"),
+        (TWO, "", "declares no variable"),
+        ("{ u, v, w }", "{ u, v, u }", "'B' lists level 'u' twice; list each level once"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, old, new, problem):
     refused(tmp_path, changed(old, new), problem)
 
 
-@pytest.mark.parametrize("extra", ["}", "probability ( A ) {", "/* never ends"])
-def test_a_file_with_a_stray_end_is_refused(tmp_path, extra):
-    refused(tmp_path, TWO + extra)
-
-
-def test_a_variable_with_two_probability_blocks_is_refused(tmp_path):
-    refused(tmp_path, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A'")
-
-
-def test_a_row_given_twice_is_refused(tmp_path):
-    refused(tmp_path, changed("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3"), "'B'")
-
-
-def test_an_empty_file_is_refused(tmp_path):
-    refused(tmp_path, "", "declares no variable")
-
-
-def test_levels_listed_twice_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="'B' lists level 'u' twice; list each level once"):
-        parse(tmp_path, changed("{ u, v, w }", "{ u, v, u }"))
-
-
 def test_rounded_rows_are_scaled_to_sum_to_one(tmp_path):
     table = parse(tmp_path, changed("0.1, 0.2, 0.7", "0.333333, 0.333333, 0.333333")).tables["B"]
     assert table[0].tolist() == pytest.approx([1 / 3] * 3, rel=1e-15)
     assert table[1].tolist() == [0.3, 0.3, 0.4]
-
-
-def test_comments_are_skipped(tmp_path):
-    text = changed("(x)", "// (x) 1, 0, 0;\n  /* (y)\n 0, 0, 1; */ (x)")
-    assert reads_like_two(tmp_path, "// exported }\n/* variable A { */" + text + "// end")
-
-
-def test_names_and_levels_may_be_quoted(tmp_path):
-    text = re.sub(r"\b([ABxyuvw])\b", r'"\1"', TWO)
-    assert '"B" | "A"' in text
-    assert reads_like_two(tmp_path, text)
 
 
 def test_a_quoted_name_may_hold_blanks_and_marks(tmp_path):
@@ -423,21 +353,10 @@ def test_several_parents_may_hold_brackets(tmp_path):
     assert (table[1, 0, 0], table[0, 1, 0], table[0, 0, 0]) == (0.25, 0.125, 0.5)
 
 
-def test_levels_and_parents_may_stand_without_commas(tmp_path):
-    text = changed("{ u, v, w }", "{ u v  w }").replace("( B | A )", "( B A )")
-    assert reads_like_two(tmp_path, text)
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path, end):
     (tmp_path / "toy.bif").write_bytes(("\ufeff" + TWO).replace("\n", end).encode())
     assert same(from_bif(tmp_path / "toy.bif"), parse(tmp_path, TWO))
-
-
-@pytest.mark.parametrize("levels", ["{ a, b, c, d }", "{ a, b c, d }", "{ (0,10], (10,20], c, d }"])
-def test_levels_that_are_not_as_many_as_announced_name_the_cure(tmp_path, levels):
-    text = changed("{ x, y }", levels)
-    refused(tmp_path, text, "'A' announces 2 levels and lists .*a comma in a level needs quotation")
 
 
 @needs_pgmpy
@@ -462,30 +381,39 @@ def test_what_pgmpy_writes_is_read(tmp_path, first, second):
 
 
 @pytest.mark.parametrize(
-    "words", ["property weight = 3", 'property "visible, yes"', "property position = (3, [4])"]
+    "words",
+    [
+        "property weight = 3",
+        'property "visible, yes"',
+        "property position = (3, [4])",
+        'property source "http://example.org/toy" ',
+    ],
 )
 @pytest.mark.parametrize("place", ["network toy {\n", "variable B {\n", "( B | A ) {\n"])
 def test_properties_are_skipped(tmp_path, words, place):
     assert reads_like_two(tmp_path, changed(place, f"{place}  {words};\n"))
 
 
-@pytest.mark.parametrize("place", ["network toy {\n", "variable B {\n", "( B | A ) {\n"])
-def test_a_quoted_address_is_no_comment(tmp_path, place):
-    words = 'property source "http://example.org/toy" ;'
-    assert reads_like_two(tmp_path, changed(place, f"{place}  {words}\n"))
+ROWS = TWO[TWO.index("  (x)") : TWO.rindex("}")]
+FIRST = TWO[TWO.index("probability ( A") : TWO.index("probability ( B")]
+COMMENTED = changed("(x)", "// (x) 1, 0, 0;\n  /* (y)\n 0, 0, 1; */ (x)")
 
 
 @pytest.mark.parametrize(
-    "rows",
+    "text",
     [
-        "(x) 0.1, 0.2, 0.7; default 0.3, 0.3, 0.4;",
-        "default 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;",
-        "(y) 0.3, 0.3, 0.4; default 0.1, 0.2, 0.7;",
+        "// exported }\n/* variable A { */" + COMMENTED + "// end",
+        re.sub(r"\b([ABxyuvw])\b", r'"\1"', TWO),
+        changed("{ u, v, w }", "{ u v  w }").replace("( B | A )", "( B A )"),
+        changed(ROWS, "(x) 0.1, 0.2, 0.7; default 0.3, 0.3, 0.4;"),
+        changed(ROWS, "default 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
+        changed(ROWS, "(y) 0.3, 0.3, 0.4; default 0.1, 0.2, 0.7;"),
+        changed(ROWS, "(y) 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
+        TWO.replace(FIRST, "") + FIRST,
     ],
 )
-def test_a_default_row_fills_what_is_not_listed(tmp_path, rows):
-    start, end = TWO.index("(x)"), TWO.rindex("}")
-    assert reads_like_two(tmp_path, TWO[:start] + rows + TWO[end:])
+def test_the_same_network_may_be_written_in_other_ways(tmp_path, text):
+    assert reads_like_two(tmp_path, text)
 
 
 def test_a_flat_table_lists_the_child_slowest_and_the_last_parent_fastest(tmp_path):
@@ -503,15 +431,6 @@ def test_a_flat_table_lists_the_child_slowest_and_the_last_parent_fastest(tmp_pa
     one, two = parse(tmp_path, head + rows), parse(tmp_path, head + flat)
     assert same(one, two)
     assert one.tables["C"][1, 0].tolist() == [0.04, 0.96]
-
-
-def test_rows_may_come_in_any_order_and_the_file_too(tmp_path):
-    mark = TWO.index("probability ( A )")
-    middle = TWO.index("probability ( B")
-    text = TWO[:mark] + TWO[middle:] + TWO[mark:middle]
-    rows = "(x) 0.1, 0.2, 0.7;", "(y) 0.3, 0.3, 0.4;"
-    text = text.replace(rows[0], "later").replace(rows[1], rows[0]).replace("later", rows[1])
-    assert reads_like_two(tmp_path, text)
 
 
 @pytest.mark.slow

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from dpcgd import Dataset
-from dpcgd.datasets.bit_columns import pack
+from dpcgd.datasets.bit_columns import PackedRecords, pack
 from dpcgd.datasets.clipped_sums import clipped_sums
-from dpcgd.datasets.counts import Counts
-from dpcgd.datasets.packed_records import PackedRecords
-from dpcgd.datasets.records import Records
+from dpcgd.datasets.counts import Counts, Records
 from dpcgd.datasets.schema import Schema
 from dpcgd.moments.interactions import exactly
 from dpcgd.moments.joined_levels import join_levels

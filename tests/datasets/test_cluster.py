@@ -9,17 +9,12 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpcgd import Dataset, learned_pc, load, priv_pc, read_parquet, table_pc
-from dpcgd.datasets import parquet_parts
 from dpcgd.datasets.contingency_tables import Tables
 
 pytest.importorskip("pyarrow", reason="it is in the cluster extra")
 distributed = pytest.importorskip("distributed", reason="it is in the cluster extra")
-
-from parquet_tables import questions, tables, written  # noqa: E402
 
 PAIRS = [(i, j) for i in range(8) for j in range(i)]
 
@@ -178,16 +173,3 @@ def test_many_questions_at_once_are_answered_whatever_was_asked_before(client, s
         kill_one(client)
         assert all(map(np.array_equal, told, here.counts_many(asked)))
         assert all(map(np.array_equal, far.counts_many(asked), told))
-
-
-@pytest.mark.slow
-@settings(derandomize=True, deadline=None, database=None, max_examples=15)
-@given(tables(), st.integers(1, 200))
-def test_counts_are_those_in_memory_to_the_last_record(client, tmp_path_factory, table, part):
-    folder = tmp_path_factory.mktemp("table")
-    expected = written(folder, table)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_parts, "PART", part)
-        found = read_parquet(folder, expected.levels, client=client)
-    asked = questions(expected.d)
-    assert all(map(np.array_equal, found.counts_many(asked), expected.counts_many(asked)))

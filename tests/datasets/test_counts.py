@@ -4,10 +4,18 @@ import importlib.util
 import itertools
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dpcgd_book.systems.as_published import (
+    published_curate_pc,
+    published_em_pc,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
 from dpcgd_book.systems.p_value_tests import GSquare
 from dpcgd_book.systems.scores import BDeu
 from hypothesis import given, settings
@@ -16,9 +24,6 @@ from numpy.random import default_rng
 
 import dpcgd
 from dpcgd import Dataset, load
-from dpcgd.constraint.curate_pc import published_curate_pc
-from dpcgd.constraint.em_pc import published_em_pc
-from dpcgd.constraint.priv_pc import published_priv_pc, published_svt_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.measurements import Measurements
@@ -27,7 +32,6 @@ from dpcgd.local.report import report
 from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.moments.interactions import exactly
 from dpcgd.moments.joined_levels import JoinedCounts, join_levels
-from dpcgd.score.noleaks import published_noleaks
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "counts_from_a_database.py"
 HOW = {"epsilon": 2.0, "delta": 1e-6}
@@ -68,25 +72,23 @@ def test_what_follows_from_levels_is_there(survey):
     assert (set(other.ordered), dict(other.missing)) == (set(), {})
 
 
-SYSTEMS = {
-    "laplace_pc": dpcgd.laplace_pc,
-    "svt_pc": dpcgd.svt_pc,
-    "priv_pc": dpcgd.priv_pc,
-    "em_pc": dpcgd.em_pc,
-    "curate_pc": dpcgd.curate_pc,
-    "table_pc": dpcgd.table_pc,
-    "learned_pc": dpcgd.learned_pc,
-    "private_graph": dpcgd.private_graph,
-    "published_curate_pc": published_curate_pc,
-    "published_em_pc": published_em_pc,
-}
+SYSTEMS = [
+    dpcgd.laplace_pc,
+    dpcgd.svt_pc,
+    dpcgd.priv_pc,
+    dpcgd.em_pc,
+    dpcgd.curate_pc,
+    dpcgd.table_pc,
+    dpcgd.learned_pc,
+    dpcgd.private_graph,
+    published_curate_pc,
+    published_em_pc,
+]
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_a_run_on_counts_is_the_run_on_the_records(name, survey):
-    one, other = (
-        SYSTEMS[name](data, rng=default_rng(1), **HOW) for data in (survey, Elsewhere(survey))
-    )
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_run_on_counts_is_the_run_on_the_records(system, survey):
+    one, other = (system(data, rng=default_rng(1), **HOW) for data in (survey, Elsewhere(survey)))
     assert one.graph == other.graph
     assert one.ledger == other.ledger
     assert one.terms == other.terms
@@ -119,27 +121,25 @@ def test_plain_pc_and_tests_take_counts(survey):
 
 
 MECHANISM = RandomizedResponse.from_epsilon((3, 2, 2, 2, 2, 3), 1.0)
-NEED_RECORDS = {
-    "priv_pc": lambda data: dpcgd.priv_pc(data, rate=0.5, rng=default_rng(0), **HOW),
-    "svt_pc": lambda data: dpcgd.svt_pc(data, rate=0.5, rng=default_rng(0), **HOW),
-    "published_priv_pc": lambda data: published_priv_pc(data, rng=default_rng(0), **HOW),
-    "published_svt_pc": lambda data: published_svt_pc(data, rate=0.5, rng=default_rng(0), **HOW),
-    "notears": lambda data: dpcgd.notears(data),
-    "gram_notears": lambda data: dpcgd.gram_notears(data, rng=default_rng(0), **HOW),
-    "noleaks": lambda data: dpcgd.noleaks(data, rng=default_rng(0), **HOW),
-    "published_noleaks": lambda data: published_noleaks(data, rng=default_rng(0), **HOW),
-    "private_anm": lambda data: dpcgd.private_anm(data, rng=default_rng(0), **HOW),
-    "a score": lambda data: BDeu(data),
-    "a report": lambda data: report(data, MECHANISM, rng=default_rng(0)),
-    "measurements": lambda data: Measurements.from_codes(data),
-}
+PRIVATE = [dpcgd.gram_notears, dpcgd.noleaks, dpcgd.private_anm, published_noleaks]
+NEED_RECORDS = [
+    *[partial(system, rng=default_rng(0), **HOW) for system in (*PRIVATE, published_priv_pc)],
+    *[
+        partial(system, rate=0.5, rng=default_rng(0), **HOW)
+        for system in (dpcgd.priv_pc, dpcgd.svt_pc, published_svt_pc)
+    ],
+    partial(report, mechanism=MECHANISM, rng=default_rng(0)),
+    dpcgd.notears,
+    BDeu,
+    Measurements.from_codes,
+]
 
 
-@pytest.mark.parametrize("name", NEED_RECORDS)
-def test_who_needs_records_says_so_before_anything_is_asked(name, survey):
+@pytest.mark.parametrize("needs", NEED_RECORDS)
+def test_who_needs_records_says_so_before_anything_is_asked(needs, survey):
     data = Elsewhere(survey)
     with pytest.raises(ValueError, match="needs records at hand, and Elsewhere only") as error:
-        NEED_RECORDS[name](data)
+        needs(data)
     assert "\n" not in str(error.value)
     assert data.asked == 0
 
@@ -149,32 +149,34 @@ def test_plans_take_no_counts(survey):
         dpcgd.plan(Elsewhere(survey), 1000, epsilon=1.0)
 
 
-WRONG = {
-    "of another shape": (lambda table: table[:1], r"must be integers of shape \(3,\), not int64 o"),
-    "no integers": (lambda table: table / 2, r"must be integers of shape \(3,\), not float64 of"),
-    "a record short": (lambda table: table - np.eye(3, dtype=int)[0], r"does not hold 20000 rec"),
-    "negative": (lambda table: table * [-1, 1, 1], r"does not hold 20000 records, as n says; cou"),
-}
+WRONG = [
+    (lambda table: table[:1], r"must be integers of shape \(3,\), not int64 of"),
+    (lambda table: table / 2, r"must be integers of shape \(3,\), not float64 of"),
+    (lambda table: table - np.eye(3, dtype=int)[0], "does not hold 20000 records"),
+    (lambda table: table * [-1, 1, 1], "does not hold 20000 records, as n says; count all"),
+]
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_table_that_cannot_be_right_is_refused(name, survey):
-    answer, told = WRONG[name]
-    with pytest.raises(ValueError, match=told):
+@pytest.mark.parametrize(("answer", "cure"), WRONG)
+def test_a_table_that_cannot_be_right_is_refused(answer, cure, survey):
+    with pytest.raises(ValueError, match=cure):
         Tables(Elsewhere(survey, answer)).counts([0])
 
 
 def test_a_question_is_asked_once(survey):
     data = Elsewhere(survey)
     tables = Tables(data)
-    for at in ([0, 1], [1, 0], [0, 1]):
-        assert np.array_equal(tables.counts(at), survey.counts(at))
+    for _ in range(2):
+        for at in itertools.permutations([0, 3, 5], 3):
+            assert np.array_equal(tables.counts(at), survey.counts(at))
+        counted = tables.count_all(np.array([[0, 3, 5], [5, 3, 0]])).tables()
+        assert all(map(np.array_equal, counted, survey.counts_many([[0, 3, 5], [5, 3, 0]])))
     assert data.asked == 1
-    found = tables.counts_many([[1, 0], [2], [0, 1]])
-    assert all(map(np.array_equal, found, survey.counts_many([[1, 0], [2], [0, 1]])))
+    found = tables.counts_many([[3, 0, 5], [2], [0, 5, 3]])
+    assert all(map(np.array_equal, found, survey.counts_many([[3, 0, 5], [2], [0, 5, 3]])))
     assert data.asked == 2
     with pytest.raises(ValueError, match="read-only"):
-        tables.counts([0, 1])[0, 0] = 1
+        tables.counts([0, 3, 5])[0, 0, 0] = 1
 
 
 # --- joined levels

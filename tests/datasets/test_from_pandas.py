@@ -5,7 +5,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcgd.datasets.csv_files import read_csv
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.measurements import Measurements
 
@@ -39,9 +38,7 @@ class Table:
 
 @pytest.mark.parametrize("table", [FRAME[["a", "b"]], Table()])
 def test_a_table_with_names_is_refused_where_columns_go_by_position(table):
-    with pytest.raises(
-        ValueError, match=r"codes must be an array, not a .*use Dataset.from_pandas"
-    ):
+    with pytest.raises(ValueError, match=r"codes must be an array.* use Dataset.from_pandas"):
         Dataset(table, LEVELS)
     with pytest.raises(ValueError, match=r"values must be an array.* use Measurements.from_pandas"):
         Measurements(table, RANGES)
@@ -49,21 +46,17 @@ def test_a_table_with_names_is_refused_where_columns_go_by_position(table):
 
 @pytest.mark.parametrize("frame", [FRAME.to_numpy(), {"a": [0], "b": [1]}, FRAME["a"], None])
 def test_what_is_no_dataframe_is_refused(frame):
-    cure = r"frame must be a pandas DataFrame, not \w+; name the columns with pd.DataFrame\(values"
-    with pytest.raises(ValueError, match=cure):
-        Dataset.from_pandas(frame, LEVELS)
-    with pytest.raises(ValueError, match=cure):
-        Measurements.from_pandas(frame, RANGES)
+    for read, public in ((Dataset.from_pandas, LEVELS), (Measurements.from_pandas, RANGES)):
+        with pytest.raises(
+            ValueError, match=r"DataFrame, not \w+; name the columns with pd.DataFr"
+        ):
+            read(frame, public)
 
 
 @pytest.mark.parametrize(
     ("frame", "ignore", "cure"),
     [
-        (
-            FRAME,
-            [],
-            r"'id' of the frame is not in the {}; add it to the {}, or pass ignore=\['id'\]",
-        ),
+        (FRAME, [], r"'id' of the frame is not in the {}; add it .* or pass ignore=\['id'\]"),
         (FRAME, ["idd"], "ignore names 'idd', which is no column of the frame; did you mean 'id'"),
         (FRAME, ["id", "a"], "'a' is both in the {} and in ignore; take it out of one of them"),
         (FRAME, "id", r"ignore must be a list of columns, not 'id'; give a list"),
@@ -74,9 +67,9 @@ def test_what_is_no_dataframe_is_refused(frame):
     ],
 )
 def test_columns_are_the_variables_and_those_to_ignore(frame, ignore, cure):
-    with pytest.raises(ValueError, match=cure.format("schema", "schema")):
+    with pytest.raises(ValueError, match=cure.format("schema")):
         Dataset.from_pandas(frame, LEVELS, ignore=ignore)
-    with pytest.raises(ValueError, match=cure.format("ranges", "ranges")):
+    with pytest.raises(ValueError, match=cure.format("ranges")):
         Measurements.from_pandas(frame, {"a": (0, 1), "b": (0, 2)}, ignore=ignore)
 
 
@@ -118,9 +111,7 @@ def test_values_are_compared_as_text(values, levels):
 def test_a_missing_value_is_missing_unless_the_empty_text_is_a_level(values):
     frame = pd.DataFrame({"a": values, "b": [2, 0]})
     levels = LEVELS | {"a": ("0", "1", "1.0")}
-    cure = (
-        "the frame, record 2, column 'a': the value is missing; drop or impute such records first"
-    )
+    cure = "the frame, record 2, column 'a': the value is missing; drop or impute such records"
     with pytest.raises(ValueError, match=cure):
         Dataset.from_pandas(frame, levels)
     levels["a"] += ("",)
@@ -138,15 +129,6 @@ def test_a_frame_without_records_is_refused():
         Dataset.from_pandas(pd.DataFrame({"a": [], "b": []}), LEVELS)
     with pytest.raises(ValueError, match="one row a record"):
         Measurements.from_pandas(PEOPLE[:0], RANGES, ignore=["id"])
-
-
-def test_a_frame_and_its_file_give_the_same_data(tmp_path):
-    FRAME.to_csv(tmp_path / "clinic.csv", index=False)
-    one = read_csv(tmp_path / "clinic.csv", LEVELS, ignore=["id"])
-    two = Dataset.from_pandas(FRAME, LEVELS, ignore=["id"])
-    assert np.array_equal(one.codes, two.codes)
-    assert one.codes.dtype == two.codes.dtype
-    assert one.levels == two.levels
 
 
 def test_levels_and_ranges_are_checked_first():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpcgd.graphs.ahead import FIRST, TOGETHER, Ahead
-from dpcgd.graphs.pc_search import conditioning_array, conditioning_sets, neighbours_of
+from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of
 
 
 def graph(d, seed):
@@ -21,17 +21,6 @@ class Work:
     def __call__(self, tests):
         self.asked.append(list(tests))
         return [self.tells(test) for test in tests]
-
-
-@pytest.mark.parametrize("order", range(4))
-@pytest.mark.parametrize("seed", range(5))
-def test_sets_as_an_array_are_the_sets_in_their_order(order, seed):
-    joined = graph(8, seed)
-    neighbours = neighbours_of(joined)
-    for x, y in itertools.combinations(range(8), 2):
-        sets = conditioning_array(x, y, joined, order)
-        assert [tuple(s) for s in sets.tolist()] == [*conditioning_sets(x, y, neighbours, order)]
-        assert sets.shape[1] == order
 
 
 def never(_):

@@ -124,7 +124,7 @@ def test_graphviz_shows_the_probabilities_and_the_plain_word():
     weak = {pair: p / 4 for pair, p in PAIRS.items()}
     text = weighed(sure(weak, caution='a "mark"')).to_dot()
     assert 'label="edge 0.24, arrow 0.88"' in text
-    assert '[dir=none, label="edge 0.16' in text
+    assert '[dir=none] [label="edge 0.16' in text
     assert f'label="{NOTHING}; {FEW}; a \\"mark\\""' in text
     plain = CPDAG(NAMES, weighed().arcs).to_dot()
     assert "label" not in plain
@@ -330,7 +330,8 @@ def made_of(release, level, caution=""):
     """The same release with all its probabilities this low."""
     pairs = dict.fromkeys(release.probabilities, level)
     arrows = dict.fromkeys(release.arrow_shares, level / 2)
-    return replace(release, probabilities=pairs, arrow_shares=arrows, caution=caution)
+    certainty = Certainty(pairs, arrows, caution)
+    return replace(release, graph=replace(release.graph, certainty=certainty))
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -30,8 +30,7 @@ from dpcgd.moments.interactions import (
 )
 from dpcgd.privacy.doubles import ROOM, kept_for_rounding
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.noise import SeededNoise
-from dpcgd.privacy.scales import gaussian_scale
+from dpcgd.privacy.noise import SeededNoise, gaussian_scale
 
 seeded = settings(derandomize=True, deadline=None, max_examples=60)
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)

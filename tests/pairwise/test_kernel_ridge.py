@@ -5,26 +5,17 @@ import math
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import empirical_epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import GRID, GaussianRidge, Ridge
-from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import laplace
-from dpcgd.privacy.noise import SeededNoise
 
 seeded = settings(derandomize=True, deadline=None, max_examples=100)
 KERNELS = {
     Ridge: lambda distance, width: np.exp(-np.abs(distance) / width),
     GaussianRidge: lambda distance, width: np.exp(-(distance**2) / (2 * width**2)),
-}
-EXPECTED = {
-    "Ridge": [-0.456091554, 0.0001373297, 0.8624115926],
-    "GaussianRidge": [-0.4484162881, -0.0155087269, 0.8579219787],
 }
 SETTINGS = [(1.0, 0.5), (0.1, 0.05), (1e-3, 2.0)]
 
@@ -45,20 +36,6 @@ def test_predictions_are_those_of_the_kernel_matrix(kind, penalty, width):
     z = np.concatenate((x, np.linspace(-2, 2, 301)))
     expected = kernel(np.subtract.outer(z, x), width) @ weights
     assert kind(penalty, width).fit(x, y).predict(z) == pytest.approx(expected, abs=1e-10)
-
-
-@pytest.mark.parametrize("kind", KERNELS)
-def test_the_fit_minimises_what_it_says(kind):
-    x, y = drawn(30, default_rng(1))
-    matrix = KERNELS[kind](np.subtract.outer(x, x), 0.5)
-    best = np.linalg.solve(matrix + 30 * 0.2 / 2 * np.eye(30), y)
-
-    def loss(weights):
-        return 0.1 * weights @ matrix @ weights + np.mean((matrix @ weights - y) ** 2)
-
-    assert matrix @ best == pytest.approx(kind(0.2, 0.5).fit(x, y).predict(x), abs=1e-10)
-    for direction in default_rng(2).normal(size=(50, 30)):
-        assert loss(best + 1e-3 * direction) > loss(best)
 
 
 def one_replaced(rng, n, reach):
@@ -99,9 +76,9 @@ def test_the_lemma_behind_the_bound(seed, records, strength):
         both = kernel(np.subtract.outer(a, b), 1)
         return both - kernel(np.subtract.outer(a, x), 1) @ solved
 
-    at = np.zeros(1)
-    t, influence = green(at, at).item(), green(z, at)
-    beta = green(at, x).sum() / strength
+    origin = np.zeros(1)
+    t, influence = green(origin, origin).item(), green(z, origin)
+    beta = green(origin, x).sum() / strength
     assert influence.min() >= -1e-12
     assert influence.max() <= t + 1e-12
     assert beta**2 + t**2 <= 1 + 1e-9
@@ -119,30 +96,6 @@ def test_three_quarters_of_the_bound_are_reached():
     assert np.abs(moved).item() / ridge.change(n) == pytest.approx(4 / math.sqrt(27), rel=2e-3)
 
 
-@seeded
-@given(st.integers(0, 2**32), st.floats(1e-4, 1), st.floats(0.01, 3))
-def test_predictions_stay_within_the_range_of_y(seed, penalty, width):
-    x, y = drawn(25, default_rng(seed))
-    predicted = Ridge(penalty, width).fit(x, y).predict(np.linspace(-2, 2, 200))
-    assert np.abs(predicted).max() <= np.abs(y).max() + 1e-9
-
-
-def test_the_gaussian_kernel_overshoots_that_range():
-    x = np.repeat([-0.5, 0.0, 0.5], 500)
-    y = np.repeat([-1.0, 1.0, 1.0], 500)
-    predicted = GaussianRidge(1e-4, 0.6).fit(x, y).predict(np.linspace(-1, 1, 200))
-    assert np.abs(predicted).max() > 1.2
-
-
-@pytest.mark.parametrize("kind", KERNELS)
-def test_the_bound_is_below_the_published_one(kind):
-    for penalty in np.logspace(-4, 0, 9):
-        assert kind(penalty).change(1000) / math.sqrt(1 if kind is Ridge else 2) < (
-            8 / (1000 * penalty**1.5)
-        )
-        assert kind(penalty).change(1000) == pytest.approx(kind(penalty).change(500) / 2)
-
-
 def test_the_gaussian_pull_is_the_largest_over_angles():
     for penalty in np.logspace(-4, 0, 9):
         norm, overlap = 1 / math.sqrt(2 * penalty), np.linspace(0, 1, 200_001)
@@ -158,50 +111,29 @@ def test_inputs_outside_of_all_records_and_of_the_range_are_predicted_too():
     assert far == infinitely_far == 0
 
 
-def test_a_wide_gap_and_a_tiny_one_are_no_trouble():
-    x = np.array([-1.0, -1.0 + 1e-15, 0.0, 1e-6, 1.0])
-    for width in (1e-5, 1e5):
-        predicted = Ridge(0.1, width).fit(x, np.ones(5)).predict(np.linspace(-1, 1, 101))
-        assert np.isfinite(predicted).all()
-        assert np.abs(predicted).max() <= 1
+NAN, INF = math.nan, math.inf
 
 
 @pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize(
-    ("penalty", "width", "message"),
-    [
-        (0.0, 0.5, "penalty must lie above 0"),
-        (-1.0, 0.5, "penalty must lie above 0"),
-        (1.5, 0.5, "at most 1"),
-        (math.nan, 0.5, "penalty"),
-        (0.1, 0.0, "width must be positive"),
-        (0.1, math.inf, "width must be positive and finite"),
-    ],
-)
-def test_settings_out_of_range_are_refused(kind, penalty, width, message):
-    with pytest.raises(ValueError, match=message):
-        kind(penalty, width)
-
-
-@pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        ([0.0], [0.0], "at least 2"),
-        ([0.0, 1.0], [0.0], "equal length"),
-        ([[0.0, 1.0]], [[0.0, 1.0]], "two columns"),
-        ([0.0, math.nan], [0.0, 0.0], "missing or infinite"),
-        ([0.0, 1.0], [0.0, math.inf], "missing or infinite"),
-        ([0.0, 1.0], [0.0, 1.1], "Measurements.scaled"),
-    ],
-)
-def test_unusable_records_are_refused(kind, x, y, message):
-    with pytest.raises(ValueError, match=message):
-        kind().fit(x, y)
+def test_bad_settings_and_records_are_refused(kind):
+    for penalty in (0.0, -1.0, 1.5, NAN):
+        with pytest.raises(ValueError, match="penalty must"):
+            kind(penalty, 0.5)
+    for width in (0.0, INF):
+        with pytest.raises(ValueError, match="width must be positive"):
+            kind(0.1, width)
+    for x, y in (([0.0], [0.0]), ([0.0, 1.0], [0.0]), ([[0.0, 1.0]], [[0.0, 1.0]])):
+        with pytest.raises(ValueError, match="equal length, at least 2"):
+            kind().fit(x, y)
+    for x, y in (([0.0, NAN], [0.0, 0.0]), ([0.0, 1.0], [0.0, INF])):
+        with pytest.raises(ValueError, match="drop or impute"):
+            kind().fit(x, y)
+    with pytest.raises(ValueError, match=r"Measurements\.scaled"):
+        kind().fit([0.0, 1.0], [0.0, 1.1])
 
 
 def test_a_matrix_that_is_too_large_is_refused_by_n_alone():
-    with pytest.raises(ValueError, match=r"5,001 records.*5,000 of them at random"):
+    with pytest.raises(ValueError, match="at random"):
         GaussianRidge().fit(np.zeros(5001), np.zeros(5001))
 
 
@@ -237,42 +169,3 @@ def test_ranks_can_turn_over_completely(score):
     assert score.residual_sensitivity(20, 0.0) == 0
     assert score.residual_sensitivity(20, 1e-6) == 1
     assert score.value(x, residual) - score.value(x, residual + turned) > 0.4
-
-
-def score_of_a_training_half(label):
-    """HSIC of two crowds, one of them where a single training record stands."""
-    n, ridge = 400, Ridge(0.1, 0.01)
-    x, y = np.append(np.zeros(n - 1), 1.0), np.append(np.zeros(n - 1), label)
-    test = np.resize([-1.0, 1.0], 40)
-    residual = np.where(test > 0, 0.3, 0.0) - ridge.fit(x, y).predict(test)
-    score, change = Hsic(), ridge.change(n)
-    return score.value(test, residual), score.residual_sensitivity(40, change)
-
-
-@pytest.mark.parametrize(("share", "honest"), [(1.0, True), (0.05, False)])
-def test_an_audit_of_a_score_with_noise_for_the_training_half(share, honest):
-    """A false alarm has a chance below 1e-9; a twentieth of the noise is found out."""
-    noise = SeededNoise(default_rng(7))
-
-    def release(data):
-        value, sensitivity = data
-        return laplace(
-            lambda: value,
-            sensitivity=share * sensitivity,
-            epsilon=1.0,
-            account=Filter(Budget(100.0, 1e-6)),
-            noise=noise,
-        )
-
-    pair = score_of_a_training_half(1.0), score_of_a_training_half(-1.0)
-    found = empirical_epsilon(release, *pair, trials=2000)
-    assert (found <= 1) == honest
-
-
-def test_the_fit_of_a_seeded_sample():
-    x, y = drawn(500, default_rng(8))
-    z = np.array([-0.9, 0.0, 0.4])
-    assert Ridge().fit(x, y).predict(z) == pytest.approx(EXPECTED["Ridge"], abs=1e-9)
-    assert GaussianRidge().fit(x, y).predict(z) == pytest.approx(
-        EXPECTED["GaussianRidge"], abs=1e-9
-    )

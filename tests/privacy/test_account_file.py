@@ -1,5 +1,6 @@
 """One budget for several runs, in a file that no crash and no other run gets around."""
 
+import contextlib
 import json
 import math
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,29 +40,10 @@ def test_a_run_gets_what_it_asked_for_and_the_account_keeps_the_rest(account):
     priv_pc(data, rng=default_rng(1), **account.reserve(epsilon=0.5, delta=1e-7))
     assert account.runs == (Reservation(0.3, 3e-7, "tables"), Reservation(0.5, 1e-7))
     assert account.remaining == pytest.approx(Spent(0.2, 6e-7))
-    with pytest.raises(BudgetSpent, match=r"study.json has epsilon = 0.2 of 1 left, and 0.3 was"):
+    with pytest.raises(BudgetSpent, match=r"study.json has epsilon = 0.2 at .* 0.3 at"):
         account.reserve(epsilon=0.3)
     assert len(account.runs) == 2
     assert "tables" in str(account)
-
-
-def test_an_account_is_opened_again_with_what_is_left(account, path):
-    account.reserve(epsilon=0.6)
-    again = open_account(path)
-    assert again.budget == Budget(1.0, 1e-6)
-    assert again.remaining.epsilon == pytest.approx(0.4)
-    assert open_account(path, epsilon=1.0, delta=1e-6, rows_per_person=1).runs == again.runs
-    with pytest.raises(BudgetSpent):
-        again.reserve(epsilon=0.6)
-
-
-def test_persons_of_several_rows_are_those_of_every_run(path):
-    account = open_account(path, epsilon=1.0, delta=1e-6, rows_per_person=3)
-    granted = account.reserve(epsilon=0.5)
-    assert granted["rows_per_person"] == 3
-    data = load("survey", rng=default_rng(0))
-    release = priv_pc(data, rng=default_rng(0), **granted)
-    assert release.ledger.budget == Budget(0.5, 5e-7, 3)
 
 
 parts = st.lists(st.floats(1e-3, 1), min_size=1, max_size=30)
@@ -81,11 +64,15 @@ def test_what_is_granted_never_exceeds_the_whole_not_by_a_digit(tmp_path_factory
         account.reserve(epsilon=whole * 1e-6)
 
 
-def test_ten_tenths_are_a_whole(account):
+def test_ten_tenths_are_a_whole_that_is_read_again_from_the_file(account, path):
     for _ in range(10):
-        account.reserve(epsilon=0.1)
-    with pytest.raises(BudgetSpent, match="epsilon = 0 of 1 left"):
-        account.reserve(epsilon=1e-9)
+        open_account(path).reserve(epsilon=0.1)
+    again = open_account(path, epsilon=1.0, delta=1e-6, rows_per_person=1)
+    assert again.budget == Budget(1.0, 1e-6)
+    assert again.runs == account.runs
+    for opened in (account, again):
+        with pytest.raises(BudgetSpent, match="epsilon = 0 at"):
+            opened.reserve(epsilon=1e-9)
 
 
 # --- crashes
@@ -140,10 +127,8 @@ def test_a_crash_while_the_account_is_written_leaves_it_as_it_was(account, path,
 def test_a_budget_is_on_the_disk_before_the_run_has_it(account, path, monkeypatch):
     steps = []
     for name in ("fsync", "replace"):
-        done = getattr(os, name)
-        monkeypatch.setattr(
-            sealed_file.os, name, lambda *a, done=done, name=name: steps.append(name) or done(*a)
-        )
+        noted = partial(lambda name, call, *args: steps.append(name) or call(*args), name)
+        monkeypatch.setattr(os, name, partial(noted, getattr(os, name)))
     account.reserve(epsilon=0.3)
     assert steps[:2] == ["fsync", "replace"]
     assert json.loads(path.read_text())["runs"][0]["epsilon"] == 0.3
@@ -177,34 +162,36 @@ def test_two_runs_at_once_share_one_budget(account, path):
 # --- refusals
 
 
+@contextlib.contextmanager
 def refused(message, kind=ValueError):
-    return pytest.raises(kind, match=message)
+    """A refusal in one line."""
+    with pytest.raises(kind, match=message) as caught:
+        yield
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be a positive finite number"),
-        ({"epsilon": -1.0}, "epsilon must be a positive finite number"),
-        ({"epsilon": math.nan}, "epsilon must be a positive finite number"),
-        ({"epsilon": "0.3"}, "epsilon must be a positive finite number"),
-        ({"epsilon": None}, "epsilon must be a positive finite number"),
-        ({"epsilon": 0.1, "delta": 0.0}, "delta must be a positive finite number"),
+        *(
+            ({"epsilon": epsilon}, "epsilon must be")
+            for epsilon in (0.0, -1.0, math.nan, "1", None)
+        ),
+        ({"epsilon": 0.1, "delta": 0.0}, "delta must be"),
         ({"epsilon": 0.1, "delta": 2}, "delta must be below 1"),
         ({"epsilon": 0.1, "label": 3}, "label must be text"),
     ],
     ids=str,
 )
 def test_what_is_no_budget_of_a_run_is_refused(account, bad, message):
-    with refused(message) as caught:
+    with refused(message):
         account.reserve(**bad)
-    assert "\n" not in str(caught.value)
     assert account.runs == ()
 
 
 @pytest.mark.parametrize("bad", [{"epsilon": 1.1}, {"epsilon": 0.1, "delta": 2e-6}], ids=str)
 def test_more_than_there_is_is_refused(account, bad):
-    with refused("left, and .* was asked for", BudgetSpent):
+    with refused("reserve less", BudgetSpent):
         account.reserve(**bad)
     assert account.runs == ()
 
@@ -214,16 +201,15 @@ def test_more_than_there_is_is_refused(account, bad):
     [
         ({}, "there is no account .*; give epsilon and delta to make one"),
         ({"epsilon": 1.0}, "there is no account"),
-        ({"epsilon": -1.0, "delta": 1e-6}, "epsilon must be a positive finite number"),
-        ({"epsilon": 1.0, "delta": 1.0}, "delta must be below 1"),
-        ({"epsilon": 1.0, "delta": 1e-6, "rows_per_person": 0}, "rows_per_person must be at least"),
+        ({"epsilon": -1.0, "delta": 1e-6}, "epsilon must be"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta must be"),
+        ({"epsilon": 1.0, "delta": 1e-6, "rows_per_person": 0}, "rows_per_person must be"),
     ],
     ids=str,
 )
 def test_an_account_is_not_made_of_what_is_no_budget(path, how, message):
-    with refused(message) as caught:
+    with refused(message):
         open_account(path, **how)
-    assert "\n" not in str(caught.value)
     assert list(path.parent.iterdir()) == []
 
 
@@ -233,20 +219,10 @@ def test_an_account_keeps_the_budget_it_was_made_for(account, path):
             open_account(path, **other)
 
 
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        (None, "give the path of a file"),
-        (3, "give the path of a file"),
-        ("", "give the path of a file"),
-        (".", "is a folder"),
-        ("no/such/folder/a.json", "there is no folder"),
-    ],
-    ids=str,
-)
-def test_an_account_needs_a_place(tmp_path, monkeypatch, where, message):
+@pytest.mark.parametrize("where", [None, 3, "", ".", "no/such/folder/a.json"], ids=str)
+def test_an_account_needs_a_place(tmp_path, monkeypatch, where):
     monkeypatch.chdir(tmp_path)
-    with refused(message):
+    with refused("give the path of a file|there is no folder"):
         open_account(where, epsilon=1.0, delta=1e-6)
     assert list(tmp_path.iterdir()) == []
 
@@ -255,10 +231,9 @@ def test_a_file_in_use_by_another_run_is_left_alone(account, path, monkeypatch):
     monkeypatch.setattr(account_file, "LONGEST_WAIT", 0.1)
     lock = path.with_name("study.json.lock")
     lock.touch()
-    still = "study.json is in use by another run, and still was after 0.1 seconds; .* delete .*lock"
-    with refused(still) as caught:
+    still = "study.json is in use by another run, and was for 0.1 seconds; .* delete .*lock"
+    with refused(still):
         account.reserve(epsilon=0.1)
-    assert "\n" not in str(caught.value)
     lock.unlink()
     assert account.runs == ()
     account.reserve(epsilon=0.1)
@@ -271,26 +246,23 @@ def edited(path, change):
     path.write_text(json.dumps(content))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda content: content["runs"].clear(),
-        lambda content: content["budget"].update(epsilon=9.0),
-        lambda content: content["runs"][0].update(epsilon=0.1),
-        lambda content: content.pop("sha256"),
-        lambda content: content.update(sha256=""),
-        lambda content: content.update(more=1),
-        lambda content: content["runs"][0].update(epsilon=math.nan),
-    ],
-)
+EDITS = [
+    lambda content: content["runs"].clear(),
+    lambda content: content["budget"].update(epsilon=9.0),
+    *(lambda content, bad=bad: content["runs"][0].update(epsilon=bad) for bad in (0.1, math.nan)),
+    lambda content: content.pop("sha256"),
+    *(lambda content, bad=bad: content.update(bad) for bad in ({"sha256": ""}, {"more": 1})),
+]
+
+
+@pytest.mark.parametrize("change", EDITS)
 def test_an_account_edited_by_hand_is_refused(account, path, change):
     account.reserve(epsilon=0.3)
     edited(path, change)
     before = path.read_bytes()
     for use in (lambda: open_account(path), lambda: account.reserve(epsilon=0.1)):
-        with refused("does not verify|is no dpcgd account") as caught:
+        with refused("take the file as it was written"):
             use()
-        assert "\n" not in str(caught.value)
     assert path.read_bytes() == before
 
 
@@ -342,8 +314,7 @@ def test_a_file_is_replaced_whole(path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_rounding_leaves_is_shown_as_nothing(tmp_path):
-    account = open_account(tmp_path / "study.json", epsilon=1.0, delta=1e-6)
+def test_what_rounding_leaves_is_shown_as_nothing(account):
     for _ in range(3):
         account.reserve(epsilon=1 / 3)
     assert "0 and 0 of it left" in str(account)

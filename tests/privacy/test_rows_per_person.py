@@ -1,5 +1,6 @@
 """A person with several rows: what is promised is promised for all of them together."""
 
+import contextlib
 import inspect
 import math
 import re
@@ -16,7 +17,7 @@ from numpy.random import default_rng
 
 from dpcgd import BudgetSpent, check_rows_per_person, load, priv_pc, table_pc
 from dpcgd.moments.interactions import pairs_sensitivity
-from dpcgd.privacy.budget import Budget, Spent
+from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import (
     epsilon_of_rho,
     gaussian_delta,
@@ -79,19 +80,15 @@ def test_readings_are_those_of_a_person():
         (GaussianFilter(budget), GaussianEvent("Gaussian", 20.0)),
     ):
         account.spend(event)
-        rho = zcdp_rho(event)
-        spent = account.ledger.spent
-        assert spent.epsilon <= epsilon_of_rho(9 * rho, 1e-6) * (1 + 1e-9)
-        assert spent.epsilon > epsilon_of_rho(9 * rho, 1e-6) * 0.9
-        assert spent.epsilon > 2.5 * epsilon_of_rho(rho, 1e-6)
+        exact, spent = epsilon_of_rho(9 * zcdp_rho(event), 1e-6), account.ledger.spent
+        assert 0.9 * exact < spent.epsilon <= exact * (1 + 1e-9)
         with pytest.raises(BudgetSpent):
-            account.spend(PureEvent("x", 0.2) if type(account) is Filter else event, *[event] * 9)
+            account.spend(*[event] * 18)
     basic = BasicFilter(budget)
     basic.spend(PureEvent("Laplace", 0.1), ApproximateEvent("tested release", 0.1, 1e-8))
     assert basic.ledger.spent == pytest.approx(chain(0.2, 1e-8, 3))
-    basic.spend(PureEvent("Laplace", 0.1))
     with pytest.raises(BudgetSpent, match="would exceed"):
-        basic.spend(PureEvent("Laplace", 0.1))
+        basic.spend(*[PureEvent("Laplace", 0.1)] * 2)
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 700.0, 1e6, 1e300])
@@ -100,13 +97,6 @@ def test_any_epsilon_leaves_a_limit_that_is_a_number(epsilon):
     assert 0 <= account.limit.delta <= 1e-6 / 5
     account.spend(PureEvent("Laplace", account.limit.epsilon * (1 - 1e-12)))
     assert account.ledger.spent <= (epsilon, 0.0)
-
-
-def test_one_row_a_person_is_what_there_was():
-    budget = Budget(1.0, 1e-6)
-    assert BasicFilter(budget).limit == Spent(1.0, 1e-6)
-    assert str(budget) == "Budget(epsilon=1.0, delta=1e-06)"
-    assert "person" not in str(Filter(budget).ledger)
 
 
 def test_no_delta_is_reserved_for_persons_with_several_rows():
@@ -149,11 +139,6 @@ def test_the_theorems_of_a_release_are_those_of_the_docstring(name):
     assert set(terms.theorems) <= set(named)
 
 
-def cost_of(draws):
-    """Concentrated cost of what really happened: half of each squared loss."""
-    return sum(draw.loss**2 / 2 for draw in draws)
-
-
 def all_ones(n, k):
     """Two tables that differ in the first k rows, where the sensitivity of z is reached."""
     crowd = np.ones((n - k, 2), int)
@@ -169,28 +154,24 @@ def test_the_losses_of_all_rows_of_a_person_are_within_the_budget(k):
         return lambda data: table_pc(data, rng=default_rng(0), **how)
 
     allowed = 0.5 / gaussian_multiplier(Budget(1.0, 1e-6)) ** 2
-    assert cost_of(replay(run(k), one, other)) <= allowed
-    assert cost_of(replay(run(1), one, other)) > (k**2 - 1) * allowed  # the sensitivity of one row
+    cost, of_one = (sum(d.loss**2 / 2 for d in replay(run(rows), one, other)) for rows in (k, 1))
+    assert cost <= allowed < of_one / (k**2 - 1)  # the sensitivity is that of one row
 
 
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_two_rows_move_every_answer_by_at_most_two_prices(name):
     """And in no way that only some of several rows could: same questions, same release."""
-    case, rng = replays.SYSTEMS[name], default_rng(11)
-    settings = replays.FAST.get(name, {}) | {"epsilon": 5.0, "delta": 1e-3, "seed": 0}
-    settings |= {"rows_per_person": 2}
-    compared = 0
+    case, rng, compared = replays.SYSTEMS[name], default_rng(11), 0
+    settings = {"epsilon": 5.0, "delta": 1e-3, "seed": 0, "rows_per_person": 2}
+    settings = replays.FAST.get(name, {}) | settings
     for _ in range(6):
         data, *others = case.data(rng, settings)
-        run = replays.started(case.system, settings)
         if data.n < 40:
             continue
-        try:
-            draws = replay(run, data, *others)
-        except ValueError:  # refused by public facts
-            continue
-        compared += len(draws)
-        assert worst(draws) <= 2
+        with contextlib.suppress(ValueError):  # refused by public facts
+            draws = replay(replays.started(case.system, settings), data, *others)
+            compared += len(draws)
+            assert worst(draws) <= 2
     assert compared
 
 
@@ -201,20 +182,14 @@ def audited(rows_per_person, trials):
     """Epsilon that a whole run shows of one person's two rows, at the delta of its claim.
 
     Both rows turn from the last level to the first one everywhere, which moves the answers most.
-    What is released is added up along that direction, so that nothing of it is lost, and told in
+    What is released is added up along that direction, so that nothing of it is lost, and counted in
     half deviations of its noise, so that it takes few values.
     """
-    crowd = default_rng(0).integers(0, 2, (498, 2))
+    crowd, rng = default_rng(0).integers(0, 2, (498, 2)), default_rng(1)
     pair = [replays.data_set(np.vstack([[row] * 2, crowd]), (2, 2)) for row in ((0, 0), (1, 1))]
-    rng = default_rng(1)
+    how = {"epsilon": AUDITED.epsilon, "delta": AUDITED.delta, "allow_delta": True, "max_order": 0}
 
     def run(data):
-        how = {
-            "epsilon": AUDITED.epsilon,
-            "delta": AUDITED.delta,
-            "allow_delta": True,
-            "max_order": 0,
-        }
         release = table_pc(data, rng=rng, rows_per_person=rows_per_person, **how)
         singles = [release.marginals.moment(v) for v in range(2)]
         noise = math.hypot(*(single.deviation for single in singles))
@@ -234,24 +209,12 @@ def test_an_audit_of_a_whole_run_for_persons_of_two_rows():
 # --- refusals
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (0, "rows_per_person must be at least 1"),
-        (-2, "rows_per_person must be at least 1"),
-        (1.5, "rows_per_person must be a whole number"),
-        ("2", "rows_per_person must be a whole number"),
-        (True, "rows_per_person must be a whole number"),
-        (math.nan, "rows_per_person must be a whole number"),
-        (2001, "at most 2000, the number of records"),
-    ],
-)
-def test_a_bound_that_is_none_is_refused_by_every_system(bad, message):
+@pytest.mark.parametrize("bad", [0, 1.5, "2", True, math.nan, 2001])
+def test_a_bound_that_is_none_is_refused_by_every_system(bad):
     data = load("cancer", n=2000, rng=default_rng(0))
     for system in (table_pc, priv_pc):
-        with pytest.raises(ValueError, match=message) as caught:
+        with pytest.raises(ValueError, match=r"rows_per_person must be .*[^\n]*$"):
             system(data, epsilon=1.0, rng=default_rng(0), rows_per_person=bad)
-        assert "\n" not in str(caught.value)
 
 
 def test_a_bound_beyond_doubles_is_refused():
@@ -269,42 +232,33 @@ def test_an_account_that_enforces_nothing_promises_nothing_to_persons():
         open_run(data, rows_per_person=2, **how)
 
 
-def test_none_is_no_bound():
-    data = load("cancer", n=2000, rng=default_rng(0))
-    with pytest.raises(ValueError, match="rows_per_person must be a whole number"):
-        open_run(data, epsilon=1.0, delta=1e-6, rng=default_rng(0), rows_per_person=None)
+TOO_MANY = [
+    ([1, 2, 1, 1], 2),
+    (["ann", "bob", "ann"], 1),
+    ([1, 1.0, np.int64(1)], 2),
+    ([1, "1"], 1),
+    (["7", 7.0, "7.0"], 2),
+    ([7.0, "7.00"], 1),
+    ([" ann", "ann"], 1),
+    ([10**16, 1e16], 1),
+    ([("a", 1), ("a", "1")], 1),
+]
+NAMELESS = [None, "", " \t", pd.NaT, math.nan]
+OF_NOBODY = [*(["ann", "bob", name] for name in NAMELESS), [("a", 1), ("a", None)]]
+NO_COLUMN = [
+    *({"ann": 1, "bob": 2}, {"ann", "bob"}, frozenset([1, 2]), {"ann": 1}.keys(), "ann", 7),
+    *([("a", [1]), ("b", [2])], [[1, 2], [3, 4]], np.array(7), np.zeros((2, 2))),
+    pd.DataFrame({"id": [1, 2]}),
+]
 
 
 @pytest.mark.parametrize(
     ("ids", "k", "message"),
     [
-        ([1, 2, 1, 1], 2, "a person has more rows than rows_per_person = 2; keep at most"),
-        (["ann", "bob", "ann"], 1, "a person has more rows than rows_per_person = 1"),
-        ([1, 1.0, np.int64(1)], 2, "a person has more rows"),
-        ([1, "1"], 1, "a person has more rows"),
-        (["7", 7.0, "7.0"], 2, "a person has more rows"),
-        ([7.0, "7.00"], 1, "a person has more rows"),
-        ([" ann", "ann"], 1, "a person has more rows"),
-        ([10**16, 1e16], 1, "a person has more rows"),
-        ([("a", 1), ("a", "1")], 1, "a person has more rows"),
-        (["ann", None], 1, "a row belongs to nobody"),
-        (["ann", ""], 1, "a row belongs to nobody"),
-        (["ann", "bob", " \t"], 1, "a row belongs to nobody"),
-        ([1, pd.NaT], 1, "a row belongs to nobody"),
-        ([("a", 1), ("a", None)], 1, "a row belongs to nobody"),
-        ({"ann": 1, "bob": 2}, 1, "ids must be one column"),
-        ({"ann", "bob"}, 1, "ids must be one column"),
-        (frozenset([1, 2]), 1, "ids must be one column"),
-        ({"ann": 1}.keys(), 1, "ids must be one column"),
-        ([("a", [1]), ("b", [2])], 1, "ids must be one column"),
-        (np.array(7), 1, "ids must be one column"),
-        ([1.0, math.nan], 1, "a row belongs to nobody"),
+        *((ids, k, "a person has more rows") for ids, k in TOO_MANY),
+        *((ids, 1, "a row belongs to nobody") for ids in OF_NOBODY),
+        *((ids, 1, "ids must be one column") for ids in NO_COLUMN),
         ([], 1, "ids is empty"),
-        ("ann", 1, "ids must be one column"),
-        (7, 1, "ids must be one column"),
-        ([[1, 2], [3, 4]], 1, "ids must be one column"),
-        (np.zeros((2, 2)), 1, "ids must be one column"),
-        (pd.DataFrame({"id": [1, 2]}), 1, "ids must be one column"),
         ([1, 2], 0, "rows_per_person must be at least 1"),
         ([1, 2], 1.5, "rows_per_person must be a whole number"),
     ],

@@ -116,11 +116,7 @@ def test_tables_that_only_count_are_asked_one_by_one():
     asked = [[0, 1], [2, 3]]
     found = values_of(KendallP(), OnlyCounts(tables), asked)
     np.testing.assert_allclose(values_of(KendallP(), tables, asked), found, rtol=1e-12)
-
-
-def test_no_tables_give_no_values():
-    tables = Tables(load("asia", n=500, rng=np.random.default_rng(0)))
-    assert values_of(KendallZ(), tables, np.empty((0, 3), np.int64)).shape == (0,)
+    assert values_of(KendallP(), tables, np.empty((0, 3), np.int64)).shape == (0,)
 
 
 def test_public_facts_allow_what_is_not_refused():

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_search
+from dpcgd_book.attacks.sensitivity_attack import sensitivity_search
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from scipy.stats import chi2, chi2_contingency, kendalltau, multinomial, norm, spearmanr
+from scipy.stats import chi2, chi2_contingency, kendalltau, norm, spearmanr
 
 from dpcgd.statistics.categorical_statistics import (
     AdjustedChiSquared,
@@ -91,35 +91,6 @@ def test_z_is_its_definition(table):
     assert kendall_z(table) == close(z_by_definition(table))
 
 
-@pytest.mark.parametrize("empty", [[], [1], [1, 1], [4, 0], [0, 3]])
-def test_every_stratum_counts_whatever_it_holds(empty):
-    rng = np.random.default_rng(0)
-    table = np.zeros((3, 3, 4), int)
-    table[..., 2] = rng.integers(5, size=(3, 3))
-    table[..., 0] = np.diag([2, 1, 3])
-    table[1, : len(empty), 3] = empty
-    assert kendall_z(table) == close(z_by_definition(table))
-
-
-def test_a_constant_stratum_dilutes_z():
-    table = np.zeros((2, 2, 2), int)
-    table[..., 0] = np.diag([5, 5])
-    alone = kendall_z(table)
-    table[0, 0, 1] = 10
-    assert kendall_z(table) == close(alone / math.sqrt(2))
-
-
-def test_z_is_the_standardised_tau_of_scipy_without_ties():
-    rng = np.random.default_rng(1)
-    for n in (2, 3, 10, 50, 200):
-        x, y = rng.permutation(n), rng.permutation(n)
-        table = np.zeros((n, n), int)
-        table[x, y] = 1
-        tau = kendalltau(x, y).statistic
-        z = tau * math.sqrt(9 * n * (n - 1) / (2 * (2 * n + 5)))
-        assert kendall_z(table) == pytest.approx(z, rel=1e-9, abs=1e-9)
-
-
 def test_z_combines_the_taus_of_scipy_over_strata_without_ties():
     rng = np.random.default_rng(2)
     sizes, taus = (5, 20, 12), []
@@ -135,72 +106,10 @@ def test_z_combines_the_taus_of_scipy_over_strata_without_ties():
 
 @exactly
 @given(small_tables)
-def test_swapping_x_and_y_keeps_z(table):
-    assert kendall_z(table.swapaxes(0, 1)) == close(kendall_z(table))
-
-
-@exactly
-@given(small_tables)
-def test_reversing_the_levels_of_x_or_y_flips_the_sign_of_z(table):
-    z = kendall_z(table)
-    assert kendall_z(table[::-1]) == close(-z)
-    assert kendall_z(table[:, ::-1]) == close(-z)
-    assert kendall_z(table[::-1, ::-1]) == close(z)
-
-
-@exactly
-@given(small_tables, st.integers(0, 2**32 - 1))
-def test_the_order_of_strata_and_of_conditioning_variables_does_not_matter(table, seed):
-    rng, z = np.random.default_rng(seed), kendall_z(table)
-    axes = [0, 1, *(2 + rng.permutation(table.ndim - 2))]
-    assert kendall_z(table.transpose(axes)) == close(z)
-    for axis in range(2, table.ndim):
-        assert kendall_z(rng.permutation(table, axis=axis)) == close(z)
-    assert kendall_z(table.reshape(*table.shape[:2], -1)) == close(z)
-
-
-@exactly
-@given(small_tables, st.integers(0, 4), st.integers(0, 4))
-def test_levels_that_nobody_has_do_not_matter(table, row, column):
-    wider = np.insert(table, min(row, table.shape[0]), 0, axis=0)
-    wider = np.insert(wider, min(column, table.shape[1]), 0, axis=1)
-    assert kendall_z(wider) == close(kendall_z(table))
-
-
-@exactly
-@given(small_tables)
 def test_p_is_the_upper_tail_of_the_absolute_z(table):
     p = kendall_p(table)
     assert p == pytest.approx(norm.sf(abs(kendall_z(table))), rel=1e-12)
     assert 0 <= p <= 0.5
-
-
-def test_p_of_overwhelming_dependence_is_zero_and_of_none_a_half():
-    assert kendall_p(np.diag([10_000, 10_000])) == 0
-    assert kendall_p(np.ones((3, 3), int)) == 0.5
-
-
-@pytest.mark.parametrize("shape", [(2, 2), (3, 2, 4), (1, 1), (2, 2, 2, 2)])
-def test_nobody_or_one_person_shows_no_dependence(shape):
-    assert kendall_z(np.zeros(shape, int)) == 0
-    for cell in np.ndindex(*shape):
-        table = np.zeros(shape, int)
-        table[cell] = 1
-        assert kendall_z(table) == 0
-        assert kendall_p(table) == 0.5
-
-
-def test_people_alone_in_their_strata_show_no_dependence():
-    table = np.zeros((2, 2, 3), int)
-    table[0, 0, 0] = table[1, 1, 1] = table[1, 0, 2] = 1
-    assert kendall_z(table) == 0
-
-
-def test_large_strata_do_not_overflow():
-    half = 10**9
-    n, balance = 2 * half, half**2
-    z = 9 * balance / (2 * n + 5) / math.sqrt(weight(n))
-    assert kendall_z(np.diag([half, half])) == close(z)
 
 
 def test_values_and_lines_are_those_of_z_and_p():
@@ -210,8 +119,6 @@ def test_values_and_lines_are_those_of_z_and_p():
     assert KendallZ().value(table) == close(z)
     assert KendallZ().value(table[::-1]) == close(z)
     assert KendallP().value(table) == close(-kendall_p(table))
-    assert KendallP(alpha=0.05).critical == -0.05
-    assert KendallZ(critical=2.5).critical == 2.5
 
 
 @pytest.mark.parametrize("levels", [(2, 2), (3, 4), (2, 3, 2), (3, 3, 3, 2), (1, 5)])
@@ -263,24 +170,6 @@ def test_spearman_z_combines_the_rhos_of_scipy_over_strata_without_ties():
         assert spearman_z(table) == pytest.approx(z, rel=1e-9)
 
 
-@exactly
-@given(small_tables)
-def test_spearman_z_is_symmetric_and_signed(table):
-    z = spearman_z(table)
-    assert spearman_z(table.swapaxes(0, 1)) == close(z)
-    assert spearman_z(table[::-1]) == spearman_z(table[:, ::-1]) == close(-z)
-
-
-@pytest.mark.parametrize("chance", [0.5, 0.05])
-def test_spearman_z_of_two_coins_is_spread_like_kendalls(chance):
-    # For coins Q = n S, so the two are proportional: 3 S / ((n + 1) sqrt(n - 1)).
-    n, rng = 200, np.random.default_rng(0)
-    cells = np.outer([chance, 1 - chance], [chance, 1 - chance]).ravel()
-    for table in rng.multinomial(n, cells, size=50).reshape(-1, 2, 2):
-        factor = 3 / (n + 1) / math.sqrt(n - 1) / 9 * (2 * n + 5) * math.sqrt(weight(n))
-        assert spearman_z(table) == close(factor * kendall_z(table))
-
-
 def of_scipy(table, **how):
     """A statistic of scipy added up over strata, without the levels that nobody there has."""
     total = 0.0
@@ -298,17 +187,6 @@ def test_g_and_chi_squared_are_those_of_scipy_added_over_strata(table):
     assert g_statistic(table) == pytest.approx(g, rel=1e-9, abs=1e-9)
     assert g_statistic(table) >= 0
     assert chi_squared(table) == pytest.approx(of_scipy(table), rel=1e-9, abs=1e-9)
-
-
-@exactly
-@given(small_tables)
-def test_g_is_twice_n_times_the_mutual_information(table):
-    total = 0.0
-    for cells in strata(table):
-        for x, y in zip(*np.nonzero(cells), strict=True):
-            independent = cells[x].sum() * cells[:, y].sum() / cells.sum()
-            total += 2 * cells[x, y] * math.log(cells[x, y] / independent)
-    assert g_statistic(table) == pytest.approx(total, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.2])
@@ -358,39 +236,12 @@ def test_partial_correlation_is_that_of_the_residuals_of_least_squares(table):
     assert PartialCorrelation().value(table) == abs(partial_correlation(table)) <= 1
 
 
-def test_partial_correlation_without_others_is_pearsons():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        table = rng.integers(5, size=(3, 4))
-        x, y = np.array(records_of(table)).T
-        assert partial_correlation(table) == close(np.corrcoef(x, y)[0, 1])
-
-
-def test_a_conditioning_variable_that_is_constant_or_repeated_changes_no_partial_correlation():
-    table = np.random.default_rng(0).integers(1, 5, size=(3, 3, 2))
-    repeated = np.zeros((3, 3, 2, 2), int)
-    repeated[..., [0, 1], [0, 1]] = table
-    assert partial_correlation(repeated) == close(partial_correlation(table))
-    assert partial_correlation(table[..., None]) == close(partial_correlation(table))
-
-
-@pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ(), PartialCorrelation()], ids=repr)
-def test_an_absolute_value_does_not_tell_directions_apart(statistic):
-    table = np.array([[40, 10], [15, 35]])
-    assert statistic.value(table) > 0
-    assert statistic.value(table[::-1]) == close(statistic.value(table))
-
-
 @every_statistic
 def test_a_refused_test_has_no_sensitivity(statistic):
+    assert statistic.proved
     assert statistic.sensitivity(60, (2, 3, 2)) > 0
     with pytest.raises(ValueError, match="59 records for 12 cells is fewer than 5 a cell"):
         statistic.sensitivity(59, (2, 3, 2))
-
-
-@every_statistic
-def test_every_bound_is_a_theorem(statistic):
-    assert statistic.proved
 
 
 def kendall_bound(n, levels):
@@ -435,31 +286,6 @@ def test_the_bounds_are_the_formulas_of_the_proofs(statistic, n, levels):
     assume(refusal(n, levels) is None)
     expected = bound_of(statistic, n, levels)
     assert statistic.sensitivity(n, levels) == pytest.approx(expected, rel=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("levels", "kendall", "spearman"),
-    [
-        ((2, 2), 3, 3),
-        ((3, 2), 6, 6),
-        ((2, 2, 2), 6, 6),
-        ((2, 9, 3), 6, 6 * math.sqrt(5 / 3 - 2 / 192)),
-        ((3, 3, 2), 7.5, 9),
-        ((10**3, 10**3, 2), 9, 10),
-    ],
-)
-def test_the_bounds_shrink_like_a_constant_over_root_n(levels, kendall, spearman):
-    n = 10**9
-    for statistic, constant in [(KendallZ(), kendall), (SpearmanZ(), spearman)]:
-        assert math.sqrt(n) * statistic.sensitivity(n, levels) == pytest.approx(constant, rel=0.01)
-
-
-def test_a_bound_for_fewer_levels_is_never_larger():
-    for statistic in (KendallZ(), SpearmanZ()):
-        for k in range(2, 12):
-            larger = statistic.sensitivity(10**5, (k + 1, k + 1, 3))
-            for levels in [(k, k, 3), (k, k + 1, 3), (k + 1, k, 3)]:
-                assert statistic.sensitivity(10**5, levels) <= larger
 
 
 @pytest.mark.parametrize("levels", [(2, 2), (3, 2, 2)])
@@ -511,14 +337,6 @@ EVERYTHING = [
 def test_no_neighbours_of_any_tiny_data_set_differ_by_more_than_the_bound(statistic, n, levels):
     change = largest_change(statistic, n, levels)
     assert 0 < change <= bound_of(statistic, n, levels) * ROUNDING
-
-
-@pytest.mark.slow
-@every_statistic
-@pytest.mark.parametrize(("n", "levels"), [(4, (2, 2)), (9, (2, 2)), (4, (3, 3)), (4, (2, 2, 2))])
-def test_two_ways_to_try_every_neighbour_agree(statistic, n, levels):
-    worst = every_neighbour(statistic.value, n, levels)
-    assert worst.change == close(largest_change(statistic, n, levels))
 
 
 SHAPES = [(2, 2), (3, 3), (2, 2, 2), (2, 3, 2), (3, 3, 3)]
@@ -612,14 +430,6 @@ def test_one_person_moves_chi_squared_and_correlation_over_their_whole_range(sta
     assert change_of(statistic, before, after) == pytest.approx(bound, rel=1e-9)
 
 
-def test_one_person_turns_a_correlation_round():
-    crowd = np.zeros((2, 3), int)
-    crowd[0, 1] = 99_999
-    before, after = moved_in(crowd, (1, 2)), moved_in(crowd, (1, 0))
-    assert partial_correlation(before) == close(1)
-    assert partial_correlation(after) == close(-1)
-
-
 @pytest.mark.parametrize("n", [1001, 100_000])
 def test_one_person_between_two_halves_moves_g_as_far_as_its_bound(n):
     crowds = np.zeros((3, 3), int)
@@ -630,20 +440,6 @@ def test_one_person_between_two_halves_moves_g_as_far_as_its_bound(n):
     assert change == pytest.approx(bound, rel=1e-9)  # exact for an odd n
     binary = change_of(GTest(), *one_apart(n))
     assert binary == pytest.approx(2 * (1 + math.log(n)), rel=1e-3)
-
-
-@pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ()], ids=repr)
-@pytest.mark.parametrize("k", [2, 3, 7])
-def test_one_person_between_two_flat_crowds_reaches_the_bound_for_a_binary_variable(statistic, k):
-    # Everybody else has x = 0, so their own pairs are ties, but for two that keep z above 0.
-    n = 100_000
-    before = np.zeros((2, k, 2), int)
-    before[0, 0, 0], before[1, k - 1, 0] = n // 2 - 2, 2 + 1
-    before[0, k - 1, 1] = n - before.sum()
-    after = moved(before, (1, k - 1, 0), (1, 0, 1))
-    bound = statistic.sensitivity(n, (2, k, 2))
-    share = 0.999 if k == 2 or statistic.name == "Kendall z" else 0.75
-    assert share * bound < change_of(statistic, before, after) <= bound
 
 
 def crowds(n, surplus, k):
@@ -672,78 +468,6 @@ def test_one_person_between_two_crowds_comes_near_the_bound_and_not_beyond(stati
     assert 0.999 * bound < found <= bound
 
 
-@pytest.mark.parametrize("k", [3, 31])
-def test_the_p_value_of_one_person_between_two_crowds_comes_near_its_bound(k):
-    # It is steepest at z = 0, where one crowd keeps z from changing its sign.
-    n, statistic = 100_000, KendallP()
-    bound = statistic.sensitivity(n, (k, k, 2))
-    found = max(change_of(statistic, *crowds(n, surplus, k)) for surplus in range(1, 60, 2))
-    assert 0.999 * bound < found <= bound
-
-
-@pytest.mark.parametrize("published", [9 / 2, 6])
-def test_the_published_bounds_are_exceeded_by_one_person_between_two_crowds(published):
-    # 9/2 is the constant of Priv-PC's Theorem 3, 6 that of its code: both too small.
-    n = 10_000
-    assert change_of(KendallZ(), *crowds(n, 7, 31)) > 1.3 * published / math.sqrt(n)
-
-
-def test_the_published_bound_is_exceeded_without_conditioning():
-    n = 10_001
-    table = np.zeros((3, 3), int)
-    table[1, 1], table[2, 2] = 9_000, 1_000
-    table[0, 2] = 1
-    statistic = KendallZ()
-    change = change_of(statistic, table, moved(table, (0, 2), (0, 0)))
-    assert 9 / 2 / math.sqrt(n) < change <= statistic.sensitivity(n, (3, 3))
-
-
-def test_spearmans_rho_with_the_deviations_of_tied_ranks_has_no_useful_sensitivity():
-    # scipy's, the Pearson correlation of mid-ranks: one of 100,000 people turns it round.
-    n = 100_000
-    x, y = np.zeros(n), np.ones(n)
-    x[0], y[0] = 1, 2
-    assert spearmanr(x, y).statistic == close(1)
-    y[0] = 0
-    assert spearmanr(x, y).statistic == close(-1)
-    crowd = np.zeros((2, 3), int)
-    crowd[0, 1] = n - 1
-    change = change_of(SpearmanZ(), moved_in(crowd, (1, 2)), moved_in(crowd, (1, 0)))
-    assert change <= SpearmanZ().sensitivity(n, (2, 3))
-
-
-def coins_deviation(n, chance):
-    """Null deviation of z for two independent coins: ties make it smaller than 1."""
-    q = chance * (1 - chance)
-    variance_of_balance = 2 * n * (n - 1) * q * q + n * (n - 1) * (n - 2) * q * q
-    return 9 * math.sqrt(variance_of_balance / weight(n)) / (2 * n + 5)
-
-
-@pytest.mark.parametrize("chance", [0.5, 0.05])
-@pytest.mark.parametrize("n", [2, 5, 9])
-def test_the_null_deviation_of_two_coins_is_exact(n, chance):
-    law = multinomial(n, np.outer([chance, 1 - chance], [chance, 1 - chance]).ravel())
-    squares = [
-        law.pmf(cells) * kendall_z(np.reshape(cells, (2, 2))) ** 2
-        for cells in itertools.product(range(n + 1), repeat=4)
-        if sum(cells) == n
-    ]
-    assert math.sqrt(sum(squares)) == pytest.approx(coins_deviation(n, chance), rel=1e-9)
-
-
-@pytest.mark.parametrize(("chance", "near"), [(0.5, 0.75), (0.05, 0.1425)])
-def test_z_of_independent_coins_is_less_spread_than_a_normal(chance, near):
-    # The deviation of 20,000 draws has relative standard error 1/200; eight of them are allowed,
-    # a false alarm with probability about 2e-15 each.
-    n, draws = 1000, 20_000
-    cells = np.outer([chance, 1 - chance], [chance, 1 - chance]).ravel()
-    rng = np.random.default_rng(0)
-    tables = rng.multinomial(n, cells, size=draws).reshape(draws, 2, 2)
-    spread = np.std([kendall_z(table) for table in tables])
-    assert coins_deviation(n, chance) == pytest.approx(near, rel=0.002)
-    assert spread == pytest.approx(coins_deviation(n, chance), rel=0.04)
-
-
 def test_a_replaced_record_moves_a_table_by_its_constants():
     rng = np.random.default_rng(0)
     for levels in [(2,), (3, 4), (2, 2, 2)]:
@@ -756,16 +480,16 @@ def test_a_replaced_record_moves_a_table_by_its_constants():
         assert max(np.linalg.norm(move, 2) for move in moves) == TABLE_L2 == math.sqrt(2)
 
 
-def test_a_clipped_gram_matrix_is_its_definition():
+def test_gram_matrices_and_second_moments_are_their_definitions():
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(30, 4)) * rng.choice([0, 0.1, 1, 10], size=(30, 1))
-    total = np.zeros((4, 4))
+    rows = rng.normal(size=(30, 4)) * rng.choice([0.01, 0.1, 1, 10], size=(30, 1))
+    gram, moments = np.zeros((4, 4)), np.zeros((5, 5))
     for row in rows:
-        norm_of_row = math.sqrt(sum(entry * entry for entry in row))
-        if norm_of_row > 1.5:
-            row = row * 1.5 / norm_of_row
-        total += np.outer(row, row) / 30
-    assert clipped_gram(rows, bound=1.5) == pytest.approx(total, rel=1e-12, abs=1e-15)
+        row = row * min(1, 1.5 / math.hypot(*row))
+        gram += np.outer(row, row) / 30
+        moments += np.outer([1, *row], [1, *row]) / 30
+    assert clipped_gram(rows, bound=1.5) == pytest.approx(gram, rel=1e-12, abs=1e-15)
+    assert second_moments(rows, bound=1.5) == pytest.approx(moments, rel=1e-12, abs=1e-15)
 
 
 @exactly
@@ -794,15 +518,6 @@ def test_orthogonal_rows_of_full_norm_reach_the_bound_of_a_gram_matrix(n):
 
 def upper(matrix):
     return matrix[np.triu_indices(len(matrix))]
-
-
-def test_second_moments_are_their_definition():
-    rows = np.random.default_rng(5).uniform(-1, 1, (40, 3))
-    total = np.zeros((4, 4))
-    for row in rows:
-        row = row * min(1, 1.2 / math.hypot(*row))
-        total += np.outer([1, *row], [1, *row]) / 40
-    assert second_moments(rows, bound=1.2) == pytest.approx(total, rel=1e-12, abs=1e-15)
 
 
 @given(

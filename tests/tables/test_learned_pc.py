@@ -95,13 +95,13 @@ def test_knowledge_is_kept():
     release = learned_pc(data, epsilon=1.0, rng=rng(1), knowledge=knowledge)
     assert frozenset(("smoke", "lung")) not in release.graph.skeleton
     assert ("asia", "xray") in release.graph.arrows
-    sure = release.arrow_confidence()
+    sure = release.arrow_shares
     assert (sure["asia", "xray"], sure["xray", "asia"]) == (1.0, 0.0)
 
 
 def test_an_arrow_is_no_surer_than_its_edge():
     release = learned_pc(load("child", n=20_000, rng=rng()), epsilon=1.0, rng=rng(1))
-    sure = release.arrow_confidence()
+    sure = release.arrow_shares
     assert {frozenset(arrow) for arrow in sure} == release.graph.skeleton
     for (a, b), of in sure.items():
         assert of + sure[b, a] <= release.probabilities[frozenset((a, b))] + 1e-12
@@ -131,7 +131,7 @@ def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
             said.append(p)
             right.append(pair in true)
         arrows = CPDAG.from_dag(data.truth).arrows
-        for arrow, p in release.arrow_confidence().items():
+        for arrow, p in release.arrow_shares.items():
             sure.append(p)
             points.append(arrow in arrows)
     said, right = np.array(said), np.array(right)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,9 +14,15 @@ from hypothesis import strategies as st
 from known_tables import records
 from numpy.random import default_rng
 
-from dpcgd import Schema, epsilon_for, load, plan, priv_pc, table_pc
+from dpcgd import Schema, load, priv_pc, private_graph, table_pc
+from dpcgd import epsilon_for as epsilon_for_system
+from dpcgd import plan as plan_of
+from dpcgd.moments.blocks import blocks_of
 from dpcgd.moments.interactions import contrasts
-from dpcgd.tables.table_pc import TableOracle
+from dpcgd.tables.table_oracle import TableOracle
+
+plan = partial(plan_of, system=table_pc)
+epsilon_for = partial(epsilon_for_system, system=table_pc)
 
 BIT = ["no", "yes"]
 LEVELS = {"a": BIT, "b": range(3), "c": BIT, "d": range(5)}
@@ -59,7 +66,7 @@ def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilo
                 share = planned.pairs[names[x], names[y]].testable[order]
                 assert share == pytest.approx(np.mean(may) if may else math.nan, nan_ok=True)
     never = {pair for pair in planned.pairs if not planned.testable(*pair)}
-    assert release.untested == {frozenset(pair) for pair in never}
+    assert release.answers.untested == {frozenset(pair) for pair in never}
 
 
 @pytest.mark.parametrize("given_to", [None, (), ("d",), ("b", "d")])
@@ -269,8 +276,16 @@ BAD_PLANS = [
     (LEVELS, {"shares": {"a": 7}}, "'a': give its shares as a list, not 7"),
     (LEVELS, {"shares": {"a": "12"}}, "'a': give its shares as a list, not '12'"),
     (LEVELS, {"shares": [1, 1]}, "shares must map variables to the shares of their levels, not"),
-    (LEVELS, {"system": priv_pc}, "there is a plan for table_pc, none for priv_pc; rehearse(..."),
-    (LEVELS, {"system": "table_pc"}, "there is a plan for table_pc, none for 'table_pc'"),
+    (
+        LEVELS,
+        {"system": priv_pc},
+        "none for priv_pc; rehearse(..., system=priv_pc) takes",
+    ),
+    (
+        LEVELS,
+        {"system": "table_pc"},
+        "there is a plan for private_graph and table_pc, none for 'tab",
+    ),
     (LEVELS, {"epsilon": 1e-4}, "take a larger epsilon, fewer variables or levels, or more rec"),
     ({"a": BIT}, {}, "a causal graph needs at least two variables, this has 1"),
     ({"a": BIT, "b": "01"}, {}, "'b': give its levels as a list, not '01'"),
@@ -398,3 +413,48 @@ def test_a_plan_takes_whatever_a_schema_is(tmp_path):
     assert from_file.pairs == plan(schema, 1000, epsilon=1.0).pairs
     assert from_file.levels["b"] == ("0 to 1", "1 to 2", "2 to 3")
     assert plan(DATA.levels, 1000, epsilon=1.0).levels == dict(DATA.levels)
+
+
+# --- systems that ask no tests
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [LEVELS, {f"v{i}": range(2 + i % 3) for i in range(9)}, {f"v{i}": BIT for i in range(20)}],
+    ids=["whole table", "triples", "clipped"],
+)
+def test_a_plan_of_private_graph_has_the_noise_of_its_run(levels):
+    sizes = [len(of) for of in levels.values()]
+    data = records(default_rng(0).integers(0, sizes, (50_000, len(sizes))), sizes)
+    release = private_graph(data, epsilon=1.0, rng=default_rng(1))
+    planned = plan_of(data.levels, data.n, epsilon=1.0)
+    assert planned.marginals.released.keys() == release.marginals.released.keys()
+    for subset, moment in release.marginals.released.items():
+        assert planned.marginals.released[subset].deviation == pytest.approx(moment.deviation)
+    noise, expected = (blocks_of(of).noise for of in (release.marginals, planned.marginals))
+    np.testing.assert_allclose(noise, expected, rtol=0.1)
+
+
+@pytest.mark.parametrize("d", [3, 20])
+def test_what_a_plan_of_private_graph_finds_is_joined_as_often(d):
+    """One pair of the planned size; its edge is drawn in most runs, and in few of half the size."""
+    names = [f"v{i}" for i in range(d)]
+    planned = plan_of(dict.fromkeys(names, BIT), 50_000, epsilon=0.5)
+    r, rng = planned.smallest("v0", "v1"), default_rng(0)
+    drawn = {}
+    for size in (r / 2, 2 * r):
+        hits = 0
+        for run in range(20):
+            codes = rng.integers(0, 2, (50_000, d))
+            codes[:, 1] = np.where(rng.random(50_000) < size, codes[:, 0], codes[:, 1])
+            release = private_graph(records(codes, [2] * d), epsilon=0.5, rng=default_rng(run))
+            hits += frozenset(release.graph.variables[:2]) in release.graph.skeleton
+        drawn[size] = hits
+    assert drawn[r / 2] <= 10 <= drawn[2 * r]
+
+
+def test_epsilon_for_is_that_of_the_recommended_call():
+    levels = {name: BIT for name in "abcdefghijkl"}
+    less, more = (epsilon_for_system(levels, 20_000, correlation=r) for r in (0.1, 0.05))
+    assert less < more < 1
+    assert plan_of(levels, 20_000, epsilon=more).smallest("a", "b") <= 0.05

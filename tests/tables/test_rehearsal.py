@@ -26,7 +26,7 @@ SCHEMA = {
 class Told:
     """A release of some graph."""
 
-    untested = frozenset()
+    answers = None
 
     def __init__(self, edges):
         self.graph = CPDAG.from_dag(nx.DiGraph(edges))
@@ -80,15 +80,16 @@ def test_one_state_gives_one_rehearsal(system):
     how = {"epsilon": 1.0, "runs": 2} | ({"system": system} if system else {})
     one, two = (rehearse(SCHEMA, 5000, rng=default_rng(3), **how) for _ in range(2))
     assert one == two
-    assert repr(one).startswith(f"Rehearsal of {system.__name__ if system else 'table_pc'}: 4 var")
+    name = system.__name__ if system else "private_graph"
+    assert repr(one).startswith(f"Rehearsal of {name}: 4 var")
     assert "mean: precision" in repr(one)
 
 
 def test_a_plan_rehearses_itself():
-    planned = plan(SCHEMA, 3000, epsilon=0.8, delta=1e-7, alpha=0.05, max_order=1)
-    how = {"epsilon": 0.8, "delta": 1e-7, "alpha": 0.05, "max_order": 1, "runs": 2}
+    settings = {"epsilon": 0.8, "delta": 1e-7, "alpha": 0.05, "max_order": 1, "system": table_pc}
+    planned = plan(SCHEMA, 3000, **settings)
     one = planned.rehearse(rng=default_rng(1), runs=2)
-    assert one == rehearse(SCHEMA, 3000, rng=default_rng(1), **how)
+    assert one == rehearse(SCHEMA, 3000, rng=default_rng(1), runs=2, **settings)
 
 
 def test_strong_dependence_of_many_records_comes_back():
@@ -140,9 +141,13 @@ SMALL = load("asia", n=9, rng=default_rng(0))
         (SCHEMA, {"rng": 0}, "rng must be a numpy Generator, not int"),
         (SCHEMA, {"shape": "ring"}, "'ring' is none of sparse"),
         (SCHEMA, {"strength": "odd"}, "'odd' is none of strong"),
-        (SCHEMA, {"system": "table_pc"}, "system must be one such as table_pc, not 'table_pc'"),
+        (
+            SCHEMA,
+            {"system": "table_pc"},
+            "system must be one such as private_graph, not",
+        ),
         (SCHEMA, {"epsilon": -1}, "epsilon must be a positive finite number, not -1"),
-        (SCHEMA, {"max_order": 7}, "max_order must be 0, 1 or 2, not 7"),
+        (SCHEMA, {"max_order": 7, "system": table_pc}, "max_order must be 0, 1 or 2, not 7"),
     ],
 )
 def test_a_rehearsal_of_what_cannot_be_run_is_refused(levels, how, cure):

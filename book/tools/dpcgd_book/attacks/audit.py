@@ -4,37 +4,45 @@ Nothing here is private. It takes data apart that was made up for the purpose.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import beta
 
-from dpcgd.privacy.events import Event
-from dpcgd.privacy.mechanisms import Account
-from dpcgd.privacy.noise import Draw, Noise
-from dpcgd.privacy.scales import gaussian_scale, laplace_scale, selection_scale
+from dpcgd.privacy.account import Account
+from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
+from dpcgd.privacy.noise import Noise, gaussian_scale, laplace_scale, selection_scale
 
-__all__ = ["Witness", "empirical_epsilon"]
+__all__ = ["Recorder", "Step", "Witness", "empirical_epsilon", "kind_paid"]
 
 Output = float | int | tuple | None
 """What an audited mechanism may return: a number, or anything that is one of few."""
 
+PURE = {
+    **dict.fromkeys(("Laplace", "above threshold", "distance test", "tested release"), "Laplace"),
+    "permute and flip": "exponential",
+}
+"""The kind of noise of each mechanism that is pure, or pure except with its delta."""
 
 BINS = 100
+"""Bins into which real outputs are sorted."""
 
-
-DRAWS = {
-    "Laplace": "Laplace",
-    "Gaussian": "Gaussian",
-    "exponential": "Gumbel",
-    "permute and flip": "exponential",
-    "distance test": "Laplace",
-    "tested release": "Laplace",
+NOISES: dict[str, tuple[str, Callable]] = {
+    "laplace": ("Laplace", laplace_scale),
+    "gaussian": ("Gaussian", gaussian_scale),
+    "gumbel_max": ("Gumbel", selection_scale),
+    "exponential_max": ("exponential", selection_scale),
 }
-"""The one draw of noise that paying for a mechanism covers."""
+"""The kind of noise that each method of a source draws, and what gives its scale."""
+
+
+def kind_paid(event: Event) -> str | None:
+    """The kind of noise that an event pays for: one draw, and of a sieve all of them."""
+    kinds = {GaussianEvent: "Gaussian", BoundedRangeEvent: "Gumbel"}
+    return kinds.get(type(event), PURE.get(event.mechanism))
 
 
 def empirical_epsilon(
@@ -134,7 +142,63 @@ def _epsilon_at_least(often, rare, trials, delta, level) -> np.ndarray:
     return np.maximum(0.0, np.log(np.maximum(low - delta, 1e-300) / high))
 
 
-class Witness:
+class Step(NamedTuple):
+    """A payment, a choice of records or a draw: what it was about, how wide, and its answer."""
+
+    kind: str
+    about: Any
+    scale: float
+    answer: Any
+
+    def __str__(self):
+        return f"{self.kind} noise of scale {self.scale:g}"
+
+
+class Recorder:
+    """An account and a noise source in one, which notes every step of a run.
+
+    Parameters
+    ----------
+    account : Filter or Odometer
+        Who really pays.
+    noise : Noise
+        Who really draws.
+
+    Attributes
+    ----------
+    steps : list of Step
+    """
+
+    def __init__(self, account: Account, noise: Noise):
+        self._account, self._noise = account, noise
+        self.steps: list[Step] = []
+
+    def __getattr__(self, name):
+        if name not in NOISES:
+            return getattr(self._account, name)
+        kind, scale_of = NOISES[name]
+
+        def drawn(sensitivity, event):
+            draw = getattr(self._noise, name)(sensitivity, event)
+            return partial(self._note, kind, draw, scale_of(sensitivity, event))
+
+        return drawn
+
+    def spend(self, *events: Event) -> None:
+        """Pay, and note it."""
+        self._account.spend(*events)
+        self._note("spend", lambda events: None, 0.0, events)
+
+    def choose(self, n: int, m: int) -> np.ndarray:
+        """Choose m distinct numbers below n."""
+        return self._note("choose", lambda sizes: self._noise.choose(*sizes), 0.0, (n, m))
+
+    def _note(self, kind, draw, scale, about):
+        self.steps.append(Step(kind, about, scale, draw(about)))
+        return self.steps[-1].answer
+
+
+class Witness(Recorder):
     """An account and a noise source in one, which notes all noise that nobody paid for.
 
     Hand it to a run in place of both; a run that pays for all it does leaves `unpaid` empty. Once a
@@ -165,92 +229,46 @@ class Witness:
     >>> answer = laplace(lambda: 3.0, sensitivity=1, epsilon=0.1, account=witness, noise=witness)
     >>> witness.unpaid
     []
-    >>> again = witness.laplace(1.0, PureEvent("Laplace", 0.1))(3.0)
+    >>> second = witness.laplace(1.0, PureEvent("Laplace", 0.1))(3.0)
     >>> witness.unpaid
     ['Laplace noise of scale 10']
     """
 
-    def __init__(self, account: Account, noise: Noise):
-        self._account, self._noise = account, noise
-        self.unpaid: list[str] = []
-        self._paid: list[str | None] = []
-        self._sieve: _Sieve | None = None
-        self._fresh: bool | None = None  # is the sub-sample unused? None while there is none
-
-    def __getattr__(self, name):
-        return getattr(self._account, name)
-
-    def spend(self, *events: Event):
-        """Pay, and remember what may now be drawn; what was paid for earlier has had its time."""
-        self._account.spend(*events)
-        names = [event.mechanism for event in events]
-        self._paid = [DRAWS.get(name) for name in names]
-        if "above threshold" in names:
-            self._sieve = _Sieve()
-
-    def _use(self, kind: str, scale: float):
-        if kind in self._paid:
-            self._paid.remove(kind)
-        else:
-            self.unpaid.append(f"{kind} noise of scale {scale:g}")
-
-    def laplace(self, sensitivity, event) -> Draw:
-        """Laplace noise, paid for by itself or as part of a sieve."""
-        draw, scale = self._noise.laplace(sensitivity, event), laplace_scale(sensitivity, event)
-        return lambda value: self._laplace(draw(value), scale)
-
-    def _laplace(self, noisy, scale):
-        sieve = self._sieve
-        if "Laplace" in self._paid or sieve is None:
-            self._use("Laplace", scale)
-        elif sieve.threshold is None:
-            self._sieve = _Sieve(noisy, scale)
-        elif not math.isclose(scale, 2 * sieve.scale):
-            self._use("Laplace", scale)
-        else:
-            self._ask(sieve, noisy >= sieve.threshold)
-        return noisy
-
-    def _ask(self, sieve: "_Sieve", hit: bool):
-        """A query of the sieve: its first needs a sub-sample of its own, a hit ends it."""
-        if not sieve.asked and self._fresh is False:
-            self.unpaid.append("the sub-sample of an earlier sieve")
-        if self._fresh:
-            self._fresh = False
-        self._sieve = None if hit else replace(sieve, asked=True)
-
-    def gaussian(self, sensitivity, event) -> Draw:
-        """Gaussian noise."""
-        scale = gaussian_scale(sensitivity, event)
-        return self._used("Gaussian", scale, self._noise.gaussian(sensitivity, event))
-
-    def gumbel_max(self, sensitivity, event) -> Draw:
-        """Where scores plus Gumbel noise are largest."""
-        scale = selection_scale(sensitivity, event)
-        return self._used("Gumbel", scale, self._noise.gumbel_max(sensitivity, event))
-
-    def exponential_max(self, sensitivity, event) -> Draw:
-        """Where scores plus exponential noise are largest."""
-        scale = selection_scale(sensitivity, event)
-        return self._used("exponential", scale, self._noise.exponential_max(sensitivity, event))
-
-    def _used(self, kind, scale, draw):
-        def drawn(value):
-            self._use(kind, scale)
-            return draw(value)
-
-        return drawn
-
-    def choose(self, n: int, m: int) -> np.ndarray:
-        """m distinct numbers below n; free, for a sub-sample shows nothing by itself."""
-        self._fresh = True
-        return self._noise.choose(n, m)
+    @property
+    def unpaid(self) -> list[str]:
+        """What was used without a payment that covers it."""
+        return list(_unpaid(self.steps))
 
 
-@dataclass(frozen=True)
-class _Sieve:
+class _Sieve(NamedTuple):
     """An above-threshold that has been paid for: its noisy threshold and that noise's scale."""
 
     threshold: float | None = None
     scale: float = math.nan
     asked: bool = False
+
+
+def _unpaid(steps: Iterable[Step]) -> Iterator[str]:
+    paid: list[str | None] = []
+    sieve: _Sieve | None = None
+    fresh: bool | None = None  # whether the sub-sample is unused; None while there is none
+    for step in steps:
+        if step.kind == "spend":  # what was paid for earlier has had its time
+            names = {event.mechanism for event in step.about}
+            sieve = _Sieve() if "above threshold" in names else sieve
+            paid = [kind_paid(e) for e in step.about if e.mechanism != "above threshold"]
+        elif step.kind == "choose":  # free, for a sub-sample shows nothing by itself
+            fresh = True
+        elif step.kind in paid:
+            paid.remove(step.kind)
+        elif step.kind != "Laplace" or sieve is None:
+            yield str(step)
+        elif sieve.threshold is None:
+            sieve = _Sieve(step.answer, step.scale)
+        elif not math.isclose(step.scale, 2 * sieve.scale):
+            yield str(step)
+        else:
+            if fresh is False and not sieve.asked:
+                yield "the sub-sample of an earlier sieve"
+            fresh = fresh and False
+            sieve = None if step.answer >= sieve.threshold else sieve._replace(asked=True)

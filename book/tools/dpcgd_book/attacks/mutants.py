@@ -58,39 +58,45 @@ class Mutant:
     correct: Callable | Statistic
 
 
-def _audited(mechanism, rng, *, data, neighbour, claim=EPSILON, delta=0.0) -> bool:
-    """Whether watching it on two neighbours shows more than it claims."""
-    shown = empirical_epsilon(
-        partial(mechanism, noise=SeededNoise(rng)),
-        data,
-        neighbour,
-        delta=delta,
-        confidence=CONFIDENCE,
-    )
-    return shown > claim
+def _audited(name, broken, correct, data, neighbour, *, claim=EPSILON, delta=0.0) -> Mutant:
+    """A bug that shows when it is watched on two neighbours: more than it claims."""
+
+    def flagged(mechanism, rng):
+        watched = partial(mechanism, noise=SeededNoise(rng))
+        with_delta = {"delta": delta, "confidence": CONFIDENCE}
+        return empirical_epsilon(watched, data, neighbour, **with_delta) > claim
+
+    return Mutant(name, "empirical epsilon", flagged, broken, correct)
 
 
-def _searched(statistic, rng, *, n=2000, levels=(2, 3, 2)) -> bool:
-    """Whether one person moves it by more than its sensitivity says."""
-    worst = sensitivity_search(statistic, n, levels, pairs=30_000, rng=rng)
-    return worst.change > statistic.sensitivity(n, levels) * (1 + 1e-9)
+def _searched(name, broken, n=2000, levels=(2, 3, 2)) -> Mutant:
+    """A bug that shows when one person moves a statistic by more than its sensitivity says."""
+
+    def flagged(statistic, rng):
+        worst = sensitivity_search(statistic, n, levels, pairs=30_000, rng=rng)
+        return worst.change > statistic.sensitivity(n, levels) * (1 + 1e-9)
+
+    return Mutant(name, "sensitivity search", flagged, broken, KendallZ())
 
 
-def _witnessed(run, rng) -> bool:
-    """Whether it uses noise or a sub-sample that nobody paid for."""
-    witness = Witness(Filter(Budget(10.0, 1e-6)), SeededNoise(rng))
-    run(witness)
-    return bool(witness.unpaid)
+def _witnessed(name, **bug) -> Mutant:
+    """A bug that shows by noise, or a sub-sample, that nobody paid for."""
+
+    def flagged(run, rng):
+        witness = Witness(Filter(Budget(10.0, 1e-6)), SeededNoise(rng))
+        run(witness)
+        return bool(witness.unpaid)
+
+    return Mutant(name, "witness", flagged, partial(_sieve_run, **bug), _sieve_run)
 
 
-def _nobody_counts():
-    return Odometer(1e-6)
+def _free(epsilon=EPSILON) -> dict:
+    """The settings of a mechanism that nobody counts."""
+    return {"sensitivity": 1.0, "epsilon": epsilon, "account": Odometer(1e-6)}
 
 
 def _laplace(data, noise, *, epsilon=EPSILON):
-    return laplace(
-        lambda: data, sensitivity=1.0, epsilon=epsilon, account=_nobody_counts(), noise=noise
-    )
+    return laplace(lambda: data, noise=noise, **_free(epsilon))
 
 
 def _gaussian_of_laplace_scale(data, noise):
@@ -99,7 +105,7 @@ def _gaussian_of_laplace_scale(data, noise):
 
 def _above_threshold(data, noise, *, cls=AboveThreshold, many=False):
     """Where the first hit is; or, for a sieve that goes on, which queries hit."""
-    sieve = cls(0.0, sensitivity=1.0, epsilon=EPSILON, account=_nobody_counts(), noise=noise)
+    sieve = cls(0.0, noise=noise, **_free())
     if many:
         hits = [sieve.above(lambda q=q: q) for q in data]
         half = len(hits) // 2
@@ -125,13 +131,7 @@ class _NoQueryNoise(AboveThreshold):
 
 def _chosen(data, noise, *, epsilon=EPSILON):
     """Which candidate wins."""
-    return exponential(
-        lambda: np.array(data),
-        sensitivity=1.0,
-        epsilon=epsilon,
-        account=_nobody_counts(),
-        noise=noise,
-    )
+    return exponential(lambda: np.array(data), noise=noise, **_free(epsilon))
 
 
 DELTA = 1e-3
@@ -167,7 +167,7 @@ def _sieve_run(account, *, last_is_paid=True, samples=4):
     """Three sieves that fire, with their examinations, and one that never does."""
     settings = {"sensitivity": 1.0, "epsilon": 0.1, "noise": account}
     for i, answer in enumerate([1e6, 1e6, 1e6, -1e6]):
-        paying = account if i < 3 or last_is_paid else _nobody_counts()
+        paying = account if i < 3 or last_is_paid else Odometer(1e-6)
         sieve = AboveThreshold(0.0, **settings, account=paying, rate=0.1)
         if i < samples:
             account.choose(1000, 100)
@@ -175,82 +175,35 @@ def _sieve_run(account, *, last_is_paid=True, samples=4):
             laplace(lambda: 1e6, **settings, account=account)
 
 
-_ONE_MOVED = {"data": 0.0, "neighbour": 1.0}
-
-
-_TURNED = {"data": [1.0] * 40 + [0.0] * 40, "neighbour": [0.0] * 40 + [1.0] * 40}
-
+_EQUAL = _above_threshold, [1.0] * 40 + [0.0] * 40, [0.0] * 40 + [1.0] * 40
+_NEXT = _above_threshold, [0.0, 1.0], [1.0, 0.0]
+_TEN = _chosen, [1.0] + [0.0] * 9, [0.0] + [1.0] * 9
 
 MUTANTS = (
-    Mutant(
-        "Laplace noise scale halved",
-        "empirical epsilon",
-        partial(_audited, **_ONE_MOVED),
-        broken=partial(_laplace, epsilon=2 * EPSILON),
-        correct=_laplace,
+    _audited(
+        "Laplace noise scale halved", partial(_laplace, epsilon=2 * EPSILON), _laplace, 0.0, 1.0
     ),
-    Mutant(
-        "Gaussian noise of Laplace's scale",
-        "empirical epsilon",
-        partial(_audited, **_ONE_MOVED),
-        broken=_gaussian_of_laplace_scale,
-        correct=_laplace,
-    ),
-    Mutant(
+    _audited("Gaussian noise of Laplace's scale", _gaussian_of_laplace_scale, _laplace, 0.0, 1.0),
+    _audited(
         "threshold not renewed after a hit",
-        "empirical epsilon",
-        partial(_audited, **_TURNED),
-        broken=partial(_above_threshold, cls=_NeverRenewed, many=True),
-        correct=_above_threshold,
+        partial(_above_threshold, cls=_NeverRenewed, many=True),
+        *_EQUAL,
     ),
-    Mutant(
-        "query noise missing in the sieve",
-        "empirical epsilon",
-        partial(_audited, data=[0.0, 1.0], neighbour=[1.0, 0.0]),
-        broken=partial(_above_threshold, cls=_NoQueryNoise),
-        correct=_above_threshold,
+    _audited(
+        "query noise missing in the sieve", partial(_above_threshold, cls=_NoQueryNoise), *_NEXT
     ),
-    Mutant(
-        "sub-sample reused after a hit",
-        "witness",
-        _witnessed,
-        broken=partial(_sieve_run, samples=1),
-        correct=_sieve_run,
-    ),
-    Mutant(
-        "exponential mechanism without the 2",
-        "empirical epsilon",
-        partial(_audited, data=[1.0] + [0.0] * 9, neighbour=[0.0] + [1.0] * 9),
-        broken=partial(_chosen, epsilon=2 * EPSILON),
-        correct=_chosen,
-    ),
-    Mutant(
+    _witnessed("sub-sample reused after a hit", samples=1),
+    _audited("exponential mechanism without the 2", partial(_chosen, epsilon=2 * EPSILON), *_TEN),
+    _audited(
         "release without its test",
-        "empirical epsilon",
-        partial(_audited, data=0.0, neighbour=100.0, claim=2 * EPSILON, delta=DELTA),
-        broken=partial(_tested_release, test=False),
-        correct=_tested_release,
+        partial(_tested_release, test=False),
+        _tested_release,
+        *(0.0, 100.0),
+        claim=2 * EPSILON,
+        delta=DELTA,
     ),
-    Mutant(
-        "sensitivity 9/2 for a replaced record",
-        "sensitivity search",
-        _searched,
-        broken=_AddRemoveBound(),
-        correct=KendallZ(),
-    ),
-    Mutant(
-        "constant strata skipped",
-        "sensitivity search",
-        _searched,
-        broken=_SkippedStrata(),
-        correct=KendallZ(),
-    ),
-    Mutant(
-        "last sieve not charged",
-        "witness",
-        _witnessed,
-        broken=partial(_sieve_run, last_is_paid=False),
-        correct=_sieve_run,
-    ),
+    _searched("sensitivity 9/2 for a replaced record", _AddRemoveBound()),
+    _searched("constant strata skipped", _SkippedStrata()),
+    _witnessed("last sieve not charged", last_is_paid=False),
 )
 """Ten mistakes and the attack that has to find each."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.local.channels import LocalMechanism, cells_of, checked_codes, shape_of
-from dpcgd.local.component_wise import ComponentWise
+from dpcgd.local.channels import checked_codes
+from dpcgd.local.component_wise import ComponentWise, LocalMechanism
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.privacy.doubles import LEAST
 
@@ -39,18 +39,15 @@ class Reconstruction:
     log_likelihoods: np.ndarray
     gap: float
 
-    @property
-    def iterations(self) -> int:
-        """Updates made."""
-        return len(self.log_likelihoods) - 1
-
     def shape(self, variables: Sequence[int]) -> tuple[int, ...]:
         """Public levels of these variables."""
         return tuple(self.joint.shape[v] for v in variables)
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Expected counts of these variables, rounded."""
-        return np.rint(self.n * _marginal(self.joint, variables)).astype(np.int64)
+        others = tuple(v for v in range(self.joint.ndim) if v not in variables)
+        table = self.joint.sum(axis=others).transpose(np.argsort(np.argsort(variables)))
+        return np.rint(self.n * table).astype(np.int64)
 
     def records(self) -> np.ndarray:
         """n records whose shares of the cells are those of the joint distribution, to within one.
@@ -63,13 +60,7 @@ class Reconstruction:
         whole = np.floor(expected).astype(np.int64)
         more = np.argsort(whole - expected, kind="stable")[: self.n - whole.sum()]
         whole[more] += 1
-        return np.repeat(cells_of(self.joint.shape), whole, axis=0)
-
-
-def _marginal(table, variables) -> np.ndarray:
-    others = tuple(v for v in range(table.ndim) if v not in variables)
-    kept = sorted(variables)
-    return table.sum(axis=others).transpose([kept.index(v) for v in variables])
+        return np.repeat(np.argwhere(self.joint >= 0), whole, axis=0)
 
 
 def _histogram(codes, shape) -> np.ndarray:
@@ -78,11 +69,7 @@ def _histogram(codes, shape) -> np.ndarray:
 
 
 def reconstruct(
-    reports: np.ndarray,
-    mechanism: LocalMechanism,
-    *,
-    gap: float = 1.0,
-    most: int = 10_000,
+    reports: np.ndarray, mechanism: LocalMechanism, *, gap: float = 1.0, most: int = 10_000
 ) -> Reconstruction:
     """Iterative Bayesian update: the joint distribution of the records, from their reports.
 
@@ -128,33 +115,27 @@ def reconstruct(
     array([[0.74, 0.01],
            [0.01, 0.24]])
     """
-    shape = shape_of(mechanism.levels)
-    codes = checked_codes(reports, mechanism.levels)
+    shape, codes = mechanism.shape, checked_codes(reports, mechanism.levels)
     if math.prod(shape) > MOST_COUNTS or len(codes) == 0:
-        raise ValueError(
-            f"{len(codes)} reports over {math.prod(shape):,} cells: reconstruction needs at least "
-            f"one report and at most {MOST_COUNTS:,} cells; leave variables out or use fewer bins"
-        )
+        raise ValueError(f"no report, or above {MOST_COUNTS:,} cells; leave variables out")
     if most < 0:
         raise ValueError(f"most must be 0 or more, not {most}")
     seen = _histogram(codes, shape) / len(codes)
+    occurs = seen > 0
     joint = np.full(shape, 1 / math.prod(shape))
     path: list[float] = []
     for _ in range(most + 1):
         expected = mechanism.forward(joint)
-        if not path and (expected[seen > 0] <= 0).any():
-            raise ValueError(
-                "there is a report that the mechanism never makes; give the one that made them"
-            )
+        if not path and (expected[occurs] <= 0).any():
+            raise ValueError("a report that the mechanism never makes; give the one that made it")
         expected = np.maximum(expected, LEAST)
-        ratio = np.divide(seen, expected, out=np.zeros(shape), where=seen > 0)
-        path.append(len(codes) * float(seen[seen > 0] @ np.log(expected[seen > 0])))
-        factor = mechanism.backward(ratio)
+        path.append(len(codes) * float(seen[occurs] @ np.log(expected[occurs])))
+        factor = mechanism.backward(seen / expected)
         left = len(codes) * (float(factor.max()) - 1)
         if left <= gap or len(path) > most:
             break
         joint = joint * factor
-        joint /= joint.sum()  # one but for rounding
+        joint /= joint.sum()  # it is one before rounding
     return Reconstruction(joint, len(codes), np.array(path), left)
 
 
@@ -189,7 +170,6 @@ class CorrectedTables:
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Estimated counts of these variables, rounded."""
-        codes = self.reports.codes[:, list(variables)].astype(np.int64)
-        seen = _histogram(codes, self.shape(variables))
+        seen = _histogram(self.reports.codes[:, list(variables)], self.shape(variables))
         corrected = np.maximum(self.mechanism.of(variables).inverse(seen.astype(float)), 0)
         return np.rint(corrected * (self.n / corrected.sum())).astype(np.int64)

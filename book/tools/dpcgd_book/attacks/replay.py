@@ -11,39 +11,20 @@ import io
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
-from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM
-from dpcgd.privacy.events import (
-    ApproximateEvent,
-    BoundedRangeEvent,
-    Event,
-    GaussianEvent,
-    PureEvent,
-)
+from dpcgd.privacy.events import Event, GaussianEvent
 from dpcgd.privacy.mechanisms import before_amplification
-from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import Run
-from dpcgd.privacy.scales import gaussian_scale, laplace_scale, selection_scale
+from dpcgd.privacy.run import OBSERVER
+from dpcgd_book.attacks.audit import Recorder, Step, kind_paid
 
 __all__ = ["Divergence", "Draw", "replay", "worst"]
-
-PAID_BY: dict[str, type | tuple[type, ...]] = {
-    "laplace": (PureEvent, ApproximateEvent),
-    "gaussian": GaussianEvent,
-    "gumbel": BoundedRangeEvent,
-    "exponential": PureEvent,
-}
-"""What an account has to be told of each kind of noise."""
-
-
-KNOWN = ("spend", "choose")
-"""Steps that follow from what is public and from earlier answers."""
 
 
 class Divergence(AssertionError):
@@ -69,93 +50,30 @@ class Draw:
     price: float
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A payment, or a draw: its kind, what it was about, how wide, and the answer."""
+class _Replayed(Recorder):
+    """A recorder that answers as an earlier run was answered, and refuses any other step."""
 
-    kind: str
-    about: Any
-    scale: float
-    answer: Any
-
-    def __str__(self):
-        if self.kind in KNOWN:
-            return f"{self.kind} {self.about}"
-        return f"{self.kind} noise of scale {self.scale:g} on shape {np.shape(self.about)}"
-
-
-class _Both:
-    """Account and noise in one, which notes every step of a run."""
-
-    def __init__(self, account: Account, noise: Noise):
-        self._account, self._noise = account, noise
-        self.steps: list[_Step] = []
-
-    def __getattr__(self, name):
-        return getattr(self._account, name)
-
-    def spend(self, *events: Event) -> None:
-        """Pay, and note it."""
-        self._account.spend(*events)
-        self._note("spend", events, 0.0, lambda: None)
-
-    def laplace(self, sensitivity, event):
-        """Laplace noise."""
-        scale = laplace_scale(sensitivity, event)
-        return self._noted("laplace", scale, self._noise.laplace(sensitivity, event))
-
-    def gaussian(self, sensitivity, event):
-        """Gaussian noise."""
-        scale = gaussian_scale(sensitivity, event)
-        return self._noted("gaussian", scale, self._noise.gaussian(sensitivity, event))
-
-    def gumbel_max(self, sensitivity, event):
-        """Where scores plus Gumbel noise are largest."""
-        scale = selection_scale(sensitivity, event)
-        return self._noted("gumbel", scale, self._noise.gumbel_max(sensitivity, event))
-
-    def exponential_max(self, sensitivity, event):
-        """Where scores plus exponential noise are largest."""
-        scale = selection_scale(sensitivity, event)
-        return self._noted("exponential", scale, self._noise.exponential_max(sensitivity, event))
-
-    def _noted(self, kind, scale, draw):
-        return lambda value: self._note(kind, value, scale, lambda: draw(value))
-
-    def choose(self, n, m):
-        """m distinct numbers below n."""
-        return self._note("choose", (n, m), 0.0, lambda: self._noise.choose(n, m))
-
-    def _note(self, kind, about, scale, draw):
-        self.steps.append(_Step(kind, about, scale, draw()))
-        return self.steps[-1].answer
-
-    def check_ended(self) -> None:
-        """Refuse to end before the run that is replayed."""
-
-
-class _Again(_Both):
-    """The same, answering as an earlier run was answered; it refuses to do anything else."""
-
-    def __init__(self, account: Account, noise: Noise, steps: list[_Step]):
+    def __init__(self, account, noise, steps: list[Step]):
         super().__init__(account, noise)
-        self._known = iter(steps)
+        self._earlier = iter(steps)
 
-    def _note(self, kind, about, scale, draw):
-        step = next(self._known, None)
-        if step is None:
+    def _note(self, kind, draw, scale, about):
+        earlier = next(self._earlier, None)
+        if earlier is None:
             raise Divergence(f"one run ends, the other goes on with {kind}")
-        same = (kind, scale, np.shape(about)) == (step.kind, step.scale, np.shape(step.about))
-        if not same or (kind in KNOWN and about != step.about):
-            now, before = _Step(kind, about, scale, None), step
+        step = Step(kind, about, scale, earlier.answer)
+        if (before := _public(earlier)) != (now := _public(step)):
             raise Divergence(f"one run has {before}, the other {now}")
-        draw()  # what is not private afterwards may use the same seed
-        self.steps.append(_Step(kind, about, scale, step.answer))
+        draw(about)  # what is not private afterwards may use the same seed
+        self.steps.append(step)
         return step.answer
 
-    def check_ended(self) -> None:
-        if next(self._known, None):
-            raise Divergence("one run goes on, the other ends")
+
+def _public(step: Step) -> str:
+    """What has to follow from public facts and from earlier answers."""
+    if step.kind in ("spend", "choose"):
+        return f"{step.kind} {step.about}"
+    return f"{step.kind} noise of scale {step.scale!r} on shape {np.shape(step.about)}"
 
 
 def replay(system: Callable[[Any], Any], data: Any, *others: Any) -> list[Draw]:
@@ -190,23 +108,25 @@ def replay(system: Callable[[Any], Any], data: Any, *others: Any) -> list[Draw]:
     >>> levels = {"x": ["no", "yes"], "y": ["no", "yes"]}
     >>> crowd = [[1, 1]] * 99
     >>> pair = [Dataset([first, *crowd], levels) for first in ([0, 0], [1, 1])]
-    >>> how = {"epsilon": 1.0, "delta": 1e-3, "max_order": 0}
-    >>> (draw,) = replay(
-    ...     lambda data: laplace_pc(data, rng=np.random.default_rng(0), **how), *pair
-    ... )
+    >>> def system(data):
+    ...     rng = np.random.default_rng(0)
+    ...     return laplace_pc(data, epsilon=1.0, delta=1e-3, max_order=0, rng=rng)
+    >>> (draw,) = replay(system, *pair)
     >>> draw.mechanism, round(draw.loss / draw.price, 6)
     ('Laplace', 1.0)
     """
-    first = _watched(system, data, _Both)
-    found: list[Draw] = []
+    first = _watched(system, data, Recorder)
+    draws: list[Draw] = []
     for other in others:
-        again = _watched(system, other, lambda account, noise: _Again(account, noise, first.steps))
-        if difference := _told_apart(first, again):
+        second = _watched(system, other, partial(_Replayed, steps=first.steps))
+        if not second.refused and len(second.steps) < len(first.steps):
+            raise Divergence("one run goes on, the other ends")
+        if difference := _told_apart(first, second):
             raise Divergence(f"the runs differ in {difference}")
-        found += _draws(first.steps, again.steps)
-    if first.error:
-        raise first.error
-    return found
+        draws += _draws(first.steps, second.steps)
+    if first.refused:
+        raise first.refused
+    return draws
 
 
 @dataclass(frozen=True)
@@ -214,86 +134,85 @@ class _Watched:
     """All that whoever started a run gets to see, and its steps."""
 
     release: Any
+    refused: Exception | None
     warned: list[tuple[str, str]]
     printed: str
-    error: Exception | None
-    steps: list[_Step]
+    steps: list[Step]
 
 
-def _watched(system, data, watch) -> _Watched:
+def _watched(system, data, record: Callable[..., Recorder]) -> _Watched:
     """A run with its account, its noise and its outputs watched."""
-    seen: list[_Both] = []
-    release, error, printed = None, None, io.StringIO()
+    recorders: list[Recorder] = []
+    release, error, printed, context = None, None, io.StringIO(), copy_context()
 
-    def opened(account, noise, *rest):
-        seen.append(watch(account, noise))
-        return Run(seen[0], seen[0], *rest)
+    def observed(run):
+        recorders.append(record(run.account, run.noise))
+        return replace(run, account=recorders[0], noise=recorders[0])
 
+    context.run(OBSERVER.set, observed)
     with (
-        mock.patch("dpcgd.privacy.run.Run", opened),
         warnings.catch_warnings(record=True) as warned,
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
     ):
         warnings.simplefilter("always")
         try:
-            release = system(data)
+            release = context.run(system, data)
         except Divergence:
             raise
-        except Exception as found:
-            error = found
-    steps = seen[0].steps if seen else []
+        except Exception as raised:
+            error = raised
+    steps = recorders[0].steps if recorders else []
     if error and any(step.kind == "spend" for step in steps):
         raise Divergence(f"a run breaks off once it has paid: {error!r}") from error
-    if not error:
-        seen[0].check_ended()
-    said = [(of.category.__name__, str(of.message)) for of in warned]
-    return _Watched(release, said, printed.getvalue(), error, steps)
+    said = [(warning.category.__name__, str(warning.message)) for warning in warned]
+    return _Watched(release, error, said, printed.getvalue(), steps)
 
 
 def _told_apart(first: _Watched, second: _Watched) -> str | None:
     """By what whoever sees two runs can tell them apart."""
-    if repr(first.error) != repr(second.error):
-        return f"what they refuse: {first.error!r}, {second.error!r}"
-    for name in ("warned", "printed"):
-        if (one := getattr(first, name)) != (two := getattr(second, name)):
-            return f"what is {name}: {one!r}, {two!r}"
-    if first.error:
+    for name in ("refused", "warned", "printed"):
+        here, there = repr(getattr(first, name)), repr(getattr(second, name))
+        if here != there:
+            return f"what is {name}: {here}, {there}"
+    if first.refused:
         return None
-    one, two = vars(first.release), vars(second.release)
-    order = (of for of, value in one.items() if isinstance(value, dict) and of in two)
-    moved = (f"the order of {of}" for of in order if [*one[of]] != [*two[of]])
+    fields, others = vars(first.release), vars(second.release)
+    ordered = (name for name in fields if isinstance(fields[name], dict) and name in others)
+    moved = (f"the order of {name}" for name in ordered if [*fields[name]] != [*others[name]])
     return _difference(first.release, second.release) or next(moved, None)
 
 
 def _difference(first: Any, second: Any) -> str | None:
     """The first field in which two releases differ, seconds aside."""
-    one, two = vars(first), vars(second)
-    for name in dict.fromkeys([*one, *two]):
-        held = name in one and name in two
-        if name != "seconds" and not (held and _equal(one[name], two[name], set())):
+    fields, others = vars(first), vars(second)
+    for name in dict.fromkeys([*fields, *others]):
+        in_both = name in fields and name in others
+        if name != "seconds" and not (in_both and _equal(fields[name], others[name], set())):
             return f"the release: {name}"
     return None
 
 
-def _equal(one: Any, two: Any, seen: set[int]) -> bool:
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, two)
-    if isinstance(one, tuple | list):
-        pairs = zip(one, two, strict=False)
-        return len(one) == len(two) and all(_equal(*pair, seen) for pair in pairs)
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(_equal(one[k], two[k], seen) for k in one)
-    ours = is_dataclass(one) or type(one).__module__.startswith("dpcgd.")  # however they compare
-    if hasattr(one, "__dict__") and (ours or type(one).__eq__ is object.__eq__):
-        if id(one) in seen:  # objects may hold each other
+def _equal(value: Any, other: Any, seen: set[int]) -> bool:
+    if isinstance(value, np.ndarray):
+        return np.array_equal(value, other)
+    if isinstance(value, tuple | list):
+        pairs = zip(value, other, strict=False)
+        return len(value) == len(other) and all(_equal(*pair, seen) for pair in pairs)
+    if isinstance(value, dict):
+        same_keys = value.keys() == other.keys()
+        return same_keys and all(_equal(value[key], other[key], seen) for key in value)
+    # objects of this package are compared by what they hold, however they compare themselves
+    ours = is_dataclass(value) or type(value).__module__.startswith("dpcgd.")
+    if hasattr(value, "__dict__") and (ours or type(value).__eq__ is object.__eq__):
+        if id(value) in seen:  # objects may hold each other
             return True
-        seen.add(id(one))
-        return type(one) is type(two) and _equal(vars(one), vars(two), seen)
-    return bool(one == two)
+        seen.add(id(value))
+        return type(value) is type(other) and _equal(vars(value), vars(other), seen)
+    return bool(value == other)
 
 
-def _draws(steps: list[_Step], others: list[_Step]) -> Iterator[Draw]:
+def _draws(steps: list[Step], others: list[Step]) -> Iterator[Draw]:
     """Each draw of two runs beside the payment that covers it."""
     events: list[Event] = []
     rate = 1.0
@@ -303,27 +222,28 @@ def _draws(steps: list[_Step], others: list[_Step]) -> Iterator[Draw]:
         elif step.kind == "choose":  # a sample drawn for an earlier payment amplifies nothing
             rate = step.about[1] / step.about[0]
         else:
-            if not (events and isinstance(events[0], PAID_BY[step.kind])):
-                raise Divergence(f"nobody paid for {step.kind} noise of scale {step.scale:g}")
+            if not events or kind_paid(events[0]) != step.kind:
+                raise Divergence(f"nobody paid for {step}")
             event = events[0]
             if event.mechanism != "above threshold":  # one payment for many draws
                 events = events[1:]
             moved = np.asarray(other.about, float) - np.asarray(step.about, float)
-            distance, price = _distance(step.kind, moved), _price(event, rate)
-            yield Draw(event.mechanism, _over(distance, step.scale), price * (1 + ROOM))
+            distance = _distance(step.kind, moved)
+            loss = distance / step.scale if step.scale else math.inf if distance else 0.0
+            yield Draw(event.mechanism, loss, _price(event, rate) * (1 + ROOM))
 
 
 def _distance(kind: str, moved: np.ndarray) -> float:
-    if kind == "gumbel":
+    """How far an answer moved, in the norm of its noise."""
+    if kind == "Gumbel":
         return float(np.ptp(moved))
     if kind == "exponential":
         return 2 * float(np.abs(moved).max())
-    if kind == "laplace":
-        return float(np.abs(moved).sum())
-    return float(np.linalg.norm(moved))
+    return float(np.abs(moved).sum() if kind == "Laplace" else np.linalg.norm(moved))
 
 
 def _price(event: Event, rate: float) -> float:
+    """The loss that an event pays for."""
     if isinstance(event, GaussianEvent):
         return 1 / event.noise_multiplier
     if event.mechanism == "above threshold":
@@ -331,17 +251,10 @@ def _price(event: Event, rate: float) -> float:
     return event.epsilon
 
 
-def _over(distance: float, scale: float) -> float:
-    """What never moves needs no noise."""
-    if scale == 0:
-        return math.inf if distance else 0.0
-    return distance / scale
-
-
 def worst(draws: list[Draw]) -> float:
     """The largest loss over its price; 0 without a draw.
 
-    Tested releases are left out: their price covers the loss only but for a delta.
+    Tested releases are left out: their price covers the loss except with probability delta.
     """
-    always = (draw for draw in draws if draw.mechanism != "tested release")
-    return max((draw.loss / draw.price for draw in always), default=0.0)
+    ratios = (d.loss / d.price for d in draws if d.mechanism != "tested release")
+    return max(ratios, default=0.0)

@@ -43,13 +43,13 @@ class Worst:
     pairs: int
 
 
-def _beats(one: Worst, other: Worst) -> bool:
-    """Whether one is worse by more than rounding; of equals the first that was found stays."""
-    return one.change > other.change * (1 + EQUAL)
+def _beats(new: Worst, best: Worst) -> bool:
+    """Whether it is worse by more than rounding; of equals the first stays."""
+    return new.change > best.change * (1 + EQUAL)
 
 
-def _worst(found: Iterable[Worst]) -> Worst:
-    return reduce(lambda best, new: new if _beats(new, best) else best, found)
+def _worst(candidates: Iterable[Worst]) -> Worst:
+    return reduce(lambda best, new: new if _beats(new, best) else best, candidates)
 
 
 def _over_one_record(statistic: Statistic | Value, others: np.ndarray) -> Worst:
@@ -61,10 +61,8 @@ def _over_one_record(statistic: Statistic | Value, others: np.ndarray) -> Worst:
         values[cell] = value(others)
         others.flat[cell] -= 1
     near = EQUAL * np.ptp(values)
-    ends = (
-        np.flatnonzero(values >= values.max() - near)[-1],
-        np.flatnonzero(values <= values.min() + near)[0],
-    )
+    largest, smallest = values >= values.max() - near, values <= values.min() + near
+    ends = np.flatnonzero(largest)[-1], np.flatnonzero(smallest)[0]
     high, low = (others + np.eye(1, others.size, end, int).reshape(others.shape) for end in ends)
     change = float(values[ends[0]] - values[ends[1]])
     return Worst(change, high, low, math.comb(others.size, 2))
@@ -151,12 +149,12 @@ def sensitivity_search(
         seen, stuck = seen + top.pairs, 0
         while stuck < patience and seen < pairs:
             moved = _move_a_crowd(others, rng)
-            found = _over_one_record(statistic, moved)
-            seen, stuck = seen + found.pairs, stuck + 1
-            if not _beats(top, found):
+            new = _over_one_record(statistic, moved)
+            seen, stuck = seen + new.pairs, stuck + 1
+            if not _beats(top, new):
                 others = moved
-            if _beats(found, top):
-                top, stuck = found, 0
+            if _beats(new, top):
+                top, stuck = new, 0
         climbed.append(top)
     return replace(_worst(climbed), pairs=seen)
 

@@ -1,14 +1,13 @@
-"""Figures of chapter 01: a test that turns, and the share of data sets that leak."""
+"""Figure of chapter 01: a test that turns."""
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION, styled
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, VERMILLION, styled
 
-__all__ = ["leaky_fraction", "turning_test"]
+__all__ = ["turning_test"]
 
 
 @styled
@@ -43,29 +42,24 @@ def turning_test(
     rank = 1 + np.searchsorted(values, turning[0])
     axes.plot(turning[0], rank, "D", color=VERMILLION, ms=7)
     axes.set_xscale("log")
-    _mark_critical(axes, critical)
+    _shade_separated(axes, critical)
+    for word, side in (("separated ", "right"), (" dependent", "left")):
+        over = axes.get_xaxis_transform()
+        axes.text(critical, 1.01, word, ha=side, va="bottom", fontsize=9.5, transform=over)
     axes.set(xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
     zoomed = axes.inset_axes((0.05, 0.58, 0.4, 0.24), facecolor="white", title=label)
     _zoom(zoomed, turning, critical)
-    axes.annotate(
-        "",
-        (turning[0], rank),
-        (0.3, 0.5),
-        textcoords="axes fraction",
-        arrowprops=dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9),
-    )
+    arrow = dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9)
+    axes.annotate("", (turning[0], rank), (0.3, 0.5), "data", "axes fraction", arrow)
     figure.set_layout_engine("tight")
     return figure
 
 
-def _mark_critical(axes, critical):
+def _shade_separated(axes, critical):
     low, high = axes.get_xlim()
     axes.axvspan(low, critical, color="#EDEDED", zorder=0, linewidth=0)
     axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
     axes.set_xlim(low, high)
-    over = axes.get_xaxis_transform()
-    axes.text(critical, 1.01, "separated ", ha="right", va="bottom", fontsize=9.5, transform=over)
-    axes.text(critical, 1.01, " dependent", ha="left", va="bottom", fontsize=9.5, transform=over)
 
 
 def _zoom(axes, turning, critical):
@@ -76,48 +70,8 @@ def _zoom(axes, turning, critical):
     axes.plot(after, 0, "X", color=VERMILLION, ms=7)
     for value, word in ((before, "before"), (after, "after")):
         axes.text(value, 0.35, word, ha="center", fontsize=9)
-    axes.axvspan(critical - reach, critical, color="#EDEDED", zorder=0, linewidth=0)
-    axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
     axes.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
+    _shade_separated(axes, critical)
     axes.set_xticks([before, after], [f"{before:.3f}", f"{after:.3f}"], fontsize=9)
     for side in axes.spines.values():
         side.set(visible=True, color=GREY)
-
-
-@styled
-def leaky_fraction(
-    series: Mapping[str, Sequence], *, crossings: Mapping[str, float] | None = None
-) -> plt.Figure:
-    """Plot the share of data sets that one replaced record gives away, against their size.
-
-    Parameters
-    ----------
-    series : mapping of str to sequence of (n, share, low, high)
-        One line each, with the ends of the confidence interval.
-    crossings : mapping of str to float, optional
-        Named sample sizes to mark, such as those at which a test's expected statistic passes its
-        critical value.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = plt.subplots(figsize=(6.0, 4.3), layout="constrained")
-    for (label, points), (color, line, marker) in zip(series.items(), SERIES, strict=False):
-        n, share, low, high = np.transpose(points)
-        n = n * (1.0 if color == SERIES[0][0] else 1.05)  # beside the first, not on top of it
-        bars = np.maximum(0, [share - low, high - share])
-        axes.errorbar(
-            n, share, bars, color=color, linestyle=line, marker=marker, capsize=3, label=label
-        )
-    marks = {} if crossings is None else dict(crossings)
-    for (label, n), style in zip(marks.items(), itertools.cycle((":", "--", "-.", "-"))):
-        axes.axvline(n, color=GREY, linestyle=style, linewidth=1.1, label=label, zorder=0)
-    axes.set(
-        xscale="log",
-        ylim=(0, None),
-        xlabel="records $n$ (log scale)",
-        ylabel="share of data sets",
-    )
-    figure.legend(loc="outside lower center", ncols=2, handlelength=3)
-    return figure

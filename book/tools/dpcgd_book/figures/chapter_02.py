@@ -1,21 +1,16 @@
-"""Figures of chapter 02: noise, accountants, audits, readings, and the doubles noise reaches."""
+"""Figures of chapter 02: noise, accountants, broken mechanisms, and the doubles noise reaches."""
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, PURPLE, VERMILLION, styled
 
-__all__ = [
-    "audits",
-    "broken_variants",
-    "noise_and_price",
-    "over_the_stated_delta",
-    "reachable_doubles",
-]
+__all__ = ["broken_variants", "noise_and_price", "reachable_doubles"]
 
 
 @styled
@@ -46,9 +41,8 @@ def noise_and_price(
     figure = plt.figure(figsize=(6.8, 4.4), layout="constrained")
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.2), height_ratios=(1.7, 1))
     top = figure.add_subplot(grid[0, 0])
-    for (name, density), (color, line) in zip(
-        densities.items(), ((BLUE, "-"), (VERMILLION, "--")), strict=True
-    ):
+    looks = ((BLUE, "-"), (VERMILLION, "--"))
+    for (name, density), (color, line) in zip(densities.items(), looks, strict=True):
         top.plot(outputs, density, line, color=color, label=name)
     highest = max(map(max, densities.values()))
     top.set(ylabel="density", ylim=(0, 1.5 * highest), title="One noisy answer")
@@ -67,32 +61,14 @@ def noise_and_price(
 
 def _accountants(axes, tests, spent):
     """The epsilon that a number of tests costs, one line for each way of adding up."""
-    styles = (
-        (GREY, "--", "s"),
-        (VERMILLION, "-.", "^"),
-        (PURPLE, ":", "D"),
-        (BLUE, "-", "o"),
-        (BLACK, (0, (6, 2)), ""),
-    )
-    named = zip(spent.items(), itertools.cycle(styles), strict=False)
-    for (name, epsilons), (color, line, marker) in named:
-        axes.plot(
-            tests,
-            epsilons,
-            color=color,
-            linestyle=line,
-            marker=marker,
-            markersize=4,
-            markevery=5,
-            label=name,
-        )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="answers (log scale)",
-        ylabel=r"$\varepsilon$ spent (log scale)",
-        title="Many noisy answers",
-    )
+    colors, markers = itertools.cycle((GREY, VERMILLION, PURPLE, BLUE, BLACK)), ("s", "^", "D", "o")
+    dashes: Any = ("--", "-.", ":", "-", (0, (6, 2)))
+    looks = zip(colors, itertools.cycle(dashes), itertools.cycle((*markers, "")), strict=False)
+    for (name, epsilons), (color, line, marker) in zip(spent.items(), looks, strict=False):
+        look: dict[str, Any] = dict(color=color, linestyle=line, marker=marker, ms=4, markevery=5)
+        axes.plot(tests, epsilons, label=name, **look)
+    axes.set(xscale="log", yscale="log", title="Many noisy answers")
+    axes.set(xlabel="answers (log scale)", ylabel=r"$\varepsilon$ spent (log scale)")
     axes.legend(loc="upper left")
 
 
@@ -126,36 +102,6 @@ def broken_variants(broken: Mapping[str, tuple[float, float]], how: Sequence[str
 
 
 @styled
-def audits(
-    honest: Mapping[str, float], sloppy: Mapping[str, float], *, claimed: float
-) -> plt.Figure:
-    """Draw the lower bounds of audits beside the claim, one row a mechanism.
-
-    Parameters
-    ----------
-    honest, sloppy : mapping of str to float
-        From a mechanism's name to the epsilon that was shown: with its own noise, and with half.
-    claimed : float
-        The epsilon of all of them.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    rows = {name: -row for row, name in enumerate(honest)}
-    figure, axes = plt.subplots(figsize=(6.2, 3.2), layout="constrained")
-    axes.axvline(claimed, color=BLACK, linewidth=1.5, label=r"claimed")
-    kinds = ((honest, BLUE, "o", "its own noise"), (sloppy, VERMILLION, "D", "half the noise"))
-    for shown, color, marker, label in kinds:
-        axes.plot(list(shown.values()), [rows[n] for n in shown], marker, color=color, label=label)
-    axes.set_yticks(list(rows.values()), list(rows))
-    axes.set(xlabel=r"$\varepsilon$, at least", xlim=(0, None))
-    axes.grid(axis="y", color=GREY, alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=3)
-    return figure
-
-
-@styled
 def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> plt.Figure:
     """Mark which of some consecutive double-precision numbers can be outputs, one row a data set.
 
@@ -181,41 +127,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     axes.plot(column, -row, ".", color=GREY, markersize=3, label="never")
     axes.set_yticks(-np.arange(len(rows)), list(hits))
     axes.set(ylim=(-len(rows) + 0.5, 0.5))
-    exponent = round(math.log2(math.ulp(start)))
-    axes.set_xlabel(
-        f"double-precision number, counted from {start:g} in steps of $2^{{{exponent}}}$"
-    )
+    step = f"$2^{{{round(math.log2(math.ulp(start)))}}}$"
+    axes.set_xlabel(f"double-precision number, counted from {start:g} in steps of {step}")
     figure.legend(loc="outside upper center", ncols=3)
-    return figure
-
-
-@styled
-def over_the_stated_delta(
-    answers: Sequence[int], times: Mapping[str, Sequence[float]]
-) -> plt.Figure:
-    """Plot an exact delta over the stated one, one line a way to end.
-
-    Parameters
-    ----------
-    answers : sequence of int
-    times : mapping of str to sequence of float
-        From the name of a line to the ratio at each number of answers.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    looks = ((VERMILLION, "-", "o"), (VERMILLION, "--", "s"), (BLUE, "-", "o"), (BLUE, "--", "s"))
-    figure, axes = plt.subplots(figsize=(6.0, 3.6))
-    for (name, ratios), (color, line, marker) in zip(times.items(), looks, strict=True):
-        axes.plot(answers, ratios, line, color=color, marker=marker, markersize=4, label=name)
-    axes.axhline(1, color=GREY, linewidth=1)
-    axes.set(
-        xscale="log",
-        ylim=(0, None),
-        xlabel="answers at most (log scale)",
-        ylabel=r"exact $\delta$ / stated $\delta$",
-    )
-    axes.legend(loc="upper left")
-    figure.set_layout_engine("tight")
     return figure

@@ -72,9 +72,8 @@ def change_against_claim(
         if group != rows[0][0]:
             text = f"{ratio:,.1f}" if ratio < 10 else f"{ratio:,.0f}"
             away, side = ((8, 0), "left") if ratio >= 1 else ((-8, 0), "right")
-            axes.annotate(
-                text, (ratio, place), away, textcoords="offset points", ha=side, va="center"
-            )
+            beside: Any = dict(xytext=away, textcoords="offset points", ha=side, va="center")
+            axes.annotate(text, (ratio, place), **beside)
     axes.axvline(1, color=BLACK, linewidth=0.9)
     axes.axhline(len(rows) - len(ratios[rows[0][0]]) - 0.5, color=GREY, linewidth=0.6)
     axes.set_yticks(places, [name for _, name, _ in rows], fontsize=9.5)
@@ -114,20 +113,9 @@ def _arrow_of_the_record(figure, row, lost):
             x, y, marker, color=VERMILLION, markerfacecolor=fill, ms=9, mew=1.8, label=label
         )
     (x, y, stratum), (u, v, other) = places
-    arrow = ConnectionPatch(
-        (x, y),
-        (u, v),
-        "data",
-        "data",
-        axesA=row[stratum],
-        axesB=row[other],
-        arrowstyle="-|>",
-        shrinkA=7,
-        shrinkB=7,
-        color=VERMILLION,
-        linewidth=1.5,
-        connectionstyle="arc3,rad=-0.12",
-    )
+    ends: Any = dict(axesA=row[stratum], axesB=row[other], coordsA="data", coordsB="data")
+    way: Any = dict(connectionstyle="arc3,rad=-0.12", arrowstyle="-|>", shrinkA=7, shrinkB=7)
+    arrow = ConnectionPatch((x, y), (u, v), color=VERMILLION, linewidth=1.5, **ends, **way)
     figure.add_artist(arrow)
     figure.legend(loc="outside lower center", ncols=2)
 
@@ -152,17 +140,9 @@ def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -
     weights = np.array(list(rows.values()), float)
     ends, places = weights.cumsum(axis=1), np.arange(len(rows))[::-1]
     for stratum, (color, hatch) in enumerate(fills[: weights.shape[1]]):
-        axes.barh(
-            places,
-            weights[:, stratum],
-            left=ends[:, stratum] - weights[:, stratum],
-            color=color,
-            hatch=hatch,
-            edgecolor=BLACK,
-            height=0.55,
-            linewidth=0.7,
-            label=f"stratum {stratum}",
-        )
+        wide, name = weights[:, stratum], f"stratum {stratum}"
+        bars: Any = dict(color=color, hatch=hatch, edgecolor=BLACK, linewidth=0.7, label=name)
+        axes.barh(places, wide, 0.55, left=ends[:, stratum] - wide, **bars)
     for place, end, note in zip(places, ends[:, -1], notes, strict=True):
         axes.annotate(note, (end, place), (6, 0), textcoords="offset points", va="center")
     axes.set_yticks(places, list(rows))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dpcgd_book.figures.style import BLACK, GREY, ORANGE, SERIES, styled
 
-__all__ = ["costs", "growth", "least_epsilon"]
+__all__ = ["growth", "least_epsilon"]
 
 
 @styled
@@ -40,42 +40,6 @@ def growth(
         low, high = axes.get_ylim()
         axes.set_ylim(low, high * (high / low) ** (0.12 * len(series)))  # room for the legend
         axes.legend(loc="upper left", handletextpad=0.2)
-    return figure
-
-
-@styled
-def costs(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    constant: float,
-    *,
-    xlabel: str,
-    ylabel: str,
-) -> plt.Figure:
-    """Plot what was measured against what a model counts, and the model's line.
-
-    Parameters
-    ----------
-    series : mapping of str to (counted, measured)
-        By what was varied; at most four.
-    constant : float
-        Measured for one that is counted: the slope of the line.
-    xlabel, ylabel : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = plt.subplots(figsize=(5.6, 3.5), layout="constrained")
-    for (name, (counted, measured)), (color, _, marker) in zip(
-        series.items(), SERIES, strict=False
-    ):
-        axes.plot(counted, measured, marker, color=color, ms=6, markerfacecolor="white", label=name)
-    ends = np.array(
-        [min(min(x) for x, _ in series.values()), max(max(x) for x, _ in series.values())]
-    )
-    axes.plot(ends, constant * ends, color=BLACK, linewidth=1.0, label="the model")
-    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
-    axes.legend(loc="upper left")
     return figure
 
 

@@ -1,49 +1,14 @@
-"""Figures of chapter 16: what variants change, and shares by group."""
+"""Figure of chapter 16: shares by group."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from dpcgd_book.figures.style import BLACK, BLUE, VERMILLION, styled
+from dpcgd_book.figures.style import BLACK, BLUE, styled
 
-__all__ = ["changes", "shares"]
-
-
-@styled
-def changes(series: Mapping[str, Mapping[str, Mapping[str, float]]], *, xlabel: str) -> plt.Figure:
-    """Plot a paired difference for each variant, a point for each of at most two series.
-
-    Parameters
-    ----------
-    series : mapping of str to mapping of str to mapping
-        From a series to its variants to "mean" and "error", the standard error; bars are twice
-        that. Variants stand in the order of the first series.
-    xlabel : str
-        What differs.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    names = list(next(iter(series.values())))
-    figure, axes = plt.subplots(figsize=(6.2, 0.36 * len(names) + 1.2), layout="constrained")
-    places = -np.arange(len(names))
-    looks = ((BLUE, "o", 0.13), (VERMILLION, "s", -0.13))
-    for (label, variants), (color, marker, aside) in zip(series.items(), looks, strict=False):
-        mean = [variants[name]["mean"] for name in names]
-        error = [2 * variants[name]["error"] for name in names]
-        axes.errorbar(
-            mean, places + aside, xerr=error, fmt=marker, color=color, ms=5, capsize=2, label=label
-        )
-    axes.axvline(0, color=BLACK, linewidth=0.9)
-    axes.set_yticks(places, names)
-    axes.set_xlabel(xlabel)
-    axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
-    axes.set_axisbelow(True)
-    figure.legend(loc="outside upper right", ncols=2)
-    return figure
+__all__ = ["shares"]
 
 
 @styled

@@ -1,4 +1,4 @@
-"""Figures of chapter 21: ratios of a paper beside ours, and scores by what was read."""
+"""Figure of chapter 21: ratios of a paper beside ours."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import NullFormatter
 
-from dpcgd_book.figures.style import BLUE, GREY, LOOKS, VERMILLION, styled
+from dpcgd_book.figures.style import BLUE, GREY, VERMILLION, legend, styled
 
-__all__ = ["f1_by_reading", "ratios"]
+__all__ = ["ratios"]
 
 
 @styled
@@ -47,44 +47,5 @@ def ratios(panels: Mapping[str, Mapping[str, pd.Series]], *, title: str) -> plt.
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlim(low, high)
     figure.suptitle(title, fontsize=10.5)
-    handles, labels = row[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
-    return figure
-
-
-@styled
-def f1_by_reading(
-    lines: Mapping[str, pd.DataFrame], span: tuple[float, float], *, xlabel: str
-) -> plt.Figure:
-    """Plot mean F1 with a band of two standard errors against a total read after the run.
-
-    Parameters
-    ----------
-    lines : mapping of str to DataFrame
-        From a system to ``mean`` and ``error``, indexed by the total.
-    span : (float, float)
-        The totals that the paper's figure shows, shaded.
-    xlabel : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
-    axes.axvspan(*span, color="#EEEEEE", linewidth=0, zorder=0)
-    for system, line in lines.items():
-        color, style, marker = LOOKS[system]
-        low, high = line["mean"] - 2 * line.error, line["mean"] + 2 * line.error
-        axes.fill_between(line.index, low, high, color=color, alpha=0.2, linewidth=0)
-        axes.plot(
-            line.index,
-            line["mean"],
-            color=color,
-            linestyle=style,
-            marker=marker,
-            ms=5,
-            label=system,
-        )
-    axes.set(xscale="log", xlabel=xlabel, ylabel="mean skeleton F1", ylim=(0, 1.02))
-    figure.legend(loc="outside upper center", ncols=len(lines), handlelength=3)
+    legend(figure, ncols=2, handlelength=2)
     return figure

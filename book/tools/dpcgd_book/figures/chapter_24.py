@@ -1,4 +1,4 @@
-"""Figures on re-run local privacy: statements, grids of results, and one record's reports."""
+"""Figures on re-run local privacy: grids of results, and one record's reports."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,54 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import LogNorm
 
-from dpcgd_book.figures.style import BLACK, BLUE, GREY, styled
+from dpcgd_book.figures.style import BLACK, GREY, panels, styled
 
-__all__ = ["grid", "reports", "statements"]
-
-
-@styled
-def statements(
-    rows: Mapping[str, Mapping[str, tuple[float, float]]],
-    *,
-    xlabels: Sequence[str],
-    width: float = 7.4,
-) -> plt.Figure:
-    """Plot differences that should be above 0, with two standard errors on both sides.
-
-    Parameters
-    ----------
-    rows : mapping of str to mapping of str to (mean, standard error)
-        From a statement to its difference in each measure.
-    xlabels : sequence of str
-        What the difference in each measure is.
-    width : float
-        Of the figure, in inches.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    measures = list(next(iter(rows.values())))
-    figure, axes = plt.subplots(
-        1,
-        len(measures),
-        figsize=(width, 0.31 * len(rows) + 1.2),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    at = np.arange(len(rows))
-    for panel, measure, xlabel in zip(axes[0], measures, xlabels, strict=True):
-        mean, error = np.array([row[measure] for row in rows.values()]).T
-        style = dict(fmt="o", color=BLUE, ms=5, capsize=2, markerfacecolor="white")
-        panel.errorbar(mean, at, xerr=2 * error, **style)
-        panel.axvline(0, color=BLACK, linewidth=0.9)
-        left, right = panel.get_xlim()
-        panel.axvspan(0, right, color="#E8E8E8", linewidth=0, zorder=0)
-        panel.set(xlim=(left, right), xlabel=xlabel, yticks=at)
-    axes[0][0].set_yticks(at, list(rows))
-    axes[0][0].invert_yaxis()
-    return figure
+__all__ = ["grid", "reports"]
 
 
 @styled
@@ -105,12 +60,12 @@ def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> plt.Figu
 
 
 @styled
-def reports(panels: Mapping[str, np.ndarray], record: Sequence[int]) -> plt.Figure:
+def reports(named: Mapping[str, np.ndarray], record: Sequence[int]) -> plt.Figure:
     """Draw where the reports of one record of four variables go.
 
     Parameters
     ----------
-    panels : mapping of str to array of four dimensions
+    named : mapping of str to array of four dimensions
         From a mechanism's name to the probability of each report.
     record : sequence of int
         Of four; it is marked.
@@ -119,29 +74,20 @@ def reports(panels: Mapping[str, np.ndarray], record: Sequence[int]) -> plt.Figu
     -------
     matplotlib.figure.Figure
     """
-    a, b, c, d = next(iter(panels.values())).shape
-    rows = -(-len(panels) // 2)
-    figure, axes = plt.subplots(
-        rows, 2, figsize=(7.4, 2.3 * rows + 0.4), squeeze=False, layout="constrained"
-    )
-    for bare in axes.flat[len(panels) :]:
-        bare.set_axis_off()
-    bottom = min(table.min() for table in panels.values())
-    top = max(table.max() for table in panels.values())
-    for panel, (name, table) in zip(axes.flat, panels.items(), strict=False):
+    a, b, c, d = next(iter(named.values())).shape
+    figure, row = panels(len(named), 7.4, 2.3, foot=0.4, ylabel="variable 1,\nwithin it variable 3")
+    tables = list(named.values())
+    norm = LogNorm(min(table.min() for table in tables), max(table.max() for table in tables))
+    for panel, (name, table) in zip(row, named.items(), strict=True):
         flat = table.transpose(0, 2, 1, 3).reshape(a * c, b * d)
-        norm = LogNorm(bottom, top)
         image = panel.imshow(flat, cmap="Blues", norm=norm, aspect="auto")
         for line in range(1, a):
             panel.axhline(line * c - 0.5, color=GREY, linewidth=0.8)
         for line in range(1, b):
             panel.axvline(line * d - 0.5, color=GREY, linewidth=0.8)
-        at = (record[1] * d + record[3], record[0] * c + record[2])
-        panel.plot(*at, marker="o", ms=6, markerfacecolor="none", color=BLACK)
-        panel.set(title=name, xticks=[], yticks=[])
+        place = (record[1] * d + record[3], record[0] * c + record[2])
+        panel.plot(*place, marker="o", ms=6, markerfacecolor="none", color=BLACK)
+        panel.set(title=name, xticks=[], yticks=[], xlabel="variable 2, within it variable 4")
         panel.spines[:].set_visible(True)
-        panel.set_xlabel("variable 2, within it variable 4")
-    for panel in axes[:, 0]:
-        panel.set_ylabel("variable 1,\nwithin it variable 3")
-    figure.colorbar(image, ax=axes, label="probability of the report")
+    figure.colorbar(image, ax=row, label="probability of the report")
     return figure

@@ -1,7 +1,8 @@
-"""Charts that several chapters draw: curves, scores by system, distributions."""
+"""Charts that several chapters draw: curves, rows, scores by system, distributions."""
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -9,9 +10,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from dpcgd_book.figures.style import BLACK, GREY, SERIES, looks_of, styled
+from dpcgd_book.figures.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    SERIES,
+    VERMILLION,
+    legend,
+    looks_of,
+    panels,
+    styled,
+)
 
-__all__ = ["curves", "f1_by_system", "null_distributions"]
+__all__ = ["curves", "f1_by_system", "null_distributions", "rows"]
 
 
 @styled
@@ -30,7 +41,7 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     matplotlib.figure.Figure
     """
     grid = np.linspace(-4, 4, 401)
-    figure, axes = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
+    figure, (axes,) = panels(1, 5.6, 3.8, ylabel="density")
     normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
     axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
     for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
@@ -40,78 +51,159 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
         axes.plot(grid, density / scale, color=color, linestyle=line, label=label)
     for edge in (-critical, critical):
         axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
-    axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)", ylabel="density")
-    columns = _legend_columns([*samples, "standard normal"], 5.6)
-    figure.legend(loc="outside lower center", ncols=columns)
+    axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)")
+    legend(figure, ncols=_legend_columns([*samples, "standard normal"], 5.6), handlelength=2)
     return figure
 
 
 @styled
 def curves(
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
+    lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
     *,
     xlabels: Sequence[str],
     ylabel: str,
     log: str = "xy",
-    points: Sequence[str] = (),
+    points: Collection[str] = (),
+    levels: Mapping[str, float] | None = None,
+    crossings: Mapping[str, float] | None = None,
+    span: tuple[float, float] | None = None,
+    limits: tuple[float, float | None] | None = None,
+    bands: bool = False,
+    aside: float = 1.0,
 ) -> plt.Figure:
     """Plot named curves in panels, two in a row. Curves of at most a dozen points have markers.
 
     Parameters
     ----------
-    panels : mapping of str to mapping of str to (x, y) or (x, y, error)
+    lines : mapping of str to mapping of str to (x, y) or (x, y, error)
         From a panel's title to its curves by name, at most four besides the systems of the book.
-        An error is drawn as a bar up and down. The first panel has all names.
+        An error is drawn as a bar up and down.
     xlabels : sequence of str
         One for each panel.
     ylabel : str
     log : str
         Which axes are logarithmic: "", "x", "y" or "xy".
-    points : sequence of str
+    points : collection of str
         Names of curves that are drawn as points without a line.
+    levels, crossings : mapping of str to float, optional
+        Named level lines and upright lines of every panel.
+    span : (float, float), optional
+        Of the horizontal axis; it is shaded.
+    limits : (float, float or None), optional
+        Of the vertical axis.
+    bands : bool
+        Whether the errors of lines are drawn as bands.
+    aside : float
+        Curves are moved sideways by this factor from one to the next, so that bars do not overlap.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    looks, rows = looks_of(names), -(-len(panels) // 2)
-    size = (5.6, 3.5) if len(panels) == 1 else (6.5, 2.7 * rows)
-    columns = _legend_columns(names, size[0])
-    legend = -(-len(names) // columns)
-    figure, grid = plt.subplots(
-        rows,
-        min(2, len(panels)),
-        figsize=(size[0], size[1] + 0.22 * legend),
-        squeeze=False,
-        layout="constrained",
-    )
-    for axes in grid.flat[len(panels) :]:
-        axes.set_axis_off()
-    for axes, (title, lines), xlabel in zip(grid.flat, panels.items(), xlabels, strict=False):
-        for name, (x, y, *error) in lines.items():
+    names = list(dict.fromkeys(name for named in lines.values() for name in named))
+    looks, wide = looks_of(names), 5.6 if len(lines) == 1 else 6.5
+    shown = [*names, *(levels or {}), *(crossings or {})]
+    columns = _legend_columns(shown, wide)
+    foot = 0.22 * -(-len(shown) // columns)
+    tall = 3.5 if len(lines) == 1 else 2.7
+    figure, grid = panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
+    for axes, (title, named), xlabel in zip(grid, lines.items(), xlabels, strict=False):
+        if span:
+            axes.axvspan(*span, color="#EEEEEE", linewidth=0, zorder=0)
+        for name, height in (levels or {}).items():
+            axes.axhline(height, color=GREY, linestyle="--", linewidth=1, label=name, zorder=0)
+        for place, (name, curve) in enumerate(named.items()):
             look = dict(looks[name], markerfacecolor="white", ms=5, label=name)
             if name in points:
                 look["linestyle"] = ""
-            elif len(x) > 12 or len(x) < 3:  # dense, or a level line
-                look["marker"] = ""
-            axes.errorbar(x, y, *error, capsize=2, **look)
+            _curve(axes, curve, look, bands, aside ** (place - (len(named) - 1) / 2))
+        dashes = itertools.cycle((":", "--", "-.", "-"))
+        for (name, x), dash in zip((crossings or {}).items(), dashes, strict=False):
+            axes.axvline(x, color=GREY, linestyle=dash, linewidth=1.1, label=name, zorder=0)
         axes.set(title=title, xlabel=xlabel)
         axes.set_xscale("log" if "x" in log else "linear")
         axes.set_yscale("log" if "y" in log else "linear")
-    for axes in grid[:, 0]:
-        axes.set_ylabel(ylabel)
-    if any(names):
-        handles = dict(zip(*grid.flat[0].get_legend_handles_labels()[::-1], strict=True))
-        where: dict[str, Any] = dict(loc="outside lower center", ncols=columns, handlelength=3)
-        figure.legend(handles.values(), handles, **where)
+        if limits:
+            axes.set_ylim(*limits)
+    if any(shown):
+        legend(figure, ncols=columns)
     return figure
+
+
+def _curve(axes, curve, look, bands, aside):
+    x, y, *error = curve
+    x = np.asarray(x) * aside
+    if look["linestyle"] != "" and (len(x) > 12 or len(x) < 3):  # dense, or a level line
+        look["marker"] = ""
+    if error and bands and look["linestyle"] != "":
+        low, high = np.subtract(y, error[0]), np.add(y, error[0])
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        error = []
+    axes.errorbar(x, y, *error, capsize=2, **look)
 
 
 def _legend_columns(names, inches) -> int:
     """As many as fit beside one another."""
     widest = 0.75 + 0.07 * max((len(name.replace("$", "")) for name in names), default=0)
     return max(1, min(3, int(inches / widest)))
+
+
+@styled
+def rows(
+    series: Mapping[str, Mapping[str, Mapping[str, tuple[float, ...]]]],
+    *,
+    xlabels: Sequence[str],
+    line: tuple[str, float] = ("", 0.0),
+    dots: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
+    better: str = "",
+) -> plt.Figure:
+    """Plot numbers in named rows, with bars of two standard errors to both sides.
+
+    Parameters
+    ----------
+    series : mapping of str to mapping of str to mapping of str to (number,) or (number, error)
+        From a panel to its series, at most two, to the rows from top to bottom. The first series
+        of the first panel has all rows.
+    xlabels : sequence of str
+        One for each panel.
+    line : (str, float)
+        The name and the place of an upright line.
+    dots : mapping of str to mapping of str to sequence of float, optional
+        From a panel to its rows to numbers that are drawn as small circles.
+    better : str
+        "right" shades what is right of the line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    names = list(next(iter(next(iter(series.values())).values())))
+    places = {name: -place for place, name in enumerate(names)}
+    wide, tall = 6.5 if len(series) == 1 else 7.2, 0.33 * len(names) + 1.2
+    figure, grid = panels(len(series), wide, tall, sharey=True)
+    for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels, strict=True):
+        for name, numbers in (dots or {}).get(panel, {}).items():
+            style: dict[str, Any] = dict(color=GREY, ms=3.5, markerfacecolor="white")
+            axes.plot(numbers, [places[name]] * len(numbers), "o", **style)
+        for aside, (label, values) in zip((0.13, -0.13), named.items(), strict=False):
+            look = ("o", BLUE) if aside > 0 else ("D", VERMILLION)
+            y = [places[name] + aside * (len(named) - 1) for name in values]
+            number, *error = zip(*values.values(), strict=True)
+            bars = 2 * np.array(error[0]) if error else None
+            style = dict(fmt=look[0], color=look[1], ms=5, capsize=2, label=label)
+            axes.errorbar(number, y, xerr=bars, **style)
+        axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
+        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+        if better == "right":
+            ends = axes.get_xlim()
+            axes.axvspan(line[1], ends[1], color="#E8E8E8", linewidth=0, zorder=0)
+            axes.set_xlim(ends)
+        axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
+        axes.set(xlabel=xlabel, axisbelow=True)
+        axes.set_yticks(list(places.values()), names)
+    if any(label for named in series.values() for label in named):
+        legend(figure, ncols=3)
+    return figure
 
 
 @styled
@@ -144,42 +236,27 @@ def f1_by_system(
     -------
     matplotlib.figure.Figure
     """
-    names, systems = (list(dict.fromkeys(of)) for of in (scores.network, scores.system))
+    names, systems = list(dict.fromkeys(scores.network)), list(dict.fromkeys(scores.system))
     looks = looks_of(systems)
     aside = dict(zip(systems, 1.035 ** (np.arange(len(systems)) - len(systems) / 2), strict=True))
-    rows = -(-len(names) // 2)
-    figure, grid = plt.subplots(
-        rows,
-        min(2, len(names)),
-        figsize=(6.5, 1.9 * rows + 0.6),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    for axes in grid.flat[len(names) :]:
-        axes.set_axis_off()
-    for axes, name in zip(grid.flat, names, strict=False):
+    figure, grid = panels(len(names), 6.5, 1.9, foot=0.6, sharex=True, sharey=True)
+    for axes, name in zip(grid, names, strict=True):
         here = scores[scores.network == name]
         for system, runs in here.groupby("system", sort=False):
-            _line_with_bars(axes, runs.groupby("epsilon"), bars, aside[system], looks[system])
+            points = runs.groupby("epsilon")
+            spread = points.F1.std(ddof=0) if bars == "deviation" else 2 * points.F1.sem()
+            sizes: dict[str, Any] = dict(ms=4, capsize=1.5, linewidth=1.2, elinewidth=0.8)
+            total = points.total.mean() * aside[system]
+            axes.errorbar(total, points.F1.mean(), spread, **sizes, **looks[system])
         axes.axhline(ceilings[name], color=GREY, linestyle="-", linewidth=1.4, zorder=0)
         axes.set(title=name, xscale="log", xlim=limits, ylim=(0, 1.05))
         axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
     figure.supxlabel(xlabel, fontsize=10.5)
     figure.supylabel("skeleton F1", fontsize=10.5)
     handles = [Line2D([], [], ms=5, label=s, **looks[s]) for s in systems]
-    free = grid.flat[-1] if grid.size > len(names) else None
-    if free is None:
+    if len(figure.axes) == len(names):
         figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=3.4)
-    else:
-        free.legend(handles=handles, loc="upper center", handlelength=3.4, labelspacing=0.35)
+    else:  # a free place
+        style: dict[str, Any] = dict(loc="upper center", handlelength=3.4, labelspacing=0.35)
+        figure.axes[-1].legend(handles=handles, **style)
     return figure
-
-
-def _line_with_bars(axes, runs, bars, aside, look):
-    spread = runs.F1.std(ddof=0) if bars == "deviation" else 2 * runs.F1.sem()
-    total = runs.total.mean() * aside
-    axes.errorbar(
-        total, runs.F1.mean(), spread, ms=4, capsize=1.5, linewidth=1.2, elinewidth=0.8, **look
-    )

@@ -12,19 +12,8 @@ import matplotlib.pyplot as plt
 from IPython import get_ipython
 
 __all__ = [
-    "BLACK",
-    "BLUE",
-    "GREEN",
-    "GREY",
-    "LOOKS",
-    "ORANGE",
-    "PURPLE",
-    "SERIES",
-    "SKY",
-    "VERMILLION",
-    "look_of",
-    "looks_of",
-    "styled",
+    *("BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"),
+    *("LOOKS", "SERIES", "legend", "look_of", "looks_of", "panels", "styled"),
 ]
 
 BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
@@ -54,12 +43,28 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "Laplace-PC": (GREY, (0, (6, 2)), "<"),
     "learned_pc": (BLACK, "-", "h"),
     "dag_posterior": (VERMILLION, "-", "d"),
+    "k-RR c-wise": (VERMILLION, "--", "s"),
+    "k-RR combined": (ORANGE, ":", "D"),
+    "Geo c-wise": (BLUE, "-", "o"),
+    "Geo combined": (GREEN, "-.", "^"),
 }
-"""Colour, line style and marker of each system, the same in every figure."""
+"""Colour, line style and marker of each system and channel, the same in every figure."""
 
 
-def look_of(system: str, place: int) -> tuple[str, Any, str]:
-    """A system's colour, line style and marker; by place, if it is no system of the book.
+CONSTANTS: dict[str, tuple[str, Any, str]] = {
+    **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
+    "published constant": (VERMILLION, "--", "s"),
+    "published constants": (VERMILLION, "--", "s"),
+    "published bound": (VERMILLION, "--", "s"),
+    "printed": (BLACK, "-", "^"),
+    "simulated": (BLUE, "", "o"),
+    "looked up": (GREEN, (0, (6, 5)), "D"),
+}
+"""Colour, line style and marker of what a paper's constants give, and of what ours give."""
+
+
+def look_of(name: str, place: int) -> tuple[str, Any, str]:
+    """A system's colour, line style and marker; by place, if it is none that the book knows.
 
     Variants look like their system: what follows a comma in a name does not count.
 
@@ -68,7 +73,8 @@ def look_of(system: str, place: int) -> tuple[str, Any, str]:
     >>> look_of("EM-PC, published", 0) == LOOKS["EM-PC"]
     True
     """
-    return LOOKS.get(system.split(",")[0], SERIES[place % len(SERIES)])
+    known = LOOKS | CONSTANTS
+    return known.get(name.split(",")[0], SERIES[place % len(SERIES)])
 
 
 def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -92,17 +98,17 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     >>> [look["marker"] for look in looks.values()]
     ['D', 'v', '>']
     """
-    found: dict[str, dict[str, Any]] = {}
+    looks: dict[str, dict[str, Any]] = {}
     drawn: list[str] = []
     for place, name in enumerate(names):
         color, line, marker = look_of(name, place)
-        fill, again = color, drawn.count(name.split(",")[0])
-        if again and name.split(",")[0] in LOOKS:
-            line, marker = VARIANTS[(again - 1) % len(VARIANTS)]
+        system, fill = name.split(",")[0], color
+        if system in drawn and system in LOOKS:
+            line, marker = VARIANTS[(drawn.count(system) - 1) % len(VARIANTS)]
             fill = "white"
-        drawn.append(name.split(",")[0])
-        found[name] = dict(color=color, linestyle=line, marker=marker, markerfacecolor=fill)
-    return found
+        drawn.append(system)
+        looks[name] = dict(color=color, linestyle=line, marker=marker, markerfacecolor=fill)
+    return looks
 
 
 VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "p"))
@@ -133,6 +139,52 @@ def styled(draw: Callable[..., plt.Figure]) -> Callable[..., plt.Figure]:
         return figure
 
     return drawn
+
+
+def panels(
+    count: int, wide: float, tall: float, *, foot: float = 0.0, ylabel: str = "", **shared: Any
+) -> tuple[plt.Figure, list[plt.Axes]]:
+    """A figure with so many panels, at most two in a row, and their axes.
+
+    Parameters
+    ----------
+    count : int
+    wide : float
+        Inches of the figure.
+    tall : float
+        Inches of a row.
+    foot : float
+        Inches for a legend.
+    ylabel : str
+        What the first panel of each row has at its side.
+    **shared
+        `sharex` and `sharey`, as matplotlib takes them.
+    """
+    rows, columns = -(-count // 2), min(2, count)
+    figure, grid = plt.subplots(
+        rows,
+        columns,
+        figsize=(wide, tall * rows + foot),
+        squeeze=False,
+        layout="constrained",
+        **shared,
+    )
+    for axes in grid.flat[count:]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_ylabel(ylabel)
+    return figure, list(grid.flat[:count])
+
+
+def legend(figure: plt.Figure, place: str = "outside lower center", **settings: Any) -> None:
+    """Explain every name in a figure once, outside of its panels."""
+    handles = {
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    settings = {"loc": place, "handlelength": 3, **settings}
+    figure.legend(list(handles.values()), list(handles), **settings)
 
 
 def _draw_as_svg():

@@ -7,16 +7,19 @@ from pathlib import Path
 import numpy as np
 from myst_nb import glue
 
-__all__ = ["glue_all", "record", "results_folder"]
+__all__ = ["checkout", "glue_all", "record", "results_folder"]
 
 
 def results_folder() -> Path:
     """Where results go: $DPCGD_RESULTS, or _build/results of the surrounding checkout."""
-    if folder := os.environ.get("DPCGD_RESULTS"):
-        return Path(folder)
-    here = Path.cwd()
-    root = next((p for p in (here, *here.parents) if (p / "_toc.yml").is_file()), here)
-    return root / "_build" / "results"
+    folder = os.environ.get("DPCGD_RESULTS")
+    return Path(folder) if folder else checkout(Path.cwd()) / "_build" / "results"
+
+
+def checkout(*places: Path) -> Path:
+    """The checkout of the book around the first of these places that is in one."""
+    folders = [folder for place in places for folder in (place, *place.parents)]
+    return next((f for f in folders if (f / "_toc.yml").is_file()), Path.cwd())
 
 
 def record(chapter: str, **results) -> None:

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import platform
-import shutil
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,17 +20,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpcgd_book.results.record import results_folder
+from dpcgd_book.results.record import checkout, results_folder
 from dpcgd_book.results.repeats import as_written, by_cell, repeats, telling
-from dpcgd_book.results.sweep import CLUSTER, sweep
+from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
 __all__ = [
-    "FullResults",
-    "keep",
-    "rows_on_file",
-    "standard_errors_apart",
-    "stored_folder",
-    "yardsticks",
+    *("FullResults", "keep", "made_of", "rows_on_file"),
+    *("standard_errors_apart", "stored_folder", "yardsticks"),
 ]
 
 RENEW = "DPCGD_RENEW"
@@ -61,9 +56,7 @@ Tables whose compared results are single answers, right or wrong, notice less: a
 
 def stored_folder() -> Path:
     """Where full results are kept in the checkout that surrounds the package or the notebook."""
-    here = [Path(__file__).resolve(), Path.cwd() / "here"]
-    roots = [p for start in here for p in start.parents if (p / "_toc.yml").is_file()]
-    return (roots[0] if roots else Path.cwd()) / "book" / "stored"
+    return checkout(Path(__file__).resolve(), Path.cwd()) / "book" / "stored"
 
 
 def yardsticks() -> pd.DataFrame:
@@ -202,14 +195,15 @@ class FullResults:
             few = list(few)
             self._told[name] = f"{_runs(few)} of each in this build"
             return pd.DataFrame(sweep(task, few))
-        runs, date = _runs(cases), _made(stored_folder() / self.chapter)[name]["date"]
-        keys = list(cases[0])
+        cell = _cell(cases[0])
         may = kept if sample is None else kept[sample(kept)]
-        self._repeat(name, task, may, keys, compare, repeat, but)
-        self._compare(name, task, kept, keys, compare, again)
+        if repeat:
+            self._repeat(name, task, may, list(cases[0]), compare, repeat, but)
+        self._compare(name, task, kept, cell, compare, again)
+        date = made_of(stored_folder() / self.chapter)[name]["date"]
         from_seeds = f", {repeat} runs repeated from their seeds" if repeat else ""
-        again_told = f"{again} cells were run again{from_seeds}"
-        self._told[name] = f"{runs} of each, on file since {date}; {again_told}"
+        cells_again = f"{again} cells were run again{from_seeds}"
+        self._told[name] = f"{_runs(cases)} of each, on file since {date}; {cells_again}"
         return kept
 
     def kept(
@@ -243,12 +237,7 @@ class FullResults:
             If fresh runs and those on file are more than six standard errors apart.
         """
         folder = stored_folder() / self.chapter
-        kept, about = rows_on_file(folder, name), _made(folder)[name]
-        if self._renews:  # new tables take the place of the whole folder
-            to = results_folder() / "full" / self.chapter
-            to.mkdir(parents=True, exist_ok=True)
-            shutil.copy(folder / f"{name}.csv", to)
-            _tell(to, name, about)
+        kept, about = rows_on_file(folder, name), made_of(folder)[name]
         if again:
             self._compare(name, task, kept[sample(kept)], about["cell"], compare, again)
         self._told[name] = f"on file since {about['date']}; {again} cells were run again"
@@ -258,40 +247,37 @@ class FullResults:
         """How many runs a table rests on and where they are from, for its caption."""
         return self._told[name]
 
-    def _made_anew(self, name, task, cases, compare):
-        folder = results_folder()
-        path = folder / "sweeps" / f"{self.chapter}.{name}.jsonl"
+    @property
+    def _cure(self) -> str:
+        return f"if the package was meant to change: make results CHAPTER={self.chapter[:2]}"
+
+    def _made_anew(self, name, task, cases, compare) -> pd.DataFrame:
+        (path, version), title = sweep_file(), f"{self.chapter}.{name}"
         workers, cluster = os.cpu_count() or 1, os.environ.get(CLUSTER)
-        found = sweep(task, cases, path=path, workers=workers, cluster=cluster)
-        made_by = f"make results CHAPTER={self.chapter[:2]}"
-        rows, at = pd.DataFrame(found), folder / "full" / self.chapter
-        keep(at, name, rows, cases, compare, made_by=made_by)
+        rows = sweep(
+            task, cases, path=path, name=title, version=version, workers=workers, cluster=cluster
+        )
+        folder = results_folder() / "full" / self.chapter
+        command = f"make results CHAPTER={self.chapter[:2]}"
+        keep(folder, name, pd.DataFrame(rows), cases, compare, made_by=command)
         self._told[name] = f"{_runs(cases)} of each, made in this build"
-        return _on_file(folder / "full" / self.chapter, name, cases)
+        return _on_file(folder, name, cases)
 
     def _repeat(self, name, task, rows, keys, compare, repeat, but):
-        if not repeat:
-            return
-        cell = [key for key in keys if key not in ("run", "seed")]
+        cell = _cell(keys)
         rows = rows[telling(rows, cell, compare)]
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode()), 1])
         chosen = rng.choice(len(rows), min(repeat, len(rows)), replace=False)
-        found = repeats(task, rows.iloc[chosen], keys, _varying(rows, cell, compare, but))
-        off = found[~found["same"]].drop(columns="same").to_dict("records")
-        assert len(off) <= len(found) // STRAY, (
-            f"{self.chapter}, {name}: {len(off)} of {len(found)} runs repeated from their seeds "
+        repeated = repeats(task, rows.iloc[chosen], keys, _varying(rows, cell, compare, but))
+        off = repeated[~repeated["same"]].drop(columns="same").to_dict("records")
+        assert len(off) <= len(repeated) // STRAY, (
+            f"{self.chapter}, {name}: {len(off)} of {len(repeated)} runs repeated from their seeds "
             f"differ from the results on file, the first with {off[0]}; {self._cure}"
         )
 
-    @property
-    def _cure(self):
-        return f"if the package was meant to change: make results CHAPTER={self.chapter[:2]}"
-
-    def _compare(self, name, task, kept, keys, compare, again):
-        cell = [key for key in keys if key not in ("run", "seed")]
-        values = {
-            _key(k): v.tolist() for k, v in kept.dropna(subset=compare).groupby(cell)[compare]
-        }
+    def _compare(self, name, task, kept, cell, compare, again):
+        groups = kept.dropna(subset=compare).groupby(cell)[compare]
+        values = {_key(cell_values): runs.tolist() for cell_values, runs in groups}
         cells = [dict(zip(cell, row, strict=True)) for row in kept[cell].drop_duplicates().values]
         cells = [c for c in cells if len(values.get(_key(c.values()), ())) > 1]
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
@@ -305,6 +291,11 @@ class FullResults:
             f"{self.chapter}, {name}: fresh runs are {apart:.1f} standard errors from the full "
             f"results on file; {self._cure}"
         )
+
+
+def _cell(keys) -> list[str]:
+    """The keys in which the runs of a cell are alike."""
+    return [key for key in keys if key not in ("run", "seed")]
 
 
 def _varying(rows, cell, compare, but) -> list[str]:
@@ -322,7 +313,8 @@ def _runs(cases) -> int:
     return len({case["run"] for case in cases})
 
 
-def _made(folder) -> dict:
+def made_of(folder: Path) -> dict[str, dict]:
+    """When, with what and from which cases each table of a folder was made."""
     file = folder / "made.json"
     return json.loads(file.read_text()) if file.exists() else {}
 
@@ -336,36 +328,35 @@ def keep(
     *,
     made_by: str,
     columns: Mapping[str, str] | None = None,
+    versions: Mapping[str, str] | None = None,
 ) -> None:
     """Put the rows of these cases on file.
 
-    Columns that never vary are said once, in made.json, as is what the columns mean.
+    Columns that never vary are said once, in made.json, as is what the columns mean. Versions of
+    further packages stand beside those of ours.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
     rows.drop(columns=[*fixed]).to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
+    packages = {package: version(package) for package in ("dpcgd", "numpy", "scipy")}
     about = {
         "made_by": made_by,
         "date": datetime.now(UTC).date().isoformat(),
-        "versions": {"python": platform.python_version()}
-        | {package: version(package) for package in ("dpcgd", "numpy", "scipy")},
+        "versions": {"python": platform.python_version(), **packages, **(versions or {})},
         "runs": _runs(cases),
         "settings": fixed,
-        "cell": [k for k in cases[0] if k not in ("run", "seed", *fixed)],
+        "cell": [key for key in _cell(cases[0]) if key not in fixed],
         "compare": compare,
     }
-    _tell(folder, name, about | ({"columns": dict(columns)} if columns else {}))
-
-
-def _tell(folder, name, about):
-    text = json.dumps(_made(folder) | {name: about}, indent=1, sort_keys=True)
+    about |= {"columns": dict(columns)} if columns else {}
+    text = json.dumps(made_of(folder) | {name: about}, indent=1, sort_keys=True)
     (folder / "made.json").write_text(text + "\n")
 
 
 def rows_on_file(folder: Path, name: str) -> pd.DataFrame:
     """The rows of a table, with the columns that never vary."""
     rows = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
-    return rows.assign(**_made(folder)[name]["settings"])
+    return rows.assign(**made_of(folder)[name]["settings"])
 
 
 def _on_file(folder, name, cases) -> pd.DataFrame | None:
@@ -374,8 +365,8 @@ def _on_file(folder, name, cases) -> pd.DataFrame | None:
         return None
     rows = rows_on_file(folder, name)
     keys = [key for key in cases[0] if key != "seed"]
-    if not set(keys) <= set(rows):
+    if not {*keys} <= {*rows}:
         return None
-    at = {_key(values): i for i, values in enumerate(rows[keys].itertuples(False, None))}
-    found = [at.get(_key([case[key] for key in keys])) for case in cases]
-    return None if None in found else rows.iloc[found].reset_index(drop=True)
+    places = {_key(values): i for i, values in enumerate(rows[keys].itertuples(False, None))}
+    wanted = [places.get(_key([case[key] for key in keys])) for case in cases]
+    return None if None in wanted else rows.iloc[wanted].reset_index(drop=True)

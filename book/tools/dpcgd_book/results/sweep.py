@@ -1,11 +1,13 @@
 """Sweeps: many runs over a grid, in parallel, that lose nothing when they are interrupted."""
 
+import contextlib
 import json
+import os
+import sqlite3
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,16 +16,35 @@ from IPython import get_ipython
 from IPython.display import display
 from joblib import Parallel, delayed
 
-from dpcgd_book.results.digests import digest_of_package, digest_of_task
-from dpcgd_book.results.line_file import LineFile
+from dpcgd_book.results.digests import digest_of_package
+from dpcgd_book.results.record import results_folder
 
-__all__ = ["CLUSTER", "sweep"]
+__all__ = ["CLUSTER", "VERSION", "sweep", "sweep_file"]
 
 CLUSTER = "DPCGD_CLUSTER"
 """An environment variable with the address of a Dask scheduler for full results."""
 
+VERSION = "DPCGD_VERSION"
+"""An environment variable with a digest of all that a chapter depends on; `make book` sets it."""
+
 SECONDS_FOR_CLUSTER = 30
-"""How long a scheduler and its first worker may take to answer."""
+"""Seconds that a scheduler and its first worker may take to answer."""
+
+SECONDS_FOR_FILE = 30
+"""Seconds that another sweep may keep the file busy."""
+
+
+def sweep_file() -> tuple[Path | None, str]:
+    """Where a chapter's sweeps keep finished cases, and the version of what makes them.
+
+    Returns
+    -------
+    path, version
+        No path where nothing says what the chapter depends on, as in a session of JupyterLab: there
+        every case is run.
+    """
+    version = os.environ.get(VERSION, "")
+    return (results_folder() / "sweeps.sqlite3" if version else None), version
 
 
 def sweep(
@@ -31,6 +52,8 @@ def sweep(
     cases: Iterable[dict],
     *,
     path: Path | str | None = None,
+    name: str = "",
+    version: str = "",
     workers: int = 1,
     cluster: str | None = None,
 ) -> list[dict]:
@@ -45,10 +68,11 @@ def sweep(
         for numpy's numbers and arrays.
     cases : iterable of dict
     path : path, optional
-        Where cases are kept, one JSON line each: beside the case its results or its error, the name
-        of the task, and a digest of the package, the task and its settings. A finished case of the
-        same digest is not run again, so several tasks may share a file. Delete it to start anew;
-        leave it out to keep nothing.
+        A SQLite file for finished cases. Delete it to start anew; leave it out to keep nothing.
+    name : str
+        The sweep's name in that file, as chapter and table; the task's name unless given.
+    version : str
+        What else the results depend on, as a digest. A case of another version is run again.
     workers : int
         Processes on this machine.
     cluster : str, optional
@@ -63,8 +87,8 @@ def sweep(
     Raises
     ------
     ValueError
-        If the file is not one of this function's or in use by another sweep, or if the cluster does
-        not answer or has another version of the package.
+        If the file cannot be written or holds something else, if a file is to hold a sweep without
+        a name, or if the cluster does not answer or has another version of the package.
     RuntimeError
         In the end, if cases failed. They are tried again by the next sweep.
 
@@ -74,83 +98,103 @@ def sweep(
     [{'x': 2, 'square': 4}, {'x': 3, 'square': 9}]
     """
     cases = list(cases)
-    made_by = _made_by(task) if path else {}
-    with LineFile(path) if path else nullcontext() as file:
-        found = _finished(file, made_by) if file else {}
-        left = {key: case for case in cases if (key := _key(case)) not in found}
+    name = name or getattr(task, "__name__", "<lambda>")
+    if path and name == "<lambda>":
+        raise ValueError(f"{path} may hold several sweeps; give this one a name")
+    with _FinishedCases(path, (name, version)) if path else contextlib.nullcontext() as file:
+        results = file.results() if file else {}
+        left = {_text(case): case for case in cases if _text(case) not in results}
         progress, failed = _Progress(len(left)), []
-        for outcome in _run(task, list(left.values()), workers, cluster):
-            if outcome.found is not None:
-                found[_key(outcome.case)] = outcome.found
-            else:
+        for outcome in _outcomes(task, list(left.values()), workers, cluster):
+            if outcome.result is None:
                 failed.append(outcome)
-            if file:
-                file.append({**made_by, **outcome.line()})
+            else:
+                results[_text(outcome.case)] = outcome.result
+                if file:
+                    file.add(outcome)
             progress.step(len(failed))
         progress.end()
     if failed:
         raise _failure(failed, len(left), path)
-    return [{**case, **found[_key(case)]} for case in cases]
+    return [{**case, **results[_text(case)]} for case in cases]
 
 
 class _Outcome(NamedTuple):
-    """What became of a case: its results, or its error and where that came from."""
+    """The results of a case, or its error and where that came from."""
 
     case: dict
-    found: dict | None = None
-    error: str | None = None
+    result: dict | None = None
+    error: str = ""
     trace: str = ""
 
-    def line(self) -> dict:
-        told = {"error": self.error} if self.found is None else {"found": self.found}
-        return {"case": self.case, **told}
 
-
-class _OtherCode(ValueError):
+class _OtherCodeError(ValueError):
     """A worker has another version of the package."""
 
 
-def _made_by(task) -> dict[str, str]:
-    name = getattr(task, "__name__", type(task).__name__)
-    return {"task": name, "code": f"{digest_of_package()[:16]} {digest_of_task(task)[:16]}"}
+class _FinishedCases:
+    """A table in a SQLite file: a case is in it whole or not at all, whenever a run is killed."""
+
+    def __init__(self, path: Path | str, key: tuple[str, str]):
+        self.path, self._key = Path(path), key
+        with self._named_errors():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(self.path, SECONDS_FOR_FILE, isolation_level=None)
+            columns = '(name, version, "case", result, PRIMARY KEY (name, version, "case"))'
+            self._file.execute(f"CREATE TABLE IF NOT EXISTS finished {columns}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def results(self) -> dict[str, dict]:
+        query = 'SELECT "case", result FROM finished WHERE name = ? AND version = ?'
+        with self._named_errors():
+            rows = self._file.execute(query, self._key).fetchall()
+        return {case: json.loads(result) for case, result in rows}
+
+    def add(self, outcome: _Outcome):
+        row = (*self._key, _text(outcome.case), json.dumps(outcome.result))
+        with self._named_errors():
+            self._file.execute("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?)", row)
+
+    @contextlib.contextmanager
+    def _named_errors(self):
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise ValueError(
+                f"{self.path} cannot hold a sweep ({error}); make room, or name another file"
+            ) from None
 
 
-def _finished(file: LineFile, made_by) -> dict[str, dict]:
-    """The results on file that this code has made."""
-    try:
-        own = [line for line in file.lines if made_by.items() <= line.items()]
-        return {_key(line["case"]): line["found"] for line in own if "found" in line}
-    except (AttributeError, KeyError, TypeError):
-        raise ValueError(
-            f"{file.path} holds no sweep of this version; delete it or name another"
-        ) from None
-
-
-def _run(task, cases, workers, cluster) -> Iterator[_Outcome]:
+def _outcomes(task, cases, workers, cluster) -> Iterator[_Outcome]:
     """Outcomes as they come."""
     if not cases:
         return
-    one = partial(_one, task, digest_of_package() if workers != 1 or cluster else None)
+    run = partial(_run, task, digest_of_package() if workers != 1 or cluster else None)
     if cluster:
-        yield from _on_cluster(one, cases, cluster)
+        yield from _on_cluster(run, cases, cluster)
     elif workers == 1:
-        yield from map(one, cases)
+        yield from map(run, cases)
     else:
         pool = Parallel(workers, return_as="generator_unordered", batch_size=1)
-        yield from pool(delayed(one)(case) for case in cases)
+        yield from pool(delayed(run)(case) for case in cases)
 
 
-def _one(task, package, case) -> _Outcome:
+def _run(task, package, case) -> _Outcome:
     if package and package != digest_of_package():
-        raise _OtherCode("a worker has another version of the package; give all of them this one")
+        raise _OtherCodeError("a worker has another version of the package; install this one there")
     try:
-        found = {**task(**case)}
-        return _Outcome(case, json.loads(json.dumps(found, default=lambda value: value.tolist())))
+        result = json.dumps({**task(**case)}, default=lambda value: value.tolist())
+        return _Outcome(case, json.loads(result))
     except Exception as error:
         return _Outcome(case, None, _in_a_line(error), traceback.format_exc())
 
 
-def _on_cluster(one, cases, address) -> Iterator[_Outcome]:
+def _on_cluster(run, cases, address) -> Iterator[_Outcome]:
     try:
         from distributed import Client, as_completed
     except ModuleNotFoundError:
@@ -164,19 +208,15 @@ def _on_cluster(one, cases, address) -> Iterator[_Outcome]:
             client.wait_for_workers(1, timeout=SECONDS_FOR_CLUSTER)
         except TimeoutError:
             raise ValueError(f"the Dask scheduler at {address} has no worker; start one") from None
-        futures = dict(zip(client.map(one, cases, pure=False), cases, strict=True))
+        futures = dict(zip(client.map(run, cases, pure=False), cases, strict=True))
         for future in as_completed(list(futures), loop=client.loop):
-            yield _gathered(future, futures.pop(future))
-
-
-def _gathered(future, case) -> _Outcome:
-    """What a worker sent; of a worker that was lost too often, an error."""
-    try:
-        return future.result()
-    except _OtherCode:
-        raise
-    except Exception as error:
-        return _Outcome(case, None, _in_a_line(error))
+            case = futures.pop(future)
+            try:
+                yield future.result()
+            except _OtherCodeError:
+                raise
+            except Exception as error:  # the worker was lost too often
+                yield _Outcome(case, None, _in_a_line(error))
 
 
 def _in_a_line(error) -> str:
@@ -193,7 +233,7 @@ def _failure(failed, tried, path) -> RuntimeError:
     return error
 
 
-def _key(case: dict) -> str:
+def _text(case: dict) -> str:
     return json.dumps(case, sort_keys=True)
 
 
@@ -214,8 +254,9 @@ class _Progress:
         if now - self.last >= self.EVERY:
             self.last = now
             seconds = (now - self.started) / self.done * (self.cases - self.done)
-            told = f"{self.done} of {self.cases}; about {_duration(seconds)} left"
-            self._show(f"{told}; {failed} failed" if failed else told)
+            left = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+            failures = f"; {failed} failed" if failed else ""
+            self._show(f"{self.done} of {self.cases}; about {left} left{failures}")
 
     def end(self):
         """Leave nothing on the page."""
@@ -231,7 +272,3 @@ class _Progress:
             self.shown = display({"text/plain": text}, raw=True, display_id=True)
         else:
             self.shown.update({"text/plain": text}, raw=True)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

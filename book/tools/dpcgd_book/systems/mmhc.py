@@ -1,25 +1,27 @@
 """Max-min hill climbing: find each variable's neighbours by tests, then climb a score over them."""
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
+from operator import itemgetter
 
 import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd_book.systems.p_value_tests import IndependenceTest
-from dpcgd_book.systems.scores import GraphScore
+from dpcgd_book.systems.scores import GraphScore, check_same_variables, completed
 
 __all__ = ["hill_climb", "max_min_neighbours", "mmhc"]
 
 PATIENCE = 15
-"""Changes without a new best graph after which climbing stops."""
+"""Climbing stops after so many changes without a new best graph."""
 
 
 TABU = 100
-"""So many of the last graphs are not visited again."""
+"""The last so many graphs are not visited again."""
 
 
 def mmhc(
@@ -54,26 +56,17 @@ def mmhc(
     Examples
     --------
     >>> from dpcgd_book.systems.p_value_tests import FisherZ
-    >>> from dpcgd_book.systems.scores import BIC
+    >>> from dpcgd_book.systems.scores import BGe
     >>> values = np.random.default_rng(0).normal(size=(500, 3))
     >>> values[:, 2] += values[:, 0] + values[:, 1]
-    >>> score, test = BIC.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
+    >>> score, test = BGe.from_values(values, ["a", "b", "c"]), FisherZ.from_values(values)
     >>> print(mmhc(score, test, alpha=0.01))
     a -> c
     b -> c
     """
-    if test.d != len(score.variables):
-        raise ValueError(
-            f"the score has {len(score.variables)} variables and the test {test.d}; "
-            "make both from the same data"
-        )
+    check_same_variables(score, test)
     allowed = max_min_neighbours(test, alpha=alpha, max_order=max_order)
-    arcs = hill_climb(score, allowed)
-    graph = nx.DiGraph()
-    graph.add_nodes_from(score.variables)
-    found = np.argwhere(arcs)
-    graph.add_edges_from((score.variables[a], score.variables[b]) for a, b in found)
-    return CPDAG.from_dag(graph)
+    return completed(hill_climb(score, allowed), score.variables)
 
 
 def max_min_neighbours(
@@ -88,10 +81,10 @@ def max_min_neighbours(
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha is a level between 0 and 1, not {alpha}")
-    found = np.zeros((test.d, test.d), bool)
+    near = np.zeros((test.d, test.d), bool)
     for target in range(test.d):
-        found[target, _neighbours(test, target, math.log(alpha), max_order)] = True
-    return found & found.T
+        near[target, _neighbours(test, target, math.log(alpha), max_order)] = True
+    return near & near.T
 
 
 def _neighbours(test, target, log_alpha, max_order) -> list[int]:
@@ -152,8 +145,8 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> from dpcgd_book.systems.scores import BIC
-    >>> score = BIC(np.array([[1, 0.8], [0.8, 1]]), 100)
+    >>> from dpcgd_book.systems.scores import BGe
+    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100)
     >>> hill_climb(score, ~np.eye(2, dtype=bool)).sum()
     np.int64(1)
     """
@@ -161,22 +154,23 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     allowed = np.asarray(allowed, bool)
     if allowed.shape != (d, d):
         raise ValueError(f"{d} variables need a {d} by {d} array of allowed arcs")
-    local = cache(lambda child, parents: score.local(child, parents))
+    local = cache(score.local)
 
     def family(arcs, child):
         return local(child, tuple(np.flatnonzero(arcs[:, child]).tolist()))
 
-    here, height, best, best_height = np.zeros((d, d), bool), 0.0, np.zeros((d, d), bool), 0.0
-    visited, idle = [here.tobytes()], 0
+    here = best = np.zeros((d, d), bool)
+    height, best_height, idle = 0.0, 0.0, 0
+    visited = deque([here.tobytes()], TABU)
     while idle < PATIENCE:
-        ways: list[tuple] = []
-        for changed, children in _changes(here, allowed):
-            if changed.tobytes() not in visited[-TABU:]:
-                gain = sum(family(changed, c) - family(here, c) for c in children)
-                ways.append((gain, len(ways), changed))
+        ways = [
+            (sum(family(changed, c) - family(here, c) for c in children), changed)
+            for changed, children in _changes(here, allowed)
+            if changed.tobytes() not in visited
+        ]
         if not ways:
             break
-        gain, _, here = max(ways)
+        gain, here = max(reversed(ways), key=itemgetter(0))  # of equal ones the last
         height += gain
         visited.append(here.tobytes())
         idle += 1
@@ -187,25 +181,19 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
 
 def _changes(arcs, allowed) -> Iterator[tuple[np.ndarray, tuple[int, ...]]]:
     """Every DAG one change away, and whose parents changed."""
-    for a, b in np.argwhere(arcs):
-        without = arcs.copy()
-        without[a, b] = False
-        yield without, (b,)
-        if allowed[b, a] and not _reaches(without, a, b):
-            turned = without.copy()
-            turned[b, a] = True
-            yield turned, (a, b)
-    for a, b in np.argwhere(allowed & ~arcs & ~arcs.T):
-        if a != b and not _reaches(arcs, b, a):
-            added = arcs.copy()
-            added[a, b] = True
-            yield added, (b,)
+    graph = nx.from_numpy_array(arcs, create_using=nx.DiGraph)
+    reached = {v: nx.descendants(graph, v) | {v} for v in graph}
+    for a, b in np.argwhere(arcs).tolist():
+        yield _changed(arcs, a, b, False), (b,)
+        if allowed[b, a] and not any(b in reached[c] for c in graph[a] if c != b):
+            yield _changed(_changed(arcs, a, b, False), b, a, True), (a, b)
+    for a, b in np.argwhere(allowed & ~arcs & ~arcs.T).tolist():
+        if a not in reached[b]:
+            yield _changed(arcs, a, b, True), (b,)
 
 
-def _reaches(arcs, start, end) -> bool:
-    """Whether a directed path leads from one to the other."""
-    seen, edge = {start}, [start]
-    while edge:
-        edge = [v for u in edge for v in np.flatnonzero(arcs[u]).tolist() if v not in seen]
-        seen.update(edge)
-    return end in seen
+def _changed(arcs, a, b, joined) -> np.ndarray:
+    """The same arcs, but for this one."""
+    other = arcs.copy()
+    other[a, b] = joined
+    return other

@@ -1,65 +1,43 @@
-"""Markov chains over the orders of variables: the best DAG, and how probable each arc is."""
+"""Markov chains over the orders of variables: the best DAG that they meet."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
-import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.doubles import LEAST
 from dpcgd_book.systems.p_value_tests import IndependenceTest, Level
-from dpcgd_book.systems.scores import GraphScore
+from dpcgd_book.systems.scores import GraphScore, check_same_variables, completed
 
-__all__ = ["OrderSample", "iterative_mcmc", "order_mcmc"]
+__all__ = ["BestDag", "iterative_mcmc", "order_mcmc"]
 
 MOST_CANDIDATES = 14
-"""All subsets of a variable's candidate parents are scored, so there may not be many."""
-
-
-BURN_IN = 0.2
-"""Share of the chain that is left out of the arc probabilities."""
+"""A variable has at most so many candidate parents, for all their subsets are scored."""
 
 
 @dataclass(frozen=True, eq=False)
-class OrderSample:
-    """What a chain over orders found.
+class BestDag:
+    """The best DAG that fits an order the chain was in.
 
     Attributes
     ----------
     variables : tuple of str
     arcs : boolean array, shape (d, d)
-        The best DAG that fits an order the chain was in.
     score : float
-        Its score.
-    probabilities : array, shape (d, d)
-        ``probabilities[a, b]``: posterior probability of the arc a -> b, where a DAG weighs as much
-        as its score says **times the number of orders it fits**.
-    accepted : float
-        Share of the proposed orders that were accepted.
     """
 
     variables: Sequence[str]
     arcs: np.ndarray
     score: float
-    probabilities: np.ndarray
-    accepted: float
-
-    @property
-    def dag(self) -> nx.DiGraph:
-        """The best DAG."""
-        graph = nx.DiGraph()
-        graph.add_nodes_from(self.variables)
-        found = np.argwhere(self.arcs)
-        graph.add_edges_from((self.variables[a], self.variables[b]) for a, b in found)
-        return graph
 
     @property
     def graph(self) -> CPDAG:
-        """The best DAG's completed form."""
-        return CPDAG.from_dag(self.dag)
+        """The completed form of the DAG."""
+        return completed(self.arcs, self.variables)
 
 
 def iterative_mcmc(
@@ -70,7 +48,7 @@ def iterative_mcmc(
     max_order: int = 3,
     steps: int | None = None,
     rng: np.random.Generator,
-) -> OrderSample:
+) -> BestDag:
     """Order chains over a space of parents that grows until the best DAG fits into it.
 
     Parameters
@@ -88,7 +66,7 @@ def iterative_mcmc(
 
     Returns
     -------
-    OrderSample
+    BestDag
         Of the last chain.
 
     Raises
@@ -112,23 +90,19 @@ def iterative_mcmc(
     a -> c
     b -> c
     """
-    if test.d != len(score.variables):
-        raise ValueError(
-            f"the score has {len(score.variables)} variables and the test {test.d}; "
-            "make both from the same data"
-        )
+    check_same_variables(score, test)
     candidates = search(Level(test, alpha), score.variables, max_order=max_order).graph.arcs
     candidates = candidates | candidates.T
     while True:
-        found = order_mcmc(score, candidates, steps=steps, rng=rng)
-        if not (found.arcs & ~candidates).any():
-            return found
-        candidates = candidates | found.arcs
+        best = order_mcmc(score, candidates, steps=steps, rng=rng)
+        if not (best.arcs & ~candidates).any():
+            return best
+        candidates = candidates | best.arcs
 
 
 def order_mcmc(
     score: GraphScore, candidates: np.ndarray, *, steps: int | None = None, rng: np.random.Generator
-) -> OrderSample:
+) -> BestDag:
     """Walk over the orders of the variables, each weighed by all the DAGs that fit it.
 
     Parameters
@@ -143,7 +117,7 @@ def order_mcmc(
 
     Returns
     -------
-    OrderSample
+    BestDag
 
     Raises
     ------
@@ -155,10 +129,7 @@ def order_mcmc(
     -----
     Friedman and Koller (2003) for the chain, Kuipers, Suter and Moffa (2022) for the restricted
     parents and the tables that give an order's score by look-up. Two variables change places, or
-    one moves elsewhere: both proposals are symmetric. An order's score is a sum over its DAGs, so a
-    DAG that fits many orders counts often: arc probabilities are those of that prior. They average
-    the exact probabilities given each order, after the first fifth of the chain. The usual number
-    of steps is meant for the best DAG; arc probabilities of few records need a longer chain.
+    one moves elsewhere: both proposals are symmetric. An order's score is a sum over its DAGs.
 
     Examples
     --------
@@ -173,18 +144,12 @@ def order_mcmc(
         raise ValueError(f"steps must be at least 1, not {steps}")
     families = _families(score, np.asarray(candidates, bool))
     chain = _Chain(families, rng)
-    probabilities, counted = np.zeros((d, d)), 0
-    for step in range(steps):
+    for _ in range(steps):
         chain.step()
-        if (step >= BURN_IN * steps and step % d == 0) or step == steps - 1:
-            probabilities += chain.arc_probabilities()
-            counted += 1
     arcs = np.zeros((d, d), bool)
     for child, before in chain.best_befores.items():
-        arcs[list(families[child].best_parents(before)), child] = True
-    return OrderSample(
-        tuple(score.variables), arcs, chain.best, probabilities / counted, chain.accepted / steps
-    )
+        arcs[families[child].best_parents(before), child] = True
+    return BestDag(tuple(score.variables), arcs, chain.best)
 
 
 def _families(score, candidates) -> "list[_Family]":
@@ -211,7 +176,6 @@ class _Family:
     def __init__(self, score, child, candidate):
         self.candidates = np.flatnonzero(candidate).tolist()
         self.others = [v for v in range(len(candidate)) if not candidate[v] and v != child]
-        self.d = len(candidate)
         subsets = [self._subset(mask) for mask in range(1 << len(self.candidates))]
         rows = [[], *([v] for v in self.others)]
         self.scores = np.array(
@@ -219,7 +183,7 @@ class _Family:
         )
         self.sums = _over_subsets(self.scores, np.logaddexp)
         self.bests = _over_subsets(self.scores, np.maximum)
-        self._known, self._probabilities = {}, {}
+        self.under = cache(self._under)
 
     def _subset(self, mask) -> list[int]:
         return [c for bit, c in enumerate(self.candidates) if mask >> bit & 1]
@@ -229,47 +193,29 @@ class _Family:
         rows = [0, *(r for r, v in enumerate(self.others, 1) if before >> v & 1)]
         return rows, sum((before >> c & 1) << bit for bit, c in enumerate(self.candidates))
 
-    def under(self, before: int) -> tuple[float, float]:
+    def _under(self, before: int) -> tuple[float, float]:
         """(log of the summed scores, best score) over the parent sets that fit."""
-        if before not in self._known:
-            rows, mask = self._local(before)
-            total = np.logaddexp.reduce(self.sums[rows, mask])
-            self._known[before] = float(total), float(self.bests[rows, mask].max())
-        return self._known[before]
-
-    def _fitting(self, before):
-        """Rows, masks and scores of the parent sets that fit."""
         rows, mask = self._local(before)
-        masks = np.arange(self.scores.shape[1])
-        masks = masks[masks & ~mask == 0]
-        return rows, masks, self.scores[np.ix_(rows, masks)]
+        total = np.logaddexp.reduce(self.sums[rows, mask])
+        return float(total), float(self.bests[rows, mask].max())
 
     def best_parents(self, before: int) -> list[int]:
         """The best parent set that fits."""
-        rows, masks, scores = self._fitting(before)
-        row, at = np.unravel_index(np.argmax(scores), scores.shape)
-        return self._subset(int(masks[at])) + ([self.others[rows[row] - 1]] if row else [])
-
-    def probabilities(self, before: int) -> np.ndarray:
-        """Of each variable being a parent, given what comes before the child."""
-        if before not in self._probabilities:
-            rows, masks, scores = self._fitting(before)
-            weights = np.exp(scores - self.under(before)[0])
-            found = np.zeros(self.d)
-            for bit, c in enumerate(self.candidates):
-                found[c] = weights[:, masks >> bit & 1 == 1].sum()
-            found[[self.others[r - 1] for r in rows[1:]]] = weights[1:].sum(axis=1)
-            self._probabilities[before] = found
-        return self._probabilities[before]
+        rows, mask = self._local(before)
+        masks = np.arange(self.scores.shape[1])
+        masks = masks[masks & ~mask == 0]
+        scores = self.scores[np.ix_(rows, masks)]
+        row, column = np.unravel_index(np.argmax(scores), scores.shape)
+        return self._subset(int(masks[column])) + ([self.others[rows[row] - 1]] if row else [])
 
 
 def _over_subsets(scores, combine) -> np.ndarray:
     """Combine, for every mask, the scores of all masks inside it: one bit after the other."""
-    found = scores.copy()
+    combined = scores.copy()
     for bit in range(scores.shape[1].bit_length() - 1):
-        halves = found.reshape(len(found), -1, 2, 1 << bit)
+        halves = combined.reshape(len(combined), -1, 2, 1 << bit)
         halves[:, :, 1] = combine(halves[:, :, 0], halves[:, :, 1])
-    return found
+    return combined
 
 
 @dataclass
@@ -278,7 +224,6 @@ class _Chain:
 
     families: list[_Family]
     rng: np.random.Generator
-    accepted: int = 0
     best: float = -math.inf
     best_befores: dict[int, int] = field(default_factory=dict)
 
@@ -304,7 +249,6 @@ class _Chain:
         score, best = self._scores(befores)
         if math.log(self.rng.random() or LEAST) < score - self.score:
             self.order, self.befores, self.score = order, befores, score
-            self.accepted += 1
             self._note(best)
 
     def _proposal(self) -> list[int]:
@@ -316,11 +260,6 @@ class _Chain:
         else:
             order.insert(second, order.pop(first))
         return order
-
-    def arc_probabilities(self) -> np.ndarray:
-        """Given the order; column by child."""
-        d = len(self.families)
-        return np.column_stack([self.families[c].probabilities(self.befores[c]) for c in range(d)])
 
 
 def _befores(order) -> dict[int, int]:

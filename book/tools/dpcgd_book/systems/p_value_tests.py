@@ -1,7 +1,8 @@
 """Tests of conditional independence that give a p-value, for reals and for codes. Not private."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -82,8 +83,8 @@ class FisherZ:
             raise ValueError(
                 f"{self.n} records cannot condition on {len(given)} variables; lower max_order"
             )
-        at = (x, y, *given)
-        precision = np.linalg.pinv(self.correlation[np.ix_(at, at)], hermitian=True)
+        tested = (x, y, *given)
+        precision = np.linalg.pinv(self.correlation[np.ix_(tested, tested)], hermitian=True)
         with np.errstate(over="ignore"):
             scale = math.sqrt(max(precision[0, 0] * precision[1, 1], 0.0))
         partial = -precision[0, 1] / scale if scale else 0.0
@@ -117,10 +118,10 @@ class GSquare:
     """
 
     data: Counts
-    _tables: Tables = field(init=False, repr=False)
 
-    def __post_init__(self):
-        object.__setattr__(self, "_tables", Tables(self.data))
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.data)
 
     @property
     def d(self) -> int:

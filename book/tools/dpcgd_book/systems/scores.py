@@ -11,20 +11,16 @@ import numpy as np
 from scipy.special import gammaln
 
 from dpcgd.datasets.dataset import Dataset, check_records
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.statistics.moment_matrices import checked_columns, correlations
 
-__all__ = ["BIC", "BDeu", "BGe", "GraphScore", "graph_score"]
+__all__ = ["BDeu", "BGe", "GraphScore"]
 
 LARGEST = 1e100
-"""Of a covariance, or of a prior's weight; the smallest is its inverse."""
-
-
-MOST_FREEDOM = 1e12
-"""Of a Wishart prior: more would be a prior that no records move."""
-
+"""Variances and prior weights lie between this and its inverse."""
 
 LEAST_LOG = -700.0
-"""Of a variable's share in a logarithm of a determinant: for matrices that are singular."""
+"""A singular matrix has this logarithm of its determinant for each variable."""
 
 
 class GraphScore(Protocol):
@@ -38,36 +34,51 @@ class GraphScore(Protocol):
         """Contribution of one variable with these parents."""
 
 
-def graph_score(score: GraphScore, graph: nx.DiGraph) -> float:
-    """Sum of the local scores of a DAG over the score's variables.
+def check_same_variables(score, test) -> None:
+    """Refuse a score and a test that were made from different data."""
+    if test.d != len(score.variables):
+        raise ValueError(
+            f"the score has {len(score.variables)} variables and the test {test.d}; "
+            "make both from the same data"
+        )
 
-    Examples
-    --------
-    >>> score = BIC(np.array([[1, 0.8], [0.8, 1]]), 100, ["a", "b"])
-    >>> forth, back = (graph_score(score, nx.DiGraph([arc])) for arc in [("a", "b"), ("b", "a")])
-    >>> abs(forth - back) < 1e-9
-    True
-    """
-    at = {name: i for i, name in enumerate(score.variables)}
-    if set(graph) != set(at):
-        raise ValueError("the graph and the score must be over the same variables")
-    return sum(
-        score.local(at[v], tuple(sorted(at[p] for p in graph.predecessors(v)))) for v in graph
-    )
+
+def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
+    """The completed form of the DAG with these arcs."""
+    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph)
+    return CPDAG.from_dag(nx.relabel_nodes(dag, dict(enumerate(variables))))
 
 
 @dataclass(frozen=True, eq=False)
-class _Gaussian:
-    """A score of linear Gaussian models, from the covariance alone.
+class BGe:
+    """Bayesian Gaussian equivalent score: the log marginal likelihood of a linear Gaussian model.
 
     Parameters
     ----------
     covariance : array, shape (d, d)
-        Of the records, with divisor n.
+        Of the records, with divisor n. The prior has the same scale for all variables, so bring
+        them to variance 1 first, or use ``BGe.from_values``.
     n : int
         Number of records.
     variables : sequence of str, optional
         ``x0, x1, ...`` unless given.
+
+    Raises
+    ------
+    ValueError
+        If a variable is constant or the shapes do not fit.
+
+    Notes
+    -----
+    Geiger and Heckerman (2002) with the correction of Kuipers, Moffa and Heckerman (2014): a subset
+    of l of the d variables keeps l + 2 of the d + 2 degrees of freedom of the Wishart prior. The
+    prior's matrix is half the identity. Its mean is that of the records and counts as one record.
+
+    Examples
+    --------
+    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100)
+    >>> score.local(1, (0,)) > score.local(1, ())
+    True
     """
 
     covariance: np.ndarray
@@ -92,78 +103,14 @@ class _Gaussian:
         object.__setattr__(self, "variables", tuple(names))
 
     @classmethod
-    def from_values(cls, values: np.ndarray, variables=(), **settings):
+    def from_values(cls, values: np.ndarray, variables: Sequence[str] = ()) -> "BGe":
         """The score of columns of reals or codes, shape (n, d), each brought to variance 1."""
         values = checked_columns(values)
-        return cls(correlations(values), len(values), variables, **settings)
-
-    @property
-    def d(self) -> int:
-        """Number of variables."""
-        return len(self.covariance)
-
-
-@dataclass(frozen=True, eq=False)
-class BGe(_Gaussian):
-    """Bayesian Gaussian equivalent score: the log marginal likelihood of a linear Gaussian model.
-
-    Parameters
-    ----------
-    covariance : array, shape (d, d)
-        Of the records, with divisor n. The prior has the same scale for all variables, so bring
-        them to variance 1 first, or use ``BGe.from_values``.
-    n : int
-        Number of records.
-    variables : sequence of str, optional
-    mean_weight : float
-        How many records the prior of the mean is worth. It is centred at the mean of the records.
-    freedom : float, optional
-        Degrees of freedom of the Wishart prior, more than d + 1; d + 1 + `mean_weight` unless
-        given.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of its range, a variable is constant or the shapes do not fit.
-
-    Notes
-    -----
-    Geiger and Heckerman (2002) with the correction of Kuipers, Moffa and Heckerman (2014): a subset
-    of l of the d variables keeps `freedom` - d + l degrees of freedom. The prior's matrix is t
-    times the identity, t = mean_weight (freedom - d - 1) / (mean_weight + 1).
-
-    Examples
-    --------
-    >>> score = BGe(np.array([[1, 0.8], [0.8, 1]]), 100)
-    >>> score.local(1, (0,)) > score.local(1, ())
-    True
-    """
-
-    mean_weight: float = 1.0
-    freedom: float | None = None
-
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "freedom", self._freedom)
-        if not self.mean_weight > 0 or not self._freedom > self.d + 1:
-            raise ValueError(
-                f"mean_weight must be positive and freedom above {self.d + 1}, not "
-                f"{self.mean_weight} and {self.freedom}"
-            )
-        if not max(self.mean_weight, self._freedom) <= MOST_FREEDOM:
-            raise ValueError(f"mean_weight and freedom must be at most {MOST_FREEDOM:g}")
-
-    @property
-    def _freedom(self) -> float:
-        return self.d + 1 + self.mean_weight if self.freedom is None else self.freedom
-
-    @cached_property
-    def _prior_scale(self) -> float:
-        return self.mean_weight * (self._freedom - self.d - 1) / (self.mean_weight + 1)
+        return cls(correlations(values), len(values), variables)
 
     @cached_property
     def _posterior(self) -> np.ndarray:
-        return self._prior_scale * np.eye(self.d) + self.n * self.covariance
+        return 0.5 * np.eye(len(self.covariance)) + self.n * self.covariance
 
     @cached_property
     def _marginals(self) -> dict[tuple[int, ...], float]:
@@ -175,60 +122,26 @@ class BGe(_Gaussian):
 
     def marginal(self, variables: tuple[int, ...]) -> float:
         """Log marginal likelihood of these columns, with nothing assumed independent."""
-        at = tuple(sorted(variables))
-        if at not in self._marginals:
-            self._marginals[at] = self._marginal(at)
-        return self._marginals[at]
+        columns = tuple(sorted(variables))
+        if columns not in self._marginals:
+            self._marginals[columns] = self._marginal(columns)
+        return self._marginals[columns]
 
-    def _marginal(self, at) -> float:
-        size, freedom = len(at), self._freedom - self.d + len(at)
+    def _marginal(self, columns) -> float:
+        size, n = len(columns), self.n
+        freedom = 2.0 + size
         ratio = sum(
-            math.lgamma((self.n + freedom - i) / 2) - math.lgamma((freedom - i) / 2)
-            for i in range(size)
+            math.lgamma((n + freedom - i) / 2) - math.lgamma((freedom - i) / 2) for i in range(size)
         )
-        _, determinant = np.linalg.slogdet(self._posterior[np.ix_(at, at)])
+        _, determinant = np.linalg.slogdet(self._posterior[np.ix_(columns, columns)])
         determinant = max(determinant, LEAST_LOG * size)
         return (
-            size / 2 * math.log(self.mean_weight / (self.n + self.mean_weight))
-            - size * self.n / 2 * math.log(math.pi)
+            size / 2 * math.log(1 / (n + 1))
+            - size * n / 2 * math.log(math.pi)
             + ratio
-            + freedom / 2 * size * math.log(self._prior_scale)
-            - (self.n + freedom) / 2 * float(determinant)
+            + freedom / 2 * size * math.log(0.5)
+            - (n + freedom) / 2 * float(determinant)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class BIC(_Gaussian):
-    """Bayesian information criterion of a linear Gaussian model.
-
-    Parameters
-    ----------
-    covariance : array, shape (d, d)
-        Of the records, with divisor n.
-    n : int
-        Number of records.
-    variables : sequence of str, optional
-    discount : float
-        Factor of the penalty: 1 is the criterion itself, more is sparser.
-
-    Examples
-    --------
-    >>> score = BIC(np.array([[1, 0.8], [0.8, 1]]), 100)
-    >>> round(score.local(1, (0,)) - score.local(1, ()), 2)
-    48.78
-    """
-
-    discount: float = 1.0
-
-    def local(self, child: int, parents: tuple[int, ...]) -> float:
-        """Log likelihood of the child's regression, less its penalty."""
-        at = list(parents)
-        across, among = self.covariance[child, at], self.covariance[np.ix_(at, at)]
-        variance = self.covariance[child, child]
-        left = variance - across @ np.linalg.lstsq(among, across)[0] if at else variance
-        left = max(left, 1e-15 * variance)  # a child that its parents determine
-        likelihood = -self.n / 2 * (math.log(2 * math.pi * left) + 1)
-        return float(likelihood - self.discount / 2 * (len(at) + 1) * math.log(self.n))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,179 @@
+"""What the systems of one kind are checked on: made-up records, neighbours, and what to watch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+
+from benchmarks.entries import Entry
+from benchmarks.pair_cases import PairSystem
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.graphs.release import Release
+from dpcgd.pairwise.anm import PairRelease
+from dpcgd.privacy.noise import SeededNoise
+
+Couple = tuple[Any, Any]
+"""Two neighbours; what differs is the first record."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How systems of one kind are checked.
+
+    Parameters
+    ----------
+    release : type
+        What a run has to return.
+    n : int
+        Records of a data set to replay on.
+    records : tuple of callables
+        Each from a generator, and from who is protected, as a mask of shape (n,), to a data set;
+        all with the same public facts.
+    replaced : callable
+        From a data set, the number of a record and a generator to a neighbour.
+    couples : callable
+        From a generator to pairs of neighbours that differ in the first record, few enough records
+        for one to matter.
+    answer : callable
+        From a release to the one number that an audit watches.
+    protects : str
+        As a release says it: "everyone", or "test set".
+    """
+
+    release: type[Any]
+    n: int
+    records: tuple[Callable[[np.random.Generator, np.ndarray], Any], ...]
+    replaced: Callable[[Any, int, np.random.Generator], Any]
+    couples: Callable[[np.random.Generator], list[Couple]]
+    answer: Callable[[Any], float]
+    protects: str = "everyone"
+
+    def protected(self, n: int, seed: int) -> np.ndarray:
+        """Whose records may differ between neighbours, in a run from this seed, as a mask.
+
+        Of a test set those that the run's noise draws first, as
+        :func:`~dpcgd.pairwise.anm.private_anm` does: without a look at the data, so that they are
+        the same for every data set.
+        """
+        if self.protects != "test set":
+            return np.ones(n, bool)
+        first = SeededNoise(np.random.default_rng(seed)).choose(n, n - n // 2)
+        return np.isin(np.arange(n), first)
+
+
+def probe_of(system: Entry) -> Probe:
+    """The probe of a system: that of graphs, or that of pairs with those whom it protects."""
+    if not isinstance(system, PairSystem):
+        return OF_GRAPHS
+    half = system.protects == "test half"
+    return replace(OF_PAIRS, protects="test set" if half else system.protects)
+
+
+# --- graphs -----------------------------------------------------------------------------------
+
+LEVELS = {"a": ["0", "1"], "b": ["0", "1", "2"], "c": ["0", "1"], "d": ["0", "1", "2"]}
+
+
+def _chain(rng, who) -> Dataset:
+    """Variables each like the one before it or drawn anew."""
+    sizes = [len(of) for of in LEVELS.values()]
+    codes = rng.integers(0, sizes, size=(len(who), len(sizes)))
+    for v in range(1, len(sizes)):
+        same = rng.random(len(who)) < 0.6
+        codes[same, v] = codes[same, v - 1] % sizes[v]
+    return Dataset(codes, LEVELS)
+
+
+def _recoded(data, who, rng) -> Dataset:
+    codes = data.codes.copy()
+    codes[who] = rng.integers(0, data.cardinalities)
+    return Dataset(codes, data.levels)
+
+
+def _two_variables(agree) -> Couple:
+    """Sixty records of which so many agree, and the same with one more that does not."""
+    codes = np.repeat([[0, 0], [1, 1]], 30, axis=0)
+    codes[agree:, 1] = 0
+    other = codes.copy()
+    other[0, 1] = 1
+    levels = {name: ["0", "1"] for name in "ab"}
+    return Dataset(codes, levels), Dataset(other, levels)
+
+
+OF_GRAPHS = Probe(
+    release=Release,
+    n=3000,
+    records=(_chain,),
+    replaced=_recoded,
+    couples=lambda rng: [_two_variables(agree) for agree in range(30, 60, 3)],
+    answer=lambda release: bool(release.graph.skeleton),
+)
+
+
+# --- pairs ------------------------------------------------------------------------------------
+
+RANGES = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
+FEW = 6, 16, 40
+
+
+def _model(rng, who) -> Measurements:
+    """An additive noise model."""
+    return Measurements(synthetic_pair(len(who), rng=rng).values, RANGES)
+
+
+def _close(rng, who) -> Measurements:
+    """Equal columns, so close that no regression sees it: residuals rise with their input."""
+    return Measurements(np.repeat(rng.uniform(-1e-6, 1e-6, (len(who), 1)), 2, axis=1), RANGES)
+
+
+def _corners(rng, who) -> Measurements:
+    """Four crowds, one in each corner of the ranges."""
+    return Measurements(np.sign(rng.uniform(-1, 1, (len(who), 2))), RANGES)
+
+
+def _few_inputs(rng, who) -> Measurements:
+    """Three inputs, next to no effect: who fits the regression moves many residuals."""
+    inputs = rng.integers(-1, 2, len(who))
+    return Measurements(np.column_stack([inputs, rng.uniform(-1e-3, 1e-3, len(who))]), RANGES)
+
+
+def _two_crowds(rng, who) -> Measurements:
+    """In two corners, a quarter in one; whoever is not protected is in between, where all is 0."""
+    crowd = np.where(rng.random(len(who)) < 0.25, -1.0, 1.0) * who
+    return Measurements(np.column_stack([crowd, crowd]), RANGES)
+
+
+KINDS = (_model, _close, _corners, _few_inputs, _two_crowds)
+
+
+def _moved(data, who, rng) -> Measurements:
+    """One record elsewhere, mostly in a corner of the ranges."""
+    values, to = data.values.copy(), rng.uniform(-1, 1, 2)
+    values[who] = np.sign(to) if rng.integers(3) else to
+    return Measurements(values, RANGES)
+
+
+def _turned(data) -> Couple:
+    """The first record in a corner where the columns have opposite signs."""
+    values = data.values.copy()
+    values[0] = np.sign(values[0, 0]) * np.array([1, -1])
+    return data, Measurements(values, RANGES)
+
+
+def _first_score(release) -> float:
+    """As released; 0 without an answer."""
+    score, *_ = release.scores.values()
+    return score or 0.0
+
+
+OF_PAIRS = Probe(
+    release=PairRelease,
+    n=300,
+    records=KINDS,
+    replaced=_moved,
+    couples=lambda rng: [_turned(make(rng, np.ones(n, bool))) for n in FEW for make in KINDS],
+    answer=_first_score,
+)

@@ -1,0 +1,624 @@
+"""The papers' own versions of the private searches: claimed, not proved.
+
+They serve the chapters that re-run the papers. Each says what is wrong with its claim.
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Unpack
+
+import numpy as np
+from numba import njit
+from scipy.optimize import minimize_scalar
+
+from dpcgd.constraint.allocation import MOST_COUNT, Plan, Surrogate, planner
+from dpcgd.constraint.curate_pc import CurateOracle, resolution
+from dpcgd.constraint.em_pc import Choice, ExponentialOracle, check_choice
+from dpcgd.constraint.laplace_pc import released_by
+from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.graphs.knowledge import SearchKeywords
+from dpcgd.graphs.release import Release
+from dpcgd.privacy.budget import Budget, Spent
+from dpcgd.privacy.conversions import gaussian_multiplier
+from dpcgd.privacy.events import PureEvent
+from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.mechanisms import before_amplification, exponential
+from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
+from dpcgd.privacy.settings import check_level
+from dpcgd.score.noleaks import (
+    descended,
+    distinct_rows,
+    epsilons_of,
+    means_of,
+    noisy_gradients,
+    scale_of,
+    without_diagonal,
+)
+from dpcgd.score.notears import L1, THRESHOLD, release_by_weights
+from dpcgd.score.schedules import Schedule, uniform
+from dpcgd.statistics.categorical_statistics import GTest
+from dpcgd.statistics.rank_statistics import KendallP, SpearmanP
+from dpcgd.statistics.statistic import Statistic, normal_tail
+
+__all__ = [
+    "CoinOracle",
+    "CurateOdometer",
+    "PublishedCurateP",
+    "PublishedFlips",
+    "PublishedKendallP",
+    "PublishedSpearmanP",
+    "leakage",
+    "most_questions",
+    "optimal_rate",
+    "published_curate_pc",
+    "published_em_pc",
+    "published_gradient",
+    "published_noleaks",
+    "published_plan",
+    "published_priv_pc",
+    "published_svt_pc",
+    "reading",
+]
+
+BETA = 0.2
+"""CURATE's published grey zone is this share of the threshold wide, to either side."""
+
+TWEAK = 0.02
+"""Priv-PC's published code lowers the sieve's threshold on the p-value by this."""
+
+
+class _PublishedBound:
+    """A p-value's change from z = 0 to z = constant / sqrt(n), whatever the levels."""
+
+    proved: ClassVar[bool] = False
+    constant: ClassVar[float]
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """As published; not a bound."""
+        return 0.5 - normal_tail(self.constant / math.sqrt(n))
+
+
+class PublishedKendallP(_PublishedBound, KendallP):
+    """Kendall's p-value with the sensitivity of Priv-PC's theorem 3, which is too small.
+
+    Privacy
+    -------
+    None proved: 9/2 / sqrt(n) in z holds for adding a record near z = 0 only. Chapter 03.
+    """
+
+    constant: ClassVar[float] = 4.5
+
+
+class PublishedSpearmanP(_PublishedBound, SpearmanP):
+    """Spearman's p-value with the sensitivity that follows from a published change of 30/n of rho.
+
+    Privacy
+    -------
+    None claimed by Priv-PC in the part of it that is public: Kusner et al. (2016) print 30/n for
+    one stratum. Chapter 03 proves less for one stratum, and how much it takes for several.
+    """
+
+    constant: ClassVar[float] = 30.0
+
+
+@dataclass(frozen=True)
+class PublishedCurateP(KendallP):
+    """Kendall's p-value with the sensitivity of CURATE's appendix, which is too small.
+
+    Parameters
+    ----------
+    alpha : float
+
+    Privacy
+    -------
+    None proved: chapter 03.
+
+    Notes
+    -----
+    Formula (16) at its largest, two records in the stratum: 10 / (11 sqrt(pi n)) = 0.513 / sqrt(n).
+    The authors' code has 0.3627 / sqrt(n), smaller by a factor of sqrt(2).
+    """
+
+    alpha: float = 0.05
+    proved: ClassVar[bool] = False
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """As published; not a bound."""
+        return 10 / 11 / math.sqrt(math.pi * n)
+
+
+@dataclass(frozen=True)
+class PublishedFlips:
+    """How many records a greedy hand removes until a G-test decides otherwise; dependent is plus.
+
+    Parameters
+    ----------
+    alpha : float
+        The test's significance level.
+
+    Privacy
+    -------
+    None proved: the true signed distance moves by up to 2, by 1 after a correction of half a step,
+    and what greed finds by far more. Chapter 05, :prf:ref:`thm-em-greedy`.
+
+    Notes
+    -----
+    Distance scores: Johnson and Shmatikov (2013); greedy in the code of Xu et al. (2017).
+    """
+
+    alpha: float = 0.05
+    critical: ClassVar[float] = 0.0
+    name: ClassVar[str] = "G flips"
+    proved: ClassVar[bool] = False
+
+    def __post_init__(self):
+        check_level(self.alpha)
+
+    def value(self, table: np.ndarray) -> float:
+        """Removals until independent, or minus those until dependent."""
+        table = np.ascontiguousarray(table, np.int64)
+        return _flips(table.tobytes(), table.shape, self.alpha)
+
+    def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
+        """1, as claimed."""
+        return 1.0
+
+
+@functools.lru_cache(50_000)
+def _flips(content: bytes, shape: tuple[int, ...], alpha: float) -> float:
+    table = np.frombuffer(content, np.int64).reshape(*shape[:2], -1).copy()
+    return float(_greedy_removals(table, _gains(int(table.sum())), GTest(alpha).threshold(shape)))
+
+
+@functools.lru_cache(4)
+def _gains(n: int) -> np.ndarray:
+    """(t + 1) ln(t + 1) - t ln t for t below n."""
+    t = np.arange(1, n + 1, dtype=float)
+    return np.diff(t * np.log(t), prepend=0.0)
+
+
+@njit(cache=True, nogil=True)
+def _greedy_removals(table, gains, critical):
+    """How many records go, one at a time, until G falls below `critical` or reaches it.
+
+    `table` has axes x, y and stratum and is used up. Each step removes the record that changes G
+    most in the wanted direction.
+    """
+    by_x, by_y = table.sum(axis=1), table.sum(axis=0)
+    size = by_x.sum(axis=0)
+    g = 0.0
+    for counts, sign in ((table.ravel(), 1), (by_x.ravel(), -1), (by_y.ravel(), -1), (size, 1)):
+        for count in counts:
+            if count > 0:
+                g += sign * count * np.log(count)
+    g *= 2
+    sign, removed = 1 if g >= critical else -1, 0
+    while (g >= critical) == (sign > 0) and size.sum() > 0:
+        best, place = -np.inf, (0, 0, 0)
+        for (x, y, s), count in np.ndenumerate(table):
+            if count > 0:
+                drop = gains[count - 1] + gains[size[s] - 1]
+                drop -= gains[by_x[x, s] - 1] + gains[by_y[y, s] - 1]
+                if sign * drop > best:
+                    best, place = sign * drop, (x, y, s)
+        x, y, s = place
+        table[x, y, s] -= 1
+        by_x[x, s] -= 1
+        by_y[y, s] -= 1
+        size[s] -= 1
+        g -= sign * 2 * best
+        removed += 1
+    return sign * removed
+
+
+def optimal_rate(epsilon: float) -> float:
+    """Sampling rate with the least sieve noise, if sensitivity grows as the root of its inverse.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the sieve, after amplification.
+
+    Returns
+    -------
+    float
+        Minimises sqrt(1/r) / ln(1 + (e^epsilon - 1) / r) over 1/20 <= r <= 1 (Priv-PC, section
+        3.2).
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not positive.
+
+    Examples
+    --------
+    >>> optimal_rate(0.5), round(optimal_rate(2.0), 3)
+    (0.165..., 1.0)
+    """
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be positive, not {epsilon!r}")
+    epsilon = max(epsilon, 1e-100)  # the best rate no longer depends on it
+
+    def noise(rate):
+        return math.sqrt(1 / rate) / before_amplification(epsilon, rate)
+
+    best = minimize_scalar(noise, bounds=(1 / 20, 1), method="bounded", options={"xatol": 1e-10})
+    return min((float(best.x), 1.0), key=noise)
+
+
+@takes_keywords
+def published_svt_pc(
+    data: Counts,
+    *,
+    statistic: Statistic | None = None,
+    rate: float = 1.0,
+    max_order: int = 3,
+    **shared: Unpack[SearchKeywords],
+) -> Release:
+    """SVT-PC as published: p-values, their claimed sensitivity, an odometer.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of one round.
+    data, delta, allow_delta, rng, secure, statistic, rate, max_order, knowledge
+        As for :func:`published_priv_pc`.
+    rows_per_person : int
+        Must be 1: the odometer enforces no budget.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapters 03 and 04.
+    """
+    return _by_rounds(ThresholdOracle, (1.0, 0.0), 0.0, data, statistic, rate, max_order, shared)
+
+
+@takes_keywords
+def published_priv_pc(
+    data: Counts,
+    *,
+    statistic: Statistic | None = None,
+    rate: float | None = None,
+    max_order: int = 3,
+    **shared: Unpack[SearchKeywords],
+) -> Release:
+    """Priv-PC as published: p-values, their claimed sensitivity and thresholds, an odometer.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+    epsilon : float
+        Of one round of sieve and examination.
+    delta : float
+        Of the reading afterwards.
+    statistic : Statistic, optional
+        ``PublishedKendallP()`` unless given.
+    rate : float, optional
+        Fraction of the records that a sieve looks at; by :func:`optimal_rate` unless given.
+    allow_delta, rng, secure, max_order, knowledge
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    rows_per_person : int
+        Must be 1: the odometer enforces no budget.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Raises
+    ------
+    ValueError
+        As :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+
+    Privacy
+    -------
+    None proved: the sensitivity is too small and the reading is no guarantee, chapters 03 and 04.
+
+    Notes
+    -----
+    Wang, Pang and Song (2020), algorithm 2, with the settings of its code.
+    """
+    return _by_rounds(SieveOracle, (0.5, 0.5), TWEAK, data, statistic, rate, max_order, shared)
+
+
+def _by_rounds(
+    kind: type[ThresholdOracle], shares, tweak, data, statistic, rate, max_order, shared
+) -> Release:
+    """A search whose every round costs epsilon: these shares for sieve and examination."""
+    run = open_run(
+        data,
+        account=Odometer.for_budget,
+        records=rate != 1,
+        statistic=statistic,
+        rate=rate,
+        max_order=max_order,
+        **shared,
+    )
+    spent = Round(*(share * shared["epsilon"] for share in shares))
+    statistic = statistic or PublishedKendallP()
+    rate = optimal_rate(spent.sieve) if rate is None else rate
+    oracle = kind(
+        Tables(data), statistic, lambda _: spent, 0.0, tweak, rate, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+
+
+class PublishedOracle(ExponentialOracle):
+    """EM-PC as published: the set is the best one, which is released without noise."""
+
+    def _which_set(self, sets, scores, epsilon) -> tuple[int, ...]:
+        return sets[int(np.argmax(scores()))]
+
+
+@takes_keywords
+def published_em_pc(
+    data: Counts,
+    *,
+    statistic: Statistic | None = None,
+    choose: Choice = exponential,
+    max_order: int = 3,
+    **shared: Unpack[SearchKeywords],
+) -> Release:
+    """EM-PC as published: greedy distances of a G-test, the best set released without noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        Every choice costs half of it.
+    delta : float
+        Of the odometer's reading afterwards.
+    statistic : Statistic, optional
+        ``PublishedFlips()`` unless given.
+    data, allow_delta, rng, secure, choose, max_order, knowledge
+        As for :func:`~dpcgd.constraint.em_pc.em_pc`.
+    rows_per_person : int
+        Must be 1: the odometer enforces no budget.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapter 05.
+    """
+    check_choice(choose)
+    run = open_run(
+        data,
+        account=Odometer.for_budget,
+        statistic=statistic,
+        choose=choose,
+        max_order=max_order,
+        **shared,
+    )
+    statistic, half = statistic or PublishedFlips(), shared["epsilon"] / 2
+    oracle = PublishedOracle(
+        Tables(data), statistic, lambda *_: half, choose, 0.0, run.account, run.noise
+    )
+    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+
+
+@dataclass
+class CoinOracle(CurateOracle):
+    """CURATE's published decision: near the threshold, a coin."""
+
+    beta: float = field(default=BETA, kw_only=True)
+
+    def _is_below(self, noisy, sensitivity) -> bool:
+        above = noisy - self.statistic.critical
+        if abs(above) > self.beta * abs(self.statistic.critical):
+            return above < 0
+        return self.noise.choose(2, 1)[0] == 0
+
+
+def leakage(tests, epsilon, delta: float):
+    """What an order costs in CURATE's account: advanced composition of its tests.
+
+    It is infinite where it is too large a number.
+
+    Examples
+    --------
+    >>> float(leakage(100, 0.01, 1e-6).round(3))
+    0.536
+    """
+    with np.errstate(over="ignore"):
+        squares = np.asarray(tests * np.square(epsilon))
+        return squares + np.sqrt(2 * math.log(1 / delta) * squares)
+
+
+def reading(events: Iterable[PureEvent], delta: float) -> float:
+    """CURATE's account of a run: the :func:`leakage` of its orders, added up."""
+    orders = Counter((event.label, event.epsilon) for event in events)
+    return float(sum(leakage(tests, epsilon, delta) for (_, epsilon), tests in orders.items()))
+
+
+class CurateOdometer(Odometer):
+    """CURATE's own account: orders by advanced composition, then added; what is left is refunded.
+
+    Parameters
+    ----------
+    budget : Budget
+        Epsilon of the whole run, and delta' of each order.
+    """
+
+    def __init__(self, budget: Budget):
+        super().__init__(budget.delta)
+        self._budget = budget
+
+    @property
+    def remaining(self) -> float:
+        """What the paper has left for the orders to come."""
+        return self._budget.epsilon - reading(self._events, self.delta)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been noted so far."""
+        orders = len({event.label for event in self._events})
+        spent = Spent(reading(self._events, self.delta), orders * self.delta)
+        accountant = "CURATE's sum over orders: claimed, not proved"
+        return Ledger(tuple(self._events), spent, None, accountant)
+
+
+def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
+    """CURATE's bound on the tests of each order: every pair still joined, given any others."""
+    pairs, d = int(np.triu(joined).sum()), len(joined)
+    counts = [min(pairs * math.comb(d - 2, k), MOST_COUNT) for k in range(order, last + 1)]
+    return np.array(counts, float)
+
+
+def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, last: int) -> Plan:
+    """The paper's: c1 = c2 = 1, margins of beta T, every set of other variables, its account."""
+    surrogate = Surrogate(BETA * resolution(statistic, n), grey=1.0)
+    price = functools.partial(leakage, delta=account.delta)
+    return planner(lambda: account.remaining, most_questions, surrogate, price, last=last)
+
+
+@takes_keywords
+def published_curate_pc(
+    data: Counts,
+    *,
+    statistic: Statistic | None = None,
+    max_order: int = 3,
+    **shared: Unpack[SearchKeywords],
+) -> Release:
+    """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total that the paper's account allows, and the delta of each order.
+    statistic : Statistic, optional
+        ``PublishedCurateP()`` unless given.
+    data, allow_delta, rng, secure, max_order, knowledge
+        As for :func:`~dpcgd.constraint.curate_pc.curate_pc`.
+    rows_per_person : int
+        Must be 1: the account enforces no budget.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapters 03 and 06.
+    """
+    run = open_run(data, account=CurateOdometer, statistic=statistic, max_order=max_order, **shared)
+    statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
+    plan = published_plan(run.account, statistic, data.n, last=last)
+    oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
+    return released_by(oracle, run, data.variables, last, shared.get("knowledge"))
+
+
+def published_gradient(
+    rows: np.ndarray, weights: np.ndarray, *, clip: float, times: np.ndarray | None = None
+) -> np.ndarray:
+    """The mean gradient with its entries clipped, as published.
+
+    Parameters
+    ----------
+    rows, weights, clip, times
+        As for :func:`~dpcgd.score.noleaks.clipped_gradient`; `clip` is the largest entry of the
+        mean.
+
+    Privacy
+    -------
+    None proved: claimed is a sensitivity of sqrt(d (d - 1)) clip / n, and one record can move the
+    mean by more. Chapter 07.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 2.0], [1.0, -1.0]])
+    >>> published_gradient(rows, np.zeros((2, 2)), clip=0.2)
+    array([[ 0. , -0.2],
+           [-0.2,  0. ]])
+    """
+    times = np.ones(len(rows)) if times is None else times
+    mean = -(rows.T * times) @ (rows - rows @ weights) / times.sum()
+    return without_diagonal(mean.clip(-clip, clip))
+
+
+class _PairsAddedUp(Odometer):
+    """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
+
+    def __init__(self, claimed: Spent):
+        super().__init__(claimed.delta)
+        self._claimed = claimed
+
+    @property
+    def ledger(self) -> Ledger:
+        accountant = "pairs added up: claimed, not proved"
+        return Ledger(tuple(self._events), self._claimed, None, accountant)
+
+
+@takes_keywords
+def published_noleaks(
+    data: Dataset | Measurements,
+    *,
+    steps: int = 30,
+    clip: float = 1.0,
+    schedule: Schedule = uniform,
+    l1: float = L1,
+    threshold: float = THRESHOLD,
+    standardized: bool = True,
+    **shared: Unpack[RunKeywords],
+) -> Release:
+    """NoLeaks as published: the mean gradient is clipped, and pairs (epsilon, delta) are added up.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Claimed.
+    clip : float
+        Largest entry of the mean gradient.
+    data, allow_delta, rng, secure, steps, schedule, l1, threshold, standardized
+        As for :func:`~dpcgd.score.noleaks.noleaks`. The data's own means and variances scale the
+        columns.
+    rows_per_person : int
+        Must be 1: the account enforces no budget.
+
+    Returns
+    -------
+    Release
+        Its guarantee is "claimed, not proved".
+
+    Privacy
+    -------
+    None proved: chapter 07.
+    """
+    run = open_run(
+        data,
+        account=Odometer.for_budget,
+        coded=False,
+        steps=steps,
+        clip=clip,
+        l1=l1,
+        threshold=threshold,
+        schedule=schedule,
+        standardized=standardized,
+        **shared,
+    )
+    shares, delta = epsilons_of(schedule, shared["epsilon"], steps), run.account.delta
+    run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
+    rows, times = distinct_rows(data)
+    scale = scale_of(means_of(rows, times), data, 0.0)
+    multipliers = (gaussian_multiplier(Budget(share, delta / steps)) for share in shares.tolist())
+    mean = functools.partial(published_gradient, clip=clip, times=times)
+    moves = math.sqrt(data.d * (data.d - 1)) * clip / data.n
+    look = noisy_gradients(mean, moves, multipliers, run)
+    weights = descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
+    return release_by_weights(weights, threshold, run, data.variables)

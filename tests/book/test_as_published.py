@@ -1,0 +1,227 @@
+"""The papers' own versions: settings of the papers, claims, and what is wrong with them."""
+
+import math
+
+import numpy as np
+import pytest
+from dpcgd_book.systems.as_published import (
+    CoinOracle,
+    CurateOdometer,
+    PublishedCurateP,
+    PublishedFlips,
+    PublishedKendallP,
+    leakage,
+    optimal_rate,
+    published_curate_pc,
+    published_em_pc,
+    published_gradient,
+    published_noleaks,
+    published_priv_pc,
+    published_svt_pc,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.random import default_rng
+from scipy import stats
+
+import dpcgd.privacy.run
+from dpcgd import Budget, load
+from dpcgd.constraint.allocation import concentrated
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier
+from dpcgd.privacy.events import PureEvent
+from dpcgd.privacy.noise import SeededNoise, laplace_scale
+from dpcgd.statistics.categorical_statistics import GTest, g_statistic
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
+
+seeded = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+class Script:
+    """Answers from a list whatever the value; notes values and scales."""
+
+    def __init__(self, answers):
+        self.answers, self.calls, self.chosen = iter(answers), [], []
+
+    def laplace(self, sensitivity, event):
+        def draw(value):
+            self.calls.append((value, laplace_scale(sensitivity, event)))
+            return next(self.answers)
+
+        return draw
+
+    def choose(self, n, m):
+        self.chosen.append((n, m))
+        return np.arange(m)
+
+
+@pytest.mark.parametrize("n", [100, 2_000, 100_000])
+def test_the_published_sensitivity_is_nine_halves_over_root_n_near_zero(n):
+    expected = 0.5 - stats.norm.sf(4.5 / math.sqrt(n))
+    for levels in ((2, 2), (3, 3, 2), (2, 2, 2, 2)):
+        assert PublishedKendallP().sensitivity(n, levels) == pytest.approx(expected, rel=1e-9)
+    assert expected < KendallP().sensitivity(n, (3, 3, 2))
+
+
+def test_the_published_version_runs_with_the_settings_of_the_paper(monkeypatch):
+    data, noise = load("asia", n=10_000, rng=default_rng(0)), Script([0.0, 1.0, -1.0, *[-1e9] * 9])
+    monkeypatch.setattr(dpcgd.privacy.run, "noise_source", lambda rng, secure: noise)
+    with pytest.raises(StopIteration):
+        published_priv_pc(data, epsilon=1.0, rng=None)
+    (threshold, scale), (sieved, sieve_scale), (examined, examination_scale), *_ = noise.calls
+    rate = optimal_rate(0.5)
+    assert rate < 0.2
+    inner, m = math.log(1 + (math.exp(0.5) - 1) / rate), noise.chosen[0][1]
+    assert abs(m - rate * 10_000) <= 1
+    assert threshold == 0
+    assert [scale, sieve_scale] == pytest.approx([2 / inner, 4 / inner], rel=1e-3)
+    assert examination_scale == pytest.approx(1 / 0.5, rel=1e-12)
+    # A pair passes the sieve at p >= 0.1 - 0.02 (algorithm 2, line 5) and the examination at 0.1.
+    whole, delta = Tables(data), [0.5 - stats.norm.sf(4.5 / math.sqrt(n)) for n in (m, 10_000)]
+    p_sample, p = (kendall_p(t.counts((0, 1))) for t in (whole.subsample(np.arange(m)), whole))
+    assert examined == pytest.approx((p - 0.1) / delta[1], rel=1e-9)
+    assert sieved == pytest.approx((p_sample - 0.1 + 0.02) / delta[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_the_published_version_costs_more_in_all_than_the_epsilon_of_a_round(epsilon):
+    data = load("earthquake", n=100_000, rng=default_rng(0))
+    release = published_priv_pc(data, epsilon=epsilon, rng=default_rng(1))
+    assert release.ledger.spent.epsilon > 5 * epsilon
+    assert {event.epsilon for event in release.ledger.events} == {epsilon / 2}
+    assert release.ledger.budget is None
+
+
+def test_the_optimal_rate_has_the_least_noise_of_all_allowed():
+    rates = np.linspace(0.05, 1, 20_001)
+    for epsilon in (0.01, 0.1, 0.5, 1.0, 1.5, 3.0):
+        noise = np.sqrt(1 / rates) / np.log1p(np.expm1(epsilon) / rates)
+        best = optimal_rate(epsilon)
+        assert best == pytest.approx(rates[noise.argmin()], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("system", "statistic"),
+    [
+        *((system, {}) for system in (published_svt_pc, published_priv_pc, published_em_pc)),
+        *((system, {}) for system in (published_curate_pc, published_noleaks)),
+        (published_svt_pc, {"statistic": KendallZ()}),
+    ],
+)
+def test_a_published_version_claims_and_does_not_promise(system, statistic):
+    data = load("earthquake", n=300, rng=default_rng(0))
+    release = system(data, epsilon=1.0, rng=default_rng(0), **statistic)
+    assert release.guarantee == "claimed, not proved"
+    assert release.seconds > 0
+    assert release.ledger.budget is None
+    with pytest.raises(ValueError, match="enforces no budget"):
+        system(data, epsilon=1.0, rng=default_rng(0), rows_per_person=2)
+
+
+def removals(table, alpha):
+    """The same greed, written on lists and with G computed anew each time."""
+    critical = GTest(alpha).threshold(table.shape)
+    table, count = table.copy(), 0
+    dependent = g_statistic(table) >= critical
+    while (g_statistic(table) >= critical) == dependent and table.sum():
+        options = {}
+        for cell in np.argwhere(table).tolist():
+            table[tuple(cell)] -= 1
+            options[tuple(cell)] = g_statistic(table)
+            table[tuple(cell)] += 1
+        pick = min if dependent else max
+        table[pick(options, key=lambda cell: options[cell])] -= 1
+        count += 1
+    return count if dependent else -count
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (2, 2, 2), (3, 3)])
+def test_flips_are_the_greedy_removals(shape):
+    rng, flips = default_rng(3), PublishedFlips(alpha=0.05)
+    for _ in range(15):
+        share = rng.dirichlet(np.full(math.prod(shape), 0.7))
+        table = rng.multinomial(60, share).reshape(shape)
+        found = flips.value(table)
+        # Ties between cells may be broken otherwise after rounding: a step more or less.
+        assert abs(found - removals(table, 0.05)) <= 1
+        assert (found > 0) == (g_statistic(table) >= GTest(0.05).threshold(shape))
+
+
+@seeded
+@given(st.integers(1, 10**6), st.floats(1e-4, 2), st.floats(1e-12, 1e-2))
+def test_the_papers_price_of_one_order_covers_the_zcdp_one(tests, epsilon, delta):
+    rho = concentrated(tests, epsilon)
+    assert epsilon_of_rho(float(rho), delta) <= leakage(tests, epsilon, delta)
+
+
+@pytest.fixture
+def coin():
+    """A coin oracle whose threshold is 3."""
+    data, noise = load("cancer", n=1_000, rng=default_rng(0)), SeededNoise(default_rng(0))
+    return CoinOracle(Tables(data), KendallZ(), math.nan, 1.0, None, noise, plan=None)
+
+
+@pytest.mark.parametrize(
+    ("value", "below"), [(2.39, {True}), (3.61, {False}), (3.0, {True, False})]
+)
+def test_the_coin_is_tossed_in_the_grey_zone_only(coin, value, below):
+    assert {coin._is_below(value, 1.0) for _ in range(64)} == below  # false alarm 2^-63
+
+
+def test_a_coin_is_fair(coin):
+    share = np.mean([coin._is_below(3.0, 1.0) for _ in range(10_000)])
+    assert abs(share - 0.5) < 6.2 * 0.5 / 100  # false alarm below 1e-9
+
+
+def test_the_papers_account_adds_the_orders_and_refunds_the_rest():
+    account = CurateOdometer(Budget(5.0, 1e-3))
+    for order, (tests, epsilon) in enumerate([(10, 0.1), (4, 0.05)]):
+        for _ in range(tests):
+            account.spend(PureEvent("Laplace", epsilon, label=f"order {order}"))
+    read = float(leakage(10, 0.1, 1e-3) + leakage(4, 0.05, 1e-3))
+    assert account.ledger.spent == pytest.approx((read, 2e-3))
+    assert account.remaining == pytest.approx(5.0 - read)
+    assert "claimed" in account.ledger.accountant
+
+
+@pytest.mark.parametrize("name", ["cancer", "survey", "asia"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_the_published_reading_stays_within_its_total(name, epsilon):
+    data = load(name, n=10_000, rng=default_rng(0))
+    run = published_curate_pc(data, epsilon=epsilon, delta=1e-12, rng=default_rng(0), max_order=9)
+    assert run.guarantee == "claimed, not proved"
+    assert run.ledger.budget is None
+    assert run.ledger.spent.epsilon <= epsilon
+    assert not run.stopped_early
+
+
+def test_the_published_sensitivity_is_formula_16_at_two_records():
+    def formula(m, n):
+        larger, smaller = 9 * m * (m + 1) / (2 * (2 * m + 7)), 9 * m * m / (2 * (2 * m + 5))
+        return 2 / math.sqrt(n * math.pi) * (larger - smaller) / (m - 1)
+
+    found = PublishedCurateP().sensitivity(10_000, (2, 2))
+    assert found == pytest.approx(formula(2, 10_000))
+    assert all(formula(m, 10_000) < found for m in range(3, 200))
+    assert found / math.sqrt(2) == pytest.approx(0.3627 / 100, rel=1e-3)
+    assert found < KendallP().sensitivity(10_000, (2, 2)) / 2
+
+
+def test_one_record_moves_the_published_gradient_many_times_its_claim():
+    n, d, clip = 1000, 5, 0.1
+    rows = np.zeros((n, d))
+    other = rows.copy()
+    other[0] = 100.0
+    gradients = [published_gradient(r, np.zeros((d, d)), clip=clip) for r in (rows, other)]
+    claimed = math.sqrt(d * (d - 1)) * clip / n
+    assert np.linalg.norm(np.subtract(*gradients)) == pytest.approx(n * claimed, rel=1e-12)
+
+
+def test_noleaks_as_published_adds_up_pairs():
+    data = load("cancer", n=2000, rng=default_rng(0))
+    release = published_noleaks(data, epsilon=2.0, steps=4, rng=default_rng(1))
+    assert release.guarantee == "claimed, not proved"
+    assert release.ledger.spent == pytest.approx((2.0, 1e-6), rel=1e-12)
+    assert release.ledger.budget is None
+    each = gaussian_multiplier(Budget(0.5, 1e-6 / 4))
+    assert [event.noise_multiplier for event in release.ledger.events] == [each] * 4

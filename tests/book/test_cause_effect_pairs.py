@@ -1,0 +1,110 @@
+"""The Tuebingen pairs are whole, and synthetic pairs are what they say."""
+
+import gzip
+import hashlib
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dpcgd_book.data.cause_effect_pairs import (
+    PAIRS,
+    load_pair,
+    pair_weights,
+    synthetic_pair,
+)
+from numpy.random import default_rng
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+FOLDER = DATA / "pairs"
+
+
+def script():
+    spec = importlib.util.spec_from_file_location("make_pairs", DATA / "make_pairs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_files_have_their_checksums():
+    lines = (FOLDER / "SHA256SUMS").read_text().splitlines()
+    found = [hashlib.sha256((FOLDER / line[66:]).read_bytes()).hexdigest() for line in lines]
+    assert found == [line[:64] for line in lines]
+    assert {line[66:] for line in lines} | {"SHA256SUMS"} == {p.name for p in FOLDER.iterdir()}
+
+
+def test_every_pair_is_there_and_no_value_is_clipped():
+    lines = gzip.decompress((FOLDER / "records.txt.gz").read_bytes()).decode().splitlines()
+    assert len(lines) == 2 * len(PAIRS)
+    assert [len(line.split()) for line in lines[::2]] == [len(line.split()) for line in lines[1::2]]
+    for number in (1, 52, 65, 84, 99):
+        pair = load_pair(number)
+        assert pair.values[:, 0].tolist() == [float(v) for v in lines[2 * number - 2].split()]
+        assert pair.values[:, 1].tolist() == [float(v) for v in lines[2 * number - 1].split()]
+
+
+def test_sizes_and_weights_are_the_published_ones():
+    assert (load_pair(1).n, load_pair(65).n) == (349, 16_382)
+    assert sum(pair_weights().values()) == pytest.approx(35.498, abs=0.001)
+    assert tuple(pair_weights()) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([0.0, 2942.0], (0.0, 3000.0)),
+        ([-5.83, 11.0], (-6.0, 11.0)),
+        ([0.121, 0.178], (0.12, 0.18)),
+        ([-0.0251, 0.004], (-0.026, 0.004)),
+        ([5.0, 5.0001], (5.0, 5.1)),
+    ],
+)
+def test_ranges_are_rounded_outward(values, ends):
+    assert script().rounded_outward(values) == ends
+
+
+def test_columns_are_shuffled_with_their_ranges_and_the_truth_stays():
+    plain = load_pair(3)
+    orders = set()
+    for seed in range(64):  # one order only: 2^-63
+        pair = load_pair(3, rng=default_rng(seed))
+        orders.add(pair.variables)
+        assert set(pair.truth.edges) == {("x", "y")}
+        assert pair.ranges["x"] == plain.ranges["x"]
+        at = pair.variables.index("x")
+        assert np.array_equal(pair.values[:, at], plain.values[:, 0])
+    assert orders == {("x", "y"), ("y", "x")}
+
+
+@pytest.mark.parametrize("number", [0, 100, "1", None, True, 1.0])
+def test_unknown_pairs_are_refused(number):
+    with pytest.raises(ValueError, match="take one from 1 to 99"):
+        load_pair(number)
+
+
+@pytest.mark.parametrize("lipschitz", [0.5, 3.0, 6.0])
+def test_a_synthetic_pair_has_its_lipschitz_constant_and_its_noise(lipschitz):
+    pair = synthetic_pair(20_000, lipschitz=lipschitz, noise=1e-9, rng=default_rng(0))
+    x, y = pair.values[:, [pair.variables.index(name) for name in "xy"]].T
+    order = x.argsort()
+    steps = np.abs(np.diff(y[order])), np.diff(x[order])
+    assert (steps[0] <= lipschitz * steps[1] + 3e-9).all()
+    wide = steps[1] > 1e-5  # where the tiny noise does not count
+    assert (steps[0][wide] / steps[1][wide]).max() > 0.9 * lipschitz
+    noisy = synthetic_pair(1000, lipschitz=lipschitz, noise=0.5, rng=default_rng(1))
+    assert np.abs(noisy.values).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n": 0}, "at least 1"),
+        ({"noise": 0.0}, "noise"),
+        ({"noise": 0.6}, "noise"),
+        ({"lipschitz": 0.0}, "lipschitz"),
+        ({"lipschitz": np.inf}, "lipschitz"),
+    ],
+)
+def test_impossible_synthetic_pairs_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        synthetic_pair(**{"n": 10, "rng": default_rng(0)} | wrong)

@@ -1,0 +1,243 @@
+"""Systems join by a file; what they release is scored, repeated, and checked."""
+
+import re
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from dpcgd_book.results.graph_scores import scores
+from dpcgd_book.results.stored import rows_on_file
+
+import dpcgd
+from benchmarks import entries, graph_cases, kept, score_table, table
+from benchmarks.entry_check import check_entry
+from benchmarks.graph_cases import System, on_many_levels, run_case, scored, systems
+from dpcgd.graphs.cpdag import CPDAG
+
+FORK = (Path(__file__).resolve().parents[2] / "book" / "fork.md").read_text()
+ENTRY = re.search(r'```python\n(""".*?)```', FORK, re.DOTALL)[1]
+"""The system of fork.md."""
+
+ASIA = {"network": "asia", "n": 20_000, "run": 0, "seed": 0}
+
+
+@pytest.fixture
+def joined(tmp_path, monkeypatch):
+    """A folder of systems to which only that of fork.md belongs, and a table without rows."""
+    folder = tmp_path / "benchmarks" / "systems"
+    folder.mkdir(parents=True)
+    (folder / "tree.py").write_text(ENTRY)
+    monkeypatch.setenv(entries.FOLDER, str(folder))
+    monkeypatch.setenv("DPCGD_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(kept, "stored_folder", lambda: tmp_path / "stored")
+    yield folder
+    entries._files_of.cache_clear()
+    entries._digest.cache_clear()
+
+
+def test_a_file_adds_a_row_and_rows_of_other_code_are_made_anew(joined, monkeypatch, capsys):
+    cases = [c for c in table.Table().plan() if c["network"] == "cancer" and c["n"] == 10_000]
+    few = [case for case in cases if case["run"] < 2]
+    monkeypatch.setattr(table.Table, "plan", lambda self: few)
+    table.main(["--system", "tree"])
+    rows = rows_on_file(joined.parents[1] / "stored" / entries.HOME, "table")
+    assert set(rows.system) == {"tree"}
+    assert len(rows) == 14
+    assert rows.F1.between(0, 1).all()
+    table.main(["--case", "tree cancer 1 10000 1"])
+    row = rows[(rows.epsilon == 1) & (rows.run == 1)].iloc[0]
+    shown = re.search(r"F1 +(\S+) +(\S+)", capsys.readouterr().out)
+    assert [float(x) for x in shown.groups()] == pytest.approx([row.F1] * 2, abs=1e-4)
+    (joined / "tree.py").write_text(ENTRY + "\n# another version\n")
+    entries._digest.cache_clear()
+    table.main([])
+    assert "14 of 14 cases on file, 14 rows of other code" in capsys.readouterr().out
+    table.main(["--system", "tree"])
+    assert "0 of 14 cases on file, 14 rows of other code" in capsys.readouterr().out
+    table.main(["--system", "tree"])
+    assert "14 of 14 cases on file, 0 rows of other code" in capsys.readouterr().out
+
+
+def test_the_code_of_a_system_is_its_file_and_what_it_imports(joined):
+    (joined / "plain.py").write_text("from dpcgd.graphs.cpdag import CPDAG\nSYSTEMS = []\n")
+    before = entries._digest(joined / "plain.py")
+    assert before != entries._digest(joined / "tree.py")
+    (joined / "plain.py").write_text("from dpcgd.graphs.release import Release\nSYSTEMS = []\n")
+    entries._digest.cache_clear()
+    assert before != entries._digest(joined / "plain.py")
+
+
+def test_two_systems_of_one_name_are_refused(joined):
+    (joined / "twin.py").write_text(ENTRY)
+    with pytest.raises(ValueError, match="there is a system 'tree'; rename one"):
+        systems()
+
+
+def test_a_published_system_says_what_its_guarantee_is_worth():
+    for system in systems().values():
+        if system.family == "as published":
+            assert system.guarantee == "claimed, not proved"
+            assert system.really
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": "two words"}, {"guarantee": "surely"}, {"run": None}, {"yardstick": "MST"}],
+)
+def test_an_entry_that_is_not_complete_is_refused(wrong):
+    right = {"name": "x", "family": "y", "guarantee": "proved", "run": print}
+    with pytest.raises(ValueError, match=r"hyphens|one of|give a callable"):
+        System(**right | wrong)
+
+
+@pytest.mark.parametrize("name", ["Laplace-PC", "EM-PC", "Priv-PC", "table_pc", "k-RR-reports"])
+def test_a_run_comes_out_again_from_its_seed_and_half_the_noise_is_noticed(name):
+    """Eight budgets; the graph, its tests and its edges together."""
+
+    def graphs(times):
+        cases = [run_case(name, epsilon=times * 0.25 * 2**k, **ASIA) for k in range(8)]
+        return [(c["F1"], c["SHD"], c["edges"], c["tests"]) for c in cases]
+
+    honest = graphs(1)
+    assert honest == graphs(1)
+    assert honest != graphs(2)
+
+
+def test_a_refusal_and_a_run_without_end_have_no_graph_and_a_reason(monkeypatch):
+    refused = run_case("table_pc", "alarm", 1000, 0.1, 0, 0)
+    assert refused["F1"] is None
+    assert refused["why_not"].startswith("refused: ")
+    monkeypatch.setattr(entries, "PATIENCE", 0.05)
+    monkeypatch.setattr(graph_cases, "_warm", lambda system: None)
+    data = dpcgd.load("asia", n=1000, rng=np.random.default_rng(0))
+
+    def endless(data, **private):
+        while True:
+            pass
+
+    row = scored(System("endless", "x", "none", endless), data, 1.0, 0, 0)
+    assert row["F1"] is None
+    assert "of processor time" in row["why_not"]
+
+
+@pytest.mark.slow
+def test_a_network_with_many_levels_is_drawn_by_its_run_and_read():
+    case = {"d": 30, "n": 20_000, "epsilon": 1.0, "seed": 0}
+    first, same, other = (on_many_levels("learned_pc", **case, run=run) for run in (0, 0, 1))
+    assert first == same != other
+    assert first["why_not"] is None
+    assert 7 <= first["levels"] <= 100
+    assert first["precision"] > 0.5
+
+
+HUNGRY = """
+import numpy as np
+
+from benchmarks.graph_cases import System
+from dpcgd.graphs.cpdag import CPDAG
+
+
+def hungry(data, *, epsilon, delta, rng):
+    if epsilon < 1:
+        raise ValueError("no less than 1")
+    return CPDAG(data.variables, np.ones((1_000, 1_000))[: data.d, : data.d] < 0)
+
+
+SYSTEMS = [System("hungry", "x", "none", hungry)]
+"""
+
+
+def test_a_peak_of_memory_is_that_of_the_arrays_beside_the_records(joined):
+    (joined / "hungry.py").write_text(HUNGRY)
+    case = {"network": "cancer", "n": 200_000, "run": 0, "seed": 0}
+    assert 8 <= graph_cases.peak_of("hungry", epsilon=1.0, **case)["megabytes"] < 8.5
+    refused = graph_cases.peak_of("hungry", epsilon=0.5, **case)
+    assert refused == {"megabytes": None, "why_not": "refused: no less than ..."}
+
+
+def test_scores_of_the_true_graph_are_the_best_there_are():
+    truth = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
+    best = scores(CPDAG.from_dag(truth), truth)
+    assert (best.pop("SHD"), best.pop("edges")) == (0, 3)
+    assert set(best.values()) == {1.0}
+
+
+def peeks(data, *, epsilon, delta, rng):
+    order = int(data.codes[:, 0].sum() % 2)
+    return dpcgd.laplace_pc(data, epsilon=epsilon, delta=delta, rng=rng, max_order=order)
+
+
+def spends_twice(data, *, epsilon, delta, rng):
+    return dpcgd.laplace_pc(data, epsilon=2 * epsilon, delta=delta, rng=rng)
+
+
+def no_ledger(data, *, epsilon, delta, rng):
+    return dpcgd.laplace_pc(data, epsilon=epsilon, delta=delta, rng=rng).graph
+
+
+def test_an_honest_system_passes_its_check_and_others_are_refused():
+    report = check_entry(systems()["Laplace-PC"], trials=40)
+    assert float(report["largest loss over its price"]) <= 1
+    assert "of one that spends 16" in report["audit"]
+    for run, why in ((peeks, "mechanisms only"), (spends_twice, "promises"), (no_ledger, "ledger")):
+        with pytest.raises(ValueError, match=why):
+            check_entry(System("x", "y", "proved", run), trials=20)
+
+
+def table_of(**columns):
+    """Rows of runs, with 1 in all scores that are not given."""
+    return pd.DataFrame({"n": 100} | dict.fromkeys(score_table.MEASURES, 1.0) | columns)
+
+
+def test_means_over_networks_count_a_refusal_as_the_empty_graph():
+    rows = table_of(
+        system=["s", "s", "s", "s", "empty"],
+        network=["a", "a", "b", "b", "b"],
+        epsilon=[1.0, 1.0, 1.0, 1.0, np.inf],
+        run=[0, 1, 0, 1, 0],
+        F1=[0.5, 0.7, None, None, 0.0],
+        SHD=[2, 4, None, None, 9],
+    )
+    cells = score_table.cells_of(rows, {"both": ["a", "b"], "more": ["a", "b", "c"]}, ["s"])
+    both = cells[(cells.network == "both") & (cells.system == "s")].iloc[0]
+    assert pytest.approx((3 + 9) / 2) == both.SHD
+    assert pytest.approx(0.3) == both.F1
+    assert both.error == pytest.approx(0.05)
+    assert (both.runs, both.refused) == (2, 1)
+    assert "more" not in set(cells.network)
+    alone = score_table.cells_of(rows[rows.system == "s"], {"both": ["a", "b"]}, ["s"])
+    assert alone[alone.network == "both"].F1.tolist() == pytest.approx([0.3])
+
+
+def test_how_far_a_system_is_behind_is_paired_by_records():
+    rows = table_of(
+        system=["first", "first", "second", "second"],
+        network="a",
+        epsilon=1.0,
+        run=[0, 1, 0, 1],
+        F1=[0.9, 0.7, 0.8, 0.6],
+    )
+    cells = score_table.cells_of(rows, {}, ["first", "second"]).set_index("system")
+    assert cells.behind.to_dict() == pytest.approx({"first": 0.0, "second": 0.1})
+    assert cells["behind error"].max() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_table_of_the_page_is_plain_html_that_carries_its_data():
+    rows = table_of(system=["s", "<t>"], network="a", epsilon=[1.0, np.inf], run=0)
+    heads = [name for name in score_table.COLUMNS if name in score_table.MEASURES]
+    assert heads == score_table.MEASURES, "cells stand under their own heads"
+    page = score_table.score_table(
+        score_table.cells_of(rows, {"all": ["a"]}, ["s"]),
+        shown={"network": "all", "n": 100, "epsilon": 1.0},
+        families={"s": "x", "<t>": "y"},
+        examples={"all": "a"},
+        title="scores",
+    )
+    assert page.count("<tr>") == 3
+    assert {len(re.findall("<t[hd]>", row)) for row in page.split("<tr>")[1:]} == {15}
+    for text in ("s a 1 100 0", "&lt;t&gt;", "&lt;t&gt; a inf 100 0"):
+        assert text in page
+    assert "NaN" not in page
+    assert "Infinity" not in page

@@ -1,0 +1,39 @@
+"""The mothers of the 1980 census are those that were counted, and the schema fits them."""
+
+import gzip
+import hashlib
+
+import pandas as pd
+from dpcgd_book.data.mothers import load_mothers, mothers_schema
+
+from dpcgd.datasets.data_files import data_folder
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.schema import Schema
+
+FOLDER = data_folder() / "fertility"
+
+
+def test_the_files_are_those_of_the_checksums():
+    sums = dict(line.split()[::-1] for line in (FOLDER / "SHA256SUMS").read_text().splitlines())
+    table = gzip.decompress((FOLDER / "mothers.csv.gz").read_bytes())
+    found = {"mothers.csv": table, "schema.json": (FOLDER / "schema.json").read_bytes()}
+    assert sums == {name: hashlib.sha256(text).hexdigest() for name, text in found.items()}
+
+
+def test_every_mother_has_a_row_and_no_record_is_counted_twice():
+    counted = pd.read_csv(FOLDER / "mothers.csv.gz")
+    assert not counted.drop(columns="mothers").duplicated().any()
+    assert counted.mothers.min() >= 1
+    mothers = load_mothers()
+    assert len(mothers) == counted.mothers.sum() == 254_654
+    again = mothers.groupby(list(mothers)).size().rename("mothers").reset_index()
+    pd.testing.assert_frame_equal(again, counted)
+
+
+def test_the_schema_fits():
+    schema = Schema.of(mothers_schema())
+    data = Dataset.from_pandas(load_mothers(), schema)
+    assert (data.n, data.d) == (254_654, 8)
+    assert schema.ordered == {"age", "work"}
+    sizes = {name: len(levels) for name, levels in schema.levels.items() if len(levels) > 2}
+    assert sizes == {"age": 4, "work": 4}

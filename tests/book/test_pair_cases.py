@@ -1,0 +1,204 @@
+"""Systems for two variables join by a file; what they say is scored, repeated, and checked."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from dpcgd_book.attacks.replay import replay, worst
+from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
+from dpcgd_book.results import stored
+from numpy.random import default_rng
+
+from benchmarks import entries, kept, pair_cases, pairs
+from benchmarks.pair_cases import PairSystem, noise_of, on_pair, pair_of, run_pair, shares_of
+from dpcgd.datasets.measurements import Measurements
+from dpcgd.pairwise.anm import anm
+from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
+from dpcgd.pairwise.direction_scores import reci
+
+KNOWN = pair_cases.pair_systems()
+CASE = {"kind": "sine", "n": 300, "epsilon": 1.0, "run": 0, "seed": 0}
+OTHER = {"kind": "steep", "n": 301, "epsilon": 2.0, "run": 1, "seed": 1}
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+
+ENTRY = """
+from benchmarks.pair_cases import PairSystem
+
+
+def first(pair, *, epsilon, delta, rng):
+    return pair.variables
+
+
+SYSTEMS = [PairSystem("first", "no look", "none", first)]
+"""
+
+
+def test_a_file_adds_a_row(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "benchmarks" / "pair_systems"
+    folder.mkdir(parents=True)
+    (folder / "first.py").write_text(ENTRY)
+    monkeypatch.setenv(entries.FOLDER, str(folder.with_name("systems")))
+    monkeypatch.setenv("DPCGD_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(kept, "stored_folder", lambda: tmp_path / "stored")
+    pairs.main(["--runs", "2"])
+    rows = stored.rows_on_file(tmp_path / "stored" / entries.HOME, "pairs")
+    assert set(rows.system) == {"first"}
+    assert len(rows) == 2 * (3 + 3 + 2 + 1)
+    assert set(rows.right) <= {0, 1}
+    assert set(rows.columns) == {*kept.COLUMNS["pairs"], "seed"}
+    pairs.main(["--runs", "2", "--system", "first"])
+    assert "18 of 18 cases on file, 0 rows of other code" in capsys.readouterr().out
+    pairs.main(["--case", "first real inf 1000 1"])
+    row = rows[(rows.kind == "real") & (rows.n == 1000) & (rows.run == 1)].iloc[0]
+    shown = re.search(r"right +(\S+) +(\S+)", capsys.readouterr().out)
+    assert [float(x) for x in shown.groups()] == [row.right] * 2
+
+
+def test_what_a_system_protects_goes_with_its_family():
+    for system in KNOWN.values():
+        assert (system.guarantee != "proved") == (
+            system.family in ("as published", "without privacy") or system.name == "coin"
+        )
+        assert (system.protects == "nobody") == (system.family == "without privacy")
+        assert (system.trust == "local") == (system.family == "local reports")
+        assert system.really or system.family != "as published"
+
+
+def test_an_entry_that_protects_nobody_known_is_refused():
+    with pytest.raises(ValueError, match="one of"):
+        PairSystem("x", "y", "proved", print, protects="some")
+
+
+def with_half_noise(system, kind, n, epsilon, run, seed):
+    """The same draws for twice the epsilon."""
+    rng = noise_of(system, kind, n, epsilon, run, seed)
+    return on_pair(KNOWN[system], pair_of(kind, n, run, seed), 2 * epsilon, rng)
+
+
+@pytest.mark.parametrize("name", [name for name, system in KNOWN.items() if system.private])
+def test_a_run_comes_out_again_from_its_seed_and_half_the_noise_is_noticed(name):
+    """By released scores, or by the directions of twenty runs where only these are let out."""
+    budgets = (0.3, 1.0) if KNOWN[name].trust == "local" else (5.0,)
+    cases = [CASE | {"run": run, "epsilon": epsilon} for run in range(20) for epsilon in budgets]
+
+    def said(task):
+        return [(row["margin"], row["right"]) for row in (task(name, **case) for case in cases)]
+
+    honest = said(run_pair)
+    assert honest == said(run_pair)
+    assert honest != said(with_half_noise)
+
+
+def test_noise_differs_between_cases_and_records_only_where_the_run_does():
+    draws = [noise_of("a", **CASE | {key: value}).random() for key, value in OTHER.items()]
+    assert len({*draws, noise_of("a", **CASE).random(), noise_of("b", **CASE).random()}) == 7
+    for kind in pair_cases.KINDS:
+        one, same, other = (pair_of(kind, 1000, run, 0) for run in (0, 0, 1))
+        assert (one.values == same.values).all()
+        assert one.values.shape == other.values.shape == (1000, 2)
+        assert (one.values != other.values).any()
+        assert list(one.truth.edges) == [("x", "y")]
+
+
+def test_columns_come_in_both_orders_and_real_pairs_by_weight():
+    """An order is missing with a chance of 2**-60."""
+    for kind in pair_cases.KINDS[:2]:
+        firsts = {pair_of(kind, 10, run, 0).variables[0] for run in range(61)}
+        assert firsts == {"x", "y"}
+    numbers, shares = pair_cases._with_records(4000)
+    weights = np.array([pair_weights()[k] for k in numbers])
+    assert shares == pytest.approx(weights / weights.sum())
+    assert numbers == [k for k in PAIRS if load_pair(k).n >= 4000]
+    assert {pair_of("real", 4000, run, 0).name for run in range(9)} <= {
+        f"pair {k}" for k in numbers
+    }
+
+
+def test_a_steep_pair_leads_regression_errors_astray_and_not_hsic():
+    """Population values differ by far more than ten standard errors at this size."""
+    pair = pair_of("steep", 4000, 0, 0)
+    x, y = (pair.scaled[:, pair.variables.index(name)] for name in "xy")
+    assert reci(x, y) < 0
+    assert anm(pair, rng=default_rng(0)).direction == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "proved", "share"),
+    [("HSIC", Hsic(), 1 / 3), ("Spearman", Spearman(), 2 / 5), ("Kendall", Kendall(), 2)],
+)
+def test_what_a_published_system_is_worth_is_what_it_says(name, proved, share):
+    """Two scores at epsilon each, with noise for the printed constant."""
+    system, m = KNOWN[f"published-{name}"], 100_000
+    printed = system.run.keywords["score"].sensitivity(m)
+    assert 2 * proved.sensitivity(m) / printed == pytest.approx(share, rel=1e-3)
+    words = {1 / 3: "a third of", 2 / 5: "two fifths of", 2: "twice"}
+    assert system.really.startswith(words[share])
+    found = system.run(synthetic_pair(400, rng=default_rng(0)), **BUDGET, rng=default_rng(0))
+    assert found.ledger.spent.epsilon == pytest.approx(2)
+    assert found.protects == "test set"
+
+
+@pytest.mark.parametrize("name", ["histogram", "histogram-RECI"])
+def test_a_noisy_histogram_loses_no_more_than_it_pays_and_stops_at_no_data(name):
+    """Replayed on neighbours and on strangers, with the same noisy counts."""
+    data = synthetic_pair(300, rng=default_rng(0))
+    others = []
+    for at, record in ((0, (1.0, 1.0)), (17, (-1.0, 1.0)), (200, (0.0, -0.9))):
+        values = data.values.copy()
+        values[at] = record
+        others.append(Measurements(values, data.ranges))
+    run = partial(KNOWN[name].run, **BUDGET)
+    assert worst(replay(lambda of: run(of, rng=default_rng(1)), data, *others)) <= 1
+    stranger = Measurements(np.zeros((300, 2)), data.ranges)
+    replay(lambda of: run(of, rng=default_rng(1)), data, stranger)
+    assert run(data, rng=default_rng(1)).ledger.spent.epsilon <= 1
+
+
+def test_refusals_and_no_answer_count_as_a_coin():
+    def refuses(pair, *, epsilon, delta, rng):
+        raise ValueError("3 records are too few: take more")
+
+    def silent(pair, *, epsilon, delta, rng):
+        return None
+
+    pair, rows = pair_of("sine", 10, 0, 0), []
+    for run in (refuses, silent):
+        rows.append(on_pair(PairSystem("x", "y", "none", run), pair, 1.0, default_rng(0)))
+    assert rows[0]["right"] is None
+    assert rows[0]["why_not"].startswith("refused: ")
+    assert rows[1]["right"] == 0.5
+    cells = shares_of(pd.DataFrame(rows).assign(system="x"), ["system"])
+    assert cells.right.tolist() == [0.5]
+    assert cells.silent.tolist() == [1.0]
+
+
+def test_a_share_of_one_has_an_error():
+    rows = pd.DataFrame({"system": "x", "right": [1.0] * 20, "seconds": 0.0})
+    cell = shares_of(rows, ["system"]).iloc[0]
+    assert (cell.right, cell.runs) == (1, 20)
+    assert cell.error == pytest.approx(np.sqrt(22 / 24 * 2 / 24 / 24))
+
+
+def test_the_sample_that_a_build_runs_again_rarely_raises_a_false_alarm():
+    """Answers are not normal, so by Chernoff: the chance that twelve fresh ones disagree.
+
+    Shares are those on file with one answer of each kind added; cells are drawn at random, which
+    the mean over cells of the moment-generating function bounds (Hoeffding 1963).
+    """
+    rows = stored.rows_on_file(stored.stored_folder() / entries.HOME, "pairs")
+    of = rows[rows.seconds < 0.3].groupby(["system", "kind", "n", "epsilon"]).right
+    runs, usual, cells = of.size().to_numpy(), of.var().mean(), 12
+    p = (of.sum().to_numpy() + 1) / (runs + 2)
+    limit = stored.LIMIT * np.sqrt(cells * usual * (1 + 1 / runs.max()))
+
+    def moment(t, sign):
+        fresh, kept = (1 - p + p * np.exp(s * t) for s in (sign, -sign / runs))
+        return np.mean(fresh * kept**runs)
+
+    grid = np.linspace(0.1, 8, 200)
+    chance = sum(
+        min(np.exp(cells * np.log(moment(t, s)) - t * limit) for t in grid) for s in (1, -1)
+    )
+    assert chance < 1e-6

@@ -1,0 +1,104 @@
+"""The recorded samples, where they come from, and the linear models beside them."""
+
+import csv
+import hashlib
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dpcgd_book.data.samples import SAMPLES, load_sample, synthetic_model
+
+DATA = Path(__file__).parents[2] / "data"
+RECORDED = ("galton", "sachs", "sachs_icam2")
+SIZES = {
+    "galton": (898, 3, 2),
+    "sachs": (853, 11, 17),
+    "sachs_icam2": (902, 11, 17),
+    "synth5": (50_000, 5, 7),
+    "synth10": (5_000, 10, 15),
+}
+
+
+def on_file(name):
+    with open(DATA / "samples" / f"{name}.csv", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_a_sample_has_its_size_and_its_graph():
+    assert set(SAMPLES) == set(SIZES)
+    for name in SAMPLES:
+        data = load_sample(name)
+        assert (data.n, data.d, data.truth.number_of_edges()) == SIZES[name]
+        assert data.name == name
+
+
+def test_the_checksums_on_file_are_those_of_the_files():
+    lines = (DATA / "samples" / "SHA256SUMS").read_text().splitlines()
+    listed = {file: digest for digest, file in (line.split("  ") for line in lines)}
+    assert listed == {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in (DATA / "samples").iterdir()
+        if file.name != "SHA256SUMS"
+    }
+
+
+def test_the_script_finds_the_ranges_on_file():
+    script = runpy.run_path(str(DATA / "make_samples.py"))
+    found = script["ranges"]({name: on_file(name) for name in ("sachs", "sachs_icam2", "galton")})
+    assert [list(map(str, row)) for row in found] == on_file("ranges")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_recorded_value_is_cut_off_by_its_range(name):
+    header, *rows = on_file(name)
+    data = load_sample(name)
+    values = np.array(rows, float)
+    assert data.variables == tuple(header)
+    np.testing.assert_array_equal(data.values, values if name == "galton" else np.log(values))
+
+
+def test_the_icam2_cells_are_those_of_the_benchpress_file():
+    # its first three z-scores of Raf and Akt, from natural logarithms with divisor n - 1
+    data = load_sample("sachs_icam2")
+    scores = (data.values - data.values.mean(axis=0)) / data.values.std(axis=0, ddof=1)
+    raf, akt = (scores[:3, data.variables.index(v)] for v in ("Raf", "Akt"))
+    np.testing.assert_allclose(raf, [-0.514837876, -0.110112967, 0.645707051], atol=1e-8)
+    np.testing.assert_allclose(akt, [-0.634336123, -3.040910292, -0.107952693], atol=1e-8)
+
+
+def test_the_heights_have_the_means_reported_for_the_898():
+    # Galton in mosaicData: 69.23, 64.08 and 66.76 inches; two children have other parents there
+    means = load_sample("galton").values.mean(axis=0)
+    np.testing.assert_allclose(means, [69.23, 64.08, 66.76], atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["synth5", "synth10"])
+def test_a_synthetic_sample_is_one_fixed_draw_from_its_model(name):
+    data, model = load_sample(name), synthetic_model(name)
+    np.testing.assert_array_equal(data.values, load_sample(name).values)
+    assert set(data.truth.edges) == set(model.graph.edges)
+    scale = np.sqrt(np.diag(model.covariance))
+    errors = (np.cov(data.values.T) - model.covariance) / np.outer(scale, scale)
+    # an entry's deviation is at most sqrt(2 / n); clipping at 4 deviations moves it by under 0.001
+    assert np.abs(errors).max() < 7 * np.sqrt(2 / data.n) + 0.001
+
+
+def test_the_synthetic_models_are_the_ones_on_file():
+    # seeded regression: another model would make another book
+    assert sorted(synthetic_model("synth5").graph.edges)[:3] == [
+        ("x0", "x1"),
+        ("x0", "x3"),
+        ("x0", "x4"),
+    ]
+    assert synthetic_model("synth10").weights.sum() == pytest.approx(-4.654455070180615, abs=1e-12)
+    assert load_sample("synth10").values[0, 0] == pytest.approx(-2.6881501222410016, abs=1e-12)
+
+
+def test_an_unknown_name_is_refused_with_near_ones():
+    with pytest.raises(ValueError, match="no sample is called 'sachs_icam'; did you mean sachs_ic"):
+        load_sample("sachs_icam")
+    with pytest.raises(ValueError, match="did you mean galton or sachs"):
+        load_sample("zzz")
+    with pytest.raises(ValueError, match="called synth5 and synth10, not 'sachs'"):
+        synthetic_model("sachs")

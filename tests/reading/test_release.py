@@ -1,0 +1,80 @@
+"""One release: every reading takes whatever has been measured, and refuses what has not."""
+
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+from dpcgd import (
+    Knowledge,
+    climb,
+    dag_posterior,
+    fit_network,
+    learned_pc,
+    load,
+    priv_pc,
+    private_graph,
+    read,
+    read_release,
+    table_pc,
+)
+
+MEASURE = [private_graph, dag_posterior, learned_pc, table_pc]
+
+
+@pytest.fixture(scope="module", params=MEASURE, ids=lambda system: system.__name__)
+def release(request):
+    data = load("survey", n=5_000, rng=default_rng(0))
+    return request.param(data, epsilon=0.5, rng=default_rng(1))
+
+
+def test_every_reading_takes_it(release, tmp_path):
+    pairs = {frozenset(pair) for pair in release.pair_status()}
+    assert set(release.probabilities) == pairs
+    assert fit_network(release, rng=default_rng(2), redraws=2).network.levels == release.levels
+    assert climb(release).variables == release.graph.variables
+    release.save(tmp_path / "receipt.json")
+    again = read_release(tmp_path / "receipt.json")
+    assert again == release
+    assert read(again) == read(release)
+
+
+def test_what_is_read_is_free(release):
+    spent, graphs = release.ledger, [read(release, precision=p) for p in (None, 0.99, 0.5, "f1")]
+    assert release.ledger is spent
+    sizes = [len(graph.skeleton) for graph in graphs]
+    assert sizes[1] <= sizes[2]
+    assert graphs[3].skeleton
+    for graph in graphs:
+        assert graph.certainty.edges == graphs[0].certainty.edges
+
+
+def test_other_knowledge_may_be_tried(release):
+    free = read(release, precision="f1")
+    start, end = sorted(free.skeleton, key=sorted)[0]
+    without = read(
+        release, precision="f1", knowledge=Knowledge(forbidden=[(start, end), (end, start)])
+    )
+    assert frozenset((start, end)) not in without.skeleton
+    forced = read(release, knowledge=Knowledge(required=[(start, end)]))
+    assert (start, end) in forced.arrows
+    assert forced.certainty.edges[frozenset((start, end))] == 1.0
+
+
+def test_knowledge_of_the_run_is_that_of_its_readings():
+    data, known = load("survey", n=5_000, rng=default_rng(0)), Knowledge(forbidden=[("A", "E")])
+    release = private_graph(data, epsilon=1.0, rng=default_rng(1), knowledge=known)
+    assert read(release) == release.graph
+    assert ("A", "E") not in read(release, precision=0.01).arrows
+
+
+@pytest.mark.parametrize("precision", [0, 1.5, "most", np.nan])
+def test_a_precision_that_is_none_is_refused(release, precision):
+    with pytest.raises(ValueError, match="precision must be above 0 and at most 1, or 'f1'"):
+        read(release, precision=precision)
+
+
+@pytest.mark.parametrize("reading", [read, climb, lambda r: fit_network(r, rng=default_rng(2))])
+def test_answers_to_tests_hold_no_moments(reading):
+    asked = priv_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
+    with pytest.raises(ValueError, match="holds a graph and no moments, for priv_pc measured none"):
+        reading(asked)

@@ -1,0 +1,66 @@
+"""Every system at budgets at the ends of double precision; many levels; any counts of levels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from extremes import LARGE_BUDGETS, extreme, numbers
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.random import default_rng
+
+import dpcgd
+from dpcgd import Dataset, load, table_pc
+from dpcgd.moments.joined_levels import join_levels
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+DATA = load("survey", n=1000, rng=default_rng(0))
+SYSTEMS = ["laplace_pc", "priv_pc", "svt_pc", "em_pc", "curate_pc", "gram_notears", "noleaks"]
+SYSTEMS += ["learned_pc", "table_pc", "private_graph"]
+LEVELS = {name: [str(k) for k in range(size)] for name, size in {"a": 2, "b": 300, "c": 9}.items()}
+MANY_LEVELS = Dataset(default_rng(0).integers(0, (2, 300, 9), (400, 3)), LEVELS)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("budget", LARGE_BUDGETS)
+def test_every_system_runs_at_any_large_budget(system, budget):
+    epsilon, delta = budget
+    release = getattr(dpcgd, system)(DATA, epsilon=epsilon, delta=delta, rng=default_rng(0))
+    assert release.guarantee == "proved"
+    assert release.ledger.spent <= budget
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_refuses_a_budget_that_double_precision_cannot_split(system):
+    with pytest.raises(ValueError, match=r"too small a budget|buys nothing but noise"):
+        getattr(dpcgd, system)(DATA, epsilon=1e-200, delta=1e-300, rng=default_rng(0))
+
+
+@pytest.mark.parametrize("ordered", [(), ("b",)])
+@pytest.mark.parametrize("budget", LARGE_BUDGETS)
+def test_many_levels_are_joined_at_any_large_budget(budget, ordered):
+    data = replace(MANY_LEVELS, ordered=ordered)
+    release = table_pc(data, epsilon=budget[0], delta=budget[1], rng=default_rng(0))
+    assert release.marginals.levels == (2, 16, 9)
+    assert release.ledger.spent <= budget
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-30, 1e-100])
+def test_too_small_a_budget_for_many_levels_is_refused(epsilon):
+    with pytest.raises(ValueError, match="too much for 400 records and a variable with 4 levels"):
+        table_pc(MANY_LEVELS, epsilon=epsilon, rng=default_rng(0))
+
+
+@extreme
+@given(
+    st.lists(st.one_of(numbers, st.just(0.0)), min_size=3, max_size=30),
+    st.integers(2, 8),
+    st.booleans(),
+)
+def test_any_counts_of_levels_say_what_is_joined(counts, most, by_order):
+    codes = np.column_stack([np.arange(len(counts)), np.zeros(len(counts), int)])
+    levels = {"a": [str(k) for k in range(len(counts))], "b": ["0"]}
+    data = Dataset(codes, levels, ordered=["a"] if by_order else [])
+    new, _ = join_levels(data, lambda query, **price: (np.array(counts), 1.0), 1.0, most=most)
+    assert new.cardinalities == (min(most, len(counts)), 1)
