@@ -192,7 +192,7 @@ def test_the_published_reading_stays_within_its_total(name, epsilon):
     assert run.guarantee == "claimed, not proved"
     assert run.ledger.budget is None
     assert run.ledger.spent.epsilon <= epsilon
-    assert not run.stopped_early
+    assert not run.answers.stopped_early
 
 
 def test_the_published_sensitivity_is_formula_16_at_two_records():

@@ -148,11 +148,11 @@ def test_renaming_the_variables_renames_the_answer_and_changes_nothing_else(run)
     assert before.graph.skeleton
     assert after.graph.variables == tuple(new[name] for name in before.graph.variables)
     assert (after.graph.arcs == before.graph.arcs).all()
-    assert after.separating_sets == {
+    assert after.answers.separating_sets == {
         frozenset(new[v] for v in pair): tuple(new[v] for v in given)
-        for pair, given in before.separating_sets.items()
+        for pair, given in before.answers.separating_sets.items()
     }
-    assert (after.ledger, after.tests) == (before.ledger, before.tests)
+    assert (after.ledger, after.answers.tests) == (before.ledger, before.answers.tests)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_seeded_runs_on_survey_do_not_change(run, tests, spent):
     data = load("survey", n=5_000, rng=default_rng(0))
     release = run(data, epsilon=5.0, rng=default_rng(1))
     assert release.graph.skeleton == {frozenset("AE")}
-    assert release.tests == tests
+    assert release.answers.tests == tests
     assert release.ledger.spent.epsilon == pytest.approx(spent, rel=1e-7)
 
 
@@ -236,7 +236,7 @@ def test_a_run_spends_one_round_for_each_hit_and_perhaps_one_more_sieve(run, nam
         hits = len(spent) // len(names)
         assert hits > 5
         assert spent == (names * (hits + 1))[: len(spent)]
-        assert len(release.separating_sets) <= hits
+        assert len(release.answers.separating_sets) <= hits
         assert release.ledger.spent <= (3.0, 1e-6)
 
 
@@ -363,8 +363,8 @@ def test_laplace_pc_splits_its_budget_evenly_over_the_planned_tests():
         whole = (planned or 8 * 7) * events[0].epsilon ** 2 / 2
         assert epsilon_of_rho(whole, 1e-6) == pytest.approx(2.0, rel=1e-6)
         if planned:
-            assert len(events) == release.tests == planned
-            assert release.stopped_early
+            assert len(events) == release.answers.tests == planned
+            assert release.answers.stopped_early
 
 
 @every_private_run
@@ -374,7 +374,7 @@ def test_knowledge_and_the_largest_order_reach_the_search(run):
     release = run(data, rng=default_rng(0), knowledge=known, max_order=1)
     assert ("dysp", "asia") in release.graph.arrows
     assert not release.graph.to_networkx().has_edge("lung", "either")
-    assert max(map(len, release.separating_sets.values())) <= 1
+    assert max(map(len, release.answers.separating_sets.values())) <= 1
 
 
 def test_a_threshold_oracle_separates_at_every_hit_and_pays_for_each():

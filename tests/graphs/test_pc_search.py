@@ -176,7 +176,7 @@ def test_bad_settings_are_refused_before_anything_is_asked(bad, cure):
     [
         ({"forbidden": [("a", "b")], "required": [("a", "b")]}, "drop one"),
         ({"required": [("a", "b"), ("b", "c"), ("c", "a")]}, "take one of them out"),
-        ({"required": [("a", "a")]}, "take one of them out"),
+        ({"required": [("a", "a")]}, "give a list of pairs"),
         ({"required": [("smoke", "lungs")]}, "did you mean 'lung'"),
     ],
 )
