@@ -92,7 +92,16 @@ def association(
     sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11,
     :prf:ref:`thm-average`.
     """
-    return Association(*associations(marginals, [(x, y, *given)], interacting=interacting)[0])
+    moments = _moments_of(marginals)
+    asked = np.array([(x, y, *given)], np.int64)
+    moments.check(asked)
+    levels = [marginals.levels[v] for v in (x, y, *given)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        tested = _Tested(moments, asked, max(2, *levels), interacting).results()
+    statistic, effect, undetermined = (column.item() for column in tested)
+    freedom = (levels[0] - 1) * (levels[1] - 1)
+    p_value = float(chdtrc(freedom, max(0.0, statistic))) if freedom else 1.0
+    return Association(statistic, freedom, effect, undetermined, p_value)
 
 
 def associations(
@@ -123,7 +132,7 @@ def associations(
     Post-processing.
     """
     asked = np.array(tests, np.int64)
-    moments = marginals.worked_out(("pair moments",), lambda: _Moments(marginals))
+    moments = _moments_of(marginals)
     moments.check(asked)
     statistic, effect, undetermined = np.empty((3, len(asked)))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -190,6 +199,10 @@ def strength(marginals: Marginals, x: int, y: int) -> float:
         correlations = of_x.T @ (marginals.moment(x, y).values - means) @ of_y
         total = float((correlations**2).sum())
     return total if math.isfinite(total) else 0.0
+
+
+def _moments_of(marginals) -> "_Moments":
+    return marginals.worked_out(("pair moments",), lambda: _Moments(marginals))
 
 
 class _Moments:
@@ -271,9 +284,10 @@ class _Padded:
         return cells / cells.sum(axis=(1, 2), keepdims=True)
 
     def table(self, variables) -> np.ndarray:
-        """Probabilities of the levels of some variables."""
-        table = self.moments.marginals.table(*variables)
-        return np.pad(table, [(0, self.most - k) for k in table.shape])
+        """Probabilities of the levels of three variables."""
+        table, padded = self.moments.marginals.table(*variables), np.zeros(3 * [self.most])
+        padded[tuple([slice(k) for k in table.shape])] = table
+        return padded
 
 
 class _Tested:
@@ -286,25 +300,34 @@ class _Tested:
     def __init__(self, moments, asked, most, interacting):
         self.moments, self.asked, self.most = moments, asked, most
         self.padded = moments.padded(most)
-        self.order, d = asked.shape[1] - 2, len(moments.levels)
+        self.order = asked.shape[1] - 2
         self.interacting = interacting and self.order == 2
         self.exact = self.order < 2 or self.interacting
-        keys = np.zeros(len(asked), np.int64)
+        if len(asked) == 1:
+            self.given, self.variable = asked[:, 2:].T, asked[0, :2]
+            self.choice, self.choice_of = np.zeros(1, int), np.zeros(2, int)
+            self.x, self.y = np.array([0]), np.array([1])
+        else:
+            self._share(len(moments.levels))
+        self._describe()
+        self._regress()
+
+    def _share(self, d):
+        """Find what tests have in common: choices, and variables beside them."""
+        asked, keys = self.asked, np.zeros(len(self.asked), np.int64)
         for column in asked[:, 2:].T:
             keys = keys * d + column
         _, first, self.choice = np.unique(keys, return_index=True, return_inverse=True)
-        self.given, self.choices = asked[first, 2:].T, len(first)
+        self.given = asked[first, 2:].T
         keys = np.concatenate([self.choice * d + asked[:, side] for side in (0, 1)])
         keys, sides = np.unique(keys, return_inverse=True)
         self.choice_of, self.variable = np.divmod(keys, d)
         self.x, self.y = np.split(sides, 2)
-        self._describe()
-        self._regress()
 
     def _describe(self):
         """Cells of the conditioning variables, their features, and what noise does to each."""
         moments, padded, most = self.moments, self.padded, self.most
-        count = self.choices
+        count = self.given.shape[1]
         features = [padded.contrasts[v] for v in self.given]
         means = [padded.mean[v] for v in self.given]
         noise = [moments.deviation[v][:, None, None] for v in self.given]

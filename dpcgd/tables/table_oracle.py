@@ -1,7 +1,7 @@
 """Answers to a search from released interactions; triples are bought where a pair separates."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -72,6 +72,15 @@ def too_noisy(
     (False, True)
     """
     return max(*tested, FEWEST_LEVELS) * math.prod(given) * deviation > most_noise
+
+
+def _by_size(marginals, tests) -> list[tuple]:
+    """Associations of tests given any numbers of variables."""
+    results: dict[Subset, tuple] = {}
+    for size in {len(test) for test in tests}:
+        alike = [test for test in tests if len(test) == size]
+        results |= zip(alike, associations(marginals, alike), strict=True)
+    return [results[test] for test in tests]
 
 
 @dataclass
@@ -168,21 +177,24 @@ class TableOracle:
         """Note what will be asked, to work it out together."""
         self._ahead.begin_order(order, joined, to_test)
 
+    def begin(self, sets: dict[Subset, Iterator[Subset]]) -> None:
+        """Note the sets that each pair will be asked about, to work them out together."""
+        self._ahead.begin(sets)
+
     @property
     def _ahead(self) -> Ahead[tuple]:
         """Associations by what has been released by now."""
         marginals, alpha = self.marginals, self.alpha
         return marginals.worked_out(
             ("ahead",),
-            lambda: Ahead(partial(associations, marginals), lambda told: told[-1] > alpha),
+            lambda: Ahead(partial(_by_size, marginals), lambda told: told[-1] > alpha),
         )
 
     def free(self) -> "TableOracle":
         """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
         other = replace(self, price=0.0)
         other.largest.update(self.largest)
-        none = np.zeros((len(self.marginals.levels),) * 2, bool)
-        other.begin_order(0, none, none)
+        other.begin({})
         return other
 
     def in_doubt(self) -> list[Subset]:
