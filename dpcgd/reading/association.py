@@ -14,7 +14,7 @@ from scipy.special import chdtrc
 
 from dpcgd.moments.interactions import Marginals, Subset, contrasts
 
-__all__ = ["Association", "association", "associations", "effects", "strength"]
+__all__ = ["Association", "association", "associations", "strength", "unconditional"]
 
 CLEAR = 20
 """What varies less than this many deviations of its noise, as rare levels do, counts as if it
@@ -97,7 +97,8 @@ def association(
     moments.check(asked)
     levels = [marginals.levels[v] for v in (x, y, *given)]
     with np.errstate(over="ignore", invalid="ignore"):
-        tested = _Tested(moments, asked, max(2, *levels), interacting).results()
+        sizes = max(2, *levels[:2]), max(2, *levels[2:], 2)
+        tested = _Tested(moments, asked, *sizes, interacting).results()
     statistic, effect, undetermined = (column.item() for column in tested)
     freedom = (levels[0] - 1) * (levels[1] - 1)
     p_value = float(chdtrc(freedom, max(0.0, statistic))) if freedom else 1.0
@@ -136,8 +137,8 @@ def associations(
     moments.check(asked)
     statistic, effect, undetermined = np.empty((3, len(asked)))
     with np.errstate(over="ignore", invalid="ignore"):
-        for some, most in _alike(moments.levels[asked]):
-            tested = _Tested(moments, asked[some], most, interacting)
+        for some, most, of_given in _alike(moments.levels[asked]):
+            tested = _Tested(moments, asked[some], most, of_given, interacting)
             statistic[some], effect[some], undetermined[some] = tested.results()
     freedom = np.prod(moments.levels[asked[:, :2]] - 1, axis=1)
     p_values = np.where(freedom, chdtrc(freedom, np.maximum(0.0, statistic)), 1.0)
@@ -145,27 +146,42 @@ def associations(
     return [*zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _alike(levels) -> Iterator[tuple[np.ndarray, int]]:
-    """Tests whose variables have equally many levels at most, not too many at once."""
-    largest = np.maximum(2, levels.max(axis=1))
-    for most in np.unique(largest).tolist():
-        alike = np.flatnonzero(largest == most)
-        numbers = most ** max(4, 2 * (levels.shape[1] - 2))
-        yield from (
-            (some, most) for some in np.array_split(alike, -(-len(alike) * numbers // MOST_NUMBERS))
-        )
+def _alike(levels) -> Iterator[tuple[np.ndarray, int, int]]:
+    """Tests of about equally many levels, tested and given, and not too many tests at once.
+
+    A call costs as much as some hundred small tests. So the numbers of levels are rounded up, and
+    counted apart only where there are two conditioning variables, whose cells are many.
+    """
+    tested, given = levels[:, :2].max(axis=1), levels[:, 2:].max(axis=1, initial=2)
+    if levels.shape[1] < 4:
+        tested = given = np.maximum(tested, given)
+    sizes, kind = np.unique(_rounded([tested, given]), axis=1, return_inverse=True)
+    for i, (most, of_given) in enumerate(sizes.T.tolist()):
+        alike = np.flatnonzero(kind == i)
+        numbers = max(most, of_given) ** max(4, 2 * (levels.shape[1] - 2))
+        parts = -(-len(alike) * numbers // MOST_NUMBERS)
+        yield from ((some, most, of_given) for some in np.array_split(alike, parts))
 
 
-def effects(marginals: Marginals) -> dict[Subset, float]:
-    """The squared correlation of each pair, given none.
+def _rounded(levels) -> np.ndarray:
+    """The next of 2, 3, 4, 6, 8, 12, 16 and so on."""
+    power = 2 ** np.ceil(np.log2(np.maximum(2, levels))).astype(int)
+    return np.where(np.multiply(levels, 4) <= 3 * power, np.maximum(2, 3 * power // 4), power)
+
+
+def unconditional(marginals: Marginals) -> dict[Subset, tuple]:
+    """What an :class:`Association` is made of, of each pair given none.
 
     Privacy
     -------
     Post-processing.
     """
-    pairs = list(combinations(range(len(marginals.levels)), 2))
-    rows = map(Association._make, associations(marginals, pairs))
-    return {pair: row.effect for pair, row in zip(pairs, rows, strict=True)}
+
+    def work():
+        pairs = list(combinations(range(len(marginals.levels)), 2))
+        return dict(zip(pairs, associations(marginals, pairs), strict=True))
+
+    return marginals.worked_out(("unconditional",), work)
 
 
 def strength(marginals: Marginals, x: int, y: int) -> float:
@@ -268,38 +284,40 @@ class _Padded:
         self.level = np.arange(most) < levels[:, None]
         self.half = (self.contrasts @ self.mean[:, :, None])[:, :, 0] + 0.5 / levels[:, None]
 
-    def products(self, u, v) -> np.ndarray:
-        """Mean products of the contrasts of pairs of variables."""
-        return self.moments.second[self.rows[u][:, :, None], self.rows[v][:, None]]
+    def products(self, u, other, v) -> np.ndarray:
+        """Mean products of the contrasts of pairs of variables; `other` has those of v."""
+        return self.moments.second[self.rows[u][:, :, None], other.rows[v][:, None]]
 
-    def pairs(self, u, v) -> np.ndarray:
-        """Probabilities of the levels of pairs of variables, shape (pairs, most, most)."""
+    def pairs(self, u, other, v) -> np.ndarray:
+        """Probabilities of the levels of pairs of variables; `other` has those of v."""
         levels, deviation = self.moments.levels, self.moments.deviation
-        cells = self.contrasts[u] @ self.products(u, v) @ self.contrasts[v].swapaxes(1, 2)
+        products = self.products(u, other, v)
+        cells = self.contrasts[u] @ products @ other.contrasts[v].swapaxes(1, 2)
         cells += self.half[u][:, :, None] / levels[v][:, None, None]
-        cells += self.half[v][:, None] / levels[u][:, None, None]
+        cells += other.half[v][:, None] / levels[u][:, None, None]
         least = np.maximum(1 / self.moments.n, np.maximum(deviation[u], deviation[v]))
         cells = np.maximum(cells, (least / (levels[u] * levels[v]))[:, None, None])
-        cells *= self.level[u][:, :, None] & self.level[v][:, None]
+        cells *= self.level[u][:, :, None] & other.level[v][:, None]
         return cells / cells.sum(axis=(1, 2), keepdims=True)
 
-    def table(self, variables) -> np.ndarray:
-        """Probabilities of the levels of three variables."""
-        table, padded = self.moments.marginals.table(*variables), np.zeros(3 * [self.most])
+    def table(self, other, variables) -> np.ndarray:
+        """Probabilities of the levels of three variables; `other` has those of two."""
+        shape = self.most, other.most, other.most
+        table, padded = self.moments.marginals.table(*variables), np.zeros(shape)
         padded[tuple([slice(k) for k in table.shape])] = table
         return padded
 
 
 class _Tested:
-    """Tests given equally many variables, none of more than `most` levels.
+    """Tests given equally many variables, none of more than `most` or `of_given` levels.
 
     What concerns the conditioning variables has a row for each choice of them; what concerns x or y
     beside them has one for each variable and choice.
     """
 
-    def __init__(self, moments, asked, most, interacting):
+    def __init__(self, moments, asked, most, of_given, interacting):
         self.moments, self.asked, self.most = moments, asked, most
-        self.padded = moments.padded(most)
+        self.padded, self.beside = moments.padded(most), moments.padded(of_given)
         self.order = asked.shape[1] - 2
         self.interacting = interacting and self.order == 2
         self.exact = self.order < 2 or self.interacting
@@ -326,24 +344,24 @@ class _Tested:
 
     def _describe(self):
         """Cells of the conditioning variables, their features, and what noise does to each."""
-        moments, padded, most = self.moments, self.padded, self.most
+        moments, beside, most = self.moments, self.beside, self.beside.most
         count = self.given.shape[1]
-        features = [padded.contrasts[v] for v in self.given]
-        means = [padded.mean[v] for v in self.given]
+        features = [beside.contrasts[v] for v in self.given]
+        means = [beside.mean[v] for v in self.given]
         noise = [moments.deviation[v][:, None, None] for v in self.given]
         self.p = np.ones((count, 1))
         if self.order == 1:
-            self.p = padded.singles[self.given[0]]
+            self.p = beside.singles[self.given[0]]
         elif self.order == 2:
             s, t = self.given
-            self.p = padded.pairs(s, t).reshape(count, -1)
+            self.p = beside.pairs(s, beside, t).reshape(count, -1)
             features = [features[0].repeat(most, axis=1), np.tile(features[1], (1, most, 1))]
             noise = [
                 e / moments.levels[v][:, None, None] for e, v in zip(noise, (t, s), strict=True)
             ]
             products = features[0][:, :, :, None] * features[1][:, :, None]
             features.append(products.reshape(count, most * most, -1))
-            means.append(padded.products(s, t).reshape(count, -1))
+            means.append(beside.products(s, beside, t).reshape(count, -1))
             noise.append(moments.deviations[s, t][:, None, None])
         cells = (self.p > 0)[:, :, None]
         none = np.zeros((count, self.p.shape[1], 0))
@@ -359,7 +377,7 @@ class _Tested:
     def _regress(self):
         """Regress the contrasts of each variable on the features of its tests."""
         padded, choice, v = self.padded, self.choice_of, self.variable
-        self.mean, variance = padded.mean[v], padded.products(v, v)
+        self.mean, variance = padded.mean[v], padded.products(v, padded, v)
         products, self.through = self._with_features()
         self.cross = products - self.mean[:, :, None] * self.feature_mean[choice][:, None]
         values, vectors = (part[choice] for part in np.linalg.eigh(self.covariance))
@@ -374,15 +392,15 @@ class _Tested:
 
     def _with_features(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean products of each variable with the features, and deviations of their noise."""
-        moments, padded, width = self.moments, self.padded, self.most - 1
+        moments, beside, width = self.moments, self.beside, self.most - 1
         v, given = self.variable, self.given[:, self.choice_of]
         products, through = [np.zeros((len(v), width, 0))], [np.zeros((len(v), 0))]
         for other in given:
-            products.append(padded.products(v, other))
+            products.append(self.padded.products(v, beside, other))
             deviation = moments.deviations[v, other][:, None]
-            through.append(np.where(padded.rows[other] >= 0, deviation, 0.0))
+            through.append(np.where(beside.rows[other] >= 0, deviation, 0.0))
         if self.interacting:
-            values, deviations = np.zeros((2, len(v), width, width, width))
+            values, deviations = np.zeros((2, len(v), width, beside.most - 1, beside.most - 1))
             triples = zip(v.tolist(), *given.tolist(), strict=True)
             for row, noise, triple in zip(values, deviations, triples, strict=True):
                 moment = moments.marginals.moment(*triple)
@@ -398,10 +416,10 @@ class _Tested:
         if self.order == 0:
             table = padded.singles[v]
         elif self.order == 1:
-            table = padded.pairs(v, given[0])
+            table = padded.pairs(v, self.beside, given[0])
         else:
             triples = zip(v.tolist(), *given.tolist(), strict=True)
-            table = np.array([padded.table(triple) for triple in triples])
+            table = np.array([padded.table(self.beside, triple) for triple in triples])
         table = table.reshape(len(v), self.most, -1)
         total = table.sum(axis=1, keepdims=True)
         table = np.divide(table, total, out=np.zeros_like(table), where=total > 0).swapaxes(1, 2)
@@ -428,7 +446,8 @@ class _Tested:
         x, y = self.x, self.y
         slope = self.slope[y]
         beyond = self.cross[y] - slope @ self.covariance[self.choice]
-        products = self.padded.products(*self.asked[:, :2].T)
+        u, v = self.asked[:, :2].T
+        products = self.padded.products(u, self.padded, v)
         left = products - self.mean[x][:, :, None] * self.mean[y][:, None]
         left -= self.cross[x] @ slope.swapaxes(1, 2)
         return left - self.slope[x] @ beyond.swapaxes(1, 2)

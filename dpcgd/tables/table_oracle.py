@@ -11,7 +11,13 @@ from dpcgd.graphs.ahead import Ahead
 from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Subset
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.settings import check_level
-from dpcgd.reading.association import Association, association, associations, effects, strength
+from dpcgd.reading.association import (
+    Association,
+    association,
+    associations,
+    strength,
+    unconditional,
+)
 
 __all__ = ["TableOracle", "too_noisy"]
 
@@ -76,11 +82,11 @@ def too_noisy(
 
 def _by_size(marginals, tests) -> list[tuple]:
     """Associations of tests given any numbers of variables."""
-    results: dict[Subset, tuple] = {}
-    for size in {len(test) for test in tests}:
+    results = dict(unconditional(marginals))
+    for size in {len(test) for test in tests} - {2}:
         alike = [test for test in tests if len(test) == size]
         results |= zip(alike, associations(marginals, alike), strict=True)
-    return [results[test] for test in tests]
+    return [results[tuple(sorted(test)) if len(test) == 2 else test] for test in tests]
 
 
 @dataclass
@@ -170,8 +176,8 @@ class TableOracle:
 
     def _least(self, pair) -> float:
         """The effect that others have to leave of a pair."""
-        own = self.marginals.worked_out(("effects",), lambda: effects(self.marginals))
-        return max(self.least_effect, self.least_share * own[pair])
+        own = Association._make(unconditional(self.marginals)[pair])
+        return max(self.least_effect, self.least_share * own.effect)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked, to work it out together."""
