@@ -14,7 +14,7 @@ from scipy.special import chdtrc
 
 from dpcgd.moments.interactions import Marginals, Subset, contrasts
 
-__all__ = ["Association", "association", "associations", "strength", "unconditional"]
+__all__ = ["Association", "association", "associations", "strength"]
 
 CLEAR = 20
 """What varies less than this many deviations of its noise, as rare levels do, counts as if it
@@ -167,21 +167,6 @@ def _rounded(levels) -> np.ndarray:
     """The next of 2, 3, 4, 6, 8, 12, 16 and so on."""
     power = 2 ** np.ceil(np.log2(np.maximum(2, levels))).astype(int)
     return np.where(np.multiply(levels, 4) <= 3 * power, np.maximum(2, 3 * power // 4), power)
-
-
-def unconditional(marginals: Marginals) -> dict[Subset, tuple]:
-    """What an :class:`Association` is made of, of each pair given none.
-
-    Privacy
-    -------
-    Post-processing.
-    """
-
-    def work():
-        pairs = list(combinations(range(len(marginals.levels)), 2))
-        return dict(zip(pairs, associations(marginals, pairs), strict=True))
-
-    return marginals.worked_out(("unconditional",), work)
 
 
 def strength(marginals: Marginals, x: int, y: int) -> float:

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
 from dpcgd.graphs.ahead import Ahead
-from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Subset
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, Subset
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.settings import check_level
 from dpcgd.reading.association import (
@@ -16,7 +15,6 @@ from dpcgd.reading.association import (
     association,
     associations,
     strength,
-    unconditional,
 )
 
 __all__ = ["TableOracle", "too_noisy"]
@@ -80,13 +78,57 @@ def too_noisy(
     return max(*tested, FEWEST_LEVELS) * math.prod(given) * deviation > most_noise
 
 
-def _by_size(marginals, tests) -> list[tuple]:
-    """Associations of tests given any numbers of variables."""
-    results = dict(unconditional(marginals))
-    for size in {len(test) for test in tests} - {2}:
-        alike = [test for test in tests if len(test) == size]
-        results |= zip(alike, associations(marginals, alike), strict=True)
-    return [results[tuple(sorted(test)) if len(test) == 2 else test] for test in tests]
+class _Associations:
+    """Associations by test, kept for as long as the pairs they rest on are not measured again."""
+
+    def __init__(self, marginals):
+        self.marginals, self.as_measured = marginals, None
+        self.rows: dict[Subset, tuple] = {}
+        self.interacting: dict[Subset, Association] = {}
+        self.moments: dict[Subset, Moment] = {}
+
+    def of(self, tests) -> list[tuple]:
+        """What an association is made of, of tests given any numbers of variables."""
+        self._forget()
+        left = [test for test in tests if test not in self.rows]
+        for size in {len(test) for test in left}:
+            alike = [test for test in left if len(test) == size]
+            self.rows |= zip(alike, associations(self.marginals, alike), strict=True)
+        return [self.rows[test] for test in tests]
+
+    def given_interacting(self, x, y, given) -> Association:
+        """The association given two variables whose effects need not add up."""
+        self._forget()
+        test = x, y, *given
+        if test not in self.interacting:
+            found = association(self.marginals, x, y, given, interacting=True)
+            self.interacting[test] = found
+        return self.interacting[test]
+
+    def _forget(self):
+        """Let go of tests that rest on what has been measured again, if anything has."""
+        as_measured = self.marginals.worked_out(("as measured",), object)
+        if as_measured is self.as_measured:
+            return
+        levels, released = self.marginals.levels, self.marginals.released
+        again = np.zeros((len(levels), len(levels)), bool)
+        for subset, moment in self.moments.items():
+            again[subset[0], subset[-1]] = released[subset] is not moment
+        again |= again.T
+        self.rows, self.interacting = _resting(self.rows, again), _resting(self.interacting, again)
+        self.moments = {s: moment for s, moment in released.items() if len(s) in (1, 2)}
+        self.as_measured = as_measured
+
+
+def _resting(rows, again) -> dict:
+    """Rows of tests that rest on no pair which has been measured again."""
+    left: dict = {}
+    for size in {len(test) for test in rows}:
+        tests = [test for test in rows if len(test) == size]
+        variables = np.array(tests)
+        stale = again[variables[:, :, None], variables[:, None]].any(axis=(1, 2)).tolist()
+        left |= {t: rows[t] for t, is_stale in zip(tests, stale, strict=True) if not is_stale}
+    return left
 
 
 @dataclass
@@ -136,8 +178,10 @@ class TableOracle:
     least_share: float = LEAST_SHARE
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
     _conditional: bool = field(default=False, init=False)
+    _associations: _Associations = field(init=False)
 
     def __post_init__(self):
+        self._associations = _Associations(self.marginals)
         check_level(self.alpha)
         if not 0 <= self.price < math.inf:
             raise ValueError(f"price must be finite and not negative, not {self.price!r}")
@@ -164,7 +208,7 @@ class TableOracle:
         """From pairs, and from triples too where it matters and they can be had."""
         found = Association._make(self._ahead.of((x, y, *given)))
         if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
-            found = association(self.marginals, x, y, given, interacting=True)
+            found = self._associations.given_interacting(x, y, given)
         return found
 
     def rests_on_nothing(self, x: int, y: int, given: tuple[int, ...]) -> bool:
@@ -176,7 +220,7 @@ class TableOracle:
 
     def _least(self, pair) -> float:
         """The effect that others have to leave of a pair."""
-        own = Association._make(unconditional(self.marginals)[pair])
+        own = Association._make(*self._associations.of([pair]))
         return max(self.least_effect, self.least_share * own.effect)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
@@ -190,16 +234,16 @@ class TableOracle:
     @property
     def _ahead(self) -> Ahead[tuple]:
         """Associations by what has been released by now."""
-        marginals, alpha = self.marginals, self.alpha
-        return marginals.worked_out(
-            ("ahead",),
-            lambda: Ahead(partial(_by_size, marginals), lambda told: told[-1] > alpha),
+        work, alpha = self._associations.of, self.alpha
+        return self.marginals.worked_out(
+            ("ahead",), lambda: Ahead(work, lambda row: row[-1] > alpha)
         )
 
     def free(self) -> "TableOracle":
         """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
         other = replace(self, price=0.0)
         other.largest.update(self.largest)
+        other._associations = self._associations
         other.begin({})
         return other
 

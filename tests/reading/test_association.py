@@ -202,6 +202,9 @@ def test_many_associations_are_those_of_the_plain_definition(levels, order, inte
     for (x, y, *given), row in zip(tests, rows, strict=True):
         plain = plain_association(marginals, x, y, tuple(given), interacting=interacting)
         assert row == pytest.approx(tuple(plain), rel=1e-9, abs=1e-12), (x, y, given)
+    x, y, *given = tests[-1]
+    alone = association(marginals, x, y, tuple(given), interacting=interacting)
+    assert alone == pytest.approx(rows[-1], rel=1e-9, abs=1e-12)
 
 
 def test_without_all_pairs_there_are_associations_of_the_others():

@@ -135,6 +135,27 @@ def test_the_least_share_is_of_what_has_been_measured_by_now():
     assert oracle._least((0, 1)) == pytest.approx(0.02 * alone**2, rel=0.01)
 
 
+def test_what_is_measured_again_is_tested_again():
+    data = load("survey", n=5000, rng=default_rng(0))
+    marginals = MeasuredMarginals(Tables(data), blurred(100.0, default_rng(1)))
+    marginals.measure_pairs(1.0)
+    marginals.measure_triples(1.0)
+    tests = [(0, 1), (0, 2), (0, 1, 2), (1, 2, 0), (3, 4, 5), (2, 3, 0, 1), (2, 3, 4, 5)]
+
+    def associations(oracle):
+        rows = [tuple(oracle._association(x, y, tuple(given))) for x, y, *given in tests]
+        return rows + [oracle._associations.given_interacting(x, y, s) for x, y, *s in tests[-2:]]
+
+    oracle = TableOracle(marginals)
+    before = associations(oracle)
+    marginals.measure_again([(0, 1), (2, 5)], 1.0)
+    after = associations(oracle)
+    changed = [old != new for old, new in zip(before, after, strict=True)]
+    assert changed == [True, False, True, True, False, True, True, True, True]
+    for new, fresh in zip(after, associations(TableOracle(marginals)), strict=True):
+        assert new == pytest.approx(fresh)
+
+
 @pytest.mark.parametrize("name", ["least_effect", "least_share"])
 def test_a_bound_that_is_none_is_refused_before_anything_is_spent(name):
     data, rng = load("asia", n=5000, rng=default_rng(0)), default_rng(0)
