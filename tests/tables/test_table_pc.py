@@ -71,7 +71,7 @@ def test_runs_pay_for_all_noise(name):
     found = search_again(oracle, witness, data.variables, untested="drop")
     found = repaired(found, oracle.free(), max_order=2)
     assert found.graph.skeleton == release.graph.skeleton
-    assert found.separating_sets == release.separating_sets
+    assert found.separating_sets == release.answers.separating_sets
     assert witness.unpaid == []
 
 
