@@ -19,7 +19,7 @@ results: .venv/installed ## the full results behind the figures, anew; CHAPTER=0
 # Some thirteen hours of one core; goes on where it stopped. SYSTEM=table_pc makes what is missing of
 # one system, and what other code has made; RUNS=3 the first runs; CHECK=table_pc checks its
 # guarantee, as far as runs can; MEMORY=1 takes the peaks of memory.
-table: .venv/installed ## the table of chapter 12: what is missing of it; CASE="table_pc child 1 100000 3" one row again
+table: .venv/installed ## the table of chapter 17: what is missing of it; CASE="table_pc child 1 100000 3" one row again
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/table.py $(if $(CASE),--case "$(CASE)") \
 		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) \
 		$(if $(CHECK),--check $(CHECK)) $(if $(MEMORY),--memory)

@@ -27,11 +27,12 @@ from scipy.special import expit, logit
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import any_network
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.moments.noisy_table import MOST_CELLS, NoisyTable
+from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
 from dpcgd.reading.orientation import pointed
 from dpcgd.reading.reader import edge_probabilities, most_likely_edges
-from dpcgd.tables.dag_posterior import LEAST_SHARE, LEVEL
+from dpcgd.reading.release import LEAST_SHARE, LEVEL_OF_WEIGHED
+from dpcgd.tables.private_graph import MOST_CELLS
 
 SEED, NETWORKS = 77, 300
 PRIORS, EDGES = (1.0, 3.0, 8.0), (-1.5, -3.0)
@@ -80,7 +81,7 @@ def graph_of(names, odds, weights, arrows) -> CPDAG:
     sure = expit(np.tensordot(weights, odds, 1))
     np.fill_diagonal(sure, 0.0)
     joined = most_likely_edges(sure, None)
-    return CPDAG(names, pointed(arrows, joined, np.zeros_like(joined), LEVEL))
+    return CPDAG(names, pointed(arrows, joined, np.zeros_like(joined), LEVEL_OF_WEIGHED))
 
 
 def main():

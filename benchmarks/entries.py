@@ -17,7 +17,7 @@ from typing import Any
 
 from dpcgd_book.results.digests import PACKAGE, TOOLS, digest_of_files
 
-HOME = "12_which_one_should_i_use"
+HOME = "17_which_one_should_i_use"
 """The chapter that the tables belong to, and its folder in book/stored."""
 
 DELTA = 1e-6

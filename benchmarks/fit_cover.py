@@ -20,13 +20,13 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
-from dpcgd import dag_posterior, fit_network, learned_pc, table_pc
+from dpcgd import dag_posterior, fit_network, graph_from_moments, table_pc
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.moments.noisy_table import has_few_cells
+from dpcgd.tables.private_graph import has_few_cells
 
 SEED, NETWORKS = 31, 100
 RECORDS, EPSILONS = (5_000, 100_000), (0.3, 1.0, 10.0)
-SYSTEMS = (table_pc, learned_pc, dag_posterior)
+SYSTEMS = (table_pc, graph_from_moments, dag_posterior)
 FEWEST_RECORDS, DEVIATIONS = 20, 1.96
 MOST_CELLS = 10**7
 """Of the true joint table of a variable with the parents that a release gives it."""

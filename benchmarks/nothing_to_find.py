@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dpcgd import dag_posterior, learned_pc
+from dpcgd import dag_posterior, graph_from_moments
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.moments.noisy_table import has_few_cells
+from dpcgd.tables.private_graph import has_few_cells
 
 FAMILIES = ("even", "uneven", "constant", "rare", "copied")
 VARIABLES, LEVELS = (2, 3, 5, 8, 12, 25, 60), (2, 3, 10, 100, 1000)
@@ -62,7 +62,7 @@ def run(cell: tuple, number: int) -> list[dict]:
     family, d, levels, n, epsilon = cell
     found = []
     few = has_few_cells([levels] * d)
-    for system in (learned_pc, dag_posterior) if few else (learned_pc,):
+    for system in (graph_from_moments, dag_posterior) if few else (graph_from_moments,):
         rng = np.random.default_rng([SEED, d, levels, n, number])
         data = table(family, d, levels, n, rng)
         row = dict(zip(("family", "d", "levels", "n", "epsilon"), cell, strict=True))

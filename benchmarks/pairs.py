@@ -1,4 +1,4 @@
-"""Every system for cause or effect, on three kinds of pairs: the second table of chapter 12.
+"""Every system for cause or effect, on three kinds of pairs: the second table of chapter 17.
 
 python benchmarks/pairs.py                                   # all cases that are not on file
 python benchmarks/pairs.py --case "histogram sine 1 4000 3"  # one row, beside the one on file
@@ -8,7 +8,7 @@ python benchmarks/pairs.py --runs 3 --minutes 30 --workers 2
 
 A case is a system, a kind of pair, a number of records, an epsilon and a run; the run is the seed
 of the records, the same for all systems, and of the noise. Systems are the files in
-benchmarks/pair_systems. Rows are in book/stored/12_which_one_should_i_use/pairs.csv.
+benchmarks/pair_systems. Rows are in book/stored/17_which_one_should_i_use/pairs.csv.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Every system of the book at one guarantee, on every network: the table of chapter 12.
+"""Every system of the book at one guarantee, on every network: the table of chapter 17.
 
 python benchmarks/table.py                                    # all cases that are not on file
 python benchmarks/table.py --case "table_pc child 1 100000 3" # one row, beside the one on file
@@ -11,7 +11,7 @@ A case is a system, a network, an epsilon, a number of records and a run; the ru
 records, which are the same for all systems, and of its noise. Systems are the files in
 benchmarks/systems. Cases come in rounds: the first has the first runs of everything, two of what
 matters most, so that a table that is not complete has all of its cells. Rows are in
-book/stored/12_which_one_should_i_use/table.csv.
+book/stored/17_which_one_should_i_use/table.csv.
 """
 
 import math

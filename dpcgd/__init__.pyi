@@ -38,10 +38,11 @@ from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears
 from .tables.check_receipt import check_receipt as check_receipt
-from .tables.dag_posterior import dag_posterior as dag_posterior
 from .tables.epsilon_for import epsilon_for as epsilon_for
-from .tables.learned_pc import learned_pc as learned_pc
 from .tables.plan import plan as plan
+from .tables.private_graph import dag_posterior as dag_posterior
+from .tables.private_graph import graph_from_moments as graph_from_moments
+from .tables.private_graph import learned_pc as learned_pc
 from .tables.private_graph import private_graph as private_graph
 from .tables.rehearsal import rehearse as rehearse
 from .tables.table_pc import table_pc as table_pc

@@ -173,8 +173,8 @@ class Run:
         code = (
             "import numpy as np, dpcgd, matplotlib.pyplot; rng = np.random.default_rng(0); "
             "data = dpcgd.load('cancer', n=50_000, rng=rng); dpcgd.pc(data); "
-            "[system(data, epsilon=1.0, rng=rng) for system in (dpcgd.table_pc, dpcgd.learned_pc, "
-            "dpcgd.dag_posterior)]"
+            "[system(data, epsilon=1.0, rng=rng) for system in (dpcgd.table_pc, "
+            "dpcgd.graph_from_moments, dpcgd.dag_posterior)]"
         )
         command = [self.python, "-c", code]
         subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=self.environment)

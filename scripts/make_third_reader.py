@@ -14,8 +14,7 @@ import training
 
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.moments.interactions import pairs_sensitivity
-from dpcgd.moments.triples import FEWEST, MOST, MOST_LEVELS, measure_triples
+from dpcgd.moments.interactions import FEWEST, MOST, MOST_LEVELS, measure_triples, pairs_sensitivity
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading.reader import pairs_read

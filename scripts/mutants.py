@@ -27,7 +27,7 @@ from replays import SYSTEMS  # noqa: E402
 PAIRS = dict.fromkeys(SYSTEMS, 20_000) | {
     "curate_pc": 10_000,
     "dag_posterior": 4_000,
-    "learned_pc": 2_000,
+    "graph_from_moments": 2_000,
     "private_graph": 1_200,
     "table_pc": 12_000,
 }

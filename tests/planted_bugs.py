@@ -85,7 +85,7 @@ place.edit(
     "sorted(...)[:A]",
     "[t for t in _ if abs(marginals.exact([t])).max() > 3]",
 )
-place = Place("tables/private_graph:", "private_graph", "tables/test_private_graph.py")
+place = Place("tables:system_for", "private_graph", "tables/test_private_graph.py")
 place.edit(
     "the system chosen by the levels that records show",
     "has_few_cells(_)",
@@ -97,22 +97,22 @@ place = Place("moments:MeasuredMarginals.measure_again", "table_pc", "moments/te
 place.edit("pairs measured again at the price of one", "hypot(*A)", "max(A)")
 place = Place("moments:MeasuredMarginals.measure", "table_pc", "moments/test_interactions.py")
 place.edit("triples without noise", "_release(A, ...)", "self._keep(A, self.exact(A), 0.0)")
-place = Place("moments:MeasuredMarginals.measure_triples", "learned_pc", "moments")
+place = Place("moments:MeasuredMarginals.measure_triples", "graph_from_moments", "moments")
 place.edit("half the noise on all triples", "_release(..., _)", HALF)
-place = Place("moments:MeasuredMarginals.measure_singles", "learned_pc")
+place = Place("moments:MeasuredMarginals.measure_singles", "graph_from_moments")
 place.edit("single variables at the price of one", "hypot(*A)", "max(A)")
 place = Place("moments:interaction_sensitivity", "table_pc", "moments/test_interactions.py")
 place.swap("the sensitivity of an interaction without its root of 2", times(0.5**0.5))
 place = Place("moments:pairs_sensitivity", "table_pc", "moments/test_interactions.py")
 place.edit("all pairs priced for one change", "A.max()", "A[0] if len(A) else 0.0")
-place = Place("moments:triples_sensitivity", "learned_pc", "moments/test_interactions.py")
+place = Place("moments:triples_sensitivity", "graph_from_moments", "moments/test_interactions.py")
 place.edit("all triples priced for one change", "A.max()", "A[1]")
 place = Place("moments:SENSITIVITY", "dag_posterior", "tables/test_dag_posterior.py")
 place.swap("a whole table with the noise of one cell", times(0.5))
-place = Place("moments:_measured", "learned_pc", "moments/test_clipped_moments.py")
+place = Place("moments:_measured", "graph_from_moments", "moments/test_clipped_moments.py")
 place.edit("half the noise on clipped moments", "measure(sensitivity=_)", HALF)
 place.edit("the diagonal of moments in full", "np.where(A, ...)", "np.ones_like(A, dtype=float)")
-place = Place("moments:measure_moments", "learned_pc")
+place = Place("moments:measure_moments", "graph_from_moments")
 place.edit(
     "vectors of levels from the exact table",
     "return _measured(A, B, C, ...)",
@@ -120,7 +120,7 @@ place.edit(
 singles.measure_singles(1.0)
 return _measured(A, singles, C, rho / 2)""",
 )
-place = Place("datasets:clipped_sums", "learned_pc", "datasets/test_clipped_sums.py")
+place = Place("datasets:clipped_sums", "graph_from_moments", "datasets/test_clipped_sums.py")
 place.edit("records that nobody clips", "A / np.maximum(B, ...) / C", "np.full(len(B), 1 / C)")
 place = Place("moments:levels_sensitivity", "table_pc", "moments/test_joined_levels.py")
 place.edit("a first look at the price of one variable", "2 * A", "2")
@@ -128,8 +128,8 @@ place = Place("moments:join_levels", "table_pc", "moments/test_joined_levels.py"
 place.edit("levels joined by their exact counts", "A, B = measure(lambda: C)", "_\nA = C")
 place.edit(
     "levels that nobody has are joined first",
-    "if not A: ...",
-    "A = [v for v in A if (data.counts([v]) > 0).sum() > most] or A[:1]\n_",
+    "if not wide: ...",
+    "wide = [v for v in wide if (data.counts([v]) > 0).sum() > most] or wide[:1]\n_",
 )
 
 # --- readings

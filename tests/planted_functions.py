@@ -255,7 +255,7 @@ def peeking(right, self, x, y, *rest):
 for name, method in (
     ("tests refused by the real table", "_too_noisy"),
     ("edges taken out by the real table", "rests_on_nothing"),
-    ("pairs explained by the real table", "_may_explain"),
+    ("pairs explained by the real table", "unexplained"),
 ):
     Place(f"tables:TableOracle.{method}", "table_pc").swap(name, peeking)
 
@@ -311,7 +311,7 @@ for name, where, replayed, wrong in (
     (
         "a warning of variables that hardly vary",
         "moments:MeasuredMarginals.exact",
-        "table_pc,learned_pc",
+        "table_pc,graph_from_moments",
         says(lambda values: (np.abs(values) > 30).any() and "some variables hardly vary"),
     ),
     (

@@ -1,6 +1,6 @@
 """One bug planted in this process before anything else imports the package; then somebody looks.
 
-python tests/planting.py "name of a bug" replay table_pc,learned_pc 1600 60 0
+python tests/planting.py "name of a bug" replay table_pc,graph_from_moments 1600 60 0
 python tests/planting.py "name of a bug" pytest privacy/test_run.py -x
 
 A bug is an edit of the syntax tree of one function, or a function in place of another one. Neither

@@ -311,7 +311,7 @@ def with_what_follows(data, *, rng, **settings):
 
 def with_arrows(data, *, rng, **settings):
     """The trained system, and how sure its arrows are."""
-    release = dpcgd.learned_pc(data, rng=rng, **settings)
+    release = dpcgd.graph_from_moments(data, rng=rng, **settings)
     return SimpleNamespace(**vars(release), arrows=release.arrow_shares)
 
 
@@ -348,8 +348,8 @@ SYSTEMS = {
         MARGIN | {"max_order": lambda rng: int(rng.integers(16) == 0)} | STATISTIC,
         in_any_form,
     ),
-    "learned_pc": Replayed(
-        dpcgd.learned_pc, {"precision": any_of(None, 0.5, 0.9)}, more_in_any_form, (3, 9)
+    "graph_from_moments": Replayed(
+        dpcgd.graph_from_moments, {"precision": any_of(None, 0.5, 0.9)}, more_in_any_form, (3, 9)
     ),
     "dag_posterior": Replayed(
         dpcgd.dag_posterior, {"precision": any_of(None, 0.5, 0.9)}, in_any_form, (3, 4)
@@ -392,7 +392,7 @@ FAST = {
 """Settings under which what follows the draws takes less time. No arc is worth such an l1."""
 
 
-FOLLOWED = {"table_pc": with_what_follows, "learned_pc": with_arrows}
+FOLLOWED = {"table_pc": with_what_follows, "graph_from_moments": with_arrows}
 """With what follows from a release; for strangers, since neighbours' answers are the same."""
 
 

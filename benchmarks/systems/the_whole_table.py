@@ -1,4 +1,4 @@
-"""The whole table of few variables is released once, and graphs are weighed by it: chapter 17.
+"""The whole table of few variables is released once, and graphs are weighed by it: chapter 15.
 
 The edges are those of largest expected F1.
 """
@@ -6,6 +6,6 @@ The edges are those of largest expected F1.
 from functools import partial
 
 from benchmarks.graph_cases import System
-from dpcgd.tables.dag_posterior import dag_posterior
+from dpcgd.tables.private_graph import dag_posterior
 
 SYSTEMS = [System("dag_posterior", "whole table", "proved", partial(dag_posterior, precision="f1"))]

@@ -44,7 +44,7 @@ def clipped_sums(
     Privacy
     -------
     A record adds u u^T with a norm of u of at most `bound`; what that moves is in
-    :func:`dpcgd.moments.clipped_moments.clipped_sensitivity`. Chapter 15,
+    :func:`dpcgd.moments.clipped_moments.clipped_sensitivity`. Chapter 12,
     :prf:ref:`thm-clipped-moments`.
 
     Examples

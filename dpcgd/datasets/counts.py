@@ -50,7 +50,7 @@ class Counts(Protocol):
     Privacy
     -------
     Where the records lie, in one place or in parts, changes neither what a run gives nor its
-    guarantee: chapter 14, :prf:ref:`thm-counts-of-parts`.
+    guarantee: chapter 20, :prf:ref:`thm-counts-of-parts`.
 
     Notes
     -----
@@ -140,7 +140,7 @@ class Records(Counts, Protocol):
 
     Privacy
     -------
-    Where the records lie changes neither what a run gives nor its guarantee: chapter 14,
+    Where the records lie changes neither what a run gives nor its guarantee: chapter 20,
     :prf:ref:`thm-counts-of-parts`.
     """
 

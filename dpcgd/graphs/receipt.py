@@ -26,12 +26,7 @@ from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.sealed_file import read_sealed, write_sealed
 from dpcgd.privacy.terms import Terms
 
-__all__ = [
-    "content_of",
-    "read_receipt",
-    "release_fields",
-    "write_receipt",
-]
+__all__ = ["content_of", "read_receipt", "release_fields", "write_receipt"]
 
 FORM = "dpcgd receipt 3"
 """Receipts of this form are written and read."""
@@ -73,7 +68,7 @@ def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
 
 def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
     """What stands in the receipt of a release, as JSON holds it."""
-    terms, ledger = of.terms, of.ledger
+    terms, ledger, answers = of.terms, of.ledger, of.answers
     return {
         "format": FORM,
         "kind": terms.kind,
@@ -98,20 +93,21 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
         },
         "noise": terms.noise,
         "noise_source": terms.source,
-        "noise_distributions": sorted({_distribution(event) for event in ledger.events}),
+        "noise_distributions": sorted(
+            {DISTRIBUTIONS.get(event.mechanism, event.mechanism) for event in ledger.events}
+        ),
         "settings": {name: _encoded(value) for name, value in terms.settings.items()},
         "account_entry": terms.account_entry,
         "graph": {"variables": list(of.graph.variables), **of.graph.to_edge_lists()._asdict()},
         "certainty": _certainty(of.graph),
         "pairs": [_pair(of, pair, status) for pair in status],
-        "search": of.answers
-        and {
-            "tests": of.answers.tests,
-            "stopped_early": of.answers.stopped_early,
-        },
+        "search": answers and {"tests": answers.tests, "stopped_early": answers.stopped_early},
         "ledger": {
             "accountant": ledger.accountant,
-            "used": {name: _finite(of) for name, of in ledger.spent._asdict().items()},
+            "used": {
+                name: number if math.isfinite(number) else None  # JSON has no infinity
+                for name, number in ledger.spent._asdict().items()
+            },
             "events": [_event(event) for event in ledger.events],
         },
         "release": type(of).__name__,
@@ -123,12 +119,8 @@ def content_of(of: Any, status: Mapping[frozenset[str], str]) -> dict[str, Any]:
     }
 
 
-def _distribution(event: Event) -> str:
-    return DISTRIBUTIONS.get(event.mechanism, event.mechanism)
-
-
 def _pair(of, pair, status) -> dict[str, Any]:
-    entry = {"pair": _in_order(of, pair), "status": status[pair]}
+    entry = {"pair": sorted(pair, key=of.graph.variables.index), "status": status[pair]}
     if of.answers is not None:
         entry["tested"] = pair not in of.answers.untested
         if pair in of.answers.separating_sets:
@@ -140,23 +132,12 @@ def _certainty(graph: CPDAG) -> dict[str, Any] | None:
     """The probabilities of the edges in the order of the pairs, and of the arrows by their ends."""
     if graph.certainty is None:
         return None
+    edges, arrows = graph.certainty.edges.items(), graph.certainty.arrows.items()
     return {
-        "edges": [
-            [*sorted(pair, key=graph.variables.index), p]
-            for pair, p in graph.certainty.edges.items()
-        ],
-        "arrows": [[*ends, p] for ends, p in graph.certainty.arrows.items()],
+        "edges": [[*sorted(pair, key=graph.variables.index), p] for pair, p in edges],
+        "arrows": [[*ends, p] for ends, p in arrows],
         "caution": graph.certainty.caution,
     }
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return value if math.isfinite(value) else None
-
-
-def _in_order(of, pair) -> list[str]:
-    return [name for name in of.graph.variables if name in pair]
 
 
 def _event(event: Event) -> dict[str, Any]:
@@ -184,7 +165,7 @@ def _encoded(value: Any) -> Any:
     raise TypeError(f"a receipt has no way to write {value!r}; add one to _encoded")
 
 
-def _decoded(value: Any, read_marginals) -> Any:
+def _decoded(value: Any, read_marginals: Any = None) -> Any:
     """What was encoded."""
     if isinstance(value, list):
         return tuple(_decoded(part, read_marginals) for part in value)
@@ -193,12 +174,10 @@ def _decoded(value: Any, read_marginals) -> Any:
     ((tag, held),) = value.items()
     if tag == "marginals":
         return read_marginals(held)
-    if tag == "array":
-        return np.array(held)
     if tag == "knowledge":
-        return Knowledge(**{k: _decoded(part, read_marginals) for k, part in held.items()})
-    parts = _decoded(held, read_marginals)
-    return {"set": frozenset, "mapping": dict}[tag](parts)
+        return Knowledge(**{name: _decoded(part) for name, part in held.items()})
+    read: Any = {"set": frozenset, "mapping": dict, "array": np.array}[tag]
+    return read(_decoded(held, read_marginals))
 
 
 def release_fields(content: Mapping[str, Any], read_marginals) -> dict[str, Any]:
@@ -215,30 +194,28 @@ def release_fields(content: Mapping[str, Any], read_marginals) -> dict[str, Any]
         "ledger": _ledger(content),
         "guarantee": content["guarantee"]["status"],
         "seconds": None,
-        "terms": _terms(content, read_marginals),
-        "answers": content["search"] and Answers(*_asked(content["pairs"]), **content["search"]),
-        **{name: _decoded(v, read_marginals) for name, v in content["released"].items()},
+        "terms": _terms(content),
+        "answers": content["search"] and _answers(content),
+        **{name: _decoded(part, read_marginals) for name, part in content["released"].items()},
     }
 
 
-def _asked(pairs) -> tuple[dict[frozenset[str], tuple[str, ...]], frozenset[frozenset[str]]]:
-    """Separating sets, and the pairs that were not tested."""
-    separated = {
-        frozenset(entry["pair"]): tuple(entry["separating_set"])
-        for entry in pairs
-        if "separating_set" in entry
-    }
-    return separated, frozenset(frozenset(e["pair"]) for e in pairs if not e["tested"])
+def _answers(content) -> Answers:
+    pairs = {frozenset(entry["pair"]): entry for entry in content["pairs"]}
+    return Answers(
+        {p: tuple(e["separating_set"]) for p, e in pairs.items() if "separating_set" in e},
+        frozenset(pair for pair, entry in pairs.items() if not entry["tested"]),
+        **content["search"],
+    )
 
 
 def _graph(content, certainty) -> CPDAG:
-    number = {name: i for i, name in enumerate(content["variables"])}
-    arcs = np.zeros((len(number), len(number)), bool)
-    for a, b in content["directed"]:
-        arcs[number[a], number[b]] = True
-    for a, b in content["undirected"]:
-        arcs[number[a], number[b]] = arcs[number[b], number[a]] = True
-    return CPDAG(content["variables"], arcs, certainty and _written_certainty(certainty))
+    names = content["variables"]
+    arcs = np.zeros((len(names), len(names)), bool)
+    both = [ends[::-1] for ends in content["undirected"]]
+    for start, end in (*content["directed"], *content["undirected"], *both):
+        arcs[names.index(start), names.index(end)] = True
+    return CPDAG(names, arcs, certainty and _written_certainty(certainty))
 
 
 def _written_certainty(content) -> Certainty:
@@ -248,35 +225,32 @@ def _written_certainty(content) -> Certainty:
 
 
 def _ledger(content) -> Ledger:
-    told, promise = content["ledger"], content["guarantee"]
-    budget = promise["epsilon"] and Budget(
-        promise["epsilon"], promise["delta"], promise["rows_per_person"]
-    )
-    used = (math.inf if of is None else of for of in told["used"].values())
+    ledger, promise = content["ledger"], content["guarantee"]
+    terms = (promise[name] for name in ("epsilon", "delta", "rows_per_person"))
+    used = (math.inf if number is None else number for number in ledger["used"].values())
     return Ledger(
-        _events(content), Spent(*used), budget, told["accountant"], promise.get("whole_run", "")
+        tuple(map(_read_event, ledger["events"])),
+        Spent(*used),
+        promise["epsilon"] and Budget(*terms),
+        ledger["accountant"],
+        promise.get("whole_run", ""),
     )
 
 
-def _events(content) -> tuple[Event, ...]:
-    return tuple(
-        EVENTS[event["kind"]](
-            **{k: v for k, v in event.items() if k not in ("kind", "neighbours")},
-            neighbours=Neighbours[event["neighbours"]],
-        )
-        for event in content["ledger"]["events"]
-    )
+def _read_event(content) -> Event:
+    values = {k: v for k, v in content.items() if k not in ("kind", "neighbours")}
+    return EVENTS[content["kind"]](**values, neighbours=Neighbours[content["neighbours"]])
 
 
-def _terms(content, read_marginals) -> Terms:
+def _terms(content) -> Terms:
     return Terms(
         noise=content["noise"],
         n=content["data"]["n"],
-        domain={name: tuple(of) for name, of in content["data"]["domain"].items()},
+        domain={name: tuple(levels) for name, levels in content["data"]["domain"].items()},
         system=content["made_by"]["system"],
         theorems=tuple(content["guarantee"]["theorems"]),
         rows_per_person=content["guarantee"]["rows_per_person"],
-        settings={k: _decoded(v, read_marginals) for k, v in content["settings"].items()},
+        settings={name: _decoded(part) for name, part in content["settings"].items()},
         rules=content["data"].get("rules", {}),
         versions=content["made_by"]["versions"],
         account_entry=content.get("account_entry", ""),

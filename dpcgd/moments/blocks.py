@@ -4,18 +4,23 @@ Each variable's contrasts are turned and scaled so that their covariance is the 
 left of two variables is a block of correlations, and the variance of each entry is known.
 """
 
-from functools import singledispatch
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
+from dpcgd.moments.clipped_moments import ClippedMoments, lengthening
 from dpcgd.moments.interactions import Marginals
 
-__all__ = ["Blocks", "blocks_from", "blocks_of", "further_variance", "rows_of"]
+__all__ = ["Blocks", "blocks_of", "further_variance", "rows_of"]
 
 LARGEST = 1e6
-"""Of correlations, covariances and their noise: beyond, there is nothing but noise."""
+"""Larger correlations, covariances and deviations are nothing but noise, and are cut off here."""
+
+SHORTENED = 0.003
+"""Shortening long records gives independent variables a correlation of this size at most, nearly:
+that of skewed variables at a million records, where it was measured."""
 
 
 class Blocks(NamedTuple):
@@ -61,7 +66,6 @@ def rows_of(levels) -> tuple[np.ndarray, list[slice]]:
     return widths, [slice(end - w, end) for end, w in zip(ends, widths, strict=True)]
 
 
-@singledispatch
 def blocks_of(marginals: Marginals) -> Blocks:
     """The released moments as correlations, worked out once.
 
@@ -70,54 +74,35 @@ def blocks_of(marginals: Marginals) -> Blocks:
     KeyError
         If a pair has not been released.
     """
-    return marginals.worked_out(("blocks",), lambda: _gathered(marginals))
+    if isinstance(marginals, ClippedMoments):
+        return marginals.worked_out(("blocks",), partial(_turned, marginals))
+    return marginals.worked_out(("blocks",), partial(_gathered, marginals))
 
 
-def _gathered(marginals) -> Blocks:
-    d, (widths, at) = len(marginals.levels), rows_of(marginals.levels)
-    products, deviations = np.zeros((sum(widths),) * 2), np.zeros((d, d))
-    for x, y in combinations(range(d), 2):
-        if marginals.levels[x] > 1 and marginals.levels[y] > 1:
-            pair = marginals.moment(x, y)
-            products[at[x], at[y]], deviations[x, y] = pair.values, pair.deviation
-    return blocks_from(marginals, products, deviations)
-
-
-def blocks_from(singles: Marginals, products: np.ndarray, deviations: np.ndarray) -> Blocks:
-    """Blocks of moments that are at hand as a matrix.
-
-    Parameters
-    ----------
-    singles : Marginals
-        With all single variables released.
-    products : array of shape (D, D)
-        Mean products of contrasts of two variables, above the diagonal blocks.
-    deviations : array of shape (d, d)
-        Of the noise of each pair's entries, above the diagonal.
-    """
-    levels = singles.levels
-    widths, at = rows_of(levels)
-    varying = np.repeat(np.array(levels) > 1, widths)
-    means, scale = np.zeros(len(products)), np.zeros(products.shape)
-    errors = np.zeros(len(products))
-    for v, of in enumerate(at):
-        if levels[v] > 1:
-            means[of], scale[of, of] = singles.moment(v).values, _scale(singles, v)
-            errors[of] = singles.moment(v).deviation
-    above = np.triu(np.ones((len(levels),) * 2, bool), 1).repeat(widths, 0).repeat(widths, 1)
-    above &= np.outer(varying, varying)
+def _gathered(marginals: Marginals) -> Blocks:
+    """The moments of pairs as correlations: each variable turned and scaled by its own levels."""
+    widths, at = rows_of(marginals.levels)
+    size = sum(widths)
+    scale, products, spread = np.zeros((3, size, size))
+    means, errors, above = np.zeros(size), np.zeros(size), np.zeros((size, size), bool)
+    varying = [v for v, levels in enumerate(marginals.levels) if levels > 1]
+    for v in varying:
+        means[at[v]], errors[at[v]] = marginals.moment(v)
+        floor = max(3 * marginals.moment(v).deviation, 1 / marginals.n)
+        scale[at[v], at[v]] = marginals.uncorrelated(v, floor).T
+    for x, y in combinations(varying, 2):
+        block = at[x], at[y]
+        (products[block], spread[block]), above[block] = marginals.moment(x, y), True
     covariances = np.where(above, products - np.outer(means, means), 0.0)
-    spread = np.where(above, deviations.repeat(widths, 0).repeat(widths, 1), 0.0)
     wide = (scale**2).sum(axis=1)
     parts = (scale @ covariances @ scale.T, spread**2 * np.outer(wide, wide), covariances, spread)
     both = [np.clip(entries + entries.T, -LARGEST, LARGEST) for entries in parts]
-    both.append(further_variance(wide, errors, scale @ means, singles.n))
-    for v, of in enumerate(at):
-        both[0][of, of] = np.eye(widths[v])
-        both[2][of, of] = singles.variance(v) if levels[v] > 1 else 1.0
-    names = ("correlations", "noise", "covariances", "deviations", "further")
-    starts = np.array([of.start for of in at])
-    return Blocks(**dict(zip(names, both, strict=True)), n=singles.n, starts=starts)
+    for v, rows in enumerate(at):
+        both[0][rows, rows] = np.eye(widths[v])
+        both[2][rows, rows] = marginals.variance(v) if v in varying else 1.0
+    further = further_variance(wide, errors, scale @ means, marginals.n)
+    starts = np.array([rows.start for rows in at])
+    return Blocks._make([*both, further, marginals.n, starts])
 
 
 def further_variance(wide: np.ndarray, errors: np.ndarray, means: np.ndarray, n: int) -> np.ndarray:
@@ -150,7 +135,34 @@ def further_variance(wide: np.ndarray, errors: np.ndarray, means: np.ndarray, n:
     return np.minimum(total, LARGEST)
 
 
-def _scale(marginals, v) -> np.ndarray:
-    """Turns a variable's contrasts into uncorrelated ones of variance one, one a row."""
-    floor = max(3 * marginals.moment(v).deviation, 1 / marginals.n)
-    return marginals.uncorrelated(v, floor).T
+def _turned(clipped: ClippedMoments) -> Blocks:
+    """The moments as correlations: each variable turned and scaled by its own block.
+
+    Vectors are centred at noisy means, so moments hold products of these errors. The largest
+    directions of a block lean towards them: their errors are taken for wider than others are.
+    """
+    widths, at = rows_of(clipped.levels)
+    size = len(clipped.moments)
+    scale, own = np.zeros((size, size)), np.zeros((size, size), bool)
+    lengths, errors = np.zeros(size), np.zeros(size)
+    for v, rows in enumerate(at):
+        own[rows, rows] = True
+        if clipped.levels[v] > 1:
+            floor = max(3 * clipped.deviation, 1 / clipped.n)
+            values, turned = np.linalg.eigh(clipped.moments[rows, rows])
+            scale[rows, rows] = (turned / np.sqrt(np.maximum(values, floor))).T
+            lengths[rows] = ((scale[rows, rows] @ lengthening(clipped, v)) ** 2).sum(axis=1)
+            errors[rows] = clipped.moment(v).deviation * widths[v] ** 0.25
+    varying = np.repeat(np.array(clipped.levels) > 1, widths)
+    free = np.outer(varying, varying) & ~own
+    wide = (scale**2).sum(axis=1)
+    spread = np.where(free, clipped.deviation, 0.0)
+    parts = (
+        np.where(own, np.eye(size), scale @ clipped.moments @ scale.T),
+        spread**2 * np.outer(wide, wide),
+        np.where(varying, clipped.moments, np.eye(size)),
+        spread,
+        SHORTENED**2 + further_variance(lengths, errors, np.zeros(size), clipped.n),
+    )
+    limited = (np.clip(part, -LARGEST, LARGEST) for part in parts)
+    return Blocks._make([*limited, clipped.n, np.array([rows.start for rows in at])])

@@ -13,7 +13,6 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts, Records
-from dpcgd.moments.blocks import LARGEST, Blocks, blocks_of, further_variance, rows_of
 from dpcgd.moments.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -30,16 +29,18 @@ __all__ = [
     "clips",
     "level_vectors",
     "longest_kept",
+    "lengthening",
     "measure_moments",
     "share_of_singles",
+    "vectors_of",
 ]
 
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
-"""Of the budget, for the first look."""
+"""The first look gets a share of the budget between these."""
 
 
 FEW = 8
-"""Variables. For so many or fewer there is no gain: their pairs are released as they are."""
+"""The pairs of so few variables are released as they are, for clipping gains nothing there."""
 
 
 USUAL_NORM = 0.8
@@ -48,11 +49,6 @@ USUAL_NORM = 0.8
 
 NOISE_OVER_SAMPLING = 0.5
 """Later, as long as the noise of an entry stays below so many deviations of sampling."""
-
-
-SHORTENED = 0.003
-"""Shortening long records gives independent variables a correlation of this size at most, nearly:
-that of skewed variables at a million records, where it was measured."""
 
 
 LAST_NORM = 2.0
@@ -66,7 +62,7 @@ def clipped_sensitivity(bound: float) -> float:
     Notes
     -----
     Half of the squared norm of u u^T - w w^T, which for vectors u and w no longer than the bound is
-    at most bound^4. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    at most bound^4. Chapter 12, :prf:ref:`thm-clipped-moments`.
 
     Examples
     --------
@@ -106,16 +102,17 @@ def level_vectors(singles: Marginals) -> list[np.ndarray]:
     -------
     Post-processing.
     """
-    return [_vectors_of(singles, v) for v in range(len(singles.levels))]
+    return [vectors_of(singles, v) for v in range(len(singles.levels))]
 
 
-def _vectors_of(singles, v) -> np.ndarray:
+def vectors_of(singles: Marginals, v: int) -> np.ndarray:
+    """The vectors of :func:`level_vectors` of one variable."""
     if singles.levels[v] == 1:
         return np.zeros((1, 1))
-    return (contrasts(singles.levels[v]) - singles.moment(v).values) @ _weights(singles, v)
+    return (contrasts(singles.levels[v]) - singles.moment(v).values) @ lengthening(singles, v)
 
 
-def _weights(singles, v) -> np.ndarray:
+def lengthening(singles: Marginals, v: int) -> np.ndarray:
     """Variance^(-1/4) of a variable's contrasts, as a matrix."""
     floor = max(3 * singles.moment(v).deviation, 1 / singles.n)
     values, turned = np.linalg.eigh(singles.variance(v))
@@ -166,7 +163,7 @@ class ClippedMoments(Marginals):
 
     Privacy
     -------
-    All post-processing; it holds no data. Chapter 15, :prf:ref:`thm-clipped-moments`.
+    All post-processing; it holds no data. Chapter 12, :prf:ref:`thm-clipped-moments`.
     """
 
     def __init__(
@@ -185,8 +182,9 @@ class ClippedMoments(Marginals):
             )
         self.moments, self.deviation = moments, deviation
 
-    def _holds(self) -> str:
-        return "single variables, and of pairs the moments of shortened records, in `moments`"
+    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+        """Labels of the theorems that give the sensitivities of what has been released."""
+        return ("thm-clipped-moments",)
 
     def _parts(self) -> list:
         return [*super()._parts(), self.moments, self.deviation]
@@ -196,44 +194,6 @@ class ClippedMoments(Marginals):
         upper = [row[i:].tolist() for i, row in enumerate(self.moments)]
         clipped = {"moments": upper, "deviation": self.deviation}
         return {**super().to_receipt(), "clipped": clipped}
-
-
-@blocks_of.register
-def _(marginals: ClippedMoments) -> Blocks:
-    return marginals.worked_out(("blocks",), lambda: _turned(marginals))
-
-
-def _turned(told) -> Blocks:
-    """The moments as correlations: each variable turned and scaled by its own block.
-
-    Vectors are centred at noisy means, so moments hold products of these errors. The largest
-    directions of a block lean towards them: their errors are taken for wider than others are.
-    """
-    widths, at = rows_of(told.levels)
-    size = len(told.moments)
-    scale, own = np.zeros((size, size)), np.zeros((size, size), bool)
-    lengths, errors = np.zeros(size), np.zeros(size)
-    for v, of in enumerate(at):
-        own[of, of] = True
-        if told.levels[v] > 1:
-            floor = max(3 * told.deviation, 1 / told.n)
-            values, turned = np.linalg.eigh(told.moments[of, of])
-            scale[of, of] = (turned / np.sqrt(np.maximum(values, floor))).T
-            lengths[of] = ((scale[of, of] @ _weights(told, v)) ** 2).sum(axis=1)
-            errors[of] = told.moment(v).deviation * widths[v] ** 0.25
-    varying = np.repeat(np.array(told.levels) > 1, widths)
-    free = np.outer(varying, varying) & ~own
-    wide = (scale**2).sum(axis=1)
-    spread = np.where(free, told.deviation, 0.0)
-    parts = {
-        "correlations": np.where(own, np.eye(size), scale @ told.moments @ scale.T),
-        "noise": spread**2 * np.outer(wide, wide),
-        "covariances": np.where(varying, told.moments, np.eye(size)),
-        "deviations": spread,
-        "further": SHORTENED**2 + further_variance(lengths, errors, np.zeros(size), told.n),
-    }
-    limited = {name: np.clip(part, -LARGEST, LARGEST) for name, part in parts.items()}
-    return Blocks(**limited, n=told.n, starts=np.array([of.start for of in at]))
 
 
 def clips(data: Counts) -> bool:
@@ -267,7 +227,7 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
     -------
     rho-zCDP for replace-one neighbours: one Gaussian release of all pairs (chapter 11,
     :prf:ref:`thm-pairs`); or two, and vectors and bound of the second follow from the first
-    (chapter 15, :prf:ref:`thm-clipped-moments`).
+    (chapter 12, :prf:ref:`thm-clipped-moments`).
     """
     marginals = MeasuredMarginals(Tables(data), measure)
     if not clipped:

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.mechanisms import gaussian_for_rho
 from dpcgd.privacy.noise import Noise
 
@@ -27,11 +29,13 @@ __all__ = [
     "Measurement",
     "Moment",
     "Subset",
+    "affords_triples",
     "contrasts",
     "covariance_of_contrasts",
     "exactly",
     "interaction_of",
     "interaction_sensitivity",
+    "measure_triples",
     "paid",
     "pairs_sensitivity",
     "subsets_of",
@@ -39,15 +43,23 @@ __all__ = [
 ]
 
 LARGEST = 1e100
-"""Of moments and their deviations: powers of them are still numbers."""
-
+"""No moment and no deviation is larger, so that their powers are still numbers."""
 
 LEAST_RHO = 1e-150
-"""For less there is nothing but noise, and that nearly too large a number."""
+"""A smaller rho buys nothing but noise, which is nearly too large a number."""
 
+FEWEST, MOST, MOST_LEVELS = 6, 12, 8
+"""Triples are measured of so many variables with at most so many levels. Of fewer variables a pair
+hardly has two others to be given; of more there are too many triples."""
+
+NOISE_OVER_SAMPLING = 0.2
+"""Triples are measured if a pair's noise is at most this many deviations of sampling."""
+
+SHARE_OF_TRIPLES = 0.25
+"""Triples get this share of rho."""
 
 Subset = tuple[int, ...]
-"""Numbers of some variables, in increasing order."""
+"""A subset holds the numbers of some variables, in increasing order."""
 
 
 @cache
@@ -123,7 +135,7 @@ def triples_sensitivity(levels: Sequence[int]) -> float:
     -----
     As for pairs: two records whose levels differ at some variables are 2 (e(r) - e(t)) apart,
     squared, where e sums the products of three and t is r - 1 there, r elsewhere; largest over all
-    choices of these variables. Chapter 15, :prf:ref:`thm-triples`.
+    choices of these variables. Chapter 12, :prf:ref:`thm-triples`.
 
     Examples
     --------
@@ -241,14 +253,9 @@ class Marginals:
             return known
         subset = tuple(sorted(variables))
         if subset not in self.released:
-            raise KeyError(f"{subset} was not released by itself; this holds {self._holds()}")
+            raise KeyError(f"{subset} was not released by itself; ask for one in `released`")
         values, deviation = self.released[subset]
         return Moment(np.transpose(values, [subset.index(v) for v in variables]), deviation)
-
-    def _holds(self) -> str:
-        """What was released, in words."""
-        sizes = sorted({len(subset) for subset in self.released} - {0})
-        return f"subsets of {' and '.join(map(str, sizes)) or 'no'} variables"
 
     def variance(self, x: int) -> np.ndarray:
         """Covariance matrix of the contrasts of one variable."""
@@ -312,16 +319,24 @@ class Marginals:
         ]
         return {"n": self.n, "levels": list(self.levels), "moments": moments}
 
-    def redrawn(self, rng: np.random.Generator) -> "Marginals":
-        """The same with fresh noise of the same deviations on top, and deviations to match."""
-        fresh = {
-            subset: Moment(
-                moment.values + moment.deviation * rng.standard_normal(moment.values.shape),
-                moment.deviation * math.sqrt(2),
-            )
-            for subset, moment in self.released.items()
-        }
-        return Marginals(self.n, self.levels, fresh)
+    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+        """Labels of the theorems that give the sensitivities of what has been released.
+
+        Parameters
+        ----------
+        triples : str
+            The theorem for triples; by default that for all of them at once.
+
+        Examples
+        --------
+        >>> pair = {(0,): Moment(np.zeros(1), 1.0), (0, 1): Moment(np.zeros((1, 1)), 1.0)}
+        >>> Marginals(100, [2, 2], pair).theorems()
+        ('thm-pairs',)
+        """
+        sizes = set(map(len, self.released))
+        precisions = {kept.deviation for subset, kept in self.released.items() if len(subset) == 2}
+        ran = {"thm-pairs": 2 in sizes, triples: 3 in sizes, "thm-look-again": len(precisions) > 1}
+        return tuple(label for label, used in ran.items() if used)
 
 
 class Measurement(Protocol):
@@ -339,8 +354,9 @@ def paid(account: Account, noise: Noise) -> Measurement:
     def measure(query, *, sensitivity, rho):
         if 0 <= rho < LEAST_RHO:
             raise BudgetSpent(f"a rho of {rho:g} pays for no measurement")
-        how = {"sensitivity": sensitivity, "rho": rho}
-        return gaussian_for_rho(query, account=account, noise=noise, **how)
+        return gaussian_for_rho(
+            query, sensitivity=sensitivity, rho=rho, account=account, noise=noise
+        )
 
     return measure
 
@@ -362,8 +378,8 @@ class MeasuredMarginals(Marginals):
     Privacy
     -------
     Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11,
-    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, chapter 15, :prf:ref:`thm-triples`, and
-    chapter 16, :prf:ref:`thm-look-again`. What rounding adds is proved to be less than what a run
+    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, chapter 12, :prf:ref:`thm-triples`, and
+    chapter 14, :prf:ref:`thm-look-again`. What rounding adds is proved to be less than what a run
     keeps for it, :func:`~dpcgd.privacy.doubles.kept_for_rounding`.
     """
 
@@ -419,8 +435,8 @@ class MeasuredMarginals(Marginals):
     def _release(self, subsets, sensitivity, rho):
         if sensitivity == 0:  # no contrasts, nothing to tell
             return self._keep(subsets, np.empty(0), 0.0)
-        how = {"sensitivity": sensitivity, "rho": rho}
-        return self._keep(subsets, *self._measure(lambda: self.exact(subsets), **how))
+        answer = self._measure(lambda: self.exact(subsets), sensitivity=sensitivity, rho=rho)
+        return self._keep(subsets, *answer)
 
     def exact(self, subsets: Sequence[Subset]) -> np.ndarray:
         """Sums over records of the products of their contrasts, one subset after the other."""
@@ -440,6 +456,60 @@ class MeasuredMarginals(Marginals):
     def without_data(self) -> Marginals:
         """What has been released, and nothing else."""
         return Marginals(self.n, self.levels, self.released)
+
+
+def affords_triples(levels: Sequence[int], n: int, rho: float) -> bool:
+    """Whether triples are worth their share, by public facts.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        Of each variable; where levels were joined, what has been released says how many are left.
+    n : int
+        Records.
+    rho : float
+        For pairs and triples together.
+
+    Examples
+    --------
+    >>> affords_triples([3] * 11, 100_000, 0.02), affords_triples([3] * 11, 1000, 0.02)
+    (True, False)
+    """
+    varying = sum(of > 1 for of in levels)
+    if varying < FEWEST or len(levels) > MOST or max(levels) > MOST_LEVELS:
+        return False
+    noise = pairs_sensitivity(levels) * multiplier_of_rho(rho)
+    return noise <= NOISE_OVER_SAMPLING * math.sqrt(n)
+
+
+def measure_triples(data: Counts, measure: Measurement, rho: float) -> Marginals:
+    """Release single variables, pairs and triples, for rho in all.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+    measure : callable
+        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
+    rho : float
+
+    Returns
+    -------
+    Marginals
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+
+    Privacy
+    -------
+    rho-zCDP for replace-one neighbours: a Gaussian release of all pairs and one of all triples.
+    Chapter 11, :prf:ref:`thm-pairs`, and chapter 12, :prf:ref:`thm-triples`.
+    """
+    marginals = MeasuredMarginals(Tables(data), measure)
+    marginals.measure_pairs(rho - SHARE_OF_TRIPLES * rho)
+    marginals.measure_triples(SHARE_OF_TRIPLES * rho)
+    return marginals.without_data()
 
 
 def interaction_of(table: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,15 +22,15 @@ __all__ = [
 ]
 
 MOST_LEVELS = 16
-"""Of a variable. Tables where none has more are left as they are."""
+"""A variable with more levels has some of them joined."""
 
 
 FIRST_LOOK = 0.03
-"""Share of the budget for the first look."""
+"""The first look gets this share of the budget."""
 
 
 OTHER = "other"
-"""What the rarer levels of a variable without order are called once they are joined."""
+"""The rarer levels of a variable without order are called so once they are joined."""
 
 
 def levels_sensitivity(variables: int) -> float:
@@ -36,7 +38,7 @@ def levels_sensitivity(variables: int) -> float:
 
     Notes
     -----
-    A record leaves one cell of each table and enters another. Chapter 13,
+    A record leaves one cell of each table and enters another. Chapter 18,
     :prf:ref:`thm-joined-levels`.
 
     Examples
@@ -48,11 +50,7 @@ def levels_sensitivity(variables: int) -> float:
 
 
 def join_levels(
-    data: Any,
-    measure: Measurement,
-    rho: float,
-    *,
-    most: int = MOST_LEVELS,
+    data: Any, measure: Measurement, rho: float, *, most: int = MOST_LEVELS
 ) -> tuple[Any, dict[str, dict[str, str]]]:
     """Join the levels of every variable that has more than it may.
 
@@ -87,7 +85,7 @@ def join_levels(
     -------
     rho-zCDP: one Gaussian release of the counts of all levels of the variables that have too many;
     which of them are joined is a function of it and of public facts, and so the new levels are
-    public. Chapter 13, :prf:ref:`thm-joined-levels`.
+    public. Chapter 18, :prf:ref:`thm-joined-levels`.
 
     Examples
     --------
@@ -107,27 +105,26 @@ def join_levels(
     if not wide:
         return data, {}
     ends = np.cumsum([data.cardinalities[v] for v in wide])[:-1]
-    how = {"sensitivity": levels_sensitivity(len(wide)), "rho": rho}
-    noisy, _ = measure(lambda: _counts(data, wide), **how)
+    noisy, _ = measure(
+        lambda: np.concatenate(data.counts_many([v] for v in wide)).astype(float),
+        sensitivity=levels_sensitivity(len(wide)),
+        rho=rho,
+    )
     groups, levels, joined = {}, dict(data.levels), {}
     for v, counts in zip(wide, np.split(noisy, ends), strict=True):
         name, old = data.variables[v], data.levels[data.variables[v]]
         by_order = name in data.ordered
         apart = old.index(data.missing[name]) if name in data.missing else None
-        group = join_groups(counts, most, by_order, apart)
-        levels[name] = _names(old, group, by_order)
-        groups[v] = group
-        joined[name] = {of: levels[name][g] for of, g in zip(old, group.tolist(), strict=True)}
-    return _recoded(data, groups, levels), joined
-
-
-def _recoded(data, groups, levels) -> Any:
+        groups[v] = join_groups(counts, most, by_order, apart)
+        levels[name] = _names(old, groups[v], by_order)
+        became = [levels[name][group] for group in groups[v].tolist()]
+        joined[name] = dict(zip(old, became, strict=True))
     if not isinstance(data, Dataset):
-        return JoinedCounts(data, groups, levels)
+        return JoinedCounts(data, groups, levels), joined
     codes = np.array(data.codes)
     for v, group in groups.items():
         codes[:, v] = group[data.codes[:, v]]
-    return Dataset(codes, levels, data.truth, data.name, data.ordered, data.missing)
+    return replace(data, codes=codes, levels=levels), joined
 
 
 class JoinedCounts(Counts):
@@ -143,10 +140,7 @@ class JoinedCounts(Counts):
     """
 
     def __init__(
-        self,
-        data: Any,
-        groups: Mapping[int, np.ndarray],
-        levels: Mapping[str, Sequence[str]],
+        self, data: Any, groups: Mapping[int, np.ndarray], levels: Mapping[str, Sequence[str]]
     ):
         self.levels, self.n = levels, data.n
         self.ordered, self.missing = data.ordered, data.missing
@@ -159,8 +153,7 @@ class JoinedCounts(Counts):
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
         """Count the cells of several tables."""
         asked = list(questions)
-        tables = self._data.counts_many(asked)
-        return [self._summed(*one) for one in zip(asked, tables, strict=True)]
+        return list(map(self._summed, asked, self._data.counts_many(asked)))
 
     def clipped_sums(
         self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
@@ -177,11 +170,6 @@ class JoinedCounts(Counts):
                 np.add.at(joint, group, by_level)
                 table = np.moveaxis(joint, 0, axis)
         return table
-
-
-def _counts(data, variables) -> np.ndarray:
-    """Records at each level of these variables, one variable after the other."""
-    return np.concatenate(data.counts_many([v] for v in variables)).astype(float)
 
 
 def join_groups(
@@ -210,39 +198,29 @@ def join_groups(
         group = np.insert(join_groups(np.delete(counts, apart), most - 1, by_order), apart, 0)
         group[apart] = most - 1
         return group
-    return _neighbours_joined(counts, most) if by_order else _rarest_joined(counts, most)
-
-
-def _neighbours_joined(counts, most) -> np.ndarray:
-    """The group of each level when the two neighbours with the least sum are joined in turn."""
-    groups = [[level] for level in range(len(counts))]
-    sums = counts.tolist()
-    while len(groups) > most:
-        first = min(range(len(sums) - 1), key=lambda i: sums[i] + sums[i + 1])
-        groups[first] += groups.pop(first + 1)
+    if not by_order:
+        kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
+        group = np.full(len(counts), most - 1)
+        group[kept] = np.arange(most - 1)
+        return group
+    sizes, sums = [1] * len(counts), counts.tolist()
+    while len(sums) > most:  # the two neighbours with the least sum are joined in turn
+        together = [one + next_one for one, next_one in pairwise(sums)]
+        first = together.index(min(together))
+        sizes[first] += sizes.pop(first + 1)
         sums[first] += sums.pop(first + 1)
-    return np.repeat(np.arange(most), [len(group) for group in groups])
-
-
-def _rarest_joined(counts, most) -> np.ndarray:
-    """The group of each level when all but the most frequent are joined, to the last."""
-    kept = np.sort(np.argsort(-counts, kind="stable")[: most - 1])
-    group = np.full(len(counts), most - 1)
-    group[kept] = np.arange(most - 1)
-    return group
+    return np.repeat(np.arange(most), sizes)
 
 
 def _names(old, group, by_order) -> tuple[str, ...]:
     """What each group of levels is called: no two alike, and none like a level that it is not."""
     names: list[str] = []
-    for g in range(int(group.max()) + 1):
-        part = [level for level, at in zip(old, group, strict=True) if at == g]
-        names.append(part[0] if len(part) == 1 else _joint_name(part, (*old, *names), by_order))
+    for number in range(int(group.max()) + 1):
+        first, last = np.flatnonzero(group == number)[[0, -1]].tolist()
+        name = old[first]
+        if first < last:
+            name = f"{name}..{old[last]}" if by_order else OTHER
+            while name in (*old, *names):
+                name += "'"
+        names.append(name)
     return tuple(names)
-
-
-def _joint_name(part, taken, by_order) -> str:
-    name = f"{part[0]}..{part[-1]}" if by_order else OTHER
-    while name in taken:
-        name += "'"
-    return name

@@ -1,7 +1,6 @@
 """The whole table of a few variables, with noise in every cell."""
 
 import math
-from collections.abc import Sequence
 from itertools import chain, combinations
 from typing import Any
 
@@ -14,11 +13,7 @@ from dpcgd.privacy.account import Account
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 
-__all__ = ["NoisyTable", "check_cells", "has_few_cells", "measure_table"]
-
-MOST_VARIABLES, MOST_CELLS = 8, 1024
-"""Of a table that is released as a whole: beyond them most cells hold nothing but noise."""
-
+__all__ = ["NoisyTable", "measure_table"]
 
 SENSITIVITY = 2.0
 """Of all cells together, in L1 norm: a record that is replaced leaves one and joins another."""
@@ -57,44 +52,13 @@ class NoisyTable(Marginals):
         deviation = math.sqrt(2 * self.counts.size / margin.size) * self.scale
         return Moment(interaction_of(margin) / n, deviation / n)
 
+    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+        """None beside the theorem of the system, which is that of the whole table."""
+        return ()
+
     def to_receipt(self) -> dict[str, Any]:
         """What a receipt holds of it: the counts and the scale of their noise."""
         return {"n": self.n, "counts": self.counts.tolist(), "scale": self.scale}
-
-
-def has_few_cells(levels: Sequence[int]) -> bool:
-    """Whether a whole table of so many levels is released at once: a public fact.
-
-    Examples
-    --------
-    >>> has_few_cells([2] * 8), has_few_cells([3] * 8), has_few_cells([1] * 9)
-    (True, False, False)
-    """
-    return len(levels) <= MOST_VARIABLES and math.prod(levels) <= MOST_CELLS
-
-
-def check_cells(levels: Sequence[int]) -> None:
-    """Refuse what is too large for a whole table, by public facts.
-
-    Raises
-    ------
-    ValueError
-        With the systems for larger ones.
-
-    Examples
-    --------
-    >>> check_cells([2] * 8)
-    >>> check_cells([3] * 8)
-    Traceback (most recent call last):
-    ...
-    ValueError: the whole table has 6,561 cells ... at most 1,024...; take private_graph
-    """
-    if not has_few_cells(levels):
-        cells = math.prod(levels)
-        raise ValueError(
-            f"the whole table has {cells:,} cells of {len(levels)} variables, and at most "
-            f"{MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take private_graph"
-        )
 
 
 def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Noise) -> NoisyTable:
@@ -120,16 +84,18 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
 
     Privacy
     -------
-    (epsilon, 0) for replace-one neighbours: one record moves two cells by one each. Chapter 17,
+    (epsilon, 0) for replace-one neighbours: one record moves two cells by one each. Chapter 15,
     :prf:ref:`thm-whole-table`.
     """
     if not SENSITIVITY / epsilon <= WIDEST:
         raise ValueError(f"epsilon = {epsilon:g} buys nothing but noise; take a larger one")
     tables = Tables(data)
     everyone = tuple(range(len(tables.levels)))
-
-    def query() -> np.ndarray:
-        return np.asarray(tables.counts_many([everyone])[0], float)
-
-    counts = laplace(query, sensitivity=SENSITIVITY, epsilon=epsilon, account=account, noise=noise)
+    counts = laplace(
+        lambda: np.asarray(tables.counts_many([everyone])[0], float),
+        sensitivity=SENSITIVITY,
+        epsilon=epsilon,
+        account=account,
+        noise=noise,
+    )
     return NoisyTable(tables.n, counts, SENSITIVITY / epsilon)

@@ -64,7 +64,7 @@ class Budget:
     Privacy
     -------
     What is promised is promised to a person. An account that is opened for this budget charges for
-    one row what keeps all rows of a person within it. Chapter 13,
+    one row what keeps all rows of a person within it. Chapter 18,
     :prf:ref:`thm-rows-per-person`.
 
     Examples

@@ -153,7 +153,7 @@ def open_run(
 
     Privacy
     -------
-    The account is for all rows of a person together. Chapter 13,
+    The account is for all rows of a person together. Chapter 18,
     :prf:ref:`thm-rows-per-person`.
     """
     started = time.perf_counter()

@@ -68,7 +68,7 @@ def dependence(marginals: Marginals) -> np.ndarray:
     Notes
     -----
     Empirical Bayes: the share of dependent pairs is the likeliest for this release, and at most the
-    prior. Chapter 15.
+    prior. Chapter 12.
     """
     ratios = _log_ratios(marginals)
     pairs = np.triu_indices(len(ratios), 1)
@@ -80,7 +80,7 @@ def dependence(marginals: Marginals) -> np.ndarray:
 
 
 def _log_ratios(marginals) -> np.ndarray:
-    """Log-likelihood of each pair if it is dependent, less that if it is not.
+    """Log-likelihood of each pair if it is dependent, less that if it is not; symmetric.
 
     An effect is in all entries of the pair's block alike, or in one of them.
     """
@@ -94,7 +94,8 @@ def _log_ratios(marginals) -> np.ndarray:
         together = blocks.sums(each)
         alone = np.log(blocks.sums(np.exp(np.minimum(each, LARGEST))) / entries)
         total = np.logaddexp.reduce([total, together, alone])
-    return total - np.log(2 * len(EFFECTS))
+    upper = np.triu(total - np.log(2 * len(EFFECTS)), 1)
+    return upper + upper.T  # the last digits of the blocks may differ
 
 
 def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray:

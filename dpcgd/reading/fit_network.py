@@ -73,11 +73,7 @@ def _named(variables) -> str:
 
 
 def fit_network(
-    release: Release,
-    *,
-    rng: np.random.Generator,
-    dag: nx.DiGraph | None = None,
-    redraws: int = 50,
+    release: Release, *, rng: np.random.Generator, dag: nx.DiGraph | None = None, redraws: int = 50
 ) -> FittedNetwork:
     """Conditional probabilities of a DAG from released moments.
 
@@ -103,7 +99,7 @@ def fit_network(
 
     Privacy
     -------
-    Post-processing of the release. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing of the release. Chapter 14, :prf:ref:`thm-table-pc`.
 
     Notes
     -----

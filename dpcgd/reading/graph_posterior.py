@@ -58,7 +58,7 @@ class GraphPosterior:
     A graph's parents are whole numbers, one a variable, with a bit for each parent. Its conditional
     probabilities have a Dirichlet prior (BDeu) and are averaged over, on as many records as tell
     about them: of a cell with mean m and noise of variance s, m^2 / (m + s) do. Graphs of one
-    equivalence class have the same score. Chapter 17.
+    equivalence class have the same score. Chapter 15.
     """
 
     def __init__(

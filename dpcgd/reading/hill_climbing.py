@@ -30,7 +30,7 @@ class PairScore:
     -----
     -n/2 ln det of the covariance that the parents leave, less ln(n)/2 for each coefficient (Schwarz
     1978) times sampling and privacy variance together over sampling variance alone: by so much
-    more does a useless coefficient win by chance. Chapter 16.
+    more does a useless coefficient win by chance. Chapter 14.
     """
 
     def __init__(self, marginals: Marginals):
@@ -93,7 +93,7 @@ def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
 
     Privacy
     -------
-    Post-processing of the release. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing of the release. Chapter 14, :prf:ref:`thm-table-pc`.
 
     Examples
     --------

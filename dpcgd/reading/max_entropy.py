@@ -6,7 +6,6 @@ largest entropy among those with these interactions.
 
 import math
 from collections.abc import Sequence
-from functools import singledispatch
 from itertools import combinations
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpcgd.moments.blocks import rows_of
-from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors
+from dpcgd.moments.clipped_moments import ClippedMoments, vectors_of
 from dpcgd.moments.interactions import Marginals, Subset, contrasts
 
 __all__ = ["MaxEntropy", "has_few_terms", "max_entropy", "pair_table", "proportional_fit"]
@@ -139,16 +138,12 @@ def _dual(columns, means, penalty, weights) -> tuple[float, np.ndarray]:
     return total - weights @ means + penalty @ weights**2 / 2, logs - total
 
 
-@singledispatch
 def _terms(marginals: Marginals, variables: Sequence[int]) -> Terms:
-    subsets = _released_of(marginals, variables)
-    return _gathered([_term(marginals, variables, subset) for subset in subsets])
-
-
-@_terms.register
-def _(marginals: ClippedMoments, variables) -> Terms:
+    if not isinstance(marginals, ClippedMoments):
+        subsets = _released_of(marginals, variables)
+        return _gathered([_term(marginals, variables, subset) for subset in subsets])
     terms = [_term(marginals, variables, (v,)) for v in variables]
-    vectors = marginals.worked_out(("vectors",), lambda: level_vectors(marginals))
+    vectors = {v: vectors_of(marginals, v) for v in variables}
     for x, y in combinations(variables, 2):
         if marginals.levels[x] > 1 and marginals.levels[y] > 1:
             columns = _columns(marginals, variables, {x: vectors[x], y: vectors[y]})
@@ -205,7 +200,7 @@ def _correction(marginals, v, rows) -> tuple[np.ndarray, np.ndarray]:
     """
 
     def work():
-        vectors, own = level_vectors(marginals)[v], marginals.moments[rows, rows]
+        vectors, own = vectors_of(marginals, v), marginals.moments[rows, rows]
         whole = (vectors.T * marginals.table(v)) @ vectors
         floor = max(3 * marginals.deviation, 1 / marginals.n)
         turned = _power(whole, 0.5, 0.0) @ _power(own, -0.5, floor)

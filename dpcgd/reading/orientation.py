@@ -152,9 +152,9 @@ def arrow_confidence(
     Notes
     -----
     Reversals of single arcs, accepted by the odds of the triples that change (Metropolis), cooled
-    at first. Where an edge is wrong, its
-    arrow is, too: :meth:`dpcgd.tables.learned_pc.LearnedRelease.arrow_confidence` reckons with
-    it, and chapter 15 shows how often it is right on fresh networks.
+    at first: :prf:ref:`thm-drawn-graphs`. Where an edge is wrong, its arrow is, too; so
+    :attr:`~dpcgd.reading.release.MarginalRelease.arrow_shares` multiplies both probabilities. The
+    chapter on arrows shows how often arrows are right on fresh networks.
     """
     if forbidden is None:
         forbidden = np.zeros_like(joined)
@@ -219,6 +219,10 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
     Privacy
     -------
     Post-processing.
+
+    Notes
+    -----
+    The log-likelihood among them is that of :prf:ref:`thm-triple-product`.
     """
     if not triples:
         return np.empty((0, len(FEATURES)))

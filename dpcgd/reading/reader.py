@@ -39,7 +39,7 @@ __all__ = [
 
 
 LARGEST_F1 = "f1"
-"""This choice of edges has the largest expected F1. The table of chapter 12 was made with it."""
+"""This choice of edges has the largest expected F1. The table of chapter 17 was made with it."""
 
 
 DELTA_IN_TRAINING = 1e-6

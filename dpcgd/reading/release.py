@@ -1,11 +1,13 @@
 """A release of moments, and the graphs that can be read from it, as often as wanted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
 from dpcgd.graphs.certainty import Certainty
 from dpcgd.graphs.cpdag import CPDAG
@@ -14,6 +16,7 @@ from dpcgd.graphs.release import Release
 from dpcgd.moments.interactions import Marginals
 from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.reading.reader import (
     Precision,
@@ -22,13 +25,25 @@ from dpcgd.reading.reader import (
     edge_probabilities,
     unlike_training,
 )
-from dpcgd.reading.whole_table import weigh_graphs
 
-__all__ = ["MarginalRelease", "read", "read_moments"]
-
+__all__ = ["MarginalRelease", "WeighedGraphs", "read", "read_moments", "weigh_graphs"]
 
 LEVEL_OF_WEIGHED = 0.5
 """An edge of a whole table gets an arrow that is likelier than this."""
+
+WEIGHTS = (0.87, 0.32, 0.67)
+"""The log odds of an edge are a constant, and weighted sums of those of the likely graphs and of
+the edge model.
+
+Fitted to 300 networks of :func:`~dpcgd.datasets.random_networks.any_network` by
+benchmarks/choose_whole_table.py.
+"""
+
+LEAST_SHARE = 0.002
+"""No posterior of an edge is taken to be nearer to 0 or 1 than this."""
+
+SEED = 0
+"""The walks among graphs start from this seed, so that one release has one answer."""
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -116,7 +131,7 @@ def read(
     Privacy
     -------
     Post-processing of what has been released: which readings are made, and how many, costs
-    nothing. Chapter 15, :prf:ref:`thm-learned-pc`, and chapter 17, :prf:ref:`thm-whole-table`.
+    nothing. Chapter 12, :prf:ref:`thm-learned-pc`, and chapter 15, :prf:ref:`thm-whole-table`.
 
     Examples
     --------
@@ -174,12 +189,54 @@ def read_moments(
         arcs = pointed(weighed.arrows, joined, forbidden, LEVEL_OF_WEIGHED)
         arrows = weighed.arrows_of_edges * likely
     certainty = Certainty(
-        {frozenset((names[x], names[y])): likely[x, y] for x, y in _pairs(len(names))},
+        {
+            frozenset((names[x], names[y])): likely[x, y]
+            for x, y in combinations(range(len(names)), 2)
+        },
         {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(joined).tolist()},
         caution,
     )
     return CPDAG(names, arcs, certainty)
 
 
-def _pairs(d: int) -> Iterator[tuple[int, int]]:
-    return combinations(range(d), 2)
+class WeighedGraphs(NamedTuple):
+    """What the likely graphs and the edge model say of a whole table, each of shape (d, d).
+
+    ``edges`` are probabilities by both. ``joined`` is the share of the likely graphs that join a
+    pair, and ``arrows`` the share that has an arrow.
+    """
+
+    edges: np.ndarray
+    joined: np.ndarray
+    arrows: np.ndarray
+
+    @property
+    def arrows_of_edges(self) -> np.ndarray:
+        """How likely an arrow is where its pair is joined."""
+        return self.arrows / np.maximum(self.joined, LEAST_SHARE)
+
+
+def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray) -> WeighedGraphs:
+    """Weigh graphs by the likelihood of a whole table.
+
+    Parameters
+    ----------
+    table : NoisyTable
+    forbidden, required : boolean array of shape (d, d)
+        Arcs that no graph has, and arcs that every graph has.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    posterior = GraphPosterior(table, forbidden, required)
+    joined, arrows = shares_of(*posterior.met(np.random.default_rng(SEED)))
+    constant, weight_of_graphs, weight_of_model = WEIGHTS
+    by_graphs, by_model = (
+        logit(np.clip(p, LEAST_SHARE, 1 - LEAST_SHARE)) for p in (joined, edge_probabilities(table))
+    )
+    edges = expit(constant + weight_of_graphs * by_graphs + weight_of_model * by_model)
+    one_level = np.array(table.levels) == 1
+    edges[one_level] = edges[:, one_level] = 0.0
+    np.fill_diagonal(edges, 0.0)
+    return WeighedGraphs(edges, joined, arrows)

@@ -46,7 +46,7 @@ def repaired(
     in it. Each leans on the other, and once both are gone nothing links x to the two. The one that
     was separated less clearly, with the smaller p-value, comes back, unless a set of its present
     neighbours, without the other, separates it as well. Where all answers are right, such a set
-    there always is: chapter 16, :prf:ref:`thm-leaning`.
+    there always is: chapter 14, :prf:ref:`thm-leaning`.
 
     **Edges without a test.** Given neighbours of both its ends, next to no variance of one end is
     left, so the test could not separate, though it saw nothing. Such an edge goes, the weakest
@@ -66,7 +66,7 @@ def repaired(
 
     Privacy
     -------
-    Post-processing of what has been released. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing of what has been released. Chapter 14, :prf:ref:`thm-table-pc`.
     """
     work = _Repair(found, oracle, max_order)
     work.bring_back()

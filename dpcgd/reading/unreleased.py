@@ -54,10 +54,7 @@ def unreleased_variance(marginals: Marginals, family: Sequence[int], fit: Family
 
 
 def strength_of_interactions(
-    marginals: Marginals,
-    families: Iterable[Sequence[int]],
-    redraws: int,
-    rng: np.random.Generator,
+    marginals: Marginals, families: Iterable[Sequence[int]], redraws: int, rng: np.random.Generator
 ) -> float | None:
     """How far triples of a variable and two parents lie from what their pairs make likely.
 

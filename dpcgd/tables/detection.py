@@ -15,14 +15,13 @@ from dpcgd.reading.association import Association, association
 __all__ = ["Detection", "Population"]
 
 SMALL = 0.01
-"""A correlation: what one of another size does follows from this one's."""
-
+"""What a correlation of another size does follows from what one of this size does."""
 
 LARGE = 1e6
-"""A chi-squared statistic from which its root counts as normal, which is right to a millionth."""
+"""The root of a larger chi-squared statistic counts as normal, which is right to a millionth."""
 
 LARGEST_RELATED = 0.9
-"""Share of the largest correlation that two pairs of groups can have."""
+"""Groups correlate with the third variable by at most this share of what they can."""
 
 
 class Population:
@@ -51,7 +50,7 @@ class Population:
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
         """Of several tables."""
-        return [self.counts(variables) for variables in questions]
+        return list(map(self.counts, questions))
 
     def marginals(self, deviation: float) -> MeasuredMarginals:
         """All pairs, exact, with the deviation of a noise that is not there.
@@ -155,7 +154,7 @@ class Detection:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of the test."""
-        return math.prod(len(of) - 1 for of in self.shares[:2])
+        return math.prod(len(shares) - 1 for shares in self.shares[:2])
 
     @cached_property
     def largest(self) -> float:
@@ -165,10 +164,10 @@ class Detection:
 
     @cached_property
     def _small(self) -> Association:
-        """What the test tells of a small correlation."""
-        return self._told(SMALL, tuple(range(2, len(self.shares))))
+        """What the test says of a small correlation."""
+        return self._test(SMALL, tuple(range(2, len(self.shares))))
 
-    def _told(self, r, given) -> Association:
+    def _test(self, r, given) -> Association:
         marginals = Population(self.n, self.table(r)).marginals(self.deviation)
         return association(marginals, 0, 1, given)
 
@@ -178,37 +177,30 @@ class Detection:
 
     def _least(self, r) -> float:
         """The least statistic that counts as found."""
+        significant = float(chdtri(self.freedom, self.alpha))
         if len(self.shares) == 2 or not self._small.effect:
-            return self._significant
-        effect = max(self.least_effect, self.least_share * self._own(r) ** 2)
-        return max(self._significant, self._small.statistic / self._small.effect * effect)
+            return significant
+        none, small = self._given_none
+        own = none + (small - none) * r / SMALL
+        effect = max(self.least_effect, self.least_share * own**2)
+        return max(significant, self._small.statistic / self._small.effect * effect)
 
     @cached_property
-    def _significant(self) -> float:
-        return float(chdtri(self.freedom, self.alpha))
-
-    def _own(self, r) -> float:
-        """Correlation given none, as the test has it: linear in r."""
-        none, small = self._own_at
-        return none + (small - none) * r / SMALL
-
-    @cached_property
-    def _own_at(self) -> tuple[float, float]:
-        none, small = (math.sqrt(self._told(r, ()).effect) for r in (0.0, SMALL))
+    def _given_none(self) -> tuple[float, float]:
+        """Correlation given none, as the test has it, where r is 0 and where it is small."""
+        none, small = (math.sqrt(self._test(r, ()).effect) for r in (0.0, SMALL))
         return none, small
 
     def table(self, r: float) -> np.ndarray:
         """Probabilities of the population, one axis for each variable."""
         upper, (spread_a, spread_b) = self._upper, self._spreads
         both = upper[0] * upper[1] + r * np.sqrt(spread_a * spread_b)
-        groups = np.array(
-            [[1 - upper[0] - upper[1] + both, upper[1] - both], [upper[0] - both, both]]
-        )
-        table = groups * self._strata
+        groups = [[1 - upper[0] - upper[1] + both, upper[1] - both], [upper[0] - both, both]]
+        table = np.array(groups) * self._strata
         if len(self.shares) == 2:
             table = table[..., 0]
-        for axis, of in enumerate(self.shares):
-            table = np.moveaxis(np.tensordot(_within(of), table, (1, axis)), 0, axis)
+        for axis, shares in enumerate(self.shares):
+            table = np.moveaxis(np.tensordot(_within(shares), table, (1, axis)), 0, axis)
         return table
 
     @cached_property
@@ -222,13 +214,13 @@ class Detection:
     @cached_property
     def _upper(self) -> np.ndarray:
         """Of each tested variable the share of the upper group, in each stratum."""
-        upper = np.array([[_upper(of)] for of in self.shares[:2]])
+        upper = np.array([[_upper(shares)] for shares in self.shares[:2]])
         strata = self._strata
         if len(strata) == 1 or strata.min() == 0:
             return np.repeat(upper, len(strata), axis=1)
         standard = np.array([-1, 1]) * np.sqrt(strata[::-1] / strata)
-        most = np.minimum(upper, strata[1]) - upper * strata[1]
         spread = np.sqrt(upper * (1 - upper))
+        most = np.minimum(upper, strata[1]) - upper * strata[1]
         most = most / (spread * np.sqrt(strata.prod()))
         return upper + np.minimum(self.related, LARGEST_RELATED * most) * spread * standard
 

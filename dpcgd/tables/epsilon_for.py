@@ -3,15 +3,13 @@
 import math
 import warnings
 from bisect import bisect_left
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from dpcgd.datasets.arguments import is_real
 from dpcgd.privacy.budget import delta_for
-from dpcgd.tables.plan import Plan, plan
+from dpcgd.tables.plan import Plan, check_between, plan
 
 __all__ = ["epsilon_for"]
 
@@ -20,13 +18,13 @@ GRID = [float(f"{digits}e{power}") for power in range(-5, 1) for digits in range
 
 
 STEP = 100
-"""Of the first, coarse look over the grid."""
+"""The first, coarse look over the grid takes steps of this length."""
 
 NO_NOISE = 1e9
-"""An epsilon at which only settings are refused."""
+"""At this epsilon only settings are refused."""
 
 MORE_RECORDS = 1000
-"""Times as many, to see whether more records would help."""
+"""So many times as many records show whether more records would help."""
 
 
 def epsilon_for(
@@ -81,24 +79,26 @@ def epsilon_for(
     >>> epsilon_for(levels, 20_000, points=10)
     0.0943
     """
-    size = _size(correlation, points)
-    how: dict[str, Any] = {"levels": levels, "n": n, "delta": delta, **settings}
-    exact = plan(epsilon=NO_NOISE, **how)  # refuses once for all
+    kind = "correlation" if points is None else "points"
+    size, most = (correlation, 1) if points is None else (points, 100)
+    if size is None or (correlation is not None and points is not None):
+        raise ValueError("say how large a dependence is to be seen: as correlation or as points")
+    check_between(kind, size, 0, most)
+    planned_with = partial(plan, levels=levels, n=n, delta=delta, **settings)
+    exact = planned_with(epsilon=NO_NOISE)  # refuses once for all
     pairs = _asked(exact, between)
     if order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, not {order!r}")
-    columns = (
-        ["correlation", "partial_correlation"] if correlation else ["points", "partial_points"]
-    )
-    columns = columns[: 1 + order * (len(exact.shares) > 2)]
+    columns = [kind, f"partial_{kind}"][: 1 + order * (len(exact.shares) > 2)]
 
     def smallest(epsilon: float, pairs=pairs, **changed: Any) -> float:
         """What is found in all pairs; not a number if nothing is in one of them."""
         try:
-            planned = plan(**{**how, **changed}, epsilon=epsilon)
+            planned = planned_with(epsilon=epsilon, **changed).pairs
         except ValueError:  # too much noise for any test
             return math.nan
-        return float(np.max([getattr(planned.pairs[p], name) for p in pairs for name in columns]))
+        found = [getattr(planned[pair], name) for pair in pairs for name in columns]
+        return math.nan if any(map(math.isnan, found)) else max(found)
 
     def enough(epsilon: float, pairs=pairs, **changed: Any) -> bool:
         return smallest(epsilon, pairs, **changed) <= size
@@ -106,15 +106,15 @@ def epsilon_for(
     with warnings.catch_warnings(action="ignore"):
         if not enough(GRID[-1]):
             cures = list(_cures(exact, partial(enough, GRID[-1]), pairs))
-            if (least := smallest(GRID[-1])) < (1 if correlation else 100):
+            if (least := smallest(GRID[-1])) < most:
                 cures.insert(0, f"look for {_rounded_up(least):g} or more")
             raise ValueError(
                 f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records; "
                 f"{', or '.join(cures) or 'it is too small to be seen in any table'}"
             )
-        above = next(at for at in [*range(0, len(GRID), STEP), len(GRID) - 1] if enough(GRID[at]))
+        above = next(i for i in [*range(0, len(GRID), STEP), len(GRID) - 1] if enough(GRID[i]))
         low = max(0, above - STEP)
-        return GRID[bisect_left(range(low, above), True, key=lambda at: enough(GRID[at])) + low]
+        return GRID[bisect_left(range(low, above), True, key=lambda i: enough(GRID[i])) + low]
 
 
 def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
@@ -124,9 +124,9 @@ def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
     changes = _changes(exact)
     needed = dict(changes)
     for name in changes:
-        others = {key: of for key, of in needed.items() if key != name}
-        needed = others if enough(**_joined(others)) else needed
-    if enough(**_joined(needed)):
+        others = {key: change for key, change in needed.items() if key != name}
+        needed = others if enough(**ChainMap(*others.values())) else needed
+    if enough(**ChainMap(*needed.values())):
         yield f"take {' and '.join(needed)}"
 
 
@@ -138,29 +138,14 @@ def _changes(exact: Plan) -> dict[str, dict[str, Any]]:
         "a smaller least_share": {"least_share": 0.0},
         "a smaller least_effect": {"least_effect": 0.0},
         "more records": {"n": n, "delta": min(exact.budget.delta, delta_for(n))},
-        "max_order=1": {"max_order": max(exact.max_order, 1)},
+        "max_order=1": {"max_order": max(exact.rules.max_order, 1)},
     }
-
-
-def _joined(changes: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {name: of for change in changes.values() for name, of in change.items()}
 
 
 def _rounded_up(value: float) -> float:
     """To three digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
     return math.ceil(value / unit) * unit
-
-
-def _size(correlation, points) -> float:
-    if (correlation is None) == (points is None):
-        raise ValueError("say how large a dependence is to be seen: as correlation or as points")
-    size, most, name = (
-        (points, 100, "points") if correlation is None else (correlation, 1, "correlation")
-    )
-    if not (is_real(size) and 0 < size < most):
-        raise ValueError(f"{name} must be above 0 and below {most}, not {size!r}")
-    return size
 
 
 def _asked(planned: Plan, between) -> list[tuple[str, str]]:

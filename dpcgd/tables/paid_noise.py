@@ -1,7 +1,7 @@
 """Whether the noise in a release is what its ledger paid for."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -25,25 +25,16 @@ from dpcgd.tables.table_pc import LOOKS
 __all__ = ["check_noise"]
 
 ROUNDING = 1e-9
-"""Of a deviation, by which two ways of computing it may differ."""
+"""Two ways of computing a deviation may differ by this share of it."""
 
 SEARCHES = ("curate_pc", "em_pc", "laplace_pc", "priv_pc", "svt_pc")
-"""They ask test by test, and pay for each."""
+"""These systems ask test by test, and pay for each."""
 
 UNANSWERED = ("known", "not testable", "not reached")
-"""What a pair is called that no mechanism was asked about."""
+"""No mechanism was asked about a pair of such a status."""
 
 TABLE = 2.0
 """Two tables are so far apart, in L1 norm, when one record has been replaced."""
-
-
-def _distance(levels: Sequence[int], sizes: Sequence[int]) -> float:
-    """How far one replaced record moves the interactions of all sets of these sizes, in L2 norm."""
-    if list(sizes) == [3]:
-        return triples_sensitivity(levels)
-    if list(sizes) == [1, 2]:
-        return pairs_sensitivity(levels)
-    return math.hypot(*(interaction_sensitivity([single]) for single in levels))
 
 
 def check_noise(release: Release) -> None:
@@ -58,7 +49,7 @@ def check_noise(release: Release) -> None:
     """
     checks: dict[str, Callable[[Any], None]] = {
         "dag_posterior": _check_table,
-        "learned_pc": _check_learned,
+        "graph_from_moments": _check_moments,
         "table_pc": _check_looks,
     }
     checks.get(release.terms.system, _check_answers)(release)
@@ -75,34 +66,32 @@ def _check_table(result: MarginalRelease) -> None:
     _check_equal("the table", table.scale, TABLE / events[0].epsilon)
 
 
-def _check_learned(result: MarginalRelease) -> None:
+def _check_moments(result: MarginalRelease) -> None:
     domain = result.terms.domain.items()
-    if set(result.joined_levels) != {name for name, of in domain if len(of) > MOST_LEVELS}:
+    if set(result.joined_levels) != {name for name, old in domain if len(old) > MOST_LEVELS}:
         raise ValueError("other variables have joined levels than those with too many")
-    told, paid = result.marginals, _paid(result)
-    if isinstance(told, ClippedMoments):
-        _check_sets(told, [1])
-        _check_together(told, [1], paid)
-        _check_clipped(told, paid)
+    released, paid = result.marginals, _paid(result)
+    if isinstance(released, ClippedMoments):
+        _check_sets(released, [1])
+        apart = math.hypot(*(_distance(released, (v,)) for v in range(len(released.levels))))
+        _check_together(released, [1], apart, paid)
+        _check_clipped(released, paid)
     else:
-        triples = any(len(subset) == 3 for subset in told.released)
-        _check_sets(told, [1, 2, 3] if triples else [1, 2])
-        _check_together(told, [1, 2], paid)
+        triples = any(len(subset) == 3 for subset in released.released)
+        _check_sets(released, [1, 2, 3] if triples else [1, 2])
+        _check_together(released, [1, 2], pairs_sensitivity(released.levels), paid)
         if triples:
-            _check_together(told, [3], paid)
+            _check_together(released, [3], triples_sensitivity(released.levels), paid)
     if paid:
         raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
 
 
 def _check_looks(result: MarginalRelease) -> None:
     """Pairs first, then triples one by one, and in between looks at some pairs once more."""
-    told, paid = result.marginals, _paid(result)
-    _check_sets(told, [1, 2], or_more=True)
-    distance = pairs_sensitivity(told.levels)
-    multiplier = _next(paid) if distance else 0.0
-    for v in range(len(told.levels)):
-        _check_equal((v,), told.released[v,].deviation * told.n, multiplier * distance)
-    _check_again(told, _without_triples(told, paid))
+    released, paid = result.marginals, _paid(result)
+    _check_sets(released, [1, 2], or_more=True)
+    _check_together(released, [1], pairs_sensitivity(released.levels), paid)
+    _check_again(released, _without_triples(released, paid))
 
 
 def _paid(result: Any) -> list[float]:
@@ -130,84 +119,86 @@ def _next(paid: list[float]) -> float:
     return paid.pop(0)
 
 
-def _check_sets(told: Marginals, sizes: Sequence[int], *, or_more: bool = False) -> None:
-    everyone = range(len(told.levels))
+def _check_sets(marginals: Marginals, sizes: Sequence[int], *, or_more: bool = False) -> None:
+    everyone = range(len(marginals.levels))
     wanted = {subset for size in (0, *sizes) for subset in combinations(everyone, size)}
-    if not wanted <= set(told.released) or not (or_more or wanted == set(told.released)):
+    if not wanted <= set(marginals.released) or not (or_more or wanted == set(marginals.released)):
         raise ValueError("other moments were released than are measured together")
 
 
-def _check_together(told: Marginals, sizes: Sequence[int], paid: list[float]) -> None:
+def _check_together(
+    marginals: Marginals, sizes: Sequence[int], distance: float, paid: list[float]
+) -> None:
     """All sets of these sizes have the noise of one mechanism."""
-    distance = _distance(told.levels, sizes)
     multiplier = _next(paid) if distance else 0.0
-    for subset, moment in told.released.items():
+    for subset, moment in marginals.released.items():
         if len(subset) in sizes:
-            _check_equal(subset, moment.deviation * told.n, multiplier * distance)
+            _check_equal(subset, moment.deviation * marginals.n, multiplier * distance)
 
 
-def _check_clipped(told: ClippedMoments, paid: list[float]) -> None:
+def _check_clipped(marginals: ClippedMoments, paid: list[float]) -> None:
     """The bound follows from the first look, and two clipped records are its square apart."""
     multiplier, bound = 0.0, 0.0
-    if max(told.levels) > 1:
+    if max(marginals.levels) > 1:
         multiplier = _next(paid)
-        singles = Marginals(told.n, told.levels, told.released)
+        singles = Marginals(marginals.n, marginals.levels, marginals.released)
         bound = longest_kept(singles, level_vectors(singles), multiplier)
-    _check_equal("the clipped moments", told.deviation * told.n, multiplier * bound**2)
+    _check_equal("the clipped moments", marginals.deviation * marginals.n, multiplier * bound**2)
 
 
-def _without_triples(told: Marginals, paid: Sequence[float]) -> list[float]:
+def _without_triples(marginals: Marginals, paid: Sequence[float]) -> list[float]:
     """The multipliers that are left once every triple, in turn, has taken its own."""
-    left, triples = [], [subset for subset in told.released if len(subset) > 2]
-    wanted = {subset: _distance_of(told, subset) for subset in triples}
+    left, triples = [], [subset for subset in marginals.released if len(subset) > 2]
+    wanted = {subset: _distance(marginals, subset) for subset in triples}
     for multiplier in paid:
-        subset = next((of for of, distance in wanted.items() if distance), None)
-        if subset and _agree(told.released[subset].deviation * told.n, multiplier * wanted[subset]):
+        subset = next((part for part, distance in wanted.items() if distance), None)
+        if subset and _agree(
+            marginals.released[subset].deviation * marginals.n, multiplier * wanted[subset]
+        ):
             del wanted[subset]
         else:
             left.append(multiplier)
     for subset, distance in wanted.items():
-        if distance or told.released[subset].deviation:
+        if distance or marginals.released[subset].deviation:
             raise ValueError(f"the ledger paid for no noise like that of {subset}")
     return left
 
 
-def _check_again(told: Marginals, looks: Sequence[float]) -> None:
+def _check_again(marginals: Marginals, looks: Sequence[float]) -> None:
     """Some pairs were seen again: their noise is that of all looks, weighed by precision."""
-    deviations: dict[float, list[Subset]] = {}
-    for subset, moment in told.released.items():
-        if len(subset) == 2:
-            deviations.setdefault(moment.deviation * told.n, []).append(subset)
-    first = told.released[0,].deviation * told.n
-    again = {deviation: pairs for deviation, pairs in deviations.items() if deviation != first}
+    first = marginals.released[0,].deviation * marginals.n
+    again: dict[float, list[Subset]] = defaultdict(list)
+    for subset, moment in marginals.released.items():
+        if len(subset) == 2 and moment.deviation * marginals.n != first:
+            again[moment.deviation * marginals.n].append(subset)
     if not (looks or again):
         return
-    many = 2 ** len(looks) - 1
-    fits = first > 0 and len(looks) <= len(LOOKS) and len(again) <= many
-    ways = product(range(1, many + 1), repeat=len(again)) if fits else ()
-    if not any(_explains(told, first, again, way, looks) for way in ways):
+    many = 2 ** len(looks)  # sets of looks, one a bit pattern
+    fits = first > 0 and len(looks) <= len(LOOKS) and len(again) < many
+    ways = product(range(1, many), repeat=len(again)) if fits else ()
+    if not any(_explains(marginals, first, again, way, looks) for way in ways):
         raise ValueError(
             "pairs have other noise than the ledger paid for when they were seen again"
         )
 
 
-def _explains(told, first, again, way, looks) -> bool:
+def _explains(marginals, first, again, way, looks) -> bool:
     """Whether deviations follow if each group of pairs was seen by the looks whose bit it has."""
     precisions = dict.fromkeys(again, first**-2)
     for i, multiplier in enumerate(looks):
         seen = [deviation for deviation, bits in zip(again, way, strict=True) if bits >> i & 1]
-        apart = [_distance_of(told, pair) for deviation in seen for pair in again[deviation]]
-        distance = min(math.hypot(*apart), pairs_sensitivity(told.levels))
+        apart = [_distance(marginals, pair) for deviation in seen for pair in again[deviation]]
+        distance = min(math.hypot(*apart), pairs_sensitivity(marginals.levels))
         if not distance:
             return False
         for deviation in seen:
             precisions[deviation] += (multiplier * distance) ** -2
-    return all(_agree(deviation, of**-0.5) for deviation, of in precisions.items())
+    return all(_agree(deviation, precision**-0.5) for deviation, precision in precisions.items())
 
 
-def _distance_of(told: Marginals, subset: Subset) -> float:
+def _distance(marginals: Marginals, subset: Subset) -> float:
     """Of the interaction of these variables alone."""
-    return interaction_sensitivity([told.levels[v] for v in subset])
+    return interaction_sensitivity([marginals.levels[v] for v in subset])
 
 
 def _check_equal(what: object, deviation: float, expected: float) -> None:
@@ -233,7 +224,12 @@ def _check_answers(result: Release) -> None:
         separated = set(result.answers.separating_sets)
         if {pair for pair in became if became[pair] == "removed"} != separated:
             raise ValueError("other pairs were separated than those that are not joined")
-        _check_least(ran, _least(result.terms, answered, len(separated)))
+        if missing := _least(result.terms, answered, len(separated)) - ran:
+            mechanism, times = next(iter(missing.items()))
+            raise ValueError(
+                f"the ledger holds {mechanism} {ran[mechanism]} times, and the answers that were "
+                f"released need it {ran[mechanism] + times} times"
+            )
     if result.terms.system in ("gram_notears", "noleaks"):
         wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
         if ran != {"Gaussian": wanted}:
@@ -242,23 +238,15 @@ def _check_answers(result: Release) -> None:
         raise ValueError(f"{answered} pairs were answered, and the ledger holds no mechanism")
 
 
-def _least(terms: Terms, answered: int, separated: int) -> dict[str, int]:
+def _least(terms: Terms, answered: int, separated: int) -> Counter[str]:
     """How often each mechanism ran at least in a search with so many answers."""
     some = min(answered, 1)
     choice = str(terms.settings.get("choose", "")).replace("_", " ")
-    return {
+    least = {
         "curate_pc": {"Laplace": answered},
         "em_pc": {choice: some + separated},
         "laplace_pc": {"Laplace": answered},
         "priv_pc": {"above threshold": max(some, separated), "Laplace": separated},
         "svt_pc": {"above threshold": max(some, separated)},
-    }[terms.system]
-
-
-def _check_least(ran: Counter[str], least: dict[str, int]) -> None:
-    for mechanism, times in least.items():
-        if ran[mechanism] < times:
-            raise ValueError(
-                f"the ledger holds {mechanism} {ran[mechanism]} times, and the answers that were "
-                f"released need it {times} times"
-            )
+    }
+    return Counter(least[terms.system])

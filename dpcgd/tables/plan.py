@@ -4,42 +4,51 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations, combinations_with_replacement, product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.arguments import check_once, check_whole, is_real
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
 from dpcgd.moments.blocks import blocks_of, rows_of
-from dpcgd.moments.interactions import Marginals, interaction_sensitivity
+from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subsets_of
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.settings import check_level
-from dpcgd.tables.dag_posterior import dag_posterior, measure_all_cells
 from dpcgd.tables.detection import Detection
-from dpcgd.tables.learned_pc import learned_pc, measure_for_edges
-from dpcgd.tables.measured import Measured
-from dpcgd.tables.plan_chart import draw_plan
-from dpcgd.tables.private_graph import private_graph, system_for
+from dpcgd.tables.private_graph import (
+    Measured,
+    dag_posterior,
+    graph_from_moments,
+    measure_all_cells,
+    measure_for_edges,
+    private_graph,
+    system_for,
+)
 from dpcgd.tables.public_facts import Expected
 from dpcgd.tables.rehearsal import Rehearsal, refuse_data, rehearse
-from dpcgd.tables.table_oracle import ALPHA, LEAST_EFFECT, LEAST_SHARE, too_noisy
-from dpcgd.tables.table_pc import measure_all_pairs, open_table_run, table_pc
+from dpcgd.tables.table_oracle import ALPHA, LEAST_EFFECT, LEAST_SHARE, Rules, too_noisy
+from dpcgd.tables.table_pc import measure_all_pairs, table_pc
 
-__all__ = ["Plan", "PlannedPair", "plan"]
+__all__ = ["Plan", "PlannedPair", "check_between", "plan"]
 
 RELATED = 0.3
-"""Correlation of what is conditioned on with both variables of a test."""
+"""What is conditioned on correlates so much with both variables of a test."""
 
 Shares = tuple[float, ...]
-"""Of the levels of a variable."""
+"""Shares of the levels of a variable."""
 
-detection = lru_cache(maxsize=1 << 14)(Detection)
+NEVER = (math.nan, math.nan)
+"""A test that cannot be made finds no correlation and no difference in points."""
+
+
+MOST_NUMBERS = 12
+"""A chart of so many variables has a number in each cell."""
 
 
 class PlannedPair(NamedTuple):
@@ -52,9 +61,6 @@ class PlannedPair(NamedTuple):
     testable: tuple[float, ...]
 
 
-NEVER = (math.nan, math.nan)
-
-
 @dataclass(frozen=True)
 class Plan:
     """What a run could find and release, before there is one. Made by :func:`plan`.
@@ -65,8 +71,9 @@ class Plan:
     n : int
     budget : Budget
     system : callable
-    alpha, power, related, least_effect, least_share : float
-    max_order : int
+    rules : Rules
+        Of the tests: ``rules.alpha`` is their significance level.
+    power, related : float
     shares : mapping of str to tuple of float
         Of each variable the shares of its levels that the plan goes by; of one with more levels
         than a run keeps, those of the joined ones.
@@ -81,12 +88,9 @@ class Plan:
     n: int
     budget: Budget
     system: Callable[..., Release]
-    alpha: float
+    rules: Rules
     power: float
     related: float
-    least_effect: float
-    least_share: float
-    max_order: int
     shares: Mapping[str, Shares]
     marginals: Marginals
     rho_of_triple: float
@@ -95,11 +99,6 @@ class Plan:
     def levels(self) -> dict[str, tuple[str, ...]]:
         """Of each variable."""
         return self.schema.levels
-
-    @property
-    def buys_tests(self) -> bool:
-        """Whether the run asks test by test, and refuses tests for noise."""
-        return self.system is table_pc
 
     @cached_property
     def deviation(self) -> float:
@@ -124,8 +123,7 @@ class Plan:
         ValueError
             If one is no variable of the table, or named twice.
         """
-        x_of, y_of, *strata = self._shares_of(x, y, given)
-        return self._testable(x_of, y_of, strata)
+        return self._testable(*self._shares_of(x, y, given))
 
     def smallest(self, x: str, y: str, given: Collection[str] = ()) -> float:
         """Smallest correlation of x and y that the test finds with the plan's probability.
@@ -147,7 +145,7 @@ class Plan:
         ValueError
             If one is no variable of the table, or named twice, or `given` holds two.
         """
-        return self._smallest(*self._at_most_three(x, y, given))[0]
+        return self._smallest(*self._shares_of(x, y, given, most=1))[0]
 
     def power_of(self, r: float, x: str, y: str, given: Collection[str] = ()) -> float:
         """Probability that the test of x and y given these finds a correlation of r.
@@ -168,11 +166,9 @@ class Plan:
         ValueError
             As :meth:`smallest`, or if r is not between 0 and 1.
         """
-        _check_number("r", r, least=0, most=1)
-        x_of, y_of, *strata = self._at_most_three(x, y, given)
-        if not self._testable(x_of, y_of, strata):
-            return 0.0
-        return self._detection(x_of, y_of, *strata).power(r)
+        check_between("r", r, 0, 1, zero=True)
+        shares = self._shares_of(x, y, given, most=1)
+        return self._detection(*shares).power(r) if self._testable(*shares) else 0.0
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], PlannedPair]:
@@ -181,10 +177,10 @@ class Plan:
         known: dict[tuple[Shares, Shares], PlannedPair] = {}
         for x_of, y_of in product(counted, repeat=2):
             if x_of != y_of or counted[x_of] > 1:
-                others = counted - Counter((x_of, y_of))
-                known[x_of, y_of] = self._planned(x_of, y_of, others)
-        of = self.shares
-        return {(x, y): known[of[x], of[y]] for x, y in combinations(of, 2)}
+                known[x_of, y_of] = self._planned(x_of, y_of, counted - Counter((x_of, y_of)))
+        return {
+            (x, y): known[self.shares[x], self.shares[y]] for x, y in combinations(self.shares, 2)
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each pair of variables.
@@ -200,12 +196,10 @@ class Plan:
             found. ``order_0`` to ``order_2``: the share of the tests of this order that can be
             made; missing if there is none to make.
         """
-        rows = []
-        for (x, y), planned in self.pairs.items():
-            told = planned._asdict()
-            orders = {f"order_{k}": share for k, share in enumerate(told.pop("testable"))}
-            rows.append({"x": x, "y": y, **told, **orders})
-        return pd.DataFrame(rows)
+        rows = [(*pair, *planned) for pair, planned in self.pairs.items()]
+        frame = pd.DataFrame(rows, columns=["x", "y", *PlannedPair._fields])
+        orders = pd.DataFrame(frame.pop("testable").tolist()).add_prefix("order_")
+        return frame.join(orders)
 
     def noise(self) -> pd.DataFrame:
         """The noise of every number that is released.
@@ -218,18 +212,42 @@ class Plan:
             (``number``) and of a cell of the table that follows (``cell``). What is measured later
             for more than the planned price has less. Triples are bought on demand.
         """
-        sizes = Counter(len(of) for of in self.shares.values() if len(of) > 1)
-        rows = []
-        for k in (1, 2, 3):
-            for kind in combinations_with_replacement(sorted(sizes), k):
-                if (tables := _ways(sizes, kind)) and not math.isnan(self._deviation(kind)):
-                    shape = " x ".join(map(str, kind))
-                    rows.append((shape, tables, self._deviation(kind), self._cell(kind)))
+        sizes = Counter(len(shares) for shares in self.shares.values() if len(shares) > 1)
+        rows = [
+            (" x ".join(map(str, kind)), tables, self._deviation(kind), self._cell(kind))
+            for k in (1, 2, 3)
+            for kind, tables in _kinds(sizes, k)
+            if not math.isnan(self._deviation(kind))
+        ]
         return pd.DataFrame(rows, columns=["levels", "tables", "number", "cell"])
 
     def plot(self, ax) -> None:
-        """Draw the smallest correlations found as a matrix, on axes of matplotlib."""
-        draw_plan(self, ax)
+        """Draw the smallest correlation that is found, for each pair of variables.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Above the diagonal the test of a pair, below it the tests given one more variable. A
+            cell without colour cannot be tested, or nothing that two groups can do would be found.
+        """
+        names, frame = list(self.levels), self.to_frame()
+        at = {name: i for i, name in enumerate(names)}
+        smallest = np.full((len(names), len(names)), np.nan)
+        for row in frame.itertuples():
+            smallest[at[row.x], at[row.y]] = row.correlation
+            smallest[at[row.y], at[row.x]] = row.partial_correlation
+        image = ax.imshow(np.ma.masked_invalid(smallest), cmap="viridis_r", vmin=0)
+        if len(names) <= MOST_NUMBERS:
+            middle = np.max(smallest, initial=0, where=np.isfinite(smallest)) / 2
+            for (i, j), value in np.ndenumerate(smallest):
+                if i != j:
+                    told = "none" if np.isnan(value) else f"{value:.2g}".replace("0.", ".", 1)
+                    color = "white" if value > middle else "black"
+                    ax.text(j, i, told, ha="center", va="center", color=color, fontsize=8)
+        ax.set_xticks(range(len(names)), names, rotation=90)
+        ax.set_yticks(range(len(names)), names)
+        ax.set_title("above the diagonal: a pair; below: given one more", fontsize=9)
+        ax.figure.colorbar(image, ax=ax, label=f"correlation found with probability {self.power:g}")
 
     def rehearse(self, *, rng: np.random.Generator, **settings: Any) -> Rehearsal:
         """Run the planned system on random networks: :func:`~dpcgd.tables.rehearsal.rehearse`.
@@ -240,16 +258,15 @@ class Plan:
         settings
             ``runs``, ``shape`` and ``strength``.
         """
-        names = ("alpha", "max_order", "least_effect", "least_share") if self.buys_tests else ()
-        settings |= {name: getattr(self, name) for name in names}
-        settings |= vars(self.budget)
+        rules = self.rules._asdict() if self.system is table_pc else {}
+        settings |= rules | vars(self.budget)
         return rehearse(self.schema, self.n, rng=rng, system=self.system, **settings)
 
     def __repr__(self):
         frame, budget = self.to_frame(), self.budget
         tests = ", ".join(
-            f"{frame[f'order_{k}'].mean():.0%} given {said}"
-            for k, said in enumerate(("none", "one", "two")[: self.max_order + 1])
+            f"{frame[f'order_{k}'].mean():.0%} given {number}"
+            for k, number in enumerate(("none", "one", "two")[: self.rules.max_order + 1])
             if frame[f"order_{k}"].notna().any()
         )
         rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
@@ -264,51 +281,57 @@ class Plan:
         ]
         return "\n".join(lines)
 
-    def _planned(self, x_of: Shares, y_of: Shares, others: Counter) -> PlannedPair:
+    def _planned(self, x_shares: Shares, y_shares: Shares, others: Counter) -> PlannedPair:
         sizes: Counter[int] = Counter()
-        for of, times in others.items():
-            sizes[len(of)] += times
-        shares = tuple(
-            self._share_testable(x_of, y_of, sizes, k) for k in range(self.max_order + 1)
-        )
+        for shares, times in others.items():
+            sizes[len(shares)] += times
+        orders = range(self.rules.max_order + 1)
+        tested = len(x_shares), len(y_shares)
+        testable = tuple(self._share_testable(tested, sizes, order) for order in orders)
         given_one = [
-            self._smallest(x_of, y_of, of)
-            for of in (others if self.max_order else ())
-            if self._testable(x_of, y_of, [of])
+            self._smallest(x_shares, y_shares, shares)
+            for shares in others
+            if self._testable(x_shares, y_shares, shares)
         ]
         missed = any(math.isnan(r) for r, _ in given_one)
         worst = max(given_one) if given_one and not missed else NEVER
-        return PlannedPair(*self._smallest(x_of, y_of), *worst, shares)
+        return PlannedPair(*self._smallest(x_shares, y_shares), *worst, testable)
 
-    def _share_testable(self, x_of, y_of, sizes: Counter, order: int) -> float:
-        """Of the conditioning sets of this size."""
-        may = total = 0
-        for kind in combinations_with_replacement(sorted(sizes), order):
-            ways = _ways(sizes, kind)
-            total += ways
-            may += ways * self._may((len(x_of), len(y_of)), kind)
+    def _share_testable(self, tested, sizes: Counter, order: int) -> float:
+        """Share of the conditioning sets of this size whose test can be made."""
+        kinds = list(_kinds(sizes, order))
+        total = sum(ways for _, ways in kinds)
+        may = sum(ways for kind, ways in kinds if self._may(tested, kind))
         return may / total if total else math.nan
 
-    def _testable(self, x_of, y_of, strata) -> bool:
-        return self._may((len(x_of), len(y_of)), [len(of) for of in strata])
+    def _testable(self, x_shares, y_shares, *strata) -> bool:
+        return self._may((len(x_shares), len(y_shares)), list(map(len, strata)))
 
     def _may(self, tested: Sequence[int], given: Sequence[int]) -> bool:
         """Whether a test of variables with so many levels is made."""
-        noisy = self.buys_tests and too_noisy(tested, given, self.deviation / self.n)
-        return len(given) <= self.max_order and not noisy
+        noisy = self.system is table_pc and too_noisy(tested, given, self.deviation / self.n)
+        return len(given) <= self.rules.max_order and not noisy
 
-    def _smallest(self, x_of, y_of, *strata) -> tuple[float, float]:
+    def _smallest(self, *shares: Shares) -> tuple[float, float]:
         """As a correlation and in percentage points."""
-        if not self._testable(x_of, y_of, strata):
+        if not self._testable(*shares):
             return NEVER
-        test = self._detection(x_of, y_of, *strata)
+        test = self._detection(*shares)
         r = test.smallest(self.power)
         return r, test.points(r)
 
     def _detection(self, *shares: Shares) -> Detection:
         widest = max(self._pair_deviation(*pair) for pair in combinations(shares, 2))
-        rules = (self.alpha, self.related, self.least_effect, self.least_share)
-        return detection(self.n, shares, widest / self.n, *rules)
+        rules = self.rules
+        return Detection(
+            self.n,
+            shares,
+            widest / self.n,
+            rules.alpha,
+            self.related,
+            rules.least_effect,
+            rules.least_share,
+        )
 
     @cached_property
     def _firsts(self) -> dict[Shares, list[int]]:
@@ -318,16 +341,14 @@ class Plan:
             firsts.setdefault(shares, []).append(number)
         return {shares: numbers[:2] for shares, numbers in firsts.items()}
 
-    def _pair_deviation(self, x_of: Shares, y_of: Shares) -> float:
+    def _pair_deviation(self, x_shares: Shares, y_shares: Shares) -> float:
         """Deviation of the noise of a pair's moment, in records."""
-        x, y = sorted((self._firsts[x_of][0], self._firsts[y_of][-1]))
+        x, y = sorted((self._firsts[x_shares][0], self._firsts[y_shares][-1]))
         if x == y or (x, y) in self.marginals.released:
-            subset = (x,) if x == y else (x, y)
-            return self.n * self.marginals.released[subset].deviation
-        noise = blocks_of(self.marginals).noise
-        rows = [rows_of(self.marginals.levels)[1][v] for v in (x, y)]
+            return self.n * self.marginals.moment(*sorted({x, y})).deviation
+        noise, at = blocks_of(self.marginals).noise, rows_of(self.marginals.levels)[1]
         wide = [_squared_lengths(self.marginals, v).mean() for v in (x, y)]
-        return self.n * math.sqrt(noise[rows[0], rows[1]].mean() / math.prod(wide))
+        return self.n * math.sqrt(noise[at[x], at[y]].mean() / math.prod(wide))
 
     def _deviation(self, levels: Sequence[int]) -> float:
         """Deviation, in records, of an interaction of variables with so many levels."""
@@ -346,32 +367,28 @@ class Plan:
     def _cell(self, levels) -> float:
         """A cell is a sum over the interactions of the table's variables."""
         variance = 0.0
-        for chosen in product((False, True), repeat=len(levels)):
-            subset = [of for of, has in zip(levels, chosen, strict=True) if has]
-            if subset:
-                pairs = zip(levels, chosen, strict=True)
-                share = math.prod(1 - 1 / of if has else of**-2 for of, has in pairs)
-                variance += self._deviation(subset) ** 2 * share
+        for chosen in subsets_of(tuple(range(len(levels)))):
+            if chosen:
+                shares = (
+                    1 - 1 / size if v in chosen else size**-2 for v, size in enumerate(levels)
+                )
+                noise = self._deviation([levels[v] for v in chosen])
+                variance += noise**2 * math.prod(shares)
         return math.sqrt(variance)
 
-    def _shares_of(self, x, y, given) -> list[Shares]:
+    def _shares_of(self, x, y, given, most: float = math.inf) -> list[Shares]:
         if isinstance(given, str):
             raise ValueError(f"given must be a list of variables, not {given!r}; give a list")
-        names = [x, y, *given]
-        for name in names:
-            if name not in self.shares:
-                raise ValueError(f"{name!r} is no variable of the plan; correct the name")
-            if names.count(name) > 1:
-                raise ValueError(f"{name!r} is named twice; name each variable once")
-        return [self.shares[name] for name in names]
-
-    def _at_most_three(self, x, y, given) -> list[Shares]:
-        if not isinstance(given, str) and len(given) > 1:
+        if len(given) > most:
             raise ValueError(
                 f"a plan tells the power of tests given one variable or none, not {len(given)}; "
                 "whether they can be made it tells with testable"
             )
-        return self._shares_of(x, y, given)
+        names = [x, y, *given]
+        check_once(names, "the test names", "name each variable once")
+        if unknown := [name for name in names if name not in self.shares]:
+            raise ValueError(f"{unknown[0]!r} is no variable of the plan; correct the name")
+        return [self.shares[name] for name in names]
 
 
 def plan(
@@ -457,20 +474,14 @@ def plan(
     schema = Schema.of(levels)
     check_whole("n", n, 1)
     check_level(alpha)
-    _check_number("power", power, least=alpha, most=1)
-    _check_number("related", related, least=0, most=1)
-    expected = dict(_all_shares(schema, shares or {}))
-    tests = {"alpha": alpha, "max_order": max_order}
-    tests |= {"least_effect": least_effect, "least_share": least_share}
+    check_between("power", power, alpha, 1)
+    check_between("related", related, 0, 1, zero=True)
+    expected = _all_shares(schema, {} if shares is None else shares)
+    rules = Rules(max_order, "drop", alpha, least_effect, least_share)
     measured, rho_of_triple = _measured(
         system,
         Expected(schema, n, [*map(np.array, expected.values())]),
-        {
-            "alpha": alpha,
-            "max_order": max_order,
-            "least_effect": least_effect,
-            "least_share": least_share,
-        },
+        rules,
         epsilon=unreserved(epsilon),
         delta=delta,
         allow_delta=allow_delta,
@@ -482,29 +493,24 @@ def plan(
         n=n,
         budget=measured.run.account.budget,
         system=system,
-        alpha=alpha,
+        rules=rules,
         power=power,
         related=related,
-        least_effect=least_effect,
-        least_share=least_share,
-        max_order=max_order,
-        shares={name: _joined(measured, name, of) for name, of in expected.items()},
+        shares={name: _joined(measured, name, known) for name, known in expected.items()},
         marginals=measured.marginals,
         rho_of_triple=rho_of_triple,
     )
 
 
-def _measured(system, expected: Expected, tests, **settings) -> tuple[Measured, float]:
+def _measured(system, expected: Expected, rules: Rules, **settings) -> tuple[Measured, float]:
     """What a system measures of an expected table, and its rho for a triple that it buys."""
     if system is table_pc:
-        run, most = open_table_run(expected, **tests, **settings)
-        measured, _, rho_of_triple = measure_all_pairs(run, expected, most)
-        return measured, rho_of_triple
+        return measure_all_pairs(expected, rules, **settings)
     if system is private_graph:
         system = system_for(expected)
     if system is dag_posterior:
         return measure_all_cells(expected, **settings), 0.0
-    if system is learned_pc:
+    if system is graph_from_moments:
         return measure_for_edges(expected, **settings), 0.0
     name = getattr(system, "__name__", repr(system))
     raise ValueError(
@@ -513,27 +519,28 @@ def _measured(system, expected: Expected, tests, **settings) -> tuple[Measured, 
     )
 
 
-def _all_shares(schema: Schema, known) -> Iterator[tuple[str, Shares]]:
+def _all_shares(schema: Schema, known) -> dict[str, Shares]:
     if not isinstance(known, Mapping):
         raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
-    for name in known:
-        if name not in schema.variables:
-            raise ValueError(f"shares names {name!r}, which is no variable; correct the name")
-    for name, of in schema.levels.items():
-        shares = known.get(name, (1,) * len(of))
-        if not isinstance(shares, Collection) or isinstance(shares, (str, Mapping, Set)):
-            raise ValueError(f"variable {name!r}: give its shares as a list, not {shares!r}")
-        if len(shares) != len(of):
-            raise ValueError(
-                f"variable {name!r} has {len(of)} levels and {len(shares)} shares; give each level "
-                f"one, in the order {', '.join(of)}"
-            )
-        for share in shares:
-            if not (is_real(share) and 0 < share < math.inf):
-                raise ValueError(
-                    f"variable {name!r}: a share must be above 0 and finite, not {share!r}"
-                )
-        yield name, tuple(share / sum(shares) for share in shares)
+    if unknown := [name for name in known if name not in schema.variables]:
+        raise ValueError(f"shares names {unknown[0]!r}, which is no variable; correct the name")
+    return {
+        name: _normalized(name, levels, known.get(name, (1,) * len(levels)))
+        for name, levels in schema.levels.items()
+    }
+
+
+def _normalized(name, levels, shares) -> Shares:
+    if not isinstance(shares, Collection) or isinstance(shares, (str, Mapping, Set)):
+        raise ValueError(f"variable {name!r}: give its shares as a list, not {shares!r}")
+    if len(shares) != len(levels):
+        raise ValueError(
+            f"variable {name!r} has {len(levels)} levels and {len(shares)} shares; give each level "
+            f"one, in the order {', '.join(levels)}"
+        )
+    for share in shares:
+        check_between(f"each share of variable {name!r}", share, 0, math.inf)
+    return tuple(share / sum(shares) for share in shares)
 
 
 def _joined(measured: Measured, name: str, shares: Shares) -> Shares:
@@ -550,29 +557,47 @@ def _squared_lengths(marginals: Marginals, v: int) -> np.ndarray:
     return (marginals.uncorrelated(v, floor) ** 2).sum(axis=0)
 
 
-def _check_number(name, value, *, least, most):
-    if not is_real(value) or not (least < value < most or value == least == 0):
-        says = "at least 0" if least == 0 else f"above {least:g}"
-        raise ValueError(f"{name} must be {says} and below {most:g}, not {value!r}")
+def check_between(name: str, value: Any, low: float, high: float, *, zero: bool = False) -> None:
+    """Refuse what is no number between two others.
+
+    Parameters
+    ----------
+    name : str
+    value
+    low, high : float
+        Neither may be reached.
+    zero : bool
+        Whether it may be 0 all the same.
+
+    Raises
+    ------
+    ValueError
+        With both bounds.
+    """
+    if not is_real(value) or not (low < value < high or (zero and value == 0)):
+        least = "at least 0" if zero else f"above {low:g}"
+        raise ValueError(f"{name} must be {least} and below {high:g}, not {value!r}")
 
 
-def _ways(counted: Counter, kind: tuple) -> int:
-    """How many sets of variables are of a kind."""
-    return math.prod(math.comb(counted[of], times) for of, times in Counter(kind).items())
+def _kinds(sizes: Counter, k: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The sizes that k variables can have together, and how many sets of variables have them."""
+    for kind in combinations_with_replacement(sorted(sizes), k):
+        if ways := math.prod(math.comb(sizes[size], n) for size, n in Counter(kind).items()):
+            yield kind, ways
 
 
 def _told(frame) -> Iterator[str]:
     """The smallest findable dependence of the easiest pair and of the hardest."""
-    said = {"correlation": "in a pair"}
-    if frame.get("order_1", pd.Series()).any():
-        said["partial_correlation"] = "given one more"
-    for column, where in said.items():
-        found = frame[column].dropna()
-        points = frame[column.replace("correlation", "points")].dropna()
+    columns = [("in a pair, ", "", "order_0"), ("given one more, ", "partial_", "order_1")]
+    for where, kind, order in columns:
+        if not frame.get(order, pd.Series()).any() and kind:
+            continue
+        found, points = frame[f"{kind}correlation"].dropna(), frame[f"{kind}points"].dropna()
         if len(found):
-            ends = f"{found.min():.3f} to {found.max():.3f}"
-            percents = f"{points.min():.1f} to {points.max():.1f} points"
             nothing = f", nothing in {len(frame) - len(found)}" * (len(found) < len(frame))
-            yield f"{where}, correlations of {ends} ({percents}){nothing}"
+            yield (
+                f"{where}correlations of {found.min():.3f} to {found.max():.3f} "
+                f"({points.min():.1f} to {points.max():.1f} points){nothing}"
+            )
         else:
-            yield f"{where}, nothing"
+            yield f"{where}nothing"

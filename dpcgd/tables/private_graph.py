@@ -1,19 +1,40 @@
-"""One call for a table of any size: the system that finds most in it, chosen by public facts."""
+"""One call for a table of any size, and the two systems that it chooses from by public facts."""
 
-from collections.abc import Callable
-from typing import Unpack
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
 from dpcgd.datasets.counts import Counts
+from dpcgd.graphs.answers import Answers
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import SearchKeywords
-from dpcgd.moments.noisy_table import has_few_cells
-from dpcgd.privacy.run import takes_keywords
+from dpcgd.moments.clipped_moments import clips, measure_moments
+from dpcgd.moments.interactions import Marginals, affords_triples, measure_triples, paid
+from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
+from dpcgd.moments.noisy_table import measure_table
+from dpcgd.privacy.budget import level_of_the_caller
+from dpcgd.privacy.conversions import squared
+from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.filters import GaussianFilter, PureFilter
+from dpcgd.privacy.run import Run, open_run, takes_keywords
 from dpcgd.privacy.settings import check_data
-from dpcgd.reading.reader import Precision
-from dpcgd.reading.release import MarginalRelease
-from dpcgd.tables.dag_posterior import dag_posterior
-from dpcgd.tables.learned_pc import learned_pc
+from dpcgd.reading.reader import Precision, check_precision, unlike_training
+from dpcgd.reading.release import MarginalRelease, read_moments
 
-__all__ = ["private_graph", "system_for"]
+__all__ = [
+    "Measured",
+    "dag_posterior",
+    "graph_from_moments",
+    "has_few_cells",
+    "measure_all_cells",
+    "measure_for_edges",
+    "private_graph",
+    "system_for",
+]
+
+MOST_VARIABLES, MOST_CELLS = 8, 1024
+"""A larger table is not released as a whole, since most cells would hold nothing but noise."""
 
 
 @takes_keywords
@@ -22,10 +43,9 @@ def private_graph(
 ) -> MarginalRelease:
     """The best graph that this package has for a table, whatever its size.
 
-    Of at most eight variables and 1,024 combinations of their levels
-    :func:`~dpcgd.tables.dag_posterior.dag_posterior` releases the whole table; of more,
-    :func:`~dpcgd.tables.learned_pc.learned_pc` releases moments. Chapter 12 has the figures
-    behind this rule.
+    Of at most eight variables and 1,024 combinations of their levels :func:`dag_posterior` releases
+    the whole table; of more, :func:`graph_from_moments` releases moments. Chapter 17 has the
+    figures behind this rule.
 
     Parameters
     ----------
@@ -34,7 +54,7 @@ def private_graph(
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none: those of chapter 12's
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
         table. Otherwise an edge is drawn if it is likelier than not.
 
     Returns
@@ -56,8 +76,8 @@ def private_graph(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours, as is either system: which
-    one runs depends on the number of variables and on their public levels. Chapter 17,
-    :prf:ref:`thm-whole-table`, and chapter 15, :prf:ref:`thm-learned-pc`.
+    one runs depends on the number of variables and on their public levels. Chapter 15,
+    :prf:ref:`thm-whole-table`, and chapter 12, :prf:ref:`thm-learned-pc`.
 
     Examples
     --------
@@ -76,4 +96,231 @@ def private_graph(
 def system_for(data: Counts) -> Callable[..., MarginalRelease]:
     """The system that finds most in a table of this size, by public facts."""
     check_data(data, coded=True)
-    return dag_posterior if has_few_cells(data.cardinalities) else learned_pc
+    return dag_posterior if has_few_cells(data.cardinalities) else graph_from_moments
+
+
+def has_few_cells(levels: Sequence[int]) -> bool:
+    """Whether a whole table of so many levels is released at once: a public fact.
+
+    Examples
+    --------
+    >>> has_few_cells([2] * 8), has_few_cells([3] * 8), has_few_cells([1] * 9)
+    (True, False, False)
+    """
+    return len(levels) <= MOST_VARIABLES and math.prod(levels) <= MOST_CELLS
+
+
+class Measured(NamedTuple):
+    """What a run has measured.
+
+    Attributes
+    ----------
+    run : Run
+    marginals : Marginals
+    levels : mapping of str to sequence of str
+        Of the variables that were measured: where levels were joined, the new ones.
+    joined_levels : mapping
+        From each variable whose levels were joined to what has become of each of them.
+    caution : str
+        A reason to doubt what the edge model will say, by public facts, or an empty text.
+    """
+
+    run: Run
+    marginals: Marginals
+    levels: Mapping[str, Sequence[str]]
+    joined_levels: Mapping[str, Mapping[str, str]]
+    caution: str = ""
+
+    def release(
+        self, graph: CPDAG, answers: Answers | None = None, *, triples: str = "thm-triples"
+    ) -> MarginalRelease:
+        """Release it with a graph, which follows from it.
+
+        Parameters
+        ----------
+        graph : CPDAG
+        answers : Answers, optional
+            Of the search that made the graph.
+        triples : str
+            The theorem for triples, if there are some.
+        """
+        theorems = self.marginals.theorems(triples)
+        joined = ("thm-joined-levels",) if self.joined_levels else ()
+        return MarginalRelease(
+            graph,
+            **self.run.receipt(*theorems, *joined),
+            answers=answers,
+            marginals=self.marginals,
+            levels={name: tuple(levels) for name, levels in self.levels.items()},
+            joined_levels=self.joined_levels,
+        )
+
+    def read(self, precision: Precision) -> MarginalRelease:
+        """Release it with the graph that is read from it."""
+        knowledge = self.run.terms.settings.get("knowledge")
+        names = tuple(self.levels)
+        return self.release(read_moments(self.marginals, names, knowledge, precision, self.caution))
+
+
+@takes_keywords
+def dag_posterior(
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> MarginalRelease:
+    """The whole table of a few variables with noise, and a graph from those that are likely then.
+
+    Walks look for graphs that are likely, given the noisy table. The probability of an edge follows
+    from how likely they join its pair, and from what the edge model of :func:`graph_from_moments`
+    says of the same table.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+        Of at most eight variables whose table has at most 1,024 cells.
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`. No delta is used.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
+        table. Otherwise an edge is drawn if it is likelier than not.
+
+    Returns
+    -------
+    MarginalRelease
+
+    Raises
+    ------
+    ValueError
+        If the table is too large, or the budget, the noise source, the knowledge or the precision
+        is unusable; nothing has run then.
+
+    Privacy
+    -------
+    (epsilon, 0)-differentially private for replace-one neighbours: Laplace noise on all cells at
+    once; the rest is post-processing. Chapter 15, :prf:ref:`thm-whole-table`.
+
+    Examples
+    --------
+    >>> from dpcgd import load
+    >>> data = load("survey", rng=np.random.default_rng(0))
+    >>> release = dag_posterior(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 1.0
+    (1.0, True)
+    """
+    check_precision(precision)
+    return measure_all_cells(data, precision=precision, **shared).read(precision)
+
+
+def measure_all_cells(
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> Measured:
+    """Measure what :func:`dag_posterior` reads; its settings are those of that."""
+    check_data(data, coded=True)
+    if not has_few_cells(data.cardinalities):
+        raise ValueError(
+            f"the whole table has {math.prod(data.cardinalities):,} cells of {data.d} variables, "
+            f"and at most {MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take "
+            "private_graph"
+        )
+    by = ("dag_posterior", "thm-whole-table")
+    run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
+    whole = run.account.limit.epsilon * (1 - ROOM)
+    table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
+    return Measured(
+        run, table, data.levels, {}, unlike_training(data.d, data.n, squared(whole) / 2)
+    )
+
+
+@takes_keywords
+def graph_from_moments(
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> MarginalRelease:
+    """Moments of all pairs, read by a model that was trained on simulated networks.
+
+    They are read twice: the second model knows which edges the first one found likely. Of more than
+    eight variables the moments are clipped, after a first look at single variables that decides how
+    much each level weighs. Of six to twelve, where the noise is small beside what sampling does,
+    pairs and triples are released instead, and read a third time. Where a variable has very many
+    levels, a look before all this decides which of them are joined.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+        Where it only answers counts, and is not one of :class:`~dpcgd.datasets.counts.Records`,
+        the moments are those of the pairs, whose noise is wider.
+    epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    precision : float or "f1", optional
+        A number asks for the largest set of edges of which that share is expected to be right;
+        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
+        table. Otherwise an edge is drawn if it is likelier than not.
+
+    Returns
+    -------
+    MarginalRelease
+
+    Raises
+    ------
+    ValueError
+        If the budget, the noise source, the knowledge or the precision is unusable; nothing has
+        run then.
+
+    Warns
+    -----
+    UserWarning
+        If the reader was trained on no table of so many variables, of so few records, or with so
+        much noise.
+
+    Privacy
+    -------
+    (epsilon, delta)-differentially private for replace-one neighbours: a Gaussian release of single
+    variables and pairs, perhaps one of triples, or one of single variables and then one of clipped
+    moments; reading it is post-processing, whatever the reader was trained on. Chapter 11,
+    :prf:ref:`thm-pairs`, chapter 12, :prf:ref:`thm-clipped-moments`, :prf:ref:`thm-triples` and
+    :prf:ref:`thm-learned-pc`, and chapter 18, :prf:ref:`thm-joined-levels`, where levels are
+    joined.
+
+    Examples
+    --------
+    >>> from dpcgd import load
+    >>> data = load("survey", rng=np.random.default_rng(0))
+    >>> release = graph_from_moments(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 1.0
+    (1.0, True)
+    """
+    check_precision(precision)
+    return measure_for_edges(data, precision=precision, **shared).read(precision)
+
+
+def measure_for_edges(
+    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+) -> Measured:
+    """Measure what :func:`graph_from_moments` reads; its settings are those of that."""
+    by = ("graph_from_moments", "thm-learned-pc")
+    run = open_run(data, account=GaussianFilter, by=by, precision=precision, **shared)
+    caution = unlike_training(data.d, data.n, run.account.rho)
+    if caution:
+        warnings.warn(caution, stacklevel=level_of_the_caller())
+    measure, clipped = paid(run.account, run.noise), clips(data)
+    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
+    rho = run.account.remaining
+    if affords_triples(data.cardinalities, data.n, rho):
+        marginals = measure_triples(data, measure, rho)
+    else:
+        marginals = measure_moments(data, measure, rho, clipped=clipped)
+    return Measured(run, marginals, data.levels, joined_levels, caution)
+
+
+def learned_pc(*data: Any, **keywords: Any) -> MarginalRelease:
+    """Call :func:`graph_from_moments` by its old name, which warns.
+
+    Warns
+    -----
+    DeprecationWarning
+        Always.
+    """
+    warnings.warn(
+        "learned_pc is now called graph_from_moments; call it by that name",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return graph_from_moments(*data, **keywords)

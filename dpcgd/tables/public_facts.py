@@ -1,7 +1,7 @@
 """All of a table that a run may look at before it pays, in the place of the table."""
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NoReturn
 
@@ -28,25 +28,9 @@ class PublicFacts(Counts):
     n : int
     """
 
-    schema: Schema
-
     def __init__(self, schema: Schema, n: int):
-        self.schema, self.n = schema, n
-
-    @property
-    def levels(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
-        """Of each variable."""
-        return self.schema.levels
-
-    @property
-    def ordered(self) -> Collection[str]:  # type: ignore[override]
-        """Variables whose levels stand in order."""
-        return self.schema.ordered
-
-    @property
-    def missing(self) -> Mapping[str, str]:  # type: ignore[override]
-        """Of variables that have one, the level of missing values."""
-        return self.schema.missing
+        self.schema, self.n, self.levels = schema, n, schema.levels
+        self.ordered, self.missing = schema.ordered, schema.missing
 
     def counts(self, variables: Sequence[int]) -> NoReturn:
         """There is nothing to count.

@@ -1,8 +1,8 @@
 """A run rehearsed where nothing is at stake: on synthetic or public tables like the one to come."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import delta_for
-from dpcgd.tables.plan_chart import draw_rehearsal
 from dpcgd.tables.private_graph import private_graph
 
 __all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
@@ -47,10 +46,8 @@ class RehearsedRun(NamedTuple):
         return 2 * self.right / (self.edges + self.found) if self.edges + self.found else 1.0
 
 
-Edges = frozenset[frozenset[str]]
-
 NO_NOISE = 1e6
-"""An epsilon at which the noise is gone, for what a system finds in a public table."""
+"""At this epsilon the noise is gone, for what a system finds in a public table."""
 
 SCORES = ("precision", "recall", "f1")
 
@@ -77,13 +74,20 @@ class Rehearsal:
 
     def plot(self, ax) -> None:
         """Draw precision, recall and F1 of each run on axes of matplotlib."""
-        draw_rehearsal(self, ax)
+        frame = self.to_frame()
+        for place, name in enumerate(SCORES):
+            ax.bar(place, frame[name].mean(), color="#DDDDDD", width=0.6)
+            spread = np.linspace(-0.2, 0.2, len(frame)) if len(frame) > 1 else np.zeros(1)
+            ax.plot(place + spread, frame[name], "o", color="#0072B2")
+        ax.set_xticks(range(3), ("precision", "recall", "F1"))
+        ax.set_ylim(0, 1.05)
+        ax.set_ylabel("of edges, without direction")
+        ax.set_title(self.title.replace(": ", "\n", 1), fontsize=9)
 
     def __repr__(self):
         frame = self.to_frame()
         mean = ", ".join(f"{name} {frame[name].mean():.2f}" for name in SCORES)
-        told = frame.rename_axis(index=None, columns="run")
-        table = told.to_string(float_format="{:.2f}".format)
+        table = frame.rename_axis(index=None, columns="run").to_string(float_format="{:.2f}".format)
         return f"Rehearsal of {self.title}\n{table}\nmean: {mean}"
 
 
@@ -157,18 +161,20 @@ def rehearse(
     if not callable(system):
         raise ValueError(f"system must be one such as private_graph, not {system!r}")
     epsilon = unreserved(epsilon)
-    how = {"delta": delta_for(n) if delta is None else delta, "rng": rng, **settings}
+    run = partial(system, rng=rng, **settings)
     if public is None:
-        twins = _random_twins(schema, n, shape, strength, rng)
+        twins = (_random_twin(schema, n, shape, strength, rng) for _ in range(runs))
         like = f"{shape} networks, {strength} dependence"
     else:
         _check_public(public, schema)
-        openly = {**how, "epsilon": NO_NOISE, "delta": delta_for(public.n)}
-        true = _edges_of(public, lambda: system(public, **openly))
-        twins, like = _resampled(public, true, n, rng), f"twins of {public.name}, which is public"
-    done = tuple(
-        _compared(system(twin, epsilon=epsilon, **how), true) for twin, true in islice(twins, runs)
-    )
+        if public.truth is None:
+            true = run(public, epsilon=NO_NOISE, delta=delta_for(public.n)).graph.skeleton
+        else:
+            true = CPDAG.from_dag(public.truth).skeleton
+        twins = ((_resampled(public, n, rng), true) for _ in range(runs))
+        like = f"twins of {public.name}, which is public"
+    delta = delta_for(n) if delta is None else delta
+    done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in twins)
     name, d = getattr(system, "__name__", "a system"), len(schema.variables)
     return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
 
@@ -187,23 +193,15 @@ def refuse_data(levels: object) -> None:
         )
 
 
-def _random_twins(schema, n, shape, strength, rng) -> Iterator[tuple[Dataset, Edges]]:
-    while True:
-        network = random_network(shape, strength, len(schema.variables), rng, levels=schema.levels)
-        drawn = network.sample(n, rng=rng)
-        twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
-        yield twin, CPDAG.from_dag(network.graph).skeleton
+def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:
+    network = random_network(shape, strength, len(schema.variables), rng, levels=schema.levels)
+    drawn = network.sample(n, rng=rng)
+    twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
+    return twin, CPDAG.from_dag(network.graph).skeleton
 
 
-def _resampled(public, true, n, rng) -> Iterator[tuple[Dataset, Edges]]:
-    while True:
-        yield replace(public, codes=public.codes[rng.integers(public.n, size=n)]), true
-
-
-def _edges_of(public, without_noise) -> Edges:
-    """Of the true graph of a public table, or of what is found without noise."""
-    graph = without_noise().graph if public.truth is None else CPDAG.from_dag(public.truth)
-    return graph.skeleton
+def _resampled(public, n, rng) -> Dataset:
+    return replace(public, codes=public.codes[rng.integers(public.n, size=n)])
 
 
 def _check_public(public, schema):
@@ -219,6 +217,6 @@ def _check_public(public, schema):
         )
 
 
-def _compared(run: Release, true: Edges) -> RehearsedRun:
+def _compared(run: Release, true: frozenset) -> RehearsedRun:
     found, untested = run.graph.skeleton, run.answers.untested if run.answers else ()
     return RehearsedRun(len(true), len(found), len(true & found), len(untested))

@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +20,7 @@ from dpcgd.reading.association import (
     strength,
 )
 
-__all__ = ["TableOracle", "too_noisy"]
+__all__ = ["Rules", "TableOracle", "too_noisy"]
 
 ALPHA = 0.01
 """Level of each test."""
@@ -55,6 +58,16 @@ stratum, up to which tests hold their level."""
 FEWEST_LEVELS = 4
 """Variables with fewer levels are taken for ones with so many by that rule: their tests would hold
 their level with more noise, but have little power then."""
+
+
+class Rules(NamedTuple):
+    """The settings of a search of tables; :func:`~dpcgd.tables.table_pc.table_pc` explains them."""
+
+    max_order: int = 2
+    untested: str = "drop"
+    alpha: float = ALPHA
+    least_effect: float = LEAST_EFFECT
+    least_share: float = LEAST_SHARE
 
 
 def too_noisy(
@@ -268,20 +281,16 @@ class TableOracle:
 
     def unexplained(self, x: int, y: int, joined: np.ndarray) -> bool:
         """Whether no neighbour of both may explain this pair."""
-        between = np.flatnonzero(joined[x] & joined[y]).tolist()
-        return not any(self._may_explain(z, x, y) for z in between)
-
-    def _may_explain(self, z, x, y) -> bool:
-        if z not in self.joined and not self._too_noisy(x, y, (z,)):
-            return False
-        return self.strength(x, y) < min(self.strength(x, z), self.strength(y, z))
+        return not any(
+            self.strength(x, y) < min(self.strength(x, z), self.strength(y, z))
+            for z in np.flatnonzero(joined[x] & joined[y]).tolist()
+            if z in self.joined or self._too_noisy(x, y, (z,))
+        )
 
     def strength(self, x: int, y: int) -> float:
         """How dependent two variables are, given none."""
-        pair = min(x, y), max(x, y)
-        return self.marginals.worked_out(
-            ("strength", pair), lambda: strength(self.marginals, *pair)
-        )
+        work = partial(strength, self.marginals, *sorted((x, y)))
+        return self.marginals.worked_out(("strength", x, y), work)
 
     def _too_noisy(self, x, y, given) -> bool:
         levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
@@ -297,12 +306,7 @@ class TableOracle:
         return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
 
     def _has(self, triple) -> bool:
-        if triple in self.marginals.released:
-            return True
-        if not isinstance(self.marginals, MeasuredMarginals):
-            return False
-        try:
-            self.marginals.measure(triple, self.price)
-        except BudgetSpent:
-            return False
-        return True
+        if triple not in self.marginals.released and isinstance(self.marginals, MeasuredMarginals):
+            with suppress(BudgetSpent):
+                self.marginals.measure(triple, self.price)
+        return triple in self.marginals.released

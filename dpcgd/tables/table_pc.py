@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,23 +20,23 @@ from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.run import Run, open_run, takes_keywords
+from dpcgd.privacy.run import open_run, takes_keywords
 from dpcgd.reading.orientation import orient
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
-from dpcgd.tables.measured import Measured
+from dpcgd.tables.private_graph import Measured
 from dpcgd.tables.table_oracle import (
     ALPHA,
     FEWEST_LEVELS,
     LEAST_EFFECT,
     LEAST_SHARE,
     MOST_NOISE,
+    Rules,
     TableOracle,
 )
 
 __all__ = [
     "measure_all_pairs",
-    "open_table_run",
     "search_again",
     "search_tables",
     "shares",
@@ -107,15 +108,12 @@ def search_again(
 
     Privacy
     -------
-    Which pairs are in doubt is a function of what has been released. Chapter 16,
+    Which pairs are in doubt is a function of what has been released. Chapter 14,
     :prf:ref:`thm-table-pc`.
     """
-
-    def searched() -> Found:
-        return search(
-            oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested
-        )
-
+    searched = partial(
+        search, oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested
+    )
     found = searched()
     for share in looks:
         pairs, marginals = oracle.in_doubt(), oracle.marginals
@@ -151,7 +149,7 @@ def search_tables(
 
     Privacy
     -------
-    Post-processing, if the oracle buys nothing. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing, if the oracle buys nothing. Chapter 14, :prf:ref:`thm-table-pc`.
     """
     found = search(oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested)
     return repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
@@ -217,10 +215,10 @@ def table_pc(
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: Gaussian releases paid
     through one filter, the rest post-processing. The last of the budget buys triples that sharpen
-    the fit of a Bayesian network (:func:`dpcgd.reading.fit_network.fit_network`). Chapter 16,
+    the fit of a Bayesian network (:func:`dpcgd.reading.fit_network.fit_network`). Chapter 14,
     :prf:ref:`thm-table-pc`; its sensitivities are those of chapter 11, :prf:ref:`thm-pairs` and,
-    for triples, :prf:ref:`thm-interactions`, of chapter 16, :prf:ref:`thm-look-again`, and of
-    chapter 13, :prf:ref:`thm-joined-levels`, where levels are joined.
+    for triples, :prf:ref:`thm-interactions`, of chapter 14, :prf:ref:`thm-look-again`, and of
+    chapter 18, :prf:ref:`thm-joined-levels`, where levels are joined.
 
     Examples
     --------
@@ -230,90 +228,48 @@ def table_pc(
     >>> release.graph.skeleton_f1(data.truth), release.ledger.spent.epsilon <= 0.3
     (1.0, True)
     """
-    rules = {"alpha": alpha, "least_effect": least_effect, "least_share": least_share}
-    run, most = open_table_run(data, max_order=max_order, untested=untested, **rules, **shared)
-    measured, marginals, for_triple = measure_all_pairs(run, data, most)
+    rules = Rules(max_order, untested, alpha, least_effect, least_share)
+    measured, for_triple = measure_all_pairs(data, rules, **shared)
+    account, marginals = measured.run.account, measured.marginals
+    assert isinstance(marginals, MeasuredMarginals)
     names = tuple(measured.levels)
     knowledge = shared.get("knowledge")
     joined = [names.index(name) for name in measured.joined_levels]
-    oracle = TableOracle(marginals, price=for_triple, joined=joined, **rules)
-    found = search_again(
-        oracle,
-        run.account,
-        names,
-        max_order=max_order,
-        knowledge=knowledge,
-        untested=untested,
+    oracle = TableOracle(
+        marginals,
+        alpha,
+        for_triple,
+        joined=joined,
+        least_effect=least_effect,
+        least_share=least_share,
     )
-    found = repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
+    limits: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
+    found = search_again(oracle, account, names, untested=untested, **limits)
+    found = repaired(found, oracle.free(), **limits)
     graph = _oriented(found, marginals, knowledge)
-    _measure_families(marginals, run.account, consistent_extension(graph), for_triple)
+    _measure_families(marginals, account, consistent_extension(graph), for_triple)
     released = measured._replace(marginals=marginals.without_data())
     return released.release(graph, found.answers, triples="thm-interactions")
 
 
 def measure_all_pairs(
-    run: Run, data: Counts, most: int
-) -> tuple[Measured, MeasuredMarginals, float]:
-    """Measure all pairs for a run that :func:`open_table_run` has opened.
+    data: Any, rules: Rules, **shared: Unpack[SearchKeywords]
+) -> tuple[Measured, float]:
+    """Measure all pairs: what public facts refuse is refused here, in runs and plans.
 
     Parameters
     ----------
-    run : Run
-    data : Dataset or Counts
-    most : int
-        Levels that a variable may keep.
-
-    Returns
-    -------
-    Measured
-    MeasuredMarginals
-        The same moments, which can measure more.
-    float
-        Rho of each triple.
-    """
-    measure = paid(run.account, run.noise)
-    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
-    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
-    marginals = MeasuredMarginals(Tables(data), measure)
-    marginals.measure_pairs(for_pairs)
-    return Measured(run, marginals, data.levels, joined_levels), marginals, for_triple
-
-
-def _oriented(found, marginals, knowledge) -> CPDAG:
-    """The graph with the arrows that the released pairs tell, rather than those of first sets."""
-    names, arcs = found.graph.variables, found.graph.arcs
-    forbidden, _ = (knowledge or Knowledge()).arrays(names)
-    for x, y in (map(names.index, pair) for pair in found.untested):
-        if not (arcs[x, y] or arcs[y, x]):  # apart without a test
-            forbidden[x, y] = forbidden[y, x] = True
-    return CPDAG(names, orient(marginals, arcs | arcs.T, forbidden))
-
-
-def open_table_run(
-    data: Any,
-    *,
-    max_order: int = 2,
-    untested: str = "drop",
-    alpha: float = ALPHA,
-    least_effect: float = LEAST_EFFECT,
-    least_share: float = LEAST_SHARE,
-    **shared: Unpack[SearchKeywords],
-) -> tuple[Run, int]:
-    """Open a run of :func:`table_pc`: what public facts refuse is refused here, in runs and plans.
-
-    Parameters
-    ----------
-    data : Counts, or what has its public facts
-        ``n``, ``d``, ``variables`` and ``cardinalities``: no record is looked at.
-    max_order, untested, alpha, least_effect, least_share, shared
+    data : Counts
+    rules : Rules
+    shared
         As for :func:`table_pc`.
 
     Returns
     -------
-    Run
-    int
-        Levels that a variable may keep.
+    Measured
+        Its marginals can measure more.
+    float
+        Rho of each triple.
 
     Raises
     ------
@@ -325,21 +281,29 @@ def open_table_run(
     UserWarning
         As :func:`table_pc`.
     """
-    run = open_run(
-        data,
-        account=GaussianFilter,
-        by=("table_pc", "thm-table-pc"),
-        max_order=max_order,
-        untested=untested,
-        alpha=alpha,
-        least_effect=least_effect,
-        least_share=least_share,
-        **shared,
-    )
-    _check(max_order, untested)
+    by = ("table_pc", "thm-table-pc")
+    run = open_run(data, account=GaussianFilter, by=by, **rules._asdict(), **shared)
+    if rules.max_order not in (0, 1, 2):
+        raise ValueError(f"max_order must be 0, 1 or 2, not {rules.max_order}")
+    check_untested(rules.untested)
     most = _planned_levels(data, run.account.rho)
-    _check_noise(data, run.account.rho, most, max_order)
-    return run, most
+    _check_noise(data, run.account.rho, most, rules.max_order)
+    measure = paid(run.account, run.noise)
+    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
+    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
+    marginals = MeasuredMarginals(Tables(data), measure)
+    marginals.measure_pairs(for_pairs)
+    return Measured(run, marginals, data.levels, joined_levels), for_triple
+
+
+def _oriented(found, marginals, knowledge) -> CPDAG:
+    """The graph with the arrows that the released pairs tell, rather than those of first sets."""
+    names, arcs = found.graph.variables, found.graph.arcs
+    forbidden, _ = (knowledge or Knowledge()).arrays(names)
+    for x, y in (map(names.index, pair) for pair in found.untested):
+        if not (arcs[x, y] or arcs[y, x]):  # apart without a test
+            forbidden[x, y] = forbidden[y, x] = True
+    return CPDAG(names, orient(marginals, arcs | arcs.T, forbidden))
 
 
 def _measure_families(marginals, account, dag, price):
@@ -384,13 +348,6 @@ def _untestable(levels, noise) -> float:
     pairs = np.arange(1, len(levels))
     refused = larger * np.median(levels) * noise > MOST_NOISE
     return float(pairs @ refused / pairs.sum())
-
-
-def _check(max_order, untested):
-    """Refuse settings that are none."""
-    if max_order not in (0, 1, 2):
-        raise ValueError(f"max_order must be 0, 1 or 2, not {max_order}")
-    check_untested(untested)
 
 
 def _check_noise(data, rho, most, max_order):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcgd import Dataset, learned_pc, load, priv_pc, read_parquet, table_pc
+from dpcgd import Dataset, graph_from_moments, load, priv_pc, read_parquet, table_pc
 from dpcgd.datasets.contingency_tables import Tables
 
 pytest.importorskip("pyarrow", reason="it is in the cluster extra")
@@ -133,7 +133,7 @@ def test_ten_kills_at_random_moments_change_no_count(client, survey):
 def test_a_run_on_a_cluster_is_the_run_on_the_data_set(client, survey):
     folder, plain = survey
     tables = plain, read_parquet(folder, plain.levels, client=client)
-    for system in (table_pc, priv_pc, learned_pc):
+    for system in (table_pc, priv_pc, graph_from_moments):
         one, other = (system(of, epsilon=2.0, rng=np.random.default_rng(1)) for of in tables)
         assert one.graph == other.graph
         assert one.ledger == other.ledger

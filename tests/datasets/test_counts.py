@@ -79,7 +79,7 @@ SYSTEMS = [
     dpcgd.em_pc,
     dpcgd.curate_pc,
     dpcgd.table_pc,
-    dpcgd.learned_pc,
+    dpcgd.graph_from_moments,
     dpcgd.private_graph,
     published_curate_pc,
     published_em_pc,
@@ -104,7 +104,7 @@ class Further(Elsewhere):
 def test_moments_of_many_variables_are_clipped_where_records_can_be_summed():
     data = load("sachs", 5_000, rng=default_rng(0))
     one, same, other = (
-        dpcgd.learned_pc(of, rng=default_rng(1), **HOW)
+        dpcgd.graph_from_moments(of, rng=default_rng(1), **HOW)
         for of in (data, Further(data), Elsewhere(data))
     )
     assert one.graph == same.graph
@@ -207,7 +207,7 @@ def test_joined_counts_are_those_of_recoded_records(levels, n, ordered, seed):
     assert all(map(np.array_equal, map(recoded.counts, asked), map(summed.counts, asked)))
 
 
-@pytest.mark.parametrize("system", [dpcgd.table_pc, dpcgd.learned_pc])
+@pytest.mark.parametrize("system", [dpcgd.table_pc, dpcgd.graph_from_moments])
 def test_a_run_joins_levels_of_counts_as_it_does_those_of_records(system):
     rng = default_rng(0)
     town = rng.integers(40, size=50_000)

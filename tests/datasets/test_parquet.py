@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcgd import Dataset, Schema, learned_pc, load, read_parquet, table_pc
+from dpcgd import Dataset, Schema, graph_from_moments, load, read_parquet, table_pc
 from dpcgd.datasets import disk_arrays, parquet_files, parquet_parts
 from dpcgd.datasets.bit_columns import pack
 from dpcgd.datasets.contingency_tables import Tables
@@ -361,7 +361,7 @@ def test_a_file_that_may_not_grow_is_told_in_one_line(tmp_path, room):
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "system"), [("survey", table_pc), ("sachs", learned_pc)])
+@pytest.mark.parametrize(("name", "system"), [("survey", table_pc), ("sachs", graph_from_moments)])
 def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path, name, system):
     data = load(name, 30_000, rng=np.random.default_rng(0))
     frame = frame_of(data)

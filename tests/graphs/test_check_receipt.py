@@ -16,8 +16,8 @@ from dpcgd import (
     curate_pc,
     dag_posterior,
     em_pc,
+    graph_from_moments,
     laplace_pc,
-    learned_pc,
     load,
     priv_pc,
     private_anm,
@@ -49,10 +49,10 @@ NOISY = load("sachs", n=2000, rng=default_rng(0))
 
 RELEASES = {
     "table": lambda rng: dag_posterior(SMALL, epsilon=1.0, rng=rng),
-    "pairs": lambda rng: learned_pc(SMALL, epsilon=1.0, rng=rng),
-    "triples": lambda rng: learned_pc(MANY, epsilon=1.0, rng=rng),
-    "clipped": lambda rng: learned_pc(NOISY, epsilon=1.0, rng=rng),
-    "joined": lambda rng: learned_pc(one_wide(), epsilon=1.0, rng=rng),
+    "pairs": lambda rng: graph_from_moments(SMALL, epsilon=1.0, rng=rng),
+    "triples": lambda rng: graph_from_moments(MANY, epsilon=1.0, rng=rng),
+    "clipped": lambda rng: graph_from_moments(NOISY, epsilon=1.0, rng=rng),
+    "joined": lambda rng: graph_from_moments(one_wide(), epsilon=1.0, rng=rng),
     "looks": lambda rng: table_pc(MANY, epsilon=1.0, rng=rng),
     "joined, looks": lambda rng: table_pc(one_wide(), epsilon=1.0, rng=rng),
     "tests": lambda rng: laplace_pc(SMALL, epsilon=1.0, rng=rng),
@@ -124,8 +124,9 @@ def wider_on_paper(content):
         event["noise_multiplier"] *= 1.1
 
 
-def without_a_moment(content):
-    moments(content).pop()
+def with_a_removed_edge(content):
+    removed = next(entry for entry in content["pairs"] if entry["status"] == "removed")
+    content["graph"]["undirected"].append(removed["pair"])
 
 
 def cheaper_for_a_person(content):
@@ -152,53 +153,26 @@ TAMPERED = {
     "no mechanism for triples": ("triples", lambda c: events(c).pop()),
     "no mechanism for a look that joined levels": ("joined", lambda c: events(c).pop(0)),
     "no mechanism for a triple": ("looks", lambda c: events(c).pop()),
-    "no mechanism for tests": ("tests", lambda c: events(c).clear()),
     "no mechanism for one test": ("tests", lambda c: events(c).pop()),
     "no mechanism for a step": ("steps", lambda c: events(c).pop()),
     "two measurements in place of one": ("once", lambda c: events(c).append(events(c)[0])),
-    "a moment less": ("pairs", without_a_moment),
-    "another cell of a table": (
-        "table",
-        lambda c: c["data"]["domain"]["Smoker"].append("sometimes"),
-    ),
-    "other neighbours": (
-        "tests",
-        lambda c: events(c)[0].update(neighbours=Neighbours.ADD_OR_REMOVE_ONE.name),
-    ),
+    "a moment less": ("pairs", lambda c: moments(c).pop()),
+    "another cell": ("table", lambda c: c["data"]["domain"]["Smoker"].append("sometimes")),
+    "other neighbours": ("tests", lambda c: events(c)[0].update(neighbours="ADD_OR_REMOVE_ONE")),
     "more rows of a person": ("persons", cheaper_for_a_person),
     "less used than it cost": ("tests", lambda c: c["ledger"]["used"].update(epsilon=0.01)),
-    "kinder words": (
-        "persons",
-        lambda c: c["guarantee"].update(in_words=["Nobody can learn anything."]),
-    ),
-    "one word less": ("persons", lambda c: c["guarantee"]["not_protected"].pop()),
-    "another unit": ("persons", lambda c: c["guarantee"].update(unit="one person")),
-    "a theorem that did not run": (
-        "pairs",
-        lambda c: c["guarantee"]["theorems"].append("thm-triples"),
-    ),
+    "kinder words": ("persons", lambda c: c["guarantee"].update(in_words=["Nobody can learn."])),
+    "a theorem too many": ("pairs", lambda c: c["guarantee"]["theorems"].append("thm-triples")),
     "a theorem less": ("joined", lambda c: c["guarantee"]["theorems"].remove("thm-joined-levels")),
-    "joined levels that were not": (
-        "joined",
-        lambda c: c["released"].update(joined_levels={"mapping": []}),
-    ),
+    "not joined": ("joined", lambda c: c["released"].update(joined_levels={"mapping": []})),
     "a release, no experiment": ("tests", lambda c: c.update(kind="release")),
-    "another source of noise": ("tests", lambda c: c.update(noise_source="OpenDP 1.0")),
     "other rules": ("tests", lambda c: c["data"]["rules"]["Smoker"]["levels"].reverse()),
-    "another digest": ("tests", lambda c: c["data"].update(domain_sha256="0" * 64)),
-    "an edge that a test removed": (
-        "tests",
-        lambda c: c["graph"]["undirected"].append(
-            next(of["pair"] for of in c["pairs"] if of["status"] == "removed")
-        ),
-    ),
+    "an edge that a test removed": ("tests", with_a_removed_edge),
     "a choice less": ("choices", lambda c: events(c).__delitem__(slice(2, None))),
     "a sieve less": ("persons", lambda c: events(c).__delitem__(slice(2, None))),
     "a better account": ("pairs", lambda c: c["guarantee"].update(whole_run="0.001-zCDP")),
     "another account": ("table", lambda c: c["ledger"].update(accountant="audited")),
-    "an entry in an account": ("tests", lambda c: c.pop("account_entry")),
     "a status": ("tests", lambda c: c["pairs"][0].update(status="not testable")),
-    "a comment": ("tests", lambda c: c["guarantee"].update(comment="audited")),
 }
 
 
@@ -216,21 +190,6 @@ def test_a_receipt_that_contradicts_itself_is_refused(how, tmp_path):
 
 def ledger(*paid, budget, spent=math.inf):
     return Ledger(paid, Spent(spent, budget.delta), budget, "by hand")
-
-
-def test_the_deltas_of_a_person_are_held_against_the_promise():
-    """Of three rows a delta of 9e-7 becomes (1 + e^.18 + e^.36) 9e-7 = 3.27e-6."""
-    one, three = (Budget(1.0, 1e-6, rows_per_person=rows) for rows in (1, 3))
-    tested = ApproximateEvent("tested release", 0.18, 9e-7)
-    assert check_ledger(ledger(tested, budget=one)).delta <= 1e-6
-    with pytest.raises(ValueError, match=r"delta = 1e-06, and its ledger comes to 3\.267"):
-        check_ledger(ledger(tested, budget=three))
-
-
-def test_deltas_are_summed():
-    half = ApproximateEvent("tested release", 0.1, 6e-7)
-    with pytest.raises(ValueError, match=r"delta = 1e-06, and its ledger comes to 1\.2e-06"):
-        check_ledger(ledger(half, half, budget=Budget(1.0, 1e-6)))
 
 
 def test_what_basic_composition_allows_a_person_is_accepted():
@@ -261,17 +220,6 @@ def test_neighbours_other_than_the_promise_are_refused():
 def test_what_is_no_price_is_refused(event):
     with pytest.raises(ValueError, match="must be a positive finite number"):
         check_ledger(ledger(event, budget=Budget(1.0, 1e-6)))
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-def test_a_person_pays_for_all_rows(rows):
-    """Pure epsilons are that many times as large, noise multipliers that many times smaller."""
-    budget = Budget(9.0, 1e-6, rows_per_person=rows)
-    pure = check_ledger(ledger(PureEvent("Laplace", 0.5), budget=budget))
-    assert pure.epsilon == pytest.approx(0.5 * rows, rel=1e-5)
-    noise = check_ledger(ledger(GaussianEvent("Gaussian", 10.0 * rows), budget=budget))
-    alone = check_ledger(ledger(GaussianEvent("Gaussian", 10.0), budget=Budget(9.0, 1e-6)))
-    assert noise.epsilon == pytest.approx(alone.epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize(

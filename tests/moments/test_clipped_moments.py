@@ -23,13 +23,7 @@ from dpcgd.moments.clipped_moments import (
     measure_moments,
     share_of_singles,
 )
-from dpcgd.moments.interactions import (
-    Marginals,
-    Moment,
-    contrasts,
-    exactly,
-    paid,
-)
+from dpcgd.moments.interactions import Marginals, Moment, contrasts, exactly, paid
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.reading.pair_features import pair_features
 
@@ -118,14 +112,6 @@ def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
     assert last < sum(of.max() for of in squares)
     middle = 0.5 * math.sqrt(1000) / expected
     assert longest_kept(singles, vectors, middle) ** 2 == pytest.approx(expected)
-
-
-def test_nobody_is_clipped_where_all_records_are_alike_in_length():
-    singles = fair(1000, (2,) * 9)
-    vectors = level_vectors(singles)
-    assert longest_kept(singles, vectors, 1e-6) ** 2 == pytest.approx(
-        sum((of[0] ** 2).sum() for of in vectors)
-    )
 
 
 def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():

@@ -48,7 +48,7 @@ def of_each(systems):
     return pytest.mark.parametrize(("system", "data"), systems, ids=names)
 
 
-NAMES = "priv_pc laplace_pc table_pc learned_pc private_graph dag_posterior noleaks"
+NAMES = "priv_pc laplace_pc table_pc graph_from_moments private_graph dag_posterior noleaks"
 SYSTEMS = [
     *((getattr(dpcgd, name), DATA) for name in NAMES.split()),
     *((system, PAIR) for system in (dpcgd.private_anm, dpcgd.histogram_anm)),

@@ -29,7 +29,7 @@ from dpcgd.statistics.rank_statistics import KendallZ
 SEARCHES = [laplace_pc, priv_pc, dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc]
 CLAIMED = [published_priv_pc, published_svt_pc, published_em_pc, published_curate_pc]
 ASKING = [*SEARCHES, *CLAIMED, table_pc]
-CODED = [*ASKING, dpcgd.learned_pc, dpcgd.private_graph]
+CODED = [*ASKING, dpcgd.graph_from_moments, dpcgd.private_graph]
 SCORED = [gram_notears, noleaks, published_noleaks]
 PAIRS = [dpcgd.private_anm, dpcgd.histogram_anm]
 PRIVATE = [*CODED, *SCORED, *PAIRS]

@@ -9,7 +9,7 @@ from dpcgd import (
     climb,
     dag_posterior,
     fit_network,
-    learned_pc,
+    graph_from_moments,
     load,
     priv_pc,
     private_graph,
@@ -18,7 +18,7 @@ from dpcgd import (
     table_pc,
 )
 
-MEASURE = [private_graph, dag_posterior, learned_pc, table_pc]
+MEASURE = [private_graph, dag_posterior, graph_from_moments, table_pc]
 
 
 @pytest.fixture(scope="module", params=MEASURE, ids=lambda system: system.__name__)

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import Budget, BudgetSpent, Dataset, learned_pc, load
-from dpcgd.moments.interactions import exactly, paid, pairs_sensitivity
-from dpcgd.moments.triples import affords_triples, measure_triples
+from dpcgd import Budget, BudgetSpent, Dataset, graph_from_moments, load
+from dpcgd.moments.interactions import (
+    affords_triples,
+    exactly,
+    measure_triples,
+    paid,
+    pairs_sensitivity,
+)
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
@@ -74,7 +79,7 @@ def test_given_two_at_once_what_two_one_by_one_leave_is_gone():
     assert column(features, "least given one")[row] > 5
     assert column(features, "least given any two")[row] < 2
     assert column(features, "effect at the least given any two")[row] < 1e-3
-    release = learned_pc(data, epsilon=3.0, rng=default_rng(1))
+    release = graph_from_moments(data, epsilon=3.0, rng=default_rng(1))
     assert holds_triples(release.marginals)
     assert release.probabilities[frozenset("xy")] < 0.2
     assert pairs_read(release.marginals)[2, 3] > 0.5
@@ -93,7 +98,7 @@ def test_where_others_determine_a_variable_they_tell_nothing_of_it():
 
 def test_sachs_is_read_better_with_triples():
     data = load("sachs", rng=default_rng(0))
-    release = learned_pc(data, epsilon=1.0, rng=default_rng(1))
+    release = graph_from_moments(data, epsilon=1.0, rng=default_rng(1))
     assert holds_triples(release.marginals)
     assert release.graph.skeleton_f1(data.truth) > 0.95
 

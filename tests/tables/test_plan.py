@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from known_tables import records
 from numpy.random import default_rng
 
-from dpcgd import Schema, load, priv_pc, private_graph, table_pc
 from dpcgd import epsilon_for as epsilon_for_system
+from dpcgd import load, priv_pc, private_graph, table_pc
 from dpcgd import plan as plan_of
 from dpcgd.moments.blocks import blocks_of
 from dpcgd.moments.interactions import contrasts
@@ -69,39 +69,6 @@ def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilo
     assert release.answers.untested == {frozenset(pair) for pair in never}
 
 
-@pytest.mark.parametrize("given_to", [None, (), ("d",), ("b", "d")])
-def test_plan_and_run_change_their_minds_at_the_same_epsilon(given_to):
-    n, x, y = 3000, "a", "c"
-    data = records(np.zeros((n, 4), int), [len(of) for of in LEVELS.values()])
-    names = dict(zip(LEVELS, data.variables, strict=True))
-
-    def planned(epsilon):
-        it, _ = run_or_refusal(plan, LEVELS, n, epsilon=epsilon)
-        return it is not None and (given_to is None or it.testable(x, y, given_to))
-
-    def run(epsilon):
-        it, _ = run_or_refusal(table_pc, data, epsilon=epsilon, rng=default_rng(0))
-        at = [data.variables.index(names[v]) for v in (x, y, *(given_to or ()))]
-        asked = it and TableOracle(it.marginals).separates(at[0], at[1], tuple(at[2:]))
-        return it is not None and (given_to is None or asked is not None)
-
-    low, high = 0.01, 100.0
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if planned(middle) else (middle, high)
-    assert (planned(low), planned(high)) == (run(low), run(high)) == (False, True)
-
-
-def test_questions_beyond_the_order_of_the_run_are_not_asked():
-    low = plan(LEVELS, 10_000, epsilon=1.0, max_order=0)
-    assert low.testable("a", "b")
-    assert not low.testable("a", "b", ["c"])
-    assert list(low.to_frame().columns)[-1] == "order_0"
-    assert low.to_frame()["partial_correlation"].isna().all()
-    assert math.isnan(low.smallest("a", "b", ["c"]))
-    assert low.power_of(0.3, "a", "b", ["c"]) == 0
-
-
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(some_tables, st.integers(2000, 10**6), st.floats(0.5, 5))
 def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
@@ -137,15 +104,6 @@ def test_a_plan_knows_that_levels_will_be_joined(epsilon):
         assert told == (oracle.separates(x, y, (z,)) is not None)
 
 
-def test_a_triple_has_the_noise_that_is_planned():
-    data = load("asia", n=50_000, rng=default_rng(0))
-    planned = plan(data.levels, data.n, epsilon=1.0)
-    told = table_pc(data, epsilon=1.0, rng=default_rng(1)).marginals.released
-    triples = [moment.deviation for subset, moment in told.items() if len(subset) == 3]
-    most = planned.noise().set_index("levels")["number"]["2 x 2 x 2"] / data.n
-    assert max(triples) == pytest.approx(most, rel=1e-12)
-
-
 def test_the_noise_of_a_cell_is_that_of_the_sum_over_interactions():
     rows = PLANNED.noise().set_index("levels")
     for kind in ("2", "2 x 3", "2 x 3 x 5"):
@@ -166,11 +124,6 @@ def test_the_noise_of_a_cell_is_that_of_the_sum_over_interactions():
         assert rows["cell"][kind] == pytest.approx(math.sqrt(variance[0]))
 
 
-def test_every_interaction_is_counted_once():
-    tables = PLANNED.noise().groupby(PLANNED.noise()["levels"].str.count("x"))["tables"].sum()
-    assert tables.tolist() == [4, 6, 4]
-
-
 def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
     shares = {"d": (1, 1, 1, 1, 16)}
     planned = plan(LEVELS, 10_000, epsilon=0.5, shares=shares)
@@ -182,32 +135,6 @@ def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
         assert row.partial_correlation > row.correlation
         assert planned.power_of(row.correlation, row.x, row.y) == pytest.approx(0.8)
         assert row.order_0 == row.order_1 == row.order_2 == 1
-
-
-def test_more_of_anything_finds_smaller_dependence():
-    def hardest(**changes):
-        how = {"n": 10_000, "epsilon": 1.0, **changes}
-        return plan(LEVELS, how.pop("n"), **how).to_frame()["partial_correlation"].max()
-
-    usual = hardest()
-    assert hardest(n=20_000) < usual
-    assert hardest(epsilon=2.0) < usual
-    assert hardest(delta=1e-5) < usual
-    assert hardest(alpha=0.05) < usual
-    assert hardest(power=0.9) > usual
-    assert hardest(related=0.0) < usual
-    assert hardest(shares={"a": (1, 9)}) > usual
-    assert hardest(rows_per_person=2) > usual
-
-
-def test_a_plan_is_printed_in_a_few_lines():
-    text = repr(plan({"a": BIT, "b": BIT, "one": ["only"]}, 5000, epsilon=0.5))
-    assert text.splitlines()[0] == "Plan(table_pc: epsilon = 0.5 at delta = 1e-06)"
-    assert "nothing in 2" in text
-    assert all(len(line) <= 100 for line in text.splitlines())
-    two = repr(plan({"a": BIT, "b": ["only"]}, 5000, epsilon=0.5, rows_per_person=3))
-    assert two.endswith("in a pair, nothing")
-    assert "delta = 1e-06, 3 rows a person)" in two
 
 
 @pytest.mark.parametrize(
@@ -243,58 +170,32 @@ def test_the_epsilon_for_a_dependence_is_the_smallest_of_three_digits_that_finds
     assert not finds(found - 10 ** (math.floor(math.log10(found) + 1e-9) - 2))
 
 
-def test_two_variables_have_nothing_to_condition_on():
-    two = {"a": BIT, "b": BIT, "one": ["only"]}
-    less = epsilon_for({"a": BIT, "b": BIT}, 10_000, correlation=0.1)
-    assert less < epsilon_for(two, 10_000, correlation=0.1)
-
-
 DATA = load("asia", n=100, rng=default_rng(0))
 
 BAD_PLANS = [
-    (LEVELS, {"n": 0}, "n must be at least 1, not 0"),
-    (LEVELS, {"n": 1e4}, "n must be a whole number, at least 1, not 10000.0"),
-    (LEVELS, {"n": "many"}, "n must be a whole number, at least 1, not 'many'"),
-    (LEVELS, {"epsilon": 0}, "epsilon must be a positive finite number, not 0"),
-    (LEVELS, {"epsilon": "1"}, "epsilon must be a positive finite number, not '1'"),
-    (LEVELS, {"epsilon": math.inf}, "epsilon must be a positive finite number, not inf"),
+    (LEVELS, {"n": 0}, "n must be at least 1"),
+    (LEVELS, {"n": 1e4}, "n must be a whole number"),
+    (LEVELS, {"epsilon": 0}, "epsilon must be a positive finite number"),
     (LEVELS, {"delta": 1.5}, "delta must be below 1"),
-    (LEVELS, {"delta": 0}, "delta must be a positive finite number"),
-    (LEVELS, {"alpha": 0}, "alpha is a level above 0 and below 1, not 0"),
-    (LEVELS, {"max_order": 3}, "max_order must be 0, 1 or 2, not 3"),
-    (LEVELS, {"max_order": 1.5}, "max_order must be a whole number"),
-    (LEVELS, {"rows_per_person": 0}, "rows_per_person must be at least 1, not 0"),
-    (LEVELS, {"power": 1}, "power must be above 0.01 and below 1, not 1"),
-    (LEVELS, {"power": 0.005}, "power must be above 0.01 and below 1, not 0.005"),
-    (LEVELS, {"power": "high"}, "power must be above 0.01 and below 1, not 'high'"),
-    (LEVELS, {"related": -0.1}, "related must be at least 0 and below 1, not -0.1"),
-    (LEVELS, {"related": math.nan}, "related must be at least 0 and below 1, not nan"),
-    (LEVELS, {"shares": {"e": (1, 1)}}, "shares names 'e', which is no variable"),
-    (LEVELS, {"shares": {"b": (1, 1)}}, "'b' has 3 levels and 2 shares; give each level one"),
-    (LEVELS, {"shares": {"a": (0, 1)}}, "'a': a share must be above 0 and finite, not 0"),
-    (LEVELS, {"shares": {"a": (1, math.inf)}}, "'a': a share must be above 0 and finite, not inf"),
-    (LEVELS, {"shares": {"a": 7}}, "'a': give its shares as a list, not 7"),
-    (LEVELS, {"shares": {"a": "12"}}, "'a': give its shares as a list, not '12'"),
-    (LEVELS, {"shares": [1, 1]}, "shares must map variables to the shares of their levels, not"),
-    (
-        LEVELS,
-        {"system": priv_pc},
-        "none for priv_pc; rehearse(..., system=priv_pc) takes",
-    ),
-    (
-        LEVELS,
-        {"system": "table_pc"},
-        "there is a plan for private_graph and table_pc, none for 'tab",
-    ),
-    (LEVELS, {"epsilon": 1e-4}, "take a larger epsilon, fewer variables or levels, or more rec"),
-    ({"a": BIT}, {}, "a causal graph needs at least two variables, this has 1"),
-    ({"a": BIT, "b": "01"}, {}, "'b': give its levels as a list, not '01'"),
-    ({"a": BIT, "b": {"edges": [3, 2, 1]}}, {}, "'b': edge 2 follows 3"),
-    ("lost.json", {}, "there is no file lost.json; correct the path"),
+    (LEVELS, {"alpha": 0}, "alpha is a level above 0 and below 1"),
+    (LEVELS, {"max_order": 3}, "max_order must be 0, 1 or 2"),
+    (LEVELS, {"rows_per_person": 0}, "rows_per_person must be at least 1"),
+    (LEVELS, {"power": 0.005}, "power must be above 0.01 and below 1"),
+    (LEVELS, {"power": "high"}, "power must be above 0.01 and below 1"),
+    (LEVELS, {"related": -0.1}, "related must be at least 0 and below 1"),
+    (LEVELS, {"shares": {"e": (1, 1)}}, "is no variable; correct the name"),
+    (LEVELS, {"shares": {"b": (1, 1)}}, "give each level one"),
+    (LEVELS, {"shares": {"a": (0, 1)}}, "variable 'a' must be above 0"),
+    (LEVELS, {"shares": {"a": (1, math.inf)}}, "variable 'a' must be above 0"),
+    (LEVELS, {"shares": {"a": "12"}}, "give its shares as a list"),
+    (LEVELS, {"shares": [1, 1]}, "shares must map variables"),
+    (LEVELS, {"system": priv_pc}, "rehearse(..., system=priv_pc) takes"),
+    (LEVELS, {"system": "table_pc"}, "there is a plan for private_graph and table_pc"),
+    (LEVELS, {"epsilon": 1e-4}, "take a larger epsilon, fewer variables or levels"),
+    ({"a": BIT}, {}, "a causal graph needs at least two variables"),
     (DATA, {}, "this takes no data, and a Dataset holds some; pass the schema"),
-    (pd.DataFrame({"a": [0]}), {}, "this takes no data, and a DataFrame holds some"),
-    (DATA.codes, {}, "this takes no data, and a ndarray holds some"),
-    ([2, 2, 3], {}, "schema must be a mapping or the path of a JSON file"),
+    (pd.DataFrame({"a": [0]}), {}, "this takes no data"),
+    (DATA.codes, {}, "this takes no data"),
 ]
 
 
@@ -315,21 +216,14 @@ def test_a_plan_of_what_cannot_be_run_is_refused(levels, how, cure):
 @pytest.mark.parametrize(
     ("how", "cure"),
     [
-        ({}, "say how large a dependence is to be seen: as correlation or as points"),
+        ({}, "say how large a dependence is to be seen"),
         ({"correlation": 0.1, "points": 10}, "say how large a dependence is to be seen"),
-        ({"correlation": 1}, "correlation must be above 0 and below 1, not 1"),
-        ({"correlation": 0}, "correlation must be above 0 and below 1, not 0"),
-        ({"points": 100}, "points must be above 0 and below 100, not 100"),
-        ({"points": "10"}, "points must be above 0 and below 100, not '10'"),
-        ({"correlation": 0.1, "order": 2}, "order must be 0 or 1, not 2"),
-        ({"correlation": 0.1, "between": ("a", "e")}, "between must name two variables of the"),
-        ({"correlation": 0.1, "between": ("a", "a")}, "between must name two variables of the"),
-        ({"correlation": 0.1, "between": "ab"}, "between must name two variables of the"),
-        ({"correlation": 0.1, "between": 3}, "between must name two variables of the"),
+        ({"correlation": 0}, "correlation must be above 0 and below 1"),
+        ({"points": "10"}, "points must be above 0 and below 100"),
+        ({"correlation": 0.1, "order": 2}, "order must be 0 or 1"),
+        ({"correlation": 0.1, "between": ("a", "a")}, "between must name two variables"),
+        ({"correlation": 0.1, "between": 3}, "between must name two variables"),
         ({"correlation": 0.001}, "no epsilon up to 999 finds that among 10,000 records; look for"),
-        ({"correlation": 0.1, "max_order": 0}, "among 10,000 records; take max_order=1"),
-        ({"correlation": 0.1, "delta": 2}, "delta must be below 1"),
-        ({"correlation": 0.1, "power": 2}, "power must be above 0.01 and below 1, not 2"),
     ],
 )
 def test_an_epsilon_for_what_cannot_be_seen_is_refused(how, cure):
@@ -345,14 +239,7 @@ SIX = dict.fromkeys("abcdef", BIT)
     [
         (10**9, {"points": 0.9}, "a smaller least_share and a smaller least_effect", LEAST_OF_ALL),
         (10**9, {"points": 0.9}, "look for 1.47 or more", {"points": 1.47}),
-        (
-            10**9,
-            {"points": 0.9} | LEAST_OF_ALL | {"least_effect": 0.01},
-            "least_effect",
-            LEAST_OF_ALL,
-        ),
         (100, {"points": 5}, "take more records", {"n": 100_000}),
-        (2, {"points": 90}, "take more records", {"n": 2_000}),
         (10_000, {"points": 10, "max_order": 0}, "take max_order=1", {"max_order": 1}),
         (
             10_000,
@@ -365,14 +252,6 @@ SIX = dict.fromkeys("abcdef", BIT)
 def test_what_an_epsilon_that_is_not_there_would_take_helps(n, how, cure, changed):
     refused(lambda: epsilon_for(SIX, n, **how), cure)
     assert 0 < epsilon_for(SIX, **{"n": n, **how, **changed}) <= 999
-
-
-def test_where_more_records_do_not_help_they_are_not_asked_for():
-    for how in ({"points": 0.9}, {"points": 0.9, "least_effect": 0}):
-        with pytest.raises(ValueError, match="least_share") as error:
-            epsilon_for(SIX, 10**9, **how)
-        assert "more records" not in str(error.value)
-        assert "fewer" not in str(error.value)
 
 
 def test_a_plan_of_any_size_finds_less_with_less_noise():
@@ -392,27 +271,15 @@ def test_an_epsilon_for_nothing_is_refused():
 @pytest.mark.parametrize(
     ("ask", "cure"),
     [
-        (lambda p: p.testable("a", "e"), "'e' is no variable of the plan; correct the name"),
-        (lambda p: p.testable("a", "a"), "'a' is named twice; name each variable once"),
-        (lambda p: p.testable("a", "b", ["a"]), "'a' is named twice"),
-        (lambda p: p.testable("a", "b", "c"), "given must be a list of variables, not 'c'"),
-        (lambda p: p.smallest("a", "b", ["c", "d"]), "tests given one variable or none, not 2"),
-        (lambda p: p.smallest("a", "b", "c"), "given must be a list of variables, not 'c'"),
-        (lambda p: p.power_of(1, "a", "b"), "r must be at least 0 and below 1, not 1"),
-        (lambda p: p.power_of("0.1", "a", "b"), "r must be at least 0 and below 1, not '0.1'"),
+        (lambda p: p.testable("a", "e"), "correct the name"),
+        (lambda p: p.testable("a", "b", ["a"]), "name each variable once"),
+        (lambda p: p.testable("a", "b", "c"), "given must be a list of variables"),
+        (lambda p: p.smallest("a", "b", ["c", "d"]), "testable"),
+        (lambda p: p.power_of("0.1", "a", "b"), "r must be at least 0 and below 1"),
     ],
 )
 def test_a_plan_is_asked_about_its_variables(ask, cure):
     refused(lambda: ask(PLANNED), cure)
-
-
-def test_a_plan_takes_whatever_a_schema_is(tmp_path):
-    (tmp_path / "schema.json").write_text('{"a": ["0", "1"], "b": {"edges": [0, 1, 2, 3]}}')
-    from_file = plan(tmp_path / "schema.json", 1000, epsilon=1.0)
-    schema = Schema({"a": ["0", "1"], "b": {"edges": [0, 1, 2, 3]}})
-    assert from_file.pairs == plan(schema, 1000, epsilon=1.0).pairs
-    assert from_file.levels["b"] == ("0 to 1", "1 to 2", "2 to 3")
-    assert plan(DATA.levels, 1000, epsilon=1.0).levels == dict(DATA.levels)
 
 
 # --- systems that ask no tests

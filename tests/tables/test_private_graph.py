@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcgd import Dataset, dag_posterior, learned_pc, load, private_graph
+from dpcgd import Dataset, dag_posterior, graph_from_moments, load, private_graph
 from dpcgd.moments.noisy_table import NoisyTable
 
 
@@ -16,7 +16,9 @@ def table(*levels, n=2000):
     return Dataset(codes, {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)})
 
 
-@pytest.mark.parametrize(("name", "system"), [("survey", dag_posterior), ("sachs", learned_pc)])
+@pytest.mark.parametrize(
+    ("name", "system"), [("survey", dag_posterior), ("sachs", graph_from_moments)]
+)
 def test_it_is_the_run_of_the_system_that_it_chooses(name, system):
     data = load(name, n=5000, rng=rng())
     how = {"epsilon": 1.0, "delta": 1e-7, "precision": 0.6, "rows_per_person": 2}
@@ -30,12 +32,7 @@ def test_it_is_the_run_of_the_system_that_it_chooses(name, system):
 
 @pytest.mark.parametrize(
     ("levels", "whole"),
-    [
-        ((2,) * 8, True),
-        ((4, 4, 4, 4, 4), True),
-        ((4, 4, 4, 4, 5), False),
-        ((2,) * 9, False),
-    ],
+    [((2,) * 8, True), ((4, 4, 4, 4, 4), True), ((4, 4, 4, 4, 5), False), ((2,) * 9, False)],
 )
 def test_up_to_eight_variables_and_1024_cells_the_whole_table_is_released(levels, whole):
     release = private_graph(table(*levels), epsilon=1.0, rng=rng())

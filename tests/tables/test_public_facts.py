@@ -10,7 +10,7 @@ from dpcgd.tables.public_facts import PublicFacts, RecordsAsked, check_run
 SYSTEMS = [
     "private_graph",
     "table_pc",
-    "learned_pc",
+    "graph_from_moments",
     "dag_posterior",
     "priv_pc",
     "svt_pc",

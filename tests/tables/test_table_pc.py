@@ -3,29 +3,25 @@ import math
 import pickle
 import warnings
 from dataclasses import replace
-from functools import partial
-from unittest import mock
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import Witness, empirical_epsilon
-from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from dpcgd_book.results.known_tables import Counts, blurred
+from dpcgd_book.results.known_tables import blurred
+from dpcgd_book.systems.edge_confidence import redrawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import exact, records
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd import Dataset, Knowledge, climb, fit_network, load, table_pc
+from dpcgd import Knowledge, load, table_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
-from dpcgd.moments.interactions import Marginals, MeasuredMarginals, exactly, paid
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, paid
 from dpcgd.moments.joined_levels import FIRST_LOOK
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.reading.repairs import repaired
 from dpcgd.tables.table_oracle import TableOracle
 from dpcgd.tables.table_pc import search_again, shares
 
@@ -61,20 +57,6 @@ def oracle_of(data, source, account):
     return TableOracle(marginals, price=for_triple * account.rho)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["asia", "sachs"])
-def test_runs_pay_for_all_noise(name):
-    data = load(name, n=20_000, rng=default_rng(0))
-    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
-    witness = Witness(GaussianFilter(Budget(1.0, 1e-6)), SeededNoise(default_rng(1)))
-    oracle = oracle_of(data, witness, witness)
-    found = search_again(oracle, witness, data.variables, untested="drop")
-    found = repaired(found, oracle.free(), max_order=2)
-    assert found.graph.skeleton == release.graph.skeleton
-    assert found.separating_sets == release.answers.separating_sets
-    assert witness.unpaid == []
-
-
 def with_a_faint_effect(n, r, with_third=0.2):
     """Two variables that correlate by r given a third, with which both correlate."""
     table = np.zeros((2, 2, 2))
@@ -94,13 +76,6 @@ def test_others_that_leave_less_than_the_least_effect_separate(n):
     assert not TableOracle(above).separates(0, 1, (2,))
 
 
-def test_what_is_below_the_least_effect_is_in_no_doubt():
-    oracle = TableOracle(with_a_faint_effect(10**5, 0.0085), doubt=20)
-    assert TableOracle(oracle.marginals, least_effect=0.0, doubt=20).separates(0, 1, (2,)) is False
-    assert oracle.separates(0, 1, (2,))
-    assert oracle.in_doubt() == []
-
-
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.floats(0.02, 0.5), st.floats(0.2, 0.9), st.floats(0.001, 0.5))
 def test_others_that_leave_less_than_the_least_share_separate(r, with_third, share):
@@ -111,28 +86,6 @@ def test_others_that_leave_less_than_the_least_share_separate(r, with_third, sha
     if abs(r**2 / (share * alone**2) - 1) > 1e-5:
         assert oracle.separates(1, 0, (2,)) == (r**2 < share * alone**2)
     assert not TableOracle(marginals, least_share=0.0).separates(0, 1, (2,))
-
-
-def test_two_others_are_held_to_the_same_share():
-    one = np.einsum("xyz,w->xyzw", with_a_faint_effect(10**8, 0.05, 0.6).table(0, 1, 2), [0.5, 0.5])
-    marginals = exact(one * 10**8)
-    # .05 squared is .0163 of (.36 + .05 * .64) squared
-    for share, apart in ((0.016, False), (0.017, True)):
-        oracle = TableOracle(marginals, least_share=share)
-        assert oracle.separates(0, 1, (2, 3)) is oracle.separates(0, 1, (2,)) is apart
-
-
-def test_the_least_share_is_of_what_has_been_measured_by_now():
-    data = Counts((with_a_faint_effect(10**6, 0.05, 0.6).table(0, 1, 2) * 10**6).round())
-    marginals = MeasuredMarginals(data, blurred(20_000.0, default_rng(0)))
-    marginals.measure_pairs(1.0)
-    oracle = TableOracle(marginals, least_effect=0.0, most_noise=math.inf)
-    before = oracle._least((0, 1))
-    marginals._measure = exactly
-    marginals.measure_again([(0, 1)], 1.0)
-    alone = 0.36 + 0.05 * 0.64
-    assert abs(before / (0.02 * alone**2) - 1) > 0.01
-    assert oracle._least((0, 1)) == pytest.approx(0.02 * alone**2, rel=0.01)
 
 
 def test_what_is_measured_again_is_tested_again():
@@ -165,17 +118,6 @@ def test_a_bound_that_is_none_is_refused_before_anything_is_spent(name):
     assert rng.bit_generator.state == default_rng(0).bit_generator.state
 
 
-def test_a_least_share_leaves_strong_pairs_alone():
-    data = load("asia", n=20_000, rng=default_rng(0))
-    strict, usual = (
-        table_pc(data, epsilon=1.0, rng=default_rng(1), **rule)
-        for rule in ({"least_share": 0.9}, {})
-    )
-    assert strict.terms.settings["least_share"] == 0.9
-    assert len(strict.graph.skeleton) == 1
-    assert len(usual.graph.skeleton) == 7
-
-
 def test_a_determined_variable_separates_nothing():
     table = np.zeros((2, 2, 2, 2), int)
     for x, z, w in itertools.product(range(2), repeat=3):
@@ -195,14 +137,6 @@ def test_at_a_price_of_nothing_an_oracle_measures_nothing_new():
     assert account.remaining == left
     again = TableOracle(marginals.without_data())
     assert search(again, data.variables, max_order=2).graph == found.graph
-
-
-def test_a_variable_of_one_level_is_joined_to_nothing():
-    codes = np.column_stack([np.zeros(5000, int), *default_rng(0).integers(0, 2, (3, 5000))])
-    codes[:, 3] |= codes[:, 1] | codes[:, 2]
-    data = Dataset(codes, {"one": ["0"], **{name: ["0", "1"] for name in "abc"}})
-    release = table_pc(data, epsilon=1.0, rng=default_rng(0))
-    assert release.graph.skeleton == {frozenset("ac"), frozenset("bc")}
 
 
 def test_pairs_with_a_p_value_near_the_level_are_in_doubt():
@@ -238,45 +172,6 @@ def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
     assert all(len(s) == 2 for s in sharper)
 
 
-def told_by_a_run(wrong, data, along):
-    """How much all that a run has released speaks for one of two data sets; how often it looked."""
-    rng, looks = default_rng(3), []
-
-    def mechanism(data):
-        with warnings.catch_warnings(action="ignore"):
-            release = table_pc(data, epsilon=2.0, delta=0.1, allow_delta=True, rng=rng)
-        looks.append(len(release.ledger.events) - 1)
-        released = release.marginals.released.items()
-        return sum((m.values * along[s]).sum() / m.deviation**2 for s, m in released if s)
-
-    with mock.patch("dpcgd.privacy.noise.SeededNoise", partial(NarrowNoise, share=wrong)):
-        return empirical_epsilon(mechanism, *data, delta=0.1, trials=2500), np.mean(looks)
-
-
-@pytest.mark.slow
-def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails():
-    # False alarm 1e-9.
-    rows = [[0, 0]] * 60 + [[1, 1]] * 60 + [[0, 1]] * 45 + [[1, 0]] * 45
-    data = [records([*rows, last], (2, 2)) for last in ([0, 0], [1, 1])]
-    known = [MeasuredMarginals(Tables(one), exactly) for one in data]
-    for one in known:
-        one.measure_pairs(1.0)
-    here, there = (one.released for one in known)
-    along = {s: there[s].values - here[s].values for s in here}
-    honest, looked = told_by_a_run(1.0, data, along)
-    narrow, _ = told_by_a_run(0.5, data, along)
-    assert honest <= 2.0 < narrow
-    assert looked > 0.2
-
-
-def test_looks_end_when_nothing_is_left():
-    data, account = load("asia", rng=default_rng(0)), GaussianFilter(Budget(0.3, 1e-6))
-    oracle = oracle_of(data, SeededNoise(default_rng(1)), account)
-    found = search_again(oracle, account, data.variables, looks=(1.0, 1.0, 1.0))
-    assert found.graph.skeleton
-    assert account.ledger.spent <= (0.3, 1e-6)
-
-
 def test_a_run_spends_what_is_left_on_the_triples_of_families():
     data = load("asia", rng=default_rng(0))
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
@@ -295,7 +190,7 @@ def test_a_release_holds_no_data():
 def test_redrawn_marginals_carry_their_noise_twice():
     data = load("asia", rng=default_rng(0))
     told = table_pc(data, epsilon=1.0, rng=default_rng(1)).marginals
-    again = told.redrawn(default_rng(2))
+    again = redrawn(told, default_rng(2))
     assert again.released.keys() == told.released.keys()
     ratio = [
         (again.released[s].values - m.values).ravel() / m.deviation
@@ -308,25 +203,6 @@ def test_redrawn_marginals_carry_their_noise_twice():
     )
     assert abs(ratio.mean()) < 6.2 / math.sqrt(len(ratio))  # false alarm below 1e-9
     assert stats.kstest(ratio, "norm").pvalue > 1e-9
-
-
-@pytest.mark.slow
-def test_seeded_runs_do_not_change():
-    data = load("sachs", rng=default_rng(0))
-    release, again = (table_pc(data, epsilon=0.3, rng=default_rng(1)) for _ in range(2))
-    assert release.graph == again.graph
-    assert release.ledger == again.ledger
-    assert release.answers.tests == 528
-    assert release.graph.skeleton_f1(data.truth) == pytest.approx(34 / 35)
-    assert len(release.marginals.released) == 108
-    assert release.marginals.moment(0, 1).values[0] == pytest.approx([-0.15995276, 0.18961512])
-
-
-def test_renaming_renames_the_graph():
-    data = load("survey", rng=default_rng(0))
-    renamed = Dataset(data.codes, {f"v_{name}": kept for name, kept in data.levels.items()})
-    first, second = (table_pc(d, epsilon=0.3, rng=default_rng(0)).graph for d in (data, renamed))
-    assert {frozenset(f"v_{name}" for name in pair) for pair in first.skeleton} == second.skeleton
 
 
 def test_knowledge_is_obeyed():
@@ -346,13 +222,6 @@ def test_variables_with_one_level_stand_alone():
     assert table_pc(records([[0, 0]] * 5000, (1, 1)), epsilon=2.0, rng=rng).ledger.events == ()
 
 
-def test_secure_runs_say_no_seconds():
-    data = load("earthquake", n=2000, rng=default_rng(0))
-    release = table_pc(data, epsilon=1.0, secure=True)
-    assert release.seconds is None
-    assert release.ledger.spent <= (1.0, 1e-6)
-
-
 def test_bad_input_is_refused_before_anything_is_spent():
     data = load("asia", n=5000, rng=default_rng(0))
     rng = default_rng(0)
@@ -365,24 +234,6 @@ def test_bad_input_is_refused_before_anything_is_spent():
     with pytest.raises(ValueError, match="say where the noise comes from"):
         table_pc(data, epsilon=1.0, rng=0)
     assert rng.bit_generator.state == default_rng(0).bit_generator.state
-
-
-def test_no_question_is_asked_whose_strata_and_levels_are_too_many_for_the_noise():
-    noise = blurred(200.0, default_rng(0))
-    wide = MeasuredMarginals(Counts(np.full((2, 8, 8, 8), 50)), noise)
-    wide.measure_pairs(1.0)  # noise of 1/256 of the records
-    oracle = TableOracle(wide)
-    asked = {
-        (0, 1, ()): 8,
-        (0, 1, (2,)): 64,
-        (1, 2, (0,)): 16,
-        (1, 3, (0, 2)): 128,
-    }
-    for question, cells in asked.items():
-        oracle.largest.clear()
-        oracle.separates(*question)
-        assert bool(oracle.largest) == (cells / 256 <= 0.2)
-    assert not TableOracle(wide).separates(1, 3, (2,))
 
 
 # --- many levels ------------------------------------------------------------------------------
@@ -445,16 +296,6 @@ def test_a_required_edge_stays_whatever_explains_it():
     known = Knowledge(required=[("v1", "v2")])
     graph = table_pc(MANY, epsilon=3.0, rng=default_rng(1), knowledge=known).graph
     assert ("v1", "v2") in graph.arrows
-
-
-@pytest.mark.slow
-def test_what_follows_from_a_release_with_joined_levels():
-    release = table_pc(MANY, epsilon=3.0, rng=default_rng(1))
-    fitted = fit_network(release, rng=default_rng(2), redraws=5)
-    assert fitted.network.levels == release.levels
-    assert fitted.network.sample(100, rng=default_rng(3)).cardinalities == release.marginals.levels
-    assert frozenset(("v0", "v1")) in climb(release).skeleton
-    assert set(release.probabilities) == set(release.pair_status())
 
 
 def test_pairs_refused_for_noise_stay_if_nothing_can_explain_them():

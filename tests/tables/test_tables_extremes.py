@@ -2,22 +2,18 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from extremes import LARGE_BUDGETS, extreme, numbers
-from hypothesis import given
-from hypothesis import strategies as st
+from extremes import LARGE_BUDGETS
 from numpy.random import default_rng
 
 import dpcgd
 from dpcgd import Dataset, load, table_pc
-from dpcgd.moments.joined_levels import join_levels
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 DATA = load("survey", n=1000, rng=default_rng(0))
 SYSTEMS = ["laplace_pc", "priv_pc", "svt_pc", "em_pc", "curate_pc", "gram_notears", "noleaks"]
-SYSTEMS += ["learned_pc", "table_pc", "private_graph"]
+SYSTEMS += ["graph_from_moments", "table_pc", "private_graph"]
 LEVELS = {name: [str(k) for k in range(size)] for name, size in {"a": 2, "b": 300, "c": 9}.items()}
 MANY_LEVELS = Dataset(default_rng(0).integers(0, (2, 300, 9), (400, 3)), LEVELS)
 
@@ -50,17 +46,3 @@ def test_many_levels_are_joined_at_any_large_budget(budget, ordered):
 def test_too_small_a_budget_for_many_levels_is_refused(epsilon):
     with pytest.raises(ValueError, match="too much for 400 records and a variable with 4 levels"):
         table_pc(MANY_LEVELS, epsilon=epsilon, rng=default_rng(0))
-
-
-@extreme
-@given(
-    st.lists(st.one_of(numbers, st.just(0.0)), min_size=3, max_size=30),
-    st.integers(2, 8),
-    st.booleans(),
-)
-def test_any_counts_of_levels_say_what_is_joined(counts, most, by_order):
-    codes = np.column_stack([np.arange(len(counts)), np.zeros(len(counts), int)])
-    levels = {"a": [str(k) for k in range(len(counts))], "b": ["0"]}
-    data = Dataset(codes, levels, ordered=["a"] if by_order else [])
-    new, _ = join_levels(data, lambda query, **price: (np.array(counts), 1.0), 1.0, most=most)
-    assert new.cardinalities == (min(most, len(counts)), 1)

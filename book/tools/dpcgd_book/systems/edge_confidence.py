@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 
 from dpcgd.datasets.arguments import check_whole
+from dpcgd.moments.interactions import Marginals, Moment
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.tables.table_oracle import MOST_NOISE, TableOracle
 from dpcgd.tables.table_pc import search_tables
@@ -41,7 +42,7 @@ def edge_confidence(
 
     Privacy
     -------
-    Post-processing of the release: no data, no budget. Chapter 16, :prf:ref:`thm-table-pc`.
+    Post-processing of the release: no data, no budget. Chapter 14, :prf:ref:`thm-table-pc`.
 
     Notes
     -----
@@ -65,10 +66,32 @@ def edge_confidence(
     count: Counter[frozenset[str]] = Counter()
     for _ in range(runs):
         oracle = TableOracle(
-            release.marginals.redrawn(rng),
+            redrawn(release.marginals, rng),
             **rules,
             most_noise=MOST_NOISE * math.sqrt(2),  # no more questions are refused
             joined=joined,
         )
         count.update(search_tables(oracle, names, **settings).graph.skeleton)
     return {pair: count[pair] / runs for pair in release.graph.skeleton | set(count)}
+
+
+def redrawn(marginals: Marginals, rng: np.random.Generator) -> Marginals:
+    """Moments with fresh noise of the same deviations on top, and deviations to match.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    rng : numpy.random.Generator
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    fresh = {
+        subset: Moment(
+            moment.values + moment.deviation * rng.standard_normal(moment.values.shape),
+            moment.deviation * math.sqrt(2),
+        )
+        for subset, moment in marginals.released.items()
+    }
+    return Marginals(marginals.n, marginals.levels, fresh)

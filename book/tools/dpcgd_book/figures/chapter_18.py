@@ -1,4 +1,4 @@
-"""Figures of chapter 13: what a plan says of each pair."""
+"""Figures of chapter 18: what a plan says of each pair."""
 
 import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 12: who wins where, and F1 over epsilon."""
+"""Figures of chapter 17: who wins where, and F1 over epsilon."""
 
 import math
 from collections.abc import Mapping
