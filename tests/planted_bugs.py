@@ -141,6 +141,15 @@ place.edit("a pair comes back that neighbours separate", "A and _stands(...)", "
 place = Place("reading:_given_neighbours", tests="reading/test_second_reading.py")
 place.edit("a pair conditioned on its own other end", "A != B[C]", "True")
 
+place = Place("reading:_Tested._noise", tests="reading/test_association.py")
+place.edit("noise of a pair counted once for all its levels", "A**2 * np.eye(B)", "A**2 / B")
+place = Place("reading:_Tested._regress", tests="reading/test_association.py")
+place.edit("slopes of directions that are nothing but noise", "np.maximum(A, ...)", "A")
+place = Place("reading:_turn", tests="tables/test_drawn_graphs.py")
+place.edit("drawn arcs that close a cycle", "leads(parents, A, B)", "False")
+place = Place("tables:_Associations._forget", tests="tables/test_table_pc.py")
+place.edit("tests kept of pairs measured again", "released[A] is not B", "False")
+
 # --- scores of graphs
 
 place = Place("score:_fitted", "gram_notears")

@@ -132,11 +132,9 @@ class BitColumns:
         """Let go of all counts that are kept for other tables."""
         self._shared.forget()
 
-    def _count(self, subsets, ends, counts):
+    def _count(self, *subsets):
         words, levels = self._bits.shape[1], self._shared.levels
-        count_subsets(
-            self._bits, self._planes, self._first, levels, subsets, ends, 0, words, counts
-        )
+        count_subsets(self._bits, self._planes, self._first, levels, 0, words, *subsets)
 
     def subsample(self, chosen: np.ndarray) -> "BitColumns":
         """The same rows with weights of some of the records; no record is copied.

@@ -7,23 +7,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcgd.datasets._popcount import cells_of, enter_all, fill_tables, find_subsets
+from dpcgd.datasets._popcount import SPREAD, fill_tables, find_subsets
 
 __all__ = ["Counted", "SharedCounts", "in_batches", "tables_in_turn"]
 
 MOST_COUNTS = 1 << 21
 MOST_SUBSETS = 1 << 19
-"""Kept, at eight bytes a count and about thirty a subset; then all of them are let go."""
+"""So many are kept, at eight bytes a count and about thirty a subset; then all are let go."""
 
 MOST_AT_ONCE = 1 << 17
-"""Subsets of the tables that are counted at once."""
+"""So many subsets of tables are worked out at once."""
 
 FIRST = 64
-"""Places at first, so that small data sets need little."""
+"""So much room there is at first: small data sets need little."""
 
 
-Count = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
-"""Adds the counts of subsets to an array."""
+Count = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
+"""A function that adds the counts of subsets to an array."""
 
 
 class Counted(NamedTuple):
@@ -84,6 +84,7 @@ class SharedCounts:
 
     def __init__(self, levels: Sequence[int], n: int):
         self.levels, self.n = np.array(levels, np.int64), n
+        self._order = np.argsort(self.levels, kind="stable")  # those with few levels first
         self._lock = RLock()
         self.forget()
 
@@ -95,7 +96,7 @@ class SharedCounts:
         with self._lock:
             self._known = 1  # the empty subset
             self._ends, self._counts = np.array([0, 1]), np.array([self.n])
-            self._keys, self._numbers = np.full(1, -1), np.zeros(1, np.int32)
+            self._keys, self._places = np.zeros(1, np.int64), np.zeros(1, np.int32)
 
     def tables(self, asked: np.ndarray, count: Count) -> Counted:
         """Tables of equally many variables each.
@@ -105,8 +106,9 @@ class SharedCounts:
         asked : integer array, shape (tables, variables of each)
             None twice in a row.
         count : callable
-            From subsets (a row each, then -1), where the counts of each begin and end, and an array
-            of zeros there, to which it adds them.
+            From subsets (a row each, then -1), where those begin that have all but their last
+            variable in common, where the counts of each begin, and an array of zeros there, to
+            which it adds them.
         """
         with self._lock:
             try:
@@ -116,32 +118,67 @@ class SharedCounts:
                 raise
 
     def _tables(self, asked, count) -> Counted:
-        self._make_room(len(asked) << asked.shape[1], cells_of(asked, self.levels))
-        ordered, numbers, new = find_subsets(
-            asked, self.levels, self._keys, self._numbers, self._ends, self._known
+        levels = self.levels[asked]
+        strides = np.ones_like(levels)
+        strides[:, :-1] = np.cumprod(levels[:, :0:-1], axis=1)[:, ::-1]
+        starts = np.zeros(len(asked) + 1, np.int64)
+        np.cumsum(levels.prod(axis=1), out=starts[1:])
+        self._make_room(len(asked) << asked.shape[1], starts[-1])
+        axes = np.argsort(self._order.argsort()[asked], axis=1)
+        ordered, shapes, strides = (
+            np.take_along_axis(kind, axes, axis=1) for kind in (asked, levels, strides)
         )
-        if len(new):
-            ends = self._ends[self._known : self._known + len(new) + 1]
-            count(new, ends, self._counts)
-            self._known += len(new)
-        flat, starts = fill_tables(asked, self.levels, ordered, numbers, self._ends, self._counts)
-        return Counted(flat, starts, self.levels[asked])
+        numbers = self._numbered(ordered, count)
+        flat, cells = np.empty(starts[-1], np.int64), np.empty(np.diff(starts).max(initial=1), int)
+        begins = np.empty(numbers.shape[1] + 1, np.int64)
+        fill_tables(shapes, strides, numbers, self._ends, self._counts, starts, begins, cells, flat)
+        return Counted(flat, starts, levels)
+
+    def _numbered(self, ordered, count) -> np.ndarray:
+        """Numbers of the subsets of each table's variables; those that are new are counted."""
+        tables, depth = ordered.shape
+        numbers = np.zeros((tables, 1 << depth), np.int32)
+        origins, known = np.empty(numbers.size, np.int64), self._known
+        self._known = find_subsets(
+            ordered, self.levels, self._keys, self._places, self._ends, numbers, origins, known
+        )
+        sizes = np.diff(self._ends[known : self._known + 1])
+        if len(new := np.flatnonzero(sizes)):
+            new = new[np.argsort(self._keys[known + new], kind="stable")]
+            table, subset = np.divmod(origins[new], 1 << depth)
+            has = (subset[:, None] >> np.arange(depth) & 1).astype(bool)
+            first = np.argsort(~has, axis=1, kind="stable")
+            variables = np.take_along_axis(np.where(has, ordered[table], -1), first, axis=1)
+            prefix = self._keys[known + new] // len(self.levels)
+            groups = np.append(np.flatnonzero(np.diff(prefix, prepend=-1)), len(new))
+            count(variables, groups, self._ends[known + new], self._counts)
+        return numbers
 
     def _make_room(self, subsets, cells):
         if self._is_full(subsets, cells):
             self.forget()
         most = self._known + subsets
-        if most >= len(self._ends):
-            self._ends = _longer(self._ends, 2 * most + FIRST)
-            keys, numbers = self._keys, self._numbers
-            self._keys = np.full(1 << (2 * most + FIRST).bit_length(), -1)
-            self._numbers = np.zeros(len(self._keys), np.int32)
-            enter_all(keys, numbers, self._keys, self._numbers)
+        if most >= len(self._keys):
+            size = 2 * most + FIRST
+            self._ends, self._keys = _longer(self._ends, size + 1), _longer(self._keys, size)
+            self._places = _places_of(self._keys[: self._known], 2 << size.bit_length())
         if (most := int(self._ends[self._known]) + cells) > len(self._counts):
             self._counts = _longer(self._counts, 2 * most + FIRST)
 
     def _is_full(self, subsets, cells) -> bool:
         return self._known + subsets > MOST_SUBSETS or self._ends[self._known] + cells > MOST_COUNTS
+
+
+def _places_of(keys, size) -> np.ndarray:
+    """A hash table with the numbers of these keys, the first of which has none."""
+    places, left = np.zeros(size, np.int32), np.arange(1, len(keys))
+    place = keys[1:] * SPREAD >> 8 & (size - 1)
+    while len(left):
+        free = places[place] == 0
+        places[place[free]] = left[free]
+        lost = places[place] != left
+        left, place = left[lost], (place[lost] + 1) & (size - 1)
+    return places
 
 
 def _longer(array, size) -> np.ndarray:

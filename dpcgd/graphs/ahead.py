@@ -1,7 +1,7 @@
 """Answers to questions that a search asks one at a time, worked out some at a time."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -36,7 +36,7 @@ class Ahead(Generic[_Result]):
     Parameters
     ----------
     work : callable
-        From tests given equally many variables to what they tell.
+        From tests to what they tell. After :meth:`begin_order` all have equally many variables.
     separates : callable
         Whether what a test tells is likely to end the questions about its pair.
 
@@ -58,14 +58,17 @@ class Ahead(Generic[_Result]):
         separates: Callable[[_Result], bool],
     ):
         self._work, self._separates = work, separates
-        no_pair = np.zeros((0, 0), bool)
-        self.begin_order(0, no_pair, no_pair)
+        self.begin({})
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
         neighbours, pairs = neighbours_of(joined), np.argwhere(to_test).tolist()
+        self.begin({(x, y): conditioning_sets(x, y, neighbours, order) for x, y in pairs})
+
+    def begin(self, sets: dict[Test, Iterator[Test]]) -> None:
+        """Note the sets that each pair will be asked about, one after the other."""
         self._known: dict[Test, _Result] = {}
-        self._sets = {(x, y): conditioning_sets(x, y, neighbours, order) for x, y in pairs}
+        self._sets = sets
         self._many = dict.fromkeys(self._sets, FIRST)
         self._waiting, self._likely_done = deque(self._sets), set[tuple[int, ...]]()
 

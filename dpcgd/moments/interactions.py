@@ -294,11 +294,15 @@ class Marginals:
 
     def _part(self, subset, variables) -> np.ndarray:
         """What one interaction adds to each cell."""
-        values = self.moment(*subset).values
-        values = _along_axes(values, [contrasts(self.levels[v]) for v in subset])
+        values = self.worked_out(("part", subset), lambda: self._cells(subset))
         shape = [self.levels[v] if v in subset else 1 for v in variables]
         left = math.prod(self.levels[v] for v in variables if v not in subset)
         return values.reshape(shape) / left
+
+    def _cells(self, subset) -> np.ndarray:
+        """What one interaction says of each cell of its variables."""
+        values = self.moment(*subset).values
+        return _along_axes(values, [contrasts(self.levels[v]) for v in subset])
 
     def as_of(self, n: int) -> "Marginals":
         """The same moments as if they were of n records."""

@@ -1,13 +1,16 @@
-"""Likelihoods of graphs, given a table with Laplace noise, and walks among graphs, compiled.
+"""Likelihoods of graphs, given a table with Laplace noise, and walks among graphs.
 
 `parents[v]` has a bit for each parent of v. The plain definitions are in
-tests/marginals/test_dag_posterior.py. Kept apart: numba compiles it.
+tests/tables/test_dag_posterior.py. Only the sum over true counts is compiled.
 """
 
 import math
 
 import numpy as np
 from numba import njit
+from scipy.special import gammaln
+
+from dpcgd.reading.orientation import leads as is_ancestor
 
 STEPS, ENOUGH = 10, 0.05
 """Of expectation maximization: how many, and what gain is worth another one."""
@@ -24,7 +27,7 @@ NOTHING = 9
 """In place of a change in the number of edges: there is no proposal."""
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def expected_counts(released, means, scale, counts):
     """Log-likelihood of noisy cells, but for a constant; expected true counts go to `counts`.
 
@@ -55,7 +58,7 @@ def expected_counts(released, means, scale, counts):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def of_many(cell, mean, scale):
     """The same of one cell with a normal count, and its expected true count."""
     off, spread = abs(cell - mean), math.sqrt(mean)
@@ -73,65 +76,62 @@ def of_many(cell, mean, scale):
     return density, mean + math.copysign(moved, cell - mean)
 
 
-@njit(cache=True, nogil=True)
 def families(codes, levels, parents):
-    """Of each cell, the row and the cell of each variable's table; how many rows each has."""
+    """Of each cell, the row and the cell of each variable's table, and how many rows there are.
+
+    Tables of all variables stand one after the other.
+    """
     d, cells = len(levels), len(codes)
-    rows, columns = np.zeros((d, cells), np.int64), np.zeros((d, cells), np.int64)
+    rows, columns = np.zeros((d, cells), np.int64), np.empty((d, cells), np.int64)
     sizes = np.ones(d, np.int64)
     for v in range(d):
         for u in range(d):
             if parents[v] >> u & 1:
                 sizes[v] *= levels[u]
-                rows[v] = rows[v] * levels[u] + codes[:, u]
+                rows[v] *= levels[u]
+                rows[v] += codes[:, u]
         columns[v] = rows[v] * levels[v] + codes[:, v]
+    rows += (np.cumsum(sizes) - sizes)[:, None]
+    columns += (np.cumsum(sizes * levels) - sizes * levels)[:, None]
     return rows, columns, sizes
 
 
-@njit(cache=True, nogil=True)
+def _sums(values, levels, rows, columns, sizes) -> tuple[np.ndarray, np.ndarray]:
+    """Values of cells, summed over the cells of each variable's table, and over its rows."""
+    repeated = np.broadcast_to(values, rows.shape).ravel()
+    family = np.bincount(columns.ravel(), repeated, int(sizes @ levels))
+    return family, np.bincount(rows.ravel(), repeated, int(sizes.sum()))
+
+
 def implied(counts, n, levels, rows, columns, sizes):
     """Expected records of each cell, if each variable depends on its parents as in these counts."""
-    means = np.full(len(counts), n)
-    for v in range(len(levels)):
-        family = np.full(sizes[v] * levels[v], 1e-6)
-        alone = np.full(sizes[v], 1e-6 * levels[v])
-        for c in range(len(counts)):
-            family[columns[v, c]] += counts[c]
-            alone[rows[v, c]] += counts[c]
-        for c in range(len(counts)):
-            means[c] *= family[columns[v, c]] / alone[rows[v, c]]
-    return means
+    family, alone = _sums(counts, levels, rows, columns, sizes)
+    alone += 1e-6 * np.repeat(levels, sizes)
+    return np.multiply.reduce((family + 1e-6)[columns] / alone[rows], axis=0, initial=n)
 
 
-@njit(cache=True, nogil=True)
 def price(means, scale, prior, levels, rows, columns, sizes):
     """What averaging over probabilities costs beside the best ones, noise reckoned.
 
     Of a Dirichlet prior worth `prior` records (BDeu), on as many records as tell something: a cell
     of mean m and noise of variance s counts as m^2 / (m + s).
     """
-    total, telling = 0.0, means**2 / (means + 2 * scale**2)
-    for v in range(len(levels)):
-        family, alone = np.zeros(sizes[v] * levels[v]), np.zeros(sizes[v])
-        for c in range(len(means)):
-            family[columns[v, c]] += telling[c]
-            alone[rows[v, c]] += telling[c]
-        total += averaging(family, prior) - averaging(alone, prior)
-    return total
+    telling = means**2 / (means + 2 * scale**2)
+    family, alone = _sums(telling, levels, rows, columns, sizes)
+    cells = np.repeat(sizes * levels, sizes * levels)
+    return _averaging(family, prior / cells) - _averaging(alone, prior / np.repeat(sizes, sizes))
 
 
-@njit(cache=True, nogil=True)
 def averaging(counts, prior):
     """That cost of one table, all of its cells alike beforehand."""
-    share, total = prior / len(counts), 0.0
-    for count in counts:
-        total += math.lgamma(share) - math.lgamma(share + count)
-        if count > 0:
-            total += count * math.log(count)
-    return total
+    return _averaging(counts, np.full(len(counts), prior / len(counts)))
 
 
-@njit(cache=True, nogil=True)
+def _averaging(counts, shares) -> float:
+    logs = np.log(np.where(counts > 0, counts, 1.0))
+    return float((gammaln(shares) - gammaln(shares + counts) + counts * logs).sum())
+
+
 def fitted(about, parents):
     """Log posterior of a graph but for its prior, and the counts that it makes of a noisy table.
 
@@ -140,30 +140,22 @@ def fitted(about, parents):
     prior is worth.
     """
     released, scale, n, codes, levels, start, prior = about
-    rows, columns, sizes = families(codes, levels, parents)
+    tables = families(codes, levels, parents)
     counts, before = start.copy(), -np.inf
     for _ in range(STEPS):
-        means = implied(counts, n, levels, rows, columns, sizes)
+        means = implied(counts, n, levels, *tables)
         likelihood = expected_counts(released, means, scale, counts)
         if likelihood - before < ENOUGH:
             break
         before = likelihood
-    return likelihood - price(means, scale, prior, levels, rows, columns, sizes), counts
+    return likelihood - price(means, scale, prior, levels, *tables), counts
 
 
-@njit(cache=True, nogil=True)
 def leads(parents, a, b):
     """Whether a is b or an ancestor of b."""
-    above, before = 1 << b, 0
-    while above != before:
-        before = above
-        for v in range(len(parents)):
-            if before >> v & 1:
-                above |= parents[v]
-    return above >> a & 1 == 1
+    return a == b or is_ancestor(parents, a, b)
 
 
-@njit(cache=True, nogil=True)
 def changed(parents, x, y, back):
     """The graph with x -> y added, or taken out, or turned; what that does to the number of edges.
 
@@ -186,36 +178,33 @@ def changed(parents, x, y, back):
     return new, 0
 
 
-@njit(cache=True, nogil=True)
 def allowed(parents, needed, forbidden):
     """Whether everyone has the parents that are needed, and none that is forbidden."""
-    for v in range(len(parents)):
-        if parents[v] & forbidden[v] or needed[v] & ~parents[v]:
-            return False
-    return True
+    rules = zip(parents, needed, forbidden, strict=True)
+    return not any(bits & banned or must & ~bits for bits, must, banned in rules)
 
 
-@njit(cache=True, nogil=True)
 def scored(about, parents, known):
     """The score of a graph, kept in `known` under all of its parents in one number."""
-    key = np.int64(0)
-    for of in parents:
-        key = key << len(parents) ^ of
+    key = 0
+    for bits in parents:
+        key = key << len(parents) ^ bits
+    key -= (key >> 63) << 64  # a signed number of 64 bits: eight variables take all of them
     if key not in known:
         known[key] = fitted(about, parents)[0]
     return known[key]
 
 
-@njit(cache=True, nogil=True)
 def walk(about, parents, needed, forbidden, edge, rng, sweeps, hottest, known):
     """The best graph that a walk meets, each step a change that the posterior gives its odds.
 
     `known` keeps the scores of all graphs that were looked at; `edge` is the log odds of an edge
     beforehand. The temperature falls from `hottest` to 1.
     """
+    parents, needed, forbidden = parents.tolist(), needed.tolist(), forbidden.tolist()
     d = len(parents)
     score = best_score = scored(about, parents, known)
-    best = parents.copy()
+    best = parents
     for sweep in range(sweeps):
         heat = hottest ** (1 - sweep / sweeps)
         for _ in range(d):
@@ -227,5 +216,5 @@ def walk(about, parents, needed, forbidden, edge, rng, sweeps, hottest, known):
             if math.log(rng.random()) * heat < new_score - score + more * edge:
                 parents, score = new, new_score
                 if score > best_score:
-                    best, best_score = new.copy(), score
-    return best
+                    best, best_score = new, score
+    return np.array(best, np.int64)

@@ -1,31 +1,32 @@
-"""How far two variables are from independence given others, judged from noisy interactions."""
+"""How far two variables are from independence given others, judged from noisy interactions.
+
+Many tests are worked out together: what is asked for by several is computed once, and arrays are
+padded with zeros to the largest number of levels among them.
+"""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
 
-from dpcgd.moments.interactions import (
-    Marginals,
-    Subset,
-    contrasts,
-    covariance_of_contrasts,
-    subsets_of,
-)
-from dpcgd.reading._associations import associations as _associations
+from dpcgd.moments.interactions import Marginals, Subset, contrasts
 
-__all__ = ["Association", "association", "associations", "effects", "strength"]
-
-MOST_LEVELS = 16
-"""Of any variable, for the compiled loop, which keeps room for all of its levels."""
+__all__ = ["Association", "association", "associations", "strength"]
 
 CLEAR = 20
-"""Deviations of the noise: what varies less, as rare levels do, counts as if it varied so much, for
-its correlations are mostly noise."""
+"""What varies less than this many deviations of its noise, as rare levels do, counts as if it
+varied so much: its correlations are mostly noise."""
+
+
+ROUNDING = 1e-14
+"""An eigenvalue that is a smaller share of the largest one is nothing but rounding."""
+
+
+MOST_NUMBERS = 1 << 21
+"""So many numbers are worked out at once, at most, for a kind of array."""
 
 
 class Association(NamedTuple):
@@ -50,10 +51,6 @@ class Association(NamedTuple):
     effect: float
     undetermined: float
     p_value: float
-
-
-def _p_values(statistics, freedoms) -> np.ndarray:
-    return np.where(freedoms, chdtrc(freedoms, np.maximum(0.0, statistics)), 1.0)
 
 
 def association(
@@ -95,32 +92,30 @@ def association(
     sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11,
     :prf:ref:`thm-average`.
     """
+    moments = _moments_of(marginals)
+    asked = np.array([(x, y, *given)], np.int64)
+    moments.check(asked)
+    levels = [marginals.levels[v] for v in (x, y, *given)]
     with np.errstate(over="ignore", invalid="ignore"):
-        design = marginals.worked_out(  # tests given the same variables share it
-            ("design", given, interacting), lambda: Design(marginals, given, interacting)
-        )
-        to_x, to_y = design.regress(x), design.regress(y)
-        pair = marginals.moment(x, y)
-        q = design.average(to_x, to_y, pair.values).ravel()
-        spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
-        statistic = _quadratic(spread, q, 1e-14)
-        return Association(
-            statistic=statistic,
-            freedom=len(q),
-            effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
-            undetermined=min(to_x.undetermined, to_y.undetermined),
-            p_value=float(_p_values(statistic, len(q))),
-        )
+        sizes = max(2, *levels[:2]), max(2, *levels[2:], 2)
+        tested = _Tested(moments, asked, *sizes, interacting).results()
+    statistic, effect, undetermined = (column.item() for column in tested)
+    freedom = (levels[0] - 1) * (levels[1] - 1)
+    p_value = float(chdtrc(freedom, max(0.0, statistic))) if freedom else 1.0
+    return Association(statistic, freedom, effect, undetermined, p_value)
 
 
-def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[tuple]:
-    """What :func:`association` says of many tests given equally many variables, which add up.
+def associations(
+    marginals: Marginals, tests: Sequence[Sequence[int]], *, interacting: bool = False
+) -> list[tuple]:
+    """What :func:`association` says of many tests given equally many variables.
 
     Parameters
     ----------
     marginals : Marginals
     tests : sequence of sequences of int
         x, y and at most two conditioning variables.
+    interacting : bool
 
     Returns
     -------
@@ -128,62 +123,50 @@ def associations(marginals: Marginals, tests: Sequence[Sequence[int]]) -> list[t
         What an :class:`Association` is made of. Thousands of plain tuples of numbers cost Python's
         garbage collector nothing, objects would.
 
+    Raises
+    ------
+    KeyError
+        If an interaction that one of them takes has not been released.
+
     Privacy
     -------
     Post-processing.
     """
     asked = np.array(tests, np.int64)
-    facts = marginals.worked_out(("facts",), lambda: _facts(marginals))
-    found = np.full((len(asked), 3), np.nan)
-    if facts is not None:
-        by_given = np.lexsort(asked.T)  # tests given the same variables follow each other
-        found[by_given] = _associations(facts, asked[by_given])
-    statistic, effect, undetermined = found.T
-    freedom = np.prod(np.array(marginals.levels)[asked[:, :2]] - 1, axis=1)
-    columns = statistic, freedom, effect, undetermined, _p_values(statistic, freedom)
-    rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    for missing in np.flatnonzero(~np.isfinite(found).all(axis=1)).tolist():
-        x, y, *given = tests[missing]
-        rows[missing] = tuple(association(marginals, x, y, tuple(given)))
-    return rows
+    moments = _moments_of(marginals)
+    moments.check(asked)
+    statistic, effect, undetermined = np.empty((3, len(asked)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for some, most, of_given in _alike(moments.levels[asked]):
+            tested = _Tested(moments, asked[some], most, of_given, interacting)
+            statistic[some], effect[some], undetermined[some] = tested.results()
+    freedom = np.prod(moments.levels[asked[:, :2]] - 1, axis=1)
+    p_values = np.where(freedom, chdtrc(freedom, np.maximum(0.0, statistic)), 1.0)
+    columns = statistic, freedom, effect, undetermined, p_values
+    return [*zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def effects(marginals: Marginals) -> dict[Subset, float]:
-    """The squared correlation of each pair, given none.
+def _alike(levels) -> Iterator[tuple[np.ndarray, int, int]]:
+    """Tests of about equally many levels, tested and given, and not too many tests at once.
 
-    Privacy
-    -------
-    Post-processing.
+    A call costs as much as some hundred small tests. So the numbers of levels are rounded up, and
+    counted apart only where there are two conditioning variables, whose cells are many.
     """
-    pairs = list(combinations(range(len(marginals.levels)), 2))
-    of = (Association._make(row) for row in associations(marginals, pairs))
-    return {pair: found.effect for pair, found in zip(pairs, of, strict=True)}
+    tested, given = levels[:, :2].max(axis=1), levels[:, 2:].max(axis=1, initial=2)
+    if levels.shape[1] < 4:
+        tested = given = np.maximum(tested, given)
+    sizes, kind = np.unique(_rounded([tested, given]), axis=1, return_inverse=True)
+    for i, (most, of_given) in enumerate(sizes.T.tolist()):
+        alike = np.flatnonzero(kind == i)
+        numbers = max(most, of_given) ** max(4, 2 * (levels.shape[1] - 2))
+        parts = -(-len(alike) * numbers // MOST_NUMBERS)
+        yield from ((some, most, of_given) for some in np.array_split(alike, parts))
 
 
-def _facts(marginals) -> tuple | None:
-    """What the compiled loop needs, if that is little and all pairs have been released."""
-    levels = np.array(marginals.levels)
-    pairs = list(combinations(range(len(levels)), 2))
-    if levels.max() > MOST_LEVELS or not all(pair in marginals.released for pair in pairs):
-        return None
-    starts = np.concatenate(([0], np.cumsum(levels - 1)))
-    blocks = [slice(start, end) for start, end in pairwise(starts.tolist())]
-    of_levels = np.zeros((MOST_LEVELS + 1, MOST_LEVELS, MOST_LEVELS - 1))
-    for k in set(marginals.levels):
-        of_levels[k, :k, : k - 1] = contrasts(k)
-    mean, moments = np.zeros(starts[-1]), np.zeros((starts[-1], starts[-1]))
-    singles = np.zeros((len(levels), MOST_LEVELS))
-    deviation, deviations = np.zeros(len(levels)), np.zeros((len(levels), len(levels)))
-    for v, block in enumerate(blocks):
-        mean[block], deviation[v] = marginals.moment(v)
-        moments[block, block] = marginals.variance(v)
-        singles[v, : levels[v]] = marginals.table(v)
-    for u, v in pairs:
-        values, deviations[u, v] = marginals.released[u, v]
-        moments[blocks[u], blocks[v]], moments[blocks[v], blocks[u]] = values, values.T
-    deviations += deviations.T
-    n = float(marginals.n)
-    return n, levels, starts, of_levels, mean, moments, deviation, deviations, singles
+def _rounded(levels) -> np.ndarray:
+    """The next of 2, 3, 4, 6, 8, 12, 16 and so on."""
+    power = 2 ** np.ceil(np.log2(np.maximum(2, levels))).astype(int)
+    return np.where(np.multiply(levels, 4) <= 3 * power, np.maximum(2, 3 * power // 4), power)
 
 
 def strength(marginals: Marginals, x: int, y: int) -> float:
@@ -219,170 +202,295 @@ def strength(marginals: Marginals, x: int, y: int) -> float:
     return total if math.isfinite(total) else 0.0
 
 
-@dataclass(frozen=True)
-class _Slope:
-    """A variable's contrasts regressed on the features of the conditioning variables.
+def _moments_of(marginals) -> "_Moments":
+    return marginals.worked_out(("pair moments",), lambda: _Moments(marginals))
 
-    ``mu`` and ``covariances`` have a row for each cell of these: what the regression gives there,
-    and the covariance of the variable there (``covariances`` only where the regression is exact).
+
+class _Moments:
+    """What has been released about single variables and pairs, as arrays.
+
+    Each variable's contrasts have rows of their own in `mean` and in `second`, the mean products
+    with covariance matrices on the diagonal; the last row is zero and stands for no contrast.
     """
 
-    mean: np.ndarray
-    cross: np.ndarray
-    slope: np.ndarray
-    intercept: np.ndarray
-    residual: np.ndarray
-    undetermined: float
-    mu: np.ndarray
-    covariances: np.ndarray | None
-    deviation: float
-    deviations: np.ndarray
+    def __init__(self, marginals):
+        self.marginals, self.n = marginals, marginals.n
+        self.levels = np.array(marginals.levels, np.int64)
+        self.starts = np.cumsum(self.levels - 1) - self.levels + 1
+        spans = [slice(s, s + k - 1) for s, k in zip(self.starts, self.levels, strict=True)]
+        d, size = len(spans), int(np.sum(self.levels - 1)) + 1
+        self.mean, self.second = np.zeros(size), np.zeros((size, size))
+        self.deviations = np.full((d, d), np.nan)
+        for subset, (values, deviation) in marginals.released.items():
+            if len(subset) in (1, 2):
+                u, v = subset[0], subset[-1]
+                self.deviations[u, v] = self.deviations[v, u] = deviation
+            if len(subset) == 1:
+                self.mean[spans[u]] = values
+                self.second[spans[u], spans[u]] = marginals.variance(u)
+            elif len(subset) == 2:
+                self.second[spans[u], spans[v]] = values
+                self.second[spans[v], spans[u]] = values.T
+        self.deviation = self.deviations.diagonal()
+        self._padded: dict[int, _Padded] = {}
+
+    def check(self, asked):
+        """Refuse tests that take a single variable or a pair which has not been released."""
+        if np.isnan(self.deviations).any():
+            for test in asked.tolist():
+                for subset in [*combinations(test, 1), *combinations(test, 2)]:
+                    self.marginals.moment(*subset)
+
+    def padded(self, most) -> "_Padded":
+        """The same for variables of at most so many levels, one array a kind."""
+        if most not in self._padded:
+            self._padded[most] = _Padded(self, most)
+        return self._padded[most]
 
 
-class Design:
-    """The features of the conditioning variables: their contrasts, and products if interacting."""
+class _Padded:
+    """Rows, contrasts, means and probabilities of all variables, padded to so many levels."""
 
-    def __init__(self, marginals, given, interacting):
-        self.marginals, self.given = marginals, given
-        self.subsets = [(v,) for v in given]
-        if interacting and len(given) == 2:
-            self.subsets.append(given)
-        self.exact = len(given) < 2 or len(self.subsets) == 3
-        self.p = marginals.table(*given).ravel() if given else np.ones(1)
-        self.features = self._features(self.subsets)
-        self.mean = self._flat([marginals.moment(*subset).values for subset in self.subsets])
-        centred = self.features - self.p @ self.features
-        self.covariance = (centred * self.p[:, None]).T @ centred
-        self.eigen = np.linalg.eigh(self.covariance)
-        self.h = self._h()
-        self._slopes: dict[int, _Slope] = {}
+    def __init__(self, moments, most):
+        self.moments, self.most = moments, most
+        levels, number = moments.levels, np.arange(most - 1)
+        kept = np.minimum(levels, most)  # those with more are not asked about
+        self.rows = np.where(number < kept[:, None] - 1, moments.starts[:, None] + number, -1)
+        self.mean = moments.mean[self.rows]
+        by_levels = np.zeros((most + 1, most, most - 1))
+        for k in set(kept.tolist()):
+            by_levels[k, :k, : k - 1] = contrasts(k)
+        self.contrasts = by_levels[kept]
+        products = self.contrasts[:, :, :, None] * self.contrasts[:, :, None]
+        self.squares = products.reshape(len(levels), most, -1)
+        self.singles = np.zeros((len(levels), most))
+        for v in np.flatnonzero((levels <= most) & ~np.isnan(moments.deviation)).tolist():
+            self.singles[v, : levels[v]] = moments.marginals.table(v)
+        self.level = np.arange(most) < levels[:, None]
+        self.half = (self.contrasts @ self.mean[:, :, None])[:, :, 0] + 0.5 / levels[:, None]
 
-    def _features(self, subsets) -> np.ndarray:
-        """Products of contrasts, a row for each cell of the conditioning variables."""
-        levels = [self.marginals.levels[v] for v in self.given]
-        cells = np.indices(levels).reshape(len(levels), len(self.p))
-        of = {v: contrasts(k)[at] for v, k, at in zip(self.given, levels, cells, strict=True)}
-        columns = [np.ones((len(self.p), 0))]
-        for subset in subsets:
-            both = of[subset[0]]
-            for v in subset[1:]:
-                both = np.einsum("ca,cb->cab", both, of[v]).reshape(len(both), -1)
-            columns.append(both)
-        return np.hstack(columns)
+    def products(self, u, other, v) -> np.ndarray:
+        """Mean products of the contrasts of pairs of variables; `other` has those of v."""
+        return self.moments.second[self.rows[u][:, :, None], other.rows[v][:, None]]
 
-    def _h(self) -> np.ndarray:
-        """What the noise of the conditioning variables' own moments does to each of their cells."""
-        levels = self.marginals.levels
-        cells, columns = len(self.p), [np.empty((len(self.p), 0))]
-        for subset in subsets_of(self.given):
-            if subset:
-                share = math.prod(levels[v] for v in subset) / cells
-                deviation = self.marginals.moment(*subset).deviation
-                columns.append(self._features([subset]) * share * deviation)
-        return np.hstack(columns)
+    def pairs(self, u, other, v) -> np.ndarray:
+        """Probabilities of the levels of pairs of variables; `other` has those of v."""
+        levels, deviation = self.moments.levels, self.moments.deviation
+        products = self.products(u, other, v)
+        cells = self.contrasts[u] @ products @ other.contrasts[v].swapaxes(1, 2)
+        cells += self.half[u][:, :, None] / levels[v][:, None, None]
+        cells += other.half[v][:, None] / levels[u][:, None, None]
+        least = np.maximum(1 / self.moments.n, np.maximum(deviation[u], deviation[v]))
+        cells = np.maximum(cells, (least / (levels[u] * levels[v]))[:, None, None])
+        cells *= self.level[u][:, :, None] & other.level[v][:, None]
+        return cells / cells.sum(axis=(1, 2), keepdims=True)
 
-    @staticmethod
-    def _flat(arrays) -> np.ndarray:
-        return np.concatenate([np.empty(0), *(np.ravel(a) for a in arrays)])
+    def table(self, other, variables) -> np.ndarray:
+        """Probabilities of the levels of three variables; `other` has those of two."""
+        shape = self.most, other.most, other.most
+        table, padded = self.moments.marginals.table(*variables), np.zeros(shape)
+        padded[tuple([slice(k) for k in table.shape])] = table
+        return padded
 
-    def regress(self, x) -> _Slope:
-        if x not in self._slopes:
-            self._slopes[x] = self._regress(x)
-        return self._slopes[x]
 
-    def _regress(self, x) -> _Slope:
-        own = self.marginals.moment(x)
-        size = len(own.values)
-        moments = [self.marginals.moment(x, *subset) for subset in self.subsets]
-        widths = [math.prod(m.values.shape[1:]) for m in moments]
-        parts = (m.values.reshape(size, w) for m, w in zip(moments, widths, strict=True))
-        cross = np.hstack([np.empty((size, 0)), *parts]) - np.outer(own.values, self.mean)
-        deviations = self._flat(
-            [np.full(w, m.deviation) for m, w in zip(moments, widths, strict=True)]
+class _Tested:
+    """Tests given equally many variables, none of more than `most` or `of_given` levels.
+
+    What concerns the conditioning variables has a row for each choice of them; what concerns x or y
+    beside them has one for each variable and choice.
+    """
+
+    def __init__(self, moments, asked, most, of_given, interacting):
+        self.moments, self.asked, self.most = moments, asked, most
+        self.padded, self.beside = moments.padded(most), moments.padded(of_given)
+        self.order = asked.shape[1] - 2
+        self.interacting = interacting and self.order == 2
+        self.exact = self.order < 2 or self.interacting
+        if len(asked) == 1:
+            self.given, self.variable = asked[:, 2:].T, asked[0, :2]
+            self.choice, self.choice_of = np.zeros(1, int), np.zeros(2, int)
+            self.x, self.y = np.array([0]), np.array([1])
+        else:
+            self._share(len(moments.levels))
+        self._describe()
+        self._regress()
+
+    def _share(self, d):
+        """Find what tests have in common: choices, and variables beside them."""
+        asked, keys = self.asked, np.zeros(len(self.asked), np.int64)
+        for column in asked[:, 2:].T:
+            keys = keys * d + column
+        _, first, self.choice = np.unique(keys, return_index=True, return_inverse=True)
+        self.given = asked[first, 2:].T
+        keys = np.concatenate([self.choice * d + asked[:, side] for side in (0, 1)])
+        keys, sides = np.unique(keys, return_inverse=True)
+        self.choice_of, self.variable = np.divmod(keys, d)
+        self.x, self.y = np.split(sides, 2)
+
+    def _describe(self):
+        """Cells of the conditioning variables, their features, and what noise does to each."""
+        moments, beside, most = self.moments, self.beside, self.beside.most
+        count = self.given.shape[1]
+        features = [beside.contrasts[v] for v in self.given]
+        means = [beside.mean[v] for v in self.given]
+        noise = [moments.deviation[v][:, None, None] for v in self.given]
+        self.p = np.ones((count, 1))
+        if self.order == 1:
+            self.p = beside.singles[self.given[0]]
+        elif self.order == 2:
+            s, t = self.given
+            self.p = beside.pairs(s, beside, t).reshape(count, -1)
+            features = [features[0].repeat(most, axis=1), np.tile(features[1], (1, most, 1))]
+            noise = [
+                e / moments.levels[v][:, None, None] for e, v in zip(noise, (t, s), strict=True)
+            ]
+            products = features[0][:, :, :, None] * features[1][:, :, None]
+            features.append(products.reshape(count, most * most, -1))
+            means.append(beside.products(s, beside, t).reshape(count, -1))
+            noise.append(moments.deviations[s, t][:, None, None])
+        cells = (self.p > 0)[:, :, None]
+        none = np.zeros((count, self.p.shape[1], 0))
+        self.h = np.concatenate(
+            [none, *(f * e * cells for f, e in zip(features, noise, strict=True))], 2
         )
-        slope = cross @ self._inverse(deviations.max(initial=1e-9))
-        variance = self.marginals.variance(x)
-        residual = _positive_part(variance - cross @ slope.T)
-        intercept = own.values - slope @ self.mean
-        return _Slope(
-            mean=own.values,
-            cross=cross,
-            slope=slope,
-            intercept=intercept,
-            residual=residual,
-            undetermined=_share(np.trace(residual), np.trace(variance)),
-            mu=intercept + self.features @ slope.T,
-            covariances=self._covariances(x) if self.exact else None,
-            deviation=own.deviation,
-            deviations=deviations,
+        kept = slice(None if self.exact else 2)
+        self.features = np.concatenate([none, *features[kept]], axis=2)
+        self.feature_mean = np.concatenate([none[:, 0], *means[kept]], axis=1)
+        centred = self.features - self.p[:, None] @ self.features
+        self.covariance = (centred * self.p[:, :, None]).swapaxes(1, 2) @ centred
+
+    def _regress(self):
+        """Regress the contrasts of each variable on the features of its tests."""
+        padded, choice, v = self.padded, self.choice_of, self.variable
+        self.mean, variance = padded.mean[v], padded.products(v, padded, v)
+        products, self.through = self._with_features()
+        self.cross = products - self.mean[:, :, None] * self.feature_mean[choice][:, None]
+        values, vectors = (part[choice] for part in np.linalg.eigh(self.covariance))
+        values = np.maximum(values, self.through.max(axis=1, initial=1e-9)[:, None])
+        self.slope = self.cross @ (vectors / values[:, None]) @ vectors.swapaxes(1, 2)
+        slope = self.slope.swapaxes(1, 2)
+        self.intercept = self.mean - (self.feature_mean[choice][:, None] @ slope)[:, 0]
+        self.mu = self.intercept[:, None] + self.features[choice] @ slope
+        self.residual = _positive_part(variance - self.cross @ slope)
+        part, whole = self.residual[0].sum(axis=1), np.trace(variance, axis1=1, axis2=2)
+        self.undetermined = np.divide(part, whole, out=np.ones_like(part), where=whole > 0)
+
+    def _with_features(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean products of each variable with the features, and deviations of their noise."""
+        moments, beside, width = self.moments, self.beside, self.most - 1
+        v, given = self.variable, self.given[:, self.choice_of]
+        products, through = [np.zeros((len(v), width, 0))], [np.zeros((len(v), 0))]
+        for other in given:
+            products.append(self.padded.products(v, beside, other))
+            deviation = moments.deviations[v, other][:, None]
+            through.append(np.where(beside.rows[other] >= 0, deviation, 0.0))
+        if self.interacting:
+            values, deviations = np.zeros((2, len(v), width, beside.most - 1, beside.most - 1))
+            triples = zip(v.tolist(), *given.tolist(), strict=True)
+            for row, noise, triple in zip(values, deviations, triples, strict=True):
+                moment = moments.marginals.moment(*triple)
+                here = tuple([slice(k) for k in moment.values.shape])
+                row[here], noise[here] = moment
+            products.append(values.reshape(len(v), width, -1))
+            through.append(deviations.max(axis=1, initial=0.0).reshape(len(v), -1))
+        return np.concatenate(products, axis=2), np.concatenate(through, axis=1)
+
+    def _within(self) -> np.ndarray:
+        """Covariance of the contrasts of each variable in each cell of its conditioning ones."""
+        padded, v, given = self.padded, self.variable, self.given[:, self.choice_of]
+        if self.order == 0:
+            table = padded.singles[v]
+        elif self.order == 1:
+            table = padded.pairs(v, self.beside, given[0])
+        else:
+            triples = zip(v.tolist(), *given.tolist(), strict=True)
+            table = np.array([padded.table(self.beside, triple) for triple in triples])
+        table = table.reshape(len(v), self.most, -1)
+        total = table.sum(axis=1, keepdims=True)
+        table = np.divide(table, total, out=np.zeros_like(table), where=total > 0).swapaxes(1, 2)
+        mean, squares = table @ padded.contrasts[v], table @ padded.squares[v]
+        return squares - (mean[:, :, :, None] * mean[:, :, None]).reshape(squares.shape)
+
+    def results(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Statistic, effect and the share left undetermined of each test."""
+        x, y = self.x, self.y
+        q = self._average()
+        variance = self._sampled() / self.moments.n + self._noise()
+        statistic = _quadratic(variance, q.reshape(len(x), -1), 1e-14)
+        (values_x, vectors_x), (values_y, vectors_y) = (
+            [part[side] for part in self.residual] for side in (x, y)
         )
+        turned = vectors_x.swapaxes(1, 2) @ q @ vectors_y
+        effect = turned**2 / (values_x[:, :, None] * values_y[:, None] + 1e-6)
+        effect = effect.sum(axis=(1, 2))
+        undetermined = np.minimum(self.undetermined[x], self.undetermined[y])
+        return statistic, np.where(np.isfinite(effect), effect, 0.0), undetermined
 
-    def _inverse(self, floor) -> np.ndarray:
-        """Of the covariance, its eigenvalues no less than the noise they are known with."""
-        values, vectors = self.eigen
-        return (vectors / np.maximum(values, floor)) @ vectors.T
+    def _average(self) -> np.ndarray:
+        """Average conditional covariance of x and y."""
+        x, y = self.x, self.y
+        slope = self.slope[y]
+        beyond = self.cross[y] - slope @ self.covariance[self.choice]
+        u, v = self.asked[:, :2].T
+        products = self.padded.products(u, self.padded, v)
+        left = products - self.mean[x][:, :, None] * self.mean[y][:, None]
+        left -= self.cross[x] @ slope.swapaxes(1, 2)
+        return left - self.slope[x] @ beyond.swapaxes(1, 2)
 
-    def _covariances(self, x) -> np.ndarray:
-        table = self.marginals.table(x, *self.given).reshape(self.marginals.levels[x], -1)
-        table = table / table.sum(axis=0)
-        return covariance_of_contrasts(table.T, self.marginals.levels[x])
-
-    def average(self, to_x, to_y, products) -> np.ndarray:
-        """Average conditional covariance; the mean products are those of the two variables."""
-        left = products - np.outer(to_x.mean, to_y.mean) - to_x.cross @ to_y.slope.T
-        return left - to_x.slope @ (to_y.cross - to_y.slope @ self.covariance).T
-
-    def spread(self, to_x, to_y) -> np.ndarray:
+    def _sampled(self) -> np.ndarray:
         """n times the sampling variance of the average conditional covariance."""
-        if not self.exact:
-            return _kron(to_x.residual, to_y.residual)
-        products = np.einsum("s,sab,scd->acbd", self.p, to_x.covariances, to_y.covariances)
-        size = to_x.covariances.shape[1] * to_y.covariances.shape[1]
-        return products.reshape(size, size)
+        width = self.most - 1
+        if self.exact:
+            within = self._within()
+            weighted = within[self.x] * self.p[self.choice][:, :, None]
+            both = weighted.swapaxes(1, 2) @ within[self.y]
+        else:
+            values, vectors = self.residual
+            left = (vectors * values[:, None]) @ vectors.swapaxes(1, 2)
+            both = left[self.x].reshape(-1, width**2, 1) * left[self.y].reshape(-1, 1, width**2)
+        both = both.reshape(-1, width, width, width, width).swapaxes(2, 3)
+        return both.reshape(-1, width**2, width**2)
 
-    def noise(self, to_x, to_y, deviation) -> np.ndarray:
+    def _noise(self) -> np.ndarray:
         """Privacy variance of the average conditional covariance, to first order."""
-        through_x = (to_x.slope * to_y.deviations**2) @ to_x.slope.T
-        through_x = through_x + to_y.deviation**2 * np.outer(to_x.intercept, to_x.intercept)
-        through_y = (to_y.slope * to_x.deviations**2) @ to_y.slope.T
-        through_y = through_y + to_x.deviation**2 * np.outer(to_y.intercept, to_y.intercept)
-        one_x, one_y = np.eye(len(through_x)), np.eye(len(through_y))
-        mu = np.einsum("sa,sb->sab", to_x.mu, to_y.mu).reshape(len(self.p), -1)
-        of_given = self.h.T @ mu
-        return (
-            _kron(one_x, deviation**2 * one_y + through_y)
-            + _kron(through_x, one_y)
-            + of_given.T @ of_given
-        )
+        x, y, width = self.x, self.y, self.most - 1
+        deviation = self.moments.deviations[self.asked[:, 0], self.asked[:, 1]][:, None, None]
+        mu = self.mu[x][:, :, :, None] * self.mu[y][:, :, None]
+        of_given = self.h[self.choice].swapaxes(1, 2) @ mu.reshape(*mu.shape[:2], width**2)
+        total = of_given.swapaxes(1, 2) @ of_given
+        entries = total.reshape(-1, width, width, width, width)
+        same_x, same_y = np.einsum("tabac->tabc", entries), np.einsum("tabcb->tacb", entries)
+        same_x += (self._passed_on(y, x) + deviation**2 * np.eye(width))[:, None]
+        same_y += self._passed_on(x, y)[:, :, :, None]
+        return total
+
+    def _passed_on(self, side, other) -> np.ndarray:
+        """Privacy variance that slope and intercept of one side pass on from the other."""
+        slope, intercept = self.slope[side], self.intercept[side]
+        through = (slope * self.through[other][:, None] ** 2) @ slope.swapaxes(1, 2)
+        own = self.moments.deviation[self.variable[other]][:, None, None] ** 2
+        return through + own * intercept[:, :, None] * intercept[:, None]
 
 
-def _kron(a, b) -> np.ndarray:
-    """Kronecker product of square matrices."""
-    size = len(a) * len(b)
-    return (a[:, None, :, None] * b[None, :, None, :]).reshape(size, size)
-
-
-def _share(part, whole) -> float:
-    """All of nothing is all."""
-    return part / whole if whole > 0 else 1.0
-
-
-def _positive_part(matrix) -> np.ndarray:
-    symmetric = (matrix + matrix.T) / 2
-    if not np.isfinite(symmetric).all():
-        return np.zeros_like(matrix)
+def _positive_part(matrices) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, none negative, and vectors of symmetric matrices; of zero if no numbers."""
+    symmetric = (matrices + matrices.swapaxes(1, 2)) / 2
+    symmetric[~np.isfinite(symmetric).all(axis=(1, 2))] = 0.0
     values, vectors = np.linalg.eigh(symmetric)
-    return (vectors * np.maximum(values, 0)) @ vectors.T
+    values *= values > ROUNDING * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
+    return values, vectors
 
 
-def _quadratic(matrix, vector, ridge) -> float:
-    """vector' matrix^-1 vector with a ridge; 0 where the matrix holds what is no number."""
-    matrix = matrix + ridge * np.eye(len(vector))
-    if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
-        return 0.0
+def _quadratic(matrices, vectors, ridge) -> np.ndarray:
+    """vector' matrix^-1 vector of each, with a ridge; 0 where there is what is no number."""
+    matrices = matrices + ridge * np.eye(vectors.shape[1])
+    usable = np.isfinite(matrices).all(axis=(1, 2)) & np.isfinite(vectors).all(axis=1)
+    matrices[~usable], vectors = np.eye(vectors.shape[1]), np.where(usable[:, None], vectors, 0.0)
     try:
-        solved = np.linalg.solve(matrix, vector)
+        solved = np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:  # the ridge is lost beside large entries
-        solved = np.linalg.lstsq(matrix, vector)[0]
-    found = float(vector @ solved)
-    return found if math.isfinite(found) else 0.0
+        solved = np.array(
+            [np.linalg.lstsq(*both)[0] for both in zip(matrices, vectors, strict=True)]
+        )
+    totals = (vectors * solved).sum(axis=1)
+    return np.where(np.isfinite(totals), totals, 0.0)

@@ -10,8 +10,6 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from numba import types
-from numba.typed import Dict
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.noisy_table import NoisyTable
@@ -105,7 +103,7 @@ class GraphPosterior:
         posterior : array of shape (k,)
             Its sum is 1: what no walk has met is left out.
         """
-        known = Dict.empty(types.int64, types.float64)
+        known: dict[int, float] = {}
         rules = self.needed, self.forbidden, edge, rng
         for graph in (self._best(self._start), self.needed):
             score, parents = self._climbed(graph)

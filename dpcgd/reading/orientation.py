@@ -10,14 +10,12 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from dpcgd.graphs.pc_search import Triple
 from dpcgd.moments.blocks import blocks_of, rows_of
 from dpcgd.moments.interactions import Marginals
-from dpcgd.reading import _draws
 from dpcgd.reading.pair_features import LocalEvidence
 from dpcgd.reading.trees import Trees, trained_on, trees_of
 
@@ -31,10 +29,6 @@ __all__ = [
     "pointed",
     "triple_features",
 ]
-
-compiled: Any = _draws
-"""Whose types, numba's own, know no arguments."""
-
 
 NEAR = 4
 """Strongest neighbours of either end that separating sets are made of."""
@@ -117,12 +111,12 @@ def pointed(
     boolean array of shape (d, d)
         As of :func:`orient`.
     """
-    arcs, near = joined & ~forbidden, _neighbours(joined)
-    parents = np.ascontiguousarray((arcs & ~arcs.T).T)
-    found = [(-sure[a, b], a, b) for a, b in np.argwhere(arcs & arcs.T & (sure > level)).tolist()]
-    for _, a, b in sorted(found):
-        if arcs[a, b] and not compiled.leads(parents, b, a, *near):
-            parents[b, a] = True
+    arcs = joined & ~forbidden
+    parents = _bits((arcs & ~arcs.T).T)
+    open_arcs = np.argwhere(arcs & arcs.T & (sure > level)).tolist()
+    for _, a, b in sorted((-sure[a, b], a, b) for a, b in open_arcs):
+        if arcs[a, b] and not leads(parents, b, a):
+            parents[b] |= 1 << a
             arcs[b, a] = False
     return arcs
 
@@ -167,10 +161,9 @@ def arrow_confidence(
     times = np.zeros(joined.shape, np.int64)
     if joined.any():
         odds = collider_log_odds(marginals, joined)
-        arcs, apart = joined & ~forbidden, ~(joined | (forbidden & forbidden.T))
-        how = arcs, np.argwhere(np.triu(joined)), apart, *_neighbours(joined)
-        for parents in _drawn(joined, forbidden, odds):
-            compiled.add_arrows(parents, *how, times)
+        graphs = np.array([_array(bits) for bits in drawn_graphs(joined, forbidden, odds)])
+        arcs = completed(graphs, joined, forbidden)
+        times += (arcs & ~arcs.swapaxes(1, 2)).sum(axis=0)
     return times / DRAWS
 
 
@@ -316,43 +309,122 @@ class _Evidence:
         return math.asinh(float((((found - product) ** 2 - found**2) / (2 * spread)).sum()))
 
 
-def _drawn(joined, forbidden, odds) -> Iterator[np.ndarray]:
-    """Graphs drawn by the odds of their triples: who is a parent of each variable, a row each."""
-    rng, parents = np.random.default_rng(0), _first(joined, forbidden)
-    edges, near = np.argwhere(np.triu(joined)), _neighbours(joined)
-    how = forbidden, *near, *_corners(*near, odds)
+def drawn_graphs(
+    joined: np.ndarray, forbidden: np.ndarray, odds: dict[Triple, float]
+) -> Iterator[list[int]]:
+    """Graphs drawn by the odds of their colliders: the parents of each variable, as bits.
+
+    Parameters
+    ----------
+    joined, forbidden : boolean array of shape (d, d)
+    odds : dict
+        Log odds of a collider, from (x, middle, y).
+    """
+    rng, parents = np.random.default_rng(0), _bits(_first(joined, forbidden))
+    edges, banned = np.argwhere(np.triu(joined)).tolist(), forbidden.tolist()
+    beside: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    for (x, c, y), value in sorted(odds.items()):
+        beside.setdefault((c, x), []).append((y, value))
+        beside.setdefault((c, y), []).append((x, value))
+    beside = {key: sorted(others) for key, others in beside.items()}
     for sweep in range(COOLING + DRAWS * APART):
         heat = 1 + HOTTEST * max(0.0, 1 - sweep / COOLING) ** 2
-        chosen = rng.integers(len(edges), size=len(edges))
-        needed = heat * np.log1p(-rng.random(len(edges)))
-        compiled.sweep(parents, edges, chosen, needed, *how)
+        chosen = rng.integers(len(edges), size=len(edges)).tolist()
+        needed = (heat * np.log1p(-rng.random(len(edges)))).tolist()
+        for edge, least in zip(chosen, needed, strict=True):
+            a, b = edges[edge]
+            _turn(parents, a, b, least, banned, beside)
         if sweep >= COOLING and (sweep - COOLING) % APART == 0:
             yield parents
 
 
-def _neighbours(joined) -> tuple[np.ndarray, np.ndarray]:
-    """Where those of each variable begin, and all of them, one variable after the other."""
-    starts = np.concatenate(([0], np.cumsum(joined.sum(axis=1))))
-    return starts, np.nonzero(joined)[1]
+def _turn(parents, a, b, least, banned, beside):
+    """Turn an arc if its triples gain as much as is needed, and no cycle comes of it."""
+    if not parents[b] >> a & 1:
+        a, b = b, a
+    if banned[b][a]:
+        return
+    gained = sum([value for v, value in beside.get((a, b), ()) if parents[a] >> v & 1])
+    lost = sum([value for v, value in beside.get((b, a), ()) if parents[b] >> v & 1])
+    if gained - lost < least:
+        return
+    parents[b] ^= 1 << a
+    if leads(parents, a, b):
+        parents[b] ^= 1 << a
+    else:
+        parents[a] ^= 1 << b
 
 
-def _corners(starts, near, odds) -> tuple[np.ndarray, np.ndarray]:
-    """For each variable the log odds of every two of its neighbours, and where they begin.
+def leads(parents: list[int], a: int, b: int) -> bool:
+    """Whether a is an ancestor of b; `parents` are bits.
 
-    0 where the two ends are joined: nothing is to be seen then.
+    Examples
+    --------
+    >>> leads([0, 1, 2], 0, 2), leads([0, 1, 2], 2, 0)
+    (True, False)
     """
-    sizes = np.diff(starts)
-    corners = np.cumsum(sizes**2) - sizes**2
-    table = np.zeros((sizes**2).sum())
-    at = {
-        (c, v): i
-        for c, start in enumerate(starts[:-1].tolist())
-        for i, v in enumerate(near[start : starts[c + 1]].tolist())
-    }
-    for (x, c, y), of in odds.items():
-        i, j = at[c, x], at[c, y]
-        table[corners[c] + i * sizes[c] + j] = table[corners[c] + j * sizes[c] + i] = of
-    return corners, table
+    above = left = parents[b]
+    while left and not above >> a & 1:
+        v = left.bit_length() - 1
+        new = parents[v] & ~above
+        above |= new
+        left = left ^ 1 << v | new
+    return bool(above >> a & 1)
+
+
+def completed(graphs: np.ndarray, joined: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
+    """Arcs of the completed forms of graphs: colliders, what is known, and what these force.
+
+    What :func:`~dpcgd.graphs.cpdag.meek` makes of each, of all together.
+
+    Parameters
+    ----------
+    graphs : boolean array of shape (k, d, d)
+        Whether a is a parent of b at [b, a].
+    joined, forbidden : boolean array of shape (d, d)
+
+    Returns
+    -------
+    boolean array of shape (k, d, d)
+        An arc each way for an edge without direction.
+    """
+    possible, apart = joined & ~forbidden, ~(joined | forbidden & forbidden.T)
+    np.fill_diagonal(apart, False)
+    collides = graphs & (graphs.astype(np.float32) @ apart > 0)
+    return _forced(possible & ~(collides & possible.T), apart)
+
+
+def _forced(arcs, apart) -> np.ndarray:
+    """Take away arcs by Meek's rules until none is forced; what is forced both ways stays."""
+    while True:
+        back = arcs.swapaxes(1, 2)
+        directed, undirected = arcs & ~back, arcs & back
+        graph, a, b = np.nonzero(undirected)
+        into_b, apart_b = directed.swapaxes(1, 2)[graph, b], apart[b]
+        beside_a = undirected[graph, a]
+        forced = (directed.swapaxes(1, 2)[graph, a] & apart_b).any(axis=1)
+        forced |= (directed[graph, a] & into_b).any(axis=1)
+        ends = beside_a & into_b
+        forced |= ((ends.astype(np.float32) @ apart > 0) & ends).any(axis=1)
+        start, stop = beside_a & apart_b, (arcs | back)[graph, a] & into_b
+        for i in np.flatnonzero(start.any(axis=1) & stop.any(axis=1) & ~forced):
+            forced[i] = directed[graph[i]][np.ix_(start[i], stop[i])].any()
+        both = np.zeros(arcs.shape, bool)
+        both[graph, a, b] = forced
+        turned = both & ~both.swapaxes(1, 2)
+        if not turned.any():
+            return arcs
+        arcs = arcs & ~turned.swapaxes(1, 2)
+
+
+def _array(bits) -> np.ndarray:
+    """Parents of each variable, a row each, from bits."""
+    return np.array([[row >> v & 1 for v in range(len(bits))] for row in bits], bool)
+
+
+def _bits(parents) -> list[int]:
+    """Parents of each variable as bits, from a row each."""
+    return [sum(1 << v for v in np.flatnonzero(row).tolist()) for row in parents]
 
 
 def _first(joined, forbidden) -> np.ndarray:

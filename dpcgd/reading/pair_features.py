@@ -7,19 +7,14 @@ left of two variables is a block of correlations, and the variance of each entry
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from dpcgd.moments.blocks import Blocks, blocks_of
 from dpcgd.moments.interactions import Marginals
-from dpcgd.reading import _conditioning
 
 __all__ = ["FEATURES", "LocalEvidence", "candidates", "pair_features"]
-
-compiled: Any = _conditioning
-"""Whose types, numba's own, know no arguments."""
-
 
 RIDGES = (0.5, 2.0, 8.0)
 """In units of the noise's deviation times the root of the number of contrasts, which is half of
@@ -36,6 +31,10 @@ NEAREST = 8
 
 LEAST_OPEN = 0.02
 """Share of a variance that counts as left open at least."""
+
+
+MOST_NUMBERS = 1 << 20
+"""So many numbers of matrices are worked out at once, at most."""
 
 
 STRONGEST = (1, 2, 3, 5)
@@ -162,10 +161,11 @@ def _everywhere(blocks) -> dict[str, np.ndarray]:
     """What is computed for all pairs at once, (d, d) each."""
     b, v, sums = blocks.correlations, blocks.variances, blocks.sums
     squares = b**2
+    evidence, effect = map(sums, _told(squares, v))
     found = {
-        "association": np.arcsinh(sums(_evidence(squares, v))),
-        "weak association": np.arcsinh(sums(_evidence(squares, v, SMALL))),
-        "effect": _effect(sums, squares, v),
+        "association": np.arcsinh(evidence),
+        "weak association": np.arcsinh(sums(_told(squares, v, SMALL)[0])),
+        "effect": effect,
     }
     found |= {f"partial, ridge {c:g}": _partial(blocks, c) for c in RIDGES}
     partial = found["partial, ridge 2"]
@@ -196,10 +196,29 @@ def _partial(blocks, ridge) -> np.ndarray:
 
 def _given_one(blocks, found) -> dict[str, np.ndarray]:
     """The least association given one other variable, the next, and the strongest path."""
-    both = found["association"], found["effect"]
-    values = compiled.given_one(*blocks.arrays, *both, LEAST_OPEN, USUAL)
+    b, v, effect = blocks.correlations, blocks.noise, found["effect"]
+    ends = [*blocks.starts[1:].tolist(), len(b)]
+    least, at_least = found["association"].copy(), effect.copy()
+    second, path = np.full_like(least, np.inf), np.zeros_like(least)
+    for z, at in enumerate(map(slice, blocks.starts.tolist(), ends)):
+        open_share = np.clip(1 - (b[:, at] ** 2).sum(axis=1), LEAST_OPEN, 1.0)
+        both = np.outer(open_share, open_share)
+        through = b[:, at] ** 2 @ v[at]
+        q = (b - b[:, at] @ b[at]) / np.sqrt(both)
+        variance = (v + through + through.T) / both + 1 / blocks.n
+        evidence, size = _told(q**2, variance)
+        evidence, size = np.arcsinh(blocks.sums(evidence)), blocks.sums(size)
+        other = np.ones(least.shape, bool)
+        other[z], other[:, z] = False, False
+        smallest = other & (evidence < least)
+        second = np.where(other, np.minimum(second, np.maximum(least, evidence)), second)
+        least, at_least = np.where(smallest, evidence, least), np.where(smallest, size, at_least)
+        weaker = np.minimum.outer(effect[z], effect[z])
+        path = np.where(other, np.maximum(path, weaker), path)
+    second = np.where(np.isfinite(second), second, found["association"])
     names = ("least given one", "second least given one", "effect at the least given one")
-    return dict(zip((*names, "strongest path"), values, strict=True))
+    values = (np.triu(value, 1) for value in (least, second, at_least, path))
+    return {k: u + u.T for k, u in zip((*names, "strongest path"), values, strict=True)}
 
 
 class LocalEvidence:
@@ -213,39 +232,96 @@ class LocalEvidence:
     """
 
     def __init__(self, blocks, strength):
-        self.arrays = blocks.arrays
         self.order = np.argsort(-strength, axis=1, kind="stable")
         noise = blocks.variances * ~np.eye(len(blocks.noise), dtype=bool)
         self.ridge = np.sqrt(noise.mean(axis=1))
+        self.n, size = blocks.n, len(blocks.noise)
+        self.correlations, self.noise = (
+            np.pad(kind, (0, 1)) for kind in (blocks.correlations, blocks.noise)
+        )
+        widths = np.diff(blocks.starts, append=size)
+        number = np.arange(widths.max())
+        rows = blocks.starts[:, None] + number
+        self.rows = np.append(
+            np.where(number < widths[:, None], rows, size), [[size] * len(number)], 0
+        )
 
     def features(self, pairs: np.ndarray) -> np.ndarray:
         """The columns of some pairs that take sets of their own, shape (pairs, columns)."""
-        how = self.order, np.array(STRONGEST), FEW, self.ridge, LEAST_OPEN, USUAL
-        return compiled.local_features(*self.arrays, pairs, *how)
+        questions, starts = [], [0]
+        for x, y in pairs.tolist():
+            near = [[v for v in self.order[a].tolist() if v not in (x, y)] for a in (x, y)]
+            sets = [dict.fromkeys(near[0][:k] + near[1][:k]) for k in (*STRONGEST, FEW)]
+            questions += [(x, y, tuple(s)) for s in sets[:-1]]
+            questions += [(x, y, two) for two in combinations(sets[-1], 2)]
+            starts.append(len(questions))
+        told, rows, many = self.given(questions), [], len(STRONGEST)
+        for start, end in pairwise(starts):
+            strongest, twos = told[start : start + many], told[start + many : end]
+            least = twos[twos[:, 0].argmin()] if len(twos) else strongest[0]
+            rows.append([*least[:2], *strongest[:, 0], *strongest[:, 1], strongest[1, 2]])
+        return np.array(rows).reshape(len(pairs), 3 + 2 * many)
 
     def given(self, questions: Sequence[tuple[int, int, Sequence[int]]]) -> np.ndarray:
         """Of x and y given some others, a row for each question.
 
         How surprising the association is, its effect, and what is left open of x or y.
         """
-        sets = [[len(s), *s] for _, _, s in questions]
-        padded = np.zeros((len(sets), max(map(len, sets), default=1)), int)
-        for row, s in zip(padded, sets, strict=True):
-            row[: len(s)] = s
-        pairs = np.array([(x, y) for x, y, _ in questions], int).reshape(-1, 2)
-        how = self.ridge, LEAST_OPEN, USUAL
-        return compiled.associations_given(*self.arrays, pairs, padded, *how)
+        x, y = (np.array([question[side] for question in questions], int) for side in (0, 1))
+        sets = [question[2] for question in questions]
+        most = max(map(len, sets), default=0)
+        padded = np.array([[*s, *[-1] * (most - len(s))] for s in sets], int).reshape(len(x), most)
+        rows = self.rows[padded].reshape(len(x), most * self.rows.shape[1])
+        rows.sort(axis=1)  # those that stand for none are last
+        sizes = (rows < len(self.ridge)).sum(axis=1)
+        told = np.empty((len(x), 3))
+        for size in np.unique(sizes).tolist():
+            alike = np.flatnonzero(sizes == size)
+            parts = -(-len(alike) * max(size, 1) ** 2 // MOST_NUMBERS)
+            for some in np.array_split(alike, parts):
+                told[some] = self._alike(x[some], y[some], rows[some, :size])
+        return told
+
+    def _alike(self, x, y, given) -> np.ndarray:
+        """The same given equally many rows of correlations each."""
+        b, v, size = self.correlations, self.noise, given.shape[1]
+        inner = b[given[:, :, None], given[:, None]]
+        inner[:, range(size), range(size)] += self.ridge[given] * math.sqrt(size)
+        x, y = self.rows[x], self.rows[y]
+        to_x, to_y = b[given[:, :, None], x[:, None]], b[given[:, :, None], y[:, None]]
+        slopes = _solved(inner, np.concatenate([to_x, to_y], axis=2))
+        slope_x, slope_y = slopes[:, :, : x.shape[1]], slopes[:, :, x.shape[1] :]
+        open_x, open_y = self._left_open(x, to_x, slope_x), self._left_open(y, to_y, slope_y)
+        q = b[x[:, :, None], y[:, None]] - to_x.swapaxes(1, 2) @ slope_y
+        variance = v[x[:, :, None], y[:, None]] + v[x[:, :, None], given[:, None]] @ slope_y**2
+        variance += (v[y[:, :, None], given[:, None]] @ slope_x**2).swapaxes(1, 2)
+        both = (open_x * open_y)[:, None, None]
+        real = (x < len(self.ridge))[:, :, None] & (y < len(self.ridge))[:, None]
+        evidence, effect = (
+            (part * real).sum(axis=(1, 2))
+            for part in _told(q**2 / both, variance / both + 1 / self.n)
+        )
+        return np.column_stack([np.arcsinh(evidence), effect, np.minimum(open_x, open_y)])
+
+    def _left_open(self, rows, cross, slopes) -> np.ndarray:
+        """Share of the variance of these rows that the others leave open."""
+        left = np.clip(1 - (cross * slopes).sum(axis=1), LEAST_OPEN, 1.0)
+        real = rows < len(self.ridge)
+        return (left * real).sum(axis=1) / real.sum(axis=1)
 
 
-def _effect(sums, squares, variance) -> np.ndarray:
-    """Squared correlation in all, where noise is small beside a usual effect."""
-    return sums((squares - variance) * (USUAL**2 / (variance + USUAL**2)))
+def _solved(matrices, right) -> np.ndarray:
+    """Solutions of linear equations; of least squares where there is none."""
+    try:
+        return np.linalg.solve(matrices, right)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(matrices) @ right
 
 
-def _evidence(squares, variance, size=USUAL) -> np.ndarray:
-    """Twice the log Bayes factor of each entry: of a normal effect of this size against none."""
+def _told(squares, variance, size=USUAL) -> tuple[np.ndarray, np.ndarray]:
+    """Twice the log Bayes factor of entries, of a normal effect against none, and the effect."""
     signal = size**2 / (variance + size**2)
-    return squares / variance * signal + np.log1p(-signal)
+    return squares / variance * signal + np.log1p(-signal), (squares - variance) * signal
 
 
 def _context(marginals, blocks, association) -> dict[str, np.ndarray]:

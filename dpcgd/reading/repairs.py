@@ -4,6 +4,7 @@ Noise, and variables that are nearly copies of one another, make a search remove
 little. What it has asked by then tells where.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any, Protocol
@@ -22,6 +23,9 @@ class RepairOracle(Oracle, Protocol):
     """An oracle whose answers cost nothing, and that tells what its tests rest on."""
 
     largest: dict[Subset, float]
+
+    def begin(self, sets: dict[Subset, Iterator[Subset]]) -> None:
+        """Note the sets that each pair may be asked about, in this order."""
 
     def strength(self, x: int, y: int) -> float:
         """How dependent two variables are, given none."""
@@ -87,7 +91,9 @@ class _Repair:
 
     def bring_back(self):
         """Of two removals that lean on each other, the less clear one."""
-        for (x, y), (a, z) in self._contradictions():
+        contradictions, near = self._contradictions(), neighbours_of(self.joined)
+        self.oracle.begin({(x, y): self._sets(x, y, near) for (x, y), _ in contradictions})
+        for (x, y), (a, z) in contradictions:
             open_still = not (self.joined[x, y] or self.joined[a, z])
             if open_still and self._stands(x, y, z):
                 self._join(x, y, True)
@@ -114,24 +120,31 @@ class _Repair:
         joined = self.joined[[x, y]]
         joined[:, without] = False
         near = dict(zip((x, y), neighbours_of(joined), strict=True))
-        return not any(
-            self._asks(self.oracle.separates, x, y, given)
-            for order in range(1, self.max_order + 1)
-            for given in conditioning_sets(x, y, near, order)
-        )
+        sets = self._sets(x, y, near)
+        return not any(self._asks(self.oracle.separates, x, y, given) for given in sets)
+
+    def _sets(self, x, y, near) -> Iterator[Subset]:
+        """Sets of neighbours of x, or of y, the smaller ones first."""
+        orders = range(1, self.max_order + 1)
+        return chain.from_iterable(conditioning_sets(x, y, near, order) for order in orders)
 
     def take_out(self, required):
         """Edges that stayed for want of variance, the weakest first."""
         pairs = np.argwhere(np.triu(self.joined & ~required)).tolist()
-        for x, y in sorted(pairs, key=lambda pair: self.oracle.strength(*pair)):
-            of_both = np.flatnonzero(self.joined[x] & self.joined[y]).tolist()
-            sizes = range(1, self.max_order + 1)
-            sets = chain.from_iterable(combinations(of_both, size) for size in sizes)
-            rests = self.oracle.rests_on_nothing
+        pairs.sort(key=lambda pair: self.oracle.strength(*pair))
+        self.oracle.begin({(x, y): self._sets_of_both(x, y) for x, y in pairs})
+        for x, y in pairs:
+            sets, rests = self._sets_of_both(x, y), self.oracle.rests_on_nothing
             given = next((s for s in sets if self._asks(rests, x, y, s)), None)
             if given is not None:
                 self._join(x, y, False)
                 self.apart[x, y] = given
+
+    def _sets_of_both(self, x, y) -> Iterator[Subset]:
+        """Sets of neighbours of both."""
+        of_both = np.flatnonzero(self.joined[x] & self.joined[y]).tolist()
+        sizes = range(1, self.max_order + 1)
+        return chain.from_iterable(combinations(of_both, size) for size in sizes)
 
     def _asks(self, what, x, y, given) -> Any:
         self.asked += 1

@@ -5,13 +5,12 @@ pairs alone.
 """
 
 import math
-from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
 
 from dpcgd.moments.interactions import Marginals, Subset
-from dpcgd.reading.association import Association, association
+from dpcgd.reading.association import Association, associations
 from dpcgd.reading.second_reading import log_odds
 
 __all__ = ["THIRD_FEATURES", "holds_triples", "third_features"]
@@ -86,7 +85,8 @@ def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray
     levels = np.array(marginals.levels)
     varying = np.flatnonzero(levels > 1).tolist()
     pairs = [*combinations(varying, 2)]
-    rows = np.array([_given_others(marginals, likely, varying, *pair) for pair in pairs])
+    known = _all_associations(marginals, varying, pairs)
+    rows = np.array([_given_others(known, likely, varying, *pair) for pair in pairs])
     around = np.array([_around(likely, *pair) for pair in pairs])
     noise = marginals.moment(*pairs[0]).deviation * math.sqrt(marginals.n)
     shared = [len(varying), math.log10(marginals.n), math.asinh(100 * noise)]
@@ -100,36 +100,51 @@ def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray
     return np.array(pairs), np.hstack(columns).astype(np.float32)
 
 
-def _given_others(marginals, likely, varying, x, y) -> list[float]:
+def _given_others(known, likely, varying, x, y) -> list[float]:
     """How surprising a pair's association is, and how large, given none, one and two others."""
     others = [v for v in varying if v not in (x, y)]
     near = {v for v in others if max(likely[x, v], likely[y, v]) > LIKELY}
-    alone = association(marginals, x, y)
-    ones = _telling(marginals, x, y, combinations(others, 1))
-    twos = _telling(marginals, x, y, combinations(others, 2))
-    one = min(ones.values(), key=_surprise, default=alone)
-    ranked = sorted(twos.values(), key=_surprise)
-    two, second = (*ranked, one, one)[:2]
-    close = [of for given, of in twos.items() if near.issuperset(given)]
-    of_likely = min(close, key=_surprise, default=one)
-    lost = math.comb(len(others), 2) - len(twos)
+    alone = known[x, y]
+    singles, couples = (
+        {given: known[x, y, *given] for given in combinations(others, size)} for size in (1, 2)
+    )
+    singles, couples = _telling(singles), _telling(couples)
+    single = min(singles.values(), key=_surprise, default=alone)
+    ranked = sorted(couples.values(), key=_surprise)
+    couple, second = (*ranked, single, single)[:2]
+    close = [tested for given, tested in couples.items() if near.issuperset(given)]
+    of_likely = min(close, key=_surprise, default=single)
+    lost = math.comb(len(others), 2) - len(couples)
     return [
-        *(_surprise(alone), alone.effect, _surprise(one), one.effect),
-        *(_surprise(two), two.effect, two.undetermined, _surprise(second)),
+        *(_surprise(alone), alone.effect, _surprise(single), single.effect),
+        *(_surprise(couple), couple.effect, couple.undetermined, _surprise(second)),
         *(_surprise(of_likely), of_likely.effect, of_likely.undetermined, lost),
     ]
 
 
-def _telling(marginals, x, y, sets: Iterable[Subset]) -> dict[Subset, Association]:
-    """Associations given each of these sets that leaves something open."""
-    found = {given: association(marginals, x, y, given, interacting=True) for given in sets}
-    return {given: of for given, of in found.items() if of.undetermined >= LEAST_OPEN}
+def _all_associations(marginals, varying, pairs) -> dict[Subset, Association]:
+    """The association of each pair given none, each and each two of the others."""
+    known: dict[Subset, Association] = {}
+    for size in range(min(3, len(varying) - 1)):
+        tests = [
+            (*pair, *given)
+            for pair in pairs
+            for given in combinations([v for v in varying if v not in pair], size)
+        ]
+        rows = associations(marginals, tests, interacting=True)
+        known |= zip(tests, map(Association._make, rows), strict=True)
+    return known
 
 
-def _surprise(of: Association) -> float:
+def _telling(tested: dict[Subset, Association]) -> dict[Subset, Association]:
+    """Those that leave something open."""
+    return {given: row for given, row in tested.items() if row.undetermined >= LEAST_OPEN}
+
+
+def _surprise(tested: Association) -> float:
     """How many deviations above independence, on a scale that is logarithmic far out."""
-    freedom = max(1, of.freedom)
-    return math.asinh((of.statistic - freedom) / math.sqrt(2 * freedom))
+    freedom = max(1, tested.freedom)
+    return math.asinh((tested.statistic - freedom) / math.sqrt(2 * freedom))
 
 
 def _around(likely, x, y) -> list[float]:

@@ -11,37 +11,40 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True)
-def _concordance(table, s, lower):
-    """Concordant minus discordant pairs of records in one stratum, and records; ties count 0."""
-    lower[:] = 0
-    total, balance = 0, 0
-    for x in range(table.shape[0]):
-        left = 0
-        for y in range(table.shape[1]):
-            balance += table[x, y, s] * (2 * left + lower[y] - total)
-            left += lower[y]
-        for y in range(table.shape[1]):
-            lower[y] += table[x, y, s]
-            total += table[x, y, s]
-    return balance, total
-
-
-@njit(cache=True, nogil=True)
 def kendall_zs(counts, starts, levels):
     """What :func:`~dpcgd.statistics.rank_statistics.kendall_z` says of each table."""
-    values = np.zeros(len(levels))
-    lower = np.empty(levels.max(), np.int64)
+    values, lower = np.zeros(len(levels)), np.empty(levels.max(initial=0), np.int64)
+    _write_kendall_zs(counts, starts, levels, lower, values)
+    return values
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write_kendall_zs(counts, starts, levels, lower, values):
+    """Write the z of each table, `lower` is room for the records at lower levels of x.
+
+    Of each stratum: concordant minus discordant pairs of records, and records; ties count 0. Most
+    runs use this first, so it has no slice and no call that would take long to compile.
+    """
     for i in range(len(levels)):
-        table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
+        rows, columns = levels[i, 0], levels[i, 1]
+        strata = (starts[i + 1] - starts[i]) // (rows * columns)
         value, total = 0.0, 0.0
-        for s in range(table.shape[2]):
-            concordant, n = _concordance(table, s, lower)
+        for s in range(strata):
+            concordant, n = 0, 0
+            for y in range(columns):
+                lower[y] = 0
+            for x in range(rows):
+                left, first = 0, starts[i] + x * columns * strata + s
+                for y in range(columns):
+                    concordant += counts[first + y * strata] * (2 * left + lower[y] - n)
+                    left += lower[y]
+                for y in range(columns):
+                    lower[y] += counts[first + y * strata]
+                    n += counts[first + y * strata]
             value += 9 * concordant / (2 * n + 5)
             total += 4.5 * n * (n - 1) / (2 * n + 5)
         if total > 0:
             values[i] = value / math.sqrt(total)
-    return values
 
 
 @njit(cache=True, nogil=True)

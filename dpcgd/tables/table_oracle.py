@@ -1,7 +1,7 @@
 """Answers to a search from released interactions; triples are bought where a pair separates."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,10 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcgd.graphs.ahead import Ahead
-from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Subset
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, Subset
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.settings import check_level
-from dpcgd.reading.association import Association, association, associations, effects, strength
+from dpcgd.reading.association import (
+    Association,
+    association,
+    associations,
+    strength,
+)
 
 __all__ = ["Rules", "TableOracle", "too_noisy"]
 
@@ -86,6 +91,59 @@ def too_noisy(
     return max(*tested, FEWEST_LEVELS) * math.prod(given) * deviation > most_noise
 
 
+class _Associations:
+    """Associations by test, kept for as long as the pairs they rest on are not measured again."""
+
+    def __init__(self, marginals):
+        self.marginals, self.as_measured = marginals, None
+        self.rows: dict[Subset, tuple] = {}
+        self.interacting: dict[Subset, Association] = {}
+        self.moments: dict[Subset, Moment] = {}
+
+    def of(self, tests) -> list[tuple]:
+        """What an association is made of, of tests given any numbers of variables."""
+        self._forget()
+        left = [test for test in tests if test not in self.rows]
+        for size in {len(test) for test in left}:
+            alike = [test for test in left if len(test) == size]
+            self.rows |= zip(alike, associations(self.marginals, alike), strict=True)
+        return [self.rows[test] for test in tests]
+
+    def given_interacting(self, x, y, given) -> Association:
+        """The association given two variables whose effects need not add up."""
+        self._forget()
+        test = x, y, *given
+        if test not in self.interacting:
+            found = association(self.marginals, x, y, given, interacting=True)
+            self.interacting[test] = found
+        return self.interacting[test]
+
+    def _forget(self):
+        """Let go of tests that rest on what has been measured again, if anything has."""
+        as_measured = self.marginals.worked_out(("as measured",), object)
+        if as_measured is self.as_measured:
+            return
+        levels, released = self.marginals.levels, self.marginals.released
+        again = np.zeros((len(levels), len(levels)), bool)
+        for subset, moment in self.moments.items():
+            again[subset[0], subset[-1]] = released[subset] is not moment
+        again |= again.T
+        self.rows, self.interacting = _resting(self.rows, again), _resting(self.interacting, again)
+        self.moments = {s: moment for s, moment in released.items() if len(s) in (1, 2)}
+        self.as_measured = as_measured
+
+
+def _resting(rows, again) -> dict:
+    """Rows of tests that rest on no pair which has been measured again."""
+    left: dict = {}
+    for size in {len(test) for test in rows}:
+        tests = [test for test in rows if len(test) == size]
+        variables = np.array(tests)
+        stale = again[variables[:, :, None], variables[:, None]].any(axis=(1, 2)).tolist()
+        left |= {t: rows[t] for t, is_stale in zip(tests, stale, strict=True) if not is_stale}
+    return left
+
+
 @dataclass
 class TableOracle:
     """Answers from released interactions; buys triples where two variables separate.
@@ -133,8 +191,10 @@ class TableOracle:
     least_share: float = LEAST_SHARE
     largest: dict[Subset, float] = field(default_factory=dict, init=False)
     _conditional: bool = field(default=False, init=False)
+    _associations: _Associations = field(init=False)
 
     def __post_init__(self):
+        self._associations = _Associations(self.marginals)
         check_level(self.alpha)
         if not 0 <= self.price < math.inf:
             raise ValueError(f"price must be finite and not negative, not {self.price!r}")
@@ -161,7 +221,7 @@ class TableOracle:
         """From pairs, and from triples too where it matters and they can be had."""
         found = Association._make(self._ahead.of((x, y, *given)))
         if len(given) == 2 and self._needs_triples(found) and self._has_triples(x, y, given):
-            found = association(self.marginals, x, y, given, interacting=True)
+            found = self._associations.given_interacting(x, y, given)
         return found
 
     def rests_on_nothing(self, x: int, y: int, given: tuple[int, ...]) -> bool:
@@ -173,28 +233,31 @@ class TableOracle:
 
     def _least(self, pair) -> float:
         """The effect that others have to leave of a pair."""
-        own = self.marginals.worked_out(("effects",), partial(effects, self.marginals))
-        return max(self.least_effect, self.least_share * own[pair])
+        own = Association._make(*self._associations.of([pair]))
+        return max(self.least_effect, self.least_share * own.effect)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
         """Note what will be asked, to work it out together."""
         self._ahead.begin_order(order, joined, to_test)
 
+    def begin(self, sets: dict[Subset, Iterator[Subset]]) -> None:
+        """Note the sets that each pair will be asked about, to work them out together."""
+        self._ahead.begin(sets)
+
     @property
     def _ahead(self) -> Ahead[tuple]:
         """Associations by what has been released by now."""
-        marginals, alpha = self.marginals, self.alpha
-        return marginals.worked_out(
-            ("ahead",),
-            lambda: Ahead(partial(associations, marginals), lambda told: told[-1] > alpha),
+        work, alpha = self._associations.of, self.alpha
+        return self.marginals.worked_out(
+            ("ahead",), lambda: Ahead(work, lambda row: row[-1] > alpha)
         )
 
     def free(self) -> "TableOracle":
         """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
         other = replace(self, price=0.0)
         other.largest.update(self.largest)
-        none = np.zeros((len(self.marginals.levels),) * 2, bool)
-        other.begin_order(0, none, none)
+        other._associations = self._associations
+        other.begin({})
         return other
 
     def in_doubt(self) -> list[Subset]:

@@ -27,50 +27,35 @@ def as_columns(values, width):
 
 
 def drawn(rng, levels, tables):
-    """Subsets, some of them with much in common, and where the counts of each begin and end."""
-    subsets = np.full((tables, 4), -1)
-    for row in subsets:
+    """Subsets, where those with all but the last in common begin, and where counts do."""
+    chosen: set[tuple] = set()
+    for _ in range(tables):
+        first = rng.permutation(np.flatnonzero(levels > 1))
         size = rng.integers(1, 5)
-        row[:size] = rng.permutation(len(levels))[:size]
-    sizes = [np.prod([levels[v] - 1 for v in row if v >= 0]) for row in subsets]
-    return subsets, np.cumsum([0, *sizes]).astype(int)
+        chosen.update((*first[: size - 1].tolist(), v) for v in first[size - 1 :].tolist())
+    rows = sorted(chosen, key=lambda row: (len(row), row))
+    heads = [row[:-1] for row in rows]
+    groups = [i for i, head in enumerate(heads) if i == 0 or head != heads[i - 1]]
+    sizes = [np.prod([levels[v] - 1 for v in row]) for row in rows]
+    subsets = np.array([[*row, *[-1] * (4 - len(row))] for row in rows])
+    return subsets, np.array([*groups, len(rows)]), np.cumsum([0, *sizes]).astype(int)
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 1 << 14])
 @pytest.mark.parametrize("rows", [1, 64, 500])
 @pytest.mark.parametrize("seed", range(4))
-def test_counts_of_subsets_are_those_of_the_definition(seed, rows, at_once, monkeypatch):
+def test_counts_of_subsets_are_those_of_the_definition(seed, rows):
     rng = default_rng(seed)
     levels = np.array([2, 3, 5, 1, 2, 4, 9, 2])
     codes, weights = rng.integers(0, levels, (rows, len(levels))), rng.integers(1, 6, rows)
     width = [int(k - 1).bit_length() for k in levels]
     bits = np.concatenate([as_columns(codes[:, v], w) for v, w in enumerate(width)])
-    subsets, ends = drawn(rng, levels, 40)
+    subsets, groups, ends = drawn(rng, levels, 40)
     first, planes = np.cumsum(width) - width, as_columns(weights, 3)
     counts = np.zeros(ends[-1], np.int64)
-    middle = bits.shape[1] // 2
-    monkeypatch.setattr(_popcount, "MOST_AT_ONCE", at_once)
-    count = _popcount.count_subsets
-    if at_once != 1 << 14:  # compiled, it is a constant
-        count = count.py_func
+    middle, about = bits.shape[1] // 2, (bits, planes, first, levels)
     for begin, end in ((0, middle), (middle, bits.shape[1])):
-        count(bits, planes, first, levels, subsets, ends, begin, end, counts)
+        _popcount.count_subsets(*about, begin, end, subsets, groups, ends[:-1], counts)
     expected = [
         by_definition(codes, weights, levels, [v for v in row if v >= 0]) for row in subsets
     ]
-    assert counts.tolist() == [count for of in expected for count in of]
-
-
-def test_more_counts_than_are_sorted_together_are_exact():
-    rng, levels = default_rng(0), np.full(12, 4)
-    codes, weights = rng.integers(0, levels, (200, 12)), np.ones(200, int)
-    bits = np.concatenate([as_columns(codes[:, v], 2) for v in range(12)])
-    subsets, ends = drawn(rng, levels, 600)
-    assert ends[-1] > _popcount.MOST_AT_ONCE
-    counts, first = np.zeros(ends[-1], np.int64), np.arange(0, 24, 2)
-    planes = as_columns(weights, 1)
-    _popcount.count_subsets(bits, planes, first, levels, subsets, ends, 0, bits.shape[1], counts)
-    expected = [
-        by_definition(codes, weights, levels, [v for v in row if v >= 0]) for row in subsets
-    ]
-    assert counts.tolist() == [count for of in expected for count in of]
+    assert counts.tolist() == [count for row in expected for count in row]

@@ -10,7 +10,7 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.moments.blocks import blocks_of, rows_of
 from dpcgd.moments.interactions import MeasuredMarginals
-from dpcgd.reading import _conditioning
+from dpcgd.reading import pair_features
 from dpcgd.reading.pair_features import FEW, LEAST_OPEN, STRONGEST, USUAL, LocalEvidence
 
 
@@ -86,8 +86,8 @@ def test_the_least_and_the_next_given_one_other(seed):
     rng = np.random.default_rng(seed)
     association, effect = rng.random((2, d, d))
     association, effect = association + association.T, effect + effect.T
-    arrays = blocks_of(marginals).arrays
-    found = _conditioning.given_one(*arrays, association, effect, LEAST_OPEN, USUAL)
+    everywhere = {"association": association, "effect": effect}
+    found = np.array([*pair_features._given_one(blocks_of(marginals), everywhere).values()])
     for x, y in combinations(range(d), 2):
         others = [z for z in range(d) if z not in (x, y)]
         whole = (association[x, y], effect[x, y])
@@ -119,7 +119,7 @@ def test_what_the_nearest_of_either_tell(seed):
         assert row == pytest.approx(expected, abs=1e-9)
 
 
-def test_equations_without_a_solution_are_answered_with_numbers():
-    a, b = np.ones((3, 3)), np.array([[1.0], [2.0], [3.0]])
-    _conditioning._solve(a, b)
-    assert np.isfinite(b).all()
+def test_no_question_has_no_answer():
+    local = LocalEvidence(blocks_of(noisy(0)), np.ones((7, 7)))
+    assert local.given([]).shape == (0, 3)
+    assert local.features(np.empty((0, 2), int)).shape == (0, 3 + 2 * len(STRONGEST))

@@ -164,7 +164,9 @@ def test_draws_follow_the_odds():
     log_odds, count = 1.0, 10_000
     few, orientation.DRAWS = orientation.DRAWS, count
     try:
-        drawn = orientation._drawn(PATH, NOTHING, {(0, 1, 2): log_odds})
+        drawn = map(
+            orientation._array, orientation.drawn_graphs(PATH, NOTHING, {(0, 1, 2): log_odds})
+        )
         share = np.mean([parents[1].tolist() == [True, False, True] for parents in drawn])
     finally:
         orientation.DRAWS = few

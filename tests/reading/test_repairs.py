@@ -33,6 +33,9 @@ class Told:
     def separates(self, x, y, given):
         return set(given) in self.apart.get(frozenset((x, y)), ())
 
+    def begin(self, sets):
+        pass
+
     def strength(self, x, y):
         return self.strengths.get(frozenset((x, y)), 1.0)
 

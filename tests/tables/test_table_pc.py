@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpcgd_book.results.known_tables import blurred
 from dpcgd_book.systems.edge_confidence import redrawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -85,6 +86,27 @@ def test_others_that_leave_less_than_the_least_share_separate(r, with_third, sha
     if abs(r**2 / (share * alone**2) - 1) > 1e-5:
         assert oracle.separates(1, 0, (2,)) == (r**2 < share * alone**2)
     assert not TableOracle(marginals, least_share=0.0).separates(0, 1, (2,))
+
+
+def test_what_is_measured_again_is_tested_again():
+    data = load("survey", n=5000, rng=default_rng(0))
+    marginals = MeasuredMarginals(Tables(data), blurred(100.0, default_rng(1)))
+    marginals.measure_pairs(1.0)
+    marginals.measure_triples(1.0)
+    tests = [(0, 1), (0, 2), (0, 1, 2), (1, 2, 0), (3, 4, 5), (2, 3, 0, 1), (2, 3, 4, 5)]
+
+    def associations(oracle):
+        rows = [tuple(oracle._association(x, y, tuple(given))) for x, y, *given in tests]
+        return rows + [oracle._associations.given_interacting(x, y, s) for x, y, *s in tests[-2:]]
+
+    oracle = TableOracle(marginals)
+    before = associations(oracle)
+    marginals.measure_again([(0, 1), (2, 5)], 1.0)
+    after = associations(oracle)
+    changed = [old != new for old, new in zip(before, after, strict=True)]
+    assert changed == [True, False, True, True, False, True, True, True, True]
+    for new, fresh in zip(after, associations(TableOracle(marginals)), strict=True):
+        assert new == pytest.approx(fresh)
 
 
 @pytest.mark.parametrize("name", ["least_effect", "least_share"])
