@@ -17,6 +17,7 @@ from dpcgd import check_receipt, open_account, read_release
 
 pytestmark = pytest.mark.slow
 CHAPTER = chapters.NOTEBOOKS / "18_your_own_table.ipynb"
+HERE = chapters.ROOT, chapters.ROOT / "book" / "tools"
 
 
 def one_command(folder, frame, schema, *more):
@@ -25,7 +26,7 @@ def one_command(folder, frame, schema, *more):
     (folder / "schema.json").write_text(json.dumps(schema))
     command = [sys.executable, "-m", "papermill", str(CHAPTER), "mine.ipynb", "--no-progress-bar"]
     command += ["-p", "table", "people.csv", "-p", "schema", "schema.json", *more]
-    environment = {**os.environ, "PYTHONPATH": str(chapters.ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, HERE))}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 

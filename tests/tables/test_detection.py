@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd import plan
+from dpcgd import plan, table_pc
 from dpcgd.moments.interactions import MeasuredMarginals
 from dpcgd.reading.association import association
 from dpcgd.tables.detection import Detection, Population
@@ -153,7 +153,7 @@ def test_the_plan_is_right_about_simulated_tests(tested, others, n, epsilon, pow
     # deviations of the share of 4000 trials. False alarm below 1e-10.
     levels = {f"v{i}": range(of) for i, of in enumerate((*tested, *others))}
     known = {f"v{i}": shares(of) for i, of in enumerate(tested)}
-    planned = plan(levels, n, epsilon=epsilon, power=power, shares=known)
+    planned = plan(levels, n, epsilon=epsilon, power=power, shares=known, system=table_pc)
     x, y, *z = list(levels)[: len(tested)]
     r = planned.smallest(x, y, z)
     how = (planned.deviation / n, 0.01, planned.related)
