@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcgd.moments.clipped_moments import ClippedMoments, lengthening
-from dpcgd.moments.interactions import Marginals
+from dpcgd.moments.interactions import Marginals, least_variance
 
 __all__ = ["Blocks", "blocks_of", "further_variance", "rows_of"]
 
@@ -39,12 +39,6 @@ class Blocks(NamedTuple):
     further: np.ndarray
     n: int
     starts: np.ndarray
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
-        """What compiled loops take; a variable's rows end where the next one's begin."""
-        starts = np.append(self.starts, len(self.correlations))
-        return self.correlations, self.noise, self.n, starts
 
     @property
     def variances(self) -> np.ndarray:
@@ -88,8 +82,7 @@ def _gathered(marginals: Marginals) -> Blocks:
     varying = [v for v, levels in enumerate(marginals.levels) if levels > 1]
     for v in varying:
         means[at[v]], errors[at[v]] = marginals.moment(v)
-        floor = max(3 * marginals.moment(v).deviation, 1 / marginals.n)
-        scale[at[v], at[v]] = marginals.uncorrelated(v, floor).T
+        scale[at[v], at[v]] = marginals.uncorrelated(v, marginals.least_variance(v)).T
     for x, y in combinations(varying, 2):
         block = at[x], at[y]
         (products[block], spread[block]), above[block] = marginals.moment(x, y), True
@@ -148,7 +141,7 @@ def _turned(clipped: ClippedMoments) -> Blocks:
     for v, rows in enumerate(at):
         own[rows, rows] = True
         if clipped.levels[v] > 1:
-            floor = max(3 * clipped.deviation, 1 / clipped.n)
+            floor = least_variance(clipped.deviation, clipped.n)
             values, turned = np.linalg.eigh(clipped.moments[rows, rows])
             scale[rows, rows] = (turned / np.sqrt(np.maximum(values, floor))).T
             lengths[rows] = ((scale[rows, rows] @ lengthening(clipped, v)) ** 2).sum(axis=1)

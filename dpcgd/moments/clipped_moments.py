@@ -114,7 +114,7 @@ def vectors_of(singles: Marginals, v: int) -> np.ndarray:
 
 def lengthening(singles: Marginals, v: int) -> np.ndarray:
     """Variance^(-1/4) of a variable's contrasts, as a matrix."""
-    floor = max(3 * singles.moment(v).deviation, 1 / singles.n)
+    floor = singles.least_variance(v)
     values, turned = np.linalg.eigh(singles.variance(v))
     return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
 

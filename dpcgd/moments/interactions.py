@@ -35,6 +35,7 @@ __all__ = [
     "exactly",
     "interaction_of",
     "interaction_sensitivity",
+    "least_variance",
     "measure_triples",
     "paid",
     "pairs_sensitivity",
@@ -260,6 +261,10 @@ class Marginals:
     def variance(self, x: int) -> np.ndarray:
         """Covariance matrix of the contrasts of one variable."""
         return covariance_of_contrasts(self.table(x), self.levels[x])
+
+    def least_variance(self, x: int) -> float:
+        """Variance of a variable's contrasts below which there is hardly anything but noise."""
+        return least_variance(self.moment(x).deviation, self.n)
 
     def uncorrelated(self, x: int, floor: float) -> np.ndarray:
         """Combinations of the contrasts of one variable, one a column, without correlation.
@@ -560,6 +565,19 @@ def _along_axes(array, matrices) -> np.ndarray:
         back = [*range(1, axis + 1), 0, *range(axis + 1, array.ndim)]
         array = product.reshape(len(matrix), *first.shape[1:]).transpose(back)
     return array
+
+
+def least_variance(deviation: float, n: int) -> float:
+    """Variance below which an eigenvalue of moments is hardly anything but their noise.
+
+    Parameters
+    ----------
+    deviation : float
+        Of the noise of each moment.
+    n : int
+        Records.
+    """
+    return max(3 * deviation, 1 / n)
 
 
 def covariance_of_contrasts(probabilities: np.ndarray, levels: int) -> np.ndarray:

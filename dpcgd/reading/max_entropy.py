@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from dpcgd.moments.blocks import rows_of
 from dpcgd.moments.clipped_moments import ClippedMoments, vectors_of
-from dpcgd.moments.interactions import Marginals, Subset, contrasts
+from dpcgd.moments.interactions import Marginals, Subset, contrasts, least_variance
 
 __all__ = ["MaxEntropy", "has_few_terms", "max_entropy", "pair_table", "proportional_fit"]
 
@@ -195,7 +195,7 @@ def _correction(marginals, v, rows) -> tuple[np.ndarray, np.ndarray]:
     def work():
         vectors, own = vectors_of(marginals, v), marginals.moments[rows, rows]
         whole = (vectors.T * marginals.table(v)) @ vectors
-        floor = max(3 * marginals.deviation, 1 / marginals.n)
+        floor = least_variance(marginals.deviation, marginals.n)
         turned = _power(whole, 0.5, 0.0) @ _power(own, -0.5, floor)
         return turned, np.maximum(np.diag(whole - own), 0.0)
 

@@ -540,8 +540,7 @@ def _joined(measured: Measured, name: str, shares: Shares) -> Shares:
 
 def _squared_lengths(marginals: Marginals, v: int) -> np.ndarray:
     """Of the contrasts of a variable, once they are scaled to variance one."""
-    floor = max(3 * marginals.moment(v).deviation, 1 / marginals.n)
-    return (marginals.uncorrelated(v, floor) ** 2).sum(axis=0)
+    return (marginals.uncorrelated(v, marginals.least_variance(v)) ** 2).sum(axis=0)
 
 
 def check_between(name: str, value: Any, low: float, high: float, *, zero: bool = False) -> None:

@@ -289,8 +289,9 @@ class TableOracle:
 
     def strength(self, x: int, y: int) -> float:
         """How dependent two variables are, given none."""
-        work = partial(strength, self.marginals, *sorted((x, y)))
-        return self.marginals.worked_out(("strength", x, y), work)
+        pair = min(x, y), max(x, y)
+        work = partial(strength, self.marginals, *pair)
+        return self.marginals.worked_out(("strength", pair), work)
 
     def _too_noisy(self, x, y, given) -> bool:
         levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation

@@ -243,9 +243,10 @@ def table_pc(
         least_effect=least_effect,
         least_share=least_share,
     )
-    limits: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    found = search_again(oracle, account, names, untested=untested, **limits)
-    found = repaired(found, oracle.free(), **limits)
+    found = search_again(
+        oracle, account, names, max_order=max_order, knowledge=knowledge, untested=untested
+    )
+    found = repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
     graph = _oriented(found, marginals, knowledge)
     _measure_families(marginals, account, consistent_extension(graph), for_triple)
     released = measured._replace(marginals=marginals.without_data())

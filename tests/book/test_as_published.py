@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 from scipy import stats
+from scripted_noise import Script
 
 import dpcgd.privacy.run
 from dpcgd import Budget, load
@@ -30,29 +31,11 @@ from dpcgd.constraint.allocation import concentrated
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier
 from dpcgd.privacy.events import PureEvent
-from dpcgd.privacy.noise import SeededNoise, laplace_scale
+from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
 
 seeded = settings(derandomize=True, deadline=None, max_examples=60)
-
-
-class Script:
-    """Answers from a list whatever the value; notes values and scales."""
-
-    def __init__(self, answers):
-        self.answers, self.calls, self.chosen = iter(answers), [], []
-
-    def laplace(self, sensitivity, event):
-        def draw(value):
-            self.calls.append((value, laplace_scale(sensitivity, event)))
-            return next(self.answers)
-
-        return draw
-
-    def choose(self, n, m):
-        self.chosen.append((n, m))
-        return np.arange(m)
 
 
 @pytest.mark.parametrize("n", [100, 2_000, 100_000])

@@ -7,6 +7,7 @@ from dpcgd_book.systems.as_published import (
     published_priv_pc,
 )
 from numpy.random import default_rng
+from scripted_noise import Script
 
 from dpcgd import (
     Budget,
@@ -34,7 +35,6 @@ from dpcgd.privacy.conversions import epsilon_of_rho
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import before_amplification
-from dpcgd.privacy.noise import laplace_scale
 
 
 class WatchedTables:
@@ -68,24 +68,6 @@ class FlatStatistic:
 
     def sensitivity(self, n, levels):
         return 10 / n
-
-
-class Script:
-    """Answers from a list whatever the value; notes values and scales."""
-
-    def __init__(self, answers):
-        self.answers, self.calls, self.chosen = iter(answers), [], []
-
-    def laplace(self, sensitivity, event):
-        def draw(value):
-            self.calls.append((value, laplace_scale(sensitivity, event)))
-            return next(self.answers)
-
-        return draw
-
-    def choose(self, n, m):
-        self.chosen.append((n, m))
-        return np.arange(m)
 
 
 def sieve_oracle(noise, *, tables=None, price=None, rate=1.0, margin=0.0, tweak=0.0, account=None):

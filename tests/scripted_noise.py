@@ -1,0 +1,23 @@
+"""A source of noise that gives the answers it was told to give."""
+
+import numpy as np
+
+from dpcgd.privacy.noise import laplace_scale
+
+
+class Script:
+    """Answers from a list whatever the value; notes values and scales."""
+
+    def __init__(self, answers):
+        self.answers, self.calls, self.chosen = iter(answers), [], []
+
+    def laplace(self, sensitivity, event):
+        def draw(value):
+            self.calls.append((value, laplace_scale(sensitivity, event)))
+            return next(self.answers)
+
+        return draw
+
+    def choose(self, n, m):
+        self.chosen.append((n, m))
+        return np.arange(m)
