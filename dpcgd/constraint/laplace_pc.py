@@ -10,9 +10,8 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
-from dpcgd.graphs.pc_search import Oracle, Set, search
+from dpcgd.graphs.pc_search import Ahead, Oracle, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM

@@ -11,8 +11,8 @@ import numpy as np
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.knowledge import SearchKeywords
+from dpcgd.graphs.pc_search import Ahead
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.filters import Filter

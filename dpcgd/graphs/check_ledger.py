@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import filterfalse
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +18,14 @@ __all__ = ["Checked", "check_ledger"]
 ROUNDING = 1e-6
 """Of epsilon or delta, by which two ways of computing it may differ."""
 
-
 BY_ACCOUNTING = ("their sum", "its conversion to (epsilon, delta)")
 """Of prices: dp-accounting computes it whatever the prices are."""
 
 OURS = ("sensitivities",)
 """No accountant knows them: they are theorems about what is released."""
+
+THEIRS = {"Gaussian": GaussianEvent, "Laplace": PureEvent}
+"""dp-accounting knows the noise of these mechanisms, and not only what our theorem says of it."""
 
 
 class Checked(NamedTuple):
@@ -93,9 +94,8 @@ def check_ledger(ledger: Ledger) -> Checked:
             priced = f"{event.mechanism} is priced for neighbours that {event.neighbours.value}"
             raise ValueError(f"{priced}, and the promise is for others; price it again")
     checked = _added_up(ledger.events, promise)
-    for name in ("epsilon", "delta"):
-        most, cost = getattr(promise, name), getattr(checked, name)
-        if not cost <= most * (1 + ROUNDING):
+    for name, cost in (("epsilon", checked.epsilon), ("delta", checked.delta)):
+        if not cost <= (most := getattr(promise, name)) * (1 + ROUNDING):
             raise ValueError(
                 f"the run promises {name} = {most:g}, and its ledger comes to {cost:g}"
             )
@@ -109,29 +109,19 @@ def _added_up(events: Sequence[Event], promise: Budget) -> Checked:
     """What the events cost for all rows of a person, by the way that gives the least epsilon."""
     rows = promise.rows_per_person
     failing = math.fsum(event.delta * _times(event, rows) for event in events)
-    left = promise.delta - failing
-    gaussian = [event.noise_multiplier for event in events if isinstance(event, GaussianEvent)]
-    if not events:
-        return Checked(0.0, promise.delta, (), ())
-    if len(gaussian) == len(events):
-        recomputed = ("prices of Gaussian", *BY_ACCOUNTING)
-        return Checked(_gaussian(gaussian, rows, left), promise.delta, recomputed, OURS)
-    laplace, others = _named(filter(_is_laplace, events)), _named(filterfalse(_is_laplace, events))
     basic = rows * math.fsum(getattr(event, "epsilon", math.inf) for event in events)
-    composed = _by_renyi(events, rows, left) if left > 0 else math.inf
+    prices = {f"prices of {event.mechanism}": _is_theirs(event) for event in events}
+    theirs = [name for name in sorted(prices) if prices[name]]
+    ours = [*OURS, *(name for name in sorted(prices) if not prices[name])]
+    left = promise.delta - failing
+    composed = _composed(events, rows, left) if left > 0 and basic > 0 else math.inf
     if not composed < basic:
-        ours = (*OURS, *laplace, *others, "their sum")
-        return Checked(basic, max(promise.delta, failing), (), ours)
-    return Checked(composed, promise.delta, (*laplace, *BY_ACCOUNTING), (*OURS, *others))
+        return Checked(basic, max(promise.delta, failing), (), (*ours, *theirs, "their sum"))
+    return Checked(composed, promise.delta, (*theirs, *BY_ACCOUNTING), tuple(ours))
 
 
-def _named(events: Iterable[Event]) -> list[str]:
-    return [f"prices of {name}" for name in sorted({event.mechanism for event in events})]
-
-
-def _is_laplace(event: Event) -> bool:
-    """Whether dp-accounting knows the noise, and not only what our theorem says of it."""
-    return isinstance(event, PureEvent) and event.mechanism == "Laplace"
+def _is_theirs(event: Event) -> bool:
+    return isinstance(event, THEIRS.get(event.mechanism, ()))
 
 
 def _times(event: Event, rows: int) -> float:
@@ -142,28 +132,29 @@ def _times(event: Event, rows: int) -> float:
     return most / growth(event.epsilon) if math.isfinite(most) else math.inf
 
 
-def _gaussian(multipliers: Sequence[float], rows: int, delta: float) -> float:
-    """Of all of them together, exactly.
+def _composed(events: Sequence[Event], rows: int, delta: float) -> float:
+    """What dp-accounting says: of Gaussian noise alone exactly, else by Renyi divergences.
 
     The rows of a person move an answer by up to so many sensitivities: as much as one row would
-    with noise that is so many times narrower.
+    with noise that is so many times narrower. The Renyi divergence of a person with so many rows is
+    at most their square times one row's.
     """
-    together = 1 / np.linalg.norm(1 / np.array(multipliers))
-    return float(_dp_accounting().get_epsilon_gaussian(together / rows, delta))
-
-
-def _by_renyi(events: Sequence[Event], rows: int, delta: float) -> float:
-    """By Renyi divergences; that of a person with so many rows is their square times one row's."""
-    theirs = _dp_accounting()
+    package = _dp_accounting()
+    gaussian = [event.noise_multiplier for event in events if isinstance(event, GaussianEvent)]
+    if len(gaussian) == len(events):
+        together = 1 / np.linalg.norm(1 / np.array(gaussian))
+        return float(package.get_epsilon_gaussian(together / rows, delta))
 
     def priced(event):
-        if _is_laplace(event):
-            return theirs.LaplaceDpEvent(1 / (rows * event.epsilon))
-        return theirs.ZCDpEvent(rows**2 * zcdp_rho(event))
+        if not _is_theirs(event):
+            return package.ZCDpEvent(rows**2 * zcdp_rho(event))
+        if isinstance(event, GaussianEvent):
+            return package.GaussianDpEvent(event.noise_multiplier / rows)
+        return package.LaplaceDpEvent(1 / (rows * event.epsilon))
 
     orders, epsilon = 1 + np.geomspace(1e-4, 1e8, 100), np.inf
     for width in (2.0, 1.05, 1.002):  # ever closer around the best order
-        accountant = theirs.rdp.RdpAccountant(orders)
+        accountant = package.rdp.RdpAccountant(orders)
         for event, times in Counter(events).items():
             accountant.compose(priced(event), times)
         epsilon, best = accountant.get_epsilon_and_optimal_order(delta)

@@ -1,6 +1,6 @@
 """Completed partially directed acyclic graphs: what a search can know, and how it is scored."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -9,9 +9,14 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from dpcgd.graphs.certainty import Certainty
+__all__ = ["CPDAG", "Certainty", "EdgeLists", "consistent_extension", "meek", "two_digits"]
 
-__all__ = ["CPDAG", "EdgeLists", "meek"]
+NO_PAIR = "at this noise no pair stands out"
+
+FEW_RIGHT = "most of the edges drawn are expected to be wrong"
+
+PROBABILITIES = ("probability", "arrow_probability", "reverse_probability")
+"""Exports give these names to the probabilities of an edge, its arrow, and the arrow back."""
 
 
 def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
@@ -79,6 +84,87 @@ class EdgeLists(NamedTuple):
     undirected: list[tuple[str, str]]
 
 
+@dataclass(frozen=True)
+class Certainty:
+    """Probabilities of the edges and arrows of a graph.
+
+    Parameters
+    ----------
+    edges : mapping of frozenset to float
+        From a pair of variables to the probability that an edge joins it. It may hold pairs that
+        the graph does not join. A probability of 1 or 0 was fixed beforehand, by knowledge.
+    arrows : mapping of tuple to float
+        From (cause, effect) to the probability that the pair has an edge that points this way.
+    caution : str, optional
+        A reason to doubt these numbers, from public facts only.
+
+    Raises
+    ------
+    ValueError
+        If a number is no probability.
+
+    Examples
+    --------
+    >>> weak = Certainty({frozenset("ab"): 0.2, frozenset("ac"): 0.1, frozenset("bc"): 0.1}, {})
+    >>> weak.verdict(joined=[])
+    'at this noise no pair stands out'
+    """
+
+    edges: Mapping[frozenset[str], float]
+    arrows: Mapping[tuple[str, str], float]
+    caution: str = ""
+
+    def __post_init__(self):
+        for name in ("edges", "arrows"):
+            numbers = {key: float(number) for key, number in getattr(self, name).items()}
+            if wrong := [number for number in numbers.values() if not 0 <= number <= 1]:
+                raise ValueError(f"a probability lies between 0 and 1; {wrong[0]:g} does not")
+            object.__setattr__(self, name, numbers)
+
+    def verdict(self, joined: Collection[frozenset[str]]) -> str:
+        """A plain word where a graph that joins these pairs tells little; else nothing.
+
+        Pairs that were fixed beforehand do not count.
+        """
+        open_pairs = {pair: number for pair, number in self.edges.items() if number < 1}
+        drawn = [open_pairs[pair] for pair in joined if pair in open_pairs]
+        nothing = bool(open_pairs) and max(open_pairs.values()) < 0.5
+        few = sum(drawn) < len(drawn) / 2
+        return "; ".join([NO_PAIR] * nothing + [FEW_RIGHT] * few)
+
+    def of_edge(self, start: str, end: str) -> tuple[float, float, float]:
+        """The probabilities of an edge, of its arrow, and of the arrow the other way round.
+
+        Raises
+        ------
+        ValueError
+            If one of them is missing.
+        """
+        try:
+            arrows = self.arrows[start, end], self.arrows[end, start]
+            return self.edges[frozenset((start, end))], *arrows
+        except KeyError:
+            raise ValueError(
+                f"{start} and {end} are joined without a probability; give one to every edge, "
+                "and to its arrows both ways round"
+            ) from None
+
+
+def two_digits(probability: float) -> str:
+    """A probability in two digits, which shows 0 and 1 only where it is 0 or 1.
+
+    Examples
+    --------
+    >>> [two_digits(p) for p in (0, 0.001, 0.874, 0.9999, 1)]
+    ['0', '<0.01', '0.87', '>0.99', '1']
+    """
+    if probability in (0, 1):
+        return f"{probability:g}"
+    if probability < 0.005:
+        return "<0.01"
+    return f"{probability:.2f}" if probability < 0.995 else ">0.99"
+
+
 @dataclass(frozen=True, eq=False)
 class CPDAG:
     """A graph with directed and undirected edges over named variables.
@@ -126,7 +212,8 @@ class CPDAG:
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "arcs", arcs)
         if self.certainty:
-            self.certainty.check_covers(self.skeleton)
+            for start, end in sorted(map(sorted, self.skeleton)):
+                self.certainty.of_edge(start, end)
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph) -> "CPDAG":
@@ -168,19 +255,15 @@ class CPDAG:
         graph = nx.DiGraph(**self._remarks())
         graph.add_nodes_from(self.variables)
         for a, b in np.argwhere(self.arcs):
-            start, end = self.variables[a], self.variables[b]
-            graph.add_edge(start, end, directed=not self.arcs[b, a])
-            if sure := self.certainty:
-                graph.edges[start, end]["probability"] = sure.edges[frozenset((start, end))]
-                graph.edges[start, end]["arrow_probability"] = sure.arrows[start, end]
-                graph.edges[start, end]["reverse_probability"] = sure.arrows[end, start]
+            ends = self.variables[a], self.variables[b]
+            numbers = self.certainty.of_edge(*ends) if self.certainty else ()
+            probabilities = dict(zip(PROBABILITIES, numbers, strict=False))
+            graph.add_edge(*ends, directed=not self.arcs[b, a], **probabilities)
         return graph
 
     def _remarks(self) -> dict[str, str]:
-        if self.certainty is None:
-            return {}
-        verdict = self.certainty.verdict(self.skeleton)
-        remarks = {"verdict": verdict, "caution": self.certainty.caution}
+        sure = self.certainty
+        remarks = {"verdict": sure.verdict(self.skeleton), "caution": sure.caution} if sure else {}
         return {name: remark for name, remark in remarks.items() if remark}
 
     def to_amat(self, convention: str) -> np.ndarray:
@@ -330,8 +413,12 @@ class CPDAG:
         """
         if self.certainty is None:
             return ""
-        start, end = self.variables[a], self.variables[b]
-        return self.certainty.label(start, end, directed=not self.arcs[b, a], short=short)
+        numbers = self.certainty.of_edge(self.variables[a], self.variables[b])
+        edge, there, back = map(two_digits, numbers)
+        directed = not self.arcs[b, a]
+        if short:
+            return (f"{edge}/{there}" if directed else edge).replace("0.", ".")
+        return f"edge {edge}, " + (f"arrow {there}" if directed else f"-> {there}, <- {back}")
 
     def __str__(self):
         lines = []
@@ -405,12 +492,55 @@ def _written_certainty(graph: nx.DiGraph) -> Certainty | None:
     """The probabilities in the arcs of a graph, if all of them have some."""
     edges, arrows = {}, {}
     for a, b, data in graph.edges(data=True):
-        if not {"probability", "arrow_probability", "reverse_probability"} <= data.keys():
+        if not {*PROBABILITIES} <= data.keys():
             return None
-        edges[frozenset((a, b))] = data["probability"]
-        arrows[a, b], arrows[b, a] = data["arrow_probability"], data["reverse_probability"]
+        edges[frozenset((a, b))], arrows[a, b], arrows[b, a] = map(data.get, PROBABILITIES)
     return Certainty(edges, arrows, graph.graph.get("caution", "")) if edges else None
 
 
 def _f1(one: frozenset, other: frozenset) -> float:
     return 2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0
+
+
+def consistent_extension(graph: CPDAG) -> nx.DiGraph:
+    """Direct all edges so that no cycle and no new collider arises, if that is possible.
+
+    Parameters
+    ----------
+    graph : CPDAG
+
+    Returns
+    -------
+    networkx.DiGraph
+        It is acyclic, joins the same pairs, and keeps the order of the variables. A search on
+        finite data may return a graph that is no DAG's class. Then some arrows are turned or form
+        new colliders, as few as the search below finds.
+
+    Notes
+    -----
+    Dor and Tarsi (1992) take away one variable after the other. Each has no arrow out of it, and
+    its undirected neighbours are joined to all its other neighbours. Its edges then point at it.
+    Where no variable is like that, we take the one that violates these conditions least.
+
+    Examples
+    --------
+    >>> truth = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
+    >>> sorted(consistent_extension(CPDAG.from_dag(truth)).edges)
+    [('a', 'c'), ('b', 'c'), ('c', 'd')]
+    """
+    arcs, left = graph.arcs.copy(), set(range(len(graph.variables)))
+    dag = nx.empty_graph(graph.variables, create_using=nx.DiGraph)
+    while left:
+        last = min(sorted(left), key=lambda v: _violations(arcs, v))
+        joined = np.flatnonzero(arcs[last] | arcs[:, last])
+        dag.add_edges_from((graph.variables[v], graph.variables[last]) for v in joined.tolist())
+        arcs[last] = arcs[:, last] = False
+        left.remove(last)
+    return dag
+
+
+def _violations(arcs, v) -> tuple[int, int]:
+    """Arrows out of v, and pairs of its neighbours that pointing at v makes a new collider."""
+    joined, undirected = arcs[v] | arcs[:, v], arcs[v] & arcs[:, v]
+    apart = ~(arcs | arcs.T)[np.ix_(undirected, joined)]
+    return int((arcs[v] & ~arcs[:, v]).sum()), int(apart.sum() - undirected.sum())

@@ -1,19 +1,24 @@
 """The PC algorithm: it asks an oracle, and learns of the data by its answers only."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, filterfalse
-from typing import Protocol
+from itertools import combinations, dropwhile, filterfalse, islice
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG, meek
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.privacy.budget import BudgetSpent
 
-__all__ = ["Found", "GradingOracle", "Oracle", "Triple", "search"]
+__all__ = ["Ahead", "Answers", "Found", "GradingOracle", "Oracle", "Triple", "search"]
+
+FIRST = 6
+"""So many sets of each pair are looked at together at first."""
+
+TOGETHER = 64
+"""At most so many sets of a pair, and so many pairs, are looked at further together."""
 
 Pair = tuple[int, int]
 
@@ -22,6 +27,11 @@ Set = tuple[int, ...]
 
 Triple = tuple[int, int, int]
 """Two variables that are not joined, around a middle one that both are joined to."""
+
+Test = tuple[int, ...]
+"""x, y and the conditioning variables."""
+
+_Result = TypeVar("_Result")
 
 
 class Oracle(Protocol):
@@ -55,28 +65,34 @@ class GradingOracle(Oracle, Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search returns.
+class Answers:
+    """What a search asked test by test, and what it learned.
 
     Attributes
     ----------
-    graph : CPDAG
     separating_sets : dict
         For each pair of variables that the oracle separated, the set that did it.
     untested : frozenset
-        Pairs that no test has separated and none has confirmed, for there was none or, by the
-        oracle, none that counts. They are edges if they are known or kept, else they are left out.
+        Pairs that no test has separated and none has confirmed: knowledge, public facts or the end
+        of the budget decided. Where they are kept they are edges; where they are dropped they are
+        no edges, but nothing has shown them to be apart.
     tests : int
         How often the oracle was asked.
     stopped_early : bool
         True if the oracle could no longer pay; the edges not yet removed were kept.
     """
 
-    graph: CPDAG
     separating_sets: dict[frozenset[str], tuple[str, ...]]
     untested: frozenset[frozenset[str]]
     tests: int
     stopped_early: bool
+
+
+@dataclass(frozen=True)
+class Found(Answers):
+    """What a search returns: its graph, and the attributes of :class:`Answers`."""
+
+    graph: CPDAG
 
     @property
     def answers(self) -> Answers:
@@ -156,21 +172,19 @@ def search(
         stopped_early = True
     unconfirmed = skeleton.unconfirmed(oracle)
     left_out = unconfirmed & skeleton.removable & (untested == "drop")
-    colliders = _clearest(skeleton, grading, max_order) if grading else _first_found(skeleton)
+    grades = _grades(grading, skeleton, max_order) if grading else skeleton.first_found()
+    colliders = _colliders(skeleton, grades)
     arcs = _orient(skeleton.joined & ~left_out, colliders, forbidden, left_out)
 
-    def names(x, y):
-        return frozenset((variables[x], variables[y]))
+    def names(columns):
+        return tuple(variables[v] for v in columns)
 
     return Found(
-        graph=CPDAG(variables, arcs),
-        separating_sets={
-            names(*pair): tuple(variables[v] for v in given)
-            for pair, given in skeleton.separated.items()
-        },
-        untested=frozenset(names(*pair) for pair in np.argwhere(np.triu(unconfirmed)).tolist()),
+        separating_sets={frozenset(names(p)): names(s) for p, s in skeleton.separated.items()},
+        untested=frozenset(frozenset(names(p)) for p in np.argwhere(np.triu(unconfirmed)).tolist()),
         tests=skeleton.tests,
         stopped_early=stopped_early,
+        graph=CPDAG(variables, arcs),
     )
 
 
@@ -230,6 +244,10 @@ class _Skeleton:
         both = {(x, y): self.joined[x] & self.joined[y] for x, y in self.separated}
         return {pair: np.flatnonzero(held).tolist() for pair, held in both.items() if held.any()}
 
+    def first_found(self) -> dict[Pair, list[tuple[Set, float]]]:
+        """Of each pair the set that separated it, as if none were clearer than another."""
+        return {pair: [(given, 0.0)] for pair, given in self.separated.items()}
+
 
 def neighbours_of(joined: np.ndarray) -> list[list[int]]:
     """The neighbours of each variable."""
@@ -244,26 +262,83 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[Set]:
     yield from filterfalse(set(near_x).issuperset, combinations(near_y, order))
 
 
-def _first_found(skeleton) -> dict[Triple, float]:
-    """Middles that are not in the set that separated their neighbours; none is clearer."""
-    return {
-        (x, c, y): 0.0
-        for (x, y), middles in skeleton.middles().items()
-        for c in middles
-        if c not in skeleton.separated[x, y]
-    }
+class Ahead(Generic[_Result]):
+    """What tests tell, worked out together with what a search asks for next.
+
+    The first sets of all pairs are looked at together. Where a pair is asked about further, twice
+    as many of its sets are each time, and as many of some pairs after it, but of those that are
+    likely to be separated by what has been found: little is worked out in vain.
+
+    Parameters
+    ----------
+    work : callable
+        From tests to what they tell. After :meth:`begin_order` all have equally many variables.
+    separates : callable
+        Whether what a test tells is likely to end the questions about its pair.
+
+    Privacy
+    -------
+    None: where the work touches data, what asks must have been paid. What was worked out and is not
+    asked for leaves no trace.
+
+    Examples
+    --------
+    >>> squares = Ahead(lambda tests: [x * y for x, y, *_ in tests], lambda result: result < 0)
+    >>> squares.of((3, 4))
+    12
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Sequence[Test]], Sequence[_Result]],
+        separates: Callable[[_Result], bool],
+    ):
+        self._work, self._separates = work, separates
+        self.begin({})
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
+        neighbours, pairs = neighbours_of(joined), np.argwhere(to_test).tolist()
+        self.begin({(x, y): conditioning_sets(x, y, neighbours, order) for x, y in pairs})
+
+    def begin(self, sets: dict[Test, Iterator[Test]]) -> None:
+        """Note the sets that each pair will be asked about, one after the other."""
+        self._known: dict[Test, _Result] = {}
+        self._sets, self._many = sets, dict.fromkeys(sets, FIRST)
+        self._likely_done: set[Test] = set()
+
+    def of(self, test: Test) -> _Result:
+        """What a test tells."""
+        if test not in self._known:
+            pairs = self._pairs_from(test[:2]) if self._known else [*self._sets]
+            tests = [given for pair in pairs for given in self._next_of(pair)]
+            if test not in tests:
+                tests.append(test)
+            self._known |= zip(tests, self._work(tests), strict=True)
+            self._likely_done |= {t[:2] for t in tests if self._separates(self._known[t])}
+        return self._known[test]
+
+    def _pairs_from(self, pair) -> list[Test]:
+        """The pair, and some after it that nothing has separated so far."""
+        after = islice(dropwhile(pair.__ne__, self._sets), 1, TOGETHER)
+        return [pair, *(other for other in after if other not in self._likely_done)]
+
+    def _next_of(self, pair) -> list[Test]:
+        """The next tests of a pair: each time twice as many as before."""
+        many = self._many.get(pair, 0)
+        self._many[pair] = min(2 * many, TOGETHER)
+        return [(*pair, *given) for given in islice(self._sets.get(pair, ()), many)]
 
 
-def _clearest(skeleton, grading, max_order) -> dict[Triple, float]:
+def _colliders(skeleton, grades) -> dict[Triple, float]:
     """Middles that are not in the set that separates their neighbours most clearly, and how clear.
 
     A pair that hangs together weakly is separated by nearly any set, and a chain passes for a
     collider; given its middle it is nearest to independence. A collider is clear if the pair is far
     from independence given every set that holds it.
     """
-    middles, colliders = skeleton.middles(), {}
-    grades = _grades(grading, middles, neighbours_of(skeleton.joined), max_order)
-    for (x, y), between in middles.items():
+    colliders = {}
+    for (x, y), between in skeleton.middles().items():
         for c in between:
             with_c = max((near for s, near in grades[x, y] if c in s), default=-math.inf)
             without = max((near for s, near in grades[x, y] if c not in s), default=-math.inf)
@@ -272,8 +347,9 @@ def _clearest(skeleton, grading, max_order) -> dict[Triple, float]:
     return colliders
 
 
-def _grades(grading, pairs, neighbours, max_order) -> dict[Pair, list[tuple[Set, float]]]:
+def _grades(grading, skeleton, max_order) -> dict[Pair, list[tuple[Set, float]]]:
     """For each pair the sets of neighbours of either, and how near to independence it is then."""
+    pairs, neighbours = skeleton.middles(), neighbours_of(skeleton.joined)
     grades: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
         tests = [(x, y, s) for x, y in pairs for s in conditioning_sets(x, y, neighbours, order)]

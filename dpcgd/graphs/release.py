@@ -7,11 +7,13 @@ from itertools import combinations
 
 import numpy as np
 
-from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.receipt import write_receipt
+from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.pc_search import Answers
+from dpcgd.graphs.receipt import content_of
 from dpcgd.graphs.report import Page, write_report
 from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.sealed_file import write_sealed
 from dpcgd.privacy.terms import Terms
 
 __all__ = ["Release"]
@@ -68,31 +70,26 @@ class Release:
         >>> release.pair_status()[frozenset(("Smoker", "Pollution"))]
         'removed'
         """
-        pairs = list(map(frozenset, combinations(self.graph.variables, 2)))
-        known = self._known_pairs()
-        asked_in_turn = [pair for pair in pairs if pair not in known]
-        answers = self.answers
-        late = set(asked_in_turn[answers.tests :] if answers and answers.stopped_early else ())
-        return {
-            pair: "known" if pair in known else self._status(pair, pair in late) for pair in pairs
-        }
+        pairs, known = map(frozenset, combinations(self.graph.variables, 2)), self._known_pairs()
+        status = {pair: "known" if pair in known else self._status(pair) for pair in pairs}
+        if self.answers is not None and self.answers.stopped_early:
+            asked_in_turn = [pair for pair in status if pair not in known]
+            late = self.answers.untested.intersection(asked_in_turn[self.answers.tests :])
+            status |= dict.fromkeys(late, "not reached")
+        return status
 
     def _known_pairs(self) -> set[frozenset[str]]:
         """Those that knowledge joins, or keeps apart."""
-        knowledge = self.terms.settings.get("knowledge")
-        if knowledge is None:
-            return set()
-        names = self.graph.variables
-        forbidden, required = knowledge.arrays(names)
+        names, knowledge = self.graph.variables, self.terms.settings.get("knowledge")
+        forbidden, required = (knowledge or Knowledge()).arrays(names)
         known = np.argwhere(required | (forbidden & forbidden.T)).tolist()
         return {frozenset((names[a], names[b])) for a, b in known}
 
-    def _status(self, pair: frozenset[str], late: bool) -> str:
+    def _status(self, pair: frozenset[str]) -> str:
         joined, answers = pair in self.graph.skeleton, self.answers
         if answers is not None:
-            if pair in answers.untested:
-                return "not reached" if late else "not testable"
-            return "confirmed" if joined else "removed"
+            tested = "confirmed" if joined else "removed"
+            return "not testable" if pair in answers.untested else tested
         if self.graph.certainty is not None:
             return "likely" if self.graph.certainty.edges[pair] >= 0.5 else "unlikely"
         return "joined" if joined else "apart"
@@ -118,7 +115,9 @@ class Release:
         -------
         What has been released, what is public, and versions of packages; no running time.
         """
-        write_receipt(path, self, self.pair_status())
+        if self.guarantee == "none":
+            raise ValueError("this run was not private, and a receipt is for what was promised")
+        write_sealed(path, content_of(self))
 
     def report(self, path: str | os.PathLike | None = None) -> Page:
         """A page for a reviewer: the graph, what was promised and what was not, how to cite.
@@ -142,50 +141,41 @@ class Release:
         -------
         As :meth:`save`.
         """
-        return write_report(path, self, self.pair_status())
+        return write_report(path, self)
 
     def __eq__(self, other):
         """Whether the same was released under the same terms; running times are no part of that."""
         if type(other) is not type(self):
             return NotImplemented
         names = (part.name for part in fields(self) if part.name != "seconds")
-        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # it holds mappings
 
     def __repr__(self):
+        graph, answers, rows = self.graph, self.answers, self.terms.rows_per_person
         promise = self.ledger.budget or self.ledger.spent
-        rows = self.terms.rows_per_person
         unit = f" for a person of up to {rows} rows" if rows > 1 else ""
+        edges = _number(len(graph.skeleton), "edges", graph.expected_right_edges)
+        arrows = _number(len(graph.arrows), "directed", graph.expected_right_arrows)
         lines = [
             f"{type(self).__name__}({self.guarantee}: epsilon = {promise.epsilon:.4g} at "
             f"delta = {promise.delta:g}{unit})",
             self.terms.kind,
-            f"{len(self.graph.variables)} variables, {self._edges()}, {self._arrows()}",
+            f"{len(graph.variables)} variables, {edges}{self._never_tested()}, {arrows}",
         ]
-        if self.answers is not None:
-            stopped = ", stopped early" if self.answers.stopped_early else ""
-            lines.append(f"{self.answers.tests} tests{stopped}")
-        return "\n  ".join(lines + self.graph.remarks)
+        if answers is not None:
+            lines.append(f"{answers.tests} tests" + ", stopped early" * answers.stopped_early)
+        return "\n  ".join(lines + graph.remarks)
 
-    def _edges(self) -> str:
+    def _never_tested(self) -> str:
         untested = self.answers.untested if self.answers is not None else frozenset()
-        kept, dropped = untested & self.graph.skeleton, untested - self.graph.skeleton
-        never = f", {len(kept)} of them never tested" if kept else ""
-        never += f" ({len(dropped)} pairs left out, never tested)" if dropped else ""
-        right = self.graph.expected_right_edges
-        return f"{_number(len(self.graph.skeleton), 'edges', right)}{never}"
-
-    def _arrows(self) -> str:
-        return _number(len(self.graph.arrows), "directed", self.graph.expected_right_arrows)
+        kept = len(untested & self.graph.skeleton)
+        words = f", {kept} of them never tested" if kept else ""
+        dropped = len(untested) - kept
+        return words + (f" ({dropped} pairs left out, never tested)" if dropped else "")
 
 
 def _number(number: int, what: str, right: float | None) -> str:
     expected = "" if right is None or not number else f" ({right:.1f} expected right)"
     return f"{number} {what}{expected}"
-
-
-def _equal(one, other) -> bool:
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other)
-    return one == other

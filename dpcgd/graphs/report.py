@@ -6,14 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpcgd.graphs.certainty import two_digits
-from dpcgd.graphs.changed_places import changed_places
-from dpcgd.graphs.promise import in_words, not_protected, unit_of
-from dpcgd.graphs.rendering import render
-from dpcgd.graphs.svg import to_svg
+from dpcgd.graphs.cpdag import two_digits
+from dpcgd.graphs.drawing import to_svg
+from dpcgd.graphs.texts import in_words, not_protected, render
 from dpcgd.privacy.sealed_file import check_target, write_whole
 
-__all__ = ["Page", "write_report"]
+__all__ = ["Page", "changed_places", "write_report"]
 
 FORMS = {".html": "html.jinja", ".md": "markdown.jinja"}
 """A report is written in one of these forms, by the ending of its file."""
@@ -27,9 +25,7 @@ class Page(str):
         return {f"text/{kind}": str(self)}
 
 
-def write_report(
-    path: str | os.PathLike | None, release: Any, status: Mapping[frozenset[str], str]
-) -> Page:
+def write_report(path: str | os.PathLike | None, release: Any) -> Page:
     """Make the page of a release; see :meth:`dpcgd.graphs.release.Release.report`."""
     ending = ".html" if path is None else check_target(path).suffix.lower()
     if ending not in FORMS:
@@ -39,12 +35,11 @@ def write_report(
         "report.jinja",
         form=FORMS[ending],
         release=release,
-        status=status,
+        status=release.pair_status(),
         picture=picture,
         picture_base64=base64.b64encode(picture.encode()).decode(),
         promise=in_words(release.guarantee, release.ledger.budget, terms),
         not_protected=not_protected(terms),
-        unit=unit_of(terms),
         changed_places=changed_places(release.answers.separating_sets if release.answers else {}),
         two_digits=two_digits,
         escaped=_escaped_for_markdown,
@@ -52,6 +47,47 @@ def write_report(
     if path is not None:
         write_whole(path, text)
     return Page(text)
+
+
+def changed_places(
+    separating_sets: Mapping[frozenset[str], tuple[str, ...]],
+) -> dict[str, list[frozenset[str]]]:
+    """Find variables that each of two others separates from the other one.
+
+    Suppose that y is independent of x given z (and others), and of z given x (and these others).
+    Then y depends on neither x nor z. But a test found before that y depends on both. Copies x and
+    z make tests say this, because given one of them the other is constant. Noise makes tests say it
+    where dependence is weak.
+
+    Parameters
+    ----------
+    separating_sets : mapping
+        From each pair that a search separated to the set that separated it.
+
+    Returns
+    -------
+    dict
+        From each y to its pairs of x and z, sorted.
+
+    Privacy
+    -------
+    It is post-processing of a release.
+
+    Examples
+    --------
+    >>> apart = {frozenset("xy"): ("z",), frozenset("yz"): ("x",)}
+    >>> [(y, [sorted(pair) for pair in pairs]) for y, pairs in changed_places(apart).items()]
+    [('y', [['x', 'z']])]
+    """
+    changed: dict[str, set[frozenset[str]]] = {}
+    for pair, given in separating_sets.items():
+        for z in given:
+            for x in pair:
+                (y,) = pair - {x}
+                reverse = separating_sets.get(frozenset((y, z)), ())
+                if x in reverse and {*reverse} - {x} == {*given} - {z}:
+                    changed.setdefault(y, set()).add(frozenset((x, z)))
+    return {y: sorted(changed[y], key=sorted) for y in sorted(changed)}
 
 
 def _escaped_for_markdown(text: Any) -> str:

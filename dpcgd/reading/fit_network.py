@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.bayesian_networks import Network
-from dpcgd.graphs.consistent_extension import consistent_extension
+from dpcgd.graphs.cpdag import consistent_extension
 from dpcgd.graphs.release import Release
 from dpcgd.reading.family_fit import LARGEST_VARIANCE, fit_family, unreleased
 from dpcgd.reading.max_entropy import has_few_terms, pair_table

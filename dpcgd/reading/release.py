@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from dpcgd.graphs.certainty import Certainty
-from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.cpdag import CPDAG, Certainty
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
 from dpcgd.moments.interactions import Marginals

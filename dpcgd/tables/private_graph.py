@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import SearchKeywords
+from dpcgd.graphs.pc_search import Answers
 from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.moments.interactions import Marginals, affords_triples, measure_triples, paid
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels

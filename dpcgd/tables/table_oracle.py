@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcgd.graphs.ahead import Ahead
+from dpcgd.graphs.pc_search import Ahead
 from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, Subset
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.settings import check_level

@@ -11,8 +11,7 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.consistent_extension import consistent_extension
-from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.cpdag import CPDAG, consistent_extension
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
 from dpcgd.graphs.pc_search import Found, check_untested, search
 from dpcgd.moments.interactions import MeasuredMarginals, paid, pairs_sensitivity

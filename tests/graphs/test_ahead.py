@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dpcgd.graphs.ahead import FIRST, TOGETHER, Ahead
-from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of
+from dpcgd.graphs.pc_search import FIRST, TOGETHER, Ahead, conditioning_sets, neighbours_of
 
 
 def graph(d, seed):

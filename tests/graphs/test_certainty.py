@@ -23,8 +23,8 @@ from dpcgd import (
     priv_pc,
     read_release,
 )
-from dpcgd.graphs.certainty import Certainty
-from dpcgd.graphs.svg import to_svg
+from dpcgd.graphs.cpdag import Certainty
+from dpcgd.graphs.drawing import to_svg
 
 NAMES = ("a", "b", "c", "d")
 PAIRS = {"ab": 0.97, "bc": 0.625, "ac": 0.25, "ad": 0.125, "bd": 0.0625, "cd": 0.03125}

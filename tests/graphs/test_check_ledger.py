@@ -3,11 +3,15 @@
 import math
 
 import pytest
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+from numpy.random import default_rng
 
-from dpcgd import check_ledger
+from dpcgd import check_ledger, private_anm
+from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.conversions import gaussian_delta
-from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
+from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
+from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.ledger import Ledger
 
 pytest.importorskip("dp_accounting")
@@ -74,3 +78,50 @@ def test_what_deltas_leave_is_all_that_the_rest_may_use():
     without = check([noise, PureEvent("any", 1e-9)], 2.0, 0.001e-6).epsilon
     assert with_less == pytest.approx(without, rel=1e-3)
     assert with_less > for_noise + 0.1
+
+
+def test_what_basic_composition_allows_a_person_is_accepted():
+    account = BasicFilter(Budget(1.0, 1e-6, rows_per_person=4))
+    epsilon, delta = (most / 2 * (1 - 1e-9) for most in account.limit)
+    for _ in range(2):
+        account.spend(failing(delta, epsilon))
+    assert check_ledger(account.ledger).epsilon <= 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_release_with_a_tested_score_is_accepted(rows):
+    pair, settings = synthetic_pair(2000, rng=default_rng(0)), {"score": Iqr(), "epsilon": 1.0}
+    release = private_anm(pair, rows_per_person=rows, rng=default_rng(0), **settings)
+    assert check_ledger(release.ledger).epsilon <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (PureEvent("Laplace", 0.1, Neighbours.ADD_OR_REMOVE_ONE), "add or remove one record"),
+        (PureEvent("Laplace", -0.1), "must be a positive finite number"),
+        (GaussianEvent("Gaussian", -9.0), "must be a positive finite number"),
+        (PureEvent("x", math.nan), "must be a positive finite number"),
+        (failing(9e-7, 1.1), "promises epsilon = 1, and its ledger comes to 1.1"),
+        (failing(2e-6), "promises delta = 1e-06, and its ledger comes to 2e-06"),
+    ],
+)
+def test_what_is_no_price_or_too_much_is_refused_with_what_it_is(event, words):
+    with pytest.raises(ValueError, match=words):
+        check([event], 1.0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("events", "recomputed", "ours"),
+    [
+        ([GaussianEvent("Gaussian", 9.0)], "prices of Gaussian", "sensitivities"),
+        ([PureEvent("Laplace", 0.1)] * 9, "prices of Laplace", "sensitivities"),
+        ([PureEvent("above threshold", 0.1)], None, "prices of above threshold"),
+        ([PureEvent("above threshold", 0.02)] * 90, "their sum", "prices of above threshold"),
+    ],
+)
+def test_it_is_said_whose_prices_they_are(events, recomputed, ours):
+    found = check(events, 9.0, 1e-6)
+    assert ours in found.ours
+    assert not set(found.ours) & set(found.recomputed)
+    assert recomputed in found.recomputed if recomputed else found.recomputed == ()

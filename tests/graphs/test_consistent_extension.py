@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from dpcgd import CPDAG
-from dpcgd.graphs.consistent_extension import consistent_extension
+from dpcgd.graphs.cpdag import consistent_extension
 
 seeded = settings(derandomize=True, deadline=None, max_examples=200)
 

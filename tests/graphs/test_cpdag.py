@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from known_graphs import NAMES, equivalence_classes
 
-from dpcgd.graphs.certainty import Certainty
-from dpcgd.graphs.cpdag import CPDAG, meek
+from dpcgd.graphs.cpdag import CPDAG, Certainty, meek
 
 seeded = settings(derandomize=True, deadline=None, max_examples=200)
 

@@ -2,7 +2,7 @@
 
 import networkx as nx
 
-from dpcgd.graphs.layout import WIDEST, layered_positions
+from dpcgd.graphs.drawing import WIDEST, layered_positions
 
 
 def test_many_variables_without_an_edge_make_no_wide_row():

@@ -14,7 +14,7 @@ import pytest
 from numpy.random import default_rng
 
 from dpcgd import Dataset, load, pc, priv_pc, table_pc
-from dpcgd.graphs.promise import guessing, in_words
+from dpcgd.graphs.texts import guessing, in_words
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import gaussian_delta
 
@@ -123,8 +123,6 @@ def test_a_report_of_another_kind_is_refused(tmp_path, name):
 
 
 def test_jinja_is_loaded_by_a_report_only():
-    code = (
-        "import sys, dpcgd, dpcgd.graphs.release, dpcgd.graphs.svg; print('jinja2' in sys.modules)"
-    )
+    code = "import sys, dpcgd.graphs.release, dpcgd.graphs.drawing; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

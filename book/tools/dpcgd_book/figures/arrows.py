@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 from matplotlib.lines import Line2D
 
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.layout import in_inches, layered_positions
+from dpcgd.graphs.drawing import in_inches, layered_positions
 from dpcgd_book.figures.drawing import EDGES, _draw_edge, _draw_nodes
 from dpcgd_book.figures.style import BLACK, VERMILLION, styled
 
