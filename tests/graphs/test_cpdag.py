@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from known_graphs import NAMES, equivalence_classes
 
-from dpcgd.graphs.cpdag import CPDAG, Certainty, meek
+from dpcgd.graphs.cpdag import CPDAG, Certainty, consistent_extension, meek
 
 seeded = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -237,3 +237,132 @@ def test_what_is_no_graph_is_refused():
         CPDAG("aa", np.zeros((2, 2)))
     with pytest.raises(ValueError, match="cycle"):
         CPDAG.from_dag(nx.DiGraph([("a", "b"), ("b", "a")]))
+
+
+# --- a DAG of a class
+
+
+@seeded
+@given(st.integers(0, 10**6))
+def test_the_extension_of_a_class_is_one_of_its_dags(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 9))
+    arcs = np.triu(rng.random((size, size)) < rng.uniform(0.1, 0.7), 1)
+    order = rng.permutation(size)
+    whole = CPDAG.from_dag(nx.from_numpy_array(arcs[order][:, order], create_using=nx.DiGraph))
+    dag = consistent_extension(whole)
+    assert tuple(dag) == whole.variables
+    assert CPDAG.from_dag(dag) == whole
+
+
+@seeded
+@given(mixed_graphs)
+def test_any_graph_gets_a_dag_with_its_skeleton(arcs):
+    dag = consistent_extension(CPDAG("abcdef", arcs))
+    assert nx.is_directed_acyclic_graph(dag)
+    assert {frozenset(arc) for arc in dag.edges} == CPDAG("abcdef", arcs).skeleton
+
+
+def test_a_cycle_loses_one_arrow():
+    cycle = graph("abc", "a->b", "b->c", "c->a")
+    assert len(cycle.arrows & set(consistent_extension(cycle).edges)) == 2
+
+
+# --- probabilities of edges
+
+PAIRS = {"ab": 0.97, "bc": 0.625, "ac": 0.25, "ad": 0.125, "bd": 0.0625, "cd": 0.03125}
+ARROWS = {("a", "b"): 0.88, ("b", "a"): 0.015625, ("b", "c"): 0.3125, ("c", "b"): 0.21875}
+PLAIN = graph("abcd", "a->b", "b-c")
+NOTHING = "at this noise no pair stands out"
+FEW = "most of the edges drawn are expected to be wrong"
+
+
+def sure(pairs=PAIRS, arrows=ARROWS, caution=""):
+    return Certainty({frozenset(pair): p for pair, p in pairs.items()}, arrows, caution)
+
+
+def weighed(*certainty, **how):
+    return CPDAG(PLAIN.variables, PLAIN.arcs, sure(*certainty, **how))
+
+
+def test_probabilities_change_no_score_and_add_up_to_what_is_expected_right():
+    assert weighed() == PLAIN
+    assert weighed().shd(PLAIN) == 0
+    assert weighed().expected_right_edges == pytest.approx(0.97 + 0.625)
+    assert weighed().expected_right_arrows == pytest.approx(0.88)
+    assert PLAIN.expected_right_edges is PLAIN.expected_right_arrows is None
+
+
+def test_a_probability_that_was_not_fixed_beforehand_never_reads_as_one():
+    certainty = PAIRS | {"ab": 0.99999}, ARROWS | {("a", "b"): 1e-9}
+    assert "edge >0.99, arrow <0.01" in str(weighed(*certainty))
+
+
+def by_graphml(graph, folder):
+    nx.write_graphml(graph.to_networkx(), folder / "graph.graphml")
+    return nx.read_graphml(folder / "graph.graphml")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda graph, folder: graph.to_networkx(),
+        lambda graph, folder: nx.parse_gml(graph.to_gml()),
+        by_graphml,
+    ],
+)
+def test_exports_carry_every_probability_to_the_digit_and_are_read_back(written, tmp_path):
+    before = weighed(caution="the model saw no such table")
+    arcs = written(before, tmp_path)
+    for a, b, data in arcs.edges(data=True):
+        assert data["probability"] == PAIRS["".join(sorted(a + b))]
+        assert (data["arrow_probability"], data["reverse_probability"]) == (
+            ARROWS[a, b],
+            ARROWS[b, a],
+        )
+    again = CPDAG.from_networkx(arcs)
+    assert again == before
+    joined = {frozenset("ab"): 0.97, frozenset("bc"): 0.625}
+    assert again.certainty == Certainty(joined, ARROWS, "the model saw no such table")
+    assert again.remarks == before.remarks
+
+
+def test_a_frame_has_a_row_an_edge():
+    frame = weighed(caution="doubt").to_frame()
+    columns = ["from", "to", "directed", "probability", "arrow_probability"]
+    rows = [["a", "b", True, 0.97, 0.88], ["b", "c", False, 0.625, 0.3125]]
+    assert frame[columns].values.tolist() == rows
+    assert frame.attrs == {"caution": "doubt"}
+    assert list(PLAIN.to_frame().columns) == columns[:3]
+    assert len(CPDAG("abcd", np.zeros((4, 4), bool), sure()).to_frame()) == 0
+
+
+@pytest.mark.parametrize(
+    ("certainty", "cure"),
+    [
+        *(((PAIRS | {"ab": wrong}, ARROWS), "between 0 and 1") for wrong in (-0.1, 1.1, np.nan)),
+        ((PAIRS, ARROWS | {("a", "b"): 1.1}), "between 0 and 1"),
+        (({"bc": 0.5}, ARROWS), "a and b are joined without a probability"),
+        ((PAIRS, {}), "a and b are joined without a probability"),
+    ],
+)
+def test_edges_without_a_probability_and_numbers_that_are_none_are_refused(certainty, cure):
+    with pytest.raises(ValueError, match=cure):
+        weighed(*certainty)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "joined", "words"),
+    [
+        ({"ab": 0.5, "ac": 0.1}, ["ab"], []),
+        ({"ab": 0.49, "ac": 0.1}, [], [NOTHING]),
+        ({"ab": 0.49, "ac": 0.1}, ["ab"], [NOTHING, FEW]),
+        ({"ab": 0.8, "ac": 0.1, "bc": 0.1}, ["ab", "ac", "bc"], [FEW]),
+        ({"ab": 1, "ac": 0.1, "bc": 0.1}, ["ab"], [NOTHING]),  # what knowledge says is no news
+        ({"ab": 1, "ac": 0.4}, ["ab", "ac"], [NOTHING, FEW]),
+        ({"ab": 1}, ["ab"], []),
+        ({}, [], []),
+    ],
+)
+def test_a_plain_word_stands_where_little_is_told(pairs, joined, words):
+    assert sure(pairs).verdict(list(map(frozenset, joined))) == "; ".join(words)

@@ -1,3 +1,5 @@
+"""The search against d-separation and coins, whatever its oracle says; what is worked out ahead."""
+
 import itertools
 from typing import ClassVar
 
@@ -9,52 +11,69 @@ from hypothesis import strategies as st
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import Knowledge
-from dpcgd.graphs.pc_search import conditioning_sets, neighbours_of, search
+from dpcgd.graphs.pc_search import (
+    FIRST,
+    TOGETHER,
+    Ahead,
+    conditioning_sets,
+    neighbours_of,
+    search,
+)
 from dpcgd.privacy.budget import BudgetSpent
 
 seeded = settings(derandomize=True, deadline=None, max_examples=60)
 
 
-class Separation:
-    """The truth about a DAG; notes what it was asked."""
+class Asked:
+    """Notes what it is asked."""
 
-    def __init__(self, dag, variables=None):
-        self.dag = dag
-        self.variables = list(variables or dag)
+    def __init__(self):
         self.asked = []
 
     def separates(self, x, y, given):
         self.asked.append((x, y, given))
-        a, b = self.variables[x], self.variables[y]
-        return nx.is_d_separator(self.dag, {a}, {b}, {self.variables[v] for v in given})
+        return self.says(x, y, given)
 
 
-class Coins:
+class Separation(Asked):
+    """The truth about a DAG."""
+
+    def __init__(self, dag):
+        super().__init__()
+        self.dag, self.variables = dag, list(dag)
+
+    def says(self, x, y, given):
+        a, b, *separating = (self.variables[v] for v in (x, y, *given))
+        return nx.is_d_separator(self.dag, {a}, {b}, set(separating))
+
+
+class Coins(Asked):
     """Answers by a fixed coin for each question, whatever the order of x, y and the set."""
 
     def __init__(self, seed, chance):
-        self.seed, self.chance, self.asked = seed, chance, []
-
-    def separates(self, x, y, given):
-        self.asked.append((x, y, given))
-        return self.says(x, y, given)
+        super().__init__()
+        self.seed, self.chance = seed, chance
 
     def says(self, x, y, given):
         question = [self.seed, *sorted((x, y)), 99, *sorted(given)]
         return np.random.default_rng(question).random() < self.chance
 
 
-class Broke:
-    """Another oracle until its budget is spent, after k answers."""
+class Broke(Separation):
+    """Its budget is spent after k answers."""
 
-    def __init__(self, oracle, k):
-        self.oracle, self.left = oracle, k
+    def __init__(self, dag, k):
+        super().__init__(dag)
+        self.k = k
 
-    def separates(self, x, y, given):
-        if self.left == 0:
+    def says(self, x, y, given):
+        if len(self.asked) > self.k:
             raise BudgetSpent
-        self.left -= 1
-        return self.oracle.separates(x, y, given)
+        return super().says(x, y, given)
+
+
+def pairs_of(variables):
+    return {frozenset(pair) for pair in itertools.combinations(variables, 2)}
 
 
 @st.composite
@@ -93,8 +112,7 @@ def test_search_finds_the_completed_graph_of_any_dag(dag):
     assert found.graph == CPDAG.from_dag(dag)
     assert found.tests == len(oracle.asked)
     assert not found.stopped_early
-    pairs = {frozenset(pair) for pair in itertools.combinations(dag, 2)}
-    assert found.separating_sets.keys() == pairs - found.graph.skeleton
+    assert found.separating_sets.keys() == pairs_of(dag) - found.graph.skeleton
     for (a, b), separating in found.separating_sets.items():
         assert nx.is_d_separator(dag, {a}, {b}, set(separating))
 
@@ -104,16 +122,11 @@ def test_search_finds_the_completed_graph_of_any_dag(dag):
 def test_questions_are_those_of_pc_stable_and_none_is_asked_twice(size, seed, chance, most):
     oracle = Coins(seed, chance)
     found = search(oracle, [f"v{i}" for i in range(size)], max_order=most)
-    assert [len(given) for *_, given in oracle.asked] == sorted(
-        len(given) for *_, given in oracle.asked
-    )
-    adjacent = {frozenset(pair) for pair in itertools.combinations(range(size), 2)}
+    questions = [(frozenset((x, y)), frozenset(given)) for x, y, given in oracle.asked]
+    assert questions == sorted(questions, key=lambda question: len(question[1]))
+    adjacent = pairs_of(range(size))
     for order in range(most + 1):
-        asked = [
-            (frozenset((x, y)), frozenset(given))
-            for x, y, given in oracle.asked
-            if len(given) == order
-        ]
+        asked = [question for question in questions if len(question[1]) == order]
         assert len(set(asked)) == len(asked)
         near = {v: {w for w in range(size) if {v, w} in adjacent} for v in range(size)}
         allowed = {
@@ -141,23 +154,20 @@ def test_a_separated_pair_is_not_asked_about_again(size, seed, chance):
 
 def test_a_spent_budget_keeps_what_is_left_after_any_number_of_answers():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("c", "e"), ("d", "f"), ("e", "f")])
-    variables = list(dag)
-    whole = Separation(dag)
+    variables, whole = list(dag), Separation(dag)
     full = search(whole, variables)
     assert full.tests > 20
     for k in range(full.tests + 1):
-        found = search(Broke(Separation(dag), k), variables)
+        found = search(Broke(dag, k), variables)
         assert found.stopped_early == (k < full.tests)
         assert found.tests == k
-        answered = Separation(dag)
         removed = {
             frozenset((variables[x], variables[y])): tuple(variables[v] for v in given)
             for x, y, given in whole.asked[:k]
-            if answered.separates(x, y, given)
+            if whole.says(x, y, given)
         }
         assert found.separating_sets == removed
-        pairs = {frozenset(pair) for pair in itertools.combinations(variables, 2)}
-        assert found.graph.skeleton == pairs - removed.keys()
+        assert found.graph.skeleton == pairs_of(variables) - removed.keys()
 
 
 @pytest.mark.parametrize(
@@ -171,20 +181,6 @@ def test_bad_settings_are_refused_before_anything_is_asked(bad, cure):
     assert oracle.asked == []
 
 
-@pytest.mark.parametrize(
-    ("arcs", "cure"),
-    [
-        ({"forbidden": [("a", "b")], "required": [("a", "b")]}, "drop one"),
-        ({"required": [("a", "b"), ("b", "c"), ("c", "a")]}, "take one of them out"),
-        ({"required": [("a", "a")]}, "give a list of pairs"),
-        ({"required": [("smoke", "lungs")]}, "did you mean 'lung'"),
-    ],
-)
-def test_contradictory_cyclic_and_unknown_knowledge_is_refused(arcs, cure):
-    with pytest.raises(ValueError, match=cure):
-        search(Coins(0, 0.5), ["smoke", "lung"], knowledge=Knowledge(**arcs))
-
-
 @settings(seeded, max_examples=150)
 @given(st.data(), dags(3, 5), st.booleans())
 def test_the_result_never_violates_the_knowledge(data, dag, truthful):
@@ -193,9 +189,19 @@ def test_the_result_never_violates_the_knowledge(data, dag, truthful):
     oracle = Separation(dag) if truthful else Coins(seed, chance)
     found = search(oracle, list(dag), knowledge=known)
     assert obeys(found.graph, known)
-    untested = {frozenset(arc) for arc in known.required}
-    untested |= {frozenset(a) for a in known.forbidden if a[::-1] in known.forbidden}
-    assert not untested & {frozenset((f"v{x}", f"v{y}")) for x, y, _ in oracle.asked}
+    decided = {*known.required} | {a for a in known.forbidden if a[::-1] in known.forbidden}
+    asked = {frozenset((f"v{x}", f"v{y}")) for x, y, _ in oracle.asked}
+    assert not asked & {*map(frozenset, decided)}
+
+
+@given(st.integers(0, 2**32 - 1), st.permutations("abcd"), st.integers(1, 3))
+def test_no_arrow_of_a_search_leads_to_an_earlier_tier(seed, order, cut):
+    """Whatever the oracle says, and however much it contradicts itself and the tiers."""
+    tiers = [order[:cut], order[cut:]]
+    graph = search(Coins(seed, 0.3), "abcd", knowledge=Knowledge(tiers=tiers)).graph
+    assert not graph.arrows & set(itertools.product(tiers[1], tiers[0]))
+    across = {frozenset(pair) for pair in itertools.product(*tiers)} & graph.skeleton
+    assert across <= {frozenset(arc) for arc in graph.arrows}
 
 
 def test_a_pair_that_was_never_tested_does_not_rule_out_a_collider():
@@ -224,14 +230,9 @@ def test_true_knowledge_never_costs_a_true_edge_or_a_known_arrow(data, dag):
 
 def test_colliders_that_demand_opposite_arrowheads_leave_the_edge_undirected():
     path = {frozenset("ab"), frozenset("bc"), frozenset("cd")}
-
     for order in itertools.permutations("abcd"):
-
-        class Path:
-            def separates(self, x, y, given, order=order):
-                return frozenset((order[x], order[y])) not in path
-
-        found = search(Path(), order).graph
+        columns = [sorted(map(order.index, pair)) for pair in pairs_of("abcd") - path]
+        found = search(Graded({pair: {(): 1.0} for pair in map(tuple, columns)}), order).graph
         assert found.skeleton == path
         assert found.arrows == {("a", "b"), ("d", "c")}
 
@@ -311,11 +312,11 @@ def test_an_oracle_that_plans_is_told_what_it_will_be_asked(seed):
 
 
 def test_an_oracle_that_cannot_pay_for_an_order_ends_the_search():
-    class Broke(Coins):
+    class Poor(Coins):
         def begin_order(self, order, joined, to_test):
             raise BudgetSpent("no")
 
-    found = search(Broke(0, 0.3), "abc")
+    found = search(Poor(0, 0.3), "abc")
     assert found.stopped_early
     assert found.tests == 0
     assert len(found.graph.skeleton) == 3
@@ -341,9 +342,7 @@ class Unsure(Coins):
     """Joins all, and has no test that confirms what hangs on the first variable."""
 
     def unconfirmed(self, joined):
-        found = np.zeros_like(joined)
-        found[0], found[:, 0] = joined[0], joined[:, 0]
-        return found
+        return joined & (np.add.outer(*[np.arange(len(joined)) == 0] * 2) > 0)
 
 
 def test_pairs_that_no_test_confirms_leave_the_graph_if_asked():
@@ -375,3 +374,80 @@ def test_a_pair_left_out_makes_no_arrow():
 
     arrows = search(Collider(), "abcd", max_order=1, untested="drop").graph.arrows
     assert arrows == {("a", "c"), ("b", "c")}  # and not c -> d, for a and d may be joined
+
+
+# --- what is worked out ahead
+
+
+def ahead(order, joined, separates=().__contains__, tells=sum):
+    """With the tests that are worked out together, one list after the other."""
+    worked = []
+
+    def work(tests):
+        worked.append(list(tests))
+        return list(map(tells, tests))
+
+    looking = Ahead(work, separates)
+    looking.begin_order(order, joined, np.triu(joined))
+    return looking, worked
+
+
+def complete(d):
+    return ~np.eye(d, dtype=bool)
+
+
+@pytest.mark.parametrize("likely", [range(0), range(12)])
+@pytest.mark.parametrize("order", range(3))
+def test_every_answer_is_its_own_and_each_test_is_worked_out_once_in_every_order(order, likely):
+    joined = np.triu(np.random.default_rng(0).random((8, 8)) < 0.6, 1)
+    joined |= joined.T
+    looking, worked = ahead(order, joined, likely.__contains__)
+    pairs, near = np.argwhere(np.triu(joined)).tolist(), neighbours_of(joined)
+    tests = [(x, y, *s) for x, y in pairs for s in conditioning_sets(x, y, near, order)]
+    assert [looking.of(test) for test in tests] == list(map(sum, tests))
+    assert sorted(itertools.chain(*worked)) == sorted(tests)
+    assert len(worked) < len(tests)
+    looking.begin_order(order, joined, np.triu(joined))
+    looking.of(tests[0])
+    assert worked[-1] == worked[0]
+
+
+def begun(separates=().__contains__):
+    """Two conditioning variables among 20, the first test of the first pair asked."""
+    looking, worked = ahead(2, complete(20), separates, tuple)
+    looking.of((0, 1, 2, 3))
+    return looking, worked
+
+
+def test_at_first_the_first_sets_of_every_pair_are_looked_at_and_no_further_if_given_up():
+    looking, worked = begun()
+    pairs = [test[:2] for test in worked[0]]
+    assert set(pairs) == set(itertools.combinations(range(20), 2))
+    assert {pairs.count(pair) for pair in pairs} == {FIRST}
+    for y in range(1, 20):
+        looking.of((0, y, *[v for v in (1, 2, 3) if v != y][:2]))
+    assert len(worked) == 1
+
+
+def test_further_sets_are_those_of_pairs_not_yet_asked_about_nor_likely_to_be_separated():
+    looking, worked = begun([(0, 5, 1, 2)].__contains__)
+    looking.of((0, 3, 18, 19))
+    looked_at = list(dict.fromkeys(test[:2] for test in worked[1]))
+    assert looked_at[:3] == [(0, 3), (0, 4), (0, 6)]
+    assert len(looked_at) <= TOGETHER
+    assert [test[:2] for test in worked[1]].count((0, 4)) == 2 * FIRST
+
+
+def test_a_pair_is_looked_at_further_though_it_was_likely_to_be_separated():
+    looking, worked = begun(bool)
+    looking.of((0, 1, 3, 4))
+    assert {test[:2] for test in worked[1]} == {(0, 1)}
+
+
+def test_without_an_order_or_out_of_turn_a_test_is_worked_out_by_itself():
+    looking, worked = ahead(1, np.zeros((6, 6), bool))
+    assert looking.of((2, 3, 5)) == 10
+    assert worked == [[(2, 3, 5)]]
+    looking.begin_order(1, complete(4), np.triu(complete(4)))
+    assert looking.of((1, 0, 3)) == 4
+    assert (1, 0, 3) in worked[1]

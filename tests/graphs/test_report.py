@@ -1,11 +1,14 @@
-"""Reports: one page for a reviewer, as HTML and as Markdown, and a guarantee in words."""
+"""What a release says of itself, on one page as HTML or Markdown, in words and in its receipt."""
 
 import html
+import json
 import math
 import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,19 @@ import pandas as pd
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import Dataset, load, pc, priv_pc, table_pc
+from dpcgd import (
+    Dataset,
+    Knowledge,
+    dag_posterior,
+    graph_from_moments,
+    load,
+    noleaks,
+    pc,
+    priv_pc,
+    read_release,
+    table_pc,
+)
+from dpcgd.graphs.cpdag import Certainty
 from dpcgd.graphs.texts import guessing, in_words
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import gaussian_delta
@@ -126,3 +141,91 @@ def test_jinja_is_loaded_by_a_report_only():
     code = "import sys, dpcgd.graphs.release, dpcgd.graphs.drawing; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# --- probabilities of edges
+
+SYSTEMS = [dag_posterior, graph_from_moments]
+
+
+@cache
+def released(system, **settings):
+    data = load("survey", n=20_000, rng=default_rng(0))
+    return system(data, epsilon=1.0, rng=default_rng(1), **settings)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_release_puts_its_probabilities_into_the_graph_and_its_receipt_keeps_them(
+    system, tmp_path
+):
+    release = released(system)
+    assert release.graph.certainty.edges == release.probabilities
+    assert release.graph.certainty.arrows == release.arrow_shares
+    release.save(tmp_path / "receipt.json")
+    assert read_release(tmp_path / "receipt.json").report() == release.report()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("ending", [".html", ".md"])
+def test_a_report_lists_every_edge_with_its_probabilities(system, ending, tmp_path):
+    release = released(system)
+    page = release.report(tmp_path / f"report{ending}").replace("&gt;", ">").replace("\\", "")
+    right, edges = release.graph.expected_right_edges, len(release.graph.skeleton)
+    assert f"Expected number of right edges: {right:.1f} of {edges}" in page
+    cell = r"(?:<td>|\| )([A-Z]) -[->] ([A-Z])(?:</td><td>| \| )([>.\d]+)(?=[ <])"
+    rows = [(frozenset(row[:2]), float(row[2].strip(">"))) for row in re.findall(cell, page)]
+    assert dict(rows).keys() == release.graph.skeleton
+    numbers = [release.probabilities[pair] for pair, _ in rows]
+    assert numbers == sorted(numbers, reverse=True)
+    assert [shown for _, shown in rows] == pytest.approx(numbers, abs=0.0100001)
+
+
+@pytest.mark.parametrize("system", [*SYSTEMS, noleaks])
+def test_confirmed_is_said_of_tests_only(system, tmp_path):
+    release = released(system)
+    release.save(tmp_path / "receipt.json")
+    receipt = (tmp_path / "receipt.json").read_text()
+    words = {pair["status"] for pair in json.loads(receipt)["pairs"]}
+    assert words <= {"likely", "unlikely", "joined", "apart"}
+    for text in (release.report(), receipt, repr(release)):
+        assert "onfirmed" not in text
+        assert "test that was made" not in text
+    assert "confirmed" in released(priv_pc).pair_status().values()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_drawn_edge_is_called_likely_only_if_it_is_and_known_if_knowledge_decided(system):
+    known = Knowledge(required=[("A", "S")], forbidden=[("O", "T"), ("T", "O")])
+    release = released(system, knowledge=known, precision=0.01)
+    status = release.pair_status()
+    decided = {frozenset("AS"), frozenset("OT")}
+    assert {pair for pair, word in status.items() if word == "known"} == decided
+    for pair in status.keys() - decided:
+        assert status[pair] == ("likely" if release.probabilities[pair] >= 0.5 else "unlikely")
+    assert "unlikely" in {status[pair] for pair in release.graph.skeleton}
+
+
+NOTHING = ("at this noise no pair stands out", "most of the edges drawn are expected to be wrong")
+CAUTION = "the edge model was trained on nothing like this"
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    ("level", "caution", "words"), [(0.1, "", NOTHING), (0.9, CAUTION, [CAUTION])]
+)
+def test_a_release_that_tells_little_or_whose_model_is_in_doubt_says_so_everywhere(
+    system, level, caution, words, tmp_path
+):
+    usual = released(system)
+    pairs = dict.fromkeys(usual.probabilities, level)
+    arrows = dict.fromkeys(usual.arrow_shares, level / 2)
+    release = replace(
+        usual, graph=replace(usual.graph, certainty=Certainty(pairs, arrows, caution))
+    )
+    release.save(tmp_path / "receipt.json")
+    for each in (release, read_release(tmp_path / "receipt.json")):
+        graph, markdown = each.graph, each.report(tmp_path / "report.md")
+        texts = (repr(each), str(graph), each.report(), markdown, graph.to_dot(), graph.to_gml())
+        assert all(word in text for word in words for text in texts)
+        assert f"![The released graph: {words[0]}" in markdown
+    assert not any(word in repr(usual) for word in words)
