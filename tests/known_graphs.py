@@ -12,11 +12,10 @@ NAMES = "abcd"
 
 
 def all_dags(size):
-    for way in itertools.product((None, 0, 1), repeat=size * (size - 1) // 2):
-        dag = nx.DiGraph()
-        dag.add_nodes_from(NAMES[:size])
-        pairs = itertools.combinations(NAMES[:size], 2)
-        dag.add_edges_from(p[:: 1 - 2 * w] for p, w in zip(pairs, way, strict=True) if w in (0, 1))
+    pairs = list(itertools.combinations(NAMES[:size], 2))
+    for ways in itertools.product((0, 1, -1), repeat=len(pairs)):
+        dag = nx.empty_graph(NAMES[:size], create_using=nx.DiGraph)
+        dag.add_edges_from(pair[::way] for pair, way in zip(pairs, ways, strict=True) if way)
         if nx.is_directed_acyclic_graph(dag):
             yield dag
 

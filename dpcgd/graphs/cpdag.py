@@ -306,12 +306,17 @@ class CPDAG:
     def _in_braces(self, kind, heads, undirected, attribute) -> str:
         """Variables and edges as Graphviz and dagitty have them."""
         names = [_quoted(name) for name in self.variables]
-        lines = [*heads, *names]
+        edges = self._edge_lines(names, undirected, f' [{attribute}="{{}}"]')
+        lines = (f"  {line};" for line in (*heads, *names, *edges))
+        return "\n".join([f"{kind} {{", *lines, "}"])
+
+    def _edge_lines(self, names, undirected, labelled) -> list[str]:
+        """Each edge as text, with its probabilities if there are any."""
+        lines = []
         for a, b in self.edges:
             edge = (undirected if self.arcs[b, a] else "{} -> {}").format(names[a], names[b])
-            label = f' [{attribute}="{self.label(a, b)}"]' if self.certainty else ""
-            lines.append(edge + label)
-        return "\n".join([f"{kind} {{", *(f"  {line};" for line in lines), "}"])
+            lines.append(edge + (labelled.format(self.label(a, b)) if self.certainty else ""))
+        return lines
 
     def to_gml(self) -> str:
         """GML, with ``directed`` 1 or 0 of each arc; an undirected edge is both arcs.
@@ -421,11 +426,7 @@ class CPDAG:
         return f"edge {edge}, " + (f"arrow {there}" if directed else f"-> {there}, <- {back}")
 
     def __str__(self):
-        lines = []
-        for a, b in self.edges:
-            sign = "--" if self.arcs[b, a] else "->"
-            label = f"  ({self.label(a, b)})" if self.certainty else ""
-            lines.append(f"{self.variables[a]} {sign} {self.variables[b]}{label}")
+        lines = self._edge_lines(self.variables, "{} -- {}", "  ({})")
         return "\n".join((lines or ["(no edge)"]) + self.remarks)
 
     def __eq__(self, other):
@@ -469,8 +470,7 @@ class CPDAG:
             acyclic = nx.is_directed_acyclic_graph(truth)
             truth = CPDAG.from_dag(truth) if acyclic else CPDAG.from_networkx(truth)
         if not isinstance(truth, CPDAG):
-            kind = type(truth).__name__
-            raise TypeError(f"compare with a CPDAG or a networkx.DiGraph, not {kind}")
+            raise TypeError(f"give a CPDAG or a networkx.DiGraph, not a {type(truth).__name__}")
         if odd := set(truth.variables) ^ set(self.variables):
             names = ", ".join(sorted(odd))
             raise ValueError(f"only one of the two graphs has {names}; name both alike")
@@ -484,8 +484,7 @@ def _check_convention(convention):
 
 def _quoted(text: str) -> str:
     """A string of Graphviz."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
 
 
 def _written_certainty(graph: nx.DiGraph) -> Certainty | None:

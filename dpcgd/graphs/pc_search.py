@@ -225,8 +225,7 @@ class _Skeleton:
             for given in conditioning_sets(x, y, neighbours, order):
                 independent = oracle.separates(x, y, given)
                 self.tests += 1
-                if independent is not None:
-                    self.tested[x, y] = True
+                self.tested[x, y] |= independent is not None
                 if independent:
                     self.joined[x, y] = self.joined[y, x] = False
                     self.separated[x, y] = given
@@ -262,6 +261,7 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[Set]:
     yield from filterfalse(set(near_x).issuperset, combinations(near_y, order))
 
 
+@dataclass(eq=False)
 class Ahead(Generic[_Result]):
     """What tests tell, worked out together with what a search asks for next.
 
@@ -288,12 +288,10 @@ class Ahead(Generic[_Result]):
     12
     """
 
-    def __init__(
-        self,
-        work: Callable[[Sequence[Test]], Sequence[_Result]],
-        separates: Callable[[_Result], bool],
-    ):
-        self._work, self._separates = work, separates
+    work: Callable[[Sequence[Test]], Sequence[_Result]]
+    separates: Callable[[_Result], bool]
+
+    def __post_init__(self):
         self.begin({})
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
@@ -314,8 +312,8 @@ class Ahead(Generic[_Result]):
             tests = [given for pair in pairs for given in self._next_of(pair)]
             if test not in tests:
                 tests.append(test)
-            self._known |= zip(tests, self._work(tests), strict=True)
-            self._likely_done |= {t[:2] for t in tests if self._separates(self._known[t])}
+            self._known |= zip(tests, self.work(tests), strict=True)
+            self._likely_done |= {t[:2] for t in tests if self.separates(self._known[t])}
         return self._known[test]
 
     def _pairs_from(self, pair) -> list[Test]:

@@ -9,19 +9,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import (
-    Dataset,
-    check_receipt,
-    curate_pc,
-    dag_posterior,
-    em_pc,
-    graph_from_moments,
-    laplace_pc,
-    load,
-    priv_pc,
-    read_release,
-    table_pc,
-)
+import dpcgd
 from dpcgd.constraint.priv_pc import svt_pc
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.noleaks import noleaks
@@ -32,28 +20,28 @@ def one_wide(n=20_000):
     """A variable of 30 levels, whose levels a run joins."""
     rng = default_rng(3)
     codes = np.column_stack([rng.integers(0, 30, n), rng.integers(0, 2, (n, 3))])
-    return Dataset(
+    return dpcgd.Dataset(
         codes, {"town": [f"t{i}" for i in range(30)], **dict.fromkeys("abc", ("no", "yes"))}
     )
 
 
-SMALL = load("cancer", n=5000, rng=default_rng(0))
-MANY = load("sachs", n=100_000, rng=default_rng(0))
-NOISY = load("sachs", n=2000, rng=default_rng(0))
+SMALL = dpcgd.load("cancer", n=5000, rng=default_rng(0))
+MANY = dpcgd.load("sachs", n=100_000, rng=default_rng(0))
+NOISY = dpcgd.load("sachs", n=2000, rng=default_rng(0))
 
 RELEASES = {
-    "table": lambda rng: dag_posterior(SMALL, epsilon=1.0, rng=rng),
-    "pairs": lambda rng: graph_from_moments(SMALL, epsilon=1.0, rng=rng),
-    "triples": lambda rng: graph_from_moments(MANY, epsilon=1.0, rng=rng),
-    "clipped": lambda rng: graph_from_moments(NOISY, epsilon=1.0, rng=rng),
-    "joined": lambda rng: graph_from_moments(one_wide(), epsilon=1.0, rng=rng),
-    "looks": lambda rng: table_pc(MANY, epsilon=1.0, rng=rng),
-    "joined, looks": lambda rng: table_pc(one_wide(), epsilon=1.0, rng=rng),
-    "tests": lambda rng: laplace_pc(SMALL, epsilon=1.0, rng=rng),
-    "persons": lambda rng: priv_pc(SMALL, epsilon=1.0, rng=rng, rows_per_person=3),
-    "choices": lambda rng: em_pc(SMALL, epsilon=1.0, rng=rng),
+    "table": lambda rng: dpcgd.dag_posterior(SMALL, epsilon=1.0, rng=rng),
+    "pairs": lambda rng: dpcgd.graph_from_moments(SMALL, epsilon=1.0, rng=rng),
+    "triples": lambda rng: dpcgd.graph_from_moments(MANY, epsilon=1.0, rng=rng),
+    "clipped": lambda rng: dpcgd.graph_from_moments(NOISY, epsilon=1.0, rng=rng),
+    "joined": lambda rng: dpcgd.graph_from_moments(one_wide(), epsilon=1.0, rng=rng),
+    "looks": lambda rng: dpcgd.table_pc(MANY, epsilon=1.0, rng=rng),
+    "joined, looks": lambda rng: dpcgd.table_pc(one_wide(), epsilon=1.0, rng=rng),
+    "tests": lambda rng: dpcgd.laplace_pc(SMALL, epsilon=1.0, rng=rng),
+    "persons": lambda rng: dpcgd.priv_pc(SMALL, epsilon=1.0, rng=rng, rows_per_person=3),
+    "choices": lambda rng: dpcgd.em_pc(SMALL, epsilon=1.0, rng=rng),
     "thresholds": lambda rng: svt_pc(SMALL, epsilon=1.0, rng=rng),
-    "planned": lambda rng: curate_pc(SMALL, epsilon=1.0, rng=rng),
+    "planned": lambda rng: dpcgd.curate_pc(SMALL, epsilon=1.0, rng=rng),
     "once": lambda rng: gram_notears(SMALL, epsilon=1.0, rng=rng),
     "steps": lambda rng: noleaks(SMALL, epsilon=1.0, steps=3, rng=rng),
 }
@@ -80,7 +68,7 @@ def resealed(name, path, change=lambda content: None):
 @pytest.mark.filterwarnings("ignore:the edge model was trained")
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_receipt_as_it_was_written_is_accepted(name, tmp_path):
-    found = check_receipt(resealed(name, tmp_path / "receipt.json"))
+    found = dpcgd.check_receipt(resealed(name, tmp_path / "receipt.json"))
     assert found.epsilon <= 1.0
     assert found.delta <= 1e-6
 
@@ -90,7 +78,7 @@ def test_versions_are_those_that_ran_and_not_those_that_read(tmp_path):
         content["made_by"]["versions"]["numpy"] = "1.0"
 
     path = resealed("tests", tmp_path / "receipt.json", change)
-    read_release(path).save(path)
+    dpcgd.read_release(path).save(path)
     content = json.loads(path.read_text())
     assert content["made_by"]["versions"]["numpy"] == "1.0"
     assert content["noise_source"] == "numpy 1.0, a seed"
@@ -199,13 +187,13 @@ UNREADABLE = {
 def test_a_receipt_that_contradicts_itself_is_refused(how, tmp_path):
     name, change = TAMPERED[how]
     path = resealed(name, tmp_path / "receipt.json", change)
-    assert read_release(path)
+    assert dpcgd.read_release(path)
     with pytest.raises(ValueError, match=r"^.*receipt\.json: .*$"):
-        check_receipt(path)
+        dpcgd.check_receipt(path)
 
 
 @pytest.mark.parametrize("how", UNREADABLE)
 def test_a_receipt_of_another_version_is_refused_in_one_line(how, tmp_path):
     path = resealed("tests", tmp_path / "receipt.json", UNREADABLE[how])
     with pytest.raises(ValueError, match=r"^.*holds no release that this version can read.*$"):
-        read_release(path)
+        dpcgd.read_release(path)

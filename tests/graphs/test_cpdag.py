@@ -101,14 +101,25 @@ def test_matrices_have_the_marks_of_their_convention(convention, directed, undir
     assert CPDAG.from_amat(directed, "ab", convention).arrows == {("a", "b")}
 
 
-def test_unknown_matrices_are_refused():
-    with pytest.raises(ValueError, match="'pcalg' or 'causal-learn'"):
-        graph("ab", "a->b").to_amat("tetrad")
-    with pytest.raises(ValueError, match="'pcalg' or 'causal-learn'"):
-        CPDAG.from_amat(np.zeros((2, 2)), "ab", "tetrad")
-    for amat in ([[0, 1], [1, 0]], [[0, 2], [1, 0]]):
-        with pytest.raises(ValueError, match="bidirected or circle"):
-            CPDAG.from_amat(amat, "ab", "causal-learn")
+@pytest.mark.parametrize(
+    ("make", "cure"),
+    [
+        (lambda: graph("ab").to_amat("tetrad"), "'pcalg' or 'causal-learn'"),
+        (lambda: CPDAG.from_amat(np.zeros((2, 2)), "ab", "tetrad"), "'pcalg' or 'causal-learn'"),
+        (lambda: CPDAG.from_amat([[0, 1], [1, 0]], "ab", "causal-learn"), "bidirected or circle"),
+        (lambda: CPDAG.from_amat([[0, 2], [1, 0]], "ab", "causal-learn"), "bidirected or circle"),
+        (lambda: CPDAG("ab", [[1, 0], [0, 0]]), "take the loop out"),
+        (lambda: CPDAG("aa", np.zeros((2, 2))), "distinct"),
+        (lambda: CPDAG.from_dag(nx.DiGraph(["ab", "ba"])), "cycle"),
+        *(
+            (lambda s=s: CPDAG("ab", np.zeros(s)), "square")
+            for s in [(2, 3), (3, 3), (4,), (2,) * 4]
+        ),
+    ],
+)
+def test_what_is_no_graph_is_refused(make, cure):
+    with pytest.raises(ValueError, match=cure):
+        make()
 
 
 def test_texts_name_every_variable_and_every_edge_once():
@@ -157,7 +168,7 @@ def test_pgmpy_takes_the_edge_lists():
     directed, undirected = known.to_edge_lists()
     theirs = base.PDAG(directed_ebunch=directed, undirected_ebunch=undirected)
     assert theirs.directed_edges == known.arrows
-    assert {frozenset(edge) for edge in theirs.undirected_edges} == set(map(frozenset, undirected))
+    assert {frozenset(edge) for edge in theirs.undirected_edges} == {frozenset("ef")}
 
 
 # --- scores
@@ -200,7 +211,7 @@ def test_other_variables_and_other_types_are_refused():
         with pytest.raises(ValueError, match="c, d; name both alike"):
             metric(graph("abd", "a->b"))
         for other in ([("a", "b")], nx.Graph([("a", "b")])):
-            with pytest.raises(TypeError, match=f"not {type(other).__name__}"):
+            with pytest.raises(TypeError, match=f"not a {type(other).__name__}"):
                 metric(other)
 
 
@@ -209,9 +220,6 @@ def test_equality_ignores_the_order_of_the_variables_and_nothing_else():
     assert chain == graph("cab", "a->b", "b-c")
     others = [graph("cab", "b->a", "b-c"), graph("abd", "a->b"), graph("ab", "a->b"), "a -> b"]
     assert all(chain != other for other in others)
-
-
-# --- what is no graph
 
 
 def test_a_graph_cannot_be_changed():
@@ -225,18 +233,6 @@ def test_a_graph_cannot_be_changed():
         found.arcs = given_arcs
     with pytest.raises(TypeError, match="unhashable"):
         hash(found)
-
-
-def test_what_is_no_graph_is_refused():
-    with pytest.raises(ValueError, match="take the loop out"):
-        CPDAG("ab", [[1, 0], [0, 0]])
-    for shape in [(2, 3), (3, 3), (4,), (2, 2, 2)]:
-        with pytest.raises(ValueError, match="square array"):
-            CPDAG("ab", np.zeros(shape))
-    with pytest.raises(ValueError, match="distinct"):
-        CPDAG("aa", np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="cycle"):
-        CPDAG.from_dag(nx.DiGraph([("a", "b"), ("b", "a")]))
 
 
 # --- a DAG of a class

@@ -16,24 +16,13 @@ import pandas as pd
 import pytest
 from numpy.random import default_rng
 
-from dpcgd import (
-    Dataset,
-    Knowledge,
-    dag_posterior,
-    graph_from_moments,
-    load,
-    noleaks,
-    pc,
-    priv_pc,
-    read_release,
-    table_pc,
-)
+import dpcgd
 from dpcgd.graphs.cpdag import Certainty
 from dpcgd.graphs.texts import guessing, in_words
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import gaussian_delta
 
-DATA = load("cancer", n=2000, rng=default_rng(0))
+DATA = dpcgd.load("cancer", n=2000, rng=default_rng(0))
 
 
 # --- the guarantee in words
@@ -51,7 +40,7 @@ def test_an_attacker_is_right_at_most_as_often_as_is_said(epsilon, delta):
 
 
 def test_the_words_have_the_numbers_of_the_promise():
-    release = priv_pc(DATA, epsilon=1.0, rng=default_rng(0), rows_per_person=2)
+    release = dpcgd.priv_pc(DATA, epsilon=1.0, rng=default_rng(0), rows_per_person=2)
     budget, terms = release.ledger.budget, release.terms
     words = " ".join(in_words(release.guarantee, budget, terms))
     assert "(1, 1e-06)-differentially private for one person, of up to 2 records" in words
@@ -60,7 +49,7 @@ def test_the_words_have_the_numbers_of_the_promise():
     assert "73.11%" in words
     assert "not proved; do not rely on it" in in_words("claimed, not proved", budget, terms)[0]
     assert "e^1e+06 times" in " ".join(in_words("proved", Budget(1e6, 1e-6), terms))
-    page = pc(DATA).report()
+    page = dpcgd.pc(DATA).report()
     assert "Nothing is proved" in page
     assert "none promised" in page
 
@@ -70,7 +59,7 @@ def test_the_words_have_the_numbers_of_the_promise():
 
 def test_a_report_is_one_page_in_two_forms(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    release = table_pc(DATA, epsilon=1.0, rng=default_rng(0), rows_per_person=2)
+    release = dpcgd.table_pc(DATA, epsilon=1.0, rng=default_rng(0), rows_per_person=2)
     page, markdown = (release.report(tmp_path / f"report.{ending}") for ending in ("html", "md"))
     assert (tmp_path / "report.html").read_text() == page == release.report()
     assert (tmp_path / "report.md").read_text() == markdown
@@ -96,7 +85,7 @@ def test_names_and_levels_with_marks_stay_text(tmp_path):
     levels = {"<b>|x": ["</td>", "`|`"], "[y](z)": ["<script>", "*"], "a\nb": ["0", "1"]}
     codes = default_rng(0).integers(0, 2, (3000, 3))
     codes[:, 1] = codes[:, 0]
-    release = table_pc(Dataset(codes, levels), epsilon=2.0, rng=default_rng(0))
+    release = dpcgd.table_pc(dpcgd.Dataset(codes, levels), epsilon=2.0, rng=default_rng(0))
     page = release.report()
     assert not re.search(r"<b>|<script>|</td></td>", page)
     assert page.count("<td>") == page.count("</td>")
@@ -114,8 +103,8 @@ def test_a_report_says_what_became_of_odd_and_missing_values(ending, tmp_path):
         "dose": {"edges": [0, 1, 2], "outside": "refuse", "missing": "none taken"},
     }
     table = {"age": [119, -9, 20], "pain": ["none", "much", "some"], "dose": [0.5, 1.5, None]}
-    data = Dataset.from_pandas(pd.DataFrame(table), rules)
-    page = html.unescape(pc(data).report(tmp_path / f"report.{ending}"))
+    data = dpcgd.Dataset.from_pandas(pd.DataFrame(table), rules)
+    page = html.unescape(dpcgd.pc(data).report(tmp_path / f"report.{ending}"))
     assert "0 to 50, 50 to 80, unknown; a number outside is in the nearer end" in page
     assert "missing values and -9 are 'unknown'" in page
     assert "none, some, much; in this order; a missing value was refused" in page
@@ -125,7 +114,7 @@ def test_a_report_says_what_became_of_odd_and_missing_values(ending, tmp_path):
 def test_the_citation_is_that_of_the_citation_file():
     yaml = pytest.importorskip("yaml")
     cited = yaml.safe_load((Path(__file__).parents[2] / "CITATION.cff").read_text())
-    page = pc(DATA).report()
+    page = dpcgd.pc(DATA).report()
     assert cited["title"] in page
     assert cited["authors"][0]["name"] in page
 
@@ -133,7 +122,7 @@ def test_the_citation_is_that_of_the_citation_file():
 @pytest.mark.parametrize("name", ["report.txt", "report", "report.pdf"])
 def test_a_report_of_another_kind_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"a report ends in \.html or \.md, not in"):
-        pc(DATA).report(tmp_path / name)
+        dpcgd.pc(DATA).report(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -145,12 +134,12 @@ def test_jinja_is_loaded_by_a_report_only():
 
 # --- probabilities of edges
 
-SYSTEMS = [dag_posterior, graph_from_moments]
+SYSTEMS = [dpcgd.dag_posterior, dpcgd.graph_from_moments]
 
 
 @cache
 def released(system, **settings):
-    data = load("survey", n=20_000, rng=default_rng(0))
+    data = dpcgd.load("survey", n=20_000, rng=default_rng(0))
     return system(data, epsilon=1.0, rng=default_rng(1), **settings)
 
 
@@ -162,7 +151,7 @@ def test_a_release_puts_its_probabilities_into_the_graph_and_its_receipt_keeps_t
     assert release.graph.certainty.edges == release.probabilities
     assert release.graph.certainty.arrows == release.arrow_shares
     release.save(tmp_path / "receipt.json")
-    assert read_release(tmp_path / "receipt.json").report() == release.report()
+    assert dpcgd.read_release(tmp_path / "receipt.json").report() == release.report()
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -180,7 +169,7 @@ def test_a_report_lists_every_edge_with_its_probabilities(system, ending, tmp_pa
     assert [shown for _, shown in rows] == pytest.approx(numbers, abs=0.0100001)
 
 
-@pytest.mark.parametrize("system", [*SYSTEMS, noleaks])
+@pytest.mark.parametrize("system", [*SYSTEMS, dpcgd.noleaks])
 def test_confirmed_is_said_of_tests_only(system, tmp_path):
     release = released(system)
     release.save(tmp_path / "receipt.json")
@@ -190,12 +179,12 @@ def test_confirmed_is_said_of_tests_only(system, tmp_path):
     for text in (release.report(), receipt, repr(release)):
         assert "onfirmed" not in text
         assert "test that was made" not in text
-    assert "confirmed" in released(priv_pc).pair_status().values()
+    assert "confirmed" in released(dpcgd.priv_pc).pair_status().values()
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_drawn_edge_is_called_likely_only_if_it_is_and_known_if_knowledge_decided(system):
-    known = Knowledge(required=[("A", "S")], forbidden=[("O", "T"), ("T", "O")])
+    known = dpcgd.Knowledge(required=[("A", "S")], forbidden=[("O", "T"), ("T", "O")])
     release = released(system, knowledge=known, precision=0.01)
     status = release.pair_status()
     decided = {frozenset("AS"), frozenset("OT")}
@@ -223,7 +212,7 @@ def test_a_release_that_tells_little_or_whose_model_is_in_doubt_says_so_everywhe
         usual, graph=replace(usual.graph, certainty=Certainty(pairs, arrows, caution))
     )
     release.save(tmp_path / "receipt.json")
-    for each in (release, read_release(tmp_path / "receipt.json")):
+    for each in (release, dpcgd.read_release(tmp_path / "receipt.json")):
         graph, markdown = each.graph, each.report(tmp_path / "report.md")
         texts = (repr(each), str(graph), each.report(), markdown, graph.to_dot(), graph.to_gml())
         assert all(word in text for word in words for text in texts)

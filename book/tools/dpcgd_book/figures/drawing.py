@@ -59,8 +59,8 @@ def draw_graph(
         vermillion, those that point otherwise dash-dotted and blue. A DAG stands for its completed
         form, as in the scores of `CPDAG`.
     positions : mapping of str to (column, layer), optional
-        Where each variable stands; :func:`~dpcgd.graphs.drawing.layered_positions` of the reference,
-        or of the first graph, unless given.
+        Where each variable stands; :func:`~dpcgd.graphs.drawing.layered_positions` of the
+        reference, or of the first graph, unless given.
     confidence : mapping of frozenset to float, optional
         From a joined pair to a number up to 1, shown as the width of its line.
 
