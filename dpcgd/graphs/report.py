@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcgd.graphs.cpdag import two_digits
 from dpcgd.graphs.drawing import to_svg
-from dpcgd.graphs.texts import in_words, not_protected, render
+from dpcgd.graphs.texts import render
 from dpcgd.privacy.sealed_file import check_target, write_whole
 
 __all__ = ["Page", "changed_places", "write_report"]
@@ -30,16 +30,13 @@ def write_report(path: str | os.PathLike | None, release: Any) -> Page:
     ending = ".html" if path is None else check_target(path).suffix.lower()
     if ending not in FORMS:
         raise ValueError(f"a report ends in {' or '.join(FORMS)}, not in {ending!r}")
-    terms, picture = release.terms, to_svg(release.graph)
+    picture = to_svg(release.graph)
     text = render(
         "report.jinja",
         form=FORMS[ending],
         release=release,
-        status=release.pair_status(),
         picture=picture,
         picture_base64=base64.b64encode(picture.encode()).decode(),
-        promise=in_words(release.guarantee, release.ledger.budget, terms),
-        not_protected=not_protected(terms),
         changed_places=changed_places(release.answers.separating_sets if release.answers else {}),
         two_digits=two_digits,
         escaped=_escaped_for_markdown,

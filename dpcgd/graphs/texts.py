@@ -32,7 +32,8 @@ def _environment() -> Any:
     loader = PackageLoader("dpcgd.graphs")
     strict: Any = {"undefined": StrictUndefined, "autoescape": True, "trim_blocks": True}
     environment = Environment(loader=loader, **strict)
-    environment.globals |= {"growth": growth, "guessing": guessing, "unit_of": unit_of}
+    functions = (growth, guessing, in_words, not_protected, unit_of)
+    environment.globals |= {function.__name__: function for function in functions}
     return environment
 
 
