@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import replays
-from dpcgd_book.attacks.replay import _difference
+from dpcgd_book.attacks.replay import replay
 from dpcgd_book.systems.as_published import PublishedKendallP
 from numpy.random import default_rng
 
@@ -43,13 +43,6 @@ def path(tmp_path):
 # --- round trips
 
 
-def without_results_kept(release):
-    """What marginals have worked out is kept beside them and is no part of a release."""
-    if hasattr(release, "marginals"):
-        release.marginals._known.clear()
-    return release
-
-
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_release_is_read_back_as_it_was_and_others_add_up_to_what_its_ledger_reads(
@@ -60,7 +53,7 @@ def test_a_release_is_read_back_as_it_was_and_others_add_up_to_what_its_ledger_r
     again, text, theirs = dpcgd.read_release(path), path.read_text(), dpcgd.check_receipt(path)
     assert again.seconds is None
     assert again == release
-    assert _difference(*map(without_results_kept, (release, again))) is None
+    assert str(again.graph) == str(release.graph)  # with the probabilities
     assert again.pair_status() == release.pair_status()
     assert str(again.ledger) == str(release.ledger)
     again.save(path)
@@ -86,17 +79,6 @@ def test_knowledge_and_a_statistic_go_along(path):
     assert "PublishedKendallP" in again.terms.settings["statistic"]
     assert again.guarantee == "claimed, not proved"
     assert again.terms.theorems == ()
-
-
-def test_names_and_levels_of_any_language_and_with_marks(path):
-    levels = {'a "b" <c>': ["ja", "nein"], "größe|x": ["klein", "groß", "?"], "年龄": ["0", "1"]}
-    codes = default_rng(0).integers(0, [2, 3, 2], (3000, 3))
-    codes[:, 2] = codes[:, 0]
-    release = dpcgd.table_pc(dpcgd.Dataset(codes, levels), epsilon=2.0, rng=default_rng(0))
-    release.save(path)
-    again = dpcgd.read_release(path)
-    assert _difference(*map(without_results_kept, (release, again))) is None
-    assert again.graph.to_gml() == release.graph.to_gml()
 
 
 # --- what stands in a receipt
@@ -134,13 +116,11 @@ def test_a_secure_run_is_a_release(path):
     assert content["noise_source"].startswith(f"OpenDP {version('opendp')}")
     assert content["noise_distributions"] == ["Laplace"]
     assert "experiment" not in path.read_text() + release.report()
-    assert _difference(release, dpcgd.read_release(path)) is None
+    assert dpcgd.read_release(path) == release
 
 
 def test_what_is_released_is_the_same_whatever_the_data_that_gave_it(path):
     """A stranger's data with the same noisy answers give the same receipt, to the last byte."""
-    from dpcgd_book.attacks.replay import replay
-
     texts = []
 
     def run(data):

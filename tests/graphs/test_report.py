@@ -81,14 +81,17 @@ def test_a_report_is_one_page_in_two_forms(tmp_path, monkeypatch):
     assert picture.count("marker-end") == len(release.graph.arrows)
 
 
-def test_names_and_levels_with_marks_stay_text(tmp_path):
-    levels = {"<b>|x": ["</td>", "`|`"], "[y](z)": ["<script>", "*"], "a\nb": ["0", "1"]}
+def test_names_and_levels_of_any_language_and_with_marks_stay_text(tmp_path):
+    levels = {'<b>|"x"': ["</td>", "`|`"], "[y](z)": ["<script>", "*"], "größe\n年龄": ["0", "1"]}
     codes = default_rng(0).integers(0, 2, (3000, 3))
     codes[:, 1] = codes[:, 0]
     release = dpcgd.table_pc(dpcgd.Dataset(codes, levels), epsilon=2.0, rng=default_rng(0))
     page = release.report()
     assert not re.search(r"<b>|<script>|</td></td>", page)
     assert page.count("<td>") == page.count("</td>")
+    release.save(tmp_path / "receipt.json")
+    again = dpcgd.read_release(tmp_path / "receipt.json")
+    assert (again, again.graph.to_gml()) == (release, release.graph.to_gml())
     text = re.sub(r"````.*?````", "", release.report(tmp_path / "report.md"), flags=re.DOTALL)
     assert not re.search(r"(?<!\\)[<`*]|(?<!\\)\[y", text)
     for rows in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
