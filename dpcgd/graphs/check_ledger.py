@@ -110,14 +110,13 @@ def _added_up(events: Sequence[Event], promise: Budget) -> Checked:
     rows = promise.rows_per_person
     failing = math.fsum(event.delta * _times(event, rows) for event in events)
     basic = rows * math.fsum(getattr(event, "epsilon", math.inf) for event in events)
-    prices = {f"prices of {event.mechanism}": _is_theirs(event) for event in events}
-    theirs = [name for name in sorted(prices) if prices[name]]
-    ours = [*OURS, *(name for name in sorted(prices) if not prices[name])]
+    theirs = sorted({f"prices of {event.mechanism}" for event in events if _is_theirs(event)})
+    ours = sorted({f"prices of {event.mechanism}" for event in events if not _is_theirs(event)})
     left = promise.delta - failing
     composed = _composed(events, rows, left) if left > 0 and basic > 0 else math.inf
     if not composed < basic:
-        return Checked(basic, max(promise.delta, failing), (), (*ours, *theirs, "their sum"))
-    return Checked(composed, promise.delta, (*theirs, *BY_ACCOUNTING), tuple(ours))
+        return Checked(basic, max(promise.delta, failing), (), (*OURS, *theirs, *ours, "their sum"))
+    return Checked(composed, promise.delta, (*theirs, *BY_ACCOUNTING), (*OURS, *ours))
 
 
 def _is_theirs(event: Event) -> bool:
