@@ -116,12 +116,13 @@ def test_what_is_no_price_or_too_much_is_refused_with_what_it_is(event, words):
     [
         ([GaussianEvent("Gaussian", 9.0)], "prices of Gaussian", "sensitivities"),
         ([PureEvent("Laplace", 0.1)] * 9, "prices of Laplace", "sensitivities"),
+        ([GaussianEvent("Gaussian", 9.0), failing(1e-9)], "prices of Gaussian", "prices of tested"),
         ([PureEvent("above threshold", 0.1)], None, "prices of above threshold"),
         ([PureEvent("above threshold", 0.02)] * 90, "their sum", "prices of above threshold"),
     ],
 )
 def test_it_is_said_whose_prices_they_are(events, recomputed, ours):
     found = check(events, 9.0, 1e-6)
-    assert ours in found.ours
+    assert any(name.startswith(ours) for name in found.ours)
     assert not set(found.ours) & set(found.recomputed)
     assert recomputed in found.recomputed if recomputed else found.recomputed == ()
