@@ -124,6 +124,8 @@ class Measured(NamedTuple):
         From each variable whose levels were joined to what has become of each of them.
     caution : str
         A reason to doubt what the edge model will say, by public facts, or an empty text.
+    price : float
+        Rho of each triple that a search may buy; 0 if none buys.
     """
 
     run: Run
@@ -131,6 +133,7 @@ class Measured(NamedTuple):
     levels: Mapping[str, Sequence[str]]
     joined_levels: Mapping[str, Mapping[str, str]]
     caution: str = ""
+    price: float = 0.0
 
     def release(
         self, graph: CPDAG, answers: Answers | None = None, *, triples: str = "thm-triples"

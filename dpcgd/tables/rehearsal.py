@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_generator, check_whole
-from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
@@ -18,8 +17,9 @@ from dpcgd.graphs.release import Release
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import delta_for
 from dpcgd.tables.private_graph import private_graph
+from dpcgd.tables.public_facts import refuse_data
 
-__all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
+__all__ = ["Rehearsal", "RehearsedRun", "rehearse"]
 
 
 class RehearsedRun(NamedTuple):
@@ -177,20 +177,6 @@ def rehearse(
     done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in twins)
     name, d = getattr(system, "__name__", "a system"), len(schema.variables)
     return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
-
-
-def refuse_data(levels: object) -> None:
-    """Refuse data where public facts are asked for.
-
-    Raises
-    ------
-    ValueError
-        With what to pass instead.
-    """
-    if isinstance(levels, (Counts, pd.DataFrame, np.ndarray)):
-        raise ValueError(
-            f"this takes no data, and a {type(levels).__name__} holds some; pass the schema"
-        )
 
 
 def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:

@@ -14,7 +14,7 @@ from dpcgd import plan, table_pc
 from dpcgd.moments.interactions import MeasuredMarginals
 from dpcgd.reading.association import association
 from dpcgd.tables.detection import Detection, Population
-from dpcgd.tables.table_oracle import TableOracle
+from dpcgd.tables.table_pc import TableOracle
 
 
 def even(levels):

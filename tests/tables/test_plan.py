@@ -19,7 +19,7 @@ from dpcgd import load, priv_pc, private_graph, table_pc
 from dpcgd import plan as plan_of
 from dpcgd.moments.blocks import blocks_of
 from dpcgd.moments.interactions import contrasts
-from dpcgd.tables.table_oracle import TableOracle
+from dpcgd.tables.table_pc import TableOracle
 
 plan = partial(plan_of, system=table_pc)
 epsilon_for = partial(epsilon_for_system, system=table_pc)

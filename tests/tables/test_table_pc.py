@@ -22,8 +22,7 @@ from dpcgd.moments.joined_levels import FIRST_LOOK
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.tables.table_oracle import TableOracle
-from dpcgd.tables.table_pc import search_again, shares
+from dpcgd.tables.table_pc import TableOracle, search_again, shares
 
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 
@@ -97,11 +96,11 @@ def test_what_is_measured_again_is_tested_again():
 
     def associations(oracle):
         rows = [tuple(oracle._association(x, y, tuple(given))) for x, y, *given in tests]
-        return rows + [oracle._associations.given_interacting(x, y, s) for x, y, *s in tests[-2:]]
+        return rows + [oracle._given_interacting(x, y, tuple(s)) for x, y, *s in tests[-2:]]
 
     oracle = TableOracle(marginals)
     before = associations(oracle)
-    marginals.measure_again([(0, 1), (2, 5)], 1.0)
+    oracle.measure_again([(0, 1), (2, 5)], 1.0)
     after = associations(oracle)
     changed = [old != new for old, new in zip(before, after, strict=True)]
     assert changed == [True, False, True, True, False, True, True, True, True]
