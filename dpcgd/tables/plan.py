@@ -294,17 +294,16 @@ class Plan:
         """Share of the conditioning sets of this size whose test can be made."""
         kinds = list(_kinds(sizes, order))
         total = sum(ways for _, ways in kinds)
-        may = sum(ways for kind, ways in kinds if self._may(list(map(len, pair)), kind))
+        may = sum(ways for kind, ways in kinds if self._may(*map(len, pair), *kind))
         return may / total if total else math.nan
 
     def _testable(self, *shares: Shares) -> bool:
-        x, y, *given = map(len, shares)
-        return self._may((x, y), given)
+        return self._may(*map(len, shares))
 
-    def _may(self, tested: Sequence[int], given: Sequence[int]) -> bool:
+    def _may(self, x: int, y: int, *given: int) -> bool:
         """Whether a test of variables with so many levels is made."""
-        noise, by_tests = self.deviation / self.n, self.system is testing.table_pc
-        noisy = by_tests and testing.too_noisy(tested, given, noise)
+        by_tests, noise = self.system is testing.table_pc, self.deviation / self.n
+        noisy = by_tests and testing.too_noisy((x, y), given, noise)
         return len(given) <= self.rules.max_order and not noisy
 
     def _smallest(self, *shares: Shares) -> tuple[float, float]:
@@ -350,13 +349,10 @@ class Plan:
     def _cell(self, levels) -> float:
         """A cell is a sum over the interactions of the table's variables."""
         variance = 0.0
-        for chosen in subsets_of(tuple(range(len(levels)))):
-            if chosen:
-                shares = (
-                    1 - 1 / size if v in chosen else size**-2 for v, size in enumerate(levels)
-                )
-                noise = self._deviation([levels[v] for v in chosen])
-                variance += noise**2 * math.prod(shares)
+        for chosen in filter(None, subsets_of(tuple(range(len(levels))))):
+            shares = (1 - 1 / size if v in chosen else size**-2 for v, size in enumerate(levels))
+            noise = self._deviation([levels[v] for v in chosen])
+            variance += noise**2 * math.prod(shares)
         return math.sqrt(variance)
 
     def _shares_of(self, x, y, given, most: float = math.inf) -> list[Shares]:
@@ -542,16 +538,14 @@ def _told(frame) -> Iterator[str]:
     """The smallest findable dependence of the easiest pair and of the hardest."""
     columns = [("in a pair, ", "", "order_0"), ("given one more, ", "partial_", "order_1")]
     for where, kind, order in columns:
-        if not frame.get(order, pd.Series()).any() and kind:
-            continue
-        found, points = frame[f"{kind}correlation"].dropna(), frame[f"{kind}points"].dropna()
-        if len(found):
-            nothing = f", nothing in {len(frame) - len(found)}" * (len(found) < len(frame))
+        smallest, points = frame[f"{kind}correlation"].dropna(), frame[f"{kind}points"].dropna()
+        nothing = f", nothing in {len(frame) - len(smallest)}" * (len(smallest) < len(frame))
+        if len(smallest):
             yield (
-                f"{where}correlations of {found.min():.3f} to {found.max():.3f} "
+                f"{where}correlations of {smallest.min():.3f} to {smallest.max():.3f} "
                 f"({points.min():.1f} to {points.max():.1f} points){nothing}"
             )
-        else:
+        elif not kind or frame.get(order, pd.Series()).any():
             yield f"{where}nothing"
 
 
@@ -625,8 +619,7 @@ def epsilon_for(
             planned = planned_with(epsilon=epsilon, **changed).pairs
         except ValueError:  # too much noise for any test
             return math.nan
-        found = [getattr(planned[pair], name) for pair in pairs for name in columns]
-        return math.nan if any(map(math.isnan, found)) else max(found)
+        return float(np.max([getattr(planned[pair], name) for pair in pairs for name in columns]))
 
     def enough(epsilon: float, pairs=pairs, **changed: Any) -> bool:
         return smallest(epsilon, pairs, **changed) <= size
@@ -649,25 +642,20 @@ def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
     """What would do beside a larger dependence; each has been tried."""
     if (helped := next((pair for pair in pairs if enough([pair])), None)) and len(pairs) > 1:
         yield f"ask for one pair, such as between={helped!r}"
-    changes = _changes(exact)
-    needed = dict(changes)
-    for name in changes:
-        others = {key: change for key, change in needed.items() if key != name}
-        needed = others if enough(**ChainMap(*others.values())) else needed
-    if enough(**ChainMap(*needed.values())):
-        yield f"take {' and '.join(needed)}"
-
-
-def _changes(exact: Plan) -> dict[str, dict[str, Any]]:
-    """By what they are called, the largest steps away from what was asked."""
     n = MORE_RECORDS * exact.n
-    return {
-        "fewer levels": {"levels": {v: of[:2] for v, of in exact.levels.items()}, "shares": None},
+    two = {name: levels[:2] for name, levels in exact.levels.items()}
+    needed: dict[str, dict[str, Any]] = {  # the largest steps away from what was asked
+        "fewer levels": {"levels": two, "shares": None},
         "a smaller least_share": {"least_share": 0.0},
         "a smaller least_effect": {"least_effect": 0.0},
         "more records": {"n": n, "delta": min(exact.budget.delta, delta_for(n))},
         "max_order=1": {"max_order": max(exact.rules.max_order, 1)},
     }
+    for name in list(needed):
+        others = {key: change for key, change in needed.items() if key != name}
+        needed = others if enough(**ChainMap(*others.values())) else needed
+    if enough(**ChainMap(*needed.values())):
+        yield f"take {' and '.join(needed)}"
 
 
 def _rounded_up(value: float) -> float:
@@ -679,7 +667,7 @@ def _rounded_up(value: float) -> float:
 def _asked(planned: Plan, between) -> list[tuple[str, str]]:
     """The pairs it has to be found in: variables of one level depend on nothing."""
     if between is None:
-        many = {name for name, of in planned.levels.items() if len(of) > 1}
+        many = {name for name, levels in planned.levels.items() if len(levels) > 1}
         pairs = [pair for pair in planned.pairs if many.issuperset(pair)]
         if not pairs:
             raise ValueError("no two variables have two levels or more; nothing can be found")

@@ -22,16 +22,7 @@ from dpcgd.privacy.settings import check_data
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
 from dpcgd.reading.release import MarginalRelease, read_moments
 
-__all__ = [
-    "Measured",
-    "dag_posterior",
-    "graph_from_moments",
-    "has_few_cells",
-    "measure_all_cells",
-    "measure_for_edges",
-    "private_graph",
-    "system_for",
-]
+__all__ = ["Measured", "dag_posterior", "graph_from_moments", "has_few_cells", "private_graph"]
 
 MOST_VARIABLES, MOST_CELLS = 8, 1024
 """A larger table is not released as a whole, since most cells would hold nothing but noise."""

@@ -34,16 +34,7 @@ from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
 from dpcgd.tables.private_graph import Measured
 
-__all__ = [
-    "Rules",
-    "TableOracle",
-    "measure_all_pairs",
-    "search_again",
-    "search_tables",
-    "shares",
-    "table_pc",
-    "too_noisy",
-]
+__all__ = ["Rules", "TableOracle", "search_again", "search_tables", "shares", "table_pc"]
 
 PAIRS = 0.6
 """Share of the budget that all pairs together get at least; the rest is for triples."""
@@ -604,15 +595,6 @@ def _noise(data, rho, most) -> float:
     return pairs_sensitivity(levels) * multiplier / data.n
 
 
-def _untestable(levels, noise) -> float:
-    """Share of the pairs that are too noisy to be tested given a variable of median levels."""
-    levels = np.sort(levels)
-    larger = np.maximum(levels, FEWEST_LEVELS)[1:]  # of a pair, sorted by that
-    pairs = np.arange(1, len(levels))
-    refused = larger * np.median(levels) * noise > MOST_NOISE
-    return float(pairs @ refused / pairs.sum())
-
-
 def _check_noise(data, rho, most, max_order):
     """Refuse by public facts alone what no test is made for, and warn of what few are."""
     levels = np.minimum(data.cardinalities, most)
@@ -623,7 +605,8 @@ def _check_noise(data, rho, most, max_order):
             f"variable with {largest} levels, no test would hold its level; take a larger epsilon, "
             f"fewer variables{' or levels' * (largest > 2)}, or more records"
         )
-    untestable = _untestable(levels, noise)
+    larger = np.array([*map(max, combinations(np.maximum(levels, FEWEST_LEVELS).tolist(), 2))])
+    untestable = np.mean(larger * np.median(levels) * noise > MOST_NOISE)
     if max_order and untestable > MOST_UNTESTABLE:
         warnings.warn(
             f"{untestable:.0%} of the pairs are too noisy to be tested given another variable; "
