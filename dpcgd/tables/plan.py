@@ -111,7 +111,7 @@ class Plan:
 
         Pairs that are measured again later get less.
         """
-        kinds = {shares for shares in self.shares.values() if len(shares) > 1}
+        kinds = dict.fromkeys(shares for shares in self.shares.values() if len(shares) > 1)
         pairs = combinations_with_replacement(kinds, 2)
         return max((self._pair_deviation(*pair) for pair in pairs), default=0.0)
 
