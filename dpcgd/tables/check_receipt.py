@@ -4,9 +4,9 @@ import json
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ SEARCHES = ("curate_pc", "em_pc", "laplace_pc", "priv_pc", "svt_pc")
 UNANSWERED = ("known", "not testable", "not reached")
 """No mechanism was asked about a pair of such a status."""
 
-ACCOUNTS = (Filter, GaussianFilter, PureFilter, BasicFilter)
+ACCOUNTS: tuple[Any, ...] = (Filter, GaussianFilter, PureFilter, BasicFilter)
 """A proved run is paid by one of them."""
 
 ROUNDING = 1e-6
@@ -120,8 +120,8 @@ def check_receipt(path: str | os.PathLike) -> Checked:
 
 def _check_account(result: Release) -> None:
     """Pay for the ledger once more, from an account of the same kind."""
-    ledger, kinds = result.ledger, cast("Iterable[Any]", ACCOUNTS)
-    for kind in kinds:
+    ledger = result.ledger
+    for kind in ACCOUNTS:
         account = kind(ledger.budget)
         account.keep(kept_for_rounding(result.terms.n))
         whole = account.ledger.whole if result.guarantee == "proved" else ""

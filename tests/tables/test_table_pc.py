@@ -25,6 +25,8 @@ from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.tables.table_pc import TableOracle, search_again, shares
 
+ASIA = load("asia", rng=default_rng(0))
+
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 
 
@@ -132,9 +134,9 @@ def test_pairs_with_a_p_value_near_the_level_are_in_doubt():
 
 
 def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
-    data, account = load("asia", rng=default_rng(0)), GaussianFilter(Budget(0.3, 1e-6))
-    marginals = MeasuredMarginals(Tables(data), paid(account, SeededNoise(default_rng(1))))
-    for_pairs, for_triple = (share * account.rho for share in shares(data.d))
+    account = GaussianFilter(Budget(0.3, 1e-6))
+    marginals = MeasuredMarginals(Tables(ASIA), paid(account, SeededNoise(default_rng(1))))
+    for_pairs, for_triple = (share * account.rho for share in shares(ASIA.d))
     marginals.measure_pairs(for_pairs)
     known, left = dict(marginals.released), []
 
@@ -144,7 +146,7 @@ def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
             super().measure_again(pairs, rho)
 
     oracle = Watched(marginals, price=for_triple)
-    search_again(oracle, account, data.variables, looks=(0.5,))
+    search_again(oracle, account, ASIA.variables, looks=(0.5,))
     ((before, rho, pairs),) = left
     assert rho == pytest.approx(before / 2)
     sharper = {s for s in known if marginals.released[s].deviation < known[s].deviation}
@@ -152,8 +154,7 @@ def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
 
 
 def test_a_run_spends_what_is_left_on_the_triples_of_families():
-    data = load("asia", rng=default_rng(0))
-    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
+    release = table_pc(ASIA, epsilon=1.0, rng=default_rng(1))
     assert 0.999 < release.ledger.spent.epsilon <= 1.0
     assert release.ledger.accountant.startswith("Gaussian filter")
 
@@ -167,8 +168,7 @@ def test_a_release_holds_no_data():
 
 
 def test_redrawn_marginals_carry_their_noise_twice():
-    data = load("asia", rng=default_rng(0))
-    marginals = table_pc(data, epsilon=1.0, rng=default_rng(1)).marginals
+    marginals = table_pc(ASIA, epsilon=1.0, rng=default_rng(1)).marginals
     told, again = marginals.released, redrawn(marginals, default_rng(2)).released
     assert again.keys() == told.keys()
     assert again[0,].deviation == pytest.approx(math.sqrt(2) * told[0,].deviation)
@@ -249,7 +249,7 @@ def test_a_first_look_is_paid_from_the_same_budget_and_only_where_it_is_taken():
     first, second, *_ = map(zcdp_rho, release.ledger.events)
     assert first == pytest.approx(FIRST_LOOK * rho)
     assert second == pytest.approx(shares(5)[0] * (1 - FIRST_LOOK) * rho)
-    few = table_pc(load("asia", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
+    few = table_pc(ASIA, epsilon=1.0, rng=default_rng(1))
     assert few.joined_levels == {}
     assert zcdp_rho(few.ledger.events[0]) == pytest.approx(shares(8)[0] * rho)
 
