@@ -1,4 +1,4 @@
-"""What a run could find, from public facts alone: a plan to be made before the data is touched."""
+"""What a run could find, and the budget that finding it takes: a plan, from public facts alone."""
 
 import math
 import warnings
