@@ -279,9 +279,9 @@ def _check_together(
 ) -> None:
     """All sets of these sizes have the noise of one mechanism."""
     multiplier = _next(paid) if distance else 0.0
-    for subset, moment in marginals.released.items():
+    for subset, deviation in _deviations(marginals).items():
         if len(subset) in sizes:
-            _check_equal(subset, moment.deviation * marginals.n, multiplier * distance)
+            _check_equal(subset, deviation, multiplier * distance)
 
 
 def _check_clipped(marginals: ClippedMoments, paid: list[float]) -> None:
@@ -296,13 +296,10 @@ def _check_clipped(marginals: ClippedMoments, paid: list[float]) -> None:
 
 def _without_triples(marginals: Marginals, paid: Sequence[float]) -> list[float]:
     """The multipliers that are left once every triple, in turn, has taken its own."""
-    left, triples = [], [subset for subset in marginals.released if len(subset) > 2]
-    waiting = [s for s in triples if _distance(marginals, s) or marginals.released[s].deviation]
+    left, noise = [], _deviations(marginals)
+    waiting = [s for s in noise if len(s) > 2 and (_distance(marginals, s) or noise[s])]
     for multiplier in paid:
-        if waiting and _agree(
-            marginals.released[waiting[0]].deviation * marginals.n,
-            multiplier * _distance(marginals, waiting[0]),
-        ):
+        if waiting and _agree(noise[waiting[0]], multiplier * _distance(marginals, waiting[0])):
             waiting.pop(0)
         else:
             left.append(multiplier)
@@ -313,20 +310,18 @@ def _without_triples(marginals: Marginals, paid: Sequence[float]) -> list[float]
 
 def _check_again(marginals: Marginals, looks: Sequence[float]) -> None:
     """Some pairs were seen again: their noise is that of all looks, weighed by precision."""
-    first = marginals.released[0,].deviation * marginals.n
-    sharper: dict[float, list[Subset]] = defaultdict(list)
-    for subset, moment in marginals.released.items():
-        if len(subset) == 2 and moment.deviation * marginals.n != first:
-            sharper[moment.deviation * marginals.n].append(subset)
+    noise, sharper = _deviations(marginals), defaultdict[float, list[Subset]](list)
+    first = noise[0,]
+    for subset, deviation in noise.items():
+        if len(subset) == 2 and deviation != first:
+            sharper[deviation].append(subset)
     if not (looks or sharper):
         return
     many = 2 ** len(looks)  # sets of looks, one a bit pattern
     fits = first > 0 and len(looks) <= len(LOOKS) and len(sharper) < many
     ways = product(range(1, many), repeat=len(sharper)) if fits else ()
     if not any(_explains(marginals, first, sharper, way, looks) for way in ways):
-        raise ValueError(
-            "pairs have other noise than the ledger paid for when they were seen again"
-        )
+        raise ValueError("pairs that were seen again have other noise than the ledger paid for")
 
 
 def _explains(marginals, first, sharper, way, looks) -> bool:
@@ -341,6 +336,11 @@ def _explains(marginals, first, sharper, way, looks) -> bool:
         for deviation in seen:
             precisions[deviation] += (multiplier * distance) ** -2
     return all(_agree(deviation, precision**-0.5) for deviation, precision in precisions.items())
+
+
+def _deviations(marginals: Marginals) -> dict[Subset, float]:
+    """Of the noise of each interaction, in records."""
+    return {s: moment.deviation * marginals.n for s, moment in marginals.released.items()}
 
 
 def _distance(marginals: Marginals, subset: Subset) -> float:
