@@ -21,8 +21,7 @@ from dpcgd.moments.interactions import MeasuredMarginals, paid
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.repairs import repaired
-from dpcgd.tables.table_oracle import TableOracle
-from dpcgd.tables.table_pc import LOOKS, PAIRS, TRIPLES, search_again
+from dpcgd.tables.table_pc import LOOKS, PAIRS, TRIPLES, TableOracle, search_again
 
 VARIABLES, RECORDS, EPSILONS = (5, 80), (10**4, 10**5, 10**6), (0.1, 0.3, 1.0, 3.0)
 CHANGES = {

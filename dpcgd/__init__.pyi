@@ -38,7 +38,7 @@ from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears
 from .tables.check_receipt import check_receipt as check_receipt
-from .tables.epsilon_for import epsilon_for as epsilon_for
+from .tables.plan import epsilon_for as epsilon_for
 from .tables.plan import plan as plan
 from .tables.private_graph import dag_posterior as dag_posterior
 from .tables.private_graph import graph_from_moments as graph_from_moments

@@ -1,13 +1,12 @@
 """Tables of known counts and noise for the tests of what is released about them."""
 
-import itertools
 import math
 
 import numpy as np
 from dpcgd_book.results.known_tables import Counts
 
 from dpcgd import Dataset
-from dpcgd.moments.interactions import MeasuredMarginals, exactly
+from dpcgd.moments.interactions import MeasuredMarginals, exactly, subsets_of
 
 
 def records(codes, levels):
@@ -15,17 +14,17 @@ def records(codes, levels):
     return Dataset(np.atleast_2d(codes), names)
 
 
-def everything(marginals):
-    """Release all interactions of up to four variables."""
-    marginals.measure_pairs(1.0)
-    for size in (3, 4):
-        for subset in itertools.combinations(range(len(marginals.levels)), size):
-            marginals.measure(subset, 1.0)
-    return marginals
+def unrelated(levels, n, rng):
+    """Records of independent variables with so many levels, all equally common."""
+    return records(rng.integers(0, levels, (n, len(levels))), levels)
 
 
 def exact(table):
-    return everything(MeasuredMarginals(Counts(table), exactly))
+    """All interactions of a table without noise."""
+    marginals = MeasuredMarginals(Counts(table), exactly)
+    for subset in filter(None, subsets_of(tuple(range(table.ndim)))):
+        marginals.measure(subset, 1.0)
+    return marginals
 
 
 def random_table(shape, n, rng, concentration=3.0):

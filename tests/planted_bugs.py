@@ -147,8 +147,8 @@ place = Place("reading:_Tested._regress", tests="reading/test_association.py")
 place.edit("slopes of directions that are nothing but noise", "np.maximum(A, ...)", "A")
 place = Place("reading:_turn", tests="tables/test_drawn_graphs.py")
 place.edit("drawn arcs that close a cycle", "leads(parents, A, B)", "False")
-place = Place("tables:_Associations._forget", tests="tables/test_table_pc.py")
-place.edit("tests kept of pairs measured again", "released[A] is not B", "False")
+place = Place("tables:TableOracle.measure_again", tests="tables/test_table_pc.py")
+place.edit("tests kept of pairs measured again", "measured.isdisjoint(...)", "True")
 
 # --- scores of graphs
 

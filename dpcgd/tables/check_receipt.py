@@ -1,9 +1,12 @@
 """A receipt checked by whoever reads it: every part against the others, and against the promise."""
 
 import json
+import math
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +14,26 @@ from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.check_ledger import Checked, check_ledger
 from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
+from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, longest_kept
+from dpcgd.moments.interactions import (
+    Marginals,
+    Subset,
+    interaction_sensitivity,
+    pairs_sensitivity,
+    triples_sensitivity,
+)
+from dpcgd.moments.joined_levels import MOST_LEVELS
+from dpcgd.moments.noisy_table import SENSITIVITY, NoisyTable
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.doubles import kept_for_rounding
+from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
+from dpcgd.privacy.terms import Terms
 from dpcgd.reading.read_release import read_release
 from dpcgd.reading.release import MarginalRelease
-from dpcgd.tables.paid_noise import check_noise
+from dpcgd.tables.table_pc import LOOKS
 
-__all__ = ["check_receipt"]
+__all__ = ["check_noise", "check_receipt"]
 
 THEOREMS = {
     "curate_pc": ("thm-curate-filter",),
@@ -34,14 +49,20 @@ THEOREMS = {
 }
 """Every run of a system rests on these, whatever it measured."""
 
-MEASURE = ("dag_posterior", "graph_from_moments", "table_pc")
-"""These systems release moments."""
+SEARCHES = ("curate_pc", "em_pc", "laplace_pc", "priv_pc", "svt_pc")
+"""These systems ask test by test, and pay for each."""
 
-ACCOUNTS = (Filter, GaussianFilter, PureFilter, BasicFilter)
+UNANSWERED = ("known", "not testable", "not reached")
+"""No mechanism was asked about a pair of such a status."""
+
+ACCOUNTS: tuple[Any, ...] = (Filter, GaussianFilter, PureFilter, BasicFilter)
 """A proved run is paid by one of them."""
 
 ROUNDING = 1e-6
 """Two machines may differ by this share of what was used, for conversions differ in last digits."""
+
+ROUNDING_OF_NOISE = 1e-9
+"""Two ways of computing a deviation may differ by this share of it."""
 
 
 def check_receipt(path: str | os.PathLike) -> Checked:
@@ -99,8 +120,8 @@ def check_receipt(path: str | os.PathLike) -> Checked:
 
 def _check_account(result: Release) -> None:
     """Pay for the ledger once more, from an account of the same kind."""
-    ledger, kinds = result.ledger, cast("Iterable[Any]", ACCOUNTS)
-    for kind in kinds:
+    ledger = result.ledger
+    for kind in ACCOUNTS:
         account = kind(ledger.budget)
         account.keep(kept_for_rounding(result.terms.n))
         whole = account.ledger.whole if result.guarantee == "proved" else ""
@@ -117,12 +138,12 @@ def _check_account(result: Release) -> None:
         raise ValueError(f"{said} is said to have been used, and the ledger comes to {paid}")
 
 
-def _differences(one: Any, other: Any, part: str = "") -> Iterator[str]:
+def _differences(made: Any, read: Any, part: str = "") -> Iterator[str]:
     """Where two contents differ."""
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        for key in one:
-            yield from _differences(one[key], other[key], f"{part}.{key}" if part else key)
-    elif one != other:
+    if isinstance(made, dict) and isinstance(read, dict) and made.keys() == read.keys():
+        for key in made:
+            yield from _differences(made[key], read[key], f"{part}.{key}" if part else key)
+    elif made != read:
         yield part or "its list of parts"
 
 
@@ -130,7 +151,7 @@ def _check_terms(result: Release) -> None:
     terms = result.terms
     if tuple(terms.domain) != result.graph.variables:
         raise ValueError("the graph has other variables than the domain")
-    if isinstance(result, MarginalRelease) is not (terms.system in MEASURE):
+    if isinstance(result, MarginalRelease) is not (terms.system in CHECKS):
         raise ValueError(f"{terms.system} gives no {type(result).__name__}")
     if terms.noise == "secure" and "opendp" not in terms.versions:
         raise ValueError("its noise is said to be secure, and it names no version of OpenDP")
@@ -166,3 +187,221 @@ def _theorems(result) -> set[str]:
         if result.joined_levels:
             wanted.add("thm-joined-levels")
     return wanted
+
+
+def check_noise(release: Release) -> None:
+    """Refuse a release with a number in it whose noise its ledger did not pay for.
+
+    Raises
+    ------
+    ValueError
+        If a deviation, times the records and over the noise multiplier, is not the sensitivity that
+        follows from public levels; if the ledger lacks a mechanism or has one that gave nothing; or
+        if a search has more answers than mechanisms.
+    """
+    check = CHECKS.get(release.terms.system, _check_answers)
+    check(release)
+
+
+def _check_table(result: MarginalRelease) -> None:
+    events, table = result.ledger.events, result.marginals
+    if not isinstance(table, NoisyTable):
+        raise ValueError("its system releases a whole table, and this holds none")
+    if table.counts.shape != tuple(map(len, result.terms.domain.values())):
+        raise ValueError("the released table has other levels than the domain")
+    if len(events) != 1 or not isinstance(events[0], PureEvent):
+        raise ValueError(f"one table was released, and the ledger holds {len(events)} mechanisms")
+    _check_equal("the table", table.scale, SENSITIVITY / events[0].epsilon)
+
+
+def _check_moments(result: MarginalRelease) -> None:
+    domain = result.terms.domain.items()
+    if set(result.joined_levels) != {name for name, old in domain if len(old) > MOST_LEVELS}:
+        raise ValueError("other variables have joined levels than those with too many")
+    released, paid = result.marginals, _paid(result)
+    if isinstance(released, ClippedMoments):
+        _check_sets(released, [1])
+        apart = math.hypot(*(_distance(released, (v,)) for v in range(len(released.levels))))
+        _check_together(released, [1], apart, paid)
+        _check_clipped(released, paid)
+    else:
+        triples = any(len(subset) == 3 for subset in released.released)
+        _check_sets(released, [1, 2, 3] if triples else [1, 2])
+        _check_together(released, [1, 2], pairs_sensitivity(released.levels), paid)
+        if triples:
+            _check_together(released, [3], triples_sensitivity(released.levels), paid)
+    if paid:
+        raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
+
+
+def _check_looks(result: MarginalRelease) -> None:
+    """Pairs first, then triples one by one, and in between looks at some pairs once more."""
+    released, paid = result.marginals, _paid(result)
+    _check_sets(released, [1, 2], or_more=True)
+    _check_together(released, [1], pairs_sensitivity(released.levels), paid)
+    _check_again(released, _without_triples(released, paid))
+
+
+def _paid(result: Any) -> list[float]:
+    """The noise multipliers in the ledger, but for that of the look that joined levels."""
+    domain, levels = result.terms.domain, result.levels
+    for name, old in domain.items():
+        became = result.joined_levels.get(name, dict(zip(old, old, strict=True)))
+        if set(became) != set(old) or set(became.values()) != set(levels.get(name, ())):
+            raise ValueError(f"{name} has other levels than those that its own were joined to")
+    if tuple(map(len, levels.values())) != result.marginals.levels or len(levels) != len(domain):
+        raise ValueError("the released moments have other levels than the release")
+    if result.marginals.n != result.terms.n:
+        raise ValueError("the released moments are of another number of records")
+    if not all(isinstance(event, GaussianEvent) for event in result.ledger.events):
+        raise ValueError("moments have Gaussian noise, and the ledger holds another mechanism")
+    paid = [event.noise_multiplier for event in result.ledger.events]
+    if result.joined_levels:
+        _next(paid)
+    return paid
+
+
+def _next(paid: list[float]) -> float:
+    if not paid:
+        raise ValueError("the ledger lacks a mechanism for what was released")
+    return paid.pop(0)
+
+
+def _check_sets(marginals: Marginals, sizes: Sequence[int], *, or_more: bool = False) -> None:
+    everyone = range(len(marginals.levels))
+    wanted = {subset for size in (0, *sizes) for subset in combinations(everyone, size)}
+    if not wanted <= set(marginals.released) or not (or_more or wanted == set(marginals.released)):
+        raise ValueError("other moments were released than are measured together")
+
+
+def _check_together(
+    marginals: Marginals, sizes: Sequence[int], distance: float, paid: list[float]
+) -> None:
+    """All sets of these sizes have the noise of one mechanism."""
+    multiplier = _next(paid) if distance else 0.0
+    for subset, deviation in _deviations(marginals).items():
+        if len(subset) in sizes:
+            _check_equal(subset, deviation, multiplier * distance)
+
+
+def _check_clipped(marginals: ClippedMoments, paid: list[float]) -> None:
+    """The bound follows from the first look, and two clipped records are its square apart."""
+    multiplier, bound = 0.0, 0.0
+    if max(marginals.levels) > 1:
+        multiplier = _next(paid)
+        singles = Marginals(marginals.n, marginals.levels, marginals.released)
+        bound = longest_kept(singles, level_vectors(singles), multiplier)
+    _check_equal("the clipped moments", marginals.deviation * marginals.n, multiplier * bound**2)
+
+
+def _without_triples(marginals: Marginals, paid: Sequence[float]) -> list[float]:
+    """The multipliers that are left once every triple, in turn, has taken its own."""
+    left, noise = [], _deviations(marginals)
+    waiting = [s for s in noise if len(s) > 2 and (_distance(marginals, s) or noise[s])]
+    for multiplier in paid:
+        if waiting and _agree(noise[waiting[0]], multiplier * _distance(marginals, waiting[0])):
+            waiting.pop(0)
+        else:
+            left.append(multiplier)
+    if waiting:
+        raise ValueError(f"the ledger paid for no noise like that of {waiting[0]}")
+    return left
+
+
+def _check_again(marginals: Marginals, looks: Sequence[float]) -> None:
+    """Some pairs were seen again: their noise is that of all looks, weighed by precision."""
+    noise, sharper = _deviations(marginals), defaultdict[float, list[Subset]](list)
+    first = noise[0,]
+    for subset, deviation in noise.items():
+        if len(subset) == 2 and deviation != first:
+            sharper[deviation].append(subset)
+    if not (looks or sharper):
+        return
+    many = 2 ** len(looks)  # sets of looks, one a bit pattern
+    fits = first > 0 and len(looks) <= len(LOOKS) and len(sharper) < many
+    ways = product(range(1, many), repeat=len(sharper)) if fits else ()
+    if not any(_explains(marginals, first, sharper, way, looks) for way in ways):
+        raise ValueError("pairs that were seen again have other noise than the ledger paid for")
+
+
+def _explains(marginals, first, sharper, way, looks) -> bool:
+    """Whether deviations follow if each group of pairs was seen by the looks whose bit it has."""
+    precisions = dict.fromkeys(sharper, first**-2)
+    for i, multiplier in enumerate(looks):
+        seen = [deviation for deviation, bits in zip(sharper, way, strict=True) if bits >> i & 1]
+        apart = [_distance(marginals, pair) for deviation in seen for pair in sharper[deviation]]
+        distance = min(math.hypot(*apart), pairs_sensitivity(marginals.levels))
+        if not distance:
+            return False
+        for deviation in seen:
+            precisions[deviation] += (multiplier * distance) ** -2
+    return all(_agree(deviation, precision**-0.5) for deviation, precision in precisions.items())
+
+
+def _deviations(marginals: Marginals) -> dict[Subset, float]:
+    """Of the noise of each interaction, in records."""
+    return {s: moment.deviation * marginals.n for s, moment in marginals.released.items()}
+
+
+def _distance(marginals: Marginals, subset: Subset) -> float:
+    """Of the interaction of these variables alone."""
+    return interaction_sensitivity([marginals.levels[v] for v in subset])
+
+
+def _check_equal(what: object, deviation: float, expected: float) -> None:
+    if not _agree(deviation, expected):
+        raise ValueError(
+            f"the noise of {what} has deviation {deviation:g} in records, and the ledger paid for "
+            f"{expected:g}"
+        )
+
+
+def _agree(deviation: float, expected: float) -> bool:
+    return math.isclose(deviation, expected, rel_tol=ROUNDING_OF_NOISE)
+
+
+def _check_answers(result: Release) -> None:
+    """No search has more answers than it paid for, and no single measurement other mechanisms."""
+    ran = Counter(event.mechanism for event in result.ledger.events)
+    became = result.pair_status()
+    answered = sum(status not in UNANSWERED for status in became.values())
+    if result.terms.system in SEARCHES:
+        if result.answers is None:
+            raise ValueError(f"{result.terms.system} asks test by test, and no answers are there")
+        separated = set(result.answers.separating_sets)
+        if {pair for pair in became if became[pair] == "removed"} != separated:
+            raise ValueError("other pairs were separated than those that are not joined")
+        if missing := _least(result.terms, answered, len(separated)) - ran:
+            mechanism, times = next(iter(missing.items()))
+            raise ValueError(
+                f"the ledger holds {mechanism} {ran[mechanism]} times, and the answers that were "
+                f"released need it {ran[mechanism] + times} times"
+            )
+    if result.terms.system in ("gram_notears", "noleaks"):
+        wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
+        if ran != {"Gaussian": wanted}:
+            raise ValueError(f"the ledger holds {ran.total()} mechanisms, and {wanted} ran")
+    if answered and not ran:
+        raise ValueError(f"{answered} pairs were answered, and the ledger holds no mechanism")
+
+
+def _least(terms: Terms, answered: int, separated: int) -> Counter[str]:
+    """How often each mechanism ran at least in a search with so many answers."""
+    some = min(answered, 1)
+    choice = str(terms.settings.get("choose", "")).replace("_", " ")
+    least = {
+        "curate_pc": {"Laplace": answered},
+        "em_pc": {choice: some + separated},
+        "laplace_pc": {"Laplace": answered},
+        "priv_pc": {"above threshold": max(some, separated), "Laplace": separated},
+        "svt_pc": {"above threshold": max(some, separated)},
+    }
+    return Counter(least[terms.system])
+
+
+CHECKS: dict[str, Any] = {
+    "dag_posterior": _check_table,
+    "graph_from_moments": _check_moments,
+    "table_pc": _check_looks,
+}
+"""How the noise of each system that releases moments is checked."""

@@ -186,10 +186,9 @@ class Detection:
         return max(significant, self._small.statistic / self._small.effect * effect)
 
     @cached_property
-    def _given_none(self) -> tuple[float, float]:
+    def _given_none(self) -> list[float]:
         """Correlation given none, as the test has it, where r is 0 and where it is small."""
-        none, small = (math.sqrt(self._test(r, ()).effect) for r in (0.0, SMALL))
-        return none, small
+        return [math.sqrt(self._test(r, ()).effect) for r in (0.0, SMALL)]
 
     def table(self, r: float) -> np.ndarray:
         """Probabilities of the population, one axis for each variable."""
@@ -198,26 +197,24 @@ class Detection:
         groups = [[1 - upper[0] - upper[1] + both, upper[1] - both], [upper[0] - both, both]]
         table = np.array(groups) * self._strata
         if len(self.shares) == 2:
-            table = table[..., 0]
+            table = table[..., 0]  # all are in the one stratum
         for axis, shares in enumerate(self.shares):
             table = np.moveaxis(np.tensordot(_within(shares), table, (1, axis)), 0, axis)
         return table
 
     @cached_property
     def _strata(self) -> np.ndarray:
-        """Shares of the groups of the third variable."""
-        if len(self.shares) == 2:
-            return np.ones(1)
-        upper = _upper(self.shares[2])
+        """Shares of the groups of the third variable; without one, all are in the first."""
+        upper = _upper(self.shares[2]) if len(self.shares) > 2 else 0.0
         return np.array([1 - upper, upper])
 
     @cached_property
     def _upper(self) -> np.ndarray:
         """Of each tested variable the share of the upper group, in each stratum."""
-        upper = np.array([[_upper(shares)] for shares in self.shares[:2]])
+        upper = np.array([[_upper(shares)] * 2 for shares in self.shares[:2]])
         strata = self._strata
-        if len(strata) == 1 or strata.min() == 0:
-            return np.repeat(upper, len(strata), axis=1)
+        if strata.min() == 0:
+            return upper
         standard = np.array([-1, 1]) * np.sqrt(strata[::-1] / strata)
         spread = np.sqrt(upper * (1 - upper))
         most = np.minimum(upper, strata[1]) - upper * strata[1]
@@ -231,19 +228,18 @@ class Detection:
 
 def _cut(shares) -> int:
     """How many levels are in the lower group: the two are as even as the order allows."""
-    below = np.cumsum(shares)[:-1]
+    below = np.cumsum(shares)[: max(1, len(shares) - 1)]
     return 1 + int(np.argmin(np.abs(below - 0.5).round(9)))
 
 
 def _upper(shares) -> float:
-    return float(sum(shares[_cut(shares) :])) if len(shares) > 1 else 0.0
+    return float(sum(shares[_cut(shares) :]))
 
 
 def _within(shares) -> np.ndarray:
     """Share of each level in its group, a column for each group."""
-    cut = _cut(shares) if len(shares) > 1 else 1
-    columns = np.zeros((len(shares), 2))
-    columns[:cut, 0], columns[cut:, 1] = shares[:cut], shares[cut:]
+    upper = np.arange(len(shares)) >= _cut(shares)
+    columns = np.array(shares)[:, None] * np.column_stack([~upper, upper])
     return columns / np.maximum(columns.sum(axis=0), 1e-300)
 
 

@@ -1,10 +1,12 @@
-"""What a run could find, from public facts alone: a plan to be made before the data is touched."""
+"""What a run could find, and the budget that finding it takes: a plan, from public facts alone."""
 
 import math
-from collections import Counter
+import warnings
+from bisect import bisect_left
+from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations, combinations_with_replacement, product
 from typing import Any, NamedTuple
 
@@ -17,25 +19,16 @@ from dpcgd.graphs.release import Release
 from dpcgd.moments.blocks import blocks_of, rows_of
 from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subsets_of
 from dpcgd.privacy.account_file import unreserved
-from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.budget import Budget, delta_for
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.settings import check_level
+from dpcgd.tables import private_graph as measuring
+from dpcgd.tables import table_pc as testing
 from dpcgd.tables.detection import Detection
-from dpcgd.tables.private_graph import (
-    Measured,
-    dag_posterior,
-    graph_from_moments,
-    measure_all_cells,
-    measure_for_edges,
-    private_graph,
-    system_for,
-)
-from dpcgd.tables.public_facts import Expected
-from dpcgd.tables.rehearsal import Rehearsal, refuse_data, rehearse
-from dpcgd.tables.table_oracle import ALPHA, LEAST_EFFECT, LEAST_SHARE, Rules, too_noisy
-from dpcgd.tables.table_pc import measure_all_pairs, table_pc
+from dpcgd.tables.public_facts import Expected, refuse_data
+from dpcgd.tables.rehearsal import Rehearsal, rehearse
 
-__all__ = ["Plan", "PlannedPair", "check_between", "plan"]
+__all__ = ["Plan", "PlannedPair", "epsilon_for", "plan"]
 
 RELATED = 0.3
 """What is conditioned on correlates so much with both variables of a test."""
@@ -49,6 +42,18 @@ NEVER = (math.nan, math.nan)
 
 MOST_NUMBERS = 12
 """A chart of so many variables has a number in each cell."""
+
+GRID = [float(f"{digits}e{power}") for power in range(-5, 1) for digits in range(100, 1000)]
+"""Every epsilon of three digits from .001 to 999."""
+
+STEP = 100
+"""The first, coarse look over the grid takes steps of this length."""
+
+NO_NOISE = 1e9
+"""At this epsilon only settings are refused."""
+
+MORE_RECORDS = 1000
+"""So many times as many records show whether more records would help."""
 
 
 class PlannedPair(NamedTuple):
@@ -88,7 +93,7 @@ class Plan:
     n: int
     budget: Budget
     system: Callable[..., Release]
-    rules: Rules
+    rules: testing.Rules
     power: float
     related: float
     shares: Mapping[str, Shares]
@@ -106,7 +111,7 @@ class Plan:
 
         Pairs that are measured again later get less.
         """
-        kinds = [shares for shares in self._firsts if len(shares) > 1]
+        kinds = dict.fromkeys(shares for shares in self.shares.values() if len(shares) > 1)
         pairs = combinations_with_replacement(kinds, 2)
         return max((self._pair_deviation(*pair) for pair in pairs), default=0.0)
 
@@ -166,20 +171,16 @@ class Plan:
         ValueError
             As :meth:`smallest`, or if r is not between 0 and 1.
         """
-        check_between("r", r, 0, 1, zero=True)
+        _check_between("r", r, 0, 1, zero=True)
         shares = self._shares_of(x, y, given, most=1)
         return self._detection(*shares).power(r) if self._testable(*shares) else 0.0
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], PlannedPair]:
         """What the plan says of each pair of variables."""
-        counted = Counter(self.shares.values())
-        known: dict[tuple[Shares, Shares], PlannedPair] = {}
-        for x, y in product(counted, repeat=2):
-            if x != y or counted[x] > 1:
-                known[x, y] = self._planned(x, y, counted - Counter((x, y)))
-        names, shares = combinations(self.shares, 2), combinations(self.shares.values(), 2)
-        return {pair: known[kinds] for pair, kinds in zip(names, shares, strict=True)}
+        planned = cache(self._planned)
+        pairs = combinations(self.shares, 2)
+        return {(x, y): planned(self.shares[x], self.shares[y]) for x, y in pairs}
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each pair of variables.
@@ -254,7 +255,7 @@ class Plan:
         settings
             ``runs``, ``shape`` and ``strength``.
         """
-        rules = self.rules._asdict() if self.system is table_pc else {}
+        rules = self.rules._asdict() if self.system is testing.table_pc else {}
         settings |= rules | vars(self.budget)
         return rehearse(self.schema, self.n, rng=rng, system=self.system, **settings)
 
@@ -277,34 +278,32 @@ class Plan:
         ]
         return "\n".join(lines)
 
-    def _planned(self, x_shares: Shares, y_shares: Shares, others: Counter) -> PlannedPair:
-        sizes: Counter[int] = Counter()
-        for shares, times in others.items():
-            sizes[len(shares)] += times
-        tested, orders = (len(x_shares), len(y_shares)), range(self.rules.max_order + 1)
-        testable = tuple(self._share_testable(tested, sizes, order) for order in orders)
+    def _planned(self, *pair: Shares) -> PlannedPair:
+        others = Counter(self.shares.values()) - Counter(pair)
+        sizes = Counter(map(len, others.elements()))
+        orders = range(self.rules.max_order + 1)
+        testable = tuple(self._share_testable(pair, sizes, order) for order in orders)
         given_one = [
-            self._smallest(x_shares, y_shares, shares)
-            for shares in others
-            if self._testable(x_shares, y_shares, shares)
+            self._smallest(*pair, third) for third in others if self._testable(*pair, third)
         ]
         missed = any(math.isnan(r) for r, _ in given_one)
         worst = max(given_one) if given_one and not missed else NEVER
-        return PlannedPair(*self._smallest(x_shares, y_shares), *worst, testable)
+        return PlannedPair(*self._smallest(*pair), *worst, testable)
 
-    def _share_testable(self, tested, sizes: Counter, order: int) -> float:
+    def _share_testable(self, pair, sizes: Counter, order: int) -> float:
         """Share of the conditioning sets of this size whose test can be made."""
         kinds = list(_kinds(sizes, order))
         total = sum(ways for _, ways in kinds)
-        may = sum(ways for kind, ways in kinds if self._may(tested, kind))
+        may = sum(ways for kind, ways in kinds if self._may(*map(len, pair), *kind))
         return may / total if total else math.nan
 
-    def _testable(self, x_shares, y_shares, *strata) -> bool:
-        return self._may((len(x_shares), len(y_shares)), list(map(len, strata)))
+    def _testable(self, *shares: Shares) -> bool:
+        return self._may(*map(len, shares))
 
-    def _may(self, tested: Sequence[int], given: Sequence[int]) -> bool:
+    def _may(self, x: int, y: int, *given: int) -> bool:
         """Whether a test of variables with so many levels is made."""
-        noisy = self.system is table_pc and too_noisy(tested, given, self.deviation / self.n)
+        by_tests, noise = self.system is testing.table_pc, self.deviation / self.n
+        noisy = by_tests and testing.too_noisy((x, y), given, noise)
         return len(given) <= self.rules.max_order and not noisy
 
     def _smallest(self, *shares: Shares) -> tuple[float, float]:
@@ -320,22 +319,18 @@ class Plan:
         *_, alpha, effect, share = self.rules
         return Detection(self.n, shares, widest / self.n, alpha, self.related, effect, share)
 
-    @cached_property
-    def _firsts(self) -> dict[Shares, list[int]]:
-        """The first two variables with each choice of shares."""
-        firsts: dict[Shares, list[int]] = {}
-        for number, shares in enumerate(self.shares.values()):
-            firsts.setdefault(shares, []).append(number)
-        return {shares: numbers[:2] for shares, numbers in firsts.items()}
-
-    def _pair_deviation(self, x_shares: Shares, y_shares: Shares) -> float:
-        """Deviation of the noise of a pair's moment, in records."""
-        x, y = sorted((self._firsts[x_shares][0], self._firsts[y_shares][-1]))
-        if x == y or (x, y) in self.marginals.released:
-            return self.n * self.marginals.moment(*sorted({x, y})).deviation
-        noise, at = blocks_of(self.marginals).noise, rows_of(self.marginals.levels)[1]
-        wide = [_squared_lengths(self.marginals, v).mean() for v in (x, y)]
-        return self.n * math.sqrt(noise[at[x], at[y]].mean() / math.prod(wide))
+    def _pair_deviation(self, *pair: Shares) -> float:
+        """Deviation, in records, of the noise of a moment of the first two with these shares."""
+        numbered = [*enumerate(self.shares.values())]
+        (x, *_), (*_, y) = ([v for v, own in numbered if own == kind][:2] for kind in pair)
+        subset, marginals = tuple(sorted({x, y})), self.marginals
+        if subset in marginals.released:
+            return self.n * marginals.released[subset].deviation
+        rows = rows_of(marginals.levels)[1]
+        noise = blocks_of(marginals).noise[tuple(rows[v] for v in subset)]
+        scaled = [marginals.uncorrelated(v, marginals.least_variance(v)) for v in subset]
+        wide = math.prod((contrasts**2).sum(axis=0).mean() for contrasts in scaled)
+        return self.n * math.sqrt(noise.mean() / wide)
 
     def _deviation(self, levels: Sequence[int]) -> float:
         """Deviation, in records, of an interaction of variables with so many levels."""
@@ -348,19 +343,16 @@ class Plan:
         ]
         if measured or len(levels) != 2:
             return max(measured, default=math.nan)
-        kinds = [[shares for shares in self._firsts if len(shares) == size] for size in levels]
+        kinds = [[own for own in self.shares.values() if len(own) == size] for size in levels]
         return max(self._pair_deviation(*pair) for pair in product(*kinds))
 
     def _cell(self, levels) -> float:
         """A cell is a sum over the interactions of the table's variables."""
         variance = 0.0
-        for chosen in subsets_of(tuple(range(len(levels)))):
-            if chosen:
-                shares = (
-                    1 - 1 / size if v in chosen else size**-2 for v, size in enumerate(levels)
-                )
-                noise = self._deviation([levels[v] for v in chosen])
-                variance += noise**2 * math.prod(shares)
+        for chosen in filter(None, subsets_of(tuple(range(len(levels))))):
+            shares = (1 - 1 / size if v in chosen else size**-2 for v, size in enumerate(levels))
+            noise = self._deviation([levels[v] for v in chosen])
+            variance += noise**2 * math.prod(shares)
         return math.sqrt(variance)
 
     def _shares_of(self, x, y, given, most: float = math.inf) -> list[Shares]:
@@ -385,14 +377,14 @@ def plan(
     epsilon: float,
     delta: float | None = None,
     allow_delta: bool = False,
-    system: Callable[..., Release] = private_graph,
-    alpha: float = ALPHA,
+    system: Callable[..., Release] = measuring.private_graph,
+    alpha: float = testing.ALPHA,
     max_order: int = 2,
     power: float = 0.8,
     shares: Mapping[str, Collection[float]] | None = None,
     related: float = RELATED,
-    least_effect: float = LEAST_EFFECT,
-    least_share: float = LEAST_SHARE,
+    least_effect: float = testing.LEAST_EFFECT,
+    least_share: float = testing.LEAST_SHARE,
     rows_per_person: int = 1,
 ) -> Plan:
     """Plan a run before any data is touched: what it could test, what it would find, its noise.
@@ -461,45 +453,35 @@ def plan(
     schema = Schema.of(levels)
     check_whole("n", n, 1)
     check_level(alpha)
-    check_between("power", power, alpha, 1)
-    check_between("related", related, 0, 1, zero=True)
+    _check_between("power", power, alpha, 1)
+    _check_between("related", related, 0, 1, zero=True)
     expected = _all_shares(schema, {} if shares is None else shares)
-    rules = Rules(max_order, "drop", alpha, least_effect, least_share)
-    measured, rho_of_triple = _measured(
-        system,
-        Expected(schema, n, [*map(np.array, expected.values())]),
-        rules,
+    rules = testing.Rules(max_order, "drop", alpha, least_effect, least_share)
+    table = Expected(schema, n, [*map(np.array, expected.values())])
+    measured = _measure_as(system, table, rules)(
+        table,
         epsilon=unreserved(epsilon),
         delta=delta,
         allow_delta=allow_delta,
         rows_per_person=rows_per_person,
         rng=np.random.default_rng(0),  # a run has to say where noise comes from
     )
-    return Plan(
-        schema=schema,
-        n=n,
-        budget=measured.run.account.budget,
-        system=system,
-        rules=rules,
-        power=power,
-        related=related,
-        shares={name: _joined(measured, name, known) for name, known in expected.items()},
-        marginals=measured.marginals,
-        rho_of_triple=rho_of_triple,
-    )
+    kept = {name: _joined(measured, name, known) for name, known in expected.items()}
+    budget, marginals, price = measured.run.account.budget, measured.marginals, measured.price
+    return Plan(schema, n, budget, system, rules, power, related, kept, marginals, price)
 
 
-def _measured(system, expected: Expected, rules: Rules, **settings) -> tuple[Measured, float]:
-    """What a system measures of an expected table, and its rho for a triple that it buys."""
-    if system is table_pc:
-        return measure_all_pairs(expected, rules, **settings)
-    if system is private_graph:
-        system = system_for(expected)
-    if system is dag_posterior:
-        return measure_all_cells(expected, **settings), 0.0
-    if system is graph_from_moments:
-        return measure_for_edges(expected, **settings), 0.0
+def _measure_as(system, table: Expected, rules: testing.Rules) -> Callable[..., measuring.Measured]:
+    """How a system measures such a table."""
     name = getattr(system, "__name__", repr(system))
+    if system is measuring.private_graph:
+        system = measuring.system_for(table)
+    if system is testing.table_pc:
+        return partial(testing.measure_all_pairs, rules=rules)
+    if system is measuring.dag_posterior:
+        return measuring.measure_all_cells
+    if system is measuring.graph_from_moments:
+        return measuring.measure_for_edges
     raise ValueError(
         f"there is a plan for private_graph and table_pc, none for {name}; "
         f"rehearse(..., system={name}) takes every system"
@@ -526,11 +508,11 @@ def _normalized(name, levels, shares) -> Shares:
             f"one, in the order {', '.join(levels)}"
         )
     for share in shares:
-        check_between(f"each share of variable {name!r}", share, 0, math.inf)
+        _check_between(f"each share of variable {name!r}", share, 0, math.inf)
     return tuple(share / sum(shares) for share in shares)
 
 
-def _joined(measured: Measured, name: str, shares: Shares) -> Shares:
+def _joined(measured: measuring.Measured, name: str, shares: Shares) -> Shares:
     """What is left of a variable that has more levels than it may keep."""
     if name not in measured.joined_levels:
         return shares
@@ -538,28 +520,8 @@ def _joined(measured: Measured, name: str, shares: Shares) -> Shares:
     return tuple(np.bincount(new, shares).tolist())
 
 
-def _squared_lengths(marginals: Marginals, v: int) -> np.ndarray:
-    """Of the contrasts of a variable, once they are scaled to variance one."""
-    return (marginals.uncorrelated(v, marginals.least_variance(v)) ** 2).sum(axis=0)
-
-
-def check_between(name: str, value: Any, low: float, high: float, *, zero: bool = False) -> None:
-    """Refuse what is no number between two others.
-
-    Parameters
-    ----------
-    name : str
-    value
-    low, high : float
-        Neither may be reached.
-    zero : bool
-        Whether it may be 0 all the same.
-
-    Raises
-    ------
-    ValueError
-        With both bounds.
-    """
+def _check_between(name: str, value: Any, low: float, high: float, *, zero: bool = False) -> None:
+    """Refuse what is no number between two others, neither of which is reached, or 0 if it may."""
     if not is_real(value) or not (low < value < high or (zero and value == 0)):
         least = "at least 0" if zero else f"above {low:g}"
         raise ValueError(f"{name} must be {least} and below {high:g}, not {value!r}")
@@ -576,14 +538,143 @@ def _told(frame) -> Iterator[str]:
     """The smallest findable dependence of the easiest pair and of the hardest."""
     columns = [("in a pair, ", "", "order_0"), ("given one more, ", "partial_", "order_1")]
     for where, kind, order in columns:
-        if not frame.get(order, pd.Series()).any() and kind:
-            continue
-        found, points = frame[f"{kind}correlation"].dropna(), frame[f"{kind}points"].dropna()
-        if len(found):
-            nothing = f", nothing in {len(frame) - len(found)}" * (len(found) < len(frame))
+        smallest, points = frame[f"{kind}correlation"].dropna(), frame[f"{kind}points"].dropna()
+        nothing = f", nothing in {len(frame) - len(smallest)}" * (len(smallest) < len(frame))
+        if len(smallest):
             yield (
-                f"{where}correlations of {found.min():.3f} to {found.max():.3f} "
+                f"{where}correlations of {smallest.min():.3f} to {smallest.max():.3f} "
                 f"({points.min():.1f} to {points.max():.1f} points){nothing}"
             )
-        else:
+        elif not kind or frame.get(order, pd.Series()).any():
             yield f"{where}nothing"
+
+
+def epsilon_for(
+    levels: Any,
+    n: int,
+    *,
+    correlation: float | None = None,
+    points: float | None = None,
+    order: int = 1,
+    between: tuple[str, str] | None = None,
+    delta: float | None = None,
+    **settings: Any,
+) -> float:
+    """Find the epsilon it takes to see a dependence of a given size, before any data is touched.
+
+    Parameters
+    ----------
+    levels, n, delta
+        As for :func:`plan`.
+    correlation, points : float
+        One of both: the size, as a (partial) correlation, or as a difference between two groups in
+        percentage points.
+    order : int
+        Whether only the pairwise tests have to find it (0), or those given one more variable too
+        (1): one such test has to be there, and all that are there have to find it.
+    between : tuple of str, optional
+        Two variables; without it, the dependence has to be found between any two.
+    settings
+        ``alpha``, ``max_order``, ``power``, ``shares``, ``related``, ``least_effect``,
+        ``least_share``, ``rows_per_person`` and ``system`` of :func:`plan`.
+
+    Returns
+    -------
+    float
+        To three digits; with the next smaller one of these, the plan does not find it.
+
+    Raises
+    ------
+    ValueError
+        If no epsilon up to 999 would do, with what would instead, or as
+        :func:`plan` does.
+
+    Privacy
+    -------
+    It takes no data: whatever it tells is public, and costs nothing.
+
+    Examples
+    --------
+    >>> levels = {name: ["no", "yes"] for name in "abcdefgh"}
+    >>> epsilon_for(levels, 20_000, correlation=0.05)
+    0.211
+    >>> epsilon_for(levels, 20_000, points=10)
+    0.0952
+    """
+    kind = "correlation" if points is None else "points"
+    size, most = (correlation, 1) if points is None else (points, 100)
+    if size is None or (correlation is not None and points is not None):
+        raise ValueError("say how large a dependence is to be seen: as correlation or as points")
+    _check_between(kind, size, 0, most)
+    planned_with = partial(plan, levels=levels, n=n, delta=delta, **settings)
+    exact = planned_with(epsilon=NO_NOISE)  # refuses once for all
+    pairs = _asked(exact, between)
+    if order not in (0, 1):
+        raise ValueError(f"order must be 0 or 1, not {order!r}")
+    columns = [kind, f"partial_{kind}"][: 1 + order * (len(exact.shares) > 2)]
+
+    def smallest(epsilon: float, pairs=pairs, **changed: Any) -> float:
+        """What is found in all pairs; not a number if nothing is in one of them."""
+        try:
+            planned = planned_with(epsilon=epsilon, **changed).pairs
+        except ValueError:  # too much noise for any test
+            return math.nan
+        return float(np.max([getattr(planned[pair], name) for pair in pairs for name in columns]))
+
+    def enough(epsilon: float, pairs=pairs, **changed: Any) -> bool:
+        return smallest(epsilon, pairs, **changed) <= size
+
+    with warnings.catch_warnings(action="ignore"):
+        if not enough(GRID[-1]):
+            cures = list(_cures(exact, partial(enough, GRID[-1]), pairs))
+            if (least := smallest(GRID[-1])) < most:
+                cures.insert(0, f"look for {_rounded_up(least):g} or more")
+            raise ValueError(
+                f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records; "
+                f"{', or '.join(cures) or 'it is too small to be seen in any table'}"
+            )
+        above = next(i for i in [*range(0, len(GRID), STEP), len(GRID) - 1] if enough(GRID[i]))
+        low = max(0, above - STEP)
+        return GRID[bisect_left(GRID, True, low, above, key=enough)]
+
+
+def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
+    """What would do beside a larger dependence; each has been tried."""
+    if (helped := next((pair for pair in pairs if enough([pair])), None)) and len(pairs) > 1:
+        yield f"ask for one pair, such as between={helped!r}"
+    n = MORE_RECORDS * exact.n
+    two = {name: levels[:2] for name, levels in exact.levels.items()}
+    needed: dict[str, dict[str, Any]] = {  # the largest steps away from what was asked
+        "fewer levels": {"levels": two, "shares": None},
+        "a smaller least_share": {"least_share": 0.0},
+        "a smaller least_effect": {"least_effect": 0.0},
+        "more records": {"n": n, "delta": min(exact.budget.delta, delta_for(n))},
+        "max_order=1": {"max_order": max(exact.rules.max_order, 1)},
+    }
+    for name in list(needed):
+        others = {key: change for key, change in needed.items() if key != name}
+        needed = others if enough(**ChainMap(*others.values())) else needed
+    if enough(**ChainMap(*needed.values())):
+        yield f"take {' and '.join(needed)}"
+
+
+def _rounded_up(value: float) -> float:
+    """To three digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / unit) * unit
+
+
+def _asked(planned: Plan, between) -> list[tuple[str, str]]:
+    """The pairs it has to be found in: variables of one level depend on nothing."""
+    if between is None:
+        many = {name for name, levels in planned.levels.items() if len(levels) > 1}
+        pairs = [pair for pair in planned.pairs if many.issuperset(pair)]
+        if not pairs:
+            raise ValueError("no two variables have two levels or more; nothing can be found")
+        return pairs
+    asked = [pair for pair in planned.pairs if between in (pair, pair[::-1])]
+    if not asked:
+        raise ValueError(
+            f"between must name two variables of the table, as in ('a', 'b'), not {between!r}"
+        )
+    return asked

@@ -22,16 +22,7 @@ from dpcgd.privacy.settings import check_data
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
 from dpcgd.reading.release import MarginalRelease, read_moments
 
-__all__ = [
-    "Measured",
-    "dag_posterior",
-    "graph_from_moments",
-    "has_few_cells",
-    "measure_all_cells",
-    "measure_for_edges",
-    "private_graph",
-    "system_for",
-]
+__all__ = ["Measured", "dag_posterior", "graph_from_moments", "has_few_cells", "private_graph"]
 
 MOST_VARIABLES, MOST_CELLS = 8, 1024
 """A larger table is not released as a whole, since most cells would hold nothing but noise."""
@@ -124,6 +115,8 @@ class Measured(NamedTuple):
         From each variable whose levels were joined to what has become of each of them.
     caution : str
         A reason to doubt what the edge model will say, by public facts, or an empty text.
+    price : float
+        Rho of each triple that a search may buy; 0 if none buys.
     """
 
     run: Run
@@ -131,6 +124,7 @@ class Measured(NamedTuple):
     levels: Mapping[str, Sequence[str]]
     joined_levels: Mapping[str, Mapping[str, str]]
     caution: str = ""
+    price: float = 0.0
 
     def release(
         self, graph: CPDAG, answers: Answers | None = None, *, triples: str = "thm-triples"

@@ -6,13 +6,14 @@ from functools import reduce
 from typing import Any, NoReturn
 
 import numpy as np
+import pandas as pd
 from scipy.linalg import block_diag
 
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
 
-__all__ = ["Expected", "PublicFacts", "RecordsAsked", "check_run"]
+__all__ = ["Expected", "PublicFacts", "RecordsAsked", "check_run", "refuse_data"]
 
 
 class RecordsAsked(Exception):
@@ -119,3 +120,17 @@ def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: A
             system(PublicFacts(Schema.of(levels), n), **settings)
     except RecordsAsked:
         pass
+
+
+def refuse_data(levels: object) -> None:
+    """Refuse data where public facts are asked for.
+
+    Raises
+    ------
+    ValueError
+        With what to pass instead.
+    """
+    if isinstance(levels, (Counts, pd.DataFrame, np.ndarray)):
+        raise ValueError(
+            f"this takes no data, and a {type(levels).__name__} holds some; pass the schema"
+        )

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_generator, check_whole
-from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
@@ -18,8 +17,9 @@ from dpcgd.graphs.release import Release
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import delta_for
 from dpcgd.tables.private_graph import private_graph
+from dpcgd.tables.public_facts import refuse_data
 
-__all__ = ["Rehearsal", "RehearsedRun", "refuse_data", "rehearse"]
+__all__ = ["Rehearsal", "RehearsedRun", "rehearse"]
 
 
 class RehearsedRun(NamedTuple):
@@ -29,21 +29,6 @@ class RehearsedRun(NamedTuple):
     found: int
     right: int
     untested: int
-
-    @property
-    def precision(self) -> float:
-        """Share of the edges found that are right; 1 if none was found."""
-        return self.right / self.found if self.found else 1.0
-
-    @property
-    def recall(self) -> float:
-        """Share of the network's edges that were found; 1 if it has none."""
-        return self.right / self.edges if self.edges else 1.0
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of both; 1 if there was nothing to find and nothing found."""
-        return 2 * self.right / (self.edges + self.found) if self.edges + self.found else 1.0
 
 
 NO_NOISE = 1e6
@@ -68,9 +53,20 @@ class Rehearsal:
     title: str
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each run: edges, how many were found, how well."""
-        rows = [run._asdict() | {name: getattr(run, name) for name in SCORES} for run in self.runs]
-        return pd.DataFrame(rows).rename_axis("run")
+        """A row for each run: edges, how many were found, how well.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``precision`` is the share of the edges found that are right, ``recall`` the share of
+            the network's edges that were found, ``f1`` their harmonic mean. Each is 1 where there
+            is nothing to take a share of.
+        """
+        frame = pd.DataFrame(self.runs).rename_axis("run")
+        of_what = frame.found, frame.edges, (frame.found + frame.edges) / 2
+        for name, whole in zip(SCORES, of_what, strict=True):
+            frame[name] = (frame.right / whole).fillna(1.0)
+        return frame
 
     def plot(self, ax) -> None:
         """Draw precision, recall and F1 of each run on axes of matplotlib."""
@@ -168,29 +164,16 @@ def rehearse(
     else:
         _check_public(public, schema)
         if public.truth is None:
-            true = run(public, epsilon=NO_NOISE, delta=delta_for(public.n)).graph.skeleton
+            edges = run(public, epsilon=NO_NOISE, delta=delta_for(public.n)).graph.skeleton
         else:
-            true = CPDAG.from_dag(public.truth).skeleton
-        twins = ((_resampled(public, n, rng), true) for _ in range(runs))
+            edges = CPDAG.from_dag(public.truth).skeleton
+        drawn = (public.codes[rng.integers(public.n, size=n)] for _ in range(runs))
+        twins = ((replace(public, codes=codes), edges) for codes in drawn)
         like = f"twins of {public.name}, which is public"
     delta = delta_for(n) if delta is None else delta
     done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in twins)
     name, d = getattr(system, "__name__", "a system"), len(schema.variables)
     return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
-
-
-def refuse_data(levels: object) -> None:
-    """Refuse data where public facts are asked for.
-
-    Raises
-    ------
-    ValueError
-        With what to pass instead.
-    """
-    if isinstance(levels, (Counts, pd.DataFrame, np.ndarray)):
-        raise ValueError(
-            f"this takes no data, and a {type(levels).__name__} holds some; pass the schema"
-        )
 
 
 def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:
@@ -200,11 +183,7 @@ def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:
     return twin, CPDAG.from_dag(network.graph).skeleton
 
 
-def _resampled(public, n, rng) -> Dataset:
-    return replace(public, codes=public.codes[rng.integers(public.n, size=n)])
-
-
-def _check_public(public, schema):
+def _check_public(public, schema) -> None:
     if not isinstance(public, Dataset):
         raise ValueError(
             f"public must be a Dataset that everyone may see, not {type(public).__name__}; make "

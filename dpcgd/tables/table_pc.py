@@ -1,11 +1,16 @@
-"""PC on released tables: once the tables are out, its tests cost nothing."""
+"""PC on released tables: an oracle of released interactions, and the search that asks it.
+
+Once the tables are out, tests cost nothing; triples are bought where two variables separate.
+"""
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, Unpack
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from itertools import combinations
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -13,34 +18,21 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG, consistent_extension
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
-from dpcgd.graphs.pc_search import Found, check_untested, search
-from dpcgd.moments.interactions import MeasuredMarginals, paid, pairs_sensitivity
+from dpcgd.graphs.pc_search import Ahead, Found, check_untested, search
+from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Subset, paid, pairs_sensitivity
 from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.run import open_run, takes_keywords
+from dpcgd.privacy.settings import check_level
+from dpcgd.reading.association import Association, association, associations, strength
 from dpcgd.reading.orientation import orient
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
 from dpcgd.tables.private_graph import Measured
-from dpcgd.tables.table_oracle import (
-    ALPHA,
-    FEWEST_LEVELS,
-    LEAST_EFFECT,
-    LEAST_SHARE,
-    MOST_NOISE,
-    Rules,
-    TableOracle,
-)
 
-__all__ = [
-    "measure_all_pairs",
-    "search_again",
-    "search_tables",
-    "shares",
-    "table_pc",
-]
+__all__ = ["Rules", "TableOracle", "search_again", "search_tables", "shares", "table_pc"]
 
 PAIRS = 0.6
 """Share of the budget that all pairs together get at least; the rest is for triples."""
@@ -54,9 +46,279 @@ LOOKS = (0.4, 0.8)
 """Shares of what the search has left for one more look at the pairs in doubt, and for another."""
 
 
+ALPHA = 0.01
+"""Level of each test."""
+
+
+DETERMINED = 0.03
+"""Where the conditioning variables leave less than this share of a variance open, a test has next
+to nothing to go by, and does not separate."""
+
+
+EXPLAINED = 0.03
+"""Effects above this are taken for dependence without a look at triples."""
+
+
+LEAST_EFFECT = 1e-4
+"""Squared partial correlation, given others, below which a dependence is no edge. With enough
+records everything is significant, and so little may be left only because a test takes no more
+than two others."""
+
+
+LEAST_SHARE = 0.02
+"""The same as a share of the pair's own dependence, given none: what is left of a strong one may be
+more than the least effect, and still next to nothing of it."""
+
+
+DOUBT = 10
+"""A pair whose largest p-value is within this factor of the level is in doubt."""
+
+
+MOST_NOISE = 0.2
+"""Deviation of a moment's noise, as a share of the records of an average level in an average
+stratum, up to which tests hold their level."""
+
+
+FEWEST_LEVELS = 4
+"""Variables with fewer levels are taken for ones with so many by that rule: their tests would hold
+their level with more noise, but have little power then."""
+
+
 MOST_UNTESTABLE = 0.5
 """Share of the pairs that may be too noisy to be tested given another variable; beyond, a run
 warns."""
+
+
+INTERACTING = -1
+"""Stands after the variables of a test whose conditioning variables may interact: the number of no
+variable."""
+
+
+class Rules(NamedTuple):
+    """The settings of a search of tables; :func:`~dpcgd.tables.table_pc.table_pc` explains them."""
+
+    max_order: int = 2
+    untested: str = "drop"
+    alpha: float = ALPHA
+    least_effect: float = LEAST_EFFECT
+    least_share: float = LEAST_SHARE
+
+
+def too_noisy(
+    tested: Sequence[int], given: Sequence[int], deviation: float, most_noise: float = MOST_NOISE
+) -> bool:
+    """Whether a test is refused by public facts: too many strata and levels for the noise.
+
+    Parameters
+    ----------
+    tested, given : sequence of int
+        Levels of the two variables, and of those they are tested given.
+    deviation : float
+        Of the noise of a moment: of a released number, as a share of the records.
+    most_noise : float
+
+    Examples
+    --------
+    >>> too_noisy((2, 3), (), 0.01), too_noisy((2, 3), (8,), 0.01)
+    (False, True)
+    """
+    return max(*tested, FEWEST_LEVELS) * math.prod(given) * deviation > most_noise
+
+
+@dataclass
+class TableOracle:
+    """Answers from released interactions; buys triples where two variables separate.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released. What is measured again later is measured by the oracle.
+    alpha : float
+        Level of each test.
+    price : float
+        Rho of a triple. At 0 nothing new is measured (but by marginals without noise, which take
+        no price).
+    determined, explained, most_noise, doubt : float
+        See ``DETERMINED``, ``EXPLAINED``, ``MOST_NOISE`` and ``DOUBT`` in the source.
+    joined : collection of int
+        Variables whose levels were joined: what is given is then less than the variable.
+    least_effect : float
+        What others leave of a pair's dependence, as a squared partial correlation, below which they
+        separate it.
+    least_share : float
+        The same as a share of what the pair has given none.
+
+    Raises
+    ------
+    ValueError
+        If alpha is no level, the price no price or doubt below 1.
+
+    Attributes
+    ----------
+    largest : dict
+        Of each pair that was tested, its largest p-value; 1 where less than the least effect or
+        the least share was left.
+    """
+
+    marginals: Marginals
+    alpha: float = ALPHA
+    price: float = 0.0
+    determined: float = DETERMINED
+    explained: float = EXPLAINED
+    most_noise: float = MOST_NOISE
+    doubt: float = DOUBT
+    joined: Collection[int] = ()
+    least_effect: float = LEAST_EFFECT
+    least_share: float = LEAST_SHARE
+    largest: dict[Subset, float] = field(default_factory=dict, init=False)
+    _conditional: bool = field(default=False, init=False)
+    _known: dict[Subset, tuple] = field(default_factory=dict, init=False)
+
+    def __post_init__(self):
+        check_level(self.alpha)
+        if not 0 <= self.price < math.inf:
+            raise ValueError(f"price must be finite and not negative, not {self.price!r}")
+        if not self.doubt >= 1:
+            raise ValueError(f"doubt must be at least 1, not {self.doubt!r}")
+        self._ahead = Ahead(self._associations, self._likely_separates)
+        self._strength = cache(partial(strength, self.marginals))
+
+    def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
+        """Whether the releases cannot tell x and y given these from independent ones.
+
+        None where public facts say that they are too noisy to tell.
+        """
+        self._conditional |= bool(given)
+        if self._too_noisy(x, y, given):
+            return None
+        known = self._association(x, y, given)
+        if known.undetermined < self.determined:
+            return False
+        pair = min(x, y), max(x, y)
+        p_value = 1.0 if given and known.effect < self._least(pair) else known.p_value
+        self.largest[pair] = max(p_value, self.largest.get(pair, 0.0))
+        return p_value > self.alpha
+
+    def _association(self, x, y, given) -> Association:
+        """From pairs, and from triples too where it matters and they can be had."""
+        known = Association._make(self._ahead.of((x, y, *given)))
+        if len(given) == 2 and self._needs_triples(known) and self._has_triples(x, y, given):
+            return self._given_interacting(x, y, given)
+        return known
+
+    def rests_on_nothing(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Whether a test sees no dependence, and keeps the pair for want of variance alone."""
+        if self._too_noisy(x, y, given):
+            return False
+        known = self._association(x, y, given)
+        return known.undetermined < self.determined and known.p_value > self.alpha
+
+    def _least(self, pair) -> float:
+        """The effect that others have to leave of a pair."""
+        own = Association._make(*self._associations([pair]))
+        return max(self.least_effect, self.least_share * own.effect)
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked, to work it out together."""
+        self._ahead.begin_order(order, joined, to_test)
+
+    def begin(self, sets: dict[Subset, Iterator[Subset]]) -> None:
+        """Note the sets that each pair will be asked about, to work them out together."""
+        self._ahead.begin(sets)
+
+    def _associations(self, tests) -> list[tuple]:
+        """What an association is made of, of tests given any numbers of variables."""
+        left = [test for test in tests if test not in self._known]
+        for size in {len(test) for test in left}:
+            alike = [test for test in left if len(test) == size]
+            self._known |= zip(alike, associations(self.marginals, alike), strict=True)
+        return [self._known[test] for test in tests]
+
+    def _likely_separates(self, row) -> bool:
+        return row[-1] > self.alpha
+
+    def _given_interacting(self, x, y, given) -> Association:
+        """The association given two variables whose effects need not add up."""
+        test = x, y, *given, INTERACTING
+        if test not in self._known:
+            self._known[test] = association(self.marginals, x, y, given, interacting=True)
+        return Association._make(self._known[test])
+
+    def free(self) -> "TableOracle":
+        """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
+        other = replace(self, price=0.0)
+        other.largest.update(self.largest)
+        other._known, other._strength = self._known, self._strength
+        return other
+
+    def in_doubt(self) -> list[Subset]:
+        """Pairs that a more precise measurement may well join or part."""
+        low, high = self.alpha / self.doubt, self.alpha * self.doubt
+        return sorted(pair for pair, p in self.largest.items() if low < p < high)
+
+    def measure_again(self, pairs: Sequence[Subset], rho: float) -> None:
+        """Measure some pairs once more, and forget the tests that rest on them.
+
+        Raises
+        ------
+        BudgetSpent
+            Before the data is touched, if the account cannot pay.
+        """
+        assert isinstance(self.marginals, MeasuredMarginals)
+        self.marginals.measure_again(pairs, rho)
+        self.begin({})
+        self._strength.cache_clear()
+        measured = set(pairs)
+        self._known = {
+            test: row
+            for test, row in self._known.items()
+            if measured.isdisjoint(combinations(sorted(test), 2))
+        }
+
+    def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
+        """Pairs that a neighbour of both may explain which no test can take as given.
+
+        For the test is refused for noise, by public facts, or the neighbour's levels were joined:
+        given such a variable its neighbours stay dependent. A pair is confirmed all the same if it
+        is more dependent than one of the two is with that neighbour, for what runs through a
+        variable is no stronger than its links.
+        """
+        open_pairs = np.zeros_like(joined)
+        if self._conditional:
+            for x, y in np.argwhere(np.triu(joined)).tolist():
+                open_pairs[x, y] = not self.unexplained(x, y, joined)
+        return open_pairs | open_pairs.T
+
+    def unexplained(self, x: int, y: int, joined: np.ndarray) -> bool:
+        """Whether no neighbour of both may explain this pair."""
+        return not any(
+            self.strength(x, y) < min(self.strength(x, z), self.strength(y, z))
+            for z in np.flatnonzero(joined[x] & joined[y]).tolist()
+            if z in self.joined or self._too_noisy(x, y, (z,))
+        )
+
+    def strength(self, x: int, y: int) -> float:
+        """How dependent two variables are, given none."""
+        return self._strength(min(x, y), max(x, y))
+
+    def _too_noisy(self, x, y, given) -> bool:
+        levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
+        strata = [levels[v] for v in given]
+        return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)
+
+    def _needs_triples(self, known) -> bool:
+        """Independent, or so little dependent that interacting conditions might explain it."""
+        clear = known.effect > self.explained and known.p_value <= self.alpha
+        return known.undetermined >= self.determined and not clear
+
+    def _has_triples(self, x, y, given) -> bool:
+        return all(self._has(tuple(sorted((v, *given)))) for v in (x, y))
+
+    def _has(self, triple) -> bool:
+        if triple not in self.marginals.released and isinstance(self.marginals, MeasuredMarginals):
+            with suppress(BudgetSpent):
+                self.marginals.measure(triple, self.price)
+        return triple in self.marginals.released
 
 
 def shares(d: int) -> tuple[float, float]:
@@ -113,16 +375,15 @@ def search_again(
     searched = partial(
         search, oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested
     )
-    found = searched()
+    result = searched()
     for share in looks:
-        pairs, marginals = oracle.in_doubt(), oracle.marginals
-        if not (pairs and isinstance(marginals, MeasuredMarginals)):
+        if not (pairs := oracle.in_doubt()):
             break  # the same tables would give the same answers
         with suppress(BudgetSpent):  # next to nothing is left
-            marginals.measure_again(pairs, account.share(share))
+            oracle.measure_again(pairs, account.share(share))
         oracle.largest.clear()
-        found = searched()
-    return found
+        result = searched()
+    return result
 
 
 def search_tables(
@@ -150,8 +411,8 @@ def search_tables(
     -------
     Post-processing, if the oracle buys nothing. Chapter 14, :prf:ref:`thm-table-pc`.
     """
-    found = search(oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested)
-    return repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
+    result = search(oracle, variables, max_order=max_order, knowledge=knowledge, untested=untested)
+    return repaired(result, oracle.free(), max_order=max_order, knowledge=knowledge)
 
 
 @takes_keywords
@@ -228,33 +489,26 @@ def table_pc(
     (1.0, True)
     """
     rules = Rules(max_order, untested, alpha, least_effect, least_share)
-    measured, for_triple = measure_all_pairs(data, rules, **shared)
-    account, marginals = measured.run.account, measured.marginals
+    measured = measure_all_pairs(data, rules, **shared)
+    account, marginals, price = measured.run.account, measured.marginals, measured.price
     assert isinstance(marginals, MeasuredMarginals)
     names = tuple(measured.levels)
     knowledge = shared.get("knowledge")
     joined = [names.index(name) for name in measured.joined_levels]
     oracle = TableOracle(
-        marginals,
-        alpha,
-        for_triple,
-        joined=joined,
-        least_effect=least_effect,
-        least_share=least_share,
+        marginals, alpha, price, joined=joined, least_effect=least_effect, least_share=least_share
     )
-    found = search_again(
+    result = search_again(
         oracle, account, names, max_order=max_order, knowledge=knowledge, untested=untested
     )
-    found = repaired(found, oracle.free(), max_order=max_order, knowledge=knowledge)
-    graph = _oriented(found, marginals, knowledge)
-    _measure_families(marginals, account, consistent_extension(graph), for_triple)
+    result = repaired(result, oracle.free(), max_order=max_order, knowledge=knowledge)
+    graph = _oriented(result, marginals, knowledge)
+    _measure_families(marginals, account, consistent_extension(graph), price)
     released = measured._replace(marginals=marginals.without_data())
-    return released.release(graph, found.answers, triples="thm-interactions")
+    return released.release(graph, result.answers, triples="thm-interactions")
 
 
-def measure_all_pairs(
-    data: Any, rules: Rules, **shared: Unpack[SearchKeywords]
-) -> tuple[Measured, float]:
+def measure_all_pairs(data: Any, rules: Rules, **shared: Unpack[SearchKeywords]) -> Measured:
     """Measure all pairs: what public facts refuse is refused here, in runs and plans.
 
     Parameters
@@ -268,8 +522,6 @@ def measure_all_pairs(
     -------
     Measured
         Its marginals can measure more.
-    float
-        Rho of each triple.
 
     Raises
     ------
@@ -290,17 +542,17 @@ def measure_all_pairs(
     _check_noise(data, run.account.rho, most, rules.max_order)
     measure = paid(run.account, run.noise)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho, most=most)
-    for_pairs, for_triple = (share * run.account.remaining for share in shares(data.d))
+    for_pairs, price = (share * run.account.remaining for share in shares(data.d))
     marginals = MeasuredMarginals(Tables(data), measure)
     marginals.measure_pairs(for_pairs)
-    return Measured(run, marginals, data.levels, joined_levels), for_triple
+    return Measured(run, marginals, data.levels, joined_levels, price=price)
 
 
-def _oriented(found, marginals, knowledge) -> CPDAG:
+def _oriented(result, marginals, knowledge) -> CPDAG:
     """The graph with the arrows that the released pairs tell, rather than those of first sets."""
-    names, arcs = found.graph.variables, found.graph.arcs
+    names, arcs = result.graph.variables, result.graph.arcs
     forbidden, _ = (knowledge or Knowledge()).arrays(names)
-    for x, y in (map(names.index, pair) for pair in found.untested):
+    for x, y in (map(names.index, pair) for pair in result.untested):
         if not (arcs[x, y] or arcs[y, x]):  # apart without a test
             forbidden[x, y] = forbidden[y, x] = True
     return CPDAG(names, orient(marginals, arcs | arcs.T, forbidden))
@@ -311,9 +563,9 @@ def _measure_families(marginals, account, dag, price):
 
     As many as can be had for the usual price, and all of it for them.
     """
-    at = {name: i for i, name in enumerate(dag)}
+    numbers = {name: i for i, name in enumerate(dag)}
     families = [(name, *dag.predecessors(name)) for name in dag if dag.in_degree(name) == 2]
-    triples = {tuple(sorted(at[name] for name in family)) for family in families}
+    triples = {tuple(sorted(numbers[name] for name in family)) for family in families}
     affordable = int(min(max(account.remaining / price, 0.0), len(triples)))
     wanted = sorted(triples - set(marginals.released))[:affordable]
     for left, triple in zip(range(len(wanted), 0, -1), wanted, strict=True):
@@ -341,15 +593,6 @@ def _noise(data, rho, most) -> float:
     return pairs_sensitivity(levels) * multiplier / data.n
 
 
-def _untestable(levels, noise) -> float:
-    """Share of the pairs that are too noisy to be tested given a variable of median levels."""
-    levels = np.sort(levels)
-    larger = np.maximum(levels, FEWEST_LEVELS)[1:]  # of a pair, sorted by that
-    pairs = np.arange(1, len(levels))
-    refused = larger * np.median(levels) * noise > MOST_NOISE
-    return float(pairs @ refused / pairs.sum())
-
-
 def _check_noise(data, rho, most, max_order):
     """Refuse by public facts alone what no test is made for, and warn of what few are."""
     levels = np.minimum(data.cardinalities, most)
@@ -360,7 +603,8 @@ def _check_noise(data, rho, most, max_order):
             f"variable with {largest} levels, no test would hold its level; take a larger epsilon, "
             f"fewer variables{' or levels' * (largest > 2)}, or more records"
         )
-    untestable = _untestable(levels, noise)
+    larger = np.array([*map(max, combinations(np.maximum(levels, FEWEST_LEVELS).tolist(), 2))])
+    untestable = np.mean(larger * np.median(levels) * noise > MOST_NOISE)
     if max_order and untestable > MOST_UNTESTABLE:
         warnings.warn(
             f"{untestable:.0%} of the pairs are too noisy to be tested given another variable; "

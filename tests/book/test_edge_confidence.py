@@ -8,7 +8,7 @@ from dpcgd import Knowledge, load, table_pc
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.moments.interactions import MeasuredMarginals, exactly
-from dpcgd.tables.table_oracle import TableOracle
+from dpcgd.tables.table_pc import TableOracle
 
 
 def test_without_noise_every_edge_comes_again():

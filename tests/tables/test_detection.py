@@ -14,7 +14,7 @@ from dpcgd import plan, table_pc
 from dpcgd.moments.interactions import MeasuredMarginals
 from dpcgd.reading.association import association
 from dpcgd.tables.detection import Detection, Population
-from dpcgd.tables.table_oracle import TableOracle
+from dpcgd.tables.table_pc import TableOracle
 
 
 def even(levels):
@@ -22,13 +22,10 @@ def even(levels):
 
 
 def uneven(levels):
-    weights = np.arange(1, levels + 1)
-    return tuple((weights / weights.sum()).tolist())
+    return tuple(2 * k / (levels * (levels + 1)) for k in range(1, levels + 1))
 
 
-some_shares = st.tuples(st.integers(2, 6), st.sampled_from([even, uneven])).map(
-    lambda drawn: drawn[1](drawn[0])
-)
+some_shares = st.sampled_from([shares(k) for k in range(2, 7) for shares in (even, uneven)])
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -110,10 +107,7 @@ def test_points_and_the_largest_correlation_are_those_of_the_population(x, y):
     assert test.table(test.largest).min() == pytest.approx(0, abs=1e-12)
     assert test.table(1.01 * test.largest).min() < 0
     groups = upper(upper(test.table(0.1), 0), 1)
-    differences = [
-        np.ptp(groups[:, 1] / groups.sum(axis=1)),
-        np.ptp(groups[1] / groups.sum(axis=0)),
-    ]
+    differences = [np.ptp(both[:, 1] / both.sum(axis=1)) for both in (groups, groups.T)]
     assert test.points(0.1) == pytest.approx(100 * max(differences))
 
 
@@ -123,7 +117,6 @@ def test_what_has_one_level_depends_on_nothing_and_conditions_nothing():
     assert lonely.smallest(0.8) == pytest.approx(alone.smallest(0.8))
     assert lonely.points(0.1) == pytest.approx(alone.points(0.1))
     nothing = Detection(10_000, ((1.0,), even(3)), 0.002, 0.01)
-    assert math.isnan(nothing.smallest(0.8))
     assert math.isnan(nothing.points(nothing.smallest(0.8)))
     assert nothing.power(0.5) == 0
 
@@ -156,9 +149,9 @@ def test_the_plan_is_right_about_simulated_tests(tested, others, n, epsilon, pow
     planned = plan(levels, n, epsilon=epsilon, power=power, shares=known, system=table_pc)
     x, y, *z = list(levels)[: len(tested)]
     r = planned.smallest(x, y, z)
-    how = (planned.deviation / n, 0.01, planned.related)
     least = planned.rules.least_effect, planned.rules.least_share
-    test = Detection(n, tuple(known.values()), *how, *least)
+    deviation = planned.deviation / n
+    test = Detection(n, tuple(known.values()), deviation, 0.01, planned.related, *least)
     assert test.smallest(power) == pytest.approx(r)
     rng, given = default_rng(0), tuple(range(2, len(tested)))
     found, trials = 0, 4000

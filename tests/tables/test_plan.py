@@ -2,8 +2,9 @@
 
 import itertools
 import math
+import re
 import warnings
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known_tables import records
+from known_tables import records, unrelated
 from numpy.random import default_rng
 
 from dpcgd import epsilon_for as epsilon_for_system
@@ -19,7 +20,7 @@ from dpcgd import load, priv_pc, private_graph, table_pc
 from dpcgd import plan as plan_of
 from dpcgd.moments.blocks import blocks_of
 from dpcgd.moments.interactions import contrasts
-from dpcgd.tables.table_oracle import TableOracle
+from dpcgd.tables.table_pc import TableOracle
 
 plan = partial(plan_of, system=table_pc)
 epsilon_for = partial(epsilon_for_system, system=table_pc)
@@ -31,6 +32,20 @@ PLANNED = plan(LEVELS, 10_000, epsilon=1.0)
 some_orders = st.sampled_from([2, 2, 2, 1, 1, 0, -1, 3])
 some_rows = st.sampled_from([1, 1, 1, 2, 0])
 some_tables = st.lists(st.integers(1, 7), min_size=2, max_size=5)
+
+
+def check_testable(planned, release, order):
+    """The plan and an oracle of the release agree on which tests given so many can be made."""
+    oracle, names = TableOracle(release.marginals), list(planned.shares)
+    for x, y in itertools.permutations(range(len(names)), 2):
+        others = [v for v in range(len(names)) if v not in (x, y)]
+        may = []
+        for z in itertools.combinations(others, order):
+            may.append(planned.testable(names[x], names[y], [names[v] for v in z]))
+            assert may[-1] == (oracle.separates(x, y, z) is not None)
+        if x < y:
+            share = planned.pairs[names[x], names[y]].testable[order]
+            assert share == pytest.approx(np.mean(may) if may else math.nan, nan_ok=True)
 
 
 def run_or_refusal(system, *args, **how):
@@ -45,26 +60,15 @@ def run_or_refusal(system, *args, **how):
 @given(some_tables, st.integers(20, 20_000), st.floats(0.1, 5), some_orders, some_rows)
 def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilon, max_order, rows):
     rng = default_rng(n)
-    data = records(np.column_stack([rng.integers(0, of, n) for of in sizes]), sizes)
+    data = unrelated(sizes, n, rng)
     how = {"epsilon": epsilon, "delta": 1e-5, "max_order": max_order, "rows_per_person": rows}
     planned, refused = run_or_refusal(plan, data.levels, n, **how)
     release, refusal = run_or_refusal(table_pc, data, rng=rng, **how)
     assert refused == refusal
     if release is None:
         return
-    oracle, names = TableOracle(release.marginals), data.variables
-    every = itertools.permutations(range(data.d), 2)
-    for x, y in every:
-        others = [v for v in range(data.d) if v not in (x, y)]
-        for order in range(max_order + 1):
-            may = []
-            for z in itertools.combinations(others, order):
-                told = planned.testable(names[x], names[y], [names[v] for v in z])
-                assert told == (oracle.separates(x, y, z) is not None)
-                may.append(told)
-            if x < y:
-                share = planned.pairs[names[x], names[y]].testable[order]
-                assert share == pytest.approx(np.mean(may) if may else math.nan, nan_ok=True)
+    for order in range(max_order + 1):
+        check_testable(planned, release, order)
     never = {pair for pair in planned.pairs if not planned.testable(*pair)}
     assert release.answers.untested == {frozenset(pair) for pair in never}
 
@@ -73,7 +77,7 @@ def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilo
 @given(some_tables, st.integers(2000, 10**6), st.floats(0.5, 5))
 def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
     rng = default_rng(n)
-    codes = np.column_stack([rng.integers(0, of, 2000) for of in sizes])
+    codes = rng.integers(0, sizes, (2000, len(sizes)))
     codes[:, -1] = np.minimum(codes[:, 0], sizes[-1] - 1)
     data = records(codes, sizes)
     planned, refused = run_or_refusal(plan, data.levels, data.n, epsilon=epsilon)
@@ -91,17 +95,14 @@ def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
 def test_a_plan_knows_that_levels_will_be_joined(epsilon):
-    rng, sizes = default_rng(0), (40, 2, 3, 25)
-    data = records(rng.integers(0, sizes, (20_000, 4)), sizes)
+    rng = default_rng(0)
+    data = unrelated((40, 2, 3, 25), 20_000, rng)
     with warnings.catch_warnings(action="ignore"):
         planned = plan(data.levels, data.n, epsilon=epsilon)
         release = table_pc(data, epsilon=epsilon, rng=rng)
     assert tuple(map(len, planned.shares.values())) == release.marginals.levels
     assert planned.deviation / data.n == pytest.approx(release.marginals.moment(0).deviation)
-    oracle, names = TableOracle(release.marginals), data.variables
-    for x, y, z in itertools.permutations(range(4), 3):
-        told = planned.testable(names[x], names[y], [names[z]])
-        assert told == (oracle.separates(x, y, (z,)) is not None)
+    check_testable(planned, release, 1)
 
 
 def test_the_noise_of_a_cell_is_that_of_the_sum_over_interactions():
@@ -110,16 +111,11 @@ def test_the_noise_of_a_cell_is_that_of_the_sum_over_interactions():
         levels = [int(k) for k in kind.split(" x ")]
         variance = 0.0
         for chosen in itertools.product((0, 1), repeat=len(levels)):
-            parts = [
-                contrasts(k) if has else np.full((k, 1), 1 / k)
-                for k, has in zip(levels, chosen, strict=True)
-            ]
-            of = parts[0]
-            for part in parts[1:]:
-                of = np.kron(of, part)
-            subset = " x ".join(str(k) for k, has in zip(levels, chosen, strict=True) if has)
-            if subset:
-                variance += rows["number"][subset] ** 2 * (of**2).sum(axis=1)
+            has = [*zip(levels, chosen, strict=True)]
+            parts = [contrasts(k) if own else np.full((k, 1), 1 / k) for k, own in has]
+            if subset := " x ".join(str(k) for k, own in has if own):
+                weights = reduce(np.kron, parts)
+                variance += rows["number"][subset] ** 2 * (weights**2).sum(axis=1)
         assert np.ptp(variance) < 1e-9 * variance[0]
         assert rows["cell"][kind] == pytest.approx(math.sqrt(variance[0]))
 
@@ -149,21 +145,19 @@ def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
     ],
 )
 def test_the_epsilon_for_a_dependence_is_the_smallest_of_three_digits_that_finds_it(how):
-    n, found = 50_000, epsilon_for(LEVELS, 50_000, **how)
+    found = epsilon_for(LEVELS, 50_000, **how)
     assert float(f"{found:.2e}") == found
-    settings = {key: how[key] for key in how.keys() & {"delta", "power", "shares", "max_order"}}
-    columns = ["correlation", "partial_correlation"] if "correlation" in how else ["points"]
-    columns += ["partial_points"] * ("points" in how)
-    columns = columns[: 1 + how.get("order", 1)]
-    size = how.get("correlation", how.get("points"))
+    (kind, size), *others = how.items()
+    settings = {key: value for key, value in others if key not in ("order", "between")}
+    columns = [kind, f"partial_{kind}"][: 1 + how.get("order", 1)]
+    asked = how.get("between", tuple(LEVELS))
 
     def finds(epsilon):
-        planned, _ = run_or_refusal(plan, LEVELS, n, epsilon=epsilon, **settings)
+        planned, _ = run_or_refusal(plan, LEVELS, 50_000, epsilon=epsilon, **settings)
         if planned is None:
             return False
         frame = planned.to_frame()
-        if "between" in how:
-            frame = frame[frame["x"].isin(how["between"]) & frame["y"].isin(how["between"])]
+        frame = frame[frame["x"].isin(asked) & frame["y"].isin(asked)]
         return bool((frame[columns] <= size).all(axis=None))
 
     assert finds(found)
@@ -200,17 +194,13 @@ BAD_PLANS = [
 
 
 def refused(do, cure):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"^.*{re.escape(cure)}.*$"):
         do()
-    assert cure in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(("levels", "how", "cure"), BAD_PLANS)
 def test_a_plan_of_what_cannot_be_run_is_refused(levels, how, cure):
-    how = {"n": 10_000, "epsilon": 1.0, **how}
-    n = how.pop("n")
-    refused(lambda: plan(levels, n, **how), cure)
+    refused(lambda: plan(levels, **{"n": 10_000, "epsilon": 1.0, **how}), cure)
 
 
 @pytest.mark.parametrize(
@@ -224,14 +214,19 @@ def test_a_plan_of_what_cannot_be_run_is_refused(levels, how, cure):
         ({"correlation": 0.1, "between": ("a", "a")}, "between must name two variables"),
         ({"correlation": 0.1, "between": 3}, "between must name two variables"),
         ({"correlation": 0.001}, "no epsilon up to 999 finds that among 10,000 records; look for"),
+        ({"correlation": 0.1, "levels": {"a": BIT, "b": ["only"]}}, "nothing can be found"),
     ],
 )
 def test_an_epsilon_for_what_cannot_be_seen_is_refused(how, cure):
-    refused(lambda: epsilon_for(LEVELS, 10_000, **how), cure)
+    refused(lambda: epsilon_for(**{"levels": LEVELS, "n": 10_000, **how}), cure)
 
 
 LEAST_OF_ALL = {"least_effect": 0, "least_share": 0}
 SIX = dict.fromkeys("abcdef", BIT)
+
+
+UNEVEN = {"correlation": 0.5, "shares": {"a": (1, 999)}}
+BETWEEN = {"between": ("b", "c")}
 
 
 @pytest.mark.parametrize(
@@ -241,12 +236,7 @@ SIX = dict.fromkeys("abcdef", BIT)
         (10**9, {"points": 0.9}, "look for 1.47 or more", {"points": 1.47}),
         (100, {"points": 5}, "take more records", {"n": 100_000}),
         (10_000, {"points": 10, "max_order": 0}, "take max_order=1", {"max_order": 1}),
-        (
-            10_000,
-            {"correlation": 0.5, "shares": {"a": (1, 999)}},
-            "ask for one pair, such as between=('b', 'c')",
-            {"between": ("b", "c")},
-        ),
+        (10_000, UNEVEN, "ask for one pair, such as between=('b', 'c')", BETWEEN),
     ],
 )
 def test_what_an_epsilon_that_is_not_there_would_take_helps(n, how, cure, changed):
@@ -260,12 +250,6 @@ def test_a_plan_of_any_size_finds_less_with_less_noise():
     for more, less in pairwise(found):
         assert less.correlation < more.correlation
         assert less.partial_correlation < more.partial_correlation * (1 + 1e-5)
-
-
-def test_an_epsilon_for_nothing_is_refused():
-    levels = {"a": BIT, "b": ["only"]}
-    cure = "no two variables have two levels or more; nothing can be found"
-    refused(lambda: epsilon_for(levels, 10_000, correlation=0.1), cure)
 
 
 @pytest.mark.parametrize(
@@ -291,8 +275,7 @@ def test_a_plan_is_asked_about_its_variables(ask, cure):
     ids=["whole table", "triples", "clipped"],
 )
 def test_a_plan_of_private_graph_has_the_noise_of_its_run(levels):
-    sizes = [len(of) for of in levels.values()]
-    data = records(default_rng(0).integers(0, sizes, (50_000, len(sizes))), sizes)
+    data = unrelated([*map(len, levels.values())], 50_000, default_rng(0))
     release = private_graph(data, epsilon=1.0, rng=default_rng(1))
     planned = plan_of(data.levels, data.n, epsilon=1.0)
     assert planned.marginals.released.keys() == release.marginals.released.keys()
@@ -308,16 +291,15 @@ def test_what_a_plan_of_private_graph_finds_is_joined_as_often(d):
     names = [f"v{i}" for i in range(d)]
     planned = plan_of(dict.fromkeys(names, BIT), 50_000, epsilon=0.5)
     r, rng = planned.smallest("v0", "v1"), default_rng(0)
-    drawn = {}
-    for size in (r / 2, 2 * r):
-        hits = 0
-        for run in range(20):
-            codes = rng.integers(0, 2, (50_000, d))
-            codes[:, 1] = np.where(rng.random(50_000) < size, codes[:, 0], codes[:, 1])
-            release = private_graph(records(codes, [2] * d), epsilon=0.5, rng=default_rng(run))
-            hits += frozenset(release.graph.variables[:2]) in release.graph.skeleton
-        drawn[size] = hits
-    assert drawn[r / 2] <= 10 <= drawn[2 * r]
+
+    def is_joined(size, run):
+        codes = rng.integers(0, 2, (50_000, d))
+        codes[:, 1] = np.where(rng.random(50_000) < size, codes[:, 0], codes[:, 1])
+        release = private_graph(records(codes, [2] * d), epsilon=0.5, rng=default_rng(run))
+        return frozenset(("v0", "v1")) in release.graph.skeleton
+
+    few, many = (sum(is_joined(size, run) for run in range(20)) for size in (r / 2, 2 * r))
+    assert few <= 10 <= many
 
 
 def test_epsilon_for_is_that_of_the_recommended_call():

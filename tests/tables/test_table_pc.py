@@ -10,7 +10,7 @@ from dpcgd_book.results.known_tables import blurred
 from dpcgd_book.systems.edge_confidence import redrawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known_tables import exact, records
+from known_tables import exact, records, unrelated
 from numpy.random import default_rng
 from scipy import stats
 
@@ -20,10 +20,12 @@ from dpcgd.graphs.pc_search import search
 from dpcgd.moments.interactions import Marginals, MeasuredMarginals, paid
 from dpcgd.moments.joined_levels import FIRST_LOOK
 from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.tables.table_oracle import TableOracle
-from dpcgd.tables.table_pc import search_again, shares
+from dpcgd.tables.table_pc import TableOracle, search_again, shares
+
+ASIA = load("asia", rng=default_rng(0))
 
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 
@@ -32,10 +34,9 @@ some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 @given(some_levels, st.floats(0.5, 20), st.integers(0, 2))
 def test_no_run_spends_more_than_its_budget(levels, epsilon, max_order):
     rng = default_rng(len(levels))
-    codes = np.column_stack([rng.integers(0, of, 5000) for of in levels])
+    codes = rng.integers(0, levels, (5000, len(levels)))
     codes[:, -1] = np.minimum(codes[:, 0], levels[-1] - 1)
-    data = records(codes, levels)
-    release = table_pc(data, epsilon=epsilon, rng=rng, max_order=max_order)
+    release = table_pc(records(codes, levels), epsilon=epsilon, rng=rng, max_order=max_order)
     assert release.ledger.spent <= (epsilon, 1e-6)
     assert release.guarantee == "proved"
     assert not release.answers.stopped_early
@@ -47,14 +48,6 @@ def test_shares_pay_for_the_pairs_and_all_triples_that_are_planned(d):
     assert 0.6 <= for_pairs <= 1
     whole = for_pairs + for_triple * min(8 * d, math.comb(d, 3))
     assert whole == pytest.approx(1)
-
-
-def oracle_of(data, source, account):
-    """The oracle of a run, with the account and the noise given."""
-    marginals = MeasuredMarginals(Tables(data), paid(account, source))
-    for_pairs, for_triple = shares(data.d)
-    marginals.measure_pairs(for_pairs * account.rho)
-    return TableOracle(marginals, price=for_triple * account.rho)
 
 
 def with_a_faint_effect(n, r, with_third=0.2):
@@ -97,25 +90,16 @@ def test_what_is_measured_again_is_tested_again():
 
     def associations(oracle):
         rows = [tuple(oracle._association(x, y, tuple(given))) for x, y, *given in tests]
-        return rows + [oracle._associations.given_interacting(x, y, s) for x, y, *s in tests[-2:]]
+        return rows + [oracle._given_interacting(x, y, tuple(s)) for x, y, *s in tests[-2:]]
 
     oracle = TableOracle(marginals)
     before = associations(oracle)
-    marginals.measure_again([(0, 1), (2, 5)], 1.0)
+    oracle.measure_again([(0, 1), (2, 5)], 1.0)
     after = associations(oracle)
     changed = [old != new for old, new in zip(before, after, strict=True)]
     assert changed == [True, False, True, True, False, True, True, True, True]
     for new, fresh in zip(after, associations(TableOracle(marginals)), strict=True):
         assert new == pytest.approx(fresh)
-
-
-@pytest.mark.parametrize("name", ["least_effect", "least_share"])
-def test_a_bound_that_is_none_is_refused_before_anything_is_spent(name):
-    data, rng = load("asia", n=5000, rng=default_rng(0)), default_rng(0)
-    for bad in (-0.1, 1, math.nan, "0.1"):
-        with pytest.raises(ValueError, match=f"{name} must be at least 0 and below 1, not"):
-            table_pc(data, epsilon=1.0, rng=rng, **{name: bad})
-    assert rng.bit_generator.state == default_rng(0).bit_generator.state
 
 
 def test_a_determined_variable_separates_nothing():
@@ -141,40 +125,36 @@ def test_at_a_price_of_nothing_an_oracle_measures_nothing_new():
 
 def test_pairs_with_a_p_value_near_the_level_are_in_doubt():
     # chi-squared of 2 x 2 tables with 100 a cell but for some: 4 t^2 / 100
-    oracles = {}
-    for moved in (1, 9, 15, 30):
+    for moved, in_doubt in ((1, []), (9, [(0, 1)]), (15, [(0, 1)]), (30, [])):
         table = np.array([[100 + moved, 100 - moved], [100 - moved, 100 + moved]])
-        oracles[moved] = TableOracle(exact(table))
-        expected = stats.chi2.sf(4 * moved**2 / 100, 1)
-        assert oracles[moved].separates(1, 0, ()) == (expected > 0.01)
-        assert oracles[moved].largest == {(0, 1): pytest.approx(expected, rel=1e-6)}
-    told = {moved: oracle.in_doubt() for moved, oracle in oracles.items()}
-    assert told == {1: [], 9: [(0, 1)], 15: [(0, 1)], 30: []}
+        oracle, expected = TableOracle(exact(table)), stats.chi2.sf(4 * moved**2 / 100, 1)
+        assert oracle.separates(1, 0, ()) == (expected > 0.01)
+        assert oracle.largest == {(0, 1): pytest.approx(expected, rel=1e-6)}
+        assert oracle.in_doubt() == in_doubt
 
 
 def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
-    data, account = load("asia", rng=default_rng(0)), GaussianFilter(Budget(0.3, 1e-6))
-    oracle = oracle_of(data, SeededNoise(default_rng(1)), account)
-    known, left = dict(oracle.marginals.released), []
+    account = GaussianFilter(Budget(0.3, 1e-6))
+    marginals = MeasuredMarginals(Tables(ASIA), paid(account, SeededNoise(default_rng(1))))
+    for_pairs, for_triple = (share * account.rho for share in shares(ASIA.d))
+    marginals.measure_pairs(for_pairs)
+    known, left = dict(marginals.released), []
 
-    class Watched(MeasuredMarginals):
+    class Watched(TableOracle):
         def measure_again(self, pairs, rho):
-            left.append((account.remaining, rho))
+            left.append((account.remaining, rho, pairs))
             super().measure_again(pairs, rho)
 
-    oracle.marginals.__class__ = Watched
-    search_again(oracle, account, data.variables, looks=(0.5,))
-    ((before, rho),) = left
+    oracle = Watched(marginals, price=for_triple)
+    search_again(oracle, account, ASIA.variables, looks=(0.5,))
+    ((before, rho, pairs),) = left
     assert rho == pytest.approx(before / 2)
-    told = oracle.marginals.released
-    sharper = {s for s in known if told[s].deviation < known[s].deviation}
-    assert sharper
-    assert all(len(s) == 2 for s in sharper)
+    sharper = {s for s in known if marginals.released[s].deviation < known[s].deviation}
+    assert sharper == set(pairs)
 
 
 def test_a_run_spends_what_is_left_on_the_triples_of_families():
-    data = load("asia", rng=default_rng(0))
-    release = table_pc(data, epsilon=1.0, rng=default_rng(1))
+    release = table_pc(ASIA, epsilon=1.0, rng=default_rng(1))
     assert 0.999 < release.ledger.spent.epsilon <= 1.0
     assert release.ledger.accountant.startswith("Gaussian filter")
 
@@ -188,19 +168,12 @@ def test_a_release_holds_no_data():
 
 
 def test_redrawn_marginals_carry_their_noise_twice():
-    data = load("asia", rng=default_rng(0))
-    told = table_pc(data, epsilon=1.0, rng=default_rng(1)).marginals
-    again = redrawn(told, default_rng(2))
-    assert again.released.keys() == told.released.keys()
-    ratio = [
-        (again.released[s].values - m.values).ravel() / m.deviation
-        for s, m in told.released.items()
-        if s
-    ]
-    ratio = np.concatenate(ratio)
-    assert again.released[(0,)].deviation == pytest.approx(
-        math.sqrt(2) * told.released[(0,)].deviation
-    )
+    marginals = table_pc(ASIA, epsilon=1.0, rng=default_rng(1)).marginals
+    told, again = marginals.released, redrawn(marginals, default_rng(2)).released
+    assert again.keys() == told.keys()
+    assert again[0,].deviation == pytest.approx(math.sqrt(2) * told[0,].deviation)
+    moved = {s: again[s].values - m.values for s, m in told.items() if s}
+    ratio = np.concatenate([part.ravel() / told[s].deviation for s, part in moved.items()])
     assert abs(ratio.mean()) < 6.2 / math.sqrt(len(ratio))  # false alarm below 1e-9
     assert stats.kstest(ratio, "norm").pvalue > 1e-9
 
@@ -222,30 +195,37 @@ def test_variables_with_one_level_stand_alone():
     assert table_pc(records([[0, 0]] * 5000, (1, 1)), epsilon=2.0, rng=rng).ledger.events == ()
 
 
-def test_bad_input_is_refused_before_anything_is_spent():
-    data = load("asia", n=5000, rng=default_rng(0))
-    rng = default_rng(0)
-    with pytest.raises(ValueError, match="max_order must be 0, 1 or 2, not 3"):
-        table_pc(data, epsilon=1.0, rng=rng, max_order=3)
-    with pytest.raises(ValueError, match="take a larger epsilon, fewer variables, or more records"):
-        table_pc(data, epsilon=0.01, rng=rng)
-    with pytest.raises(ValueError, match="untested must be 'keep' or 'drop', not 'maybe'"):
-        table_pc(data, epsilon=1.0, rng=rng, untested="maybe")
-    with pytest.raises(ValueError, match="say where the noise comes from"):
-        table_pc(data, epsilon=1.0, rng=0)
+@pytest.mark.parametrize(
+    ("how", "cure"),
+    [
+        ({"max_order": 3}, "max_order must be 0, 1 or 2"),
+        ({"epsilon": 0.01}, "take a larger epsilon, fewer variables, or more records"),
+        ({"untested": "maybe"}, "untested must be 'keep' or 'drop'"),
+        ({"rng": 0}, "say where the noise comes from"),
+        *(
+            ({name: bad}, f"{name} must be at least 0 and below 1")
+            for name in ("least_effect", "least_share")
+            for bad in (-0.1, 1, math.nan, "0.1")
+        ),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_spent(how, cure):
+    data, rng = load("asia", n=5000, rng=default_rng(0)), default_rng(0)
+    with pytest.raises(ValueError, match=cure):
+        table_pc(data, **{"epsilon": 1.0, "rng": rng, **how})
     assert rng.bit_generator.state == default_rng(0).bit_generator.state
 
 
 # --- many levels ------------------------------------------------------------------------------
 
 
-def a_cause_with_many_levels(n=20_000, levels=40):
+def a_cause_with_many_levels(n=20_000):
     """A variable of forty levels, three effects of it that copy parts of it, and a stranger."""
     rng = default_rng(0)
-    cause = np.minimum(rng.geometric(0.08, n) - 1, levels - 1)
+    cause = np.minimum(rng.geometric(0.08, n) - 1, 39)
     parts = [cause % 2, cause % 3, (cause // 4) % 2]
     effects = [np.where(rng.random(n) < 0.8, part, rng.integers(0, 2, n)) for part in parts]
-    return records(np.column_stack([cause, *effects, rng.integers(0, 3, n)]), (levels, 2, 3, 2, 3))
+    return records(np.column_stack([cause, *effects, rng.integers(0, 3, n)]), (40, 2, 3, 2, 3))
 
 
 MANY = a_cause_with_many_levels()
@@ -253,30 +233,25 @@ MANY = a_cause_with_many_levels()
 
 def test_a_run_says_which_levels_it_has_joined():
     release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
-    assert set(release.joined_levels) == {"v0"}
-    joined = release.joined_levels["v0"]
-    assert list(joined) == list(MANY.levels["v0"])
+    ((name, joined),) = release.joined_levels.items()
+    assert (name, *joined) == ("v0", *MANY.levels["v0"])
     assert set(joined.values()) == set(release.levels["v0"])
-    assert len(release.levels["v0"]) == 16
     assert release.marginals.levels == (16, 2, 3, 2, 3)
-    assert joined["0"] == "0"
-    assert joined["38"] == "other"
+    assert (joined["0"], joined["38"]) == ("0", "other")
     by_order = table_pc(replace(MANY, ordered=["v0"]), epsilon=1.0, rng=default_rng(1))
     assert any(".." in level for level in by_order.levels["v0"])
     assert release.ledger.spent <= (1.0, 1e-6)
 
 
 def test_a_first_look_is_paid_from_the_same_budget_and_only_where_it_is_taken():
+    rho = GaussianFilter(Budget(1.0, 1e-6)).rho
     release = table_pc(MANY, epsilon=1.0, rng=default_rng(1))
-    account = GaussianFilter(Budget(1.0, 1e-6))
-    first, second, *_ = (1 / (2 * e.noise_multiplier**2) for e in release.ledger.events)
-    assert first == pytest.approx(FIRST_LOOK * account.rho)
-    assert second == pytest.approx(shares(5)[0] * (1 - FIRST_LOOK) * account.rho)
-    few = table_pc(load("asia", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
+    first, second, *_ = map(zcdp_rho, release.ledger.events)
+    assert first == pytest.approx(FIRST_LOOK * rho)
+    assert second == pytest.approx(shares(5)[0] * (1 - FIRST_LOOK) * rho)
+    few = table_pc(ASIA, epsilon=1.0, rng=default_rng(1))
     assert few.joined_levels == {}
-    assert 1 / (2 * few.ledger.events[0].noise_multiplier ** 2) == pytest.approx(
-        shares(8)[0] * account.rho
-    )
+    assert zcdp_rho(few.ledger.events[0]) == pytest.approx(shares(8)[0] * rho)
 
 
 def test_effects_of_a_joined_cause_are_not_joined_to_each_other():
@@ -299,28 +274,21 @@ def test_a_required_edge_stays_whatever_explains_it():
 
 
 def test_pairs_refused_for_noise_stay_if_nothing_can_explain_them():
-    table = np.zeros((2, 2, 2), int)
-    for x, y, z in itertools.product(range(2), repeat=3):  # x - z - y, weaker from end to end
-        table[x, y, z] = 1000 * (4 if x == z else 1) * (4 if y == z else 1)
-    oracle = TableOracle(exact(table), most_noise=-1.0)
-    joined = ~np.eye(3, dtype=bool)
-    assert not oracle.unconfirmed(joined).any()  # no question was asked given others
-    assert oracle.separates(0, 1, (2,)) is None
-    expected = np.zeros((3, 3), bool)
-    expected[0, 1] = expected[1, 0] = True
-    assert (oracle.unconfirmed(joined) == expected).all()
-    tested = TableOracle(exact(table))
-    tested.separates(0, 1, (2,))
-    assert not tested.unconfirmed(joined).any()
-    joint = TableOracle(exact(table), joined=[2])
-    joint.separates(0, 1, (2,))
-    assert (joint.unconfirmed(joined) == expected).all()
+    alike = 1 + 3 * np.eye(2, dtype=int)  # x - z - y, weaker from end to end
+    marginals = exact(1000 * np.einsum("xz,yz->xyz", alike, alike))
+    refusing, tested = TableOracle(marginals, most_noise=-1.0), TableOracle(marginals)
+    joint, joined = TableOracle(marginals, joined=[2]), ~np.eye(3, dtype=bool)
+    assert not refusing.unconfirmed(joined).any()  # no question was asked given others
+    assert refusing.separates(0, 1, (2,)) is None
+    for oracle, pairs in ((refusing, [[0, 1]]), (tested, []), (joint, [[0, 1]])):
+        oracle.separates(0, 1, (2,))
+        assert np.argwhere(np.triu(oracle.unconfirmed(joined))).tolist() == pairs
     joined[0, 2] = joined[2, 0] = False  # then nothing is between them
     assert not joint.unconfirmed(joined).any()
 
 
 def test_a_run_that_can_test_too_little_says_so_before_it_spends():
-    data = records(default_rng(0).integers(0, 8, (3000, 6)), (8,) * 6)
+    data = unrelated((8,) * 6, 3000, default_rng(0))
     rng = default_rng(1)
     with warnings.catch_warnings(action="error"):
         with pytest.raises(UserWarning, match=r"100% of the pairs are too noisy.*larger epsilon"):
@@ -331,7 +299,7 @@ def test_a_run_that_can_test_too_little_says_so_before_it_spends():
 
 
 def test_no_table_is_refused_for_its_levels_alone():
-    data = records(default_rng(0).integers(0, 100, (100_000, 30)), (100,) * 30)
+    data = unrelated((100,) * 30, 100_000, default_rng(0))
     with warnings.catch_warnings(action="ignore"):
         release = table_pc(data, epsilon=0.3, rng=default_rng(0))
     assert set(release.marginals.levels) == {16}

@@ -8,8 +8,7 @@ import numpy as np
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.moments.interactions import Marginals, Moment
 from dpcgd.reading.release import MarginalRelease
-from dpcgd.tables.table_oracle import MOST_NOISE, TableOracle
-from dpcgd.tables.table_pc import search_tables
+from dpcgd.tables.table_pc import MOST_NOISE, TableOracle, search_tables
 
 __all__ = ["edge_confidence"]
 
