@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from dpcgd.constraint.laplace_pc import released_by
+from dpcgd.constraint.laplace_pc import private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.ahead import Ahead
@@ -16,14 +15,10 @@ from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    laplace,
-)
+from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import open_run, takes_keywords
-from dpcgd.statistics.many_tables import are_allowed, are_compiled, value_of, values_of
-from dpcgd.statistics.rank_statistics import KendallZ
+from dpcgd.privacy.run import Run, takes_keywords
+from dpcgd.statistics.many_tables import are_compiled, value_of, values_of, where_allowed
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
 
 __all__ = [
@@ -79,8 +74,6 @@ class ThresholdOracle:
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
         critical = self.statistic.critical
         self._ahead = Ahead(self._values, lambda value: value < critical)
-        self._sensitivity = cache(self.statistic.sensitivity)
-        self._refusal = cache(partial(refusal, self._sampled))
         self._is_compiled = are_compiled(self.statistic, self.tables)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
@@ -91,7 +84,7 @@ class ThresholdOracle:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""
         tested = (x, y, *given)
         levels = self.tables.shape(tested)
-        if self._refusal(levels):
+        if refusal(self._sampled, levels):
             return None
         if not self._open:
             self._renew()
@@ -122,9 +115,9 @@ class ThresholdOracle:
 
     def _below(self, tables, tested, levels, margin, tweak=0.0) -> float:
         """How far the statistic is below the threshold, in units of its sensitivity."""
-        sensitivity = self._sensitivity(tables.n, levels)
+        sensitivity = self.statistic.sensitivity(tables.n, levels)
         distance = self.statistic.critical + tweak - self._value(tables, tested)
-        return in_sensitivities(distance, sensitivity) + margin
+        return float(in_sensitivities(distance, sensitivity)) + margin
 
     def _value(self, tables, tested) -> float:
         if tables is self.tables and self._is_compiled:
@@ -132,11 +125,7 @@ class ThresholdOracle:
         return value_of(self.statistic, tables, tested)
 
     def _values(self, tests) -> list[float]:
-        """The values on all records; not a number where public facts do not allow a test."""
-        tested = np.array(tests, np.int64)
-        allowed, values = are_allowed(self.tables, tested), np.full(len(tested), math.nan)
-        values[allowed] = values_of(self.statistic, self.tables, tested[allowed])
-        return values.tolist()
+        return where_allowed(values_of, self.statistic, self.tables, tests).tolist()
 
 
 @dataclass
@@ -243,22 +232,9 @@ def svt_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    statistic = KendallZ() if statistic is None else statistic
-    run = open_run(
-        data,
-        by=("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
-        records=rate != 1,
-        statistic=statistic,
-        margin=margin,
-        rate=rate,
-        max_order=max_order,
-        **shared,
-    )
-    price = hits_of_the_rest(run.account, math.comb(data.d, 2))
-    oracle = ThresholdOracle(
-        Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise
-    )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    settings = {"margin": margin, "rate": rate, "max_order": max_order}
+    by = ("svt_pc", "thm-above-threshold", "thm-filter")
+    return _by_rounds(ThresholdOracle, by, data, statistic=statistic, **settings, **shared)
 
 
 @takes_keywords
@@ -331,22 +307,21 @@ def priv_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    statistic = KendallZ() if statistic is None else statistic
-    run = open_run(
-        data,
-        by=("priv_pc", "thm-priv-pc", *_sampling(rate)),
-        records=rate != 1,
-        statistic=statistic,
-        margin=margin,
-        rate=rate,
-        max_order=max_order,
-        **shared,
-    )
-    price = share_of_the_rest(run.account, math.comb(data.d, 2))
-    oracle = SieveOracle(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    settings = {"margin": margin, "rate": rate, "max_order": max_order}
+    by = ("priv_pc", "thm-priv-pc")
+    return _by_rounds(SieveOracle, by, data, statistic=statistic, **settings, **shared)
 
 
-def _sampling(rate: float) -> tuple[str, ...]:
-    """The theorem that a sieve on a part of the records needs."""
-    return () if rate == 1 else ("thm-subsampling",)
+def _by_rounds(
+    kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, **settings: Any
+) -> Release:
+    """A search by rounds of a sieve, which is a part of the records where its rate is below 1."""
+    price_of = share_of_the_rest if kind is SieveOracle else hits_of_the_rest
+    margin, rate = settings["margin"], settings["rate"]
+
+    def oracle(run: Run, statistic: Statistic) -> ThresholdOracle:
+        price = price_of(run.account, math.comb(data.d, 2))
+        return kind(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
+
+    sampling = () if rate == 1 else ("thm-subsampling",)
+    return private_search(data, (*by, *sampling), oracle, records=rate != 1, **settings)

@@ -1,4 +1,4 @@
-"""Statistics of many tables at once, compiled; the plain definitions stand beside their names.
+"""Statistics of many tables at once, compiled; tests hold each against its definition.
 
 Each takes tables one after the other in C order, where each begins, and the levels of its axes: x,
 y and the conditioning variables. Sums run in the order of the strata, then of x, then of y, so
@@ -12,8 +12,8 @@ from numba import njit
 
 
 def kendall_zs(counts, starts, levels):
-    """What :func:`~dpcgd.statistics.rank_statistics.kendall_z` says of each table."""
-    values, lower = np.zeros(len(levels)), np.empty(levels.max(initial=0), np.int64)
+    """:func:`~dpcgd.statistics.rank_statistics.kendall_z` of each table."""
+    values, lower = np.zeros(len(levels)), np.empty(levels.max(initial=0), counts.dtype)
     _write_kendall_zs(counts, starts, levels, lower, values)
     return values
 
@@ -78,7 +78,7 @@ def _spearman(table, s, of_x, of_y, n):
 def spearman_zs(counts, starts, levels):
     """What :func:`~dpcgd.statistics.rank_statistics.spearman_z` says of each table."""
     values = np.zeros(len(levels))
-    of_x, of_y = np.empty(levels.max(), np.int64), np.empty(levels.max(), np.int64)
+    of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         value, total = 0.0, 0
@@ -100,7 +100,7 @@ def chi_squareds(counts, starts, levels):
     levels that occur, stratum by stratum.
     """
     values, freedoms = np.zeros(len(levels)), np.zeros(len(levels), np.int64)
-    of_x, of_y = np.empty(levels.max(), np.int64), np.empty(levels.max(), np.int64)
+    of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         for s in range(table.shape[2]):
@@ -128,7 +128,7 @@ def _entropy_sum(counts):
 def g_statistics(counts, starts, levels):
     """What :func:`~dpcgd.statistics.categorical_statistics.g_statistic` says of each table."""
     values = np.empty(len(levels))
-    of_x, of_y = np.zeros(levels.max(), np.int64), np.zeros(levels.max(), np.int64)
+    of_x, of_y = np.zeros(levels.max(), counts.dtype), np.zeros(levels.max(), counts.dtype)
     for i in range(len(levels)):
         flat = counts[starts[i] : starts[i + 1]]
         table = flat.reshape(levels[i, 0], levels[i, 1], -1)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from dpcgd import BudgetSpent, Dataset, curate_pc, em_pc, laplace_pc, load, priv_pc, svt_pc
-from dpcgd.constraint import allocation
-from dpcgd.constraint.allocation import MOST_EPSILON, Surrogate, concentrated, guessed_questions
+from dpcgd.constraint import curate_pc as curate
+from dpcgd.constraint.curate_pc import MOST_EPSILON, Surrogate, concentrated, guessed_questions
 from dpcgd.constraint.priv_pc import ThresholdOracle, hits_of_the_rest
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.privacy.budget import Budget
@@ -105,7 +105,7 @@ slopes = st.one_of(st.just(0.0), positive)
 @settings(extreme, max_examples=60)
 @given(plans, budgets, slopes, st.floats(0, 1), prices)
 def test_a_plan_is_finite_never_rises_and_is_affordable(tests, remaining, slope, grey, price):
-    planned = allocation.allocate(tests, remaining, Surrogate(slope, grey), price)
+    planned = curate.allocate(tests, remaining, Surrogate(slope, grey), price)
     assert np.isfinite(planned).all()
     assert (planned >= 0).all()
     assert (np.diff(planned) <= 0).all()
@@ -116,10 +116,10 @@ def test_a_plan_is_finite_never_rises_and_is_affordable(tests, remaining, slope,
 @extreme
 @given(budgets, st.integers(1, 10**300), prices)
 def test_the_scale_is_affordable_and_hardly_anything_more_is(remaining, tests, price):
-    scale = allocation._scale_to(lambda e: price(float(tests), e), remaining)
+    scale = curate._scale_to(lambda e: price(float(tests), e), remaining)
     assert 0 <= scale <= MOST_EPSILON
     assert price(float(tests), scale) <= remaining
-    if allocation.LEAST_EPSILON < scale < MOST_EPSILON:
+    if curate.LEAST_EPSILON < scale < MOST_EPSILON:
         assert price(float(tests), scale * (1 + 1e-6)) >= remaining
 
 
@@ -139,8 +139,6 @@ def test_numbers_of_questions_are_floats_however_many():
 
 @pytest.mark.parametrize("left", [0.0, -1e-18, 1e-320])
 def test_a_planner_with_nothing_left_says_so(left):
-    plan = allocation.planner(
-        lambda: left, guessed_questions, Surrogate(10.0), concentrated, last=1
-    )
+    plan = curate.planner(lambda: left, guessed_questions, Surrogate(10.0), concentrated, last=1)
     with pytest.raises(BudgetSpent):
         plan(~np.eye(4, dtype=bool), 0)

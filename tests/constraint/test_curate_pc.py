@@ -16,17 +16,18 @@ from known_tables import alone_and_joined
 from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset, Knowledge, load, pc
-from dpcgd.constraint import allocation
 from dpcgd.constraint import curate_pc as curate
-from dpcgd.constraint.allocation import (
+from dpcgd.constraint.curate_pc import (
+    CurateOracle,
     Surrogate,
     allocate,
     askable,
     concentrated,
+    curate_pc,
     guessed_questions,
     planner,
+    proved_plan,
 )
-from dpcgd.constraint.curate_pc import CurateOracle, curate_pc, proved_plan
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import conditioning_sets, search
 from dpcgd.privacy.filters import Filter
@@ -57,7 +58,7 @@ def test_every_plan_is_feasible_falls_and_is_no_worse_than_its_starts(logs, budg
     assert (planned > 0).all()
     assert (np.diff(planned) <= 0).all()
     assert price(tests, planned).sum() <= remaining
-    starts = allocation._starts(tests, remaining, price)
+    starts = curate._starts(tests, remaining, price)
     assert surrogate.value(planned) <= min(map(surrogate.value, starts))
 
 
@@ -114,8 +115,8 @@ def test_a_failing_optimiser_leaves_the_feasible_start(monkeypatch):
     class Failed:
         success, x = False, np.zeros(2)
 
-    monkeypatch.setattr("dpcgd.constraint.allocation.minimize", lambda *_, **__: Failed())
-    starts = allocation._starts(np.array([10, 90]), 0.02, concentrated)
+    monkeypatch.setattr("dpcgd.constraint.curate_pc.minimize", lambda *_, **__: Failed())
+    starts = curate._starts(np.array([10, 90]), 0.02, concentrated)
     best = min(starts, key=Surrogate(60.0).value)
     assert allocate([10, 90], 0.02, Surrogate(60.0), concentrated) == pytest.approx(best)
 
