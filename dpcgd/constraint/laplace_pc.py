@@ -12,7 +12,7 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
-from dpcgd.graphs.pc_search import Oracle, Set, search
+from dpcgd.graphs.pc_search import GradingOracle, Oracle, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM
@@ -180,10 +180,7 @@ def pc(
     """
     run = run_without_privacy(data, statistic=statistic, max_order=max_order, knowledge=knowledge)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
-    result = search(
-        oracle, data.variables, max_order=max_order, knowledge=knowledge, grading=oracle
-    )
-    return Release(result.graph, **run.receipt(), answers=result.answers)
+    return released_by(oracle, run, data.variables, max_order, knowledge, grading=oracle)
 
 
 @takes_keywords
@@ -284,7 +281,8 @@ def released_by(
     variables: Sequence[str],
     max_order: int,
     knowledge: Knowledge | None = None,
+    grading: GradingOracle | None = None,
 ) -> Release:
-    """What a private search finds, with the receipt of its run."""
-    result = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+    """What a search finds, with the receipt of its run."""
+    result = search(oracle, variables, max_order=max_order, knowledge=knowledge, grading=grading)
     return Release(result.graph, **run.receipt(), answers=result.answers)

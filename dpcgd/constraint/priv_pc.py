@@ -25,7 +25,6 @@ __all__ = [
     "Round",
     "SieveOracle",
     "ThresholdOracle",
-    "hits_of_the_rest",
     "priv_pc",
     "share_of_the_rest",
     "svt_pc",
@@ -153,35 +152,22 @@ class SieveOracle(ThresholdOracle):
 RoundPrice = Callable[[int], Round]
 
 
-def hits_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
-    """Price each sieve without examination so that the budget lasts as long as there are pairs.
-
-    Notes
-    -----
-    A sieve may use 1 / (L + 1) of the remaining rho, L the pairs not yet separated: every hit
-    separates one, and a last sieve finds no more. Prices follow from released bits, as a filter
-    allows.
-    """
-
-    def price(separated: int) -> Round:
-        return Round(math.sqrt(2 * account.share(1 / (pairs - separated + 1))), 0.0)
-
-    return price
-
-
-def share_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
+def share_of_the_rest(account: Filter, pairs: int, *, examined: bool = True) -> RoundPrice:
     """Price each round so that the budget lasts as long as there are pairs left.
 
     Notes
     -----
-    A round may use 1 / (2 L + 1) of the remaining rho, L the pairs not yet separated: most rounds
-    separate a pair, some fail. Sieve and examination cost the same. Prices follow from released
-    bits, as a filter allows.
+    Of the remaining rho, with L the pairs not yet separated, a round with an examination may use
+    1 / (2 L + 1), half of it for the sieve: most rounds separate a pair, some fail. A sieve alone
+    may use 1 / (L + 1): every hit separates a pair, and a last sieve finds no more. Prices follow
+    from released bits, as a filter allows.
     """
+    parts = 2 if examined else 1
 
     def price(separated: int) -> Round:
-        half = math.sqrt(account.share(1 / (2 * (pairs - separated) + 1)))
-        return Round(sieve=half, examination=half)
+        share = account.share(1 / (parts * (pairs - separated) + 1))
+        epsilon = math.sqrt(2 / parts * share)
+        return Round(sieve=epsilon, examination=epsilon if examined else 0.0)
 
     return price
 
@@ -316,11 +302,11 @@ def _by_rounds(
     kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, **settings: Any
 ) -> Release:
     """A search by rounds of a sieve, which is a part of the records where its rate is below 1."""
-    price_of = share_of_the_rest if kind is SieveOracle else hits_of_the_rest
     margin, rate = settings["margin"], settings["rate"]
 
     def oracle(run: Run, statistic: Statistic) -> ThresholdOracle:
-        price = price_of(run.account, math.comb(data.d, 2))
+        pairs, examined = math.comb(data.d, 2), kind is SieveOracle
+        price = share_of_the_rest(run.account, pairs, examined=examined)
         return kind(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
 
     sampling = () if rate == 1 else ("thm-subsampling",)

@@ -28,11 +28,7 @@ from dpcgd.score.notears import (
 )
 from dpcgd.score.schedules import Schedule, uniform
 
-__all__ = [
-    "clipped_gradient",
-    "descend",
-    "noleaks",
-]
+__all__ = ["clipped_gradient", "descend", "noleaks"]
 
 SCALING = 0.1
 """Share of the budget that :func:`noleaks` spends on means and variances."""

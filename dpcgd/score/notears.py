@@ -16,13 +16,7 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.mechanisms import gaussian_for_rho
-from dpcgd.privacy.run import (
-    Run,
-    RunKeywords,
-    open_run,
-    run_without_privacy,
-    takes_keywords,
-)
+from dpcgd.privacy.run import Run, RunKeywords, open_run, run_without_privacy, takes_keywords
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 
 __all__ = ["acyclic_graph", "acyclicity", "fit", "gram_notears", "notears", "squared_loss"]

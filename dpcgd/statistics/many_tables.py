@@ -30,6 +30,10 @@ __all__ = [
     "where_allowed",
 ]
 
+Results = Callable[[Statistic, Tables, np.ndarray], np.ndarray]
+"""A function such as :func:`values_of`."""
+
+
 _agree: Callable[[Any, str, str], bool] = cache(agree)
 
 
@@ -95,13 +99,8 @@ def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
     return tables.n >= RECORDS_PER_CELL * _levels(tables, asked).astype(float).prod(axis=1)
 
 
-def where_allowed(
-    results_of: Callable[[Statistic, Tables, np.ndarray], np.ndarray],
-    statistic: Statistic,
-    tables: Tables,
-    asked: Sequence[Sequence[int]],
-) -> np.ndarray:
-    """What a function such as :func:`values_of` says of each allowed test; infinite for others."""
+def where_allowed(results_of: Results, statistic: Statistic, tables: Tables, asked) -> np.ndarray:
+    """What a function of many tests says of those that are allowed; infinite for the others."""
     tested = np.array(asked, np.int64)
     allowed, results = are_allowed(tables, tested), np.full(len(tested), math.inf)
     results[allowed] = results_of(statistic, tables, tested[allowed])

@@ -15,7 +15,7 @@ from numpy.random import default_rng
 from dpcgd import BudgetSpent, Dataset, curate_pc, em_pc, laplace_pc, load, priv_pc, svt_pc
 from dpcgd.constraint import curate_pc as curate
 from dpcgd.constraint.curate_pc import MOST_EPSILON, Surrogate, concentrated, guessed_questions
-from dpcgd.constraint.priv_pc import ThresholdOracle, hits_of_the_rest
+from dpcgd.constraint.priv_pc import ThresholdOracle, share_of_the_rest
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import PureEvent
@@ -83,9 +83,8 @@ def test_margins_and_planned_tests_are_numbers(bad):
 
 def test_the_price_of_a_sieve_is_a_number_or_the_budget_is_spent():
     account, noise = Filter(Budget(1.0, 1e-6)), SeededNoise(default_rng(0))
-    oracle = ThresholdOracle(
-        Tables(DATA), KendallZ(), hits_of_the_rest(account, 10), 1.0, 0.0, 1.0, account, noise
-    )
+    price = share_of_the_rest(account, 10, examined=False)
+    oracle = ThresholdOracle(Tables(DATA), KendallZ(), price, 1.0, 0.0, 1.0, account, noise)
     account.spend(PureEvent("all", math.sqrt(2 * account.rho) * (1 - 1e-12)))
     with contextlib.suppress(BudgetSpent):
         for x, y in itertools.combinations(range(6), 2):

@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.audit import Witness, empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from dpcgd_book.systems.as_published import (
-    CurateOdometer,
-    leakage,
-    most_questions,
-)
+from dpcgd_book.systems.as_published import CurateOdometer, leakage, most_questions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import alone_and_joined

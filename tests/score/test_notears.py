@@ -22,14 +22,7 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.score.notears import (
-    acyclic_graph,
-    acyclicity,
-    fit,
-    gram_notears,
-    notears,
-    squared_loss,
-)
+from dpcgd.score.notears import acyclic_graph, acyclicity, fit, gram_notears, notears, squared_loss
 
 seeded = settings(derandomize=True, deadline=None, max_examples=100)
 squares = st.integers(2, 6).flatmap(
