@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from extremes import extreme, positive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,3 +40,23 @@ def test_schedules_follow_their_formulas():
     assert exponential(1.0, 8) == pytest.approx(exponential(1.0, 8)[0] * np.exp(k), rel=1e-12)
     first = multiplicative(1.0, 8)[0]
     assert multiplicative(1.0, 8) == pytest.approx(first ** (1 + k), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@extreme
+@given(positive, st.integers(1, 12))
+def test_schedules_share_any_total(schedule, total, steps):
+    shares = schedule(total, steps)
+    assert (shares >= 0).all()
+    assert math.fsum(shares / total) == pytest.approx(1)
+    for bad in ((0.0, 3), (math.inf, 3), (math.nan, 3), (-1.0, 3), (1.0, 0)):
+        with pytest.raises(ValueError, match="total must be positive"):
+            schedule(*bad)
+
+
+@pytest.mark.parametrize("total", [1e-6, 1e6])
+@pytest.mark.parametrize("steps", [1, 3, 10])
+def test_both_units_of_a_schedule_agree(total, steps):
+    for near in (np.nextafter(total, 0), np.nextafter(total, math.inf)):
+        assert multiplicative(total, steps) == pytest.approx(multiplicative(near, steps), rel=1e-9)
