@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import networkx as nx
 import numpy as np
@@ -238,9 +238,7 @@ def measured(data: Dataset | Measurements) -> Measurements:
 
 def squares_known(data: Dataset | Measurements) -> np.ndarray:
     """Which scaled columns are -1 or 1 for everybody."""
-    if isinstance(data, Dataset):
-        return np.array(data.cardinalities) == 2
-    return np.zeros(data.d, bool)
+    return np.array(getattr(data, "cardinalities", [0] * data.d)) == 2
 
 
 def half_widths_of(data: Dataset | Measurements) -> np.ndarray:
@@ -360,17 +358,10 @@ def gram_notears(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 1, True)
     """
-    run = open_run(
-        data,
-        account=GaussianFilter,
-        coded=False,
-        by=("gram_notears", "thm-gram-notears", "thm-second-moments"),
-        l1=l1,
-        threshold=threshold,
-        row_norm=row_norm,
-        standardized=standardized,
-        **shared,
-    )
+    settings: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
+    settings["standardized"] = standardized
+    by = ("gram_notears", "thm-gram-notears", "thm-second-moments")
+    run = open_run(data, account=GaussianFilter, coded=False, by=by, **settings, **shared)
     full = math.sqrt(data.d)
     bound = full if row_norm is None else row_norm
     moments, deviation = released_moments(data, bound, run.account, run.noise)
