@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import compress
 from typing import Unpack
 
 import numpy as np
@@ -22,8 +21,8 @@ from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, takes_keywords
-from dpcgd.statistics.many_tables import are_allowed, sensitivities_of, values_of
-from dpcgd.statistics.statistic import Statistic, in_sensitivities
+from dpcgd.statistics.many_tables import values_of
+from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
 
 __all__ = ["ExponentialOracle", "count_scores", "em_pc", "share_of_the_choices"]
 
@@ -83,9 +82,12 @@ class ExponentialOracle:
 
     def _allowed_sets(self, x) -> dict[int, dict[Set, None]]:
         """For each partner the sets that may separate it, as far as public facts allow the test."""
-        sets = {y: [*self._sets_of(x, y)] for y in self._partners[x]}
-        allowed = _split(are_allowed(self.tables, _tests(x, sets)), sets)
-        return {y: dict.fromkeys(compress(sets[y], allowed[y])) for y in sets}
+
+        def allowed(y) -> dict[Set, None]:
+            n, shape = self.tables.n, self.tables.shape
+            return {s: None for s in self._sets_of(x, y) if not refusal(n, shape((x, y, *s)))}
+
+        return {y: allowed(y) for y in self._partners[x]}
 
     def _decide(self, x, sets):
         """One choice of how many, then for each of them a choice of the pair and of its set."""
@@ -109,23 +111,13 @@ class ExponentialOracle:
 
     def _scores(self, x, sets, epsilon) -> dict[int, np.ndarray]:
         """How far each set's statistic is below the threshold, in units of its sensitivity."""
-        tests = _tests(x, sets)
+        tests = [(x, y, *given) for y, those in sets.items() for given in those]
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
-        sensitivities = sensitivities_of(self.statistic, self.tables, tests)
+        sensitivity = cache(partial(self.statistic.sensitivity, self.tables.n))
+        sensitivities = np.array([sensitivity(self.tables.shape(test)) for test in tests])
         scores = in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
-        return _split(scores, sets)
-
-
-def _tests(x, sets) -> np.ndarray:
-    """A row for each set that may separate x from a partner, one partner after the other."""
-    tests = [(x, y, *given) for y, those in sets.items() for given in those]
-    return np.array(tests, np.int64)
-
-
-def _split(values, sets) -> dict[int, np.ndarray]:
-    """What there is of each of these tests, by partner."""
-    ends = np.cumsum([len(those) for those in sets.values()])
-    return dict(zip(sets, np.split(values, ends[:-1]), strict=True))
+        ends = np.cumsum([len(those) for those in sets.values()])
+        return dict(zip(sets, np.split(scores, ends[:-1]), strict=True))
 
 
 def count_scores(scores: Sequence[float]) -> np.ndarray:

@@ -29,7 +29,7 @@ from dpcgd.statistics.many_tables import (
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
-__all__ = ["LaplaceOracle", "PlainOracle", "laplace_pc", "pc", "private_search", "released_by"]
+__all__ = ["LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -21,14 +22,7 @@ from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.many_tables import are_compiled, value_of, values_of, where_allowed
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
 
-__all__ = [
-    "Round",
-    "SieveOracle",
-    "ThresholdOracle",
-    "priv_pc",
-    "share_of_the_rest",
-    "svt_pc",
-]
+__all__ = ["Round", "SieveOracle", "ThresholdOracle", "priv_pc", "share_of_the_rest", "svt_pc"]
 
 
 class Round(NamedTuple):
@@ -101,14 +95,8 @@ class ThresholdOracle:
     def _renew(self):
         n, m = self.tables.n, self._sampled
         self._round = self.price(self._separated)
-        self._sieve = AboveThreshold(
-            0.0,
-            sensitivity=1.0,
-            epsilon=self._round.sieve,
-            rate=m / n,
-            account=self.account,
-            noise=self.noise,
-        )
+        sieve = partial(AboveThreshold, account=self.account, noise=self.noise)
+        self._sieve = sieve(0.0, sensitivity=1.0, epsilon=self._round.sieve, rate=m / n)
         self._open = True
         self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))
 
@@ -138,13 +126,10 @@ class SieveOracle(ThresholdOracle):
     """
 
     def _confirms(self, tested, levels) -> bool:
-        margin = self.margin / self._round.examination
+        epsilon = self._round.examination
+        below = partial(self._below, self.tables, tested, levels, self.margin / epsilon)
         noisy = laplace(
-            lambda: self._below(self.tables, tested, levels, margin),
-            sensitivity=1.0,
-            epsilon=self._round.examination,
-            account=self.account,
-            noise=self.noise,
+            below, sensitivity=1.0, epsilon=epsilon, account=self.account, noise=self.noise
         )
         return noisy >= 0
 

@@ -326,7 +326,11 @@ def histogram_anm(
     rng = shared.get("rng") or np.random.default_rng()  # what follows is post-processing
 
     def rescore(counts) -> dict[Direction, float | None]:
-        return _histogram_scores(pair, counts, least=2 * deviation, rng=rng, **parts)
+        """Scores of records drawn from the cells that are not mostly noise; None without such."""
+        kept = np.where(counts > 2 * deviation, counts, 0.0)
+        if not kept.any():
+            return dict.fromkeys(_directions(pair))
+        return dict(anm(_drawn(pair, kept, rng), rng=rng, **parts).scores)
 
     scores = rescore(counts)
     if None not in scores.values():
@@ -349,14 +353,6 @@ def _independent(counts: np.ndarray, n: int) -> np.ndarray:
     """The histogram of n records with independent columns and about the same margins."""
     rows, columns = (np.maximum(counts.sum(axis=axis), 1e-9) for axis in (1, 0))
     return n * np.outer(rows / rows.sum(), columns / columns.sum())
-
-
-def _histogram_scores(pair, counts, *, least, rng, **parts) -> dict[Direction, float | None]:
-    """Scores of records drawn from the cells that hold more than `least`; None without such."""
-    kept = np.where(counts > least, counts, 0.0)
-    if not kept.any():
-        return dict.fromkeys(_directions(pair))
-    return dict(anm(_drawn(pair, kept, rng), rng=rng, **parts).scores)
 
 
 def _drawn(pair: Measurements, weights: np.ndarray, rng: np.random.Generator) -> Measurements:

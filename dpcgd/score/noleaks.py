@@ -41,13 +41,7 @@ AT_ONCE = 1000
 Gradient = Callable[[np.ndarray], np.ndarray]
 
 
-def descend(
-    gradient: Gradient,
-    d: int,
-    *,
-    steps: int,
-    l1: float | np.ndarray = L1,
-) -> np.ndarray:
+def descend(gradient: Gradient, d: int, *, steps: int, l1: float | np.ndarray = L1) -> np.ndarray:
     """NOTEARS where only noisy gradients of the loss can be had, and no values.
 
     Parameters

@@ -61,31 +61,28 @@ def _sizes(table, s, of_x, of_y):
 
 
 @njit(cache=True, nogil=True)
-def _spearman(table, s, of_x, of_y, n):
-    """3 times the sum of products of centred ranks, over n (n + 1)."""
-    products, below_x = 0.0, 0
-    for x in range(table.shape[0]):
-        below_y = 0
-        for y in range(table.shape[1]):
-            rank_x, rank_y = 2.0 * below_x + of_x[x] - n, 2.0 * below_y + of_y[y] - n
-            products += table[x, y, s] * rank_x * rank_y
-            below_y += of_y[y]
-        below_x += of_x[x]
-    return 3 * products / n / (n + 1)
-
-
-@njit(cache=True, nogil=True)
 def spearman_zs(counts, starts, levels):
-    """What :func:`~dpcgd.statistics.rank_statistics.spearman_z` says of each table."""
+    """:func:`~dpcgd.statistics.rank_statistics.spearman_z` of each table.
+
+    Of each stratum: 3 times the sum of products of centred ranks, over n (n + 1).
+    """
     values = np.zeros(len(levels))
     of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
-        value, total = 0.0, 0
+        value, total = 0.0, 0.0
         for s in range(table.shape[2]):
             n = _sizes(table, s, of_x, of_y)
+            products, below_x = 0.0, 0
+            for x in range(table.shape[0]):
+                below_y = 0
+                for y in range(table.shape[1]):
+                    rank_x, rank_y = 2.0 * below_x + of_x[x] - n, 2.0 * below_y + of_y[y] - n
+                    products += table[x, y, s] * rank_x * rank_y
+                    below_y += of_y[y]
+                below_x += of_x[x]
             if n > 0:
-                value += _spearman(table, s, of_x, of_y, n)
+                value += 3 * products / n / (n + 1)
                 total += n - 1
         if total > 0:
             values[i] = value / math.sqrt(total)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,9 @@ from dpcgd.statistics.statistic import (
 )
 
 __all__ = [
-    "are_allowed",
     "are_compiled",
     "are_determined",
     "nearnesses_of",
-    "sensitivities_of",
     "value_of",
     "values_of",
     "where_allowed",
@@ -91,18 +89,14 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
     return -values_of(statistic, tables, asked)
 
 
-def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """Whether public facts allow each test: what :func:`~dpcgd.statistics.statistic.refusal` says.
-
-    Parameters are those of :func:`values_of`; value a boolean array.
-    """
-    return tables.n >= RECORDS_PER_CELL * _levels(tables, asked).astype(float).prod(axis=1)
-
-
 def where_allowed(results_of: Results, statistic: Statistic, tables: Tables, asked) -> np.ndarray:
-    """What a function of many tests says of those that are allowed; infinite for the others."""
-    tested = np.array(asked, np.int64)
-    allowed, results = are_allowed(tables, tested), np.full(len(tested), math.inf)
+    """What a function of many tests says of each; infinite where public facts do not allow it.
+
+    That is for :func:`~dpcgd.statistics.statistic.refusal` to say.
+    """
+    tested, results = np.array(asked, np.int64), np.full(len(asked), math.inf)
+    levels = np.array(tables.shape(range(tested.max(initial=-1) + 1)), float)[tested]
+    allowed = tables.n >= RECORDS_PER_CELL * levels.prod(axis=1)
     results[allowed] = results_of(statistic, tables, tested[allowed])
     return results
 
@@ -137,16 +131,6 @@ def _are_constant(tables, asked) -> np.ndarray:
     return _of_each(AdjustedChiSquared().freedoms, tables, asked) == 0
 
 
-def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """The statistic's sensitivity for each table; asked once for tables of the same levels.
-
-    Parameters and value are those of :func:`values_of`.
-    """
-    sensitivity = cache(partial(statistic.sensitivity, tables.n))
-    shapes = map(tuple, _levels(tables, asked).tolist())
-    return np.array([sensitivity(shape) for shape in shapes], float)
-
-
 def are_compiled(statistic: Statistic, tables: Tables) -> bool:
     """Whether many tables at once are faster than one after the other."""
     return _function_of_many(statistic) is not None and _counts_many(tables)
@@ -162,8 +146,3 @@ def _function_of_many(statistic: Any) -> Callable[[Counted], np.ndarray] | None:
 def _counts_many(tables) -> bool:
     able = hasattr(tables, "count_all") and _agree(type(tables), "counts", "count_all")
     return able and tables.n <= MOST_EXACT
-
-
-def _levels(tables, asked) -> np.ndarray:
-    """Public levels of the variables of each test."""
-    return np.array(tables.shape(range(asked.max(initial=-1) + 1)), np.int64)[asked]

@@ -135,20 +135,6 @@ def test_hill_climbing_does_not_break_the_bound(score, m):
     assert 0.3 * score.sensitivity(m) < found.change <= score.sensitivity(m) + 1e-12
 
 
-def test_the_lemma_behind_hsics_bound():
-    """Var(k(X, x0) - mean kernel) <= 1/2 for random Gram matrices without negative entries."""
-    rng, worst = default_rng(3), 0.0
-    for _ in range(3000):
-        size = rng.integers(2, 6)
-        features = rng.exponential(size=(size, size)) ** rng.choice([0.5, 2, 8])
-        features /= np.linalg.norm(features, axis=1, keepdims=True)
-        gram, weights = features @ features.T, rng.dirichlet(np.full(size, 0.7))
-        u = gram - gram @ weights
-        variances = (u**2) @ weights - (u @ weights) ** 2
-        worst = max(worst, variances.max())
-    assert 0.35 < worst <= 27 / 64 + 1e-9  # the largest that is known; proved is 1/2
-
-
 @every_bounded
 def test_a_test_set_alone_needs_no_training_noise(score):
     assert score.residual_sensitivity(50, 0.0) == 0

@@ -61,30 +61,6 @@ def test_one_record_moves_predictions_and_their_differences_by_no_more_than_prov
         assert max(np.abs(moved).max(), np.ptp(moved)) <= ridge.change(n) * (1 + 1e-9)
 
 
-@seeded
-@given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0.01, 100))
-def test_the_lemma_behind_the_bound(seed, records, strength):
-    """Chapter 09: 0 <= G(z, x) <= G(x, x) = t, and beta^2 + t^2 <= 1."""
-    rng = default_rng(seed)
-    x, z = rng.uniform(-2, 2, records), rng.uniform(-3, 3, 50)
-    kernel = KERNELS[Ridge]
-
-    def green(a, b):
-        solved = np.linalg.solve(
-            kernel(np.subtract.outer(x, x), 1) + strength * np.eye(records),
-            kernel(np.subtract.outer(x, b), 1),
-        )
-        both = kernel(np.subtract.outer(a, b), 1)
-        return both - kernel(np.subtract.outer(a, x), 1) @ solved
-
-    origin = np.zeros(1)
-    t, influence = green(origin, origin).item(), green(z, origin)
-    beta = green(origin, x).sum() / strength
-    assert influence.min() >= -1e-12
-    assert influence.max() <= t + 1e-12
-    assert beta**2 + t**2 <= 1 + 1e-9
-
-
 def test_three_quarters_of_the_bound_are_reached():
     n, ridge = 20_000, Ridge(0.1, 0.5)
     x = np.zeros(n)

@@ -7,17 +7,29 @@ import math
 import numpy as np
 import pytest
 from dpcgd_book.attacks.sensitivity_attack import sensitivity_search
+from extremes import MOST
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.stats import chi2, chi2_contingency, kendalltau, norm, spearmanr
 
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.published_networks import load
+from dpcgd.datasets.shared_counts import Counted
 from dpcgd.statistics.categorical_statistics import (
     AdjustedChiSquared,
     ChiSquared,
     GTest,
     chi_squared,
     g_statistic,
+)
+from dpcgd.statistics.many_tables import (
+    are_compiled,
+    nearnesses_of,
+    value_of,
+    values_of,
+    where_allowed,
 )
 from dpcgd.statistics.moment_matrices import (
     PartialCorrelation,
@@ -32,12 +44,13 @@ from dpcgd.statistics.rank_statistics import (
     TABLE_L2,
     KendallP,
     KendallZ,
+    SpearmanP,
     SpearmanZ,
     kendall_p,
     kendall_z,
     spearman_z,
 )
-from dpcgd.statistics.statistic import alone, refusal
+from dpcgd.statistics.statistic import alone, in_sensitivities, refusal
 
 STATISTICS = [KendallZ(), KendallP(), SpearmanZ(), GTest(), ChiSquared(), PartialCorrelation()]
 every_statistic = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda each: each.name)
@@ -517,3 +530,102 @@ def test_rows_and_their_bound(bad):
     assert np.isfinite(clipped_gram(rows, bound=1.0)).all()
     with pytest.raises(ValueError, match="bound must lie between"):
         clipped_gram(rows, bound=bad)
+
+
+# --- many tables at once
+
+KINDS = KendallZ, KendallP, SpearmanZ, SpearmanP, GTest, ChiSquared, AdjustedChiSquared
+COMPILED = [kind() for kind in KINDS]
+
+
+def counted(tables):
+    sizes = [table.size for table in tables]
+    flat = np.concatenate([table.ravel() for table in tables])
+    return Counted(flat, np.cumsum([0, *sizes]), np.array([table.shape for table in tables]))
+
+
+def drawn_table(rng, strata, scale):
+    """A table of random shape, with empty levels and empty strata."""
+    shape = (*rng.integers(1, 6, 2), *rng.integers(1, 4, strata))
+    return rng.poisson(scale * rng.random(shape) * (rng.random(shape) < 0.7)).astype(np.int64)
+
+
+@pytest.mark.parametrize("statistic", COMPILED, ids=lambda statistic: statistic.name)
+@settings(exactly, max_examples=100)
+@given(st.integers(0, 3), st.sampled_from([0.0, 1.0, 30.0, 1e4, 1e6]), st.integers(0, 2**32 - 1))
+def test_many_tables_give_what_each_gives(statistic, strata, scale, seed):
+    rng = np.random.default_rng(seed)
+    tables = [drawn_table(rng, strata, scale) for _ in range(5)]
+    expected = [statistic.value(table) for table in tables]
+    assert statistic.values(counted(tables)).tolist() == expected
+
+
+def test_nearness_is_the_p_value_or_minus_the_statistic():
+    tables = Tables(load("asia", n=2000, rng=np.random.default_rng(0)))
+    asked = np.array([[0, 1, 2], [3, 5, 1], [2, 7, 4]])
+    for statistic in COMPILED:
+        of_one = getattr(statistic, "p_values", lambda table, s=statistic: -s.values(table))
+        expected = [of_one(alone(tables.counts(tested)))[0] for tested in asked.tolist()]
+        assert nearnesses_of(statistic, tables, asked).tolist() == expected
+
+
+class Halved(KendallZ):
+    """A definition of one's own for one table."""
+
+    def value(self, table):
+        return super().value(table) / 2
+
+
+class Flat:
+    """A statistic that knows nothing of many tables."""
+
+    critical = 1.0
+
+    def value(self, table):
+        return float(table.sum())
+
+    def sensitivity(self, n, levels):
+        return float(len(levels))
+
+
+class OnlyCounts:
+    """Tables of one's own."""
+
+    def __init__(self, tables):
+        self.n, self.levels, self.counts = tables.n, tables.levels, tables.counts
+
+
+@pytest.mark.parametrize("statistic", [Halved(), Flat()])
+def test_a_new_definition_for_one_table_holds_for_many(statistic):
+    tables = Tables(load("asia", n=500, rng=np.random.default_rng(0)))
+    assert not are_compiled(statistic, tables)
+    asked = [[0, 1], [2, 3]]
+    expected = [statistic.value(tables.counts(of)) for of in asked]
+    assert values_of(statistic, tables, asked).tolist() == expected
+    assert value_of(statistic, tables, asked[1]) == expected[1]
+
+
+def test_tables_that_only_count_are_asked_one_by_one():
+    tables = Tables(load("asia", n=500, rng=np.random.default_rng(0)))
+    assert are_compiled(KendallP(), tables)
+    assert not are_compiled(KendallP(), OnlyCounts(tables))
+    asked = [[0, 1], [2, 3]]
+    found = values_of(KendallP(), OnlyCounts(tables), asked)
+    np.testing.assert_allclose(values_of(KendallP(), tables, asked), found, rtol=1e-12)
+    assert values_of(KendallP(), tables, np.empty((0, 3), np.int64)).shape == (0,)
+
+
+def test_public_facts_allow_what_is_not_refused():
+    levels = {f"v{i}": range(k) for i, k in enumerate((2, 3, 4, 5))}
+    tables = Tables(Dataset(np.zeros((100, 4), int), levels))
+    asked = np.array([[0, 1, 2], [1, 2, 3], [0, 2, 1], [0, 1, 3], [3, 2, 0]])
+    expected = [refusal(100, tables.shape(tested)) is None for tested in asked.tolist()]
+    found = where_allowed(values_of, KendallZ(), tables, asked)
+    assert np.isfinite(found).tolist() == expected
+
+
+def test_distances_in_sensitivities_are_numbers_in_any_case():
+    distances = np.array([1.0, -1.0, 0.0, 2.0, -3.0, 1e300, -1e300])
+    sensitivities = np.array([0.25, 0.0, 0.0, 0.0, 2.0, 1e-300, 1e-300])
+    expected = [4.0, -MOST, 0.0, MOST, -1.5, MOST, -MOST]
+    assert in_sensitivities(distances, sensitivities).tolist() == expected
