@@ -29,7 +29,7 @@ place.edit("a threshold from the data", "statistic.critical", f"_ + {A_COUNT} % 
 # --- sieve and examination
 
 place = Place("constraint:ThresholdOracle", "svt_pc,priv_pc")
-place.edit("a sieve with the sensitivity of order 0", "sensitivity(..., _)", FIRST_TWO)
+place.edit("a sieve with the sensitivity of order 0", "_sensitivity(..., _)", FIRST_TWO)
 place.edit("a sieve of everyone, priced as a sample", "tables.subsample(...)", "self.tables")
 place.edit(
     "one sample for all", "A if B else C.subsample(D)", "getattr(self, '_sample', None) or _"

@@ -172,7 +172,7 @@ def resolution(statistic: Statistic, n: int) -> float:
     levels = (2, 2, 2)
     smallest = RECORDS_PER_CELL * math.prod(levels)  # with fewer records it would be refused
     sensitivity = statistic.sensitivity(max(n, smallest), levels)
-    return float(in_sensitivities(abs(statistic.critical), sensitivity))
+    return in_sensitivities(abs(statistic.critical), sensitivity)
 
 
 def concentrated(tests, epsilon):

@@ -114,8 +114,9 @@ class ExponentialOracle:
         tests = [(x, y, *given) for y, those in sets.items() for given in those]
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
         sensitivity = cache(partial(self.statistic.sensitivity, self.tables.n))
-        sensitivities = np.array([sensitivity(self.tables.shape(test)) for test in tests])
-        scores = in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
+        sensitivities = [sensitivity(self.tables.shape(test)) for test in tests]
+        scores = np.array(list(map(in_sensitivities, distances.tolist(), sensitivities)))
+        scores += self.margin * 2 / epsilon
         ends = np.cumsum([len(those) for those in sets.values()])
         return dict(zip(sets, np.split(scores, ends[:-1]), strict=True))
 

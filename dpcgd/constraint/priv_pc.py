@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -67,6 +67,7 @@ class ThresholdOracle:
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
         critical = self.statistic.critical
         self._ahead = Ahead(self._values, lambda value: value < critical)
+        self._sensitivity = cache(self.statistic.sensitivity)
         self._is_compiled = are_compiled(self.statistic, self.tables)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
@@ -102,9 +103,9 @@ class ThresholdOracle:
 
     def _below(self, tables, tested, levels, margin, tweak=0.0) -> float:
         """How far the statistic is below the threshold, in units of its sensitivity."""
-        sensitivity = self.statistic.sensitivity(tables.n, levels)
+        sensitivity = self._sensitivity(tables.n, levels)
         distance = self.statistic.critical + tweak - self._value(tables, tested)
-        return float(in_sensitivities(distance, sensitivity)) + margin
+        return in_sensitivities(distance, sensitivity) + margin
 
     def _value(self, tables, tested) -> float:
         if tables is self.tables and self._is_compiled:

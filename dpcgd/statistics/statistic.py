@@ -71,20 +71,20 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
     return None
 
 
-def in_sensitivities(distances: np.ndarray | float, sensitivities: np.ndarray | float):
-    """Distances in units of a sensitivity each; numbers in any case.
+def in_sensitivities(distance: float, sensitivity: float) -> float:
+    """A distance in units of a sensitivity; a number in any case.
 
     A statistic of sensitivity 0 is the same for all data sets: it is as far as can be.
 
     Examples
     --------
-    >>> in_sensitivities(np.array([1.0, -1.0, 0.0]), np.array([0.25, 0.0, 0.0])) > [3, -1e300, -1]
-    array([ True, False,  True])
+    >>> in_sensitivities(1.0, 0.25), in_sensitivities(-1.0, 0.0) < -1e300
+    (4.0, True)
     """
-    distances, sensitivities = np.asarray(distances, float), np.asarray(sensitivities, float)
-    with np.errstate(all="ignore"):
-        units = np.clip(distances / sensitivities, -MOST, MOST)
-    return np.where((distances == 0) & (sensitivities == 0), 0.0, units)
+    if sensitivity == 0:
+        return math.copysign(MOST, distance) if distance else 0.0
+    units = float(distance) / float(sensitivity)
+    return min(max(units, -MOST), MOST)
 
 
 def normal_tail(z: float) -> float:

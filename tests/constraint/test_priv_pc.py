@@ -358,7 +358,7 @@ def test_a_threshold_oracle_separates_at_every_hit_and_pays_for_each():
 
 
 class OnlyCounts:
-    """Tables that only count: every statistic is then the plain definition."""
+    """Tables that only count, one after the other."""
 
     def __init__(self, tables):
         self.n, self.levels = tables.n, tables.levels

@@ -628,4 +628,4 @@ def test_distances_in_sensitivities_are_numbers_in_any_case():
     distances = np.array([1.0, -1.0, 0.0, 2.0, -3.0, 1e300, -1e300])
     sensitivities = np.array([0.25, 0.0, 0.0, 0.0, 2.0, 1e-300, 1e-300])
     expected = [4.0, -MOST, 0.0, MOST, -1.5, MOST, -MOST]
-    assert in_sensitivities(distances, sensitivities).tolist() == expected
+    assert list(map(in_sensitivities, distances, sensitivities)) == expected
