@@ -35,7 +35,7 @@ place.edit(
     "one sample for all", "A if B else C.subsample(D)", "getattr(self, '_sample', None) or _"
 )
 place = Place("constraint:ThresholdOracle", "svt_pc")
-place.edit("a sieve amplified by more than its sample", "AboveThreshold(rate=_)", HALF)
+place.edit("a sieve amplified by more than its sample", "sieve(rate=_)", HALF)
 place = Place("constraint:ThresholdOracle.separates", "svt_pc")
 place.edit("a sieve that is used again after a hit", "_open = False", "pass")
 place = Place("constraint:ThresholdOracle", "priv_pc")
@@ -51,11 +51,11 @@ place.edit(
 # --- choices
 
 place = Place("constraint:ExponentialOracle", "em_pc")
-place.edit("scores with the sensitivity of order 0", "sensitivities_of(..., ..., _)", "_[:, :2]")
+place.edit("scores with the sensitivity of order 0", "sensitivity(_)", FIRST_TWO)
 place.edit(
     "sets left out for empty cells",
-    "are_allowed(..., A)",
-    "_ & np.array([self.tables.counts(tuple(t)).all() for t in A.tolist()], bool)",
+    "refusal(...)",
+    "_ or not self.tables.counts((x, y, *s)).all()",
 )
 place = Place("constraint:ExponentialOracle._choose", "em_pc")
 place.edit("choices with half the noise", "1.0", "0.5")
@@ -189,7 +189,6 @@ place.edit(
 )
 place = Place("pairwise:histogram_anm", "histogram_anm")
 place.edit("a histogram's noise for one cell", "gaussian(sensitivity=_)", "1.0")
-place = Place("pairwise:_histogram_scores", "histogram_anm")
 place.edit(
     "cells kept by their exact counts",
     "np.where(A > B, ...)",

@@ -192,7 +192,7 @@ for name, where, *noticed_by in (
     ("scores of choices", "constraint/em_pc:values_of", "em_pc", "constraint/test_em_pc.py"),
     (
         "statistics",
-        "statistics/categorical_statistics:_entropy_sum",
+        "statistics:GTest.raws",
         "laplace_pc",
         "statistics/test_statistics.py",
     ),
@@ -350,10 +350,10 @@ for name, where, replayed, wrong in (
     Place(where, replayed).swap(name, wrong)
 
 
-@Place("statistics:KendallZ.value", "laplace_pc").swap("a statistic that numpy warns of")
-def _(right, self, table):
-    np.float64(1.0) / np.float64(table.min())
-    return right(self, table)
+@Place("statistics:KendallZ.values", "laplace_pc").swap("a statistic that numpy warns of")
+def _(right, self, tables):
+    np.float64(1.0) / np.float64(tables.counts.min())
+    return right(self, tables)
 
 
 @Place("privacy:check_data", "laplace_pc,em_pc").swap("a run that refuses a constant column")

@@ -1,36 +1,55 @@
 """CURATE: the budget of each order of tests is planned anew, from released facts only."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Unpack
 
 import numpy as np
+from scipy.optimize import brentq, minimize
 
-from dpcgd.constraint.allocation import (
-    MOST_COUNT,
-    Plan,
-    Surrogate,
-    askable,
-    concentrated,
-    guessed_questions,
-    planner,
-)
-from dpcgd.constraint.laplace_pc import LaplaceOracle, released_by
+from dpcgd.constraint.laplace_pc import LaplaceOracle, private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
+from dpcgd.privacy.budget import BudgetSpent
+from dpcgd.privacy.doubles import LEAST, MOST, ROOM
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.run import open_run, takes_keywords
-from dpcgd.statistics.rank_statistics import KendallZ
+from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivities
 
 __all__ = [
     "CurateOracle",
+    "Surrogate",
+    "allocate",
+    "askable",
+    "concentrated",
     "curate_pc",
+    "guessed_questions",
+    "planner",
     "proved_plan",
     "resolution",
 ]
+
+LEAST_EPSILON, MOST_EPSILON = 1e-150, 1e150
+"""Outside of these the square of a test's epsilon may be too small or too large for a double."""
+
+
+MOST_COUNT = 10**300
+"""Larger numbers of tests are replaced by this one."""
+
+
+Cost = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From the tests and the epsilon of each order to what the order costs."""
+
+
+Questions = Callable[[np.ndarray, int, int], np.ndarray]
+"""From the pairs still joined, an order and the last one to the tests planned for each of them."""
+
+
+Plan = Callable[[np.ndarray, int], float]
+"""From the pairs still joined and an order to the epsilon of its tests."""
 
 
 @dataclass
@@ -113,21 +132,16 @@ def curate_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    statistic = KendallZ() if statistic is None else statistic
-    run = open_run(
-        data,
-        by=("curate_pc", "thm-curate-filter"),
-        statistic=statistic,
-        margin=margin,
-        max_order=max_order,
-        **shared,
-    )
-    last = min(max_order, data.d - 2)
-    plan = proved_plan(run.account, statistic, data.n, last=last)
-    oracle = CurateOracle(
-        Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan
-    )
-    return released_by(oracle, run, data.variables, last, shared.get("knowledge"))
+
+    def oracle(run: Run, statistic: Statistic) -> CurateOracle:
+        plan = proved_plan(run.account, statistic, data.n, last=min(max_order, data.d - 2))
+        return CurateOracle(
+            Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan
+        )
+
+    settings = {"margin": margin, "max_order": max_order}
+    by = ("curate_pc", "thm-curate-filter")
+    return private_search(data, by, oracle, statistic=statistic, **settings, **shared)
 
 
 def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> Plan:
@@ -159,3 +173,266 @@ def resolution(statistic: Statistic, n: int) -> float:
     smallest = RECORDS_PER_CELL * math.prod(levels)  # with fewer records it would be refused
     sensitivity = statistic.sensitivity(max(n, smallest), levels)
     return in_sensitivities(abs(statistic.critical), sensitivity)
+
+
+def concentrated(tests, epsilon):
+    """What an order costs in zCDP: epsilon^2 / 2 a test. The costs of all orders add up exactly."""
+    with np.errstate(over="ignore"):
+        return tests * np.square(epsilon) / 2
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """CURATE's stand-in for the error of a search, its objective (2).
+
+    Parameters
+    ----------
+    slope : float
+        A distance from the threshold over the sensitivity of the statistic: noise stays below it
+        but for a probability of e^(-slope epsilon) / 2.
+    grey : float
+        c1 and c2, a bound on the probability of the grey zone: 1 as published, 0 without a zone.
+
+    Raises
+    ------
+    ValueError
+        If the slope is negative or not finite, or grey is no probability.
+
+    Examples
+    --------
+    >>> Surrogate(100.0).value(np.array([0.1, 0.1])) < 1 < Surrogate(100.0, 1.0).value([0.1, 0.1])
+    True
+    """
+
+    slope: float
+    grey: float = 0.0
+
+    def __post_init__(self):
+        if not (0 <= self.slope < math.inf and 0 <= self.grey <= 1):
+            raise ValueError(
+                "slope must be finite and not negative and grey between 0 and 1, not "
+                f"{self.slope!r} and {self.grey!r}"
+            )
+
+    def error(self, epsilons: np.ndarray) -> np.ndarray:
+        """Bound q of one test's error, the same for both kinds."""
+        return (self.grey + self._beyond(epsilons)) / 2
+
+    def value(self, epsilons: np.ndarray) -> float:
+        """prod q + 1 - prod (1 - q)."""
+        q = self.error(epsilons)
+        return float(q.prod() + 1 - (1 - q).prod())
+
+    def gradient(self, epsilons: np.ndarray) -> np.ndarray:
+        """Of the value, by epsilon."""
+        q = self.error(epsilons)
+        others = [np.delete(q, i) for i in range(len(q))]
+        by_q = np.array([rest.prod() + (1 - rest).prod() for rest in others])
+        return -self.slope / 2 * self._beyond(epsilons) * by_q
+
+    def _beyond(self, epsilons):
+        with np.errstate(over="ignore"):
+            return np.exp(-self.slope * np.asarray(epsilons))
+
+
+def allocate(
+    tests: Sequence[int] | np.ndarray, remaining: float, surrogate: Surrogate, price: Cost
+) -> np.ndarray:
+    """Epsilons of the orders, never rising, that make the surrogate small within the budget.
+
+    Parameters
+    ----------
+    tests : sequence of int
+        Planned for each order; an order without tests costs nothing.
+    remaining : float
+        What all of them may cost together.
+    surrogate : Surrogate
+    price : callable
+        From tests and epsilons to the cost of each order; it must not grow faster than linearly
+        when all epsilons shrink together, as those here do not.
+
+    Returns
+    -------
+    array of float
+        One for each order. No worse than spending the same on every test, the same on every order
+        or nearly all on the first: where the optimiser fails, or the surrogate is flat, it is one
+        of these.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to plan or nothing to spend, or a number of tests is not finite.
+
+    Notes
+    -----
+    Sequential least squares over the logarithms, as CURATE does over the epsilons themselves.
+
+    Examples
+    --------
+    >>> allocate([28, 60], 0.02, Surrogate(100.0), concentrated).round(4)
+    array([0.0248, 0.0195])
+    """
+    asked = np.asarray(tests, float)
+    countable = asked.size and (asked >= 0).all() and np.isfinite(asked).all() and asked.any()
+    if not (countable and 0 < remaining < math.inf):
+        raise ValueError(
+            f"a plan needs tests and something to spend on them, not {asked} and {remaining!r}"
+        )
+    some = asked[asked > 0]
+    starts = _starts(some, remaining, price)
+    better = [_improve(start, some, remaining, surrogate, price) for start in starts]
+    best = min([*starts, *better], key=surrogate.value)
+    planned = np.full(len(asked), best[-1])
+    planned[asked > 0] = best
+    return np.maximum.accumulate(planned[::-1])[::-1]  # an order without tests: as the next one
+
+
+def _starts(tests, remaining, price) -> list[np.ndarray]:
+    """The same epsilon for every test; the same cost for every order; nearly all for the first."""
+    together = _scale_to(lambda e: price(tests, e).sum(), remaining)
+    even = np.full(len(tests), 1 / len(tests))
+    first = np.append(1.0, np.full(len(tests) - 1, 1e-3 / len(tests)))
+    by_share = [
+        [
+            _scale_to(lambda e, t=t: price(t, e), remaining * s)
+            for t, s in zip(tests, share, strict=True)
+        ]
+        for share in (even, first / first.sum())
+    ]
+    return [np.full(len(tests), together), *np.minimum.accumulate(by_share, axis=1)]
+
+
+def _scale_to(cost, remaining) -> float:
+    """The largest epsilon, but for rounding, at which a growing cost stays within what remains.
+
+    It is at most MOST_EPSILON; below LEAST_EPSILON it is an affordable one, or 0.
+    """
+    top = 1.0
+    while cost(top) < remaining:
+        if top == MOST_EPSILON:
+            return top
+        top = min(2 * top, MOST_EPSILON)
+    bottom = top
+    while bottom > 0 and cost(bottom) >= remaining:
+        bottom /= 2
+    if bottom < LEAST_EPSILON:
+        return bottom
+    excess = lambda e: min(cost(e) - remaining, MOST)  # noqa: E731
+    close = {"xtol": 1e-300, "rtol": 1e-12}
+    root, result = brentq(excess, bottom, top, full_output=True, disp=False, **close)
+    if not result.converged:  # too wide a bracket
+        root = brentq(excess, bottom, min(top, 2 * bottom), **close)
+    return root * (1 - ROOM)
+
+
+def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
+    """The optimum that SLSQP finds from a start, or the start where it finds none."""
+
+    def epsilons(logs):
+        return start * np.exp(logs)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        level, slope = surrogate.value(start), surrogate.gradient(start) * start
+        unit = np.abs(slope).max()
+    if not 1e-12 < unit < math.inf or not start.all():
+        return start
+    falls = {"type": "ineq", "fun": lambda logs: -np.diff(logs + np.log(start))}
+    affordable = {
+        "type": "ineq",
+        "fun": lambda logs: -_log_ratio(price(tests, epsilons(logs)), remaining),
+    }
+    optimum = minimize(
+        lambda logs: (surrogate.value(epsilons(logs)) - level) / unit,
+        np.zeros(len(start)),
+        jac=lambda logs: surrogate.gradient(epsilons(logs)) * epsilons(logs) / unit,
+        bounds=[(-12.0, 12.0)] * len(start),
+        constraints=[falls, affordable],
+        method="SLSQP",
+        options={"ftol": 1e-10, "maxiter": 300},
+    )
+    if not (optimum.success and np.isfinite(optimum.x).all()):
+        return start
+    planned = np.minimum.accumulate(epsilons(optimum.x))
+    with np.errstate(over="ignore", divide="ignore"):  # constraints hold up to a tolerance only
+        return planned * min(1.0, remaining / price(tests, planned).sum() * (1 - ROOM))
+
+
+def _log_ratio(costs, remaining) -> float:
+    """Of what orders cost to what remains; a number in any case."""
+    with np.errstate(over="ignore"):
+        return math.log(min(max(costs.sum() / remaining, LEAST), MOST))
+
+
+def guessed_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
+    """What can be asked at this order, exactly; and a guess for the later ones.
+
+    Notes
+    -----
+    The guess takes two edges for each variable, or what is left of them, spread evenly.
+
+    Examples
+    --------
+    >>> guessed_questions(~np.eye(8, dtype=bool), 0, 3)
+    array([28., 96., 96., 32.])
+    """
+    edges = min(int(np.triu(joined).sum()), 2 * len(joined))
+    others = max(0, math.ceil(2 * edges / len(joined)) - 1)
+    later = [2 * edges * math.comb(others, k) for k in range(order + 1, last + 1)]
+    return np.array([min(count, MOST_COUNT) for count in (askable(joined, order), *later)], float)
+
+
+def askable(joined: np.ndarray, order: int) -> int:
+    """How many questions PC-stable can ask at an order that starts with these pairs joined.
+
+    Examples
+    --------
+    >>> askable(~np.eye(4, dtype=bool), 1)
+    12
+    """
+    degree, common = joined.sum(axis=1).tolist(), (joined.astype(int) @ joined).tolist()
+    return sum(
+        math.comb(degree[x] - 1, order)
+        + math.comb(degree[y] - 1, order)
+        - math.comb(common[x][y], order)
+        for x, y in np.argwhere(np.triu(joined)).tolist()
+    )
+
+
+def planner(
+    remaining: Callable[[], float],
+    questions: Questions,
+    surrogate: Surrogate,
+    price: Cost,
+    *,
+    last: int,
+    least: float = 0.0,
+) -> Plan:
+    """CURATE's plan: at the beginning of an order, allocate what is left to it and the later ones.
+
+    Parameters
+    ----------
+    remaining : callable
+        What is left, in units of the price.
+    questions, surrogate, price
+        See :func:`allocate`.
+    last : int
+        Largest order.
+    least : float
+        A higher order with a smaller epsilon is not begun: its noise would decide alone.
+
+    Returns
+    -------
+    callable
+        It raises :class:`dpcgd.privacy.budget.BudgetSpent` where next to nothing is left, too.
+    """
+
+    def plan(joined: np.ndarray, order: int) -> float:
+        tests, left = questions(joined, order, last), remaining()
+        if not left > 0:
+            raise BudgetSpent("nothing is left to plan with")
+        epsilon = float(allocate(tests, left, surrogate, price)[0])
+        if epsilon < max(LEAST_EPSILON, least if order > 0 else 0.0):
+            raise BudgetSpent(f"order {order} would run at epsilon = {epsilon:.3g} a test")
+        return epsilon
+
+    return plan

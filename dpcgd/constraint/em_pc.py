@@ -4,12 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import compress
 from typing import Unpack
 
 import numpy as np
 
-from dpcgd.constraint.laplace_pc import released_by
+from dpcgd.constraint.laplace_pc import private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import SearchKeywords
@@ -21,30 +20,20 @@ from dpcgd.privacy.events import BoundedRangeEvent, PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import open_run, takes_keywords
-from dpcgd.statistics.many_tables import are_allowed, sensitivities_of, values_of
-from dpcgd.statistics.rank_statistics import KendallZ
-from dpcgd.statistics.statistic import Statistic, all_in_sensitivities
+from dpcgd.privacy.run import Run, takes_keywords
+from dpcgd.statistics.many_tables import values_of
+from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
 
-__all__ = [
-    "ExponentialOracle",
-    "count_scores",
-    "em_pc",
-    "share_of_the_choices",
-]
+__all__ = ["ExponentialOracle", "count_scores", "em_pc", "share_of_the_choices"]
 
 Choice = Callable[..., int]
 
 
-EVENTS: dict[Choice, type[BoundedRangeEvent | PureEvent]] = {
-    exponential: BoundedRangeEvent,
-    permute_and_flip: PureEvent,
+CHOICES: dict[Choice, tuple[type[BoundedRangeEvent | PureEvent], str]] = {
+    exponential: (BoundedRangeEvent, "thm-exponential"),
+    permute_and_flip: (PureEvent, "thm-permute-and-flip"),
 }
-
-THEOREMS: dict[Choice, str] = {
-    exponential: "thm-exponential",
-    permute_and_flip: "thm-permute-and-flip",
-}
+"""What one choice is booked as, and the theorem that proves it."""
 
 
 @dataclass
@@ -93,9 +82,12 @@ class ExponentialOracle:
 
     def _allowed_sets(self, x) -> dict[int, dict[Set, None]]:
         """For each partner the sets that may separate it, as far as public facts allow the test."""
-        sets = {y: [*self._sets_of(x, y)] for y in self._partners[x]}
-        allowed = _split(are_allowed(self.tables, _tests(x, sets)), sets)
-        return {y: dict.fromkeys(compress(sets[y], allowed[y])) for y in sets}
+
+        def allowed(y) -> dict[Set, None]:
+            n, shape = self.tables.n, self.tables.shape
+            return {s: None for s in self._sets_of(x, y) if not refusal(n, shape((x, y, *s)))}
+
+        return {y: allowed(y) for y in self._partners[x]}
 
     def _decide(self, x, sets):
         """One choice of how many, then for each of them a choice of the pair and of its set."""
@@ -119,23 +111,14 @@ class ExponentialOracle:
 
     def _scores(self, x, sets, epsilon) -> dict[int, np.ndarray]:
         """How far each set's statistic is below the threshold, in units of its sensitivity."""
-        tests = _tests(x, sets)
+        tests = [(x, y, *given) for y, those in sets.items() for given in those]
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
-        sensitivities = sensitivities_of(self.statistic, self.tables, tests)
-        scores = all_in_sensitivities(distances, sensitivities) + self.margin * 2 / epsilon
-        return _split(scores, sets)
-
-
-def _tests(x, sets) -> np.ndarray:
-    """A row for each set that may separate x from a partner, one partner after the other."""
-    tests = [(x, y, *given) for y, those in sets.items() for given in those]
-    return np.array(tests, np.int64)
-
-
-def _split(values, sets) -> dict[int, np.ndarray]:
-    """What there is of each of these tests, by partner."""
-    ends = np.cumsum([len(those) for those in sets.values()])
-    return dict(zip(sets, np.split(values, ends[:-1]), strict=True))
+        sensitivity = cache(partial(self.statistic.sensitivity, self.tables.n))
+        sensitivities = [sensitivity(self.tables.shape(test)) for test in tests]
+        scores = np.array(list(map(in_sensitivities, distances.tolist(), sensitivities)))
+        scores += self.margin * 2 / epsilon
+        ends = np.cumsum([len(those) for those in sets.values()])
+        return dict(zip(sets, np.split(scores, ends[:-1]), strict=True))
 
 
 def count_scores(scores: Sequence[float]) -> np.ndarray:
@@ -164,7 +147,8 @@ def share_of_the_choices(
     itself and its set: 1 / (G + 2 L) of the remaining rho each. An only set is free, so that a run
     keeps something back. Prices follow from released bits. Chapter 05, :prf:ref:`thm-em-pc`.
     """
-    unit = zcdp_rho(EVENTS[choose]("one choice", 1.0))
+    event, _ = CHOICES[choose]
+    unit = zcdp_rho(event("one choice", 1.0))
 
     def price(asked: int, separated: int) -> float:
         counts = max(1, d * (max_order + 1) - asked)
@@ -227,23 +211,16 @@ def em_pc(
     ('proved', True)
     """
     check_choice(choose)
-    statistic = KendallZ() if statistic is None else statistic
-    run = open_run(
-        data,
-        by=("em_pc", "thm-em-pc", THEOREMS[choose]),
-        statistic=statistic,
-        choose=choose,
-        margin=margin,
-        max_order=max_order,
-        **shared,
-    )
-    price = share_of_the_choices(run.account, choose, data.d, max_order)
-    oracle = ExponentialOracle(
-        Tables(data), statistic, price, choose, margin, run.account, run.noise
-    )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+
+    def oracle(run: Run, statistic: Statistic) -> ExponentialOracle:
+        tables, price = Tables(data), share_of_the_choices(run.account, choose, data.d, max_order)
+        return ExponentialOracle(tables, statistic, price, choose, margin, run.account, run.noise)
+
+    settings = {"choose": choose, "margin": margin, "max_order": max_order}
+    by = ("em_pc", "thm-em-pc", CHOICES[choose][1])
+    return private_search(data, by, oracle, statistic=statistic, **settings, **shared)
 
 
 def check_choice(choose):
-    if choose not in EVENTS:
+    if choose not in CHOICES:
         raise ValueError("choose must be dpcgd.privacy.mechanisms.exponential or permute_and_flip")

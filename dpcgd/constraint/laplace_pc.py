@@ -1,17 +1,17 @@
 """Plain PC, and PC with Laplace noise on every test."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
-from dpcgd.graphs.pc_search import Ahead, Oracle, Set, search
+from dpcgd.graphs.pc_search import Ahead, GradingOracle, Oracle, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.doubles import ROOM
@@ -19,11 +19,11 @@ from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy, takes_keywords
 from dpcgd.statistics.many_tables import (
-    are_allowed,
     are_determined,
     nearnesses_of,
     value_of,
     values_of,
+    where_allowed,
 )
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
@@ -70,10 +70,9 @@ class PlainOracle:
         """The result of each test; infinite where it is not allowed or tells nothing."""
         if not tests:
             return []
-        tested = np.array(tests, np.int64)
-        allowed, results = are_allowed(self.tables, tested), np.full(len(tests), math.inf)
-        results[allowed] = results_of(self.statistic, self.tables, tested[allowed])
-        results[np.flatnonzero(allowed)[self._telling_nothing(tested[allowed])]] = math.inf
+        results = where_allowed(results_of, self.statistic, self.tables, tests)
+        allowed = np.flatnonzero(results != math.inf)
+        results[allowed[self._telling_nothing(np.array(tests, np.int64)[allowed])]] = math.inf
         return results.tolist()
 
     def _telling_nothing(self, tested) -> list[int]:
@@ -180,10 +179,7 @@ def pc(
     """
     run = run_without_privacy(data, statistic=statistic, max_order=max_order, knowledge=knowledge)
     oracle = PlainOracle(Tables(data), statistic or KendallP())
-    result = search(
-        oracle, data.variables, max_order=max_order, knowledge=knowledge, grading=oracle
-    )
-    return Release(result.graph, **run.receipt(), answers=result.answers)
+    return released_by(oracle, run, data.variables, max_order, knowledge, grading=oracle)
 
 
 @takes_keywords
@@ -242,26 +238,40 @@ def laplace_pc(
     -----
     Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     """
-    statistic = KendallZ() if statistic is None else statistic
-    run = open_run(
-        data,
-        by=("laplace_pc", "thm-laplace", "thm-filter"),
-        statistic=statistic,
-        margin=margin,
-        planned_tests=planned_tests,
-        max_order=max_order,
-        **shared,
-    )
-    tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
-    oracle = LaplaceOracle(
-        Tables(data),
-        statistic,
-        epsilon=math.sqrt(2 * run.account.rho / tests) * (1 - ROOM),
-        margin=margin,
-        account=run.account,
-        noise=run.noise,
-    )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+
+    def oracle(run: Run, statistic: Statistic) -> LaplaceOracle:
+        tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
+        epsilon = math.sqrt(2 * run.account.rho / tests) * (1 - ROOM)
+        return LaplaceOracle(Tables(data), statistic, epsilon, margin, run.account, run.noise)
+
+    settings = {"margin": margin, "planned_tests": planned_tests, "max_order": max_order}
+    by = ("laplace_pc", "thm-laplace", "thm-filter")
+    return private_search(data, by, oracle, statistic=statistic, **settings, **shared)
+
+
+def private_search(
+    data: Counts,
+    by: tuple[str, ...],
+    oracle_of: Callable[[Run, Statistic], Oracle],
+    **settings: Any,
+) -> Release:
+    """Open a run, search with the oracle that it pays for, and release what is found.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+    by : tuple of str
+        The system's name and its theorems.
+    oracle_of : callable
+        From the open run and the statistic, Kendall's z unless given, to what the search asks.
+    settings
+        As :func:`~dpcgd.privacy.run.open_run` checks and tells them, with `max_order`.
+    """
+    if settings["statistic"] is None:
+        settings["statistic"] = KendallZ()
+    run = open_run(data, by=by, **settings)
+    oracle, knowledge = oracle_of(run, settings["statistic"]), settings.get("knowledge")
+    return released_by(oracle, run, data.variables, settings["max_order"], knowledge)
 
 
 def released_by(
@@ -270,7 +280,8 @@ def released_by(
     variables: Sequence[str],
     max_order: int,
     knowledge: Knowledge | None = None,
+    grading: GradingOracle | None = None,
 ) -> Release:
-    """What a private search finds, with the receipt of its run."""
-    result = search(oracle, variables, max_order=max_order, knowledge=knowledge)
+    """What a search finds, with the receipt of its run."""
+    result = search(oracle, variables, max_order=max_order, knowledge=knowledge, grading=grading)
     return Release(result.graph, **run.receipt(), answers=result.answers)

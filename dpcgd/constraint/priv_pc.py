@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from dpcgd.constraint.laplace_pc import released_by
+from dpcgd.constraint.laplace_pc import private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import SearchKeywords
@@ -16,25 +16,13 @@ from dpcgd.graphs.pc_search import Ahead
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account import Account
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    laplace,
-)
+from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import open_run, takes_keywords
-from dpcgd.statistics.many_tables import are_allowed, are_compiled, value_of, values_of
-from dpcgd.statistics.rank_statistics import KendallZ
+from dpcgd.privacy.run import Run, takes_keywords
+from dpcgd.statistics.many_tables import are_compiled, value_of, values_of, where_allowed
 from dpcgd.statistics.statistic import Statistic, in_sensitivities, refusal
 
-__all__ = [
-    "Round",
-    "SieveOracle",
-    "ThresholdOracle",
-    "hits_of_the_rest",
-    "priv_pc",
-    "share_of_the_rest",
-    "svt_pc",
-]
+__all__ = ["Round", "SieveOracle", "ThresholdOracle", "priv_pc", "share_of_the_rest", "svt_pc"]
 
 
 class Round(NamedTuple):
@@ -80,7 +68,6 @@ class ThresholdOracle:
         critical = self.statistic.critical
         self._ahead = Ahead(self._values, lambda value: value < critical)
         self._sensitivity = cache(self.statistic.sensitivity)
-        self._refusal = cache(partial(refusal, self._sampled))
         self._is_compiled = are_compiled(self.statistic, self.tables)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
@@ -91,7 +78,7 @@ class ThresholdOracle:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""
         tested = (x, y, *given)
         levels = self.tables.shape(tested)
-        if self._refusal(levels):
+        if refusal(self._sampled, levels):
             return None
         if not self._open:
             self._renew()
@@ -109,14 +96,8 @@ class ThresholdOracle:
     def _renew(self):
         n, m = self.tables.n, self._sampled
         self._round = self.price(self._separated)
-        self._sieve = AboveThreshold(
-            0.0,
-            sensitivity=1.0,
-            epsilon=self._round.sieve,
-            rate=m / n,
-            account=self.account,
-            noise=self.noise,
-        )
+        sieve = partial(AboveThreshold, account=self.account, noise=self.noise)
+        self._sieve = sieve(0.0, sensitivity=1.0, epsilon=self._round.sieve, rate=m / n)
         self._open = True
         self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))
 
@@ -132,11 +113,7 @@ class ThresholdOracle:
         return value_of(self.statistic, tables, tested)
 
     def _values(self, tests) -> list[float]:
-        """The values on all records; not a number where public facts do not allow a test."""
-        tested = np.array(tests, np.int64)
-        allowed, values = are_allowed(self.tables, tested), np.full(len(tested), math.nan)
-        values[allowed] = values_of(self.statistic, self.tables, tested[allowed])
-        return values.tolist()
+        return where_allowed(values_of, self.statistic, self.tables, tests).tolist()
 
 
 @dataclass
@@ -150,13 +127,10 @@ class SieveOracle(ThresholdOracle):
     """
 
     def _confirms(self, tested, levels) -> bool:
-        margin = self.margin / self._round.examination
+        epsilon = self._round.examination
+        below = partial(self._below, self.tables, tested, levels, self.margin / epsilon)
         noisy = laplace(
-            lambda: self._below(self.tables, tested, levels, margin),
-            sensitivity=1.0,
-            epsilon=self._round.examination,
-            account=self.account,
-            noise=self.noise,
+            below, sensitivity=1.0, epsilon=epsilon, account=self.account, noise=self.noise
         )
         return noisy >= 0
 
@@ -164,35 +138,22 @@ class SieveOracle(ThresholdOracle):
 RoundPrice = Callable[[int], Round]
 
 
-def hits_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
-    """Price each sieve without examination so that the budget lasts as long as there are pairs.
-
-    Notes
-    -----
-    A sieve may use 1 / (L + 1) of the remaining rho, L the pairs not yet separated: every hit
-    separates one, and a last sieve finds no more. Prices follow from released bits, as a filter
-    allows.
-    """
-
-    def price(separated: int) -> Round:
-        return Round(math.sqrt(2 * account.share(1 / (pairs - separated + 1))), 0.0)
-
-    return price
-
-
-def share_of_the_rest(account: Filter, pairs: int) -> RoundPrice:
+def share_of_the_rest(account: Filter, pairs: int, *, examined: bool = True) -> RoundPrice:
     """Price each round so that the budget lasts as long as there are pairs left.
 
     Notes
     -----
-    A round may use 1 / (2 L + 1) of the remaining rho, L the pairs not yet separated: most rounds
-    separate a pair, some fail. Sieve and examination cost the same. Prices follow from released
-    bits, as a filter allows.
+    Of the remaining rho, with L the pairs not yet separated, a round with an examination may use
+    1 / (2 L + 1), half of it for the sieve: most rounds separate a pair, some fail. A sieve alone
+    may use 1 / (L + 1): every hit separates a pair, and a last sieve finds no more. Prices follow
+    from released bits, as a filter allows.
     """
+    parts = 2 if examined else 1
 
     def price(separated: int) -> Round:
-        half = math.sqrt(account.share(1 / (2 * (pairs - separated) + 1)))
-        return Round(sieve=half, examination=half)
+        share = account.share(1 / (parts * (pairs - separated) + 1))
+        epsilon = math.sqrt(2 / parts * share)
+        return Round(sieve=epsilon, examination=epsilon if examined else 0.0)
 
     return price
 
@@ -243,22 +204,9 @@ def svt_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    statistic = KendallZ() if statistic is None else statistic
-    run = open_run(
-        data,
-        by=("svt_pc", "thm-above-threshold", "thm-filter", *_sampling(rate)),
-        records=rate != 1,
-        statistic=statistic,
-        margin=margin,
-        rate=rate,
-        max_order=max_order,
-        **shared,
-    )
-    price = hits_of_the_rest(run.account, math.comb(data.d, 2))
-    oracle = ThresholdOracle(
-        Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise
-    )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    settings = {"margin": margin, "rate": rate, "max_order": max_order}
+    by = ("svt_pc", "thm-above-threshold", "thm-filter")
+    return _by_rounds(ThresholdOracle, by, data, statistic=statistic, **settings, **shared)
 
 
 @takes_keywords
@@ -331,22 +279,21 @@ def priv_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    statistic = KendallZ() if statistic is None else statistic
-    run = open_run(
-        data,
-        by=("priv_pc", "thm-priv-pc", *_sampling(rate)),
-        records=rate != 1,
-        statistic=statistic,
-        margin=margin,
-        rate=rate,
-        max_order=max_order,
-        **shared,
-    )
-    price = share_of_the_rest(run.account, math.comb(data.d, 2))
-    oracle = SieveOracle(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    settings = {"margin": margin, "rate": rate, "max_order": max_order}
+    by = ("priv_pc", "thm-priv-pc")
+    return _by_rounds(SieveOracle, by, data, statistic=statistic, **settings, **shared)
 
 
-def _sampling(rate: float) -> tuple[str, ...]:
-    """The theorem that a sieve on a part of the records needs."""
-    return () if rate == 1 else ("thm-subsampling",)
+def _by_rounds(
+    kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, **settings: Any
+) -> Release:
+    """A search by rounds of a sieve, which is a part of the records where its rate is below 1."""
+    margin, rate = settings["margin"], settings["rate"]
+
+    def oracle(run: Run, statistic: Statistic) -> ThresholdOracle:
+        pairs, examined = math.comb(data.d, 2), kind is SieveOracle
+        price = share_of_the_rest(run.account, pairs, examined=examined)
+        return kind(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
+
+    sampling = () if rate == 1 else ("thm-subsampling",)
+    return private_search(data, (*by, *sampling), oracle, records=rate != 1, **settings)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -246,16 +246,8 @@ def private_anm(
     halves = ("thm-everyone",) if protects == "everyone" else ()
     by = ("private_anm", *halves, *getattr(score, "theorems", ()))
     _check_pair(pair)
-    run = open_run(
-        pair,
-        account=account,
-        coded=False,
-        by=by,
-        protects=protects,
-        score=score,
-        ridge=ridge,
-        **shared,
-    )
+    settings: dict[str, Any] = {"protects": protects, "score": score, "ridge": ridge}
+    run = open_run(pair, account=account, coded=False, by=by, **settings, **shared)
     look = _Look(pair, run.noise, ridge)
     m = int(look.test.sum())
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0
@@ -318,15 +310,9 @@ def histogram_anm(
     ('x', 'y')
     """
     _check_pair(pair)
-    run = open_run(
-        pair,
-        coded=False,
-        by=("histogram_anm", "thm-gaussian", "thm-table-gram"),
-        score=score,
-        ridge=ridge,
-        bins=bins,
-        **shared,
-    )
+    by = ("histogram_anm", "thm-gaussian", "thm-table-gram")
+    parts: dict[str, Any] = {"score": score, "ridge": ridge}
+    run = open_run(pair, coded=False, by=by, **parts, bins=bins, **shared)
     multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
     bins = bins or int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))
@@ -338,9 +324,14 @@ def histogram_anm(
         noise=run.noise,
     )
     rng = shared.get("rng") or np.random.default_rng()  # what follows is post-processing
-    rescore = partial(
-        _histogram_scores, pair, least=2 * deviation, score=score, ridge=ridge, rng=rng
-    )
+
+    def rescore(counts) -> dict[Direction, float | None]:
+        """Scores of records drawn from the cells that are not mostly noise; None without such."""
+        kept = np.where(counts > 2 * deviation, counts, 0.0)
+        if not kept.any():
+            return dict.fromkeys(_directions(pair))
+        return dict(anm(_drawn(pair, kept, rng), rng=rng, **parts).scores)
+
     scores = rescore(counts)
     if None not in scores.values():
         alone = _independent(np.asarray(counts), pair.n)
@@ -362,14 +353,6 @@ def _independent(counts: np.ndarray, n: int) -> np.ndarray:
     """The histogram of n records with independent columns and about the same margins."""
     rows, columns = (np.maximum(counts.sum(axis=axis), 1e-9) for axis in (1, 0))
     return n * np.outer(rows / rows.sum(), columns / columns.sum())
-
-
-def _histogram_scores(pair, counts, *, least, score, ridge, rng) -> dict[Direction, float | None]:
-    """Scores of records drawn from the cells that hold more than `least`; None without such."""
-    kept = np.where(counts > least, counts, 0.0)
-    if not kept.any():
-        return dict.fromkeys(_directions(pair))
-    return dict(anm(_drawn(pair, kept, rng), score=score, ridge=ridge, rng=rng).scores)
 
 
 def _drawn(pair: Measurements, weights: np.ndarray, rng: np.random.Generator) -> Measurements:

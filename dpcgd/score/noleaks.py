@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -28,11 +28,7 @@ from dpcgd.score.notears import (
 )
 from dpcgd.score.schedules import Schedule, uniform
 
-__all__ = [
-    "clipped_gradient",
-    "descend",
-    "noleaks",
-]
+__all__ = ["clipped_gradient", "descend", "noleaks"]
 
 SCALING = 0.1
 """Share of the budget that :func:`noleaks` spends on means and variances."""
@@ -45,14 +41,7 @@ AT_ONCE = 1000
 Gradient = Callable[[np.ndarray], np.ndarray]
 
 
-def descend(
-    gradient: Gradient,
-    d: int,
-    *,
-    steps: int,
-    step_size: float | None = None,
-    l1: float | np.ndarray = L1,
-) -> np.ndarray:
+def descend(gradient: Gradient, d: int, *, steps: int, l1: float | np.ndarray = L1) -> np.ndarray:
     """NOTEARS where only noisy gradients of the loss can be had, and no values.
 
     Parameters
@@ -62,9 +51,6 @@ def descend(
     d : int
         Variables.
     steps : int
-    step_size : float, optional
-        1 / d unless given: for columns of unit variance d bounds the largest eigenvalue of the Gram
-        matrix, so that no line search is needed.
     l1 : float or array, shape (d, d)
 
     Returns
@@ -78,9 +64,10 @@ def descend(
 
     Notes
     -----
-    A step minimises the loss's model ``<g, W> + |W - W_k|^2 / (2 step_size)`` plus the penalties
-    ``l1 |W|`` and p_k h(W), with p_k growing from 1 to 1000: a proximal gradient method whose
-    proximal part is free.
+    A step of size s = 1 / d minimises the loss's model ``<g, W> + |W - W_k|^2 / (2 s)`` plus the
+    penalties ``l1 |W|`` and p_k h(W), with p_k growing from 1 to 1000: a proximal gradient method
+    whose proximal part is free. For columns of unit variance d bounds the largest eigenvalue of the
+    Gram matrix, so that no line search is needed.
 
     Examples
     --------
@@ -91,17 +78,16 @@ def descend(
     [[0.  0.7]
      [0.  0. ]]
     """
-    step_size = 1 / d if step_size is None else step_size
 
     def near(weights, target, penalty):
         cyclic, away = acyclicity(weights)
-        apart = (weights - target) / step_size
+        apart = (weights - target) / (1 / d)
         value = 0.5 * float((apart * (weights - target)).sum()) + penalty * cyclic
         return value, apart + penalty * away
 
     weights, path = np.zeros((d, d)), []
     for penalty in np.geomspace(1, 1000, steps):
-        target = weights - step_size * gradient(weights)
+        target = weights - 1 / d * gradient(weights)
         np.fill_diagonal(target, 0)
         smooth = functools.partial(near, target=target, penalty=penalty)
         weights = least_from(smooth, weights, l1, iterations=30)
@@ -235,19 +221,10 @@ def noleaks(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 31, True)
     """
-    run = open_run(
-        data,
-        account=GaussianFilter,
-        coded=False,
-        by=("noleaks", "thm-noleaks"),
-        steps=steps,
-        clip=clip,
-        l1=l1,
-        threshold=threshold,
-        schedule=schedule,
-        standardized=standardized,
-        **shared,
-    )
+    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
+    settings |= {"schedule": schedule, "standardized": standardized}
+    by = ("noleaks", "thm-noleaks")
+    run = open_run(data, account=GaussianFilter, coded=False, by=by, **settings, **shared)
     shares = epsilons_of(schedule, shared["epsilon"], steps)
     clip = 2 * data.d if clip is None else clip
     rows, times = distinct_rows(data)

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import networkx as nx
 import numpy as np
@@ -16,13 +16,7 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.mechanisms import gaussian_for_rho
-from dpcgd.privacy.run import (
-    Run,
-    RunKeywords,
-    open_run,
-    run_without_privacy,
-    takes_keywords,
-)
+from dpcgd.privacy.run import Run, RunKeywords, open_run, run_without_privacy, takes_keywords
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 
 __all__ = ["acyclic_graph", "acyclicity", "fit", "gram_notears", "notears", "squared_loss"]
@@ -181,15 +175,18 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
     price = np.broadcast_to(l1, start.shape)[free]
     beyond = 1e100 * max(1.0, abs(smooth(start)[0]))
 
-    def objective(parts):
-        up, down = np.split(parts, 2)
+    def weights_of(parts):
         weights = np.zeros_like(start)
-        weights[free] = up - down
-        value, slope = smooth(weights)
+        weights[free] = np.subtract(*np.split(parts, 2))
+        return weights
+
+    def objective(parts):
+        value, slope = smooth(weights_of(parts))
         if not (math.isfinite(value) and np.isfinite(slope).all()):  # a line search went too far
             return beyond, np.zeros_like(parts)
         slope = slope[free]
-        return value + price @ (up + down), np.concatenate([price + slope, price - slope])
+        paid = price @ np.add(*np.split(parts, 2))
+        return value + paid, np.concatenate([price + slope, price - slope])
 
     optimum = minimize(
         objective,
@@ -200,9 +197,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
         # stopped earlier, runs that differ in the last digit end in different optima
         options={"ftol": 1e-9, "gtol": 1e-6, "maxiter": iterations},
     )
-    weights = np.zeros_like(start)
-    weights[free] = np.subtract(*np.split(optimum.x, 2))
-    return weights
+    return weights_of(optimum.x)
 
 
 def acyclic_graph(
@@ -224,14 +219,11 @@ def acyclic_graph(
     OutEdgeView([(0, 1), (1, 2)])
     """
     names = range(len(weights)) if variables is None else variables
-    strength = np.abs(weights)
-    graph = nx.DiGraph()
+    strength, graph = np.abs(weights), nx.DiGraph()
+    arcs = np.argwhere((strength >= threshold) & (strength > 0)).tolist()
     graph.add_nodes_from(names)
-    arcs = [(a, b) for a, b in np.argwhere(strength >= threshold) if strength[a, b] > 0]
     graph.add_edges_from((names[a], names[b]) for a, b in arcs)
     for a, b in sorted(arcs, key=lambda arc: strength[tuple(arc)]):
-        if nx.is_directed_acyclic_graph(graph):
-            break
         if nx.has_path(graph, names[b], names[a]):
             graph.remove_edge(names[a], names[b])
     return graph
@@ -244,9 +236,7 @@ def measured(data: Dataset | Measurements) -> Measurements:
 
 def squares_known(data: Dataset | Measurements) -> np.ndarray:
     """Which scaled columns are -1 or 1 for everybody."""
-    if isinstance(data, Dataset):
-        return np.array(data.cardinalities) == 2
-    return np.zeros(data.d, bool)
+    return np.array(getattr(data, "cardinalities", [0] * data.d)) == 2
 
 
 def half_widths_of(data: Dataset | Measurements) -> np.ndarray:
@@ -366,17 +356,10 @@ def gram_notears(
     >>> release.guarantee, len(release.ledger.events), release.ledger.spent <= (1.0, 1e-6)
     ('proved', 1, True)
     """
-    run = open_run(
-        data,
-        account=GaussianFilter,
-        coded=False,
-        by=("gram_notears", "thm-gram-notears", "thm-second-moments"),
-        l1=l1,
-        threshold=threshold,
-        row_norm=row_norm,
-        standardized=standardized,
-        **shared,
-    )
+    settings: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
+    settings["standardized"] = standardized
+    by = ("gram_notears", "thm-gram-notears", "thm-second-moments")
+    run = open_run(data, account=GaussianFilter, coded=False, by=by, **settings, **shared)
     full = math.sqrt(data.d)
     bound = full if row_norm is None else row_norm
     moments, deviation = released_moments(data, bound, run.account, run.noise)

@@ -37,7 +37,6 @@ def additive(total: float, steps: int) -> np.ndarray:
     >>> additive(1.1, 2)
     array([0.44, 0.66])
     """
-    _check(total, steps)
     return _in_all(total, 1 + np.arange(steps) / steps)
 
 
@@ -49,7 +48,6 @@ def exponential(total: float, steps: int) -> np.ndarray:
     >>> exponential(1.0, 2).round(3)
     array([0.378, 0.622])
     """
-    _check(total, steps)
     return _in_all(total, np.exp(np.arange(steps) / steps))
 
 
@@ -66,6 +64,7 @@ def _is_ordinary(total) -> bool:
 
 
 def _in_all(total, shape) -> np.ndarray:
+    _check(total, len(shape))
     if _is_ordinary(total):
         return total * shape / shape.sum()
     return shape / shape.sum() * total

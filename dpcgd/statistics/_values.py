@@ -1,4 +1,4 @@
-"""Statistics of many tables at once, compiled; the plain definitions stand beside their names.
+"""Statistics of many tables at once, compiled; tests hold each against its definition.
 
 Each takes tables one after the other in C order, where each begins, and the levels of its axes: x,
 y and the conditioning variables. Sums run in the order of the strata, then of x, then of y, so
@@ -12,8 +12,8 @@ from numba import njit
 
 
 def kendall_zs(counts, starts, levels):
-    """What :func:`~dpcgd.statistics.rank_statistics.kendall_z` says of each table."""
-    values, lower = np.zeros(len(levels)), np.empty(levels.max(initial=0), np.int64)
+    """:func:`~dpcgd.statistics.rank_statistics.kendall_z` of each table."""
+    values, lower = np.zeros(len(levels)), np.empty(levels.max(initial=0), counts.dtype)
     _write_kendall_zs(counts, starts, levels, lower, values)
     return values
 
@@ -61,31 +61,28 @@ def _sizes(table, s, of_x, of_y):
 
 
 @njit(cache=True, nogil=True)
-def _spearman(table, s, of_x, of_y, n):
-    """3 times the sum of products of centred ranks, over n (n + 1)."""
-    products, below_x = 0.0, 0
-    for x in range(table.shape[0]):
-        below_y = 0
-        for y in range(table.shape[1]):
-            rank_x, rank_y = 2.0 * below_x + of_x[x] - n, 2.0 * below_y + of_y[y] - n
-            products += table[x, y, s] * rank_x * rank_y
-            below_y += of_y[y]
-        below_x += of_x[x]
-    return 3 * products / n / (n + 1)
-
-
-@njit(cache=True, nogil=True)
 def spearman_zs(counts, starts, levels):
-    """What :func:`~dpcgd.statistics.rank_statistics.spearman_z` says of each table."""
+    """:func:`~dpcgd.statistics.rank_statistics.spearman_z` of each table.
+
+    Of each stratum: 3 times the sum of products of centred ranks, over n (n + 1).
+    """
     values = np.zeros(len(levels))
-    of_x, of_y = np.empty(levels.max(), np.int64), np.empty(levels.max(), np.int64)
+    of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
-        value, total = 0.0, 0
+        value, total = 0.0, 0.0
         for s in range(table.shape[2]):
             n = _sizes(table, s, of_x, of_y)
+            products, below_x = 0.0, 0
+            for x in range(table.shape[0]):
+                below_y = 0
+                for y in range(table.shape[1]):
+                    rank_x, rank_y = 2.0 * below_x + of_x[x] - n, 2.0 * below_y + of_y[y] - n
+                    products += table[x, y, s] * rank_x * rank_y
+                    below_y += of_y[y]
+                below_x += of_x[x]
             if n > 0:
-                value += _spearman(table, s, of_x, of_y, n)
+                value += 3 * products / n / (n + 1)
                 total += n - 1
         if total > 0:
             values[i] = value / math.sqrt(total)
@@ -100,7 +97,7 @@ def chi_squareds(counts, starts, levels):
     levels that occur, stratum by stratum.
     """
     values, freedoms = np.zeros(len(levels)), np.zeros(len(levels), np.int64)
-    of_x, of_y = np.empty(levels.max(), np.int64), np.empty(levels.max(), np.int64)
+    of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
     for i in range(len(levels)):
         table = counts[starts[i] : starts[i + 1]].reshape(levels[i, 0], levels[i, 1], -1)
         for s in range(table.shape[2]):
@@ -128,7 +125,7 @@ def _entropy_sum(counts):
 def g_statistics(counts, starts, levels):
     """What :func:`~dpcgd.statistics.categorical_statistics.g_statistic` says of each table."""
     values = np.empty(len(levels))
-    of_x, of_y = np.zeros(levels.max(), np.int64), np.zeros(levels.max(), np.int64)
+    of_x, of_y = np.zeros(levels.max(), counts.dtype), np.zeros(levels.max(), counts.dtype)
     for i in range(len(levels)):
         flat = counts[starts[i] : starts[i + 1]]
         table = flat.reshape(levels[i, 0], levels[i, 1], -1)

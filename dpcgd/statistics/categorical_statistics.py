@@ -7,8 +7,7 @@ import numpy as np
 
 from dpcgd.datasets.shared_counts import Counted
 from dpcgd.statistics._values import chi_squareds, g_statistics
-from dpcgd.statistics.rank_statistics import by_stratum
-from dpcgd.statistics.statistic import AgainstQuantile
+from dpcgd.statistics.statistic import AgainstQuantile, alone
 
 __all__ = ["AdjustedChiSquared", "ChiSquared", "GTest", "chi_squared", "g_statistic"]
 
@@ -31,16 +30,7 @@ def g_statistic(table: np.ndarray) -> float:
     >>> round(g_statistic(np.diag([500, 500])), 1)
     1386.3
     """
-    table = by_stratum(table)
-    parts = table, table.sum(axis=1), table.sum(axis=0), table.sum(axis=(0, 1))
-    cells, x, y, size = (_entropy_sum(part) for part in parts)
-    return max(0.0, 2 * (cells - x - y + size))
-
-
-def _entropy_sum(counts: np.ndarray) -> float:
-    """Sum of t ln t over the counts."""
-    counts = counts[counts > 0].astype(float)
-    return float(counts @ np.log(counts))
+    return float(g_statistics(*alone(table))[0])
 
 
 def chi_squared(table: np.ndarray) -> float:
@@ -56,11 +46,7 @@ def chi_squared(table: np.ndarray) -> float:
     >>> chi_squared(np.diag([500, 500]))
     1000.0
     """
-    table = by_stratum(table)
-    x, y, size = table.sum(axis=1), table.sum(axis=0), table.sum(axis=(0, 1))
-    expected = x[:, None] * y[None] / np.maximum(size, 1)
-    difference = (table - expected)[expected > 0]
-    return float((difference**2 / expected[expected > 0]).sum())
+    return float(chi_squareds(*alone(table))[0][0])
 
 
 class GTest(AgainstQuantile):
@@ -84,7 +70,6 @@ class GTest(AgainstQuantile):
     """
 
     name: ClassVar[str] = "G"
-    raw = staticmethod(g_statistic)
 
     def raws(self, tables: Counted) -> np.ndarray:
         """G of each table."""
@@ -116,7 +101,6 @@ class ChiSquared(AgainstQuantile):
     """
 
     name: ClassVar[str] = "chi squared"
-    raw = staticmethod(chi_squared)
 
     def raws(self, tables: Counted) -> np.ndarray:
         """Pearson's statistic of each table."""
@@ -153,14 +137,8 @@ class AdjustedChiSquared(ChiSquared):
 
     name: ClassVar[str] = "chi squared, adjusted"
 
-    def freedom(self, table: np.ndarray) -> int:
-        """Degrees of freedom: those of the levels that occur, stratum by stratum."""
-        strata = by_stratum(table)
-        of_x, of_y = ((strata.sum(axis=axis) > 0).sum(axis=0) for axis in (1, 0))
-        return int((np.maximum(of_x - 1, 0) * np.maximum(of_y - 1, 0)).sum())
-
     def freedoms(self, tables: Counted) -> np.ndarray:
-        """Degrees of freedom of each table."""
+        """Degrees of freedom of each table: those of the levels that occur, stratum by stratum."""
         return chi_squareds(*tables)[1]
 
     def _bound(self, n, levels):

@@ -1,34 +1,38 @@
 """Statistics of many tables at once: compiled where they are the package's own."""
 
-from collections.abc import Sequence
-from functools import cache, partial
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.plurals import agree
-from dpcgd.datasets.shared_counts import in_batches
+from dpcgd.datasets.shared_counts import Counted, in_batches
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
-from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
+from dpcgd.statistics.statistic import (
+    MOST_EXACT,
+    RECORDS_PER_CELL,
+    AgainstQuantile,
+    Statistic,
+    alone,
+)
 
 __all__ = [
-    "are_allowed",
     "are_compiled",
     "are_determined",
     "nearnesses_of",
-    "sensitivities_of",
     "value_of",
     "values_of",
+    "where_allowed",
 ]
 
-PLURALS = {
-    "value": "values",
-    "raw": "raws",
-    "freedom": "freedoms",
-    "p_value": "p_values",
-    "counts": "count_all",
-}
-"""What is defined for one table, and the same for many."""
+Results = Callable[[Statistic, Tables, np.ndarray], np.ndarray]
+"""A function such as :func:`values_of`."""
+
+
+_agree: Callable[[Any, str, str], bool] = cache(agree)
 
 
 def values_of(
@@ -56,17 +60,18 @@ def values_of(
     >>> values_of(KendallZ(), tables, [[0, 1], [0, 2]]).round(2)
     array([0.01, 0.18])
     """
-    return _of_each(statistic, tables, np.asarray(asked, np.int64), "value")
+    asked = np.asarray(asked, np.int64)
+    if values_of_many := _function_of_many(statistic):
+        return _of_each(values_of_many, tables, asked)
+    return np.array([statistic.value(tables.counts(tested)) for tested in asked.tolist()], float)
 
 
-def _of_each(statistic, tables, asked, name) -> np.ndarray:
-    """What a method of a statistic says of each table: all at once where that is compiled."""
-    if not are_compiled(statistic, tables):
-        method = getattr(statistic, name)
-        return np.array([method(tables.counts(tested)) for tested in asked.tolist()], float)
-    method = getattr(statistic, PLURALS[name])
-    parts = [method(tables.count_all(few)) for few in in_batches(asked)]
-    return np.concatenate([np.empty(0), *parts])
+def _of_each(results_of, tables, asked) -> np.ndarray:
+    """What a function of many tables says of each: many at once where these can be counted so."""
+    counted = (alone(tables.counts(tested)) for tested in asked.tolist())
+    if _counts_many(tables):
+        counted = (tables.count_all(few) for few in in_batches(asked))
+    return np.concatenate([np.empty(0), *map(results_of, counted)])
 
 
 def value_of(statistic: Statistic, tables: Tables, tested: Sequence[int]) -> float:
@@ -80,16 +85,20 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
     Parameters and value are those of :func:`values_of`.
     """
     if isinstance(statistic, AgainstQuantile):
-        return _of_each(statistic, tables, asked, "p_value")
+        return _of_each(statistic.p_values, tables, asked)
     return -values_of(statistic, tables, asked)
 
 
-def are_allowed(tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """Whether public facts allow each test: what :func:`~dpcgd.statistics.statistic.refusal` says.
+def where_allowed(results_of: Results, statistic: Statistic, tables: Tables, asked) -> np.ndarray:
+    """What a function of many tests says of each; infinite where public facts do not allow it.
 
-    Parameters are those of :func:`values_of`; value a boolean array.
+    That is for :func:`~dpcgd.statistics.statistic.refusal` to say.
     """
-    return tables.n >= RECORDS_PER_CELL * _levels(tables, asked).astype(float).prod(axis=1)
+    tested, results = np.array(asked, np.int64), np.full(len(asked), math.inf)
+    levels = np.array(tables.shape(range(tested.max(initial=-1) + 1)), float)[tested]
+    allowed = tables.n >= RECORDS_PER_CELL * levels.prod(axis=1)
+    results[allowed] = results_of(statistic, tables, tested[allowed])
+    return results
 
 
 def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
@@ -119,31 +128,21 @@ def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
 
 def _are_constant(tables, asked) -> np.ndarray:
     """Which tests have no degree of freedom, as x or y is constant in each stratum."""
-    return _of_each(AdjustedChiSquared(), tables, asked, "freedom") == 0
-
-
-def sensitivities_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """The statistic's sensitivity for each table; asked once for tables of the same levels.
-
-    Parameters and value are those of :func:`values_of`.
-    """
-    sensitivity = cache(partial(statistic.sensitivity, tables.n))
-    shapes = map(tuple, _levels(tables, asked).tolist())
-    return np.array([sensitivity(shape) for shape in shapes], float)
+    return _of_each(AdjustedChiSquared().freedoms, tables, asked) == 0
 
 
 def are_compiled(statistic: Statistic, tables: Tables) -> bool:
     """Whether many tables at once are faster than one after the other."""
-    asked: tuple[object, ...] = statistic, getattr(statistic, "z", statistic), tables
-    able = hasattr(statistic, "values") and hasattr(tables, "count_all")
-    return able and all(map(_agrees, map(type, asked))) and tables.n <= MOST_EXACT
+    return _function_of_many(statistic) is not None and _counts_many(tables)
 
 
-def _levels(tables, asked) -> np.ndarray:
-    """Public levels of the variables of each test."""
-    return np.array(tables.shape(range(asked.max(initial=-1) + 1)), np.int64)[asked]
+def _function_of_many(statistic: Any) -> Callable[[Counted], np.ndarray] | None:
+    """A statistic's own function of many tables, if its definition for one agrees with it."""
+    kinds = type(statistic), type(getattr(statistic, "z", statistic))
+    agreed = all(_agree(kind, "value", "values") for kind in kinds)
+    return getattr(statistic, "values", None) if agreed else None
 
 
-@cache
-def _agrees(kind) -> bool:
-    return all(agree(kind, one, many) for one, many in PLURALS.items())
+def _counts_many(tables) -> bool:
+    able = hasattr(tables, "count_all") and _agree(type(tables), "counts", "count_all")
+    return able and tables.n <= MOST_EXACT

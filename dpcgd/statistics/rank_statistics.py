@@ -7,7 +7,7 @@ import numpy as np
 
 from dpcgd.datasets.shared_counts import Counted
 from dpcgd.statistics._values import kendall_zs, spearman_zs
-from dpcgd.statistics.statistic import MOST_EXACT, AgainstNumber, UpperTail, normal_tail
+from dpcgd.statistics.statistic import AgainstNumber, UpperTail, alone, normal_tail
 
 __all__ = [
     "TABLE_L1",
@@ -26,21 +26,6 @@ __all__ = [
 def pair_weight(n):
     """Inverse null variance of a stratum's tau-a, 9 n (n - 1) / (2 (2 n + 5))."""
     return 4.5 * n * (n - 1) / (2 * n + 5)
-
-
-def by_stratum(table: np.ndarray) -> np.ndarray:
-    """The same counts with one axis for all strata."""
-    table = np.asarray(table, np.int64).reshape(*np.shape(table)[:2], -1)
-    return table if table.sum(dtype=float) <= MOST_EXACT else table.astype(float)
-
-
-def _concordance(table: np.ndarray) -> np.ndarray:
-    """Concordant minus discordant pairs of records in each stratum; ties count 0."""
-    above = np.zeros((table.shape[0] + 1, table.shape[1] + 1, table.shape[2]), table.dtype)
-    above[1:, 1:] = table.cumsum(axis=0).cumsum(axis=1)
-    lower_left, lower = above[:-1, :-1], above[:-1, -1:]
-    lower_right = lower - above[:-1, 1:]
-    return (table * (lower_left - lower_right)).sum(axis=(0, 1))
 
 
 def kendall_z(table: np.ndarray) -> float:
@@ -68,12 +53,7 @@ def kendall_z(table: np.ndarray) -> float:
     >>> round(kendall_z(np.diag([1, 1, 1])), 3)
     1.567
     """
-    table = by_stratum(table)
-    size = table.sum(axis=(0, 1))
-    total = pair_weight(size).sum()
-    if total == 0:
-        return 0.0
-    return float((9 * _concordance(table) / (2 * size + 5)).sum() / math.sqrt(total))
+    return float(kendall_zs(*alone(table))[0])
 
 
 def kendall_p(table: np.ndarray) -> float:
@@ -116,12 +96,8 @@ class KendallZ(AgainstNumber):
 
     name: ClassVar[str] = "Kendall z"
 
-    def value(self, table: np.ndarray) -> float:
-        """``|z|``."""
-        return abs(kendall_z(table))
-
     def values(self, tables: Counted) -> np.ndarray:
-        """The value of each table."""
+        """``|z|`` of each table."""
         return np.abs(kendall_zs(*tables))
 
     def _bound(self, n, levels):
@@ -182,21 +158,7 @@ def spearman_z(table: np.ndarray) -> float:
     >>> round(spearman_z(np.diag([1, 1, 1])), 3)
     1.414
     """
-    table = by_stratum(table)
-    size = table.sum(axis=(0, 1))
-    total = (size - 1)[size > 0].sum()
-    if total == 0:
-        return 0.0
-    x, y = _centred_ranks(table.sum(axis=1)), _centred_ranks(table.sum(axis=0))
-    products = np.einsum("xys,xs,ys->s", table, x, y)
-    safe = np.maximum(size, 1)
-    return float((3 * products / safe / (safe + 1)).sum() / math.sqrt(total))
-
-
-def _centred_ranks(counts: np.ndarray) -> np.ndarray:
-    """Twice the mean rank of each level in each stratum, less its average: below minus above."""
-    below = counts.cumsum(axis=0) - counts
-    return (2.0 * below + counts) - counts.sum(axis=0)
+    return float(spearman_zs(*alone(table))[0])
 
 
 class SpearmanZ(AgainstNumber):
@@ -223,12 +185,8 @@ class SpearmanZ(AgainstNumber):
 
     name: ClassVar[str] = "Spearman z"
 
-    def value(self, table: np.ndarray) -> float:
-        """``|z|``."""
-        return abs(spearman_z(table))
-
     def values(self, tables: Counted) -> np.ndarray:
-        """The value of each table."""
+        """``|z|`` of each table."""
         return np.abs(spearman_zs(*tables))
 
     def _bound(self, n, levels):

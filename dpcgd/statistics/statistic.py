@@ -1,7 +1,6 @@
 """What a test statistic is: a value, a critical value and a proved sensitivity."""
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -10,9 +9,10 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, erfc
 
 from dpcgd.datasets.shared_counts import Counted
+from dpcgd.privacy.doubles import MOST
 from dpcgd.privacy.settings import check_level
 
-__all__ = ["Statistic", "all_in_sensitivities", "in_sensitivities", "normal_tail", "refusal"]
+__all__ = ["Statistic", "alone", "in_sensitivities", "normal_tail", "refusal"]
 
 RECORDS_PER_CELL = 5
 """A test is refused where the public table would hold fewer records a cell than this on average."""
@@ -81,25 +81,10 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
     >>> in_sensitivities(1.0, 0.25), in_sensitivities(-1.0, 0.0) < -1e300
     (4.0, True)
     """
-    most = sys.float_info.max
     if sensitivity == 0:
-        return math.copysign(most, distance) if distance else 0.0
+        return math.copysign(MOST, distance) if distance else 0.0
     units = float(distance) / float(sensitivity)
-    return min(max(units, -most), most)
-
-
-def all_in_sensitivities(distances: np.ndarray, sensitivities: np.ndarray) -> np.ndarray:
-    """What :func:`in_sensitivities` says of each of them.
-
-    Examples
-    --------
-    >>> all_in_sensitivities(np.array([1.0, 0.0]), np.array([0.25, 0.0]))
-    array([4., 0.])
-    """
-    most = sys.float_info.max
-    with np.errstate(all="ignore"):
-        units = np.clip(distances / sensitivities, -most, most)
-    return np.where((distances == 0) & (sensitivities == 0), 0.0, units)
+    return min(max(units, -MOST), MOST)
 
 
 def normal_tail(z: float) -> float:
@@ -107,11 +92,24 @@ def normal_tail(z: float) -> float:
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
+def alone(table: np.ndarray) -> Counted:
+    """One table, as functions of many tables take it; counts too large to be exact are floats."""
+    table = np.asarray(table, np.int64)
+    kind = np.int64 if table.sum(dtype=float) <= MOST_EXACT else float
+    levels = np.array([table.shape], np.int64)
+    return Counted(table.ravel().astype(kind), np.array([0, table.size]), levels)
+
+
 class Proved:
     """What the statistics with a theorem share: a bound, of tests that are not refused."""
 
     proved: ClassVar[bool] = True
+    values: Callable[[Counted], np.ndarray]
     _bound: Callable[[int, tuple[int, ...]], float]
+
+    def value(self, table: np.ndarray) -> float:
+        """The statistic of one table."""
+        return float(self.values(alone(table))[0])
 
     def sensitivity(self, n: int, levels: tuple[int, ...]) -> float:
         """Replace-one bound; raises ValueError for a test that `refusal` refuses."""
@@ -146,12 +144,8 @@ class UpperTail(Proved):
         """Minus alpha."""
         return -self.alpha
 
-    def value(self, table: np.ndarray) -> float:
-        """Minus the p-value."""
-        return -normal_tail(self.z.value(table))
-
     def values(self, tables: Counted) -> np.ndarray:
-        """The value of each table."""
+        """Minus the p-value of each table."""
         return -0.5 * erfc(self.z.values(tables) / math.sqrt(2))
 
     def _bound(self, n, levels):
@@ -164,47 +158,27 @@ class AgainstQuantile(Proved):
 
     alpha: float = 1e-3
     critical: ClassVar[float] = 0.0
+    raws: ClassVar[Callable[..., np.ndarray]]
 
     def __post_init__(self):
         check_level(self.alpha)
-
-    def value(self, table: np.ndarray) -> float:
-        """The statistic less its critical value."""
-        return self.raw(table) - float(chdtri(max(1, self.freedom(table)), self.alpha))
 
     def values(self, tables: Counted) -> np.ndarray:
         """The statistic of each table less its critical value."""
         return self.raws(tables) - chdtri(np.maximum(1, self.freedoms(tables)), self.alpha)
 
-    def p_value(self, table: np.ndarray) -> float:
-        """Chance of so large a statistic under independence."""
-        return float(chdtrc(max(1, self.freedom(table)), self.raw(table)))
-
     def p_values(self, tables: Counted) -> np.ndarray:
         """Chance of so large a statistic under independence, of each table."""
         return chdtrc(np.maximum(1, self.freedoms(tables)), self.raws(tables))
 
-    def raw(self, table: np.ndarray) -> float:
-        """The statistic, chi-squared under independence where no expected count is small."""
-        raise NotImplementedError
-
-    def raws(self, tables: Counted) -> np.ndarray:
-        """The statistic of each table."""
-        raise NotImplementedError
-
-    def freedom(self, table: np.ndarray) -> int:
-        """Degrees of freedom: those of the public table."""
-        return _freedom(np.shape(table))
-
     def freedoms(self, tables: Counted) -> np.ndarray:
-        """Degrees of freedom of each table."""
-        levels = tables.levels
-        return (levels[:, 0] - 1) * (levels[:, 1] - 1) * levels[:, 2:].prod(axis=1)
+        """Degrees of freedom of each table: those of its public levels."""
+        return _freedom(tables.levels.T)
 
     def threshold(self, levels: tuple[int, ...]) -> float:
         """Upper quantile of chi-squared with the degrees of freedom of the public table."""
         return float(chdtri(max(1, _freedom(levels)), self.alpha))
 
 
-def _freedom(levels) -> int:
+def _freedom(levels):
     return (levels[0] - 1) * (levels[1] - 1) * math.prod(levels[2:])

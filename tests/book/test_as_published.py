@@ -27,7 +27,7 @@ from scripted_noise import Script
 
 import dpcgd.privacy.run
 from dpcgd import Budget, load
-from dpcgd.constraint.allocation import concentrated
+from dpcgd.constraint.curate_pc import concentrated
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier
 from dpcgd.privacy.events import PureEvent

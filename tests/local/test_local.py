@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from extremes import extreme, numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_distances import cells_of, ways_by_distance
@@ -12,8 +13,9 @@ from numpy.random import default_rng
 from scipy import stats
 
 from dpcgd import Dataset
+from dpcgd.local.channels import privacy_loss
 from dpcgd.local.component_wise import ComponentWise
-from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
+from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric, balls_of
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
 from dpcgd.privacy.doubles import ROOM
@@ -97,12 +99,6 @@ def test_the_epsilon_asked_for_is_not_exceeded_where_p_max_is_near_1(levels, eps
     assert min(epsilon - 1, 36) < found <= epsilon * (1 + ROOM)
 
 
-@pytest.mark.parametrize("norm", [1, 2, math.inf])
-def test_combined_epsilon_is_as_asked(norm):
-    for levels in ((3, 4), (10,) * 11):
-        assert Geometric.from_epsilon(levels, 9.0, norm).epsilon == pytest.approx(9, abs=1e-9)
-
-
 @pytest.mark.parametrize("levels", [2, 5, (3, 4)])
 @pytest.mark.parametrize("slip", [1e-3, 1e-9, 1e-14])
 def test_rates_keep_their_digits_where_p_max_is_near_1(levels, slip):
@@ -145,6 +141,7 @@ def test_any_bounded_geometric_is_exact(levels, raised, norm):
 
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 def test_a_domain_of_ten_to_the_eleven_cells(norm):
+    assert Geometric.from_epsilon((10,) * 11, 9.0, norm).epsilon == pytest.approx(9, abs=1e-9)
     mechanism = Geometric((10,) * 11, 0.05, norm)
     assert norm != 1 or mechanism.d_privacy > 5
     codes = default_rng(0).integers(0, 10, (20, 11))
@@ -201,16 +198,6 @@ def test_moments_are_unbiased_exactly(mechanism):
     assert channel @ products.reshape(len(cells), -1) == pytest.approx(expected, abs=1e-8)
 
 
-def test_seeded_regression():
-    codes = np.array([0, 2, 4])
-    one = [kind.from_p_max(5, 0.4).sample(codes, rng=default_rng(7)).tolist() for kind in KINDS]
-    whole = Geometric((5, 5, 5), 0.1, 2).sample(codes[None], rng=default_rng(7)).tolist()
-    assert (one, whole) == SEEDED
-
-
-SEEDED = ([[4, 1, 0], [1, 0, 2], [1, 4, 4], [1, 4, 4]], [[2, 2, 3]])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("levels", "p_max", "message"),
@@ -261,3 +248,91 @@ DATA = Dataset([[0, 2]], {"a": ["0", "1"], "b": ["0", "1", "2"]})
 def test_bad_input_is_refused_with_its_cure(refused, message):
     with pytest.raises(ValueError, match=message):
         refused()
+
+
+# --- channels and balls by looking at every entry and cell
+
+
+def test_impossible_reports_distances_and_chosen_inputs_count_as_defined():
+    channel = np.array([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [0.25, 0.25, 0.5]])
+    assert privacy_loss(channel[:2]) == pytest.approx(math.log(2))  # impossible from both
+    assert privacy_loss(channel) == math.inf  # possible from one only
+    channel = np.array([[0.8, 0.2], [0.6, 0.4], [0.2, 0.8]])
+    apart = np.abs(np.subtract.outer(range(3), range(3)))
+    assert privacy_loss(channel, apart) == pytest.approx(math.log(3))  # 0.6 to 0.2, a step
+    assert privacy_loss(channel, inputs=[1]) == pytest.approx(math.log(3))
+    assert privacy_loss(channel, apart, inputs=[0]) == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+@pytest.mark.parametrize("levels", [(2, 3), (4, 2, 4), (5, 5, 5)])
+def test_counts_and_radii_are_those_of_a_list_of_all_cells(levels, norm):
+    balls = balls_of(levels, norm)
+    cells = np.array(list(itertools.product(*map(range, levels))))
+    places = np.unique(balls.canonical(cells)[0], axis=0)
+    assert {tuple(row) for rows in balls.kinds() for row in rows} == set(map(tuple, places))
+    sorted_cells = np.array(list(itertools.product(*map(range, sorted(levels)))))
+    for place, counts, radius in zip(
+        places, balls.counts(places)[0], balls.radius(places), strict=True
+    ):
+        apart = np.linalg.norm(sorted_cells - place, ord=norm, axis=1)
+        expected = [np.isclose(apart, distance).sum() for distance in balls.distances]
+        assert counts.tolist() == expected
+        assert radius == pytest.approx(apart.max(), rel=1e-15)
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_counts_of_a_large_domain_are_exact_integers(norm):
+    levels, places = (10,) * 15, np.arange(15) % 5
+    ways = ways_by_distance(places, 10, norm)
+    found = balls_of(levels, norm).counts(np.sort(places)[None])[0][0]
+    assert {far: int(count) for far, count in enumerate(found) if count} == ways
+
+
+# --- the ends of double precision
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "kind", [RandomizedResponse, ClippedGeometric, UniformGeometric, Geometric.from_epsilon]
+)
+@extreme
+@given(numbers.map(abs), st.integers(2, 6))
+def test_any_epsilon_makes_a_channel(kind, epsilon, levels):
+    mechanism = kind(levels, epsilon)
+    assert mechanism.channel.sum(axis=1) == pytest.approx(np.ones(levels))
+    assert (mechanism.channel >= 0).all()
+    assert mechanism.epsilon >= 0
+    assert set(mechanism.sample(np.zeros(3, int), rng=default_rng(0))) <= set(range(levels))
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 50.0, 1e3, 1e300])
+def test_some_variables_of_a_record_that_is_hardly_ever_replaced(epsilon):
+    part = RandomizedResponse((2, 3), epsilon).of([0])
+    assert part.channel == pytest.approx(np.eye(2), abs=1e-9)
+    assert part.epsilon <= epsilon
+
+
+def test_a_chance_of_a_guess_makes_every_mechanism_say_nothing():
+    rates = [ClippedGeometric.from_p_max(levels, 1 / levels).rate for levels in range(2, 400)]
+    assert max(rates) < 1e-12
+
+
+@pytest.mark.parametrize("kind", [RandomizedResponse, Geometric, ClippedGeometric])
+def test_p_max_next_to_one_is_reached(kind):
+    mechanism = ComponentWise.from_p_max(kind, (3, 4), 1 - 1e-12)
+    assert mechanism.p_max == pytest.approx(1 - 1e-12, abs=1e-13)
+
+
+def test_a_p_max_that_no_epsilon_reaches_is_refused():
+    with pytest.raises(ValueError, match="too near to 1"):
+        ComponentWise.from_p_max(Geometric, (3, 4), 1 - 2**-53)
+
+
+def test_four_hundred_variables():
+    levels = (10,) * 400
+    mechanism = ComponentWise.from_p_max(RandomizedResponse, levels, 0.1)
+    assert mechanism.p_max == pytest.approx(0.1)
+    for whole in (RandomizedResponse, Geometric):
+        with pytest.raises(ValueError, match="use a component-wise mechanism"):
+            whole(levels, 0.5)

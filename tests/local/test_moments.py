@@ -82,3 +82,19 @@ class TestCorrelationOracle:
         moments = noisy.moments(report(normal_data(50), noisy, rng=default_rng(2)).codes)
         assert np.linalg.eigvalsh(moments.covariance).min() < 0
         assert math.isfinite(CorrelationOracle(moments).statistic(0, 1, (2,)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_correlations_of_constant_and_of_huge_columns():
+    values = np.column_stack([np.full(50, 0.1), default_rng(0).normal(size=(50, 2)) * 1e60])
+    oracle = CorrelationOracle(Moments.of_records(values))
+    for question in ((0, 1, ()), (0, 1, (2,)), (1, 2, ())):
+        assert oracle.separates(*question)
+    same = CorrelationOracle(Moments.of_records(np.tile([[0, 0], [1, 1]], (25, 1))))
+    assert not same.separates(0, 1, ())
+
+
+@pytest.mark.parametrize("bad", [np.full((3, 2), 1e200), np.full((3, 2), np.nan), np.zeros((0, 2))])
+def test_values_without_moments_are_refused(bad):
+    with pytest.raises(ValueError, match="measure in other units"):
+        Moments.of_records(bad)

@@ -7,20 +7,19 @@ from functools import partial
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import Witness
 from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+from extremes import MOST, extreme, numbers
+from hypothesis import given
 from numpy.random import default_rng
 
 import dpcgd.pairwise.anm
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm, confidence, histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
-from dpcgd.pairwise.kernel_ridge import Ridge
+from dpcgd.pairwise.kernel_ridge import GaussianRidge, Ridge
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
 from dpcgd.privacy.filters import BasicFilter
-from dpcgd.privacy.noise import SeededNoise
-from dpcgd.privacy.run import open_run
 
 RANGES = {"x": (-1, 1), "y": (-1, 1)}
 
@@ -114,21 +113,6 @@ def test_plain_cells_agree_draw_for_draw():
 
 
 @every_private_run
-def test_all_noise_is_paid_for(run, monkeypatch):
-    witnesses = []
-
-    def watched(*args, **settings):
-        run = open_run(*args, **settings)
-        witnesses.append(Witness(run.account, SeededNoise(default_rng(0))))
-        return dataclasses.replace(run, account=witnesses[-1], noise=witnesses[-1])
-
-    monkeypatch.setattr("dpcgd.pairwise.anm.open_run", watched)
-    run(model(), rng=default_rng(0))
-    (witness,) = witnesses
-    assert witness.unpaid == []
-
-
-@every_private_run
 def test_degenerate_data_are_no_reason_to_refuse(run):
     """A refusal or a warning would tell about the data."""
     n = 400
@@ -169,6 +153,16 @@ def test_confidence_is_the_chance_that_noise_keeps_the_order(margin):
     noise = default_rng(8).laplace(scale=1.5, size=(2, 400_000))
     kept = (noise[0] - noise[1] < margin).mean()
     assert abs(kept - confidence(margin, 1.5)) < 6.2 * 0.5 / math.sqrt(400_000)
+
+
+@pytest.mark.filterwarnings("error")
+@extreme
+@given(numbers.map(abs), numbers.map(abs))
+def test_confidence_is_a_probability_and_refused_in_less_than_nothing(margin, scale):
+    assert 0.5 <= confidence(margin, scale) <= 1
+    for bad in ((-1.0, 1.0), (1.0, -1.0), (math.nan, 1.0)):
+        with pytest.raises(ValueError, match="0 or more"):
+            confidence(*bad)
 
 
 # --- histograms ------
@@ -238,9 +232,6 @@ def test_bad_pairs_are_refused_before_a_look(run):
 @pytest.mark.parametrize(
     ("run", "wrong", "message"),
     [
-        (private_anm, {"epsilon": 0.0}, "epsilon"),
-        (private_anm, {"delta": 0.0}, "delta"),
-        (private_anm, {"rng": 3}, "where the noise comes from"),
         (private_anm, {"secure": True}, "no seed"),
         (private_anm, {"protects": "nobody"}, "protects must be one of"),
         (histogram_anm, {"bins": 1}, "bins"),
@@ -258,7 +249,7 @@ def test_a_constant_column_is_refused_where_looking_is_allowed():
 
 
 def test_more_than_half_a_million_records_keep_a_part_of_the_budget_for_rounding():
-    pair = Measurements(default_rng(0).uniform(-1, 1, (600_000, 2)), {"x": (-1, 1), "y": (-1, 1)})
+    pair = Measurements(default_rng(0).uniform(-1, 1, (600_000, 2)), RANGES)
     release = private_anm(pair, epsilon=1.0, score=Kendall(), rng=default_rng(0))
     assert len(release.ledger.events) == 2
     assert 1 - 3e-9 < release.ledger.spent.epsilon < 1
@@ -266,11 +257,45 @@ def test_more_than_half_a_million_records_keep_a_part_of_the_budget_for_rounding
 
 def test_rows_that_leave_no_delta_for_a_test_are_refused_before_anything_is_spent(monkeypatch):
     """At a large epsilon the delta of a row is too small a number."""
-    pair = synthetic_pair(200, rng=default_rng(0))
     paid = []
     monkeypatch.setattr(BasicFilter, "spend", lambda self, *events: paid.extend(events))
     with pytest.raises(ValueError, match=r"delta above 0.*fewer rows"):
-        private_anm(
-            pair, epsilon=1e6, delta=1e-6, score=Iqr(), rows_per_person=3, rng=default_rng(0)
-        )
+        private_anm(model(200), epsilon=1e6, score=Iqr(), rows_per_person=3, rng=default_rng(0))
     assert not paid
+
+
+# --- the ends of double precision
+
+PAIR = synthetic_pair(60, rng=default_rng(0))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [1e-290, 1e6, MOST])
+@pytest.mark.parametrize("protects", ["everyone", "test set"])
+@pytest.mark.parametrize("score", [Hsic(), Hsic(width=1e300), Kendall(), Spearman(), Iqr()])
+def test_a_direction_and_a_confidence_at_any_epsilon(epsilon, protects, score):
+    release = private_anm(PAIR, epsilon=epsilon, score=score, protects=protects, rng=default_rng(0))
+    assert release.confidence is None or 0.5 <= release.confidence <= 1
+    assert release.ledger.spent <= (epsilon, 1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [1e-90, 1e6, MOST])
+def test_histograms_at_any_epsilon(epsilon):
+    release = histogram_anm(PAIR, epsilon=epsilon, delta=1e-100, rng=default_rng(0))
+    assert release.ledger.spent <= (epsilon, 1e-100)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("ridge", [Ridge(1e-9, 1e300), Ridge(1.0, MOST), GaussianRidge(1e-9)])
+def test_neighbours_do_not_differ_in_whether_a_fit_fails(ridge):
+    for data in (PAIR, Measurements(np.zeros((60, 2)), PAIR.ranges)):
+        assert private_anm(data, epsilon=1.0, ridge=ridge, rng=default_rng(0)).direction
+
+
+def test_noise_and_widths_that_are_no_numbers_are_refused_first():
+    with pytest.raises(ValueError, match="no scale of noise"):
+        private_anm(PAIR, epsilon=1.0, score=Hsic(width=1e-320), rng=default_rng(0))
+    for width in (1e-320, 1e300):
+        with pytest.raises(ValueError, match="width must lie between"):
+            Iqr(width=width)

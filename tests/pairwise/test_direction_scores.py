@@ -160,3 +160,11 @@ NAN, INF = math.nan, math.inf
 def test_bad_input_is_refused_with_its_cure(score, x, y, message):
     with pytest.raises(ValueError, match=message):
         score(np.array(x, float), np.array(y, float))
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**-400, 2.0**400, 2.0**1020])
+def test_directions_do_not_depend_on_the_unit(score, unit):
+    x = np.random.default_rng(0).uniform(-1, 1, 200)
+    y = x**3 + np.random.default_rng(1).uniform(-0.1, 0.1, 200)
+    assert score(x * unit, y * unit) == pytest.approx(score(x, y), rel=1e-9)

@@ -14,8 +14,14 @@ import numpy as np
 from numba import njit
 from scipy.optimize import minimize_scalar
 
-from dpcgd.constraint.allocation import MOST_COUNT, Plan, Surrogate, planner
-from dpcgd.constraint.curate_pc import CurateOracle, resolution
+from dpcgd.constraint.curate_pc import (
+    MOST_COUNT,
+    CurateOracle,
+    Plan,
+    Surrogate,
+    planner,
+    resolution,
+)
 from dpcgd.constraint.em_pc import Choice, ExponentialOracle, check_choice
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
