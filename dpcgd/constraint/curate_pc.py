@@ -13,8 +13,7 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.doubles import LEAST, MOST, ROOM
+from dpcgd.privacy.budget import LEAST, MOST, ROOM, BudgetSpent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivities

@@ -14,8 +14,7 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Ahead
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.account import Account
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Account, Filter
 from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, takes_keywords

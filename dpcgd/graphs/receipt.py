@@ -14,9 +14,9 @@ from dpcgd.graphs.pc_search import Answers
 from dpcgd.graphs.texts import in_words, not_protected, unit_of
 from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.events import Event, Neighbours
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Ledger
+from dpcgd.privacy.run import Terms
 from dpcgd.privacy.sealed_file import read_sealed
-from dpcgd.privacy.terms import Terms
 
 __all__ = ["content_of", "read_receipt", "release_fields"]
 

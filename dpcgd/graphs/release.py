@@ -12,9 +12,9 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import Answers
 from dpcgd.graphs.receipt import content_of
 from dpcgd.graphs.report import Page, write_report
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Ledger
+from dpcgd.privacy.run import Terms
 from dpcgd.privacy.sealed_file import write_sealed
-from dpcgd.privacy.terms import Terms
 
 __all__ = ["Release"]
 

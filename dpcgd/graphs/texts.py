@@ -3,10 +3,9 @@
 from functools import cache
 from typing import Any
 
-from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.doubles import growth
+from dpcgd.privacy.budget import Budget, growth
 from dpcgd.privacy.events import Neighbours
-from dpcgd.privacy.terms import Terms
+from dpcgd.privacy.run import Terms
 
 __all__ = ["guessing", "in_words", "not_protected", "render", "unit_of"]
 

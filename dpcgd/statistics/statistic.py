@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, erfc
 
 from dpcgd.datasets.shared_counts import Counted
-from dpcgd.privacy.doubles import MOST
-from dpcgd.privacy.settings import check_level
+from dpcgd.privacy.budget import MOST
+from dpcgd.privacy.run import check_level
 
 __all__ = ["Statistic", "alone", "in_sensitivities", "normal_tail", "refusal"]
 

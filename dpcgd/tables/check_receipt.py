@@ -24,11 +24,10 @@ from dpcgd.moments.interactions import (
 )
 from dpcgd.moments.joined_levels import MOST_LEVELS
 from dpcgd.moments.noisy_table import SENSITIVITY, NoisyTable
-from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.doubles import kept_for_rounding
+from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
-from dpcgd.privacy.terms import Terms
+from dpcgd.privacy.run import Terms
 from dpcgd.reading.read_release import read_release
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.tables.table_pc import LOOKS

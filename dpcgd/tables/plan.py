@@ -21,7 +21,7 @@ from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subse
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget, delta_for
 from dpcgd.privacy.conversions import multiplier_of_rho
-from dpcgd.privacy.settings import check_level
+from dpcgd.privacy.run import check_level
 from dpcgd.tables import private_graph as measuring
 from dpcgd.tables import table_pc as testing
 from dpcgd.tables.detection import Detection

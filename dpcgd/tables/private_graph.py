@@ -13,12 +13,10 @@ from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.moments.interactions import Marginals, affords_triples, measure_triples, paid
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.moments.noisy_table import measure_table
-from dpcgd.privacy.budget import level_of_the_caller
+from dpcgd.privacy.budget import ROOM, level_of_the_caller
 from dpcgd.privacy.conversions import squared
-from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import GaussianFilter, PureFilter
-from dpcgd.privacy.run import Run, open_run, takes_keywords
-from dpcgd.privacy.settings import check_data
+from dpcgd.privacy.run import Run, check_data, open_run, takes_keywords
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
 from dpcgd.reading.release import MarginalRelease, read_moments
 

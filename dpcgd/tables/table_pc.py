@@ -24,8 +24,7 @@ from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.run import open_run, takes_keywords
-from dpcgd.privacy.settings import check_level
+from dpcgd.privacy.run import check_level, open_run, takes_keywords
 from dpcgd.reading.association import Association, association, associations, strength
 from dpcgd.reading.orientation import orient
 from dpcgd.reading.release import MarginalRelease

@@ -11,8 +11,7 @@ from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.conversions import gaussian_delta
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
-from dpcgd.privacy.filters import BasicFilter
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import BasicFilter, Ledger
 
 pytest.importorskip("dp_accounting")
 

@@ -18,8 +18,8 @@ from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, load, open_account, priv_pc, table_pc
 from dpcgd.privacy import account_file, sealed_file
+from dpcgd.privacy.account_file import Reservation
 from dpcgd.privacy.budget import Spent
-from dpcgd.privacy.composition import Reservation
 from dpcgd.privacy.sealed_file import digest_of, read_sealed, write_sealed, write_whole
 
 

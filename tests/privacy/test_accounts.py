@@ -30,8 +30,7 @@ from dpcgd.privacy.events import (
     Neighbours,
     PureEvent,
 )
-from dpcgd.privacy.filters import Filter, GaussianFilter
-from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.filters import Filter, GaussianFilter, Odometer
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
 

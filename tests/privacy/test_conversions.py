@@ -5,7 +5,7 @@ import math
 import pytest
 from mpmath import mp, mpf
 
-from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.budget import Budget, growth
 from dpcgd.privacy.conversions import (
     advanced_composition,
     epsilon_of_rho,
@@ -16,7 +16,6 @@ from dpcgd.privacy.conversions import (
     rho_of_budget,
     zcdp_rho,
 )
-from dpcgd.privacy.doubles import growth
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.mechanisms import amplified, before_amplification

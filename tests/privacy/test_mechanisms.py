@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_delta, zcdp_rho
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Filter, Odometer
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
     exponential,
@@ -23,7 +23,6 @@ from dpcgd.privacy.mechanisms import (
     propose_test_release,
 )
 from dpcgd.privacy.noise import SecureNoise, SeededNoise, noise_source
-from dpcgd.privacy.odometer import Odometer
 
 
 def untouchable(*_):

@@ -21,10 +21,9 @@ from dpcgd.privacy.conversions import (
     rho_of_budget,
 )
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 from dpcgd.privacy.mechanisms import amplified, before_amplification
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.privacy.odometer import Odometer
 
 pytestmark = pytest.mark.filterwarnings("error")
 

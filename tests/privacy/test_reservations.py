@@ -34,8 +34,7 @@ from dpcgd.privacy import account_file
 from dpcgd.privacy.budget import delta_for
 from dpcgd.privacy.conversions import gaussian_delta, pure_divergence, renyi_limit, renyi_order
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
-from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
 from dpcgd.privacy.run import open_run
 from dpcgd.privacy.sealed_file import write_sealed
 

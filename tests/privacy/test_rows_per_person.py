@@ -26,8 +26,7 @@ from dpcgd.privacy.conversions import (
     zcdp_rho,
 )
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
-from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 from dpcgd.privacy.run import open_run
 
 seeded = settings(derandomize=True, deadline=None)

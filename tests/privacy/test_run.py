@@ -21,8 +21,7 @@ from numpy.random import default_rng
 
 import dpcgd
 from dpcgd import Budget, Knowledge, gram_notears, laplace_pc, load, noleaks, pc, priv_pc, table_pc
-from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
-from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.filters import Filter, GaussianFilter, Odometer, PureFilter
 from dpcgd.privacy.run import open_run, run_without_privacy
 from dpcgd.statistics.rank_statistics import KendallZ
 
