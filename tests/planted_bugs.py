@@ -21,7 +21,7 @@ place.edit("refused for an empty cell", "refusal(...)", "_ or not self.tables.co
 place.edit(
     "tests with conditions are not charged",
     "laplace(account=_)",
-    "__import__('dpcgd.privacy.account', fromlist=['x']).NoPrivacy() if given else _",
+    "__import__('dpcgd.privacy.filters', fromlist=['x']).NoPrivacy() if given else _",
 )
 place = Place("constraint:LaplaceOracle._is_below", "laplace_pc")
 place.edit("a threshold from the data", "statistic.critical", f"_ + {A_COUNT} % 7")

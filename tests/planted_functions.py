@@ -453,7 +453,7 @@ def _(right, self, budget, **rest):
     right(self, dataclasses.replace(budget, epsilon=1.5 * budget.epsilon), **rest)
 
 
-place = Place("privacy:AccountFile._read", tests="privacy/test_account_file.py")
+place = Place("privacy:AccountFile.runs", tests="privacy/test_account_file.py")
 place.swap("an account on disk that forgets earlier runs", lambda right, self: ())
 
 
@@ -470,7 +470,7 @@ for name, where, tests in (
     Place(where, **tests).swap(name, lambda right, event, rows: float(rows))
 
 
-LOCKS = {"tests": "privacy/test_reservations.py"}
+LOCKS = {"tests": "privacy/test_account_file.py"}
 
 
 @Place("privacy:_locked", **LOCKS).swap("an account read before its lock")

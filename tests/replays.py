@@ -26,7 +26,7 @@ from dpcgd import Counts, Dataset, Measurements, Schema
 from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import LEAST_PENALTY, GaussianRidge, Ridge
-from dpcgd.privacy.doubles import kept_for_rounding
+from dpcgd.privacy.budget import kept_for_rounding
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import ChiSquared, GTest

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.pair_cases import PairSystem
 from dpcgd.pairwise.anm import PairRelease, histogram_anm
 from dpcgd.pairwise.direction_scores import reci
-from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.budget import ROOM
 from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.run import open_run
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq, minimize
 
-from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.doubles import LEAST, MOST, ROOM
+from dpcgd.privacy.budget import LEAST, MOST, ROOM, BudgetSpent
 
 __all__ = [
     "Surrogate",

@@ -15,10 +15,9 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Pair, Set, conditioning_sets, neighbours_of
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.account import Account
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, PureEvent
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Account, Filter
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import open_run, takes_keywords

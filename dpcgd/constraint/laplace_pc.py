@@ -14,8 +14,8 @@ from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
 from dpcgd.graphs.pc_search import Oracle, Set, search
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.account import Account
-from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.budget import ROOM
+from dpcgd.privacy.filters import Account
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, open_run, run_without_privacy, takes_keywords

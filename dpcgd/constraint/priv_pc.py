@@ -14,8 +14,7 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.ahead import Ahead
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.account import Account
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Account, Filter
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
     laplace,

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.budget import Budget, growth
 from dpcgd.privacy.conversions import zcdp_rho
-from dpcgd.privacy.doubles import growth
 from dpcgd.privacy.events import ApproximateEvent, Event, GaussianEvent, Neighbours, PureEvent
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Ledger
 
 __all__ = ["Checked", "check_ledger"]
 

@@ -2,10 +2,9 @@
 
 import math
 
-from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.doubles import growth
+from dpcgd.privacy.budget import Budget, growth
 from dpcgd.privacy.events import Neighbours
-from dpcgd.privacy.terms import Terms
+from dpcgd.privacy.run import Terms
 
 __all__ = ["guessing", "in_words", "not_protected", "unit_of"]
 

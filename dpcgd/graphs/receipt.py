@@ -22,9 +22,9 @@ from dpcgd.privacy.events import (
     Neighbours,
     PureEvent,
 )
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Ledger
+from dpcgd.privacy.run import Terms
 from dpcgd.privacy.sealed_file import read_sealed, write_sealed
-from dpcgd.privacy.terms import Terms
 
 __all__ = ["content_of", "read_receipt", "release_fields", "write_receipt"]
 

@@ -11,8 +11,8 @@ from dpcgd.graphs.answers import Answers
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.receipt import write_receipt
 from dpcgd.graphs.report import Page, write_report
-from dpcgd.privacy.ledger import Ledger
-from dpcgd.privacy.terms import Terms
+from dpcgd.privacy.filters import Ledger
+from dpcgd.privacy.run import Terms
 
 __all__ = ["Release"]
 

@@ -13,7 +13,7 @@ from dpcgd.local.channels import Mechanism
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local.moments import Moments
 from dpcgd.local.randomized_response import RandomizedResponse
-from dpcgd.privacy.doubles import LEAST
+from dpcgd.privacy.budget import LEAST
 
 __all__ = ["ComponentWise", "LocalMechanism"]
 

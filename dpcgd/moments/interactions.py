@@ -17,9 +17,9 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.privacy.account import Account
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.privacy.filters import Account
 from dpcgd.privacy.mechanisms import gaussian_for_rho
 from dpcgd.privacy.noise import Noise
 
@@ -385,7 +385,7 @@ class MeasuredMarginals(Marginals):
     Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11,
     :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, chapter 12, :prf:ref:`thm-triples`, and
     chapter 14, :prf:ref:`thm-look-again`. What rounding adds is proved to be less than what a run
-    keeps for it, :func:`~dpcgd.privacy.doubles.kept_for_rounding`.
+    keeps for it, :func:`~dpcgd.privacy.budget.kept_for_rounding`.
     """
 
     def __init__(self, tables: Tables, measure: Measurement):

@@ -9,7 +9,7 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.moments.interactions import Marginals, Moment, Subset, interaction_of
-from dpcgd.privacy.account import Account
+from dpcgd.privacy.filters import Account
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
 

@@ -11,14 +11,18 @@ import numpy as np
 from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
 from dpcgd.pairwise.kernel_ridge import Ridge
-from dpcgd.privacy.doubles import ROOM
-from dpcgd.privacy.filters import BasicFilter, PureFilter
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.budget import ROOM
+from dpcgd.privacy.filters import BasicFilter, Ledger, PureFilter
 from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.noise import Noise, SeededNoise
-from dpcgd.privacy.run import RunKeywords, open_run, run_without_privacy, takes_keywords
-from dpcgd.privacy.settings import check_data
-from dpcgd.privacy.terms import Terms
+from dpcgd.privacy.run import (
+    RunKeywords,
+    Terms,
+    check_data,
+    open_run,
+    run_without_privacy,
+    takes_keywords,
+)
 
 __all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "private_anm"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, erfc
 
 from dpcgd.datasets.shared_counts import Counted
-from dpcgd.privacy.settings import check_level
+from dpcgd.privacy.run import check_level
 
 __all__ = ["Statistic", "all_in_sensitivities", "in_sensitivities", "normal_tail", "refusal"]
 

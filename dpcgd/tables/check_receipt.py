@@ -11,8 +11,7 @@ from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.check_ledger import Checked, check_ledger
 from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
-from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.doubles import kept_for_rounding
+from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
 from dpcgd.reading.read_release import read_release
 from dpcgd.reading.release import MarginalRelease

@@ -18,7 +18,7 @@ from dpcgd.moments.interactions import (
 from dpcgd.moments.joined_levels import MOST_LEVELS
 from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.privacy.events import GaussianEvent, PureEvent
-from dpcgd.privacy.terms import Terms
+from dpcgd.privacy.run import Terms
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.tables.table_pc import LOOKS
 

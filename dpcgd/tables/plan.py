@@ -19,7 +19,7 @@ from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subse
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
-from dpcgd.privacy.settings import check_level
+from dpcgd.privacy.run import check_level
 from dpcgd.tables.detection import Detection
 from dpcgd.tables.private_graph import (
     Measured,

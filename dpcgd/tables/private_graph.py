@@ -13,12 +13,10 @@ from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.moments.interactions import Marginals, affords_triples, measure_triples, paid
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.moments.noisy_table import measure_table
-from dpcgd.privacy.budget import level_of_the_caller
+from dpcgd.privacy.budget import ROOM, level_of_the_caller
 from dpcgd.privacy.conversions import squared
-from dpcgd.privacy.doubles import ROOM
 from dpcgd.privacy.filters import GaussianFilter, PureFilter
-from dpcgd.privacy.run import Run, open_run, takes_keywords
-from dpcgd.privacy.settings import check_data
+from dpcgd.privacy.run import Run, check_data, open_run, takes_keywords
 from dpcgd.reading.reader import Precision, check_precision, unlike_training
 from dpcgd.reading.release import MarginalRelease, read_moments
 
@@ -225,7 +223,7 @@ def measure_all_cells(
         )
     by = ("dag_posterior", "thm-whole-table")
     run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
-    whole = run.account.limit.epsilon * (1 - ROOM)
+    whole = run.account.limit.price * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
     return Measured(
         run, table, data.levels, {}, unlike_training(data.d, data.n, squared(whole) / 2)

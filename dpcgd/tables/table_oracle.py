@@ -12,7 +12,7 @@ import numpy as np
 from dpcgd.graphs.ahead import Ahead
 from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Moment, Subset
 from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.settings import check_level
+from dpcgd.privacy.run import check_level
 from dpcgd.reading.association import (
     Association,
     association,

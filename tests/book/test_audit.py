@@ -20,7 +20,7 @@ from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Filter, Odometer
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
     exponential,
@@ -30,7 +30,6 @@ from dpcgd.privacy.mechanisms import (
     propose_test_release,
 )
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.privacy.odometer import Odometer
 from dpcgd.statistics.categorical_statistics import chi_squared
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
 

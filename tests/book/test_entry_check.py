@@ -17,7 +17,7 @@ from dpcgd.pairwise import anm, dependence_scores
 from dpcgd.pairwise.anm import histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Kendall
 from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Ledger
 from dpcgd.privacy.mechanisms import gaussian, laplace
 from dpcgd.privacy.run import Run
 

@@ -8,7 +8,7 @@ from dpcgd import check_ledger
 from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.conversions import gaussian_delta
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Ledger
 
 pytest.importorskip("dp_accounting")
 

@@ -27,8 +27,7 @@ from dpcgd.constraint.priv_pc import svt_pc
 from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
-from dpcgd.privacy.filters import BasicFilter
-from dpcgd.privacy.ledger import Ledger, Spent
+from dpcgd.privacy.filters import BasicFilter, Ledger, Spent
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears

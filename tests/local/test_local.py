@@ -16,7 +16,7 @@ from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import ClippedGeometric, Geometric, UniformGeometric
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
-from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.budget import ROOM
 
 KINDS = (RandomizedResponse, Geometric, ClippedGeometric, UniformGeometric)
 ONE = [kind.from_p_max(k, p) for kind in KINDS for k, p in ((2, 0.7), (5, 0.5), (10, 0.2))]

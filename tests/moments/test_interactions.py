@@ -26,7 +26,7 @@ from dpcgd.moments.interactions import (
     pairs_sensitivity,
     triples_sensitivity,
 )
-from dpcgd.privacy.doubles import ROOM, kept_for_rounding
+from dpcgd.privacy.budget import ROOM, kept_for_rounding
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.noise import SeededNoise, gaussian_scale
 

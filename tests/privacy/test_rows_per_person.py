@@ -26,8 +26,7 @@ from dpcgd.privacy.conversions import (
     zcdp_rho,
 )
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter
-from dpcgd.privacy.odometer import Odometer
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 from dpcgd.privacy.run import open_run
 
 seeded = settings(derandomize=True, deadline=None)
@@ -95,7 +94,7 @@ def test_readings_are_those_of_a_person():
 def test_any_epsilon_leaves_a_limit_that_is_a_number(epsilon):
     account = BasicFilter(Budget(epsilon, 1e-6, 5))
     assert 0 <= account.limit.delta <= 1e-6 / 5
-    account.spend(PureEvent("Laplace", account.limit.epsilon * (1 - 1e-12)))
+    account.spend(PureEvent("Laplace", account.limit.price * (1 - 1e-12)))
     assert account.ledger.spent <= (epsilon, 0.0)
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from dpcgd.privacy.account import Account
 from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
+from dpcgd.privacy.filters import Account
 from dpcgd.privacy.noise import Noise, gaussian_scale, laplace_scale, selection_scale
 
 __all__ = ["Recorder", "Step", "Witness", "empirical_epsilon", "kind_paid"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import GaussianEvent
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Filter, Odometer
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
     exponential,
@@ -22,7 +22,6 @@ from dpcgd.privacy.mechanisms import (
     propose_test_release,
 )
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.privacy.odometer import Odometer
 from dpcgd.statistics.rank_statistics import KendallZ, kendall_z
 from dpcgd.statistics.statistic import Statistic
 from dpcgd_book.attacks.audit import Witness, empirical_epsilon

@@ -10,7 +10,7 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.local.channels import checked_codes
 from dpcgd.local.component_wise import ComponentWise, LocalMechanism
 from dpcgd.local.randomized_response import RandomizedResponse
-from dpcgd.privacy.doubles import LEAST
+from dpcgd.privacy.budget import LEAST
 
 __all__ = ["CorrectedTables", "Reconstruction", "reconstruct"]
 

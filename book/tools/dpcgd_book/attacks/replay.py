@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.privacy.doubles import ROOM
+from dpcgd.privacy.budget import ROOM
 from dpcgd.privacy.events import Event, GaussianEvent
 from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.run import OBSERVER

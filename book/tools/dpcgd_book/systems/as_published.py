@@ -28,11 +28,9 @@ from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, Spent
 from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import PureEvent
-from dpcgd.privacy.ledger import Ledger
+from dpcgd.privacy.filters import Ledger, Odometer
 from dpcgd.privacy.mechanisms import before_amplification, exponential
-from dpcgd.privacy.odometer import Odometer
-from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
-from dpcgd.privacy.settings import check_level
+from dpcgd.privacy.run import RunKeywords, check_level, open_run, takes_keywords
 from dpcgd.score.noleaks import (
     descended,
     distinct_rows,

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import search
-from dpcgd.privacy.doubles import LEAST
+from dpcgd.privacy.budget import LEAST
 from dpcgd_book.systems.p_value_tests import IndependenceTest, Level
 from dpcgd_book.systems.scores import GraphScore, check_same_variables, completed
 
