@@ -62,7 +62,7 @@ def _(right, *args):
 # --- noise of another source
 
 
-NOISE = {"tests": "privacy/test_noise.py"}
+NOISE = {"tests": "privacy/test_mechanisms.py"}
 
 
 def numpy_noise(name, sensitivity, event):

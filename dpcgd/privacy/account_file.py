@@ -223,10 +223,8 @@ class AccountFile:
                 raise ValueError(f"a reservation used by {reserved.system} already; reserve again")
             budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
             if promised != budget:
-                raise ValueError(
-                    f"{budget!r} reserved for this run, and it asks for {promised!r}; hand on the "
-                    "whole reservation, as **account.reserve(...)"
-                )
+                cure = "hand on the whole reservation, as **account.reserve(...)"
+                raise ValueError(f"{budget!r} reserved, and the run has {promised!r}; {cure}")
             others = [run for run in runs.values() if run is not reserved]
             counted = self._paid(reserved, others, divergence)
             runs[entry] = replace(counted, system=system or "a run", domain=domain)

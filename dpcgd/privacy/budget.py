@@ -51,9 +51,8 @@ class Spent(NamedTuple):
 
 def check_positive(name, value):
     if not (is_real(value) and LEAST <= value <= MOST):
-        raise ValueError(
-            f"{name} must be a positive finite number, at least {LEAST:.3g}, not {value!r}"
-        )
+        rule = f"a positive finite number, at least {LEAST:.3g}"
+        raise ValueError(f"{name} must be {rule}, not {value!r}")
 
 
 def check_delta(delta):
@@ -140,10 +139,9 @@ def delta_for(n: int, delta: float | None = None, allow_delta: bool = False) -> 
         return min(USUAL_DELTA, 1 / (10 * max(n, 1)))
     check_delta(delta)
     if n and delta >= 1 / n and not allow_delta:
-        raise ValueError(
-            f"delta = {delta:g} is not below 1/n = {1 / n:g}: such a guarantee allows publishing a "
-            "random person's record; choose delta well below 1/n, or say allow_delta=True"
-        )
+        cure = "choose delta well below 1/n, or say allow_delta=True"
+        allowed = f"not below 1/n = {1 / n:g}: it allows publishing a random person's record"
+        raise ValueError(f"delta = {delta:g} is {allowed}; {cure}")
     return delta
 
 

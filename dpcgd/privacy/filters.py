@@ -275,10 +275,8 @@ class Filter(_Enforced):
         rho = min(self._largest_rho(budget), conversions.MOST_RHO)
         super().__init__(budget, Cost(rho, self.reserved))
         if rho < conversions.LEAST_RHO:
-            raise ValueError(
-                f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} is too small a budget to "
-                "be split up in double precision; take a larger epsilon or delta"
-            )
+            cure = "take a larger epsilon or delta"
+            raise ValueError(f"{budget!r} is too small a budget to be split up in doubles; {cure}")
 
     def _largest_rho(self, budget: Budget) -> float:
         return conversions.rho_of_budget(replace(budget, delta=budget.delta - self.reserved))

@@ -4,7 +4,6 @@ A reservation pays for one run, an account has one file, and runs add up as the 
 """
 
 import contextlib
-import inspect
 import json
 import math
 import os
@@ -20,14 +19,7 @@ from functools import partial
 import numpy as np
 import pytest
 from dpcgd_book.data.cause_effect_pairs import synthetic_pair
-from dpcgd_book.systems.as_published import (
-    PublishedKendallP,
-    published_curate_pc,
-    published_em_pc,
-    published_noleaks,
-    published_priv_pc,
-    published_svt_pc,
-)
+from dpcgd_book.systems.as_published import PublishedKendallP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -50,21 +42,16 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import Iqr
 from dpcgd.privacy import account_file
 from dpcgd.privacy.account_file import Reservation
-from dpcgd.privacy.budget import Spent, delta_for
+from dpcgd.privacy.budget import Spent
 from dpcgd.privacy.conversions import gaussian_delta, pure_divergence, renyi_limit, renyi_order
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
+from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
 from dpcgd.privacy.run import open_run
 from dpcgd.privacy.sealed_file import digest_of, read_sealed, write_sealed, write_whole
 
 DATA = load("survey", n=2000, rng=default_rng(0))
 PAIR = synthetic_pair(200, rng=default_rng(0))
 WHOLE = {"epsilon": 1.0, "delta": 1e-6}
-
-
-def of_each(systems):
-    names = [system.__name__ for system, _ in systems]
-    return pytest.mark.parametrize(("system", "data"), systems, ids=names)
 
 
 NAMES = "priv_pc laplace_pc table_pc graph_from_moments private_graph dag_posterior noleaks"
@@ -515,7 +502,7 @@ def test_a_lock_that_was_taken_away_lets_nobody_write(account, path, monkeypatch
 # --- one run
 
 
-@of_each(SYSTEMS)
+@pytest.mark.parametrize(("system", "data"), SYSTEMS)
 def test_a_reservation_pays_once(account, path, system, data):
     granted = account.reserve(epsilon=0.4)
     release = run_of(system, granted, data)
@@ -710,66 +697,6 @@ def test_a_run_that_costs_more_than_a_zcdp_filter_is_charged_for_it_or_refused(r
         run(rng=default_rng(0), **granted)
     assert renyi.runs[0].system == ""
     run_of(priv_pc, granted)  # it is still good for what it was reserved for
-
-
-# --- delta
-
-
-CLAIMED = [published_priv_pc, published_svt_pc, published_em_pc, published_curate_pc]
-SEARCHES = (dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc, dpcgd.gram_notears)
-EVERY = [*((system, DATA) for system in (*CLAIMED, *SEARCHES, published_noleaks)), *SYSTEMS]
-
-
-def test_every_system_that_takes_a_delta_is_here():
-    public = [getattr(dpcgd, name) for name in dpcgd.__all__]
-    functions = [value for value in public if inspect.isfunction(value)]
-    private = {f for f in functions if "secure" in inspect.signature(f).parameters}
-    assert private <= {system for system, _ in EVERY}
-
-
-@of_each(EVERY)
-def test_a_delta_of_one_over_n_is_refused_before_anything_is_spent(system, data, monkeypatch):
-    for kind in (Filter, BasicFilter, Odometer):
-        monkeypatch.setattr(kind, "spend", lambda *_: pytest.fail("spent"))
-    for bad, message in (
-        ({"delta": 1 / data.n}, "not below 1/n = .*allow_delta=True"),
-        ({"delta": 0.5}, "not below 1/n = .*allow_delta=True"),
-        ({"delta": 0.5, "allow_delta": "yes"}, "allow_delta must be True or False"),
-        ({"delta": 1.0, "allow_delta": True}, "delta must be below 1"),
-    ):
-        with refused(message):
-            run_of(system, bad, data, epsilon=1.0)
-
-
-@of_each(EVERY)
-def test_a_large_delta_that_is_allowed_runs_without_a_word_about_it(system, data, recwarn):
-    release = run_of(system, {"epsilon": 1.0, "delta": 0.1}, data, allow_delta=True)
-    assert (release.ledger.budget or release.ledger.spent).delta == 0.1 or system in CLAIMED
-    assert not any("delta" in str(warning.message) for warning in recwarn)
-
-
-@pytest.mark.parametrize(
-    ("n", "delta"),
-    [(1, 1e-6), (100_000, 1e-6), (100_001, 1 / 1_000_010), (1_000_000, 1e-7), (10**9, 1e-10)],
-)
-def test_a_delta_that_nobody_names_falls_with_the_number_of_records(n, delta):
-    assert delta_for(n) == pytest.approx(delta, rel=1e-12)
-    levels = {"a": [0, 1], "b": [0, 1]}
-    assert n < 5000 or plan(levels, n, epsilon=1.0).budget.delta == delta_for(n)
-
-
-def test_plans_and_rehearsals_follow_the_same_rule():
-    levels = {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
-    rehearse = partial(dpcgd.rehearse, levels, 1000, epsilon=5.0, rng=default_rng(0), runs=1)
-    for call in (
-        partial(plan, levels, 1000, epsilon=1.0),
-        partial(dpcgd.epsilon_for, levels, 1000, points=50),
-        rehearse,
-    ):
-        with refused("not below 1/n"):
-            call(delta=0.001)
-        call(delta=0.001, allow_delta=True)
-    rehearse(public=Dataset(np.tile([[0, 1, 0], [1, 0, 0]], (600_000, 1)), levels))
 
 
 class Many(Dataset):

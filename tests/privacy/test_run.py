@@ -6,31 +6,39 @@ import re
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
-from dpcgd_book.systems.as_published import (
-    PublishedKendallP,
-    published_curate_pc,
-    published_em_pc,
-    published_noleaks,
-    published_priv_pc,
-    published_svt_pc,
-)
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+from dpcgd_book.systems import as_published
 from numpy.random import default_rng
 
 import dpcgd
-from dpcgd import Budget, Knowledge, gram_notears, laplace_pc, load, noleaks, pc, priv_pc, table_pc
-from dpcgd.privacy.filters import Filter, GaussianFilter, Odometer, PureFilter
+from dpcgd import Budget, Knowledge, load, noleaks, pc, plan, priv_pc, table_pc
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.privacy.budget import delta_for
+from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
 from dpcgd.privacy.run import open_run, run_without_privacy
 from dpcgd.statistics.rank_statistics import KendallZ
 
-SEARCHES = [laplace_pc, priv_pc, dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc]
-CLAIMED = [published_priv_pc, published_svt_pc, published_em_pc, published_curate_pc]
+SEARCHES = [dpcgd.laplace_pc, priv_pc, dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc]
+CLAIMED = [
+    getattr(as_published, f"published_{name}")
+    for name in ("priv_pc", "svt_pc", "em_pc", "curate_pc")
+]
 ASKING = [*SEARCHES, *CLAIMED, table_pc]
-CODED = [*ASKING, dpcgd.graph_from_moments, dpcgd.private_graph]
-SCORED = [gram_notears, noleaks, published_noleaks]
+CODED = [*ASKING, dpcgd.graph_from_moments, dpcgd.private_graph, dpcgd.dag_posterior]
+SCORED = [dpcgd.gram_notears, noleaks, as_published.published_noleaks]
 PAIRS = [dpcgd.private_anm, dpcgd.histogram_anm]
 PRIVATE = [*CODED, *SCORED, *PAIRS]
+DATA = load("survey", n=2000, rng=default_rng(0))
+PAIR = synthetic_pair(200, rng=default_rng(0))
+
+
+def test_every_private_system_is_here():
+    functions = filter(inspect.isfunction, (getattr(dpcgd, name) for name in dpcgd.__all__))
+    private = {f for f in functions if "secure" in inspect.signature(f).parameters}
+    assert private <= set(PRIVATE)
 
 
 class Untouchable:
@@ -57,7 +65,7 @@ def refused(system, data, message, **bad):
 def spent(monkeypatch):
     """What filters and odometers are asked to pay."""
     asked = []
-    for kind in (Filter, Odometer):
+    for kind in (Filter, BasicFilter, Odometer):
         monkeypatch.setattr(kind, "spend", lambda self, *events: asked.extend(events))
     yield asked
     assert asked == []
@@ -94,15 +102,15 @@ def test_bad_statistics(system, statistic, message, spent):
     refused(system, Untouchable(), message, statistic=statistic)
 
 
-SIEVES = [priv_pc, dpcgd.svt_pc, published_priv_pc, published_svt_pc]
+SIEVES = [priv_pc, dpcgd.svt_pc, as_published.published_priv_pc, as_published.published_svt_pc]
 NO_NUMBERS = [
     *((table_pc, {"alpha": alpha}) for alpha in (-1, 0, 1, "0.01", True, math.nan)),
     *((system, {"rate": rate}) for system in SIEVES for rate in (0, 1.1, "0.5", math.nan)),
     *((system, {"margin": bad}) for system in SEARCHES for bad in (math.inf, math.nan, "1", True)),
-    *((laplace_pc, {"planned_tests": tests}) for tests in (0, math.nan)),
-    *((gram_notears, bad) for bad in ({"l1": -1.0}, {"threshold": "0.1"}, {"row_norm": 0.0})),
+    *((dpcgd.laplace_pc, {"planned_tests": tests}) for tests in (0, math.nan)),
+    *((dpcgd.gram_notears, bad) for bad in ({"l1": -1.0}, {"threshold": "0.1"}, {"row_norm": 0.0})),
     *((noleaks, bad) for bad in ({"steps": 0}, {"steps": 2.5}, {"clip": math.nan})),
-    (published_noleaks, {"steps": "30"}),
+    (as_published.published_noleaks, {"steps": "30"}),
 ]
 
 
@@ -140,6 +148,53 @@ def test_bad_parts_of_a_run_on_a_pair(system, bad, spent):
         system(pair, **{"rng": default_rng(0)} | how_to_run(system), **bad)
 
 
+@pytest.mark.parametrize("system", PRIVATE)
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"delta": 1 / PAIR.n}, "not below 1/n = .*allow_delta=True"),
+        ({"delta": 0.5}, "not below 1/n = .*allow_delta=True"),
+        ({"delta": 0.5, "allow_delta": "yes"}, "allow_delta must be True or False"),
+        ({"delta": 1.0, "allow_delta": True}, "delta must be below 1"),
+    ],
+    ids=str,
+)
+def test_a_delta_of_one_over_n(system, bad, message, spent):
+    refused(system, PAIR if system in PAIRS else DATA, message, **bad)
+
+
+@pytest.mark.parametrize("system", PRIVATE)
+def test_a_large_delta_that_is_allowed_runs_without_a_word_about_it(system, recwarn):
+    data, promise = PAIR if system in PAIRS else DATA, {"epsilon": 1.0, "delta": 0.1}
+    ledger = system(data, **promise, allow_delta=True, rng=default_rng(0)).ledger
+    assert (ledger.budget or ledger.spent).delta == 0.1 or system in CLAIMED
+    assert not any("delta" in str(warning.message) for warning in recwarn)
+
+
+@pytest.mark.parametrize(
+    ("n", "delta"),
+    [(1, 1e-6), (100_000, 1e-6), (100_001, 1 / 1_000_010), (1_000_000, 1e-7), (10**9, 1e-10)],
+)
+def test_a_delta_that_nobody_names_falls_with_the_number_of_records(n, delta):
+    assert delta_for(n) == pytest.approx(delta, rel=1e-12)
+    levels = {"a": [0, 1], "b": [0, 1]}
+    assert n < 5000 or plan(levels, n, epsilon=1.0).budget.delta == delta_for(n)
+
+
+def test_plans_and_rehearsals_follow_the_same_rule():
+    levels = {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
+    rehearse = partial(dpcgd.rehearse, levels, 1000, epsilon=5.0, rng=default_rng(0), runs=1)
+    for call in (
+        partial(plan, levels, 1000, epsilon=1.0),
+        partial(dpcgd.epsilon_for, levels, 1000, points=50),
+        rehearse,
+    ):
+        with pytest.raises(ValueError, match="not below 1/n"):
+            call(delta=0.001)
+        call(delta=0.001, allow_delta=True)
+    rehearse(public=Dataset(np.tile([[0, 1, 0], [1, 0, 0]], (600_000, 1)), levels))
+
+
 def test_a_receipt_holds_the_ledger_the_guarantee_and_the_time():
     data = load("cancer", n=2000, rng=default_rng(0))
     run = partial(open_run, data, epsilon=1.0, delta=1e-6, rng=default_rng(0))
@@ -147,7 +202,10 @@ def test_a_receipt_holds_the_ledger_the_guarantee_and_the_time():
     assert receipt["guarantee"] == "proved"
     assert receipt["ledger"].budget == Budget(1.0, 1e-6)
     assert receipt["seconds"] > 0
-    assert run(statistic=PublishedKendallP()).receipt()["guarantee"] == "claimed, not proved"
+    assert (
+        run(statistic=as_published.PublishedKendallP()).receipt()["guarantee"]
+        == "claimed, not proved"
+    )
     assert run_without_privacy(data).receipt()["guarantee"] == "none"
 
 
