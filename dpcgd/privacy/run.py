@@ -386,7 +386,7 @@ def open_run(
     terms = replace(
         terms,
         system=system,
-        theorems=tuple(theorems) if guarantee == "proved" else (),
+        theorems=tuple(theorems),  # a receipt names them if the run is proved
         rows_per_person=budget.rows_per_person,
         account_entry=epsilon.entry if isinstance(epsilon, ReservedEpsilon) else "",
     )
@@ -395,10 +395,8 @@ def open_run(
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
         if (protects := settings.get("protects", "everyone")) != "everyone":
             raise ValueError(f"an account protects everyone, and this run the {protects} only")
-        redeem, domain = epsilon.account.redeem, terms.digest
-        pays.before_spending = partial(
-            redeem, epsilon.entry, budget, system, domain, pays.divergence
-        )
+        redeem = partial(epsilon.account.redeem, epsilon.entry, budget, system)
+        pays.before_spending = partial(redeem, terms.digest, pays.divergence)
     run = Run(pays, noise, guarantee, terms, started)
     observe = OBSERVER.get()
     return observe(run) if observe else run

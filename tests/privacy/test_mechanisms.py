@@ -156,10 +156,6 @@ def test_noise_without_a_scale_is_refused_before_it_is_paid(run, sensitivity):
     assert paid.ledger.events == ()
 
 
-CHOICES = {"exponential": exponential, "permute and flip": permute_and_flip}
-every_choice = pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
-
-
 def release_if_far(noise, *, distance, query=lambda: 10.0, paid=None, epsilon=0.5):
     how = {"epsilon": epsilon, "delta": 1e-3, "account": paid or account(), "noise": noise}
     return propose_test_release(query, lambda: distance, proposed=3.0, **how)
@@ -205,25 +201,6 @@ def test_seeded_answers_do_not_change():
     assert len(answers) == 9
 
 
-def twelve(draw):
-    return "".join(str(draw()) for _ in range(12))
-
-
-def test_seeded_choices_and_tested_releases_do_not_change():
-    noise, scores = SeededNoise(default_rng(7)), np.array([0.0, 1.0, 2.0, 1.5])
-    how = {"sensitivity": 1.0, "epsilon": 1.0, "account": Odometer(0.1), "noise": noise}
-    assert twelve(lambda: exponential(lambda: scores, **how)) == "322223030122"
-    assert twelve(lambda: permute_and_flip(lambda: scores, **how)) == "212202121233"
-    gumbel = noise.gumbel_max(0.25, BoundedRangeEvent("exponential", 1.0))
-    exponential_max = noise.exponential_max(0.25, PureEvent("permute and flip", 1.0))
-    assert twelve(lambda: gumbel(scores)) == "222222023322"
-    assert twelve(lambda: exponential_max(scores)) == "132223222223"
-    answers = [release_if_far(noise, distance=12) for _ in range(6)]
-    assert [answer is None for answer in answers] == [True, True, True, False, True, False]
-    answers = [answer for answer in answers if answer is not None]
-    assert answers == pytest.approx([-8.999022658761348, 10.479409244232551], rel=0, abs=1e-12)
-
-
 SCORES = [0.0, 1.0, 2.5, 2.0]
 
 
@@ -249,7 +226,7 @@ LAWS = {exponential: softmax_law, permute_and_flip: permute_and_flip_law}
 
 
 @pytest.mark.slow
-@every_choice
+@pytest.mark.parametrize("choice", LAWS)
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
 @pytest.mark.parametrize("scores", [SCORES, [3.0, 3.0], [-5.0, -1.0, -5.0]], ids=str)
 def test_choices_are_as_likely_as_their_definition_says(choice, kind, scores):
