@@ -62,7 +62,7 @@ def _(right, *args):
 # --- noise of another source
 
 
-NOISE = {"tests": "privacy/test_noise.py"}
+NOISE = {"tests": "privacy/test_mechanisms.py"}
 
 
 def numpy_noise(name, sensitivity, event):
@@ -133,7 +133,7 @@ def _(right, self, sensitivity, event):
     return lambda value: value + draw(0.0)
 
 
-@Place("privacy:laplace", tests="privacy/test_accounts.py").swap("a look before it is paid for")
+@Place("privacy:laplace", **MECHANISMS).swap("a look before it is paid for")
 def _(right, query, **rest):
     query()
     return right(query, **rest)
@@ -453,7 +453,7 @@ def _(right, self, budget, **rest):
     right(self, dataclasses.replace(budget, epsilon=1.5 * budget.epsilon), **rest)
 
 
-place = Place("privacy:AccountFile._read", tests="privacy/test_account_file.py")
+place = Place("privacy:AccountFile.runs", tests="privacy/test_account_file.py")
 place.swap("an account on disk that forgets earlier runs", lambda right, self: ())
 
 
@@ -470,7 +470,7 @@ for name, where, tests in (
     Place(where, **tests).swap(name, lambda right, event, rows: float(rows))
 
 
-LOCKS = {"tests": "privacy/test_reservations.py"}
+LOCKS = {"tests": "privacy/test_account_file.py"}
 
 
 @Place("privacy:_locked", **LOCKS).swap("an account read before its lock")

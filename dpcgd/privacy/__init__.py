@@ -1,1 +1,1 @@
-"""Privacy: events, conversions, accounts, noise, mechanisms, audits, and how a run is opened."""
+"""Privacy: events, conversions, accounts, noise, mechanisms, and how a run is opened."""

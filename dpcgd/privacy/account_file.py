@@ -1,29 +1,64 @@
 """One budget for several releases, kept in a file that is written before each of them."""
 
+import math
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
-from dpcgd.privacy.composition import ROUNDING, Composition, Divergence, Reservation
-from dpcgd.privacy.conversions import renyi_order
+from dpcgd.privacy.budget import ROOM, Budget, BudgetSpent, Spent
+from dpcgd.privacy.conversions import epsilon_of_rho, renyi_limit, renyi_order, rho_of_budget
 from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 
-__all__ = ["AccountFile", "ReservedEpsilon", "open_account", "unreserved"]
+__all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
 
-FORMS = ("dpcgd account 2", "dpcgd account 1")
-"""Forms that are read; the first is written."""
+FORM = "dpcgd account 2"
+"""Account files of this form are written and read."""
 
 LONGEST_WAIT = 10.0
 """Seconds for which a run waits for another one to leave the account file."""
 
 COMPOSITIONS = ("basic", "renyi")
 """The ways in which the runs of an account add up."""
+
+ROUNDING = 1e-12
+"""Of epsilons and deltas, the last run may get less than it asks for by this part, for rounding."""
+
+Divergence = Callable[[float], float]
+"""A run's bound on its Renyi divergence, by the order."""
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What one run may spend. It is spent, whatever became of the run.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    label : str
+    entry : str
+        What nobody can guess.
+    system : str
+        The system that ran with it; empty as long as no run has paid with it.
+    domain : str
+        Digest of the public domain of that run's data.
+    divergence : float or None
+        What it counts where divergences add up: until a run pays with it, as much as a zCDP filter
+        may spend.
+    """
+
+    epsilon: float
+    delta: float
+    label: str = ""
+    entry: str = field(default="", compare=False)
+    system: str = field(default="", compare=False)
+    domain: str = field(default="", compare=False)
+    divergence: float | None = field(default=None, compare=False)
 
 
 class ReservedEpsilon(float):
@@ -64,15 +99,20 @@ class AccountFile:
     Attributes
     ----------
     path : Path
-    composition : Composition
-        How the runs add up, and their budget together.
+    budget : Budget
+        Of all runs together.
+    order : float or None
+        Of the Renyi divergences that add up over the runs, fixed when the account was made; None
+        where epsilons and deltas add up.
 
     Privacy
     -------
     All runs that pay with a reservation from here are together within the account's budget, however
     later ones were chosen by what earlier ones released: basic composition (Dwork et al. 2006;
     Rogers et al. 2016), or a Renyi filter (Feldman and Zrnic 2021) of an order that is fixed when
-    the account is made. The threat model has the proof. Each reservation is on the disk before the
+    the account is made. A run by a zCDP or Gaussian filter counts its rho times the order then, a
+    pure one what randomised response has, and a run of which no divergence is proved is refused.
+    The threat model has the proof. Each reservation is on the disk before the
     run can begin, and is marked as used, by which system and on which domain, before the run spends
     anything: a crash gives nothing back, and no second run can pay with it. Whoever deletes or
     copies the file, or makes a second one, has left the account.
@@ -90,22 +130,24 @@ class AccountFile:
     """
 
     path: Path
-    composition: Composition
-
-    @property
-    def budget(self) -> Budget:
-        """The budget of all runs together."""
-        return self.composition.budget
+    budget: Budget
+    order: float | None = None
 
     @property
     def runs(self) -> tuple[Reservation, ...]:
         """What has been reserved so far, read from the file."""
-        return self._read()
+        account, runs = _read(self.path)
+        if account != self:
+            raise ValueError(f"{self.path} is another account by now; open it again")
+        return runs
 
     @property
     def remaining(self) -> Spent:
-        """What is left for one more run, read from the file."""
-        return self.composition.remaining(self._read())
+        """What is left for one more run, read from the file.
+
+        Where divergences add up, it is for a run by a zCDP filter.
+        """
+        return self._as_budget(self._left(self.runs))
 
     def reserve(
         self, *, epsilon: float, delta: float | None = None, label: str = ""
@@ -133,24 +175,25 @@ class AccountFile:
         ValueError
             If the budget is none, another run is at the file, or the file is not what was written.
         """
-        if delta is None:
-            replace(self.budget, epsilon=epsilon)  # refuses what is no epsilon
-            delta = self.composition.delta_of(float(epsilon))
-        asked = _in_doubles(replace(self.budget, epsilon=epsilon, delta=delta))
+        whole = self.budget
+        asked = replace(whole, epsilon=epsilon, delta=whole.delta if delta is None else delta)
+        asked = _in_doubles(asked)
+        if delta is None and not self.order:
+            asked = replace(asked, delta=min(asked.epsilon / whole.epsilon, 1.0) * whole.delta)
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
         with self._changing() as runs:
-            granted = self.composition.granted(asked, runs)
-            granted = replace(granted, label=label, entry=secrets.token_hex(16))
-            runs.append(granted)
+            entry = secrets.token_hex(16)
+            granted = self._granted(asked, list(runs.values()))
+            runs[entry] = replace(granted, label=label, entry=entry)
         return {
-            "epsilon": ReservedEpsilon(granted.epsilon, self, granted.entry),
+            "epsilon": ReservedEpsilon(granted.epsilon, self, entry),
             "delta": granted.delta,
             "rows_per_person": self.budget.rows_per_person,
         }
 
     def redeem(
-        self, entry: str, promised: Budget, *, system: str, domain: str, divergence: Divergence
+        self, entry: str, promised: Budget, system: str, domain: str, divergence: Divergence
     ) -> None:
         """Pay a run with its reservation, once, before it spends anything.
 
@@ -173,40 +216,88 @@ class AccountFile:
             file.
         """
         with self._changing() as runs:
-            entries = [run.entry for run in runs]
-            if not entry or entry not in entries:
+            if entry not in runs:
                 raise ValueError("no such reservation; reserve again")
-            place = entries.index(entry)
-            reserved = runs.pop(place)
+            reserved = runs[entry]
             if reserved.system:
                 raise ValueError(f"a reservation used by {reserved.system} already; reserve again")
             budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
             if promised != budget:
-                raise ValueError(
-                    f"{budget!r} reserved for this run, and it asks for {promised!r}; hand on the "
-                    "whole reservation, as **account.reserve(...)"
-                )
-            counted = self.composition.paid(reserved, runs, divergence)
-            runs.insert(place, replace(counted, system=system or "a run", domain=domain))
+                cure = "hand on the whole reservation, as **account.reserve(...)"
+                raise ValueError(f"{budget!r} reserved, and the run has {promised!r}; {cure}")
+            others = [run for run in runs.values() if run is not reserved]
+            counted = self._paid(reserved, others, divergence)
+            runs[entry] = replace(counted, system=system or "a run", domain=domain)
 
     @contextmanager
-    def _changing(self) -> Iterator[list[Reservation]]:
-        """Lock, read, let the list of runs be changed, write: nobody else can write in between."""
+    def _changing(self) -> Iterator[dict[str, Reservation]]:
+        """Lock, read, let the runs be changed by entry, write: nobody else writes in between."""
         with _locked(self.path) as is_ours:
-            runs = list(self._read())
+            runs = {run.entry: run for run in self.runs}
             try:
                 yield runs
             except (BudgetSpent, ValueError) as error:
                 raise type(error)(f"{self.path} has {error}") from None
             if not is_ours():
                 raise ValueError(f"the lock of {self.path} was taken away meanwhile; try again")
-            _write(self.path, self.composition, runs)
+            _write(self, *runs.values())
 
-    def _read(self) -> tuple[Reservation, ...]:
-        composition, runs = _read(self.path)
-        if composition != self.composition:
-            raise ValueError(f"{self.path} is another account by now; open it again")
-        return runs
+    def _counted(self, run: Reservation) -> tuple[float, ...]:
+        """The amounts of a run that add up."""
+        return (run.divergence or 0.0,) if self.order else (run.epsilon, run.delta)
+
+    def _left(self, runs: Sequence[Reservation]) -> list[Fraction]:
+        """What the runs leave of each amount, exactly."""
+        limits = [self.budget.epsilon, self.budget.delta]
+        if self.order:
+            limits = [renyi_limit(self.order, self.budget) * (1 - ROOM / 2)]
+        counted = [self._counted(run) for run in runs]
+        return [
+            Fraction(limit) - sum(Fraction(amounts[i]) for amounts in counted)
+            for i, limit in enumerate(limits)
+        ]
+
+    def _as_budget(self, left: Sequence[Fraction]) -> Spent:
+        """What one more run may have of what is left."""
+        if not self.order:
+            return Spent(*map(_at_most, left))
+        rho = max(0.0, _at_most(left[0])) / self.order
+        epsilon = epsilon_of_rho(rho, self.budget.delta)
+        return Spent(epsilon * (1 - ROOM), self.budget.delta)
+
+    def _granted(self, asked: Budget, runs: Sequence[Reservation]) -> Reservation:
+        """What was asked for, or, of the last run, an amount that rounding makes less.
+
+        Where divergences add up, it counts as much as a zCDP filter may spend.
+        """
+        granted, slack = Reservation(asked.epsilon, asked.delta), Fraction(ROUNDING)
+        if self.order:
+            rho = rho_of_budget(replace(asked, rows_per_person=1))
+            granted, slack = replace(granted, divergence=self.order * rho), Fraction(0)
+        amounts, rests = self._counted(granted), self._left(runs)
+        left = self._as_budget(rests)
+        if any(a > rest * (1 + slack) for a, rest in zip(amounts, rests, strict=True)):
+            raise BudgetSpent(
+                f"epsilon = {left.epsilon:g} at delta = {left.delta:g} left, and "
+                f"{asked.epsilon:g} at {asked.delta:g} was asked for; reserve less"
+            )
+        if self.order:
+            return granted
+        return Reservation(min(asked.epsilon, left.epsilon), min(asked.delta, left.delta))
+
+    def _paid(
+        self, reserved: Reservation, others: Sequence[Reservation], divergence: Divergence
+    ) -> Reservation:
+        """What a reservation counts once it is known which run pays with it."""
+        if not self.order:
+            return reserved
+        counted, (left,) = divergence(self.order), self._left(others)
+        if not counted <= left:
+            raise ValueError(
+                f"a Renyi divergence of {_at_most(left):.4g} left, and this run may have "
+                f"{counted:.4g}, more than a zCDP filter; reserve a smaller epsilon for it"
+            )
+        return replace(reserved, divergence=counted)
 
     def __str__(self):
         whole, left = self.budget, self.remaining
@@ -269,24 +360,19 @@ def open_account(
         if epsilon is None or delta is None:
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
         rows = 1 if rows_per_person is None else rows_per_person
-        new = _composition(composition, _in_doubles(Budget(epsilon, delta, rows)))
+        budget = _in_doubles(Budget(epsilon, delta, rows))
+        if composition not in (None, *COMPOSITIONS):
+            raise ValueError(f"composition must be one of {COMPOSITIONS}, not {composition!r}")
+        order = renyi_order(budget) if composition == "renyi" else None
         with _locked(path):
             if not path.exists():
-                _write(path, new, ())
-    account = AccountFile(path, _read(path)[0])
-    asked = {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
-    made_for = {**vars(account.budget), "composition": account.composition.name}
-    for name, value in {**asked, "composition": composition}.items():
-        if value is not None and value != made_for[name]:
-            made = made_for[name]
+                _write(AccountFile(path, budget, order))
+    account, _ = _read(path)
+    made_for = {**vars(account.budget), "composition": "renyi" if account.order else "basic"}
+    for name, value in zip(made_for, (epsilon, delta, rows_per_person, composition), strict=True):
+        if value not in (None, made := made_for[name]):
             raise ValueError(f"{path} was made for {name} = {made}, not {value!r}; leave it out")
     return account
-
-
-def _composition(name: str | None, budget: Budget) -> Composition:
-    if name not in (None, *COMPOSITIONS):
-        raise ValueError(f"composition must be one of {COMPOSITIONS}, not {name!r}")
-    return Composition(budget, renyi_order(budget) if name == "renyi" else None)
 
 
 def _in_doubles(budget: Budget) -> Budget:
@@ -301,21 +387,20 @@ def _resolved(path: Path) -> Path:
         raise ValueError(f"{path} cannot be read: its links lead nowhere") from None
 
 
-def _read(path: Path) -> tuple[Composition, tuple[Reservation, ...]]:
-    content = read_sealed(path, *FORMS)
+def _read(path: Path) -> tuple[AccountFile, tuple[Reservation, ...]]:
+    content = read_sealed(path, FORM)
     if _resolved(path) != path or path.stat().st_nlink > 1:
         raise ValueError(f"{path} is one file under two names; keep one, and open that again")
     try:
-        composition = Composition(Budget(**content["budget"]), content.get("order"))
-        return composition, tuple(Reservation(**run) for run in content["runs"])
+        account = AccountFile(path, Budget(**content["budget"]), content["order"])
+        return account, tuple(Reservation(**run) for run in content["runs"])
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{path} is no {FORMS[0]}; take the file as it was written") from None
+        raise ValueError(f"{path} is no {FORM}; take the file as it was written") from None
 
 
-def _write(path: Path, composition: Composition, runs: Sequence[Reservation]) -> None:
-    budget, order = vars(composition.budget), composition.order
-    content = {"format": FORMS[0], "budget": budget, "order": order}
-    write_sealed(path, {**content, "runs": [vars(run) for run in runs]})
+def _write(account: AccountFile, *runs: Reservation) -> None:
+    made_for = {"format": FORM, "budget": vars(account.budget), "order": account.order}
+    write_sealed(account.path, {**made_for, "runs": [vars(run) for run in runs]})
 
 
 @contextmanager
@@ -350,3 +435,9 @@ def _locked(path: Path) -> Iterator[Callable[[], bool]]:
     finally:
         if is_ours():
             lock.unlink(missing_ok=True)
+
+
+def _at_most(amount: Fraction) -> float:
+    """The largest double that is not above it."""
+    near = float(amount)
+    return math.nextafter(near, -math.inf) if Fraction(near) > amount else near

@@ -9,8 +9,7 @@ from typing import Any
 from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from dpcgd.privacy.budget import Budget, check_delta, check_positive
-from dpcgd.privacy.doubles import LEAST, MOST, ROOM, growth
+from dpcgd.privacy.budget import LEAST, MOST, ROOM, Budget, check_delta, check_positive, growth
 from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
 
 __all__ = [

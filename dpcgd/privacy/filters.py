@@ -1,24 +1,133 @@
-"""Privacy filters: accounts that stop a run before it exceeds its budget."""
+"""Accounts that pay for a run, and their ledger; filters stop a run before it exceeds a budget."""
 
 import decimal
 import math
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import pandas as pd
 
 from dpcgd.privacy import conversions
-from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
-from dpcgd.privacy.doubles import LEAST, ROOM, growth
+from dpcgd.privacy.budget import LEAST, ROOM, Budget, BudgetSpent, Spent, check_delta, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
-from dpcgd.privacy.ledger import Ledger, prices_of
 
-__all__ = ["BasicFilter", "Filter", "GaussianFilter", "PureFilter"]
+__all__ = [
+    "Account",
+    "BasicFilter",
+    "Cost",
+    "Filter",
+    "GaussianFilter",
+    "Ledger",
+    "NoPrivacy",
+    "Odometer",
+    "PureFilter",
+]
 
 
-class _Concentrated(NamedTuple):
-    """A concentrated cost, and the deltas of approximate events."""
+@dataclass(frozen=True)
+class Ledger:
+    """What ran, in order, and what it cost.
 
-    rho: float
+    Attributes
+    ----------
+    events : tuple
+        Each mechanism that ran, at the price for one record.
+    spent : Spent
+        What was used by the end, ``(epsilon, delta)``, for the unit of the budget. For planning
+        only: where a run chooses by its own answers when to stop, this is no guarantee (chapter
+        02). The budget is one, and budgets add up over releases.
+    budget : Budget or None
+        The promise; None where nothing was enforced.
+    accountant : str
+        How the total was reached.
+    whole : str
+        What the whole run satisfies, as its filter enforced it: in rho, or as a pure epsilon.
+    """
+
+    COLUMNS: ClassVar = ("mechanism", "times", "each", "rho in all")
+
+    events: tuple[Event, ...]
+    spent: Spent
+    budget: Budget | None
+    accountant: str
+    whole: str = ""
+
+    def to_frame(self):
+        """The ledger as a pandas table, one row for each kind of mechanism, in order."""
+        kinds: dict[tuple[str, type], list[Event]] = {}
+        for event in self.events:
+            name = ", ".join(filter(None, (event.mechanism, event.label)))
+            kinds.setdefault((name, type(event)), []).append(event)
+        rows = [
+            (name, len(events), prices_of(events), sum(map(conversions.zcdp_rho, events)))
+            for (name, _), events in kinds.items()
+        ]
+        return pd.DataFrame(rows, columns=self.COLUMNS)
+
+    def __str__(self):
+        lines = ["{:<18}{:>6}  {:<34}{:>11}".format(*self.COLUMNS)]
+        rows = self.to_frame().itertuples(index=False)
+        lines += ["{:<18}{:>6}  {:<34}{:>11.6f}".format(*row) for row in rows]
+        used = f"epsilon = {self.spent.epsilon:.4g} at delta = {self.spent.delta:g}"
+        if self.budget:
+            promise = f"({self.budget.epsilon:g}, {self.budget.delta:g})"
+            unit = "; prices are of one record" if self.budget.rows_per_person > 1 else ""
+            lines.append(f"promised {promise} by a {self.accountant}{unit}")
+            lines += [self.whole] if self.whole else []
+            lines.append(f"used so far, for planning: {used}")
+        else:
+            lines.append(f"nothing is promised; a reading of {used} ({self.accountant})")
+        return "\n".join(lines)
+
+
+def prices_of(events) -> str:
+    """What each of these events cost, as the parameters they were run with."""
+    shown = []
+    for name in events[0].parameters:
+        values = [getattr(event, name) for event in events]
+        low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+        shown.append(f"{name.replace('_', ' ')} = {low}" + ("" if low == high else f" to {high}"))
+    return ", ".join(shown)
+
+
+class Account(Protocol):
+    """An account pays for the mechanisms of a run."""
+
+    @property
+    def guarantee(self) -> str:
+        """What a release may say of a run that this account paid for."""
+
+    def spend(self, *events: Event) -> None:
+        """Pay for events that are about to run, or raise BudgetSpent."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been paid so far."""
+
+
+class NoPrivacy:
+    """The account of a run without privacy: nothing is counted, and nothing promised."""
+
+    guarantee: ClassVar[str] = "none"
+
+    def spend(self, *events: Event) -> None:
+        """Count nothing."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """An empty one, with an infinite total."""
+        return Ledger((), Spent(math.inf, 1.0), None, "no privacy")
+
+
+class Cost(NamedTuple):
+    """What events have cost, or may: the sum of their prices, and that of their deltas.
+
+    A price is a rho or an epsilon, as the filter adds them up.
+    """
+
+    price: float
     delta: float
 
 
@@ -29,26 +138,27 @@ class _Enforced:
     ----------
     budget : Budget
         What the whole run promises.
-    limit : tuple of float
-        What prices may add up to, and what the deltas of events may.
+    limit : Cost
+        What the events may cost.
     before_spending : callable or None
         Runs once, before anything is spent: a run that an account file pays for says so there.
     """
 
-    guarantee: ClassVar = "proved"
+    guarantee: ClassVar[str] = "proved"
     """What a release may say of a run that this account paid for."""
-    limit: _Concentrated | Spent
     kind: ClassVar[str]
     _price: Callable[[Event], float]
     """What an event costs; raises TypeError where that is not known."""
     _spent: Callable[[], Spent]
     """What has been used, for all rows of a person."""
+    _whole: Callable[[], str]
+    """What the whole run satisfies, in a sentence."""
 
-    def __init__(self, budget: Budget, limit: _Concentrated | Spent):
+    def __init__(self, budget: Budget, limit: Cost):
         self.budget, self.limit = budget, limit
         self.before_spending: Callable[[], None] | None = None
         self._events: list[Event] = []
-        self._used = type(limit)(0.0, 0.0)
+        self._used = Cost(0.0, 0.0)
 
     def spend(self, *events: Event):
         """Pay for events that are about to run, for all of them or for none.
@@ -71,7 +181,7 @@ class _Enforced:
         self._events.extend(events)
         self._used = used
 
-    def _after(self, used: _Concentrated | Spent, event: Event):
+    def _after(self, used: Cost, event: Event) -> Cost:
         """What has been used once this event has run; raises BudgetSpent if that is too much."""
         price = self._price(event)
         if event.neighbours is not Neighbours.REPLACE_ONE:
@@ -82,15 +192,15 @@ class _Enforced:
         if not (price > 0 and event.delta >= 0):
             cost = "cost more than nothing, with a delta of 0 or more"
             raise ValueError(f"{event.mechanism} must {cost}")
-        total = math.nextafter(used[0] + price, math.inf)  # rounding never in our favour
+        total = math.nextafter(used.price + price, math.inf)  # rounding never in our favour
         failing = used.delta + event.delta
-        if not (total <= self.limit[0] and failing <= self.limit.delta):
+        if not (total <= self.limit.price and failing <= self.limit.delta):
+            cure = "; see Filter(reserved=...)" if event.delta else ""
             raise BudgetSpent(
                 f"{event.mechanism} with {prices_of([event])} would exceed epsilon = "
-                f"{self.budget.epsilon:g}, delta = {self.budget.delta:g}"
-                + ("; see Filter(reserved=...)" if event.delta else "")
+                f"{self.budget.epsilon:g}, delta = {self.budget.delta:g}{cure}"
             )
-        return type(used)(total, failing)
+        return Cost(total, failing)
 
     def keep(self, share: float) -> None:
         """Leave a share of what may be spent unspent, for rounding.
@@ -100,24 +210,18 @@ class _Enforced:
         share : float
             Of rho, or of epsilon where epsilons are added up.
         """
-        self.limit = type(self.limit)(self.limit[0] * (1 - share), self.limit.delta)
+        self.limit = self.limit._replace(price=self.limit.price * (1 - share))
 
     def divergence(self, order: float) -> float:
         """The Renyi divergence of an order that the whole run keeps to; infinite if none is."""
         return math.inf
 
     @property
-    def whole(self) -> str:
-        """What the whole run satisfies, in a sentence."""
-        raise NotImplementedError
-
-    @property
     def ledger(self) -> Ledger:
         """What has been used so far."""
         spent = self._spent() if self._events else Spent(0.0, 0.0)
-        persons = Neighbours.REPLACE_ONE.of(self.budget.rows_per_person)
-        accountant = f"{self.kind}, {persons}"
-        return Ledger(tuple(self._events), spent, self.budget, accountant, self.whole)
+        accountant = f"{self.kind}, {Neighbours.REPLACE_ONE.of(self.budget.rows_per_person)}"
+        return Ledger(tuple(self._events), spent, self.budget, accountant, self._whole())
 
 
 class Filter(_Enforced):
@@ -160,8 +264,7 @@ class Filter(_Enforced):
     """
 
     kind = "zCDP filter"
-    limit: _Concentrated
-    _used: _Concentrated
+    _price = staticmethod(conversions.zcdp_rho)
 
     def __init__(self, budget: Budget, *, reserved: float = 0.0):
         if not 0 <= reserved < budget.delta * (1 - 10 * ROOM):
@@ -170,12 +273,10 @@ class Filter(_Enforced):
             raise ValueError("no part of delta can be reserved where a person has several rows")
         self.reserved = reserved * (1 + ROOM)
         rho = min(self._largest_rho(budget), conversions.MOST_RHO)
+        super().__init__(budget, Cost(rho, self.reserved))
         if rho < conversions.LEAST_RHO:
-            raise ValueError(
-                f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g} is too small a budget to "
-                "be split up in double precision; take a larger epsilon or delta"
-            )
-        super().__init__(budget, _Concentrated(rho, self.reserved))
+            cure = "take a larger epsilon or delta"
+            raise ValueError(f"{budget!r} is too small a budget to be split up in doubles; {cure}")
 
     def _largest_rho(self, budget: Budget) -> float:
         return conversions.rho_of_budget(replace(budget, delta=budget.delta - self.reserved))
@@ -183,31 +284,26 @@ class Filter(_Enforced):
     @property
     def rho(self) -> float:
         """The rho that may be spent in all."""
-        return self.limit.rho
+        return self.limit.price
 
     @property
     def promised_rho(self) -> float:
         """The rho of the whole run, for all rows of a person."""
-        rows = self.budget.rows_per_person
-        return min(
-            self._largest_rho(replace(self.budget, rows_per_person=1)),
-            conversions.MOST_RHO * rows**2,
-        )
+        largest = self._largest_rho(replace(self.budget, rows_per_person=1))
+        return min(largest, conversions.MOST_RHO * self.budget.rows_per_person**2)
 
     def divergence(self, order: float) -> float:
         """The Renyi divergence of an order that the whole run keeps to; infinite if none is."""
         return math.inf if self.reserved else order * self.promised_rho
 
-    @property
-    def whole(self) -> str:
-        """What the whole run satisfies, in a sentence."""
+    def _whole(self) -> str:
         failing = f", except with probability {self.reserved:.4g}" if self.reserved else ""
         return f"the whole run is {_rounded_up(self.promised_rho)}-zCDP{failing}"
 
     @property
     def remaining(self) -> float:
         """The rho that is left."""
-        return self.rho - self._used.rho
+        return self.rho - self._used.price
 
     def share(self, part: float) -> float:
         """A part of the rho that is left, for a price that may depend on it.
@@ -222,12 +318,9 @@ class Filter(_Enforced):
             raise BudgetSpent("nothing is left to share out")
         return price
 
-    def _price(self, event: Event) -> float:
-        return conversions.zcdp_rho(event)
-
     def _spent(self) -> Spent:
-        of_a_person = self._used.rho * self.budget.rows_per_person**2
-        epsilon = conversions.epsilon_of_rho(of_a_person, self.budget.delta - self.reserved)
+        rho = self._used.price * self.budget.rows_per_person**2
+        epsilon = conversions.epsilon_of_rho(rho, self.budget.delta - self.reserved)
         return Spent(epsilon, self.budget.delta)
 
 
@@ -263,35 +356,26 @@ class GaussianFilter(Filter):
     >>> account.spend(PureEvent("Laplace", 0.01))
     Traceback (most recent call last):
     ...
-    TypeError: Laplace is no Gaussian noise; use a zCDP Filter
+    TypeError: ... is no Gaussian noise; use a zCDP Filter
     """
 
     kind = "Gaussian filter"
-
-    def __init__(self, budget: Budget):
-        super().__init__(budget)
 
     def _largest_rho(self, budget: Budget) -> float:
         # for rounding, and for noise from a grid as fine as that of double precision
         return 0.5 / conversions.squared(conversions.gaussian_multiplier(budget)) * (1 - ROOM)
 
-    @property
-    def whole(self) -> str:
-        """What the whole run satisfies, in a sentence."""
-        return f"{super().whole}, and as private as one Gaussian mechanism of that rho"
+    def _whole(self) -> str:
+        return f"{super()._whole()}, and as private as one Gaussian mechanism of that rho"
 
     def _price(self, event: Event) -> float:
-        cost = conversions.zcdp_rho(event)
         if not isinstance(event, GaussianEvent):
-            raise TypeError(f"{event.mechanism} is no Gaussian noise; use a zCDP Filter")
-        return cost
+            raise TypeError(f"{event!r} is no Gaussian noise; use a zCDP Filter")
+        return conversions.zcdp_rho(event)
 
     def _spent(self) -> Spent:
-        multiplier = math.sqrt(0.5 / max(self._used.rho, LEAST))
-        epsilon = conversions.gaussian_epsilon(
-            multiplier / self.budget.rows_per_person, self.budget.delta
-        )
-        return Spent(epsilon, self.budget.delta)
+        multiplier = math.sqrt(0.5 / max(self._used.price, LEAST)) / self.budget.rows_per_person
+        return Spent(conversions.gaussian_epsilon(multiplier, self.budget.delta), self.budget.delta)
 
 
 class BasicFilter(_Enforced):
@@ -303,11 +387,6 @@ class BasicFilter(_Enforced):
     Parameters
     ----------
     budget : Budget
-
-    Attributes
-    ----------
-    limit : Spent
-        What the prices may add up to: the budget of one row.
 
     Privacy
     -------
@@ -332,10 +411,13 @@ class BasicFilter(_Enforced):
     """
 
     kind = "sum of epsilons"
-    limit: Spent
 
     def __init__(self, budget: Budget):
-        super().__init__(budget, _of_one_row(budget))
+        rows, limit = budget.rows_per_person, Cost(budget.epsilon, budget.delta)
+        if rows > 1:  # what may be spent on one row if all rows are to stay within the budget
+            epsilon = budget.epsilon / rows * (1 - ROOM)
+            limit = Cost(epsilon, budget.delta / _times(epsilon, rows) * (1 - ROOM))
+        super().__init__(budget, limit)
 
     def _price(self, event: Event) -> float:
         if not isinstance(event, Event) or isinstance(event, GaussianEvent):
@@ -346,9 +428,7 @@ class BasicFilter(_Enforced):
         rows, (epsilon, delta) = self.budget.rows_per_person, self._used
         return Spent(rows * epsilon, delta and delta * _times(epsilon, rows))
 
-    @property
-    def whole(self) -> str:
-        """What the whole run satisfies, in a sentence."""
+    def _whole(self) -> str:
         epsilon, delta = self.budget.epsilon, self.budget.delta
         return f"the whole run is ({epsilon:g}, {delta:g})-private, and no rho is proved for it"
 
@@ -387,29 +467,15 @@ class PureFilter(BasicFilter):
         """The Renyi divergence of an order that the whole run keeps to."""
         return conversions.pure_divergence(order, self.budget.epsilon)
 
-    @property
-    def whole(self) -> str:
-        """What the whole run satisfies, in a sentence."""
-        epsilon, rho = (
-            self.budget.epsilon,
-            _rounded_up(conversions.squared(self.budget.epsilon) / 2),
-        )
-        return f"the whole run is ({epsilon:g}, 0)-private and {rho}-zCDP"
+    def _whole(self) -> str:
+        rho = _rounded_up(conversions.squared(self.budget.epsilon) / 2)
+        return f"the whole run is ({self.budget.epsilon:g}, 0)-private and {rho}-zCDP"
 
 
 def _rounded_up(rho: float) -> str:
     """To four digits, and never to less."""
     digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
     return f"{float(digits.create_decimal_from_float(rho)):.4g}"
-
-
-def _of_one_row(budget: Budget) -> Spent:
-    """What may be spent on one row if all rows of a person are to stay within the budget."""
-    rows = budget.rows_per_person
-    if rows == 1:
-        return Spent(budget.epsilon, budget.delta)
-    epsilon = budget.epsilon / rows * (1 - ROOM)
-    return Spent(epsilon, budget.delta / _times(epsilon, rows) * (1 - ROOM))
 
 
 def _times(epsilon: float, rows: int) -> float:
@@ -421,3 +487,53 @@ def _times(epsilon: float, rows: int) -> float:
         return 1.0
     most = growth(rows * epsilon)
     return most / growth(epsilon) if 0 < most < math.inf else most or float(rows)
+
+
+class Odometer:
+    """Never refuses; reads off afterwards what a run has cost, as the papers report it.
+
+    The reading is not a guarantee: how much was spent depends on the data. A last above-threshold
+    that has not fired is left out, as in the papers, although it ran too.
+
+    Parameters
+    ----------
+    delta : float
+        Split evenly over the kinds of mechanism.
+
+    Raises
+    ------
+    ValueError
+        If delta is not above 0 and below 1.
+    """
+
+    guarantee: ClassVar[str] = "claimed, not proved"
+
+    def __init__(self, delta: float):
+        check_delta(delta)
+        self.delta = delta
+        self._events: list[Any] = []  # those with an epsilon
+
+    @classmethod
+    def for_budget(cls, budget: Budget) -> "Odometer":
+        """One that reads off at the budget's delta; its epsilon is not enforced."""
+        return cls(budget.delta)
+
+    def keep(self, share: float) -> None:
+        """Leave nothing unspent: there is no budget."""
+
+    def spend(self, *events: Event):
+        """Note events."""
+        self._events.extend(events)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has been noted so far."""
+        unfinished = self._events and self._events[-1].mechanism == "above threshold"
+        counts = Counter(self._events[:-1] if unfinished else self._events)
+        kinds = max(1, len(counts))
+        epsilon = sum(
+            conversions.advanced_composition(event.epsilon, times, self.delta / kinds)
+            for event, times in counts.items()
+        )
+        accountant = "odometer, advanced composition: claimed, not proved"
+        return Ledger(tuple(self._events), Spent(epsilon, self.delta), None, accountant)

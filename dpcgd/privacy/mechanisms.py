@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.privacy.account import Account
+from dpcgd.privacy.budget import growth
 from dpcgd.privacy.conversions import multiplier_of_rho
-from dpcgd.privacy.doubles import growth
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.filters import Account, Filter
 from dpcgd.privacy.noise import Draw, Noise, laplace_scale
 
 __all__ = [
@@ -194,8 +193,7 @@ def exponential(
     Rogers 2021). Chapter 02, :prf:ref:`thm-exponential`.
     """
     event = BoundedRangeEvent("exponential", epsilon)
-    draw = noise.gumbel_max(sensitivity, event)
-    return _paid_answer(scores, draw, event, account)
+    return _paid_answer(scores, noise.gumbel_max(sensitivity, event), event, account)
 
 
 def permute_and_flip(
@@ -213,8 +211,7 @@ def permute_and_flip(
     :prf:ref:`thm-selection-order`.
     """
     event = PureEvent("permute and flip", epsilon)
-    draw = noise.exponential_max(sensitivity, event)
-    return _paid_answer(scores, draw, event, account)
+    return _paid_answer(scores, noise.exponential_max(sensitivity, event), event, account)
 
 
 def propose_test_release(

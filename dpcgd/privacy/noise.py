@@ -76,10 +76,8 @@ def gaussian_scale(sensitivity: float, event: GaussianEvent) -> float:
 
 def _checked_scale(scale, sensitivity, event) -> float:
     if not 0 <= scale <= WIDEST:
-        cure = "take a smaller sensitivity or a larger budget"
-        raise ValueError(
-            f"{event!r} and sensitivity {sensitivity!r} give no scale of noise; {cure}"
-        )
+        given = f"{event!r} and sensitivity {sensitivity!r}"
+        raise ValueError(f"{given} give no scale of noise; take less of it or a larger budget")
     return scale
 
 
@@ -164,54 +162,46 @@ class SecureNoise:
         try:
             import opendp.prelude as dp
         except ImportError:
-            raise ImportError(
-                "secure noise needs OpenDP; install it with: pip install 'dpcgd[secure]'; or give "
-                "rng=np.random.default_rng(seed) for an experiment, which is no release"
-            ) from None
+            cure = "pip install 'dpcgd[secure]'; or give rng=np.random.default_rng(seed)"
+            raise ImportError(f"secure noise needs OpenDP: {cure} for an experiment") from None
         dp.enable_features("contrib")
         self._dp = dp
         self._vectors = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
         """Adds Laplace noise, drawn anew for each entry."""
-        make, distance = self._dp.m.make_laplace, self._dp.l1_distance(T=float)
+        spaces = (self._dp.l1_distance(T=float),)
         scale = laplace_scale(sensitivity, event)
-        return self._adding(make, distance, scale, sensitivity, event.epsilon)
+        return self._draw(self._dp.m.make_laplace, spaces, scale, sensitivity, event.epsilon)
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
         """Adds Gaussian noise, drawn anew for each entry."""
-        make, distance = self._dp.m.make_gaussian, self._dp.l2_distance(T=float)
+        spaces = (self._dp.l2_distance(T=float),)
         scale = gaussian_scale(sensitivity, event)
-        return self._adding(make, distance, scale, sensitivity, zcdp_rho(event))
-
-    def _adding(self, make, distance, scale, sensitivity, price) -> Draw:
-        measurement = make(self._vectors, distance, scale=_wider(scale))
-        _check_price(measurement, sensitivity, price)
-        return partial(_entry_by_entry, measurement)
+        return self._draw(self._dp.m.make_gaussian, spaces, scale, sensitivity, zcdp_rho(event))
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
         """Says where scores plus Gumbel noise are largest."""
-        concentrated = self._dp.zero_concentrated_divergence()
-        return self._largest(sensitivity, event, concentrated, zcdp_rho(event))
+        spaces = self._dp.linf_distance(T=float), self._dp.zero_concentrated_divergence()
+        scale = selection_scale(sensitivity, event)
+        return self._draw(self._dp.m.make_noisy_max, spaces, scale, sensitivity, zcdp_rho(event))
 
     def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
         """Says where scores plus exponential noise are largest."""
-        return self._largest(sensitivity, event, self._dp.max_divergence(), event.epsilon)
+        spaces = self._dp.linf_distance(T=float), self._dp.max_divergence()
+        scale = selection_scale(sensitivity, event)
+        return self._draw(self._dp.m.make_noisy_max, spaces, scale, sensitivity, event.epsilon)
 
-    def _largest(self, sensitivity, event, measure, price) -> Draw:
-        space = self._vectors, self._dp.linf_distance(T=float), measure
-        scale = _wider(selection_scale(sensitivity, event))
-        measurement = self._dp.m.make_noisy_max(*space, scale=scale)
+    def _draw(self, make, spaces, scale, sensitivity, price) -> Draw:
+        """A draw of noise just wider than its scale, which OpenDP prices no higher than this."""
+        wider = math.nextafter(scale * (1 + WIDER), math.inf) if scale else 0.0
+        measurement = make(self._vectors, *spaces, scale=wider)
         _check_price(measurement, sensitivity, price)
-        return lambda scores: measurement(_as_doubles(scores))
+        return partial(_answer, measurement)
 
     def choose(self, n: int, m: int) -> np.ndarray:
         """Choose m distinct numbers below n, uniformly."""
         return np.array(secrets.SystemRandom().sample(range(n), m))
-
-
-def _wider(scale: float) -> float:
-    return math.nextafter(scale * (1 + WIDER), math.inf) if scale else 0.0
 
 
 def _check_price(measurement, sensitivity, price):
@@ -221,9 +211,12 @@ def _check_price(measurement, sensitivity, price):
         raise RuntimeError(f"OpenDP prices this noise at {cost!r}, not at {price!r}; {cure}")
 
 
-def _entry_by_entry(measurement, value):
-    noisy = measurement(_as_doubles(value))
-    return np.reshape(noisy, np.shape(value)) if np.shape(value) else noisy[0]
+def _answer(measurement, value):
+    """What a measurement of OpenDP says of a number or an array: a choice, or one of that shape."""
+    answer = measurement(_as_doubles(value))
+    if not isinstance(answer, list):
+        return answer
+    return np.reshape(answer, np.shape(value)) if np.shape(value) else answer[0]
 
 
 def _as_doubles(values) -> list[float]:
@@ -264,7 +257,5 @@ def check_source(rng: np.random.Generator | None, secure: bool) -> None:
     if secure:
         raise ValueError("secure noise has no seed; leave out rng when secure=True")
     if not isinstance(rng, np.random.Generator):
-        raise ValueError(
-            f"rng must be a numpy Generator, not {type(rng).__name__}; say where the noise comes "
-            "from: rng=np.random.default_rng(seed) for an experiment, no rng for a release"
-        )
+        ways = "rng=np.random.default_rng(seed) for an experiment, no rng for a release"
+        raise ValueError(f"rng is a {type(rng).__name__}; say where the noise comes from: {ways}")

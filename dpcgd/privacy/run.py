@@ -1,28 +1,244 @@
-"""Opening and closing a run: what all systems share."""
+"""Opening and closing a run: what all systems check, fix beforehand, and say in the end."""
 
+import importlib.metadata
 import inspect
+import math
+import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from functools import partial, wraps
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cache, partial, wraps
 from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from dpcgd.privacy.account import Account, NoPrivacy
+from dpcgd.datasets.arguments import is_real, is_whole
+from dpcgd.datasets.dataset import check_records
 from dpcgd.privacy.account_file import ReservedEpsilon
-from dpcgd.privacy.budget import Budget, delta_for
-from dpcgd.privacy.doubles import kept_for_rounding
-from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.budget import LEAST, MOST, Budget, delta_for, kept_for_rounding
+from dpcgd.privacy.filters import Account, Filter, NoPrivacy
 from dpcgd.privacy.noise import noise_source
-from dpcgd.privacy.settings import check_data, check_settings
-from dpcgd.privacy.terms import Terms, public_domain, public_rules, told
+from dpcgd.privacy.sealed_file import digest_of
 
-__all__ = ["Run", "RunKeywords", "open_run", "run_without_privacy", "takes_keywords"]
+__all__ = [
+    "Run",
+    "RunKeywords",
+    "Terms",
+    "check_data",
+    "check_level",
+    "check_settings",
+    "open_run",
+    "run_without_privacy",
+    "takes_keywords",
+]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+# --- what is fixed before a run: all of it is public, and goes with the release
+
+Domain = Mapping[str, tuple]
+"""Of each variable the levels, or the ends of its range."""
+
+PACKAGES = ("dpcgd", "numpy", "opendp")
+"""A release rests on them."""
+
+KINDS = {
+    "secure": "release",
+    "seeded": "experiment, not a release",
+    "none": "no privacy, not a release",
+}
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that a release rests on, as far as they are installed."""
+    installed = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            installed[name] = importlib.metadata.version(name)
+    return installed
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What was fixed before a run. No mechanism has to cover it, for no record had a say in it.
+
+    Attributes
+    ----------
+    noise : str
+        "secure", "seeded" (whoever knows the seed knows the noise), or "none".
+    n : int
+        Records.
+    domain : mapping
+        Of each variable the levels, or the ends of its range.
+    system : str
+        Who ran.
+    theorems : tuple of str
+        Labels of what proves the guarantee of this run; none where it is only claimed.
+    rows_per_person : int
+    settings : mapping
+        Those that were used, by name; what is no number and no knowledge as text.
+    rules : mapping
+        Of each variable what its schema says: levels or edges, what becomes of values outside and
+        of missing ones, whether there is an order. Of real values the range.
+    versions : mapping
+        Of Python and of the packages that ran.
+    account_entry : str
+        Of the reservation that paid, in an account file; empty without one.
+
+    Examples
+    --------
+    >>> Terms("seeded", 100, {"x": ("no", "yes"), "y": ("no", "yes")}).kind
+    'experiment, not a release'
+    """
+
+    noise: str
+    n: int
+    domain: Domain
+    system: str = ""
+    theorems: tuple[str, ...] = ()
+    rows_per_person: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=versions)
+    account_entry: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Whether this is a release, or an experiment that must not be published as one."""
+        return KINDS[self.noise]
+
+    @property
+    def source(self) -> str:
+        """Where the noise came from."""
+        if self.noise == "secure":
+            return f"OpenDP {self.versions.get('opendp')}, randomness of the operating system"
+        return {"seeded": f"numpy {self.versions.get('numpy')}, a seed", "none": "none"}[self.noise]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the domain."""
+        return digest_of([[name, list(levels)] for name, levels in self.domain.items()])
+
+
+def _told(value: Any) -> Any:
+    """A setting as a release may hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | bool | int | float) or hasattr(value, "arrays"):  # knowledge
+        return value
+    if is_real(value):
+        return float(value)
+    if is_dataclass(value):
+        return repr(value)
+    return getattr(value, "__name__", type(value).__name__)
+
+
+# --- what a run refuses, before anything is spent
+
+
+def check_data(data: object, *, coded: bool, records: bool = False) -> None:
+    """Refuse what is no data set; some systems need levels, others take ranges too.
+
+    Those need records at hand, as others do that say so; the rest asks for counts.
+
+    Raises
+    ------
+    ValueError
+        With the way to make one.
+    """
+    if hasattr(data, "cardinalities"):
+        if records or not coded:
+            check_records(data, "this system")
+        return
+    if not hasattr(data, "ranges"):
+        ways = "read_csv(path, schema) or Dataset.from_pandas(frame, levels)"
+        raise ValueError(
+            f"data must be a data set, not a {type(data).__name__}; make one with {ways}"
+        )
+    if coded:
+        raise ValueError(
+            "this system needs levels, not real values; make some by data.binned(bins)"
+        )
+
+
+BELOW_ONE, ABOVE_ZERO = math.nextafter(1, 0), math.nextafter(0, 1)
+MOST_TESTS = 1e50
+"""A budget split over more tests would leave each of them next to nothing."""
+
+NUMBERS = {
+    "alpha": (LEAST, BELOW_ONE, "a level above 0 and below 1"),
+    "clip": (ABOVE_ZERO, MOST, "above 0 and finite"),
+    "l1": (0, MOST, "finite and not negative"),
+    "least_effect": (0, BELOW_ONE, "at least 0 and below 1"),
+    "least_share": (0, BELOW_ONE, "at least 0 and below 1"),
+    "margin": (-MOST, MOST, "a finite number of noise scales"),
+    "planned_tests": (1, MOST_TESTS, f"at least 1 and at most {MOST_TESTS:g}"),
+    "rate": (ABOVE_ZERO, 1, "above 0 and at most 1"),
+    "row_norm": (1e-100, 1e100, "above 0, from 1e-100 to 1e100"),
+    "threshold": (0, MOST, "finite and not negative"),
+}
+"""Settings that are numbers: the least and the largest one, and the rule in words."""
+
+WHOLE_NUMBERS = {"bins": 2, "max_order": 0, "steps": 1}
+"""Settings that are whole numbers, and the least of each."""
+
+PARTS = {
+    "knowledge": ("Knowledge(forbidden=[...], required=[...])", "arrays"),
+    "ridge": ("Ridge()", "fit", "change"),
+    "score": ("Hsic()", "value", "release"),
+    "statistic": ("KendallZ()", "value", "critical"),
+}
+"""Settings that are parts of a system: an example, and the attributes that each needs."""
+
+CHECKED_BY_THE_SYSTEM = "choose", "precision", "protects", "schedule", "standardized", "untested"
+"""A system refuses these itself before it opens its run."""
+
+
+def check_settings(data: Any, **settings: Any) -> None:
+    """Refuse settings by name; None stands for a default and is never refused.
+
+    Raises
+    ------
+    ValueError
+        For the first that is unusable.
+
+    Examples
+    --------
+    >>> check_settings(None, max_order=2, margin=1.0)
+    >>> check_settings(None, max_order=1.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: max_order must be a whole number, at least 0, not 1.5
+    """
+    for name, value in settings.items():
+        if value is None or name in CHECKED_BY_THE_SYSTEM:
+            continue
+        if name in NUMBERS:
+            least, most, rule = NUMBERS[name]
+            usable = is_real(value) and least <= value <= most
+        elif name in WHOLE_NUMBERS:
+            rule = f"a whole number, at least {WHOLE_NUMBERS[name]}"
+            usable = is_whole(value) and value >= WHOLE_NUMBERS[name]
+        else:
+            example, *attributes = PARTS[name]
+            rule = f"one such as {example}"
+            usable = not isinstance(value, type) and all(hasattr(value, a) for a in attributes)
+        if not usable:
+            raise ValueError(f"{name} must be {rule}, not {value!r}")
+    if settings.get("knowledge") is not None:
+        settings["knowledge"].arrays(data.variables)  # refuses names that are not there
+
+
+def check_level(alpha: float) -> None:
+    """Refuse what is no level of a test."""
+    check_settings(None, alpha=alpha)
+
+
+# --- the run
 
 
 class RunKeywords(TypedDict, total=False):
@@ -64,11 +280,6 @@ class Run:
     terms: Terms
     started: float
 
-    @property
-    def secure(self) -> bool:
-        """Whether the noise has no seed."""
-        return self.terms.noise == "secure"
-
     def receipt(self, *theorems: str) -> dict[str, Any]:
         """What every release holds beside its result: ledger, guarantee, seconds, terms.
 
@@ -80,7 +291,8 @@ class Run:
             Labels of those that prove the guarantee beside the ones known when the run was opened:
             what has been released decided that they are needed.
         """
-        seconds = None if self.secure else time.perf_counter() - self.started
+        is_secure = self.terms.noise == "secure"
+        seconds = None if is_secure else time.perf_counter() - self.started
         persons = ("thm-rows-per-person",) if self.terms.rows_per_person > 1 else ()
         named = (*self.terms.theorems, *theorems, *persons)
         proved = named if self.guarantee == "proved" else ()
@@ -136,7 +348,7 @@ def open_run(
         For the receipt: who runs, and the labels of the theorems that prove its guarantee, as far
         as public facts say which; see :meth:`Run.receipt`.
     settings
-        By name, those of :func:`~dpcgd.privacy.settings.check_settings`. A statistic without a
+        By name, those of :func:`~dpcgd.privacy.run.check_settings`. A statistic without a
         proof takes the run's guarantee.
 
     Returns
@@ -157,31 +369,25 @@ def open_run(
     :prf:ref:`thm-rows-per-person`.
     """
     started = time.perf_counter()
-    check_data(data, coded=coded, records=records)
-    check_settings(data, rows_per_person=rows_per_person, **settings)
+    terms = _terms(data, settings, coded, records, "secure" if rng is None else "seeded")
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
-    budget = replace(budget, epsilon=float(epsilon))
+    budget = replace(budget, epsilon=float(epsilon), rows_per_person=int(rows_per_person))
+    if rows_per_person > max(data.n, 1):
+        raise ValueError(f"rows_per_person must be at most {data.n}, the number of records")
     noise = noise_source(rng, secure)
     pays: Any = account(budget)
     if share := kept_for_rounding(data.n):
         pays.keep(share)
     if rows_per_person > 1 and pays.guarantee != "proved":
-        raise ValueError(
-            f"{type(pays).__name__} enforces no budget, and rows_per_person needs that; "
-            "take a Filter as the account"
-        )
+        raise ValueError(f"{type(pays).__name__} enforces no budget of persons; take a Filter")
     guarantee = pays.guarantee if proved else "claimed, not proved"
     system, *theorems = by
-    terms = Terms(
-        noise="secure" if rng is None else "seeded",
-        n=data.n,
-        domain=public_domain(data),
+    terms = replace(
+        terms,
         system=system,
-        theorems=tuple(theorems) if guarantee == "proved" else (),
-        rows_per_person=int(rows_per_person),
-        settings=told(settings),
-        rules=public_rules(data),
+        theorems=tuple(theorems),  # a receipt names them if the run is proved
+        rows_per_person=budget.rows_per_person,
         account_entry=epsilon.entry if isinstance(epsilon, ReservedEpsilon) else "",
     )
     if isinstance(epsilon, ReservedEpsilon):
@@ -189,14 +395,8 @@ def open_run(
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
         if (protects := settings.get("protects", "everyone")) != "everyone":
             raise ValueError(f"an account protects everyone, and this run the {protects} only")
-        pays.before_spending = partial(
-            epsilon.account.redeem,
-            epsilon.entry,
-            budget,
-            system=system,
-            domain=terms.digest,
-            divergence=pays.divergence,
-        )
+        redeem = partial(epsilon.account.redeem, epsilon.entry, budget, system)
+        pays.before_spending = partial(redeem, terms.digest, pays.divergence)
     run = Run(pays, noise, guarantee, terms, started)
     observe = OBSERVER.get()
     return observe(run) if observe else run
@@ -225,13 +425,10 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     own, known = inspect.signature(system), inspect.signature(open_run).parameters
     *first, shared = own.parameters.values()
     (keywords,) = get_args(shared.annotation)
+    keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    defaults = {name: parameter.default for name, parameter in known.items()}
     spelled = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=known[name].default if name in known else None,
-            annotation=kind,
-        )
+        keyword(name, default=defaults.get(name), annotation=kind)
         for name, kind in get_type_hints(keywords).items()
     ]
     signature = own.replace(parameters=[*first, *spelled])
@@ -248,33 +445,35 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     return called
 
 
+def _terms(data: Any, settings: dict, coded: bool, records: bool, noise: str) -> Terms:
+    """Refuse what the data and the settings are unusable for, and say what is public of them."""
+    check_data(data, coded=coded, records=records)
+    check_settings(data, **settings)
+    if hasattr(data, "cardinalities"):
+        domain = {name: tuple(levels) for name, levels in data.levels.items()}
+        rules = data.rules
+    else:
+        domain = {name: tuple(map(float, ends)) for name, ends in data.ranges.items()}
+        rules = {name: {"range": list(ends), "outside": "clip"} for name, ends in domain.items()}
+    shown = {name: _told(value) for name, value in settings.items() if value is not None}
+    return Terms(noise, data.n, domain, settings=shown, rules=rules)
+
+
 def _is_proved(settings: dict[str, Any]) -> bool:
-    """Whether all sensitivities are theorems; those of the package's scores are."""
-    others = [settings.get(name) for name in ("score", "ridge")]
-    if any(other is not None and not _is_ours(other) for other in others):
-        return False
+    """Whether all sensitivities are theorems; those of the package's own parts are."""
+    parts = [settings.get(name) for name in ("score", "ridge")]
+    are_ours = all(part is None or type(part).__module__.startswith("dpcgd.") for part in parts)
     statistic = settings.get("statistic")
     if statistic is None:
-        return True
+        return are_ours
     if not hasattr(statistic, "sensitivity"):
-        raise ValueError(
-            f"{statistic!r} has no sensitivity(n, levels), and a private run needs it; take one "
-            "such as KendallZ()"
-        )
-    return statistic.proved
-
-
-def _is_ours(part: Any) -> bool:
-    """Whether it is of a class of this package, whose bounds are proved in the book."""
-    return type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
+        needs = "sensitivity(n, levels), which a private run needs"
+        raise ValueError(f"{statistic!r} has no {needs}; take one such as KendallZ()")
+    return are_ours and statistic.proved
 
 
 def run_without_privacy(data: Any, *, coded: bool = True, **settings: Any) -> Run:
     """Open a run that promises nothing; settings are checked as for :func:`open_run`."""
     started = time.perf_counter()
-    check_data(data, coded=coded)
-    check_settings(data, **settings)
-    terms = Terms(
-        "none", data.n, public_domain(data), settings=told(settings), rules=public_rules(data)
-    )
+    terms = _terms(data, settings, coded, False, "none")
     return Run(NoPrivacy(), None, NoPrivacy.guarantee, terms, started)

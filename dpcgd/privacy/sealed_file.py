@@ -13,6 +13,8 @@ from dpcgd.datasets.arguments import check_file
 
 __all__ = ["digest_of", "read_sealed", "write_sealed", "write_whole"]
 
+CURE = "take the file as it was written"
+
 SEAL = "sha256"
 """The key of a file's digest of itself."""
 
@@ -87,14 +89,14 @@ def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
 
 
-def read_sealed(path: str | os.PathLike, form: str, *older: str) -> dict[str, Any]:
+def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
     """Read what :func:`write_sealed` wrote.
 
     Parameters
     ----------
     path : path
-    form, *older : str
-        What the file's ``format`` may be.
+    form : str
+        What the file's ``format`` must be.
 
     Raises
     ------
@@ -103,7 +105,7 @@ def read_sealed(path: str | os.PathLike, form: str, *older: str) -> dict[str, An
         is no signature: it shows accidents and edits by hand, and who edits can make a new one.
     """
     check_file(path, f"give the path of a {form} file, not {path!r}")
-    no_such_file = ValueError(f"{path} is no {form}; take the file as it was written")
+    no_such_file = ValueError(f"{path} is no {form}; {CURE}")
     try:
         text = Path(path).read_text(encoding="utf-8")
         content = json.loads(text, object_pairs_hook=_without_twins)
@@ -113,12 +115,10 @@ def read_sealed(path: str | os.PathLike, form: str, *older: str) -> dict[str, An
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise no_such_file from None
-    if content.get("format") not in (form, *older):
+    if content.get("format") != form:
         raise no_such_file
     if seal != digest:
-        raise ValueError(
-            f"{path} does not verify: it is not what was written; take the file as it was written"
-        )
+        raise ValueError(f"{path} does not verify: it is not what was written; {CURE}")
     return content
 
 

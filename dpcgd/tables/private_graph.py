@@ -208,16 +208,15 @@ def measure_all_cells(
     data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
 ) -> Measured:
     """Measure what :func:`dag_posterior` reads; its settings are those of that."""
-    check_data(data, coded=True)
+    by = ("dag_posterior", "thm-whole-table")
+    run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
     if not has_few_cells(data.cardinalities):
         raise ValueError(
             f"the whole table has {math.prod(data.cardinalities):,} cells of {data.d} variables, "
             f"and at most {MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take "
             "private_graph"
         )
-    by = ("dag_posterior", "thm-whole-table")
-    run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
-    whole = run.account.limit.epsilon * (1 - ROOM)
+    whole = run.account.limit.price * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
     return Measured(
         run, table, data.levels, {}, unlike_training(data.d, data.n, squared(whole) / 2)

@@ -99,7 +99,7 @@ def laplace_oracle(noise, *, tables=None, margin=0.0, account=None):
 def empty_account():
     account = Filter(Budget(1.0, 1e-6))
     account.spend(PureEvent("before", 0.2))
-    account.limit = account.limit._replace(rho=account.rho - account.remaining)
+    account.limit = account.limit._replace(price=account.rho - account.remaining)
     return account
 
 

@@ -1,26 +1,64 @@
-"""One budget for several runs, in a file that no crash and no other run gets around."""
+"""One budget for several runs, in a file that no crash and no other run gets around.
+
+A reservation pays for one run, an account has one file, and runs add up as the book says.
+"""
 
 import contextlib
 import json
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pytest
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
+from dpcgd_book.systems.as_published import PublishedKendallP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
+from scipy import stats
 
-from dpcgd import Budget, BudgetSpent, load, open_account, priv_pc, table_pc
-from dpcgd.privacy import account_file, sealed_file
+import dpcgd
+from dpcgd import (
+    Budget,
+    BudgetSpent,
+    dag_posterior,
+    laplace_pc,
+    load,
+    open_account,
+    plan,
+    priv_pc,
+    table_pc,
+)
+from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.pairwise.dependence_scores import Iqr
+from dpcgd.privacy import account_file
 from dpcgd.privacy.account_file import Reservation
 from dpcgd.privacy.budget import Spent
+from dpcgd.privacy.conversions import gaussian_delta, pure_divergence, renyi_limit, renyi_order
+from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
+from dpcgd.privacy.filters import Filter, GaussianFilter, PureFilter
+from dpcgd.privacy.run import open_run
 from dpcgd.privacy.sealed_file import digest_of, read_sealed, write_sealed, write_whole
+
+DATA = load("survey", n=2000, rng=default_rng(0))
+PAIR = synthetic_pair(200, rng=default_rng(0))
+WHOLE = {"epsilon": 1.0, "delta": 1e-6}
+
+
+NAMES = "priv_pc laplace_pc table_pc graph_from_moments private_graph dag_posterior noleaks"
+SYSTEMS = [
+    *((getattr(dpcgd, name), DATA) for name in NAMES.split()),
+    *((system, PAIR) for system in (dpcgd.private_anm, dpcgd.histogram_anm)),
+]
 
 
 @pytest.fixture
@@ -30,17 +68,46 @@ def path(tmp_path):
 
 @pytest.fixture
 def account(path):
-    return open_account(path, epsilon=1.0, delta=1e-6)
+    return open_account(path, **WHOLE)
+
+
+@pytest.fixture
+def renyi(path):
+    return open_account(path, **WHOLE, composition="renyi")
+
+
+@pytest.fixture(params=["fsync", "replace"])
+def full_disk(request, monkeypatch):
+    """Lets nothing be written to the disk from when it is called."""
+
+    def crash(*_):
+        raise OSError(28, "No space left on device")
+
+    return lambda: monkeypatch.setattr(os, request.param, crash)
+
+
+@contextlib.contextmanager
+def refused(message, kind=ValueError):
+    """A refusal in one line."""
+    with pytest.raises(kind, match=message) as caught:
+        yield
+    assert "\n" not in str(caught.value)
+
+
+def run_of(system, granted, data=DATA, seed=0, **more):
+    return system(data, rng=default_rng(seed), **granted, **more)
+
+
+# --- parts of a whole
 
 
 def test_a_run_gets_what_it_asked_for_and_the_account_keeps_the_rest(account):
-    data = load("survey", rng=default_rng(0))
-    release = table_pc(data, rng=default_rng(1), **account.reserve(epsilon=0.3, label="tables"))
+    release = run_of(table_pc, account.reserve(epsilon=0.3, label="tables"))
     assert release.ledger.budget == Budget(0.3, 3e-7)
-    priv_pc(data, rng=default_rng(1), **account.reserve(epsilon=0.5, delta=1e-7))
+    run_of(priv_pc, account.reserve(epsilon=0.5, delta=1e-7))
     assert account.runs == (Reservation(0.3, 3e-7, "tables"), Reservation(0.5, 1e-7))
     assert account.remaining == pytest.approx(Spent(0.2, 6e-7))
-    with pytest.raises(BudgetSpent, match=r"study.json has epsilon = 0.2 at .* 0.3 at"):
+    with refused(r"study.json has epsilon = 0.2 at .* 0.3 at", BudgetSpent):
         account.reserve(epsilon=0.3)
     assert len(account.runs) == 2
     assert "tables" in str(account)
@@ -67,15 +134,20 @@ def test_what_is_granted_never_exceeds_the_whole_not_by_a_digit(tmp_path_factory
 def test_ten_tenths_are_a_whole_that_is_read_again_from_the_file(account, path):
     for _ in range(10):
         open_account(path).reserve(epsilon=0.1)
-    again = open_account(path, epsilon=1.0, delta=1e-6, rows_per_person=1)
-    assert again.budget == Budget(1.0, 1e-6)
-    assert again.runs == account.runs
+    again = open_account(path, **WHOLE, rows_per_person=1)
+    assert (again.budget, again.runs) == (Budget(1.0, 1e-6), account.runs)
     for opened in (account, again):
         with pytest.raises(BudgetSpent, match="epsilon = 0 at"):
             opened.reserve(epsilon=1e-9)
 
 
-# --- crashes
+def test_what_rounding_leaves_is_shown_as_nothing(account):
+    for _ in range(3):
+        account.reserve(epsilon=1 / 3)
+    assert "0 and 0 of it left" in str(account)
+
+
+# --- crashes, and several programs
 
 
 CRASH = """
@@ -107,21 +179,22 @@ def test_a_run_that_is_killed_between_spend_and_release_has_spent_its_budget(pat
         account.reserve(epsilon=0.6)
 
 
-def test_a_crash_while_the_account_is_written_leaves_it_as_it_was(account, path, monkeypatch):
-    account.reserve(epsilon=0.3)
-    before = path.read_bytes()
-
-    def crash(*_):
-        raise OSError(28, "No space left on device")
-
-    for name in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(sealed_file.os, name, crash)
-            with pytest.raises(ValueError, match="cannot be written: No space left"):
-                account.reserve(epsilon=0.3)
-        assert path.read_bytes() == before
-        assert sorted(path.parent.iterdir()) == [path]
-    account.reserve(epsilon=0.3)
+def test_an_account_that_cannot_be_written_stays_as_it_was_and_stops_the_run(
+    account, path, full_disk
+):
+    granted, before = account.reserve(epsilon=0.4), path.read_bytes()
+    full_disk()
+    run = open_run(DATA, rng=default_rng(0), **granted)
+    for use in (
+        partial(account.reserve, epsilon=0.3),
+        partial(run.account.spend, PureEvent("Laplace", 0.01)),
+        partial(run_of, laplace_pc, granted),
+    ):
+        with refused("cannot be written: No space left"):
+            use()
+    assert run.account.ledger.events == ()
+    assert path.read_bytes() == before
+    assert sorted(path.parent.iterdir()) == [path]
 
 
 def test_a_budget_is_on_the_disk_before_the_run_has_it(account, path, monkeypatch):
@@ -147,97 +220,97 @@ for _ in range(400):
         break
 print(granted)
 """
+OTHER = """
+import pickle, sys
+from numpy.random import default_rng
+from dpcgd import load, priv_pc
+granted = pickle.load(sys.stdin.buffer)
+data = load("survey", n=2000, rng=default_rng(0))
+try:
+    priv_pc(data, rng=default_rng(0), max_order=0, **granted)
+    print("ran")
+except ValueError as error:
+    print(error)
+"""
+
+
+def said_by_two(program, *arguments, given=b""):
+    """What two processes print that run at once."""
+    command = [sys.executable, "-c", program, *arguments]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    runs = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    return [run.communicate(given, timeout=120)[0].decode() for run in runs]
 
 
 def test_two_runs_at_once_share_one_budget(account, path):
-    runs = [
-        subprocess.Popen([sys.executable, "-c", RACE, path], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    granted = [int(run.communicate(timeout=120)[0]) for run in runs]
-    assert sum(granted) == 8 == len(account.runs)
+    assert sum(map(int, said_by_two(RACE, path))) == 8 == len(account.runs)
     assert account.remaining.epsilon == 0
+
+
+def test_of_processes_that_share_a_reservation_one_runs(account):
+    said = said_by_two(OTHER, given=pickle.dumps(account.reserve(epsilon=0.4)))
+    assert sum(text.startswith("ran") for text in said) == 1
+    assert sum("already" in text for text in said) == 1
 
 
 # --- refusals
 
 
-@contextlib.contextmanager
-def refused(message, kind=ValueError):
-    """A refusal in one line."""
-    with pytest.raises(kind, match=message) as caught:
-        yield
-    assert "\n" not in str(caught.value)
+BAD_EPSILONS = (0.0, -1.0, math.nan, "1", None)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message", "kind"),
+    [
+        *(({"epsilon": epsilon}, "epsilon must be", ValueError) for epsilon in BAD_EPSILONS),
+        ({"epsilon": 0.1, "delta": 0.0}, "delta must be", ValueError),
+        ({"epsilon": 0.1, "delta": 2}, "delta must be below 1", ValueError),
+        ({"epsilon": 0.1, "label": 3}, "label must be text", ValueError),
+        ({"epsilon": 1.1}, "reserve less", BudgetSpent),
+        ({"epsilon": 0.1, "delta": 2e-6}, "reserve less", BudgetSpent),
+    ],
+    ids=str,
+)
+def test_what_is_no_budget_of_a_run_or_more_than_there_is_is_refused(account, bad, message, kind):
+    with refused(message, kind):
+        account.reserve(**bad)
+    assert account.runs == ()
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        *(
-            ({"epsilon": epsilon}, "epsilon must be")
-            for epsilon in (0.0, -1.0, math.nan, "1", None)
-        ),
-        ({"epsilon": 0.1, "delta": 0.0}, "delta must be"),
-        ({"epsilon": 0.1, "delta": 2}, "delta must be below 1"),
-        ({"epsilon": 0.1, "label": 3}, "label must be text"),
-    ],
-    ids=str,
-)
-def test_what_is_no_budget_of_a_run_is_refused(account, bad, message):
-    with refused(message):
-        account.reserve(**bad)
-    assert account.runs == ()
-
-
-@pytest.mark.parametrize("bad", [{"epsilon": 1.1}, {"epsilon": 0.1, "delta": 2e-6}], ids=str)
-def test_more_than_there_is_is_refused(account, bad):
-    with refused("reserve less", BudgetSpent):
-        account.reserve(**bad)
-    assert account.runs == ()
-
-
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
         ({}, "there is no account .*; give epsilon and delta to make one"),
         ({"epsilon": 1.0}, "there is no account"),
         ({"epsilon": -1.0, "delta": 1e-6}, "epsilon must be"),
         ({"epsilon": 1.0, "delta": 1.0}, "delta must be"),
-        ({"epsilon": 1.0, "delta": 1e-6, "rows_per_person": 0}, "rows_per_person must be"),
+        (WHOLE | {"rows_per_person": 0}, "rows_per_person must be"),
+        (WHOLE | {"composition": "rho"}, "composition must be one of"),
+        ({"epsilon": 1e200, "delta": 0.5, "composition": "renyi"}, "too large or too small"),
     ],
     ids=str,
 )
-def test_an_account_is_not_made_of_what_is_no_budget(path, how, message):
+def test_an_account_is_not_made_of_what_is_no_budget(path, bad, message):
     with refused(message):
-        open_account(path, **how)
+        open_account(path, **bad)
     assert list(path.parent.iterdir()) == []
 
 
-def test_an_account_keeps_the_budget_it_was_made_for(account, path):
-    for other in ({"epsilon": 2.0}, {"delta": 1e-5}, {"rows_per_person": 2}):
-        with refused(r"study.json was made for .*, not .*; leave it out"):
-            open_account(path, **other)
+OTHERS = [{"epsilon": 2.0}, {"delta": 1e-5}, {"rows_per_person": 2}, {"composition": "renyi"}]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=str)
+def test_an_account_keeps_the_budget_it_was_made_for(account, path, other):
+    with refused(r"study.json was made for .*, not .*; leave it out"):
+        open_account(path, **other)
 
 
 @pytest.mark.parametrize("where", [None, 3, "", ".", "no/such/folder/a.json"], ids=str)
 def test_an_account_needs_a_place(tmp_path, monkeypatch, where):
     monkeypatch.chdir(tmp_path)
     with refused("give the path of a file|there is no folder"):
-        open_account(where, epsilon=1.0, delta=1e-6)
+        open_account(where, **WHOLE)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_in_use_by_another_run_is_left_alone(account, path, monkeypatch):
-    monkeypatch.setattr(account_file, "LONGEST_WAIT", 0.1)
-    lock = path.with_name("study.json.lock")
-    lock.touch()
-    still = "study.json is in use by another run, and was for 0.1 seconds; .* delete .*lock"
-    with refused(still):
-        account.reserve(epsilon=0.1)
-    lock.unlink()
-    assert account.runs == ()
-    account.reserve(epsilon=0.1)
-    assert not lock.exists()
 
 
 def edited(path, change):
@@ -260,7 +333,7 @@ def test_an_account_edited_by_hand_is_refused(account, path, change):
     account.reserve(epsilon=0.3)
     edited(path, change)
     before = path.read_bytes()
-    for use in (lambda: open_account(path), lambda: account.reserve(epsilon=0.1)):
+    for use in (partial(open_account, path), partial(account.reserve, epsilon=0.1)):
         with refused("take the file as it was written"):
             use()
     assert path.read_bytes() == before
@@ -270,20 +343,26 @@ def test_an_account_edited_by_hand_is_refused(account, path, change):
 def test_another_file_is_no_account(path, text):
     path.write_text(text)
     with refused("study.json is no dpcgd account 2; take the file as it was written"):
-        open_account(path, epsilon=1.0, delta=1e-6)
+        open_account(path, **WHOLE)
     assert path.read_text() == text
 
 
 def test_a_sealed_file_of_another_shape_is_no_account(path):
-    write_sealed(path, {"format": "dpcgd account 1", "budget": {"epsilon": 1.0}, "runs": []})
+    write_sealed(path, {"format": "dpcgd account 2", "budget": {"epsilon": 1.0}, "runs": []})
     with refused("is no dpcgd account"):
         open_account(path)
 
 
 def test_an_account_that_was_replaced_is_noticed(account, path):
+    granted = account.reserve(epsilon=0.4)
     path.unlink()
-    with refused("there is no file"):
-        account.reserve(epsilon=0.1)
+    for use in (partial(account.reserve, epsilon=0.1), partial(run_of, priv_pc, granted)):
+        with refused("there is no file"):
+            use()
+    open_account(path, **WHOLE).reserve(epsilon=0.4)
+    with refused("no such reservation"):
+        run_of(priv_pc, granted)
+    path.unlink()
     open_account(path, epsilon=5.0, delta=1e-6)
     with refused("is another account by now; open it again"):
         account.reserve(epsilon=0.1)
@@ -292,17 +371,13 @@ def test_an_account_that_was_replaced_is_noticed(account, path):
 # --- files
 
 
-def test_a_seal_holds_whatever_the_order_of_keys(path):
+def test_a_seal_holds_whatever_the_order_of_keys_and_no_key_comes_twice(path):
     write_sealed(path, {"format": "x", "b": [1, 2.5], "a": {"ü": None}})
     assert read_sealed(path, "x") == {"format": "x", "b": [1, 2.5], "a": {"ü": None}}
     edited(path, lambda content: content.update(a=content.pop("a")))
     assert read_sealed(path, "x")["a"] == {"ü": None}
     assert digest_of({"a": 1}) != digest_of({"a": 2})
-
-
-def test_a_key_that_comes_twice_is_refused(path):
-    write_sealed(path, {"format": "x", "epsilon": 1.0})
-    path.write_text(path.read_text().replace('"epsilon"', '"epsilon": 0.1, "epsilon"'))
+    path.write_text(path.read_text().replace('"b"', '"b": [], "b"'))
     with refused("is no x"):
         read_sealed(path, "x")
 
@@ -314,7 +389,323 @@ def test_a_file_is_replaced_whole(path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_rounding_leaves_is_shown_as_nothing(account):
-    for _ in range(3):
-        account.reserve(epsilon=1 / 3)
-    assert "0 and 0 of it left" in str(account)
+@pytest.mark.parametrize("name", ["link.json", "there/study.json"])
+def test_links_lead_to_one_account(account, path, name, monkeypatch):
+    path.with_name("link.json").symlink_to(path)
+    path.with_name("there").symlink_to(path.parent, target_is_directory=True)
+    linked = open_account(path.parent / name)
+    assert linked == account
+    linked.reserve(epsilon=0.6)
+    for other in (account, open_account(path)):
+        with refused("epsilon = 0.4 at", BudgetSpent):
+            other.reserve(epsilon=0.6)
+    assert path.with_name("link.json").is_symlink()
+
+
+def test_a_link_to_an_account_yet_to_be_made_makes_it_there(path):
+    link = path.with_name("link.json")
+    link.symlink_to(path)
+    open_account(link, **WHOLE)
+    assert path.exists()
+    assert link.is_symlink()
+
+
+def test_a_file_of_two_names_is_refused(account, path):
+    granted, other = account.reserve(epsilon=0.6), path.with_name("other.json")
+    os.link(path, other)
+    opened = (partial(open_account, name) for name in (path, other))
+    run = partial(run_of, priv_pc, granted)
+    for use in (*opened, partial(account.reserve, epsilon=0.1), run):
+        with refused("one file under two names"):
+            use()
+    other.unlink()
+    assert len(account.runs) == 1
+    run()
+    path.rename(other)
+    path.symlink_to(other)
+    with refused("one file under two names"):
+        account.reserve(epsilon=0.1)
+    assert path.is_symlink()
+
+
+def test_links_in_a_circle_are_no_account(tmp_path):
+    (tmp_path / "a.json").symlink_to(tmp_path / "b.json")
+    (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
+    with pytest.raises(ValueError, match=r"a.json"):
+        open_account(tmp_path / "a.json", **WHOLE)
+
+
+def test_a_relative_path_is_that_of_the_folder_where_the_account_was_opened(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    account = open_account("study.json", **WHOLE)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir("other")
+    other = open_account("study.json", **WHOLE)
+    account.reserve(epsilon=0.6)
+    assert (len(account.runs), len(other.runs)) == (1, 0)
+
+
+# --- the lock
+
+
+def test_a_file_in_use_by_another_run_is_left_alone(account, path, monkeypatch):
+    monkeypatch.setattr(account_file, "LONGEST_WAIT", 0.1)
+    lock = path.with_name("study.json.lock")
+    lock.touch()
+    path.with_name("link.json").symlink_to(path)
+    for opened in (account, open_account(path.with_name("link.json"))):
+        with refused("in use by another run, and was for 0.1 seconds; .* delete .*lock"):
+            opened.reserve(epsilon=0.1)
+    lock.unlink()
+    assert account.runs == ()
+    account.reserve(epsilon=0.1)
+    assert not lock.exists()
+
+
+def test_what_others_wrote_while_a_run_waited_counts(account, path, monkeypatch):
+    empty = path.read_bytes()
+    account.reserve(epsilon=0.6)
+    after = path.read_bytes()
+    path.write_bytes(empty)
+    lock = path.with_name(f"{path.name}.lock")
+    lock.touch()
+
+    def other_run_ends(seconds):
+        path.write_bytes(after)
+        lock.unlink()
+
+    monkeypatch.setattr(time, "sleep", other_run_ends)
+    with refused("epsilon = 0.4 at", BudgetSpent):
+        account.reserve(epsilon=0.6)
+    assert path.read_bytes() == after
+
+
+def test_a_lock_that_was_taken_away_lets_nobody_write(account, path, monkeypatch):
+    """Somebody deletes the lock of a run that lives, and another run reserves meanwhile."""
+    lock, read = path.with_name("study.json.lock"), account_file.read_sealed
+
+    def interrupted(*args):
+        monkeypatch.setattr(account_file, "read_sealed", read)
+        content = read(*args)
+        lock.unlink()
+        open_account(path).reserve(epsilon=0.7)
+        lock.write_text("another run's")
+        return content
+
+    monkeypatch.setattr(account_file, "read_sealed", interrupted)
+    with refused("taken away"):
+        account.reserve(epsilon=0.7)
+    assert lock.read_text() == "another run's"
+    assert [run.epsilon for run in account.runs] == [0.7]
+
+
+# --- one run
+
+
+@pytest.mark.parametrize(("system", "data"), SYSTEMS)
+def test_a_reservation_pays_once(account, path, system, data):
+    granted = account.reserve(epsilon=0.4)
+    release = run_of(system, granted, data)
+    for copy in (granted, dict(granted), pickle.loads(pickle.dumps(granted))):
+        for other, its_data in ((system, data), (dag_posterior, DATA)):
+            with refused(f"used by {release.terms.system} already; reserve again"):
+                run_of(other, copy, its_data, seed=1)
+    (run,) = open_account(path).runs
+    assert (run.epsilon, run.delta, run.entry) == (0.4, 4e-7, release.terms.account_entry)
+    assert (run.system, run.domain) == (release.terms.system, release.terms.digest)
+    assert len(run.entry) >= 32
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"delta": 1e-7}, {"delta": None}, {"rows_per_person": 2}, {"rows_per_person": 1}],
+    ids=str,
+)
+def test_a_reservation_is_for_what_was_reserved(path, other):
+    account = open_account(path, epsilon=1.0, delta=1e-5, rows_per_person=3)
+    granted = account.reserve(epsilon=0.4)
+    with refused("hand on the whole reservation"):
+        run_of(priv_pc, granted | other)
+    run_of(priv_pc, granted)
+
+
+def test_refusals_by_public_facts_plans_and_rehearsals_leave_a_reservation(account):
+    granted = account.reserve(epsilon=0.4)
+    few = replace(DATA, codes=DATA.codes[:4])
+    for data, bad in ((DATA, {"max_order": 9}), (DATA, {"alpha": 2}), (few, {})):
+        with pytest.raises(ValueError, match=r"max_order|alpha|records"):
+            run_of(table_pc, granted, data, **bad)
+    plan(DATA.levels, 2000, **granted)
+    dpcgd.rehearse(DATA.levels, 2000, rng=default_rng(0), runs=2, **granted)
+    run_of(table_pc, granted)
+
+
+def test_the_file_says_who_runs_before_a_record_is_looked_at(account):
+    granted, seen = account.reserve(epsilon=0.4), []
+
+    class Watched(Counts):
+        n, levels = DATA.n, DATA.levels
+
+        def counts(self, variables):
+            seen.extend(run.system for run in account.runs)
+            return DATA.counts(variables)
+
+    run_of(dag_posterior, granted, Watched())
+    assert set(seen) == {"dag_posterior"}
+
+
+def test_the_receipt_names_the_entry(account, tmp_path):
+    release = run_of(table_pc, account.reserve(epsilon=0.4))
+    release.save(tmp_path / "receipt.json")
+    again = dpcgd.read_release(tmp_path / "receipt.json")
+    assert again.terms.account_entry == account.runs[0].entry != ""
+    assert again.ledger == release.ledger
+    assert type(release.ledger.budget.epsilon) is float
+    assert run_of(priv_pc, {"epsilon": 1.0}).terms.account_entry == ""
+
+
+class Bare(Iqr):
+    """A score of somebody's own, whose sensitivity nobody has proved."""
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (partial(dpcgd.private_anm, PAIR, protects="test set"), "protects everyone"),
+        (partial(dpcgd.private_anm, PAIR, score=Bare()), "claimed"),
+        (partial(priv_pc, DATA, statistic=PublishedKendallP()), "claimed"),
+    ],
+    ids=["a part", "a score", "a statistic"],
+)
+def test_what_protects_a_part_or_is_not_proved_is_not_paid_for(account, run, message):
+    granted = account.reserve(epsilon=0.4)
+    with refused(message):
+        run(rng=default_rng(0), **granted)
+    assert account.runs[0].system == ""
+    release = run(epsilon=1.0, rng=default_rng(1))
+    assert release.guarantee == ("claimed, not proved" if message == "claimed" else "proved")
+    assert bool(release.ledger.whole) == (message != "claimed")
+
+
+# --- what a run satisfies, and how runs add up
+
+
+@pytest.mark.parametrize("kind", [Filter, GaussianFilter, PureFilter])
+def test_all_rows_of_a_person_count_in_an_account(kind):
+    one, five = (kind(Budget(0.5, 1e-6, rows)) for rows in (1, 5))
+    assert five.divergence(20.0) == pytest.approx(one.divergence(20.0), rel=1e-8)
+
+
+@pytest.mark.parametrize("rho", [*np.geomspace(1e-8, 1e3, 40), 0.024352, 1.0])
+def test_a_rho_is_never_printed_smaller_than_it_is(rho):
+    epsilon = math.sqrt(2 * rho)
+    whole = PureFilter(Budget(epsilon, 1e-6)).ledger.whole
+    text = whole.split(" and ")[-1].removesuffix("-zCDP")
+    assert epsilon**2 / 2 <= float(text) <= epsilon**2 / 2 * 1.0011
+
+
+def test_a_pure_filter_takes_no_delta_and_no_more_than_its_epsilon():
+    account = PureFilter(Budget(1.0, 1e-6))
+    with pytest.raises(BudgetSpent):
+        account.spend(ApproximateEvent("tested release", 0.1, 1e-9))
+    with pytest.raises(TypeError):
+        account.spend(GaussianEvent("Gaussian", 5.0))
+    account.spend(PureEvent("a", 0.5))
+    with pytest.raises(BudgetSpent):
+        account.spend(PureEvent("b", 0.6))
+
+
+@pytest.mark.parametrize(
+    ("run", "whole"),
+    [
+        (partial(dpcgd.private_anm, PAIR), "(1, 0)-private and 0.5-zCDP"),
+        (partial(dpcgd.private_anm, PAIR, score=Iqr()), "(1, 1e-06)-private, and no rho is proved"),
+        (partial(dag_posterior, DATA), "(1, 0)-private and 0.5-zCDP"),
+    ],
+    ids=["a pair", "a score that spends delta", "a whole table"],
+)
+def test_a_ledger_says_what_the_whole_run_satisfies(run, whole):
+    assert f"the whole run is {whole}" in run(epsilon=1.0, rng=default_rng(0)).ledger.whole
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("order", [1.1, 2.0, 22.0, 300.0])
+def test_the_divergence_of_a_pure_run_is_that_of_randomised_response(epsilon, order):
+    right = -math.log1p(math.exp(-epsilon))
+    wrong = right - epsilon
+    moment = np.logaddexp(order * right + (1 - order) * wrong, order * wrong + (1 - order) * right)
+    exact = moment / (order - 1)
+    ours = pure_divergence(order, epsilon)
+    assert ours >= exact * (1 - 1e-9) - 1e-13
+    assert ours <= max(exact * (1 + 1e-9) + 1e-12, order * epsilon**2 / 2)
+    assert ours <= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (5.0, 1e-4)])
+def test_divergences_have_room_for_many_runs_and_stay_within_the_budget(path, epsilon, delta):
+    account = open_account(path, epsilon=epsilon, delta=delta, composition="renyi")
+    assert open_account(path) == account
+    times, part, promised = 0, epsilon / 10, Budget(epsilon / 10, delta)
+    while account.remaining.epsilon >= part:
+        granted = account.reserve(epsilon=part)
+        kind = (Filter, GaussianFilter, PureFilter)[times % 3](promised)
+        entry, run = granted["epsilon"].entry, {"system": "x", "domain": ""}
+        try:
+            account.redeem(entry, promised, **run, divergence=kind.divergence)
+        except ValueError:
+            break
+        times += 1
+    assert times > 10
+    order = renyi_order(account.budget)
+    in_all = sum(run.divergence for run in account.runs)
+    assert in_all <= renyi_limit(order, account.budget)
+    # the same runs, each at its worst: Gaussian noise of the filters' rho, randomised response
+    gaussian = sum((Filter, GaussianFilter)[i % 3](promised).rho for i in range(times) if i % 3 < 2)
+    assert worst_delta(gaussian, part, times // 3, epsilon) <= delta
+
+
+def worst_delta(rho, part, responses, total):
+    """Delta at a total epsilon of one Gaussian mechanism and some randomised responses."""
+    right = np.arange(responses + 1)
+    weights = stats.binom.pmf(right, responses, 1 / (1 + math.exp(-part)))
+    left = total - part * (2 * right - responses)
+    deltas = [gaussian_delta(1 / math.sqrt(2 * rho), epsilon) for epsilon in left.tolist()]
+    return weights @ deltas
+
+
+def test_what_is_left_of_the_divergence_can_be_asked_for(renyi):
+    renyi.reserve(epsilon=0.7)
+    renyi.reserve(**renyi.remaining._asdict())
+    assert renyi.remaining.epsilon < 1e-3
+    with refused("left, and 0.01 at 1e-06 was asked for", BudgetSpent):
+        renyi.reserve(epsilon=0.01)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (partial(table_pc, DATA), "more than a zCDP filter; reserve a smaller epsilon"),
+        (partial(dag_posterior, DATA), "more than a zCDP filter; reserve a smaller epsilon"),
+        (partial(dpcgd.private_anm, PAIR, score=Iqr()), "may have inf"),
+    ],
+    ids=["Gaussian", "pure", "no divergence"],
+)
+def test_a_run_that_costs_more_than_a_zcdp_filter_is_charged_for_it_or_refused(renyi, run, message):
+    granted = renyi.reserve(epsilon=1.0)
+    assert granted["delta"] == 1e-6
+    with refused(message):
+        run(rng=default_rng(0), **granted)
+    assert renyi.runs[0].system == ""
+    run_of(priv_pc, granted)  # it is still good for what it was reserved for
+
+
+class Many(Dataset):
+    n = 10**10
+
+
+def test_a_part_that_is_kept_for_rounding_is_no_part_of_the_promise(account):
+    data = Many(DATA.codes[:1], DATA.levels)
+    run = open_run(data, rng=default_rng(0), **account.reserve(epsilon=0.5, delta=1e-11))
+    run.account.spend(PureEvent("x", 1e-6))
+    assert run.account.rho < Filter(Budget(0.5, 1e-11)).rho
+    assert account.runs[0].system

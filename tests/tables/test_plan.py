@@ -171,7 +171,7 @@ BAD_PLANS = [
     (LEVELS, {"n": 1e4}, "n must be a whole number"),
     (LEVELS, {"epsilon": 0}, "epsilon must be a positive finite number"),
     (LEVELS, {"delta": 1.5}, "delta must be below 1"),
-    (LEVELS, {"alpha": 0}, "alpha is a level above 0 and below 1"),
+    (LEVELS, {"alpha": 0}, "alpha must be a level above 0 and below 1"),
     (LEVELS, {"max_order": 3}, "max_order must be 0, 1 or 2"),
     (LEVELS, {"rows_per_person": 0}, "rows_per_person must be at least 1"),
     (LEVELS, {"power": 0.005}, "power must be above 0.01 and below 1"),
