@@ -508,7 +508,7 @@ def test_critical_values_and_levels_are_numbers(bad):
             kind(critical=bad)
     for kind in (KendallP, GTest, ChiSquared):
         for alpha in (bad, 0.0, 1.0):
-            with pytest.raises(ValueError, match="alpha is a level"):
+            with pytest.raises(ValueError, match="alpha must be a level"):
                 kind(alpha=alpha)
 
 
