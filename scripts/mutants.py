@@ -21,7 +21,7 @@ TESTS = ROOT / "tests"
 sys.path.insert(0, str(TESTS))
 
 from planted_bugs import BUGS  # noqa: E402
-from planting import Edit, Swap  # noqa: E402
+from planting import Bug  # noqa: E402
 from replays import SYSTEMS  # noqa: E402
 
 PAIRS = dict.fromkeys(SYSTEMS, 20_000) | {
@@ -57,13 +57,13 @@ def run(script: str, *arguments: str):
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | own, cwd=ROOT)
 
 
-def noticed(bug: Edit | Swap) -> tuple[str, str]:
+def noticed(bug: Bug) -> tuple[str, str]:
     """Who notices a bug, and what it says; two empty texts if nobody does."""
     if bug.replayed:
         systems = bug.replayed.split(",")
         fewest = min(PAIRS[name] for name in systems), STRANGERS
         many = [str(number // part) for number, part in zip(fewest, OF_A_BUG, strict=True)]
-        done = run("planting.py", bug.name, "replay", bug.replayed, *many, "0")
+        done = run("planting.py", bug.name, "replays", bug.replayed, *many, "0")
         if done.returncode:
             return "replay", last_finding(bug, DIVERGED, done.stderr)
     if bug.tests:
@@ -73,14 +73,14 @@ def noticed(bug: Edit | Swap) -> tuple[str, str]:
     return "", ""
 
 
-def tested(bug: Edit | Swap):
+def tested(bug: Bug):
     """The tests of a room, but for those that know the numbers of a seed."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-o", "addopts="]
     files = [str(TESTS / file) for file in bug.tests.split()]
     return run("planting.py", bug.name, "pytest", *options, "-k", f"not ({OF_A_SEED})", *files)
 
 
-def last_finding(bug: Edit | Swap, finding: re.Pattern, output: str) -> str:
+def last_finding(bug: Bug, finding: re.Pattern, output: str) -> str:
     """What replay or tests found last; a patch that merely breaks the code shows nothing."""
     findings = finding.findall(output)
     if not findings or BROKEN.search(output):
