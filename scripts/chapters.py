@@ -1,5 +1,6 @@
 """Execute chapters with papermill: side by side, once for the same contents."""
 
+import json
 import os
 import platform
 import shutil
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = Path(os.environ.get("DPCGD_BUILD", ROOT / "_build"))
 """Where outcomes are kept; somewhere else for each machine that is emulated."""
+RESULTS = BUILD / "results"
 
 INSERTED = {"papermill-error-cell-tag", "injected-parameters"}
 NO_KERNEL = "Kernel died before replying"
@@ -45,13 +47,11 @@ class Outcome:
 
     @property
     def result(self) -> str:
-        if self.error is not None:
-            return "FAILED"
-        return "reused" if self.reused else "ok"
+        return "FAILED" if self.error else "reused" if self.reused else "ok"
 
     def __str__(self):
-        told = REUSED if self.reused else f"{self.result} in {self.seconds:.1f} s"
-        return f"{self.chapter} {told}"
+        details = REUSED if self.reused else f"{self.result} in {self.seconds:.1f} s"
+        return f"{self.chapter} {details}"
 
 
 @dataclass(frozen=True)
@@ -125,16 +125,15 @@ def execute_all(
     at: Home,
     profile: str,
     paths: list[Path] | None = None,
-    *,
-    extra: dict[str, str] | None = None,
-    python: Path | str = sys.executable,
+    **extra: str,
 ) -> Iterator[Outcome]:
     """Execute chapters, but for those whose outcome is there; outcomes come as they finish.
 
-    `extra` are environment variables, `python` the interpreter: how another machine is emulated.
+    `extra` are environment variables.
     """
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | (extra or {})  # one a core, side by side
-    run = Run(at, profile, environment, python)
+    run = Run(
+        at, profile, os.environ | {"OMP_NUM_THREADS": "1"} | extra
+    )  # one a core, side by side
     left = []
     for path in chapters() if paths is None else paths:
         if at.holds(path, run.contents(path)):
@@ -222,14 +221,9 @@ class Run:
 
 def _output(command, environment, seconds) -> str | None:
     """Run it in a process group of its own, so that all of it can be stopped in time."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     process = subprocess.Popen(
-        command,
-        cwd=NOTEBOOKS,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
+        command, cwd=NOTEBOOKS, env=environment, start_new_session=True, **pipes
     )
     try:
         output, _ = process.communicate(timeout=seconds)
@@ -263,6 +257,14 @@ def table(outcomes: list[Outcome]) -> str:
 
 def publish(at: Home):
     """Copy the results to `_build/results`, beside those of other commands."""
-    (BUILD / "results").mkdir(parents=True, exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     for file in at.results.glob("*.json"):
-        shutil.copy(file, BUILD / "results" / file.name)
+        shutil.copy(file, RESULTS)
+
+
+def write_results(name: str, results: dict) -> Path:
+    """Put what a command found beside the chapters' results."""
+    file = RESULTS / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    return file

@@ -4,14 +4,13 @@ python scripts/house.py      # writes _build/results/house.json
 """
 
 import ast
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
 import names
-from chapters import BUILD, ROOT
+from chapters import ROOT, write_results
 from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
@@ -129,9 +128,7 @@ def house() -> dict:
 
 def main():
     found = house()
-    file = BUILD / "results" / "house.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
+    file = write_results("house", found)
     for room, lines in found["rooms"].items():
         print(f"  {room:<22}{lines:>7,}")
     for part, lines in found["parts"].items():

@@ -12,12 +12,11 @@ way from the top to the first one and from the last one to the end too; of a cop
 only figures in the prose are seen.
 """
 
-import json
 import re
 from pathlib import Path
 
 import nbformat
-from chapters import BUILD, chapters, home
+from chapters import chapters, home, write_results
 
 LIMITS = {
     "words": 3500,
@@ -125,9 +124,7 @@ def over(found: dict) -> list[str]:
 def main():
     copies = ((path, home("quick").copy(path)) for path in chapters())
     results = {path.stem: measured(copy if copy.exists() else path) for path, copy in copies}
-    file = BUILD / "results" / "reading.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(results, indent=1) + "\n")
+    write_results("reading", results)
     names = list(next(iter(results.values())))
     print(f"{'':<34}" + "".join(f"{name.replace('_', ' '):>26}" for name in names))
     for chapter, found in results.items():

@@ -62,7 +62,7 @@ def main(names: str = ""):
         made, started = at.results / "full" / path.stem, time.perf_counter()
         shutil.rmtree(made, ignore_errors=True)
         at.clear(path)
-        (outcome,) = execute_all(at, "full", [path], extra={"DPCGD_RENEW": "1"})
+        (outcome,) = execute_all(at, "full", [path], DPCGD_RENEW="1")
         print(f"{path.stem}: {time.perf_counter() - started:.0f} s", flush=True)
         if outcome.error:
             sys.exit(f"{outcome.error}\nThe tables of before were left as they are")

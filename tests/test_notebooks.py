@@ -141,9 +141,9 @@ def test_a_chapter_is_executed_once_for_the_same_contents(tmp_path):
 
     write("1")
     assert [result(), result()] == ["ok", "reused"]
-    assert result(extra={"OPENBLAS_CORETYPE": "Generic"}) == "ok"
+    assert result(OPENBLAS_CORETYPE="Generic") == "ok"
     write("2")
-    assert [result(extra={}), result()] == ["ok", "reused"]
+    assert [result(), result()] == ["ok", "reused"]
     assert at.result(chapter).read_text() == "2"
     at.result(chapter).unlink()
     assert result() == "ok"
