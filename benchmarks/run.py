@@ -26,18 +26,19 @@ from dpcgd_book.systems import as_published
 
 import dpcgd
 from benchmarks import peers
-from benchmarks.choose_settings import random_network, sieve_oracle
 from benchmarks.peers import timed
 from dpcgd.constraint.em_pc import em_pc
 from dpcgd.constraint.laplace_pc import PlainOracle
-from dpcgd.constraint.priv_pc import share_of_the_rest, svt_pc
+from dpcgd.constraint.priv_pc import SieveOracle, share_of_the_rest, svt_pc
+from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.noise import SeededNoise
 from dpcgd.score.notears import notears
 from dpcgd.statistics.categorical_statistics import ChiSquared
-from dpcgd.statistics.rank_statistics import KendallP
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 
 SAME_TEST = "PC, chi squared"
 """Ours at the test and order limit of the other packages."""
@@ -172,6 +173,20 @@ def ratios(times, measured) -> dict[str, float]:
     return {name: seconds / times[SAME_TEST][name] for name, seconds in theirs.items()}
 
 
+def random_network(d, rng) -> Network:
+    """Up to two parents a variable, two or three levels, rows from strong to weak dependence."""
+    names = [f"v{i}" for i in range(d)]
+    levels = {name: tuple("abc"[: rng.integers(2, 4)]) for name in names}
+    order, parents, tables = rng.permutation(names), {}, {}
+    for i, name in enumerate(order):
+        some = rng.choice(order[:i], rng.integers(0, min(i, 2) + 1), replace=False).tolist()
+        shape = [len(levels[parent]) for parent in some]
+        spread = rng.choice([1, 4, 12]) if some else 2
+        parents[name] = tuple(some)
+        tables[name] = rng.dirichlet(spread * np.ones(len(levels[name])), size=shape or None)
+    return Network("random", levels, parents, tables)
+
+
 def plain_search(tables, names):
     tables.forget()  # every table is counted in the run that is timed
     oracle = PlainOracle(tables, KendallP())
@@ -181,9 +196,9 @@ def plain_search(tables, names):
 def sieve_search(tables, names):
     """Priv-PC at (1, 1e-6) on tables that are built."""
     tables.forget()
-    account = Filter(Budget(1.0, 1e-6))
-    price, noise = share_of_the_rest(account, math.comb(len(names), 2)), np.random.default_rng(0)
-    return search(sieve_oracle(tables, account, price, noise), names)
+    account, noise = Filter(Budget(1.0, 1e-6)), SeededNoise(np.random.default_rng(0))
+    price = share_of_the_rest(account, math.comb(len(names), 2))
+    return search(SieveOracle(tables, KendallZ(), price, 1.0, 0.0, 1.0, account, noise), names)
 
 
 def growth_with_n(network) -> dict[int, dict[str, float]]:

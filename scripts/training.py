@@ -15,17 +15,17 @@ command that was killed goes on where it stopped. Each writes a file of data/.
   that the reader finds, are colliders.
 """
 
-import itertools
 import json
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from chapters import BUILD, ROOT
 from dpcgd_book.results.digests import digest_of_files
 from joblib import Memory, Parallel, delayed
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
 
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.dataset import Dataset
@@ -37,7 +37,7 @@ from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading import orientation
 from dpcgd.reading.pair_features import FEATURES, pair_features
-from dpcgd.reading.reader import best_count, most_likely_edges, pairs_read
+from dpcgd.reading.reader import most_likely_edges, pairs_read
 from dpcgd.reading.second_reading import SECOND_FEATURES, second_features
 from dpcgd.reading.third_reading import THIRD_FEATURES, third_features
 
@@ -63,8 +63,6 @@ WITHOUT_NOISE = 0.05
 """Share of the reader's releases with next to no noise."""
 NOISE_OVER_SAMPLING = 0.3
 """The most for a pair of the third reader: somewhat more than releases with triples have."""
-FRESH = 100
-"""Networks on which colliders are checked."""
 
 
 ROOMS = (f"dpcgd/{room}" for room in ("datasets", "moments", "reading"))
@@ -75,7 +73,7 @@ kept = Memory(BUILD / "reader" / CODE, verbose=0).cache
 
 @dataclass(frozen=True)
 class Training:
-    """What a model is trained on: networks, records, budgets, and the settings of its trees."""
+    """What a model is trained on: networks, records, budgets."""
 
     seed: int
     networks: int
@@ -84,7 +82,6 @@ class Training:
     epsilons: tuple[float, float]
     most_codes: float = 1.5e7
     """Records times variables, for time."""
-    trees: dict = field(default_factory=dict)
 
     def rng(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number])
@@ -99,9 +96,6 @@ class Training:
     def rho(self, rng) -> float:
         return rho_of_budget(Budget(between(self.epsilons, rng), 1e-6))
 
-    def fitted(self, rows, labels) -> HistGradientBoostingClassifier:
-        return trees(rows, labels, **self.trees)
-
     def write(self, name: str, *, more=(), **models) -> None:
         """Put trained models, and what they were trained on, into a file of data/."""
         facts = {"networks": self.networks, **dict(more), "variables": self.variables}
@@ -111,8 +105,8 @@ class Training:
 
 
 READER = Training(2026, 2000, (3, 200), (1e3, 1e6), (0.05, 10.0))
-THIRD = Training(2028, 3000, (FEWEST, MOST), (3e3, 1e6), (0.1, 10.0), trees=SMALLER)
-COLLIDERS = Training(2029, 1200, (4, 60), (5e3, 5e5), (0.1, 5.0), 6e6, OF_COLLIDERS)
+THIRD = Training(2028, 3000, (FEWEST, MOST), (3e3, 1e6), (0.1, 10.0))
+COLLIDERS = Training(2029, 1200, (4, 60), (5e3, 5e5), (0.1, 5.0), 6e6)
 
 
 # --- what all share
@@ -159,7 +153,6 @@ def gathered(parts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, labels and the network of every example."""
     groups = np.repeat(np.arange(len(parts)), [len(labels) for _, labels, *_ in parts])
     rows, labels = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    print(f"{len(labels)} examples, {labels.mean():.3f} of them true")
     return rows, labels, groups
 
 
@@ -187,24 +180,13 @@ def as_arrays(model) -> dict:
     return {"bias": float(np.ravel(model._baseline_prediction)[0]), **arrays}
 
 
-def expected_f1(probabilities, labels, groups) -> float:
-    """Mean over networks of the F1 of the edges that are read."""
-    scores = []
-    for group in np.unique(groups):
-        p, truth = probabilities[groups == group], labels[groups == group]
-        order = np.argsort(-p)
-        count = best_count(p[order])
-        scores.append(2 * truth[order[:count]].sum() / (count + truth.sum()))
-    return float(np.mean(scores))
-
-
-def report(said, labels, groups):
-    """How good probabilities are on the networks that were held back."""
-    print(f"F1 on a tenth of the networks: {expected_f1(said, labels, groups):.4f}")
-    for low, high in itertools.pairwise((0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)):
-        here = (said >= low) & (said < high)
-        means = said[here].mean(), labels[here].mean()
-        print("  said {:.3f}, was {:.3f}, {} pairs".format(*means, here.sum()))
+def checked(rows, labels, groups, **settings):
+    """Print how good trees are on a tenth of the networks if they have not seen it."""
+    held = groups % 10 == 0
+    said = said_by(trees(rows[~held], labels[~held], **settings), rows[held])
+    share = np.full(len(labels), labels.mean())
+    print(f"{len(labels)} examples; log loss {log_loss(labels[held], said):.4f} on a tenth of the")
+    print(f"networks, which trees have not seen; {log_loss(labels, share):.4f} by the share alone")
 
 
 # --- the reader of released pairs
@@ -257,17 +239,14 @@ def read_unseen(rows, labels, groups) -> np.ndarray:
 def reader(workers: str):
     numbers = range(READER.networks)
     rows, labels, groups = gathered(in_parallel(read_once, workers, numbers))
-    probabilities, held = read_unseen(rows, labels, groups), groups % 10 == 0
-    report(probabilities[held], labels[held], groups[held])
+    checked(rows, labels, groups)
+    probabilities = read_unseen(rows, labels, groups)
     by_network = (probabilities[groups == k] for k in numbers)
     parts = in_parallel(read_again, workers, numbers, by_network)
     starts = np.searchsorted(groups, numbers)
     pairs = np.concatenate([start + pairs for start, (_, pairs) in zip(starts, parts, strict=True)])
     both = np.hstack([rows[pairs], np.concatenate([more for more, _ in parts])])
-    unseen = held[pairs]
-    second = trees(both[~unseen], labels[pairs[~unseen]], **READ_AGAIN)
-    probabilities[pairs[unseen]] = said_by(second, both[unseen])
-    report(probabilities[held], labels[held], groups[held])
+    checked(both, labels[pairs], groups[pairs], **READ_AGAIN)
     first = as_arrays(trees(rows, labels))
     second = as_arrays(trees(both, labels[pairs], **READ_AGAIN))
     features = FEATURES + SECOND_FEATURES
@@ -297,13 +276,8 @@ def with_triples(number: int):
 
 def third_reader(workers: str):
     rows, labels, groups = gathered(in_parallel(with_triples, workers, range(THIRD.networks)))
-    held = groups % 10 == 0
-    third = said_by(THIRD.fitted(rows[~held], labels[~held]), rows[held])
-    before = 1 / (1 + np.exp(-rows[held, THIRD_FEATURES.index("log odds")].astype(float)))
-    for name, probabilities in (("read twice", before), ("read a third time", third)):
-        print(name, end=", ")
-        report(probabilities, labels[held], groups[held])
-    third = as_arrays(THIRD.fitted(rows, labels))
+    checked(rows, labels, groups, **SMALLER)
+    third = as_arrays(trees(rows, labels, **SMALLER))
     THIRD.write("third_reader", features=THIRD_FEATURES, third=third)
 
 
@@ -325,13 +299,10 @@ def triples(number: int):
 
 
 def colliders(workers: str):
-    parts = in_parallel(triples, workers, range(COLLIDERS.networks + FRESH))
-    rows, labels, _ = gathered(parts[: COLLIDERS.networks])
-    model = COLLIDERS.fitted(rows, labels)
-    fresh, truth, _ = gathered(parts[COLLIDERS.networks :])
-    p = said_by(model, fresh)
-    print(f"log loss on fresh ones {-np.log(np.where(truth, p, 1 - p)).mean():.4f}")
-    COLLIDERS.write("colliders", features=orientation.FEATURES, trees=as_arrays(model))
+    rows, labels, groups = gathered(in_parallel(triples, workers, range(COLLIDERS.networks)))
+    checked(rows, labels, groups, **OF_COLLIDERS)
+    model = as_arrays(trees(rows, labels, **OF_COLLIDERS))
+    COLLIDERS.write("colliders", features=orientation.FEATURES, trees=model)
 
 
 TRAININGS = {"reader": reader, "third_reader": third_reader, "colliders": colliders}
