@@ -61,15 +61,11 @@ class Home:
     folder: Path
 
     @property
-    def executed(self) -> Path:
-        return self.folder / "executed"
-
-    @property
     def results(self) -> Path:
         return self.folder / "results"
 
     def copy(self, path: Path) -> Path:
-        return self.executed / path.name
+        return self.folder / "executed" / path.name
 
     def result(self, path: Path) -> Path:
         return self.results / f"{path.stem}.json"
@@ -77,27 +73,28 @@ class Home:
     def stamp(self, path: Path) -> Path:
         return self.folder / "contents" / path.stem
 
-    def seconds(self, path: Path) -> float | None:
-        """How long the chapter took when it was last executed."""
-        file = self.folder / "seconds" / path.stem
-        return float(file.read_text()) if file.exists() else None
+    def seconds(self, path: Path) -> Path:
+        """Where it is kept how long the chapter took when it was last executed."""
+        return self.folder / "seconds" / path.stem
 
     def left(self, paths: Iterable[Path]) -> str:
         """How much longer these chapters will take, by how long they took; if that is known."""
-        known = [self.seconds(path) for path in paths]
-        if not known or None in known:
+        files = [self.seconds(path) for path in paths]
+        if not files or not all(file.exists() for file in files):
             return ""
-        seconds = max(max(known), sum(known) / (os.cpu_count() or 1))
+        took = [float(file.read_text()) for file in files]
+        seconds = max(max(took), sum(took) / (os.cpu_count() or 1))
         return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; {seconds:.0f} s left"
 
     def holds(self, path: Path, contents: str) -> bool:
         """Is there an outcome of this chapter with just these contents?"""
-        stamp, files = self.stamp(path), (self.copy(path), self.result(path))
-        return all(f.exists() for f in (stamp, *files)) and stamp.read_text() == contents
+        files = self.stamp(path), self.copy(path), self.result(path)
+        return all(file.exists() for file in files) and files[0].read_text() == contents
 
     def clear(self, path: Path):
+        self.seconds(path).parent.mkdir(parents=True, exist_ok=True)
         for file in (self.stamp(path), self.copy(path), self.result(path)):
-            file.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(exist_ok=True)
             file.unlink(missing_ok=True)
 
 
@@ -131,15 +128,11 @@ def execute_all(
 
     `extra` are environment variables.
     """
-    run = Run(
-        at, profile, os.environ | {"OMP_NUM_THREADS": "1"} | extra
-    )  # one a core, side by side
-    left = []
-    for path in chapters() if paths is None else paths:
-        if at.holds(path, run.contents(path)):
-            yield Outcome(path.stem, 0.0, None, reused=True)
-        else:
-            left.append(path)
+    paths = chapters() if paths is None else paths
+    one_a_core = {"OMP_NUM_THREADS": "1"}  # side by side
+    run = Run(at, profile, os.environ | one_a_core | extra)
+    left = [path for path in paths if not at.holds(path, run.contents(path))]
+    yield from (Outcome(path.stem, 0.0, None, reused=True) for path in paths if path not in left)
     if left:
         run.compile_once()
     pool = ThreadPoolExecutor(os.cpu_count())
@@ -197,9 +190,7 @@ class Run:
         error, seconds = _error(chapter, copy, output), time.perf_counter() - started
         if error is None:
             self.home.stamp(path).write_text(contents)
-            took = self.home.folder / "seconds" / chapter
-            took.parent.mkdir(exist_ok=True)
-            took.write_text(f"{seconds:.1f}")
+            self.home.seconds(path).write_text(f"{seconds:.1f}")
         return Outcome(chapter, seconds, error)
 
     def output(self, command, contents: str) -> str | None:
@@ -240,19 +231,17 @@ def _error(chapter: str, copy: Path, output: str | None) -> str | None:
         return None
     cells = nbformat.read(copy, as_version=4).cells if copy.exists() else []
     own = [cell for cell in cells if not INSERTED & set(cell.metadata.get("tags", []))]
-    for number, cell in enumerate(own, start=1):
-        for shown in cell.get("outputs", []):
-            if shown.output_type == "error":
-                lines = [f"{chapter}, cell {number}: {shown.ename}: {shown.evalue}", cell.source]
-                return "\n".join(lines)
+    shown = [(k, cell, out) for k, cell in enumerate(own, 1) for out in cell.get("outputs", [])]
+    for number, cell, out in shown:
+        if out.output_type == "error":
+            return f"{chapter}, cell {number}: {out.ename}: {out.evalue}\n{cell.source}"
     return f"{chapter}: {output.strip()[:1000]}\n...\n{output.strip()[-2000:]}"
 
 
 def table(outcomes: list[Outcome]) -> str:
-    lines = [f"{'chapter':<40}{'seconds':>9}  result"]
-    for outcome in sorted(outcomes, key=lambda o: o.chapter):
-        lines.append(f"{outcome.chapter:<40}{outcome.seconds:>9.1f}  {outcome.result}")
-    return "\n".join(lines)
+    rows = sorted((done.chapter, done.seconds, done.result) for done in outcomes)
+    lines = [f"{chapter:<40}{seconds:>9.1f}  {result}" for chapter, seconds, result in rows]
+    return "\n".join([f"{'chapter':<40}{'seconds':>9}  result", *lines])
 
 
 def publish(at: Home):
