@@ -41,10 +41,9 @@ class Kept:
 
     def __init__(self):
         self.folder, self.columns = stored_folder() / HOME, COLUMNS[self.name]
-        self.rows: dict[tuple, dict] = {}
-        if (self.folder / f"{self.name}.csv").exists():
-            rows = rows_on_file(self.folder, self.name).to_dict("records")
-            self.rows = {self.key(row): row for row in rows}
+        there = (self.folder / f"{self.name}.csv").exists()
+        rows = rows_on_file(self.folder, self.name).to_dict("records") if there else []
+        self.rows = {self.key(row): row for row in rows}
 
     def plan(self) -> list[dict]:
         """All cases, in order."""
@@ -74,8 +73,8 @@ class Kept:
         self.rows |= {self.key(row): row for row in rows}
         table = self.sorted_rows().assign(seed=SEED)
         cases = table[[*self.keys, "seed"]].to_dict("records")
-        made_by, columns = self.made_by, self.columns
-        keep(self.folder, self.name, table, cases, self.compare, made_by=made_by, columns=columns)
+        about = {"made_by": self.made_by, "columns": self.columns}
+        keep(self.folder, self.name, table, cases, self.compare, **about)
 
     def core_hours(self, cases) -> float:
         """What they will take, as like cases did; unknown ones a second."""

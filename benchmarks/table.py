@@ -9,8 +9,8 @@ python benchmarks/table.py --memory                           # memory.csv: peak
 
 A case is a system, a network, an epsilon, a number of records and a run; the run is the seed of its
 records, which are the same for all systems, and of its noise. Systems are the files in
-benchmarks/systems. Cases come in rounds: the first has the first runs of everything, two of what
-matters most, so that a table that is not complete has all of its cells. Rows are in
+benchmarks/systems. Cases come in rounds: the first has the first run of everything, so that a table
+that is not complete has all of its cells. Rows are in
 book/stored/17_which_one_should_i_use/table.csv.
 """
 
@@ -28,9 +28,6 @@ from dpcgd.datasets.published_networks import NETWORKS
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_PUBLISHED = (0.1, 1.0, 10.0)
 RUNS = 20
-GRADIENTS = ("noisy gradients", "one release")
-SLOW = ("EM-PC", "NOTEARS")
-"""On the larger networks: minutes of some runs."""
 
 
 def _epsilons(system, epsilons):
@@ -52,43 +49,22 @@ class Table(Kept):
     made_by, runs, task = "python benchmarks/table.py", RUNS, staticmethod(run_here_or_there)
 
     def plan(self):
+        """All cases, in rounds: a run of everything, then the next."""
         run_here = [system for system in entries_in("systems").values() if system.run]
         published = [s for s in run_here if s.family == "as published"]
-        slow = [s for s in run_here if s.trust == "local"]
-        quick = [s for s in run_here if s not in slow + published]
-        quicker = [s for s in quick if s.family not in GRADIENTS and s.name not in SLOW]
-        rest = [s for s in quick + slow if s not in quicker]
-        low, high, few = EPSILONS[:5], EPSILONS[5:], EPSILONS[::2]
-        blocks = [  # the last number: runs a round
-            (quick, NETWORKS, 100_000, low, RUNS, 2),
-            (published, NETWORKS, 100_000, (1.0,), RUNS, 1),
-            (quicker, LARGER, 100_000, few[:2], RUNS, 1),
-            (quicker, NETWORKS, 10_000, low, RUNS, 1),
-            (quicker, NETWORKS, 100_000, low, RUNS, 4),
-            (slow, NETWORKS, 100_000, few[1:], RUNS, 1),
-            (quicker, LARGER, 100_000, low, RUNS, 1),
-            (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS, 1),
-            (quick, NETWORKS, 100_000, high, RUNS, 1),
-            (quick, NETWORKS, 10_000, low, RUNS, 1),
-            (slow, NETWORKS, 100_000, EPSILONS, RUNS, 1),
-            (slow, NETWORKS, 10_000, low, RUNS, 1),
-            (rest, LARGER, 100_000, low, RUNS, 1),
-            (quick + slow, NETWORKS, 10_000, high, RUNS, 1),
-            (quick + slow, LARGER, 10_000, low, RUNS, 1),
-            (quick + slow, LARGER, 100_000, high, RUNS, 1),
-            (quick + slow, LARGER, 10_000, high, RUNS, 1),
-            (published, NETWORKS, 10_000, OF_PUBLISHED, RUNS, 1),
+        blocks = [
+            ([s for s in run_here if s not in published], (*NETWORKS, *LARGER), EPSILONS),
+            (published, NETWORKS, OF_PUBLISHED),
         ]
-        cases = [
+        return [
             self.case(s.name, network, n, epsilon, run)
-            for once in range(RUNS)
-            for among, networks, n, epsilons, runs, a_round in blocks
-            for run in range(once * a_round, min((once + 1) * a_round, runs))
+            for run in range(RUNS)
+            for n in (100_000, 10_000)
+            for among, networks, epsilons in blocks
             for network in networks
             for s in among
             for epsilon in _epsilons(s, epsilons)
         ]
-        return list({tuple(case.values()): case for case in cases}.values())
 
     def sorted_rows(self):
         known = list(entries_in("systems"))

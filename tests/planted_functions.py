@@ -133,7 +133,7 @@ def _(right, self, sensitivity, event):
     return lambda value: value + draw(0.0)
 
 
-@Place("privacy:laplace", tests="privacy/test_accounts.py").swap("a look before it is paid for")
+@Place("privacy:laplace", **MECHANISMS).swap("a look before it is paid for")
 def _(right, query, **rest):
     query()
     return right(query, **rest)
