@@ -52,7 +52,6 @@ def test_the_first_use_of_a_term_in_prose_leads_to_the_glossary():
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_links_to_the_glossary_leave_the_rest_of_a_chapter_as_it_is(name):
     path = chapters.NOTEBOOKS / f"{name}.ipynb"
     before, after = nbformat.read(path, as_version=4), pages.finished(path)
@@ -61,7 +60,6 @@ def test_links_to_the_glossary_leave_the_rest_of_a_chapter_as_it_is(name):
         assert re.sub(r"\n\n\*About \d+ minutes\.\*\n", "\n", unlinked) == old.source
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_a_copy_of_a_chapter_has_labels_of_its_own(name):
     book = nbformat.read(chapters.NOTEBOOKS / f"{name}.ipynb", as_version=4)
     labels = [labels_of(book)]
