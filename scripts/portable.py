@@ -22,7 +22,7 @@ import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import golden
@@ -59,12 +59,16 @@ class Machine:
     numba: str = ""
     threads: int = 1
     other_python: bool = False
-    here: bool = False
-    """Is it this very machine? Then what `make test` did is not done again."""
 
     @property
     def folder(self) -> Path:
         return AT / self.name
+
+    @property
+    def here(self) -> bool:
+        """Does it compute as this one does? Then what `make test` did is not done again."""
+        changed = self.numpy_without or self.numba or self.threads > 1 or self.other_python
+        return not changed and self.has(kernels())
 
     @property
     def environment(self) -> dict[str, str]:
@@ -82,11 +86,6 @@ class Machine:
     def has(self, kernels: str) -> bool:
         """Are these its kernels?"""
         return bool(re.search(f"'({self.shown_as})'", kernels))
-
-    def at_home(self, native: str) -> "Machine":
-        """Noted whether it computes as this processor does when nothing is asked of it."""
-        changed = self.numpy_without or self.numba or self.threads > 1 or self.other_python
-        return replace(self, here=not changed and self.has(native))
 
     def tested(self, python: Path | str) -> str:
         """What the outcome of its tests depends on."""
@@ -110,17 +109,18 @@ print([pool["architecture"] for pool in pools if pool["internal_api"] == "openbl
 """
 
 
-def kernels(**variables: str) -> str:
-    """The names of the kernels that run under these variables; none if they do not run."""
-    command, environment = [sys.executable, "-c", KERNELS], os.environ | variables
+@cache
+def kernels(machine: Machine | None = None) -> str:
+    """The names of the kernels that run here, or on a machine; none if they do not run."""
+    command = [sys.executable, "-c", KERNELS]
+    environment = os.environ | (machine.environment if machine else {})
     return subprocess.run(command, env=environment, capture_output=True, text=True).stdout.strip()
 
 
 def foreign() -> str:
     """The first machine that this processor can stand in for and is not."""
-    native = kernels()
-    others = (machine for machine in MACHINES if not machine.has(native))
-    return next(other.name for other in others if other.has(kernels(**other.environment)))
+    others = (machine for machine in MACHINES if not machine.has(kernels()))
+    return next(other.name for other in others if other.has(kernels(other)))
 
 
 # --- environments
@@ -214,7 +214,7 @@ def tests_row(name: str, command: list, without: tuple, contents: str, cwd, **va
 
 def jobs_of(machine: Machine, names: str) -> Iterator[partial]:
     """The jobs of one machine, longest first; a line if it cannot be emulated here."""
-    if not machine.has(shown := kernels(**machine.environment)):
+    if not machine.has(shown := kernels(machine)):
         print(f"  {machine.name} is left out: here its kernels are {shown or 'none'}", flush=True)
         return
     python, variables = python_of(machine), machine.environment
@@ -256,16 +256,14 @@ def jobs(wanted: list[str], names: str) -> Iterator[partial]:
     if not wanted:
         yield partial(installed, "oldest packages", oldest())
         yield partial(installed, "newest packages", [])
-    native = kernels()
     for machine in MACHINES:
         if not wanted or machine.name in wanted:
-            yield from jobs_of(machine.at_home(native), names)
+            yield from jobs_of(machine, names)
 
 
 def note_passed():
     """Note that `make test` has passed on this machine, so that it is not done again."""
-    native = kernels()
-    for machine in (machine.at_home(native) for machine in MACHINES):
+    for machine in MACHINES:
         if machine.here:
             machine.folder.mkdir(parents=True, exist_ok=True)
             (machine.folder / "tests").write_text(machine.tested(sys.executable))

@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 from chapters import chapters, home, write_results
 
 LIMITS = {
@@ -126,12 +127,13 @@ def main():
     copies = ((path, home("quick").copy(path)) for path in chapters())
     results = {path.stem: measured(copy if copy.exists() else path) for path, copy in copies}
     write_results("reading", results)
-    names = list(next(iter(results.values())))
-    print(f"{'':<34}" + "".join(f"{name.replace('_', ' '):>26}" for name in names))
-    for chapter, found in results.items():
-        marked = (f"{found[n]}{'*' if n in over(found) else ''}" for n in names)
-        print(f"{chapter:<34}" + "".join(f"{text:>26}" for text in marked))
-    print("* over the limit")
+    starred = {
+        chapter: {
+            name: f"{size}{'*' if name in over(sizes) else ''}" for name, size in sizes.items()
+        }
+        for chapter, sizes in results.items()
+    }
+    print(pd.DataFrame(starred).T.to_string(), "* over the limit", sep="\n")
 
 
 if __name__ == "__main__":
