@@ -8,6 +8,7 @@ which the book shows. The other packages run in .venv/peers (peers.py). Takes ab
 
 import functools
 import math
+import operator
 import os
 import platform
 import statistics
@@ -108,11 +109,10 @@ def runs_of_ours() -> dict:
         "EM-PC": em_pc,
         "CURATE": dpcgd.curate_pc,
     }
+    papers = {name: private[name].__name__ for name in ("SVT-PC", "Priv-PC", "EM-PC", "CURATE")}
     published = {
-        "SVT-PC, published": as_published.published_svt_pc,
-        "Priv-PC, published": as_published.published_priv_pc,
-        "EM-PC, published": as_published.published_em_pc,
-        "CURATE, published": as_published.published_curate_pc,
+        f"{name}, published": getattr(as_published, f"published_{system}")
+        for name, system in papers.items()
     }
     claims = {"epsilon": 1.0, "delta": 1e-3, "allow_delta": True}
     same = ChiSquared(peers.ALPHA)
@@ -149,7 +149,7 @@ def others(samples, ours) -> tuple[dict, dict[str, str]]:
             print(f"timing {package}", flush=True)
             found = peers.answers(python, package, files)
             measured[package] = {
-                name: scored(answer, samples[name], ours[name][1].graph)
+                name: scored(answer, samples[name], ours[name].graph)
                 for name, answer in found.items()
             }
     return measured, errors
@@ -310,8 +310,13 @@ def show(title, rows):
     print(f"\n{title}\n{table.to_string(float_format='{:.4g}'.format, na_rep='-')}")
 
 
+def each(rows, take) -> dict:
+    """The rows with what is taken of every cell."""
+    return {key: {name: take(cell) for name, cell in row.items()} for key, row in rows.items()}
+
+
 def seconds_in(rows) -> dict:
-    return {k: {name: cell.get("seconds") for name, cell in row.items()} for k, row in rows.items()}
+    return each(rows, lambda cell: cell.get("seconds"))
 
 
 def report(results):
@@ -342,15 +347,9 @@ def main():
     rng = np.random.default_rng(0)
     samples = {name: dpcgd.load(name, rng=rng) for name in dpcgd.NETWORKS}
     found = systems(samples)
-    times = {s: {name: run[0] for name, run in row.items()} for s, row in found.items()}
-    tests = {
-        s: {
-            name: release.answers.tests if release.answers else 0
-            for name, (_, release) in row.items()
-        }
-        for s, row in found.items()
-    }
-    measured, uninstalled = others(samples, found[SAME_TEST])
+    times, releases = (each(found, operator.itemgetter(k)) for k in (0, 1))
+    tests = each(releases, lambda release: release.answers.tests if release.answers else 0)
+    measured, uninstalled = others(samples, releases[SAME_TEST])
     ratio = ratios(times, measured)
     growth = {network: growth_with_n(network) for network in ("asia", "alarm")}
     by_d, floor, linear = growth_with_d(), counting_floor(samples["alarm"]), notears_seconds()

@@ -21,17 +21,12 @@ from dpcgd_book.results.stored import keep, yardsticks
 
 from benchmarks.entries import LARGER, entries_in
 from benchmarks.graph_cases import peak_of, run_case
-from benchmarks.kept import COLUMNS, Kept
+from benchmarks.kept import COLUMNS, EPSILONS, RUNS, Kept
 from benchmarks.yardsticks import run_yardstick
 from dpcgd.datasets.published_networks import NETWORKS
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_PUBLISHED = (0.1, 1.0, 10.0)
-RUNS = 20
-
-
-def _epsilons(system, epsilons):
-    return epsilons if system.private else (math.inf,)
+ASK_COUNTS = ("test by test", "released tables")
 
 
 def run_here_or_there(system: str, network: str, n: int, epsilon: float, run: int, seed: int):
@@ -46,40 +41,26 @@ class Table(Kept):
 
     name, kind, compare = "table", "systems", "F1"
     keys, cost = ("system", "network", "n", "epsilon", "run"), ("system", "network")
-    made_by, runs, task = "python benchmarks/table.py", RUNS, staticmethod(run_here_or_there)
+    made_by, task = "python benchmarks/table.py", staticmethod(run_here_or_there)
+    places = (*NETWORKS, *LARGER)
+    digits = dict.fromkeys(("F1", "arrowhead F1", "precision", "recall", "read"), 4)
 
-    def plan(self):
-        """All cases, in rounds: a run of everything, then the next."""
+    def blocks(self):
         run_here = [system for system in entries_in("systems").values() if system.run]
         published = [s for s in run_here if s.family == "as published"]
-        blocks = [
-            ([s for s in run_here if s not in published], (*NETWORKS, *LARGER), EPSILONS),
-            (published, NETWORKS, OF_PUBLISHED),
-        ]
+        proved = [s for s in run_here if s not in published]
         return [
-            self.case(s.name, network, n, epsilon, run)
-            for run in range(RUNS)
-            for n in (100_000, 10_000)
-            for among, networks, epsilons in blocks
-            for network in networks
-            for s in among
-            for epsilon in _epsilons(s, epsilons)
+            (proved, self.places, 100_000, EPSILONS, RUNS),
+            (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS),
+            (proved, self.places, 10_000, EPSILONS, RUNS),
+            (published, NETWORKS, 10_000, OF_PUBLISHED, RUNS),
         ]
 
+    def rows_of_others(self):
+        return of_yardsticks()
+
     def sorted_rows(self):
-        known = list(entries_in("systems"))
-        networks = [*NETWORKS, *LARGER]
-        rows = [row for row in self.rows.values() if row["system"] in known]
-        rows = [row for row in rows if row["code"] != "yardsticks.py"] + of_yardsticks()
-        rows.sort(
-            key=lambda row: (
-                *(networks.index(row["network"]), row["n"]),
-                *(known.index(row["system"]), row["epsilon"], row["run"]),
-            )
-        )
-        rounded = dict.fromkeys(("F1", "arrowhead F1", "precision", "recall", "read"), 4)
-        table = pd.DataFrame(rows, columns=[*self.columns]).round(rounded)
-        return table.astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
+        return super().sorted_rows().astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
 
     def memory(self):
         """What each system takes beside the records, at its peak: memory.csv, one run a row."""
@@ -90,7 +71,7 @@ class Table(Kept):
             for n, some in ((100_000, run_here), (1_000_000, counts))
             for s in some
             for network in ("child", "alarm")
-            for epsilon in _epsilons(s, (1.0,))
+            for epsilon in ((1.0,) if s.private else (math.inf,))
         ]
         rows = pd.DataFrame([case | peak_of(**case) for case in cases])
         made_by, columns = f"{self.made_by} --memory", COLUMNS["memory"]
@@ -105,9 +86,6 @@ def of_yardsticks() -> list[dict]:
     rows = rows[rows.system.isin(names) & rows.n.isin([10_000, 100_000])]
     rows = rows.assign(system=rows.system.map(names), code="yardsticks.py")
     return rows.reindex(columns=[*COLUMNS["table"]]).to_dict("records")
-
-
-ASK_COUNTS = ("test by test", "released tables")
 
 
 def main(arguments: list[str] | None = None):
