@@ -36,14 +36,11 @@ def calibration() -> dict[str, tuple[float, float, int]]:
     cases = [(number, epsilon) for epsilon in EPSILONS for number in range(NETWORKS)]
     said, true = np.array([pair for case in cases for pair in pairs_of(*case)]).T
     tenth = np.minimum((said * 10).astype(int), 9)
-    return {
-        f"{k / 10:g} to {(k + 1) / 10:g}": (
-            round(float(said[tenth == k].mean()), 4),
-            round(float(true[tenth == k].mean()), 4),
-            int((tenth == k).sum()),
-        )
-        for k in range(10)
-    }
+    by_tenth = {}
+    for k in range(10):
+        means = (round(float(part[tenth == k].mean()), 4) for part in (said, true))
+        by_tenth[f"{k / 10:g} to {(k + 1) / 10:g}"] = (*means, int((tenth == k).sum()))
+    return by_tenth
 
 
 def main():

@@ -124,10 +124,12 @@ class Kept:
             if time.monotonic() > end:
                 break
             code = " ".join(sorted({code_of(self.kind, case["system"]) for case in some}))
-            workers, cluster = asked.workers, os.environ.get(CLUSTER)
-            self.add(
-                sweep(self.task, some, path=path, version=code, workers=workers, cluster=cluster)
-            )
+            settings = {
+                "version": code,
+                "workers": asked.workers,
+                "cluster": os.environ.get(CLUSTER),
+            }
+            self.add(sweep(self.task, some, path=path, **settings))
             print(f"{some[-1]}: {len(self.left(cases))} left", flush=True)
         self.add([])
 

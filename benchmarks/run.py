@@ -86,8 +86,7 @@ def tables_by_method(data) -> dict[str, dict[str, float]]:
 def import_seconds() -> float:
     code = "import time; t = time.perf_counter(); import dpcgd; print(time.perf_counter() - t)"
     command = [sys.executable, "-c", code]
-    runs = [float(subprocess.run(command, capture_output=True).stdout) for _ in range(5)]
-    return statistics.median(runs)
+    return statistics.median(float(subprocess.check_output(command)) for _ in range(5))
 
 
 def runs_of_ours() -> dict:
@@ -110,10 +109,7 @@ def runs_of_ours() -> dict:
         "CURATE": dpcgd.curate_pc,
     }
     papers = {name: private[name].__name__ for name in ("SVT-PC", "Priv-PC", "EM-PC", "CURATE")}
-    published = {
-        f"{name}, published": getattr(as_published, f"published_{system}")
-        for name, system in papers.items()
-    }
+    published = {k: getattr(as_published, f"published_{name}") for k, name in papers.items()}
     claims = {"epsilon": 1.0, "delta": 1e-3, "allow_delta": True}
     same = ChiSquared(peers.ALPHA)
     return {
@@ -121,7 +117,7 @@ def runs_of_ours() -> dict:
         SAME_TEST: functools.partial(dpcgd.pc, statistic=same, max_order=peers.MAX_ORDER),
         "NOTEARS": notears,
         **{name: seeded(system, epsilon=1.0) for name, system in private.items()},
-        **{name: seeded(system, **claims) for name, system in published.items()},
+        **{f"{name}, published": seeded(run, **claims) for name, run in published.items()},
     }
 
 
@@ -130,9 +126,7 @@ def systems(samples) -> dict[str, dict]:
     found = {}
     for system, run in runs_of_ours().items():
         print(f"timing {system}", flush=True)
-        found[system] = {
-            name: timed(functools.partial(run, data)) for name, data in samples.items()
-        }
+        found[system] = {k: timed(functools.partial(run, data)) for k, data in samples.items()}
     return found
 
 
@@ -147,11 +141,8 @@ def others(samples, ours) -> tuple[dict, dict[str, str]]:
             np.savez(file, codes=data.codes, levels=data.cardinalities)
         for package in (name for name in peers.PACKAGES if name not in errors):
             print(f"timing {package}", flush=True)
-            found = peers.answers(python, package, files)
-            measured[package] = {
-                name: scored(answer, samples[name], ours[name].graph)
-                for name, answer in found.items()
-            }
+            answers = peers.answers(python, package, files).items()
+            measured[package] = {k: scored(a, samples[k], ours[k].graph) for k, a in answers}
     return measured, errors
 
 
@@ -360,9 +351,7 @@ def main():
         "tests_per_second": tests["PC"]["alarm"] / times["PC"]["alarm"],
         "ratio_to_fastest_peer": ratio,
         "peers": measured,
-        "paper_seconds": {
-            system: dict(zip(dpcgd.NETWORKS, row, strict=True)) for system, row in PAPER.items()
-        },
+        "paper_seconds": {k: dict(zip(samples, row, strict=True)) for k, row in PAPER.items()},
         "growth_n": growth,
         "growth_d": by_d,
         "counting_floor": floor,

@@ -74,9 +74,8 @@ class Table(Kept):
             for epsilon in ((1.0,) if s.private else (math.inf,))
         ]
         rows = pd.DataFrame([case | peak_of(**case) for case in cases])
-        made_by, columns = f"{self.made_by} --memory", COLUMNS["memory"]
-        unit = "megabytes"
-        keep(self.folder, "memory", rows, cases, unit, made_by=made_by, columns=columns)
+        about = {"made_by": f"{self.made_by} --memory", "columns": COLUMNS["memory"]}
+        keep(self.folder, "memory", rows, cases, "megabytes", **about)
 
 
 def of_yardsticks() -> list[dict]:

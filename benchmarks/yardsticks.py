@@ -165,8 +165,8 @@ def row_of(case, data, worker, folder) -> dict:
     """What a case comes to."""
     started, system = time.perf_counter(), case["system"]
     if system in HERE:
-        row = scores(plain_pc(data, HERE[system]), data.truth)
-        return row | {"seconds": time.perf_counter() - started}
+        graph = plain_pc(data, HERE[system])
+        return scores(graph, data.truth) | {"seconds": time.perf_counter() - started}
     job = {"system": system, "records": str(folder / "records.npz")}
     job |= {"synthetic": str(folder / "synthetic.npz"), "noise": [SEED, case["run"], 17]}
     job |= {"settings": {"patience": PATIENCE} if system == "AIM" else {}}

@@ -35,9 +35,8 @@ def page_of(path: Path) -> Page:
     links = [*soup.select("a[href], link[href]"), *soup.select("img[src], script[src]")]
     pictures = soup.select('img:not([alt]), img[alt=""]')
     faults = [f"a picture without a text: {tag.get('src', '')[:60]}" for tag in pictures]
-    for tag in soup.select("input:not([type=hidden])"):
-        if not tag.attrs.keys() & LABELLED:
-            faults.append(f"a field without a label: {tag.get('name', tag.attrs)}")
+    fields = [t for t in soup.select("input:not([type=hidden])") if not t.attrs.keys() & LABELLED]
+    faults += [f"a field without a label: {tag.get('name', tag.attrs)}" for tag in fields]
     titles = (tag.get_text() for tag in soup.find_all(HEADINGS))
     faults += ["an empty heading" for title in titles if not title.strip(" #¶\n")]
     addresses = (tag.get("href") or tag.get("src") for tag in links)

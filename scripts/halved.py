@@ -58,12 +58,8 @@ def main(names: str = ""):
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = dict(pool.map(lambda path: noticed(run, path), chapters(names)))
     write_results("halved", found)
-    width = max(map(len, found))
-    print(
-        "\nWith half of the noise:",
-        *(f"{k:<{width}}  {v or 'NOTHING'}" for k, v in found.items()),
-        sep="\n",
-    )
+    lines = [f"{chapter:<40}{what or 'NOTHING'}" for chapter, what in found.items()]
+    print("\nWith half of the noise:", *lines, sep="\n")
     if missed := [chapter for chapter, what in found.items() if not what]:
         sys.exit(f"\nnothing notices in {', '.join(missed)}")
 

@@ -48,11 +48,6 @@ def is_sideways(room: str, used: str) -> bool:
     return used != room and floor_of(used) == floor_of(room) == SYSTEMS
 
 
-def files(room: str) -> list:
-    """The files of a room."""
-    return sorted((PACKAGE / room).glob("*.py"))
-
-
 def imports(text: str):
     """Every module of the package that a text imports, wherever in it."""
     for node in ast.walk(ast.parse(text)):
@@ -102,18 +97,16 @@ print(time.process_time() - start)
 
 def cold_seconds(network: str) -> float:
     """Processor seconds of the first private graph in a fresh process without compiled code."""
+    command = [sys.executable, "-c", FIRST_CALL.format(network=network)]
     with tempfile.TemporaryDirectory() as empty:
-        command = [sys.executable, "-c", FIRST_CALL.format(network=network)]
         settings = os.environ | {"NUMBA_CACHE_DIR": empty}
-        done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
-    return round(float(done.stdout), 2)
+        return round(float(subprocess.check_output(command, env=settings)), 2)
 
 
 def house() -> dict:
     """What is written to the file."""
-    used = [
-        (room, other) for room in ROOMS for f in files(room) for other in rooms_used(f.read_text())
-    ]
+    texts = [(room, file.read_text()) for room in ROOMS for file in (PACKAGE / room).glob("*.py")]
+    used = [(room, other) for room, text in texts for other in rooms_used(text)]
     return {
         "rooms": {room: lines_in(f"dpcgd/{room}") for room in ROOMS},
         "parts": {part: lines_in(*part.split(" and ")) for part in MOST_LINES},
