@@ -30,13 +30,13 @@ pairs: .venv/installed ## its second table, cause or effect; CASE="histogram sin
 		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) $(if $(CHECK),--check $(CHECK))
 
 reader: .venv/installed ## the edge model, trained anew on simulated networks
-	$(VENV) scripts/make_reader.py
+	$(VENV) scripts/training.py reader
 
 third_reader: .venv/installed ## what reads releases with triples, trained anew after the reader
-	$(VENV) scripts/make_third_reader.py
+	$(VENV) scripts/training.py third_reader
 
 colliders: .venv/installed ## what says which triples are colliders, trained anew after the reader
-	$(VENV) scripts/make_colliders.py
+	$(VENV) scripts/training.py colliders
 
 look: .venv/installed ## pictures of every built page in a browser, wide, on a phone and in the dark, and its faults
 	$(VENV) scripts/look.py

@@ -52,15 +52,13 @@ def main():
             right[name][number] = float(task(pair))
             seconds[name] += time.perf_counter() - started
     weights = pair_weights()
-    accuracy = {
-        name: sum(weights[n] * share for n, share in found.items()) / sum(weights.values())
-        for name, found in right.items()
-    }
+    shares = {name: np.array([right[name][number] for number in weights]) for name in right}
+    official = np.array([*weights.values()])
     results = {
         "version": importlib.metadata.version("causal-learn"),
         "records": RECORDS,
-        "weighted_accuracy": accuracy,
-        "accuracy": {name: float(np.mean(list(found.values()))) for name, found in right.items()},
+        "weighted_accuracy": {k: share @ official / official.sum() for k, share in shares.items()},
+        "accuracy": {k: share.mean() for k, share in shares.items()},
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
     }
     file = Path(__file__).parent / "anm_peers.json"

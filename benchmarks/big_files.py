@@ -51,13 +51,9 @@ def make(network: str, n: int, folder: Path, rng: np.random.Generator) -> None:
 
 def as_table(data: dpcgd.Dataset) -> pa.Table:
     """Every variable as numbers of its levels, and the levels."""
-    columns = zip(data.levels.items(), data.codes.T, strict=True)
-    return pa.table(
-        {
-            name: pa.DictionaryArray.from_arrays(codes.astype(np.int32), list(of))
-            for (name, of), codes in columns
-        }
-    )
+    pairs = zip(data.codes.T.astype(np.int32), data.levels.values(), strict=True)
+    columns = [pa.DictionaryArray.from_arrays(codes, list(levels)) for codes, levels in pairs]
+    return pa.table(columns, names=list(data.levels))
 
 
 def measure(network: str, folder: str, spill: bool) -> dict:
@@ -66,9 +62,8 @@ def measure(network: str, folder: str, spill: bool) -> dict:
     before = time.perf_counter()
     data = dpcgd.read_parquet(folder, truth.levels, spill=spill)
     packed = time.perf_counter()
-    release = dpcgd.table_pc(
-        data, epsilon=EPSILON, delta=0.1 / data.n, rng=np.random.default_rng(1)
-    )
+    rng = np.random.default_rng(1)
+    release = dpcgd.table_pc(data, epsilon=EPSILON, delta=0.1 / data.n, rng=rng)
     done = time.perf_counter()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
@@ -89,11 +84,6 @@ def warm_up(network: str) -> None:
         measure(network, str(Path(folder) / "few"), False)
 
 
-def size_of(folder: Path) -> int:
-    """Bytes on disk."""
-    return sum(path.stat().st_size for path in folder.iterdir())
-
-
 def run(network: str, n: int, folder: Path, *, spill: bool, keep: bool) -> dict:
     """One size, measured in a process of its own."""
     table = folder / f"{network}_{n}"
@@ -101,8 +91,9 @@ def run(network: str, n: int, folder: Path, *, spill: bool, keep: bool) -> dict:
         make(network, n, table, np.random.default_rng(n))
     how = ["--spill"] if spill else []
     command = [sys.executable, __file__, "--measure", str(table), network, *how]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = json.loads(told.splitlines()[-1]) | {"disk_bytes": size_of(table), "spill": spill}
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    size = sum(path.stat().st_size for path in table.iterdir())
+    found = json.loads(printed.splitlines()[-1]) | {"disk_bytes": size, "spill": spill}
     if not keep:
         shutil.rmtree(table)
     return found

@@ -36,20 +36,17 @@ def calibration() -> dict[str, tuple[float, float, int]]:
     cases = [(number, epsilon) for epsilon in EPSILONS for number in range(NETWORKS)]
     said, true = np.array([pair for case in cases for pair in pairs_of(*case)]).T
     tenth = np.minimum((said * 10).astype(int), 9)
-    return {
-        f"{k / 10:g} to {(k + 1) / 10:g}": (
-            round(float(said[tenth == k].mean()), 4),
-            round(float(true[tenth == k].mean()), 4),
-            int((tenth == k).sum()),
-        )
-        for k in range(10)
-    }
+    by_tenth = {}
+    for k in range(10):
+        means = (round(float(part[tenth == k].mean()), 4) for part in (said, true))
+        by_tenth[f"{k / 10:g} to {(k + 1) / 10:g}"] = (*means, int((tenth == k).sum()))
+    return by_tenth
 
 
 def main():
     nothing = json.loads((RESULTS / "nothing_to_find.json").read_text())
     cover = json.loads((RESULTS / "fit_cover.json").read_text())
-    attacks = json.loads((RESULTS / "claims.json").read_text())
+    attacks = json.loads((RESULTS / "attacks.json").read_text())
     by_family = [row for row in nothing if row["false pairs"] is not None]
     usual = [row for row in cover if (row["n"], row["epsilon"]) == (100_000, 1.0)]
     claims = {

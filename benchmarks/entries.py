@@ -113,9 +113,8 @@ def attempted(run: Callable[[], Any]) -> tuple[Any, dict]:
 
 
 def _reason(error) -> str:
-    if isinstance(error, TimeoutError):
-        return str(error)
-    return "refused: " + re.sub(r"[\d.,]+", "...", re.split("[:;]", str(error))[0])
+    refused = "refused: " + re.sub(r"[\d.,]+", "...", re.split("[:;]", str(error))[0])
+    return str(error) if isinstance(error, TimeoutError) else refused
 
 
 @contextmanager

@@ -101,13 +101,11 @@ def main(networks: int = NETWORKS):
         for (n, epsilon, system, graph), cells in fits_of(number):
             for key in ((n, epsilon, system, graph), (n, epsilon, "all", graph)):
                 cells_by_key[key].append(cells)
-    names = ("n", "epsilon", "system", "graph")
-    rows = [
-        dict(zip(names, key, strict=True)) | summary(np.hstack(cells_by_key[key]))
-        for key in sorted(cells_by_key)
-    ]
-    for row in rows:
-        print(json.dumps(row))
+    rows = []
+    for key in sorted(cells_by_key):
+        names = dict(zip(("n", "epsilon", "system", "graph"), key, strict=True))
+        rows.append(names | summary(np.hstack(cells_by_key[key])))
+        print(json.dumps(rows[-1]))
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -19,7 +19,8 @@ from benchmarks.entry_check import check_entry
 COLUMNS = json.loads(Path(__file__).with_name("columns.json").read_text())
 """The data dictionary of each table."""
 
-SEED = 0
+SEED, RUNS = 0, 20
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 AT_ONCE = 25
 """Cases between two looks at the clock."""
 
@@ -36,23 +37,48 @@ class Kept:
     """Cases with the same values of these keys take about as long."""
     compare: str
     made_by: str
-    runs: int
     task: Callable[..., dict]
+    places: tuple[str, ...]
+    """Networks, or kinds of pairs, in the order of the file."""
+    digits: dict[str, int]
+    """Of columns that are rounded."""
 
     def __init__(self):
         self.folder, self.columns = stored_folder() / HOME, COLUMNS[self.name]
-        self.rows: dict[tuple, dict] = {}
-        if (self.folder / f"{self.name}.csv").exists():
-            rows = rows_on_file(self.folder, self.name).to_dict("records")
-            self.rows = {self.key(row): row for row in rows}
+        there = (self.folder / f"{self.name}.csv").exists()
+        rows = rows_on_file(self.folder, self.name).to_dict("records") if there else []
+        self.rows = {self.key(row): row for row in rows}
+
+    def blocks(self) -> list[tuple]:
+        """Systems, places, records, epsilons and how many runs."""
+        raise NotImplementedError
 
     def plan(self) -> list[dict]:
-        """All cases, in order."""
-        raise NotImplementedError
+        """All cases, in rounds: a run of everything, then the next."""
+        return [
+            self.case(system.name, place, n, epsilon, run)
+            for run in range(RUNS)
+            for among, places, n, epsilons, runs in self.blocks()
+            if run < runs
+            for place in places
+            for system in among
+            for epsilon in (epsilons if system.private else (math.inf,))
+        ]
+
+    def rows_of_others(self) -> list[dict]:
+        """Rows that other scripts have made."""
+        return []
 
     def sorted_rows(self) -> pd.DataFrame:
         """All rows, in the order of the file."""
-        raise NotImplementedError
+        known, others = list(entries_in(self.kind)), self.rows_of_others()
+        there = {row["code"] for row in others}
+        mine = [row for row in self.rows.values() if row["code"] not in there]
+        table = pd.DataFrame([row for row in mine if row["system"] in known] + others)
+        places = table[self.keys[1]].map(self.places.index)
+        order = table.assign(place=places, number=table.system.map(known.index))
+        order = order.sort_values(["place", "n", "number", "epsilon", "run"], kind="stable")
+        return order.reindex(columns=[*self.columns]).round(self.digits)
 
     def case(self, *values) -> dict:
         """The case with these values of its keys."""
@@ -74,8 +100,8 @@ class Kept:
         self.rows |= {self.key(row): row for row in rows}
         table = self.sorted_rows().assign(seed=SEED)
         cases = table[[*self.keys, "seed"]].to_dict("records")
-        made_by, columns = self.made_by, self.columns
-        keep(self.folder, self.name, table, cases, self.compare, made_by=made_by, columns=columns)
+        about = {"made_by": self.made_by, "columns": self.columns}
+        keep(self.folder, self.name, table, cases, self.compare, **about)
 
     def core_hours(self, cases) -> float:
         """What they will take, as like cases did; unknown ones a second."""
@@ -98,10 +124,12 @@ class Kept:
             if time.monotonic() > end:
                 break
             code = " ".join(sorted({code_of(self.kind, case["system"]) for case in some}))
-            workers, cluster = asked.workers, os.environ.get(CLUSTER)
-            self.add(
-                sweep(self.task, some, path=path, version=code, workers=workers, cluster=cluster)
-            )
+            settings = {
+                "version": code,
+                "workers": asked.workers,
+                "cluster": os.environ.get(CLUSTER),
+            }
+            self.add(sweep(self.task, some, path=path, **settings))
             print(f"{some[-1]}: {len(self.left(cases))} left", flush=True)
         self.add([])
 
@@ -132,7 +160,7 @@ class Kept:
         parser = argparse.ArgumentParser(description=doc.split("\n")[0])
         parser.add_argument("--case", help=f'"system {self.keys[1]} epsilon n run": one row')
         parser.add_argument("--system", help="only this one; rows of other code are made anew")
-        parser.add_argument("--runs", type=int, default=self.runs)
+        parser.add_argument("--runs", type=int, default=RUNS)
         parser.add_argument("--check", help="what can be checked of this system's guarantee")
         parser.add_argument("--minutes", type=float, default=math.inf)
         parser.add_argument("--workers", type=int, default=1)

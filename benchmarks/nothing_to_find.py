@@ -25,6 +25,7 @@ from dpcgd import dag_posterior, graph_from_moments
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.tables.private_graph import has_few_cells
 
+CELL = ("family", "d", "levels", "n", "epsilon")
 FAMILIES = ("even", "uneven", "constant", "rare", "copied")
 VARIABLES, LEVELS = (2, 3, 5, 8, 12, 25, 60), (2, 3, 10, 100, 1000)
 RECORDS, EPSILONS = (30, 300, 3000, 30_000, 1_000_000), (0.01, 0.1, 1.0, 10.0)
@@ -36,17 +37,15 @@ RESULTS = Path(__file__).resolve().parent.parent / "_build" / "results" / "nothi
 
 def column(family: str, v: int, levels: int, n: int, rng) -> np.ndarray:
     """Codes of an independent column; of the special families every other one is special."""
-    shares = np.full(levels, 1 / levels)
-    if family == "uneven":
-        shares = rng.dirichlet(np.full(levels, 0.5))
-    elif family == "constant" and v % 2 == 0:
-        return np.zeros(n, int)
-    elif family == "rare" and v % 2 == 0:
-        codes = np.zeros(n, int)
+    if family not in ("constant", "rare") or v % 2:
+        even = np.full(levels, 1 / levels)
+        shares = rng.dirichlet(np.full(levels, 0.5)) if family == "uneven" else even
+        return rng.choice(levels, n, p=shares)
+    codes = np.zeros(n, int)
+    if family == "rare":
         few = rng.choice(n, rng.integers(1, max(2, n // 20)), replace=False)
         codes[few] = rng.integers(1, levels, len(few))
-        return codes
-    return rng.choice(levels, n, p=shares)
+    return codes
 
 
 def table(family: str, d: int, levels: int, n: int, rng) -> Dataset:
@@ -60,21 +59,18 @@ def table(family: str, d: int, levels: int, n: int, rng) -> Dataset:
 def run(cell: tuple, number: int) -> list[dict]:
     """What each system says of one table."""
     family, d, levels, n, epsilon = cell
-    found = []
-    few = has_few_cells([levels] * d)
+    rows, few = [], has_few_cells([levels] * d)
     for system in (graph_from_moments, dag_posterior) if few else (graph_from_moments,):
         rng = np.random.default_rng([SEED, d, levels, n, number])
         data = table(family, d, levels, n, rng)
-        row = dict(zip(("family", "d", "levels", "n", "epsilon"), cell, strict=True))
-        row |= {"system": system.__name__, "refused": False}
+        row = dict(zip(CELL, cell, strict=True)) | {"system": system.__name__, "refused": False}
         try:
             with warnings.catch_warnings(action="ignore"):
                 release = system(data, epsilon=epsilon, rng=rng)
+            rows.append(row | said(release, min(d, COPIES) if family == "copied" else 0))
         except ValueError:
-            found.append(row | {"refused": True})
-            continue
-        found.append(row | said(release, min(d, COPIES) if family == "copied" else 0))
-    return found
+            rows.append(row | {"refused": True})
+    return rows
 
 
 def said(release, copies: int) -> dict:
@@ -92,12 +88,10 @@ def said(release, copies: int) -> dict:
 
 def cells(count: int) -> list[tuple]:
     """So many of each family, drawn from the grid."""
-    rng, chosen = np.random.default_rng(SEED), []
-    grid = [*product(VARIABLES, LEVELS, RECORDS, EPSILONS)]
+    rng, grid = np.random.default_rng(SEED), product(VARIABLES, LEVELS, RECORDS, EPSILONS)
     grid = [cell for cell in grid if cell[0] * cell[2] <= MOST_CODES]
-    for family in FAMILIES:
-        chosen += [(family, *grid[i]) for i in rng.choice(len(grid), count, replace=False)]
-    return chosen
+    drawn = [(family, rng.choice(len(grid), count, replace=False)) for family in FAMILIES]
+    return [(family, *grid[i]) for family, places in drawn for i in places]
 
 
 def main(count: str = "24", runs: str = "40"):

@@ -81,18 +81,13 @@ def run_pair(system: str, kind: str, n: int, epsilon: float, run: int, seed: int
 _records = functools.lru_cache(maxsize=1)(pair_of)
 
 
-def noise_of(
-    system: str, kind: str, n: int, epsilon: float, run: int, seed: int
-) -> np.random.Generator:
+def noise_of(system: str, kind: str, n: int, epsilon: float, run: int, seed: int):
     """The noise of a case, independent of that of any other case."""
-    return np.random.default_rng(
-        [seed, run, zlib.crc32(f"{system} {kind} {n} {epsilon:g}".encode())]
-    )
+    case = f"{system} {kind} {n} {epsilon:g}".encode()
+    return np.random.default_rng([seed, run, zlib.crc32(case)])
 
 
-def on_pair(
-    system: PairSystem, pair: Measurements, epsilon: float, rng: np.random.Generator
-) -> dict:
+def on_pair(system: PairSystem, pair: Measurements, epsilon: float, rng) -> dict:
     """What a system says of a pair whose cause is x.
 
     `right` is 1, 0, or 0.5 for no answer, as if by a coin. `margin` is of the released scores,

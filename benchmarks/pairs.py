@@ -11,15 +11,9 @@ of the records, the same for all systems, and of the noise. Systems are the file
 benchmarks/pair_systems. Rows are in book/stored/17_which_one_should_i_use/pairs.csv.
 """
 
-import math
-
-import pandas as pd
-
-from benchmarks.kept import Kept
+from benchmarks.kept import EPSILONS, RUNS, Kept
 from benchmarks.pair_cases import KINDS, pair_systems, run_pair
 
-RUNS = 20
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_SQUARE_TIME = ("HSIC", "published-HSIC", "HSIC-everyone", "HSIC-test-half")
 OF_SQUARE_TIME += ("IQR-test-half", "histogram")
 """In the number of records: not with 100,000."""
@@ -30,38 +24,18 @@ class Pairs(Kept):
 
     name, kind, compare = "pairs", "pair_systems", "right"
     keys, cost = ("system", "kind", "n", "epsilon", "run"), ("system", "n")
-    made_by, runs, task = "python benchmarks/pairs.py", RUNS, staticmethod(run_pair)
+    made_by, task = "python benchmarks/pairs.py", staticmethod(run_pair)
+    places, digits = KINDS, {"read": 4}
 
-    def plan(self):
-        """All cases, in rounds: a run of everything, then the next."""
-        names = list(pair_systems())
-        quick = [name for name in names if name not in OF_SQUARE_TIME]
-        blocks = [
-            (names, KINDS, 1000, EPSILONS, RUNS),
-            (names, KINDS, 4000, EPSILONS, RUNS),
-            (quick, KINDS[:2], 100_000, EPSILONS, RUNS),
-            (names, KINDS[:1], 10_000, EPSILONS[:5:2], RUNS // 4),
-        ]
+    def blocks(self):
+        known = list(pair_systems().values())
+        quick = [system for system in known if system.name not in OF_SQUARE_TIME]
         return [
-            self.case(name, kind, n, epsilon, run)
-            for run in range(RUNS)
-            for some, kinds, n, epsilons, runs in blocks
-            if run < runs
-            for kind in kinds
-            for name in some
-            for epsilon in (epsilons if pair_systems()[name].private else (math.inf,))
+            (known, KINDS, 1000, EPSILONS, RUNS),
+            (known, KINDS, 4000, EPSILONS, RUNS),
+            (quick, KINDS[:2], 100_000, EPSILONS, RUNS),
+            (known, KINDS[:1], 10_000, EPSILONS[:5:2], RUNS // 4),
         ]
-
-    def sorted_rows(self):
-        known = list(pair_systems())
-        rows = [row for row in self.rows.values() if row["system"] in known]
-        rows.sort(
-            key=lambda row: (
-                *(KINDS.index(row["kind"]), row["n"]),
-                *(known.index(row["system"]), row["epsilon"], row["run"]),
-            )
-        )
-        return pd.DataFrame(rows, columns=[*self.columns]).round({"read": 4})
 
 
 def main(arguments: list[str] | None = None):

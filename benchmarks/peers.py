@@ -22,6 +22,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 ALPHA, MAX_ORDER = 0.05, 3
 SHARED = ("numpy", "pandas", "scipy")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ONE_THREAD = dict.fromkeys(THREADS, "1")
 PATIENCE = 600
 """Seconds until a package is given up."""
 
@@ -120,12 +122,10 @@ def install(name="peers", wanted=None) -> tuple[Path, dict[str, str]]:
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
     shared = [wanted[name] for name in SHARED]
     pip = [python, "-m", "pip", "install", "--quiet", "--retries", "1", *shared]
-    tried = {
-        name: subprocess.run([*pip, pin], capture_output=True, text=True)
-        for name, pin in wanted.items()
-        if name not in SHARED
-    }
-    errors = {name: _last_line(done.stderr) for name, done in tried.items() if done.returncode}
+    errors = {}
+    for name in (name for name in wanted if name not in SHARED):
+        done = subprocess.run([*pip, wanted[name]], capture_output=True, text=True)
+        errors |= {name: _last_line(done.stderr)} if done.returncode else {}
     if not errors:
         stamp.write_text("\n".join(wanted.values()))
     return python, errors
@@ -137,12 +137,10 @@ def _last_line(text) -> str:
 
 def answers(python, package, files) -> dict[str, dict]:
     """What :func:`measure` says of each file, from a process of the other environment."""
-    command = [python, __file__, package, *files]
-    alone = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    command, environment = [python, __file__, package, *files], os.environ | ONE_THREAD
+    ways = {"capture_output": True, "text": True, "timeout": PATIENCE, "env": environment}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, env=os.environ | alone
-        )
+        done = subprocess.run(command, **ways)
     except subprocess.TimeoutExpired:
         done = subprocess.CompletedProcess(command, 1, "", f"took over {PATIENCE} seconds")
     if done.returncode:

@@ -13,8 +13,11 @@ KEYS = ["system", "network", "n", "epsilon"]
 MEASURES = ["F1", "arrowhead F1", "SHD", "precision", "recall", "edges", "tests", "seconds"]
 """In the order of the page."""
 
-BESIDE = ["error", "behind", "behind error"]
-DIGITS = {"SHD": 1, "edges": 1, "tests": 0, "seconds": 2}
+NUMBERS = ["F1", "error", "behind", "behind error", *MEASURES[1:], "runs"]
+DIGITS = dict(zip(NUMBERS, (2, 3, 2, 3, 2, 1, 2, 2, 1, 0, 2, 0), strict=True))
+"""Of a cell, in the order of the page, and how many digits are shown."""
+EXACT = {"SHD": 1, "edges": 1, "tests": 0, "seconds": 2, "runs": 0}
+"""How many the page sorts by, if not three."""
 
 
 def cells_of(
@@ -40,8 +43,8 @@ def cells_of(
         its standard error.
     """
     rows = refusals_as_empty(rows)
-    of = rows.groupby(KEYS, sort=False)
-    cells = of[MEASURES].mean().join(of.F1.agg(error="sem", runs="count")).join(of.refused.mean())
+    by_cell = rows.groupby(KEYS, sort=False)
+    cells = by_cell[[*MEASURES, "refused"]].mean().join(by_cell.F1.agg(error="sem", runs="count"))
     cells = cells.reset_index()
     means = [_mean_over(cells, name, names) for name, names in groups.items()]
     cells = pd.concat([*means, cells], ignore_index=True)
@@ -94,18 +97,12 @@ def _behind(rows, ranked, networks) -> Iterator[tuple[str, float, float]]:
 
 def _mean_over(cells, name, networks):
     here = cells[cells.network.isin(networks)]
-    of = here.groupby(["system", "n", "epsilon"], sort=False)
-    found = of[MEASURES].mean()
-    found["error"] = (
-        np.sqrt((here.error**2).groupby(_same(here)).sum(min_count=len(networks))) / of.size()
-    )
-    found["runs"], found["refused"] = of.runs.min(), of.refused.sum()
-    found = found[of.size() == len(networks)]
-    return found.reset_index().assign(network=name)
-
-
-def _same(cells):
-    return [cells.system, cells.n, cells.epsilon]
+    here = here.assign(square=here.error**2)
+    groups = here.groupby(["system", "n", "epsilon"], sort=False)
+    means = groups[MEASURES].mean()
+    means["error"] = np.sqrt(groups.square.sum(min_count=len(networks))) / groups.size()
+    means["runs"], means["refused"] = groups.runs.min(), groups.refused.sum()
+    return means[groups.size() == len(networks)].reset_index().assign(network=name)
 
 
 def score_table(
@@ -137,14 +134,18 @@ def score_table(
         A table with one row a system; all other cells are in a block of JSON beside it, for
         ``_static/scores.js``.
     """
-    listed = [_listed(row) for row in cells.to_dict("records")]
     here = cells[(cells.network == shown["network"]) & (cells.n == shown["n"])]
     here = here[(here.epsilon == shown["epsilon"]) | np.isinf(here.epsilon)]
     here = here.sort_values("F1", ascending=False)
     head = "".join(f"<th>{name}</th>" for name in COLUMNS)
     body = "".join(_row(row, families, examples) for row in here.to_dict("records"))
+    exact = [EXACT.get(name, 3) for name in NUMBERS]
+    listed = []
+    for row in cells[KEYS + NUMBERS].replace(math.inf, "inf").itertuples(False, None):
+        values = zip(row[len(KEYS) :], exact, strict=True)
+        numbers = (None if pd.isna(value) else round(value, digits) for value, digits in values)
+        listed.append([*row[: len(KEYS)], *numbers])
     data = {"cells": listed, "families": dict(families), "examples": dict(examples)}
-    data["shown"] = dict(shown)
     safe = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     return (
         f'<div class="dp-scores"><table class="dataframe" aria-label="{html.escape(title)}">'
@@ -161,25 +162,11 @@ COLUMNS = (
 """Of the page, in the order of _static/scores.js."""
 
 
-def _listed(row) -> list:
-    """A cell as the page's script reads it: keys, then numbers or null."""
-    budget = "inf" if math.isinf(row["epsilon"]) else row["epsilon"]
-    keys = [row["system"], row["network"], row["n"], budget]
-    means = [_number(row[name], DIGITS.get(name, 3)) for name in MEASURES]
-    beside = [_number(row[name], 3) for name in BESIDE]
-    return [*keys, means[0], *beside, *means[1:], int(row["runs"])]
-
-
-def _number(value, digits):
-    return None if pd.isna(value) else round(float(value), digits)
-
-
 def _row(row, families, examples) -> str:
     network = examples.get(row["network"], row["network"])
     case = f"{row['system']} {network} {row['epsilon']:g} {row['n']} 0"
-    of = [f"{row[name]:.{DIGITS.get(name, 2)}f}" for name in MEASURES]
-    beside = [f"{row[name]:.{2 if name == 'behind' else 3}f}" for name in BESIDE]
-    texts = [families[row["system"]], of[0], *beside, *of[1:], str(int(row["runs"])), case]
+    numbers = (f"{row[name]:.{digits}f}" for name, digits in DIGITS.items())
+    texts = [families[row["system"]], *numbers, case]
     texts = ["" if text == "nan" else html.escape(text) for text in texts]
     cells = "".join(f"<td>{text}</td>" for text in texts)
     return f"<tr><th>{html.escape(row['system'])}</th>{cells}</tr>"

@@ -9,8 +9,8 @@ python benchmarks/table.py --memory                           # memory.csv: peak
 
 A case is a system, a network, an epsilon, a number of records and a run; the run is the seed of its
 records, which are the same for all systems, and of its noise. Systems are the files in
-benchmarks/systems. Cases come in rounds: the first has the first runs of everything, two of what
-matters most, so that a table that is not complete has all of its cells. Rows are in
+benchmarks/systems. Cases come in rounds: the first has the first run of everything, so that a table
+that is not complete has all of its cells. Rows are in
 book/stored/17_which_one_should_i_use/table.csv.
 """
 
@@ -21,20 +21,12 @@ from dpcgd_book.results.stored import keep, yardsticks
 
 from benchmarks.entries import LARGER, entries_in
 from benchmarks.graph_cases import peak_of, run_case
-from benchmarks.kept import COLUMNS, Kept
+from benchmarks.kept import COLUMNS, EPSILONS, RUNS, Kept
 from benchmarks.yardsticks import run_yardstick
 from dpcgd.datasets.published_networks import NETWORKS
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 OF_PUBLISHED = (0.1, 1.0, 10.0)
-RUNS = 20
-GRADIENTS = ("noisy gradients", "one release")
-SLOW = ("EM-PC", "NOTEARS")
-"""On the larger networks: minutes of some runs."""
-
-
-def _epsilons(system, epsilons):
-    return epsilons if system.private else (math.inf,)
+ASK_COUNTS = ("test by test", "released tables")
 
 
 def run_here_or_there(system: str, network: str, n: int, epsilon: float, run: int, seed: int):
@@ -49,61 +41,26 @@ class Table(Kept):
 
     name, kind, compare = "table", "systems", "F1"
     keys, cost = ("system", "network", "n", "epsilon", "run"), ("system", "network")
-    made_by, runs, task = "python benchmarks/table.py", RUNS, staticmethod(run_here_or_there)
+    made_by, task = "python benchmarks/table.py", staticmethod(run_here_or_there)
+    places = (*NETWORKS, *LARGER)
+    digits = dict.fromkeys(("F1", "arrowhead F1", "precision", "recall", "read"), 4)
 
-    def plan(self):
+    def blocks(self):
         run_here = [system for system in entries_in("systems").values() if system.run]
         published = [s for s in run_here if s.family == "as published"]
-        slow = [s for s in run_here if s.trust == "local"]
-        quick = [s for s in run_here if s not in slow + published]
-        quicker = [s for s in quick if s.family not in GRADIENTS and s.name not in SLOW]
-        rest = [s for s in quick + slow if s not in quicker]
-        low, high, few = EPSILONS[:5], EPSILONS[5:], EPSILONS[::2]
-        blocks = [  # the last number: runs a round
-            (quick, NETWORKS, 100_000, low, RUNS, 2),
-            (published, NETWORKS, 100_000, (1.0,), RUNS, 1),
-            (quicker, LARGER, 100_000, few[:2], RUNS, 1),
-            (quicker, NETWORKS, 10_000, low, RUNS, 1),
-            (quicker, NETWORKS, 100_000, low, RUNS, 4),
-            (slow, NETWORKS, 100_000, few[1:], RUNS, 1),
-            (quicker, LARGER, 100_000, low, RUNS, 1),
-            (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS, 1),
-            (quick, NETWORKS, 100_000, high, RUNS, 1),
-            (quick, NETWORKS, 10_000, low, RUNS, 1),
-            (slow, NETWORKS, 100_000, EPSILONS, RUNS, 1),
-            (slow, NETWORKS, 10_000, low, RUNS, 1),
-            (rest, LARGER, 100_000, low, RUNS, 1),
-            (quick + slow, NETWORKS, 10_000, high, RUNS, 1),
-            (quick + slow, LARGER, 10_000, low, RUNS, 1),
-            (quick + slow, LARGER, 100_000, high, RUNS, 1),
-            (quick + slow, LARGER, 10_000, high, RUNS, 1),
-            (published, NETWORKS, 10_000, OF_PUBLISHED, RUNS, 1),
+        proved = [s for s in run_here if s not in published]
+        return [
+            (proved, self.places, 100_000, EPSILONS, RUNS),
+            (published, NETWORKS, 100_000, OF_PUBLISHED, RUNS),
+            (proved, self.places, 10_000, EPSILONS, RUNS),
+            (published, NETWORKS, 10_000, OF_PUBLISHED, RUNS),
         ]
-        cases = [
-            self.case(s.name, network, n, epsilon, run)
-            for once in range(RUNS)
-            for among, networks, n, epsilons, runs, a_round in blocks
-            for run in range(once * a_round, min((once + 1) * a_round, runs))
-            for network in networks
-            for s in among
-            for epsilon in _epsilons(s, epsilons)
-        ]
-        return list({tuple(case.values()): case for case in cases}.values())
+
+    def rows_of_others(self):
+        return of_yardsticks()
 
     def sorted_rows(self):
-        known = list(entries_in("systems"))
-        networks = [*NETWORKS, *LARGER]
-        rows = [row for row in self.rows.values() if row["system"] in known]
-        rows = [row for row in rows if row["code"] != "yardsticks.py"] + of_yardsticks()
-        rows.sort(
-            key=lambda row: (
-                *(networks.index(row["network"]), row["n"]),
-                *(known.index(row["system"]), row["epsilon"], row["run"]),
-            )
-        )
-        rounded = dict.fromkeys(("F1", "arrowhead F1", "precision", "recall", "read"), 4)
-        table = pd.DataFrame(rows, columns=[*self.columns]).round(rounded)
-        return table.astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
+        return super().sorted_rows().astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
 
     def memory(self):
         """What each system takes beside the records, at its peak: memory.csv, one run a row."""
@@ -114,12 +71,11 @@ class Table(Kept):
             for n, some in ((100_000, run_here), (1_000_000, counts))
             for s in some
             for network in ("child", "alarm")
-            for epsilon in _epsilons(s, (1.0,))
+            for epsilon in ((1.0,) if s.private else (math.inf,))
         ]
         rows = pd.DataFrame([case | peak_of(**case) for case in cases])
-        made_by, columns = f"{self.made_by} --memory", COLUMNS["memory"]
-        unit = "megabytes"
-        keep(self.folder, "memory", rows, cases, unit, made_by=made_by, columns=columns)
+        about = {"made_by": f"{self.made_by} --memory", "columns": COLUMNS["memory"]}
+        keep(self.folder, "memory", rows, cases, "megabytes", **about)
 
 
 def of_yardsticks() -> list[dict]:
@@ -129,9 +85,6 @@ def of_yardsticks() -> list[dict]:
     rows = rows[rows.system.isin(names) & rows.n.isin([10_000, 100_000])]
     rows = rows.assign(system=rows.system.map(names), code="yardsticks.py")
     return rows.reindex(columns=[*COLUMNS["table"]]).to_dict("records")
-
-
-ASK_COUNTS = ("test by test", "released tables")
 
 
 def main(arguments: list[str] | None = None):

@@ -67,7 +67,7 @@ JOBS = 5
 """Of one process: what mbi compiles is never freed, and a process may hold only so much of it."""
 
 ENVIRONMENT = {
-    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    **peers.ONE_THREAD,
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 "
@@ -139,10 +139,8 @@ class Worker:
 
     def _start(self):
         self.close()
-        self.jobs, pipe = 0, subprocess.PIPE
-        self.process = subprocess.Popen(
-            self.command, env=self.environment, stdin=pipe, stdout=pipe, text=True
-        )
+        self.jobs, pipes = 0, dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        self.process = subprocess.Popen(self.command, env=self.environment, text=True, **pipes)
 
     def close(self):
         if self.process is not None:
@@ -165,26 +163,24 @@ def plain_pc(data, statistic=HERE[OURS]) -> dpcgd.CPDAG:
 
 def row_of(case, data, worker, folder) -> dict:
     """What a case comes to."""
-    started = time.perf_counter()
-    if case["system"] in HERE:
-        row = scores(plain_pc(data, HERE[case["system"]]), data.truth)
-        return row | {"seconds": time.perf_counter() - started}
-    job = {"system": case["system"], "records": str(folder / "records.npz"), "settings": {}}
-    if case["system"] in PRIVATE:
+    started, system = time.perf_counter(), case["system"]
+    if system in HERE:
+        graph = plain_pc(data, HERE[system])
+        return scores(graph, data.truth) | {"seconds": time.perf_counter() - started}
+    job = {"system": system, "records": str(folder / "records.npz")}
+    job |= {"synthetic": str(folder / "synthetic.npz"), "noise": [SEED, case["run"], 17]}
+    job |= {"settings": {"patience": PATIENCE} if system == "AIM" else {}}
+    if system in PRIVATE:
         job["rho"] = rho_of_budget(Budget(case["epsilon"], DELTA))
-        job["noise"] = [SEED, case["run"], 17]
-        job["synthetic"] = str(folder / "synthetic.npz")
-        job["settings"] = {"patience": PATIENCE} if case["system"] == "AIM" else {}
-    answer = worker.ask(job, PATIENCE * {"AIM": 6, GES: 10}.get(case["system"], 2))
+    answer = worker.ask(job, PATIENCE * {"AIM": 6, GES: 10}.get(system, 2))
     if "error" in answer:
         return {"why_not": answer["error"]}
-    if case["system"] in PRIVATE:
+    if system in PRIVATE:
         assert answer["spent"] <= job["rho"] * (1 + 1e-9)
-        with np.load(job["synthetic"]) as drawn_records:
-            synthetic = Dataset(drawn_records["codes"], data.levels)
-        graph = plain_pc(synthetic)
+        with np.load(job["synthetic"]) as records:
+            graph = plain_pc(Dataset(records["codes"], data.levels))
     else:
-        graph = graph_of(answer["arcs"], data, acyclic=case["system"] == CLIMBING)
+        graph = graph_of(answer["arcs"], data, acyclic=system == CLIMBING)
     return scores(graph, data.truth) | {"seconds": time.perf_counter() - started}
 
 
@@ -199,11 +195,9 @@ def rows_of(some) -> Iterator[tuple[dict, dict]]:
     if errors:
         sys.exit(f"not installed: {errors}")
     last = None
-    with (
-        tempfile.TemporaryDirectory() as name,
-        contextlib.closing(Worker(python, Path(name) / "compiled")) as worker,
-    ):
-        folder = Path(name)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        worker = stack.enter_context(contextlib.closing(Worker(python, folder / "compiled")))
         for case in some:
             records = {k: case[k] for k in ("network", "run", "n")}
             if records != last:

@@ -23,11 +23,11 @@ def main(profile: str = "quick", names: str = ""):
         sys.exit(f"no profile is called {profile!r}; it is quick or paper")
     at, paths = home(profile), chapters(names)
     print(f"Executing the chapters ({profile} profile)")
-    outcomes, left = [], {path.stem: path for path in paths}
+    outcomes = []
     for outcome in execute_all(at, profile, paths):
-        del left[outcome.chapter]
-        print(f"  {outcome}{at.left(left.values())}", flush=True)
         outcomes.append(outcome)
+        done = {outcome.chapter for outcome in outcomes}
+        print(f"  {outcome}{at.left([p for p in paths if p.stem not in done])}", flush=True)
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
         print(f"\n{outcome.error}", file=sys.stderr)
@@ -54,14 +54,13 @@ def build_html(at: Home) -> bool:
         shutil.copytree(ROOT / folder, STAGE / folder)
     (STAGE / "notebooks").mkdir()
     for path in chapters():
-        if path not in missing:
-            nbformat.write(pages.finished(path, at.copy(path)), STAGE / "notebooks" / path.name)
+        said = v4.new_markdown_cell(f"# {path.stem}\n\nThis chapter has not been executed yet.")
+        empty = v4.new_notebook(cells=[said])
+        shown = empty if path in missing else pages.finished(path, at.copy(path))
+        nbformat.write(shown, STAGE / "notebooks" / path.name)
     page = STAGE / "book" / "tables_and_figures.md"
     page.write_text(pages.with_verdicts(page.read_text(), at, chapters()))
     shutil.copy(ROOT / "_toc.yml", STAGE)
-    for path in missing:
-        said = v4.new_markdown_cell(f"# {path.stem}\n\nThis chapter has not been executed yet.")
-        nbformat.write(v4.new_notebook(cells=[said]), STAGE / "notebooks" / path.name)
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     config["execute"]["execute_notebooks"] = "off"
     (STAGE / "_config.yml").write_text(yaml.safe_dump(config))

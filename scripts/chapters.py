@@ -1,5 +1,6 @@
 """Execute chapters with papermill: side by side, once for the same contents."""
 
+import json
 import os
 import platform
 import shutil
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 BUILD = Path(os.environ.get("DPCGD_BUILD", ROOT / "_build"))
 """Where outcomes are kept; somewhere else for each machine that is emulated."""
+RESULTS = BUILD / "results"
 
 INSERTED = {"papermill-error-cell-tag", "injected-parameters"}
 NO_KERNEL = "Kernel died before replying"
@@ -45,13 +47,11 @@ class Outcome:
 
     @property
     def result(self) -> str:
-        if self.error is not None:
-            return "FAILED"
-        return "reused" if self.reused else "ok"
+        return "FAILED" if self.error else "reused" if self.reused else "ok"
 
     def __str__(self):
-        told = REUSED if self.reused else f"{self.result} in {self.seconds:.1f} s"
-        return f"{self.chapter} {told}"
+        details = REUSED if self.reused else f"{self.result} in {self.seconds:.1f} s"
+        return f"{self.chapter} {details}"
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,11 @@ class Home:
     folder: Path
 
     @property
-    def executed(self) -> Path:
-        return self.folder / "executed"
-
-    @property
     def results(self) -> Path:
         return self.folder / "results"
 
     def copy(self, path: Path) -> Path:
-        return self.executed / path.name
+        return self.folder / "executed" / path.name
 
     def result(self, path: Path) -> Path:
         return self.results / f"{path.stem}.json"
@@ -77,27 +73,28 @@ class Home:
     def stamp(self, path: Path) -> Path:
         return self.folder / "contents" / path.stem
 
-    def seconds(self, path: Path) -> float | None:
-        """How long the chapter took when it was last executed."""
-        file = self.folder / "seconds" / path.stem
-        return float(file.read_text()) if file.exists() else None
+    def seconds(self, path: Path) -> Path:
+        """Where it is kept how long the chapter took when it was last executed."""
+        return self.folder / "seconds" / path.stem
 
     def left(self, paths: Iterable[Path]) -> str:
         """How much longer these chapters will take, by how long they took; if that is known."""
-        known = [self.seconds(path) for path in paths]
-        if not known or None in known:
+        files = [self.seconds(path) for path in paths]
+        if not files or not all(file.exists() for file in files):
             return ""
-        seconds = max(max(known), sum(known) / (os.cpu_count() or 1))
+        took = [float(file.read_text()) for file in files]
+        seconds = max(max(took), sum(took) / (os.cpu_count() or 1))
         return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; {seconds:.0f} s left"
 
     def holds(self, path: Path, contents: str) -> bool:
         """Is there an outcome of this chapter with just these contents?"""
-        stamp, files = self.stamp(path), (self.copy(path), self.result(path))
-        return all(f.exists() for f in (stamp, *files)) and stamp.read_text() == contents
+        files = self.stamp(path), self.copy(path), self.result(path)
+        return all(file.exists() for file in files) and files[0].read_text() == contents
 
     def clear(self, path: Path):
+        self.seconds(path).parent.mkdir(parents=True, exist_ok=True)
         for file in (self.stamp(path), self.copy(path), self.result(path)):
-            file.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(exist_ok=True)
             file.unlink(missing_ok=True)
 
 
@@ -125,22 +122,17 @@ def execute_all(
     at: Home,
     profile: str,
     paths: list[Path] | None = None,
-    *,
-    extra: dict[str, str] | None = None,
-    python: Path | str = sys.executable,
+    **extra: str,
 ) -> Iterator[Outcome]:
     """Execute chapters, but for those whose outcome is there; outcomes come as they finish.
 
-    `extra` are environment variables, `python` the interpreter: how another machine is emulated.
+    `extra` are environment variables.
     """
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | (extra or {})  # one a core, side by side
-    run = Run(at, profile, environment, python)
-    left = []
-    for path in chapters() if paths is None else paths:
-        if at.holds(path, run.contents(path)):
-            yield Outcome(path.stem, 0.0, None, reused=True)
-        else:
-            left.append(path)
+    paths = chapters() if paths is None else paths
+    one_a_core = {"OMP_NUM_THREADS": "1"}  # side by side
+    run = Run(at, profile, os.environ | one_a_core | extra)
+    left = [path for path in paths if not at.holds(path, run.contents(path))]
+    yield from (Outcome(path.stem, 0.0, None, reused=True) for path in paths if path not in left)
     if left:
         run.compile_once()
     pool = ThreadPoolExecutor(os.cpu_count())
@@ -198,9 +190,7 @@ class Run:
         error, seconds = _error(chapter, copy, output), time.perf_counter() - started
         if error is None:
             self.home.stamp(path).write_text(contents)
-            took = self.home.folder / "seconds" / chapter
-            took.parent.mkdir(exist_ok=True)
-            took.write_text(f"{seconds:.1f}")
+            self.home.seconds(path).write_text(f"{seconds:.1f}")
         return Outcome(chapter, seconds, error)
 
     def output(self, command, contents: str) -> str | None:
@@ -222,14 +212,9 @@ class Run:
 
 def _output(command, environment, seconds) -> str | None:
     """Run it in a process group of its own, so that all of it can be stopped in time."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     process = subprocess.Popen(
-        command,
-        cwd=NOTEBOOKS,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
+        command, cwd=NOTEBOOKS, env=environment, start_new_session=True, **pipes
     )
     try:
         output, _ = process.communicate(timeout=seconds)
@@ -246,23 +231,29 @@ def _error(chapter: str, copy: Path, output: str | None) -> str | None:
         return None
     cells = nbformat.read(copy, as_version=4).cells if copy.exists() else []
     own = [cell for cell in cells if not INSERTED & set(cell.metadata.get("tags", []))]
-    for number, cell in enumerate(own, start=1):
-        for shown in cell.get("outputs", []):
-            if shown.output_type == "error":
-                lines = [f"{chapter}, cell {number}: {shown.ename}: {shown.evalue}", cell.source]
-                return "\n".join(lines)
+    shown = [(k, cell, out) for k, cell in enumerate(own, 1) for out in cell.get("outputs", [])]
+    for number, cell, out in shown:
+        if out.output_type == "error":
+            return f"{chapter}, cell {number}: {out.ename}: {out.evalue}\n{cell.source}"
     return f"{chapter}: {output.strip()[:1000]}\n...\n{output.strip()[-2000:]}"
 
 
 def table(outcomes: list[Outcome]) -> str:
-    lines = [f"{'chapter':<40}{'seconds':>9}  result"]
-    for outcome in sorted(outcomes, key=lambda o: o.chapter):
-        lines.append(f"{outcome.chapter:<40}{outcome.seconds:>9.1f}  {outcome.result}")
-    return "\n".join(lines)
+    rows = sorted((done.chapter, done.seconds, done.result) for done in outcomes)
+    lines = [f"{chapter:<40}{seconds:>9.1f}  {result}" for chapter, seconds, result in rows]
+    return "\n".join([f"{'chapter':<40}{'seconds':>9}  result", *lines])
 
 
 def publish(at: Home):
     """Copy the results to `_build/results`, beside those of other commands."""
-    (BUILD / "results").mkdir(parents=True, exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     for file in at.results.glob("*.json"):
-        shutil.copy(file, BUILD / "results" / file.name)
+        shutil.copy(file, RESULTS)
+
+
+def write_results(name: str, results: dict) -> Path:
+    """Put what a command found beside the chapters' results."""
+    file = RESULTS / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    return file

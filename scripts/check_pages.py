@@ -6,59 +6,47 @@ python scripts/check_pages.py [folder]
 import os
 import sys
 from collections import Counter
-from html.parser import HTMLParser
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from bs4 import BeautifulSoup
 from chapters import BUILD
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-LABELLED = ("aria-label", "aria-labelledby", "id", "title")
+LABELLED = {"aria-label", "aria-labelledby", "id", "title"}
 FOREIGN = {"_static", "_modules"}
 """Folders with pages that are the theme's, or source code."""
 LARGEST = 6_000_000
 """Bytes of a page, its pictures in it."""
 
 
-class Page(HTMLParser):
-    """What a page holds: ids, links, pictures, headings, fields."""
+@dataclass(frozen=True)
+class Page:
+    """What a page holds: ids, links, and what is wrong with its pictures, fields and headings."""
 
-    def __init__(self, path: Path):
-        super().__init__()
-        self.path, self.ids, self.links, self.faults = path, [], [], []
-        self._heading: list | None = None
-        self.feed(path.read_text())
+    ids: list[str]
+    links: list[str]
+    faults: list[str]
 
-    def handle_starttag(self, tag, attrs):
-        of = dict(attrs)
-        if "id" in of:
-            self.ids.append(of["id"])
-        if tag in ("a", "link") and of.get("href"):
-            self.links.append(of["href"])
-        if tag in ("img", "script") and of.get("src"):
-            self.links.append(of["src"])
-        if tag == "img" and not of.get("alt"):
-            self.faults.append(f"a picture without a text: {of.get('src', '')[:60]}")
-        if tag == "input" and of.get("type") != "hidden" and not set(of) & set(LABELLED):
-            self.faults.append(f"a field without a label: {of.get('name', of)}")
-        if tag in HEADINGS:
-            self._heading = [tag, ""]
 
-    def handle_data(self, data):
-        if self._heading:
-            self._heading[1] += data
-
-    def handle_endtag(self, tag):
-        if self._heading and tag == self._heading[0]:
-            if not self._heading[1].strip(" #¶\n"):
-                self.faults.append("an empty heading")
-            self._heading = None
+def page_of(path: Path) -> Page:
+    soup = BeautifulSoup(path.read_text(), "html.parser")
+    links = [*soup.select("a[href], link[href]"), *soup.select("img[src], script[src]")]
+    pictures = soup.select('img:not([alt]), img[alt=""]')
+    faults = [f"a picture without a text: {tag.get('src', '')[:60]}" for tag in pictures]
+    fields = [t for t in soup.select("input:not([type=hidden])") if not t.attrs.keys() & LABELLED]
+    faults += [f"a field without a label: {tag.get('name', tag.attrs)}" for tag in fields]
+    titles = (tag.get_text() for tag in soup.find_all(HEADINGS))
+    faults += ["an empty heading" for title in titles if not title.strip(" #¶\n")]
+    addresses = (tag.get("href") or tag.get("src") for tag in links)
+    return Page([tag["id"] for tag in soup.select("[id]")], [*filter(None, addresses)], faults)
 
 
 def faults(folder: Path) -> dict[str, list[str]]:
     """From each page to what is wrong with it."""
     files = sorted(folder.resolve().rglob("*.html"))
-    pages = {path: Page(path) for path in files if not FOREIGN & set(path.parts)}
+    pages = {path: page_of(path) for path in files if not FOREIGN & set(path.parts)}
     ids = {path: set(page.ids) for path, page in pages.items()}
     found = {}
     for path, page in pages.items():

@@ -37,13 +37,13 @@ def moved(golden: dict, results: dict) -> list[str]:
 
 
 def _differences(name, old, new, tolerance) -> list[str]:
+    parts = []
     if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
-        return [
-            d for key in old for d in _differences(f"{name}.{key}", old[key], new[key], tolerance)
-        ]
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = enumerate(zip(old, new, strict=True))
-        return [d for i, (a, b) in pairs for d in _differences(f"{name}[{i}]", a, b, tolerance)]
+        parts = [(f"{name}.{key}", old[key], new[key]) for key in old]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        parts = [(f"{name}[{i}]", a, b) for i, (a, b) in enumerate(zip(old, new, strict=True))]
+    if parts or old == new:
+        return [line for part in parts for line in _differences(*part, tolerance)]
     if isinstance(tolerance, dict):
         named = (allowed for key, allowed in tolerance.items() if f".{key}" in name)
         tolerance = next(named, tolerance[OTHERWISE])

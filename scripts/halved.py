@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import golden
-from chapters import BUILD, Home, Run, chapters
+from chapters import BUILD, Home, Run, chapters, write_results
 
 PLANTED = '''
 """Half of the noise of every mechanism; channels at twice their epsilon."""
@@ -57,15 +57,9 @@ def main(names: str = ""):
     run.compile_once()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = dict(pool.map(lambda path: noticed(run, path), chapters(names)))
-    file = BUILD / "results" / "halved.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
-    width = max(map(len, found))
-    print(
-        "\nWith half of the noise:",
-        *(f"{k:<{width}}  {v or 'NOTHING'}" for k, v in found.items()),
-        sep="\n",
-    )
+    write_results("halved", found)
+    lines = [f"{chapter:<40}{what or 'NOTHING'}" for chapter, what in found.items()]
+    print("\nWith half of the noise:", *lines, sep="\n")
     if missed := [chapter for chapter, what in found.items() if not what]:
         sys.exit(f"\nnothing notices in {', '.join(missed)}")
 

@@ -10,15 +10,15 @@ import json
 import math
 import platform
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from string import Template
 
 import numpy as np
 from chapters import ROOT
 from dpcgd_book.figures.style import LOOKS
+from jinja2 import Template
 from joblib import Parallel, delayed
 
 import dpcgd
@@ -84,27 +84,20 @@ def places(names) -> dict[str, tuple[float, float]]:
     return {v: (170 + 120 * x, 155 + 118 * y) for v, (x, y) in zip(names, at, strict=True)}
 
 
-def edge(a, b, directed, kind, at) -> str:
+def edge(a, b, directed, kind, at) -> tuple:
+    """How the edge looks, and its two ends: beside the names."""
     (x0, y0), (x1, y1) = at[a], at[b]
     length = math.hypot(x1 - x0, y1 - y0)
     dx, dy = (x1 - x0) / length, (y1 - y0) / length
-    ends = x0 + 24 * dx, y0 + 15 * dy, x1 - 26 * dx, y1 - 17 * dy
-    line = '<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"{}/>'
-    return line.format(kind, *ends, f' marker-end="url(#dp-{kind})"' if directed else "")
+    return kind, directed, x0 + 24 * dx, y0 + 15 * dy, x1 - 26 * dx, y1 - 17 * dy
 
 
-def drawing(edges, truth, at) -> str:
-    """Found edges, solid where they are true and red where not; missed ones dotted."""
-    found = {frozenset((a, b)) for a, b, _ in edges}
-    true = {frozenset((a, b)) for a, b, _ in truth}
-    kinds = ((*e, "right" if frozenset(e[:2]) in true else "wrong") for e in edges)
-    missed = ((a, b, False, "missed") for a, b, _ in truth if frozenset((a, b)) not in found)
-    return "".join(edge(*e, at) for e in (*kinds, *missed))
-
-
-def nodes(at) -> str:
-    text = '<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>'
-    return "".join(text.format(x, y + 4, escape(v)) for v, (x, y) in at.items())
+def drawing(edges, truth, at) -> list[tuple]:
+    """Released edges, solid where they are true and red where not; missed ones dotted."""
+    released, true = ({frozenset((a, b)) for a, b, _ in graph} for graph in (edges, truth))
+    kinds = [(*e, "right" if frozenset(e[:2]) in true else "wrong") for e in edges]
+    missed = [(a, b, False, "missed") for a, b, _ in truth if frozenset((a, b)) not in released]
+    return [edge(*e, at) for e in kinds + missed]
 
 
 def across(epsilon) -> float:
@@ -116,37 +109,13 @@ def down(f1) -> float:
     return 16 + 200 * (1 - f1)
 
 
-def text_at(x, y, anchor, words) -> str:
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{words}</text>'
-
-
-def chart(stored) -> str:
-    """F1 against epsilon, a line a system, its name at its end."""
-    parts, level = [], down(stored["without_privacy"])
-    for f1 in (0, 0.25, 0.5, 0.75, 1):
-        y = f"{down(f1):.0f}"
-        parts.append(f'<line class="grid" x1="46" x2="516" y1="{y}" y2="{y}"/>')
-        parts.append(text_at(40, down(f1) + 4, "end", f"{f1:g}"))
-    parts += [text_at(across(e), 234, "middle", f"{e:g}") for e in EPSILONS]
-    parts.append(f'<line class="plain" x1="46" x2="516" y1="{level}" y2="{level}"/>')
-    parts.append(text_at(281, 250, "middle", "epsilon, guaranteed (log scale)"))
+def lines_of(stored) -> Iterator[tuple]:
+    """Each system with its colour, the place of its name at the line's end, and its points."""
     last = sorted(SYSTEMS, key=lambda s: -stored["f1"][s][-1])
     labels = spread([down(stored["f1"][s][-1]) for s in last])
     for system, label in zip(last, labels, strict=True):
-        points = [*zip(EPSILONS, stored["f1"][system], stored["error"][system], strict=True)]
-        path = " ".join(f"{across(e):.1f},{down(f1):.1f}" for e, f1, _ in points)
-        parts.append(f'<polyline points="{path}" style="stroke:{COLOURS[system]}"/>')
-        parts += [whisker(*point, COLOURS[system]) for point in points]
-        style = f'style="fill:{COLOURS[system]}"'
-        parts.append(f'<text x="524" y="{label + 4:.0f}" {style}>{system}</text>')
-    return "".join(parts)
-
-
-def whisker(epsilon, f1, error, colour) -> str:
-    """Two standard errors up and down."""
-    x, ends = across(epsilon), (down(min(1, f1 + 2 * error)), down(max(0, f1 - 2 * error)))
-    line = '<line x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}" style="stroke:{3}"/>'
-    return line.format(x, *ends, colour)
+        points = zip(EPSILONS, stored["f1"][system], stored["error"][system], strict=True)
+        yield system, COLOURS[system], label, [*points]
 
 
 def spread(heights, gap=15.0) -> list[float]:
@@ -160,35 +129,23 @@ def spread(heights, gap=15.0) -> list[float]:
 
 def drawn(stored: dict) -> str:
     """The fragment of the home page."""
-    at, truth, first = places(stored["variables"]), stored["truth"], EPSILONS.index(SHOWN)
-    f1, marker = stored["f1"]["table_pc"], f"{across(SHOWN):.1f}"
-    states = "".join(
-        f'<g class="dp-state" data-f1="{score:.2f}"{"" if i == first else " hidden"}>'
-        f"{drawing(edges, truth, at)}</g>"
-        for i, (edges, score) in enumerate(zip(stored["graphs"], f1, strict=True))
-    )
-    template = Template(Path(__file__).with_suffix(".html").read_text())
-    return template.substitute(
-        arrows="".join(ARROW.format(kind=kind) for kind in ("right", "wrong", "truth")),
-        truth="".join(edge(*e, "truth", at) for e in truth) + nodes(at),
-        states=states + nodes(at),
-        chart=chart(stored)
-        + f'<line id="dp-marker" x1="{marker}" x2="{marker}" y1="16" y2="216"/>',
-        last=len(EPSILONS) - 1,
-        first=first,
-        epsilons=json.dumps(EPSILONS),
-        across=json.dumps([round(across(e), 1) for e in EPSILONS]),
-        shown_f1=f"{f1[first]:.2f}",
+    at, truth, f1 = places(stored["variables"]), stored["truth"], stored["f1"]["table_pc"]
+    edges = [drawing(graph, truth, at) for graph in stored["graphs"]]
+    template = Template(Path(__file__).with_suffix(".html").read_text(), keep_trailing_newline=True)
+    return template.render(
+        places=at,
+        truth=[edge(*e, "truth", at) for e in truth],
+        states=list(zip(f1, edges, strict=True)),
+        lines=list(lines_of(stored)),
+        level=down(stored["without_privacy"]),
+        epsilons=EPSILONS,
+        first=EPSILONS.index(SHOWN),
         network=NETWORK,
         runs=RUNS,
-        n=f"{N:,}",
+        n=N,
+        across=across,
+        down=down,
     )
-
-
-ARROW = (
-    '<marker id="dp-{kind}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
-    'orient="auto"><path class="{kind}" d="M0,0 L8,4 L0,8 z"/></marker>'
-)
 
 
 def main(what: str = "draw"):

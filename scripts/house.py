@@ -4,14 +4,13 @@ python scripts/house.py      # writes _build/results/house.json
 """
 
 import ast
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
 import names
-from chapters import BUILD, ROOT
+from chapters import ROOT, write_results
 from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
@@ -47,11 +46,6 @@ def is_up(room: str, used: str) -> bool:
 def is_sideways(room: str, used: str) -> bool:
     """Whether it looks at another system's room."""
     return used != room and floor_of(used) == floor_of(room) == SYSTEMS
-
-
-def files(room: str) -> list:
-    """The files of a room."""
-    return sorted((PACKAGE / room).glob("*.py"))
 
 
 def imports(text: str):
@@ -103,18 +97,16 @@ print(time.process_time() - start)
 
 def cold_seconds(network: str) -> float:
     """Processor seconds of the first private graph in a fresh process without compiled code."""
+    command = [sys.executable, "-c", FIRST_CALL.format(network=network)]
     with tempfile.TemporaryDirectory() as empty:
-        command = [sys.executable, "-c", FIRST_CALL.format(network=network)]
         settings = os.environ | {"NUMBA_CACHE_DIR": empty}
-        done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
-    return round(float(done.stdout), 2)
+        return round(float(subprocess.check_output(command, env=settings)), 2)
 
 
 def house() -> dict:
     """What is written to the file."""
-    used = [
-        (room, other) for room in ROOMS for f in files(room) for other in rooms_used(f.read_text())
-    ]
+    texts = [(room, file.read_text()) for room in ROOMS for file in (PACKAGE / room).glob("*.py")]
+    used = [(room, other) for room, text in texts for other in rooms_used(text)]
     return {
         "rooms": {room: lines_in(f"dpcgd/{room}") for room in ROOMS},
         "parts": {part: lines_in(*part.split(" and ")) for part in MOST_LINES},
@@ -129,9 +121,7 @@ def house() -> dict:
 
 def main():
     found = house()
-    file = BUILD / "results" / "house.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found, indent=1) + "\n")
+    file = write_results("house", found)
     for room, lines in found["rooms"].items():
         print(f"  {room:<22}{lines:>7,}")
     for part, lines in found["parts"].items():

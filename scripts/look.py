@@ -37,21 +37,17 @@ class Browser:
     async def call(self, method: str, **params):
         """One command; what the page complains about on the way is noted."""
         number = next(self._ids)
-        await self._socket.write_message(
-            json.dumps({"id": number, "method": method, "params": params})
-        )
-        while True:
-            message = json.loads(await asyncio.wait_for(self._socket.read_message(), 60))
-            self._note(message)
-            if message.get("id") == number:
-                return message.get("result", {})
+        command = {"id": number, "method": method, "params": params}
+        await self._socket.write_message(json.dumps(command))
+        return await self.until("id", number)
 
-    async def wait(self, event: str):
-        while True:
+    async def until(self, key: str, value):
+        """The result of the next message of this kind."""
+        message: dict = {}
+        while message.get(key) != value:
             message = json.loads(await asyncio.wait_for(self._socket.read_message(), 60))
             self._note(message)
-            if message.get("method") == event:
-                return
+        return message.get("result", {})
 
     def _note(self, message):
         entry = message.get("params", {}).get("entry", {})
@@ -72,7 +68,7 @@ async def seen(browser: Browser, page: Path, view: str) -> list[str]:
     dark = [{"name": "prefers-color-scheme", "value": scheme}]
     await browser.call("Emulation.setEmulatedMedia", features=dark)
     await browser.call("Page.navigate", url=page.as_uri())
-    await browser.wait("Page.loadEventFired")
+    await browser.until("method", "Page.loadEventFired")
     await asyncio.sleep(1.5)  # formulas are set by a script
     found = await browser.call("Runtime.evaluate", expression=FAULTS, returnByValue=True)
     size = await browser.call("Page.getLayoutMetrics")
@@ -88,10 +84,8 @@ async def seen(browser: Browser, page: Path, view: str) -> list[str]:
 
 async def look(port: int, pages: list[Path]) -> int:
     """All pages in all views; how many have faults."""
-    (tab, *_) = (
-        t for t in json.load(urlopen(f"http://127.0.0.1:{port}/json")) if t["type"] == "page"
-    )
-    url = tab["webSocketDebuggerUrl"]
+    tabs = json.load(urlopen(f"http://127.0.0.1:{port}/json"))
+    url = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
     browser = Browser(await websocket_connect(url, max_message_size=200_000_000))
     for domain in ("Page", "Log", "Runtime"):
         await browser.call(f"{domain}.enable")

@@ -14,14 +14,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from chapters import BUILD, ROOT, digest
+import pandas as pd
+from chapters import BUILD, ROOT, digest, write_results
 from dpcgd_book.results.sweep import sweep
 
 TESTS = ROOT / "tests"
 sys.path.insert(0, str(TESTS))
 
 from planted_bugs import BUGS  # noqa: E402
-from planting import Edit, Swap  # noqa: E402
+from planting import Bug  # noqa: E402
 from replays import SYSTEMS  # noqa: E402
 
 PAIRS = dict.fromkeys(SYSTEMS, 20_000) | {
@@ -46,7 +47,6 @@ BROKEN = re.compile(
     r"^(?:FAILED .*- |.*it has paid: )(Name|Type|Attribute|UnboundLocal|Import|LinAlg)Error", re.M
 )
 """What is said of code that does not run at all: that shows nothing about the bug."""
-CLAIMS = BUILD / "results" / "claims.json"
 
 
 def run(script: str, *arguments: str):
@@ -57,30 +57,24 @@ def run(script: str, *arguments: str):
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | own, cwd=ROOT)
 
 
-def noticed(bug: Edit | Swap) -> tuple[str, str]:
+def noticed(bug: Bug) -> tuple[str, str]:
     """Who notices a bug, and what it says; two empty texts if nobody does."""
     if bug.replayed:
-        systems = bug.replayed.split(",")
-        fewest = min(PAIRS[name] for name in systems), STRANGERS
+        fewest = min(PAIRS[name] for name in bug.replayed.split(",")), STRANGERS
         many = [str(number // part) for number, part in zip(fewest, OF_A_BUG, strict=True)]
-        done = run("planting.py", bug.name, "replay", bug.replayed, *many, "0")
+        done = run("planting.py", bug.name, "replays", bug.replayed, *many, "0")
         if done.returncode:
             return "replay", last_finding(bug, DIVERGED, done.stderr)
-    if bug.tests:
-        done = tested(bug)
+    if bug.tests:  # but for those that know the numbers of a seed
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-o", "addopts="]
+        files = [str(TESTS / file) for file in bug.tests.split()]
+        done = run("planting.py", bug.name, "pytest", *options, "-k", f"not ({OF_A_SEED})", *files)
         if done.returncode:
             return "tests", last_finding(bug, FAILED, done.stdout)
     return "", ""
 
 
-def tested(bug: Edit | Swap):
-    """The tests of a room, but for those that know the numbers of a seed."""
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-o", "addopts="]
-    files = [str(TESTS / file) for file in bug.tests.split()]
-    return run("planting.py", bug.name, "pytest", *options, "-k", f"not ({OF_A_SEED})", *files)
-
-
-def last_finding(bug: Edit | Swap, finding: re.Pattern, output: str) -> str:
+def last_finding(bug: Bug, finding: re.Pattern, output: str) -> str:
     """What replay or tests found last; a patch that merely breaks the code shows nothing."""
     findings = finding.findall(output)
     if not findings or BROKEN.search(output):
@@ -109,40 +103,24 @@ def planted(name: str) -> dict:
 def main():
     files = [*(ROOT / "dpcgd").rglob("*.py"), *TESTS.rglob("*.py"), Path(__file__)]
     known = BUILD / "mutants" / f"{digest(sorted(files))[:16]}.jsonl"
-    workers = os.cpu_count()
-    bugs = sweep(planted, [{"name": bug.name} for bug in BUGS], path=known, workers=workers)
-    claim(planted=len(bugs), caught=sum(bool(bug["by"]) for bug in bugs))
-    if missed := [bug["name"] for bug in bugs if not bug["by"]]:
-        sys.exit("\nnobody notices: " + "; ".join(missed))
-    parts = [{"name": name, "chunk": chunk} for name in SYSTEMS for chunk in range(CHUNKS)]
-    write(sweep(part, parts, path=known, workers=workers), bugs)
-
-
-def claim(**figures):
-    """Add figures to those that the project claims."""
-    known = json.loads(CLAIMS.read_text()) if CLAIMS.exists() else {}
-    CLAIMS.parent.mkdir(parents=True, exist_ok=True)
-    CLAIMS.write_text(json.dumps(known | figures, indent=1) + "\n")
-
-
-def write(replays, bugs):
-    """Results on file, and in a few lines."""
+    settings = {"path": known, "workers": os.cpu_count()}
+    bugs = sweep(planted, [{"name": bug.name} for bug in BUGS], **settings)
     by = [bug["by"] for bug in bugs]
-    parts = {name: [row for row in replays if row["name"] == name] for name in SYSTEMS}
     results = {
         "planted": len(by),
         "caught": sum(map(bool, by)),
         "caught_by_replay": by.count("replay"),
-        "replayed_pairs": {name: sum(row["pairs"] for row in parts[name]) for name in parts},
-        "strangers": {name: sum(row["strangers"] for row in parts[name]) for name in parts},
-        "worst_loss_over_price": {name: max(row["worst"] for row in parts[name]) for name in parts},
         "noticed_by": {bug["name"]: f"{bug['by']}: {bug['finding']}" for bug in bugs},
     }
-    file = BUILD / "results" / "attacks.json"
-    file.write_text(json.dumps(results, indent=1) + "\n")
-    for name in SYSTEMS:
-        pairs, strangers = results["replayed_pairs"][name], results["strangers"][name]
-        print(f"  {name}: {pairs:,} pairs of neighbours and {strangers:,} of strangers agree")
+    write_results("attacks", results)
+    if missed := [bug["name"] for bug in bugs if not bug["by"]]:
+        sys.exit("\nnobody notices: " + "; ".join(missed))
+    parts = [{"name": name, "chunk": chunk} for name in SYSTEMS for chunk in range(CHUNKS)]
+    replays = pd.DataFrame(sweep(part, parts, **settings)).groupby("name", sort=False)
+    shown = replays.agg({"pairs": "sum", "strangers": "sum", "worst": "max"})
+    shown.columns = ["replayed_pairs", "strangers", "worst_loss_over_price"]
+    file = write_results("attacks", results | shown.to_dict())
+    print(shown.drop(columns="worst_loss_over_price").to_string())
     print(
         f"\n{results['caught']} of {results['planted']} planted bugs are noticed, "
         f"{results['caught_by_replay']} by replay; no replay of the package as it is finds one.\n"

@@ -26,9 +26,8 @@ def copied(cells, old: str, new: str) -> None:
         cell.source = BOX.sub(
             lambda box: re.sub(r"^:label: .*\n", "", box[0], flags=re.M), cell.source
         )
-    own = re.findall(
-        r"^:(?:name|label): (\S+)$", "\n".join(cell.source for cell in prose), re.MULTILINE
-    )
+    text = "\n".join(cell.source for cell in prose)
+    own = re.findall(r"^:(?:name|label): (\S+)$", text, re.MULTILINE)
     anchor = re.compile(rf"(#|^\(){old[:2]}-", re.MULTILINE)
     labels = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, own)) or '(?!)'})(?![\w-])")
     for cell in prose:

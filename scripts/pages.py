@@ -61,10 +61,10 @@ KINDS = ("holds", "holds with changes", "fails", "cannot be compared", "illustra
 
 def with_verdicts(text: str, at: Home, paths) -> str:
     """A page with all tables and figures of the papers where its mark stands, as recorded."""
-    done = [path for path in paths if at.result(path).exists()]
-    recorded = {path: json.loads(at.result(path).read_text()) for path in done}
-    found = {path: of.get("verdicts", []) for path, of in recorded.items()}
-    found = {path: rows for path, rows in found.items() if rows and "item" in rows[0]}
+    found = {}
+    for path in (path for path in paths if at.result(path).exists()):
+        rows = json.loads(at.result(path).read_text()).get("verdicts", [])
+        found |= {path: rows} if rows and "item" in rows[0] else {}
     count = Counter(row["verdict"] for rows in found.values() for row in rows)
     total = ", ".join(f"{count[kind]} **{kind}**" for kind in KINDS if count[kind])
     parts = [f"{sum(count.values())} entries: {total}."] if count else []

@@ -12,12 +12,12 @@ way from the top to the first one and from the last one to the end too; of a cop
 only figures in the prose are seen.
 """
 
-import json
 import re
 from pathlib import Path
 
 import nbformat
-from chapters import BUILD, chapters, home
+import pandas as pd
+from chapters import chapters, home, write_results
 
 LIMITS = {
     "words": 3500,
@@ -31,6 +31,7 @@ FOLDED = re.compile(
 )
 FENCE = re.compile(r"^(?:[`:]{3,}.*|:\w+:.*|\(.*\)=)$", re.MULTILINE)
 PICTURE = re.compile(r"\{glue:figure\}|\{figure\}|!\[")
+PLOTS = {"image/png", "image/svg+xml"}
 HIDDEN = {"hide-cell", "hide-input", "remove-cell", "remove-input"}
 SCREEN, LINE, CODE_LINE, MARGIN, FIGURE = 900, 27, 21, 45, 430
 WORDS_A_LINE, WORDS_A_MINUTE = 13, 150
@@ -49,32 +50,36 @@ def tags(cell) -> set[str]:
     return set(cell.metadata.get("tags", []))
 
 
+def kinds(output) -> set[str]:
+    """What an output is shown as; none if it was glued, for then it stands elsewhere."""
+    shown = set(output.get("data", {}))
+    return set() if any("scrapbook" in kind for kind in shown) else shown
+
+
+def prose_height(source: str) -> float:
+    """Of Markdown on the page, roughly."""
+    words, paragraphs = len(unfolded(source).split()), source.count("\n\n") + 1
+    figures = len(PICTURE.findall(source))
+    return words / WORDS_A_LINE * LINE + paragraphs * LINE / 2 + figures * FIGURE
+
+
 def pictures(cell) -> list[float]:
     """Where figures and tables stand in a cell, in points below its top."""
     if cell.cell_type == "markdown":
         text = FOLDED.sub(lambda box: "" if "dropdown" in box[0] else box[0], cell.source)
-        before = (text[: found.start()] for found in PICTURE.finditer(text))
-        return [height(nbformat.v4.new_markdown_cell(part)) for part in before]
+        return [prose_height(text[: mark.start()]) for mark in PICTURE.finditer(text)]
     if tags(cell) & {"hide-cell", "remove-cell", "hide-output", "remove-output"}:
         return []
-    if not any(map(_is_picture, cell.get("outputs", []))):
+    shown = set().union(*map(kinds, cell.get("outputs", [])))
+    if not shown & {*PLOTS, "text/html"}:
         return []
     return [0.0 if tags(cell) & HIDDEN else len(cell.source.splitlines()) * CODE_LINE]
-
-
-def _is_picture(output) -> bool:
-    kinds = output.get("data", {})
-    glued = any("scrapbook" in kind for kind in kinds)
-    return not glued and bool(kinds.keys() & {"image/png", "image/svg+xml", "text/html"})
 
 
 def height(cell) -> float:
     """Of a cell on the page, roughly."""
     if cell.cell_type == "markdown":
-        words = len(unfolded(cell.source).split())
-        pictures = len(PICTURE.findall(cell.source))
-        paragraphs = len(re.findall(r"\n\n", cell.source)) + 1
-        return words / WORDS_A_LINE * LINE + paragraphs * LINE / 2 + pictures * FIGURE
+        return prose_height(cell.source)
     if "remove-cell" in tags(cell):
         return 0.0
     lines = 0 if tags(cell) & HIDDEN else len(cell.source.splitlines())
@@ -83,12 +88,9 @@ def height(cell) -> float:
 
 
 def _output(output) -> float:
-    kinds = output.get("data", {})
-    if any("scrapbook" in kind for kind in kinds):  # glued: it stands elsewhere
-        return 0.0
-    if kinds.keys() & {"image/png", "image/svg+xml"}:
+    if kinds(output) & PLOTS:
         return FIGURE
-    text = output.get("text") or kinds.get("text/plain", "")
+    text = output.get("text") or (kinds(output) and output["data"].get("text/plain")) or ""
     return len(text.splitlines()) * CODE_LINE
 
 
@@ -98,13 +100,12 @@ def measured(path: Path) -> dict:
     code = [c for c in book.cells if c.cell_type == "code" and not tags(c) & HIDDEN]
     words = sum(len(unfolded(c.source).split()) for c in book.cells if c.cell_type == "markdown")
     lines = sum(len(c.source.splitlines()) for c in code)
-    at, first, seen, widest = 0.0, None, 0.0, 0.0
+    at, seen, first, gaps = 0.0, 0.0, None, []
     for cell in book.cells:
         for place in pictures(cell):
-            widest, seen = max(widest, at + place - seen), at + place
-        if first is None and cell.cell_type == "markdown" and (m := PICTURE.search(cell.source)):
-            before = len(unfolded(cell.source[: m.start()]).split()) / WORDS_A_LINE * LINE
-            first = at + before
+            gaps.append(at + place - seen)
+            seen = at + place
+            first = seen if first is None and cell.cell_type == "markdown" else first
         at += height(cell)
     return {
         "words": words,
@@ -113,7 +114,7 @@ def measured(path: Path) -> dict:
         "first_picture_screen": int((at if first is None else first) // SCREEN) + 1,
         "screens": round(at / SCREEN, 1),
         "minutes": round(words / WORDS_A_MINUTE + lines / 20),
-        "screens_between_pictures": round(max(widest, at - seen) / SCREEN, 1),
+        "screens_between_pictures": round(max(*gaps, at - seen, 0) / SCREEN, 1),
     }
 
 
@@ -125,15 +126,14 @@ def over(found: dict) -> list[str]:
 def main():
     copies = ((path, home("quick").copy(path)) for path in chapters())
     results = {path.stem: measured(copy if copy.exists() else path) for path, copy in copies}
-    file = BUILD / "results" / "reading.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(results, indent=1) + "\n")
-    names = list(next(iter(results.values())))
-    print(f"{'':<34}" + "".join(f"{name.replace('_', ' '):>26}" for name in names))
-    for chapter, found in results.items():
-        marked = (f"{found[n]}{'*' if n in over(found) else ''}" for n in names)
-        print(f"{chapter:<34}" + "".join(f"{text:>26}" for text in marked))
-    print("* over the limit")
+    write_results("reading", results)
+    starred = {
+        chapter: {
+            name: f"{size}{'*' if name in over(sizes) else ''}" for name, size in sizes.items()
+        }
+        for chapter, sizes in results.items()
+    }
+    print(pd.DataFrame(starred).T.to_string(), "* over the limit", sep="\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import ast
 import importlib
 import inspect
 import json
+import pydoc
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -115,17 +116,10 @@ def _documented(node: ast.Module | ast.ClassDef | ast.FunctionDef, name: str):
         if isinstance(child, ast.ClassDef | ast.FunctionDef):
             yield from _documented(child, f"{name}.{child.name}")
         elif isinstance(child, ast.Assign | ast.AnnAssign):
-            yield from ((f"{name}.{constant}", _string(after)) for constant in _assigned(child))
-
-
-def _string(node: ast.stmt | None) -> str:
-    is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return str(node.value.value) if is_constant else ""
-
-
-def _assigned(node: ast.Assign | ast.AnnAssign) -> list[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+            text = getattr(after.value, "value", "") if isinstance(after, ast.Expr) else ""
+            targets = getattr(child, "targets", [getattr(child, "target", None)])
+            constants = (n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
+            yield from ((f"{name}.{constant.id}", str(text)) for constant in constants)
 
 
 @cache
@@ -139,29 +133,17 @@ def broken(boxes: Mapping[str, Box], mentions: Mapping[str, set[str]]) -> list[s
     """What is wrong with links that lead nowhere, or are there in one direction only."""
     there = {(label, name) for label, box in boxes.items() for name in box.code}
     back = {(label, name) for name, labels in mentions.items() for label in labels}
-    return sorted(
-        [
-            f"{label} links to {name}, which is not there"
-            for label, name in there
-            if at(name) is None
-        ]
-        + [f"{name} does not name {label}, which links to it" for label, name in there - back]
-        + [
-            f"{name} names {label}, which is not there"
-            for label, name in back
-            if label not in boxes
-        ]
-        + [f"{label} does not link to {name}, which names it" for label, name in back - there]
-    )
+    problems = {
+        "{0} links to {1}, which is not there": {pair for pair in there if at(pair[1]) is None},
+        "{1} does not name {0}, which links to it": there - back,
+        "{1} names {0}, which is not there": {pair for pair in back if pair[0] not in boxes},
+        "{0} does not link to {1}, which names it": back - there,
+    }
+    return sorted(text.format(*pair) for text, pairs in problems.items() for pair in pairs)
 
 
-def at(name: str) -> object | None:
-    """The module of this name, or what lies in one; None if there is no such thing."""
-    module, _, last = name.rpartition(".")
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return getattr(at(module), last, None) if module else None
+at = pydoc.locate
+"""The module of this name, or what lies in one; None if there is no such thing."""
 
 
 def theorems_without_code() -> list[str]:

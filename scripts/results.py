@@ -20,10 +20,6 @@ MOVED = 3.0
 """Standard errors from which a cell is told."""
 
 
-def keeps_results(path) -> bool:
-    return "FullResults(" in path.read_text()
-
-
 def cells(folder, name) -> pd.DataFrame:
     """Mean and standard error of every cell of a table; of the whole where rows name no cell."""
     about, rows = made_of(folder)[name], rows_on_file(folder, name)
@@ -58,11 +54,11 @@ def take(made, kept) -> None:
 
 def main(names: str = ""):
     at = Home(BUILD / "full")
-    for path in filter(keeps_results, chapters(names)):
+    for path in (path for path in chapters(names) if "FullResults(" in path.read_text()):
         made, started = at.results / "full" / path.stem, time.perf_counter()
         shutil.rmtree(made, ignore_errors=True)
         at.clear(path)
-        (outcome,) = execute_all(at, "full", [path], extra={"DPCGD_RENEW": "1"})
+        (outcome,) = execute_all(at, "full", [path], DPCGD_RENEW="1")
         print(f"{path.stem}: {time.perf_counter() - started:.0f} s", flush=True)
         if outcome.error:
             sys.exit(f"{outcome.error}\nThe tables of before were left as they are")

@@ -1,24 +1,45 @@
-"""What the three trainings share: examples on file, simulated noise, trees, their quality.
+"""Train what reads releases on simulated networks, where the truth is known.
 
-They are make_reader.py, make_third_reader.py and make_colliders.py.
+python scripts/training.py reader|third_reader|colliders [workers]     # make reader, and so on
+
+All draw networks of every kind (dpcgd/datasets/random_networks.py), none of which is in the book,
+and release their moments at random budgets. What is drawn is kept in _build/reader, so that a
+command that was killed goes on where it stopped. Each writes a file of data/.
+
+- reader: boosted trees say which pairs are edges. A second model reads each release again, with the
+  probabilities of a first model that has not seen its network.
+- third_reader, for data/reader.json as it is: networks of six to twelve variables that the reader
+  has not seen, at budgets that afford triples, have their pairs read, and trees that know the
+  triples too say which pairs are edges.
+- colliders, for data/reader.json as it is: trees say which triples of the true skeleton, and of one
+  that the reader finds, are colliders.
 """
 
-import functools
-import itertools
 import json
 import math
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import sys
+from dataclasses import dataclass
 
 import numpy as np
 from chapters import BUILD, ROOT
 from dpcgd_book.results.digests import digest_of_files
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
 
-from dpcgd.moments.interactions import Measurement
-from dpcgd.privacy.conversions import multiplier_of_rho
-from dpcgd.reading.reader import best_count
+from dpcgd.datasets.bayesian_networks import Network
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.random_networks import any_network
+from dpcgd.moments.blocks import blocks_of
+from dpcgd.moments.clipped_moments import clips, measure_moments
+from dpcgd.moments.interactions import FEWEST, MOST, MOST_LEVELS, measure_triples, pairs_sensitivity
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
+from dpcgd.reading import orientation
+from dpcgd.reading.pair_features import FEATURES, pair_features
+from dpcgd.reading.reader import most_likely_edges, pairs_read
+from dpcgd.reading.second_reading import SECOND_FEATURES, second_features
+from dpcgd.reading.third_reading import THIRD_FEATURES, third_features
 
 TREES: dict = {
     "max_iter": 400,
@@ -30,46 +51,68 @@ TREES: dict = {
     "random_state": 2026,
 }
 """The settings of boosted trees, unless a training has others."""
-
-RELEASED = ("datasets/random_networks", "datasets/clipped_sums", "moments/clipped_moments")
-"""The files of the package that releases depend on."""
-FEATURES_OF = ("pair_features", "second_reading")
-READ = (*RELEASED, "moments/blocks", *(f"reading/{name}" for name in FEATURES_OF))
-"""The files of the package that features depend on."""
-
-
-def on_file(folder: str, code: Iterable[str], *others: str | Path):
-    """Let a function's arrays be kept in a file, as long as this code stays as it is.
-
-    Parameters
-    ----------
-    folder : str
-        Below _build/reader.
-    code : iterable of str
-        Files of the package.
-    *others : str or Path
-        More files from the checkout, as the script itself.
-    """
-    files = [*(f"dpcgd/{name}.py" for name in code), "scripts/training.py", *others]
-
-    def kept(make: Callable[..., dict]) -> Callable[..., Path]:
-        @functools.wraps(make)
-        def made(number: int, *given) -> Path:
-            digest = digest_of_files(files, root=ROOT)[:8]
-            file = BUILD / "reader" / f"{folder}-{digest}" / f"{number:04d}.npz"
-            if not file.exists():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                whole = file.with_suffix(".part.npz")
-                np.savez_compressed(whole, **make(number, *given))
-                whole.rename(file)
-            return file
-
-        return made
-
-    return kept
+READ_AGAIN = {"max_iter": 200}
+SMALLER = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 12, "min_samples_leaf": 40}
+OF_COLLIDERS = {"max_iter": 250, "learning_rate": 0.06, "max_leaf_nodes": 16}
+"""Other settings: of the second reading, of the third, and of what says colliders."""
+RELEASES = 2
+"""Of each network, for the reader."""
+UNCLIPPED = 0.2
+"""Share of releases of more variables that are not clipped, as of data that only answers counts."""
+WITHOUT_NOISE = 0.05
+"""Share of the reader's releases with next to no noise."""
+NOISE_OVER_SAMPLING = 0.3
+"""The most for a pair of the third reader: somewhat more than releases with triples have."""
 
 
-def in_parallel(task: Callable, workers: str, *cases: Iterable) -> list:
+ROOMS = (f"dpcgd/{room}" for room in ("datasets", "moments", "reading"))
+CODE = digest_of_files([*ROOMS, "data/reader.json", __file__], root=ROOT)[:8]
+kept = Memory(BUILD / "reader" / CODE, verbose=0).cache
+"""What a function returns is kept on file, as long as this code stays as it is."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a model is trained on: networks, records, budgets."""
+
+    seed: int
+    networks: int
+    variables: tuple[int, int]
+    records: tuple[float, float]
+    epsilons: tuple[float, float]
+    most_codes: float = 1.5e7
+    """Records times variables, for time."""
+
+    def rng(self, number: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, number])
+
+    def network(self, rng) -> Network:
+        return any_network(round(between(self.variables, rng)), rng)
+
+    def records_of(self, network, rng) -> Dataset:
+        most = self.most_codes / len(network.levels)
+        return network.sample(round(min(between(self.records, rng), most)), rng=rng)
+
+    def rho(self, rng) -> float:
+        return rho_of_budget(Budget(between(self.epsilons, rng), 1e-6))
+
+    def write(self, name: str, *, more=(), **models) -> None:
+        """Put trained models, and what they were trained on, into a file of data/."""
+        facts = {"networks": self.networks, **dict(more), "variables": self.variables}
+        facts |= {"records": self.records, "epsilons": self.epsilons}
+        facts["script"] = digest_of_files([__file__])[:16]
+        (ROOT / "data" / f"{name}.json").write_text(json.dumps({"trained": facts, **models}) + "\n")
+
+
+READER = Training(2026, 2000, (3, 200), (1e3, 1e6), (0.05, 10.0))
+THIRD = Training(2028, 3000, (FEWEST, MOST), (3e3, 1e6), (0.1, 10.0))
+COLLIDERS = Training(2029, 1200, (4, 60), (5e3, 5e5), (0.1, 5.0), 6e6)
+
+
+# --- what all share
+
+
+def in_parallel(task, workers: str, *cases) -> list:
     """The task of every case, on so many processes; -1 takes all cores."""
     return Parallel(int(workers))(delayed(task)(*case) for case in zip(*cases, strict=True))
 
@@ -78,7 +121,7 @@ def between(bounds, rng) -> float:
     return math.exp(rng.uniform(*map(math.log, bounds)))
 
 
-def simulated(rng) -> Measurement:
+def simulated(rng):
     """Answer with Gaussian noise that nobody pays for: the records are nobody's."""
 
     def measure(query, *, sensitivity, rho):
@@ -89,16 +132,36 @@ def simulated(rng) -> Measurement:
     return measure
 
 
-def gathered(files) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def released(data, rho, rng):
+    clipped = clips(data) and rng.random() >= UNCLIPPED
+    return measure_moments(data, simulated(rng), rho, clipped=clipped)
+
+
+def arcs_of(data) -> np.ndarray:
+    """The true graph, ``arcs[a, b]`` where a is a parent of b."""
+    arcs = np.zeros((data.d, data.d), bool)
+    for edge in data.truth.edges:
+        arcs[tuple(map(data.variables.index, edge))] = True
+    return arcs
+
+
+def are_edges(arcs, pairs) -> np.ndarray:
+    return (arcs | arcs.T)[tuple(pairs.T)]
+
+
+def gathered(parts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, labels and the network of every example."""
-    parts = [np.load(file) for file in files]
-    groups = [np.full(len(part["labels"]), i) for i, part in enumerate(parts)]
-    rows, labels = (np.concatenate([part[k] for part in parts]) for k in ("rows", "labels"))
-    return rows, labels, np.concatenate(groups)
+    groups = np.repeat(np.arange(len(parts)), [len(labels) for _, labels, *_ in parts])
+    rows, labels = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    return rows, labels, groups
 
 
-def trees(rows, labels, weights=None, **other) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(**TREES | other).fit(rows, labels, weights)
+def trees(rows, labels, **other) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(**TREES | other).fit(rows, labels)
+
+
+def said_by(model, rows) -> np.ndarray:
+    return model.predict_proba(rows)[:, 1]
 
 
 def as_arrays(model) -> dict:
@@ -107,38 +170,143 @@ def as_arrays(model) -> dict:
     for (tree,) in model._predictors:
         start, nodes = len(arrays["feature"]), tree.nodes
         leaf = nodes["is_leaf"].astype(bool)
+        thresholds, values = np.where(leaf, 0, nodes["num_threshold"]), nodes["value"]
         arrays["roots"].append(start)
         arrays["feature"] += np.where(leaf, -1, nodes["feature_idx"]).tolist()
-        arrays["threshold"] += [
-            float(f"{t:.6g}") for t in np.where(leaf, 0, nodes["num_threshold"])
-        ]
+        arrays["threshold"] += [float(f"{t:.6g}") for t in thresholds]
         arrays["left"] += (nodes["left"] + start).tolist()
         arrays["right"] += (nodes["right"] + start).tolist()
-        arrays["value"] += [float(f"{v:.4g}") for v in np.where(leaf, nodes["value"], 0)]
+        arrays["value"] += [float(f"{v:.4g}") for v in np.where(leaf, values, 0)]
     return {"bias": float(np.ravel(model._baseline_prediction)[0]), **arrays}
 
 
-def expected_f1(probabilities, labels, groups) -> float:
-    """Mean over networks of the F1 of the edges that are read."""
-    scores = []
-    for group in np.unique(groups):
-        p, truth = probabilities[groups == group], labels[groups == group]
-        order = np.argsort(-p)
-        count = best_count(p[order])
-        scores.append(2 * truth[order[:count]].sum() / (count + truth.sum()))
-    return float(np.mean(scores))
+def checked(rows, labels, groups, **settings):
+    """Print how good trees are on a tenth of the networks if they have not seen it."""
+    held = groups % 10 == 0
+    said = said_by(trees(rows[~held], labels[~held], **settings), rows[held])
+    share = np.full(len(labels), labels.mean())
+    print(f"{len(labels)} examples; log loss {log_loss(labels[held], said):.4f} on a tenth of the")
+    print(f"networks, which trees have not seen; {log_loss(labels, share):.4f} by the share alone")
 
 
-def report(said, labels, groups):
-    """How good probabilities are on the networks that were held back."""
-    print(f"F1 on a tenth of the networks: {expected_f1(said, labels, groups):.4f}")
-    for low, high in itertools.pairwise((0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)):
-        here = (said >= low) & (said < high)
-        means = said[here].mean(), labels[here].mean()
-        print("  said {:.3f}, was {:.3f}, {} pairs".format(*means, here.sum()))
+# --- the reader of released pairs
 
 
-def write(name: str, script: str, facts: dict, **models) -> None:
-    """Put trained models, and what they were trained on, into a file of data/."""
-    facts = facts | {"script": digest_of_files([script])[:16]}
-    (ROOT / "data" / f"{name}.json").write_text(json.dumps({"trained": facts, **models}) + "\n")
+@kept
+def releases(number: int):
+    """Two releases of one network's records, and its arcs."""
+    rng, some = READER.rng(number), []
+    data = READER.records_of(READER.network(rng), rng)
+    for _ in range(RELEASES):
+        rho = READER.rho(rng)
+        some.append(released(data, 1e6 if rng.random() < WITHOUT_NOISE else rho, rng))
+    return some, arcs_of(data)
+
+
+@kept
+def read_once(number: int):
+    """Features and labels of the pairs of one network's releases, and the pairs of each."""
+    some, arcs = releases(number)
+    pairs, rows = zip(*map(pair_features, some), strict=True)
+    return np.concatenate(rows), are_edges(arcs, np.concatenate(pairs)), pairs
+
+
+@kept
+def read_again(number: int, probabilities: np.ndarray):
+    """Features for the second reading, and which rows of the first they continue.
+
+    The probabilities of all pairs are those of a first reading that has not seen the network.
+    """
+    parts, start = [], 0
+    for moments, pairs in zip(releases(number)[0], read_once(number)[2], strict=True):
+        numbers = np.arange(start, start + len(pairs))
+        likely, place = np.zeros((2, len(moments.levels), len(moments.levels)))
+        likely[tuple(pairs.T)], place[tuple(pairs.T)] = probabilities[numbers], numbers
+        again, rows = second_features(blocks_of(moments), likely + likely.T)
+        parts.append((rows, place[tuple(again.T)].astype(int)))
+        start += len(pairs)
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def read_unseen(rows, labels, groups) -> np.ndarray:
+    """Probabilities of each pair, by trees that have not seen its network."""
+    probabilities = np.zeros(len(labels))
+    for half in (groups % 2 == 0, groups % 2 == 1):
+        probabilities[half] = said_by(trees(rows[~half], labels[~half]), rows[half])
+    return probabilities
+
+
+def reader(workers: str):
+    numbers = range(READER.networks)
+    rows, labels, groups = gathered(in_parallel(read_once, workers, numbers))
+    checked(rows, labels, groups)
+    probabilities = read_unseen(rows, labels, groups)
+    by_network = (probabilities[groups == k] for k in numbers)
+    parts = in_parallel(read_again, workers, numbers, by_network)
+    starts = np.searchsorted(groups, numbers)
+    pairs = np.concatenate([start + pairs for start, (_, pairs) in zip(starts, parts, strict=True)])
+    both = np.hstack([rows[pairs], np.concatenate([more for more, _ in parts])])
+    checked(both, labels[pairs], groups[pairs], **READ_AGAIN)
+    first = as_arrays(trees(rows, labels))
+    second = as_arrays(trees(both, labels[pairs], **READ_AGAIN))
+    features = FEATURES + SECOND_FEATURES
+    more = {"releases": RELEASES * READER.networks, "levels": [2, 20]}
+    READER.write("reader", more=more, features=features, first=first, second=second)
+
+
+# --- the reader of releases with triples
+
+
+@kept
+def with_triples(number: int):
+    """Features and labels of the pairs of one network's release."""
+    rng = THIRD.rng(number)
+    while True:
+        network = THIRD.network(rng)
+        if max(map(len, network.levels.values())) <= MOST_LEVELS:
+            break
+    data = THIRD.records_of(network, rng)
+    moves, most = pairs_sensitivity(data.cardinalities), NOISE_OVER_SAMPLING * math.sqrt(data.n)
+    while moves * multiplier_of_rho(rho := THIRD.rho(rng)) > most:
+        pass  # such a budget affords no triples
+    moments = measure_triples(data, simulated(rng), rho)
+    pairs, rows = third_features(moments, pairs_read(moments))
+    return rows, are_edges(arcs_of(data), pairs)
+
+
+def third_reader(workers: str):
+    rows, labels, groups = gathered(in_parallel(with_triples, workers, range(THIRD.networks)))
+    checked(rows, labels, groups, **SMALLER)
+    third = as_arrays(trees(rows, labels, **SMALLER))
+    THIRD.write("third_reader", features=THIRD_FEATURES, third=third)
+
+
+# --- colliders
+
+
+@kept
+def triples(number: int):
+    """Features of the triples of one network's skeleton, true and found, and whether they meet."""
+    rng = COLLIDERS.rng(number)
+    data = COLLIDERS.records_of(COLLIDERS.network(rng), rng)
+    moments, arcs = released(data, COLLIDERS.rho(rng), rng), arcs_of(data)
+    rows, meet = [], []
+    for joined in (arcs | arcs.T, most_likely_edges(pairs_read(moments))):
+        some = orientation.open_triples(joined)
+        rows.append(orientation.triple_features(moments, joined, some))
+        meet += [arcs[x, c] and arcs[y, c] for x, c, y in some]
+    return np.vstack(rows), np.array(meet, bool)
+
+
+def colliders(workers: str):
+    rows, labels, groups = gathered(in_parallel(triples, workers, range(COLLIDERS.networks)))
+    checked(rows, labels, groups, **OF_COLLIDERS)
+    model = as_arrays(trees(rows, labels, **OF_COLLIDERS))
+    COLLIDERS.write("colliders", features=orientation.FEATURES, trees=model)
+
+
+TRAININGS = {"reader": reader, "third_reader": third_reader, "colliders": colliders}
+
+if __name__ == "__main__":
+    name, *workers = sys.argv[1:]
+    TRAININGS[name](*workers or ["-1"])

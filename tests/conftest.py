@@ -11,12 +11,21 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
+OF_CHAPTERS = ("test_notebooks", "test_pages")
 RUNNING = pytest.StashKey[subprocess.Popen]()
 EXECUTE = """
 import dataclasses, json, chapters
 for outcome in chapters.execute_all(chapters.home("quick"), "quick"):
     print("outcome", json.dumps(dataclasses.asdict(outcome)), flush=True)
 """
+
+
+def pytest_generate_tests(metafunc):
+    """A test with `name` as its last argument is one of every chapter, unless it says otherwise."""
+    own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if metafunc.module.__name__ in OF_CHAPTERS and "name" in metafunc.fixturenames and not own:
+        notebooks = (SCRIPTS.parent / "notebooks").glob("[0-9][0-9]_*.ipynb")
+        metafunc.parametrize("name", sorted(path.stem for path in notebooks))
 
 
 def needs_chapters(item) -> bool:

@@ -18,11 +18,8 @@ place = Place("constraint:LaplaceOracle.separates", "laplace_pc", "constraint")
 place.edit("a sensitivity of order 0 at every order", "statistic.sensitivity(..., _)", FIRST_TWO)
 place.edit("noise for half of the sensitivity", "laplace(sensitivity=_)", HALF)
 place.edit("refused for an empty cell", "refusal(...)", "_ or not self.tables.counts((x, y)).all()")
-place.edit(
-    "tests with conditions are not charged",
-    "laplace(account=_)",
-    "__import__('dpcgd.privacy.filters', fromlist=['x']).NoPrivacy() if given else _",
-)
+wrong = "__import__('dpcgd.privacy.filters', fromlist=['x']).NoPrivacy() if given else _"
+place.edit("tests with conditions are not charged", "laplace(account=_)", wrong)
 place = Place("constraint:LaplaceOracle._is_below", "laplace_pc")
 place.edit("a threshold from the data", "statistic.critical", f"_ + {A_COUNT} % 7")
 
@@ -31,9 +28,8 @@ place.edit("a threshold from the data", "statistic.critical", f"_ + {A_COUNT} % 
 place = Place("constraint:ThresholdOracle", "svt_pc,priv_pc")
 place.edit("a sieve with the sensitivity of order 0", "_sensitivity(..., _)", FIRST_TWO)
 place.edit("a sieve of everyone, priced as a sample", "tables.subsample(...)", "self.tables")
-place.edit(
-    "one sample for all", "A if B else C.subsample(D)", "getattr(self, '_sample', None) or _"
-)
+wrong = "getattr(self, '_sample', None) or _"
+place.edit("one sample for all", "A if B else C.subsample(D)", wrong)
 place = Place("constraint:ThresholdOracle", "svt_pc")
 place.edit("a sieve amplified by more than its sample", "sieve(rate=_)", HALF)
 place = Place("constraint:ThresholdOracle.separates", "svt_pc")
@@ -42,29 +38,22 @@ place = Place("constraint:ThresholdOracle", "priv_pc")
 place.edit("a round priced by what the data leave to find", "price(_)", f"_ * bool({A_COUNT} % 2)")
 place = Place("constraint:SieveOracle._confirms", "priv_pc")
 place.edit("half the noise of an examination", "laplace(sensitivity=_)", HALF)
-place.edit(
-    "an examination skipped where the data are clear",
-    "",
-    "if self._below(self.tables, tested, levels, 0.0) > 2: return True",
-)
+wrong = "if self._below(self.tables, tested, levels, 0.0) > 2: return True"
+place.edit("an examination skipped where the data are clear", "", wrong)
 
 # --- choices
 
 place = Place("constraint:ExponentialOracle", "em_pc")
 place.edit("scores with the sensitivity of order 0", "sensitivity(_)", FIRST_TWO)
-place.edit(
-    "sets left out for empty cells",
-    "refusal(...)",
-    "_ or not self.tables.counts((x, y, *s)).all()",
-)
+wrong = "_ or not self.tables.counts((x, y, *s)).all()"
+place.edit("sets left out for empty cells", "refusal(...)", wrong)
 place = Place("constraint:ExponentialOracle._choose", "em_pc")
 place.edit("choices with half the noise", "1.0", "0.5")
 place = Place("constraint:ExponentialOracle._which_set", "em_pc")
 place.edit("the best set told without noise", "_choose(A)", "int(np.argmax(A()))")
 place = Place("constraint:ExponentialOracle._decide", "em_pc")
-place.edit(
-    "an exact count of pairs", "_choose(lambda: count_scores(A))", "int(np.argmax(count_scores(A)))"
-)
+pattern = "_choose(lambda: count_scores(A))"
+place.edit("an exact count of pairs", pattern, "int(np.argmax(count_scores(A)))")
 place.edit("a pair chosen by its exact score", "A.pop(_choose(B))", "A.pop(int(np.argmax((B)())))")
 place = Place("constraint:count_scores", "em_pc")
 place.swap("scores of a count that move twice as far", times(2))
@@ -80,17 +69,11 @@ place.edit("a plan by an exact count", "self.plan(...)", f"_ / (1 + bool({A_COUN
 place = Place("tables:table_pc", "table_pc")
 place.edit("a release that keeps the data", "A.without_data()", "A")
 place = Place("tables:_measure_families", "table_pc")
-place.edit(
-    "families measured where their exact interaction is clear",
-    "sorted(...)[:A]",
-    "[t for t in _ if abs(marginals.exact([t])).max() > 3]",
-)
+wrong = "[t for t in _ if abs(marginals.exact([t])).max() > 3]"
+place.edit("families measured where their exact interaction is clear", "sorted(...)[:A]", wrong)
 place = Place("tables:system_for", "private_graph", "tables/test_private_graph.py")
-place.edit(
-    "the system chosen by the levels that records show",
-    "has_few_cells(_)",
-    "[int((data.counts([v]) > 0).sum()) for v in range(data.d)]",
-)
+wrong = "[int((data.counts([v]) > 0).sum()) for v in range(data.d)]"
+place.edit("the system chosen by the levels that records show", "has_few_cells(_)", wrong)
 place = Place("moments:MeasuredMarginals.measure_pairs", "table_pc")
 place.edit("half the noise on all pairs", "_release(..., _)", HALF)
 place = Place("moments:MeasuredMarginals.measure_again", "table_pc", "moments/test_interactions.py")
@@ -126,11 +109,8 @@ place = Place("moments:levels_sensitivity", "table_pc", "moments/test_joined_lev
 place.edit("a first look at the price of one variable", "2 * A", "2")
 place = Place("moments:join_levels", "table_pc", "moments/test_joined_levels.py")
 place.edit("levels joined by their exact counts", "A, B = measure(lambda: C)", "_\nA = C")
-place.edit(
-    "levels that nobody has are joined first",
-    "if not wide: ...",
-    "wide = [v for v in wide if (data.counts([v]) > 0).sum() > most] or wide[:1]\n_",
-)
+wrong = "wide = [v for v in wide if (data.counts([v]) > 0).sum() > most] or wide[:1]\n_"
+place.edit("levels that nobody has are joined first", "if not wide: ...", wrong)
 
 # --- readings
 
@@ -160,9 +140,8 @@ place = Place("score:half_widths_of", "gram_notears,noleaks")
 place.edit("half-widths of the levels that occur", "A - 1", "np.ptp(data.codes, axis=0)")
 place = Place("score:released_moments", "gram_notears")
 place.edit("moments priced for a variable less", "second_moments_sensitivity(..., _)", "_ - 1")
-place.edit(
-    "exact means by products", "A.T[B] = C", "_\nA[0, 1:] = measured(data).scaled.mean(axis=0)"
-)
+wrong = "_\nA[0, 1:] = measured(data).scaled.mean(axis=0)"
+place.edit("exact means by products", "A.T[B] = C", wrong)
 place = Place("score:gram_notears", "gram_notears")
 place.edit("a bound of the longest row", "A if row_norm is None else B", LONGEST)
 place = Place("score:_released_scale", "noleaks")
@@ -189,11 +168,8 @@ place.edit(
 )
 place = Place("pairwise:histogram_anm", "histogram_anm")
 place.edit("a histogram's noise for one cell", "gaussian(sensitivity=_)", "1.0")
-place.edit(
-    "cells kept by their exact counts",
-    "np.where(A > B, ...)",
-    "np.where(_histogram(pair, len(A)) > B, np.abs(A) + 1, 0.0)",
-)
+wrong = "np.where(_histogram(pair, len(A)) > B, np.abs(A) + 1, 0.0)"
+place.edit("cells kept by their exact counts", "np.where(A > B, ...)", wrong)
 place = Place("pairwise:private_anm", "private_anm")
 place.edit("the training half is not protected", "ridge.change(...)", "0.0")
 place = Place("pairwise:_Look._columns", "private_anm")
@@ -282,22 +258,13 @@ place.edit("vectors rounded instead of cut", "np.trunc", "np.rint")
 place.edit("vectors cut downwards instead of towards zero", "np.trunc", "np.floor")
 place.edit("vectors in single precision", "np.hstack(A)", "_.astype(np.float32).astype(float)")
 place = Place("graphs:_Skeleton.ask", tests="graphs/test_pc_search.py")
-place.edit(
-    "sets in the columns' order",
-    "conditioning_sets(x, y, neighbours, order)",
-    "conditioning_sets(x, y, neighbours_of(self.joined), order)",
-)
-place.edit(
-    "a separated pair that is asked about again",
-    "self.separated[A] = B",
-    "oracle.separates(x, y, given)\n_",
-)
+wrong = "conditioning_sets(x, y, neighbours_of(self.joined), order)"
+place.edit("sets in the columns' order", "conditioning_sets(x, y, neighbours, order)", wrong)
+wrong = "oracle.separates(x, y, given)\n_"
+place.edit("a separated pair that is asked about again", "self.separated[A] = B", wrong)
 place = Place("graphs:_added_up", tests="graphs/test_check_ledger.py")
-place.edit(
-    "the largest delta alone is checked",
-    "math.fsum(A * B for C in D)",
-    "max((A * B for C in D), default=0.0)",
-)
+wrong = "max((A * B for C in D), default=0.0)"
+place.edit("the largest delta alone is checked", "math.fsum(A * B for C in D)", wrong)
 
 # --- local privacy
 
@@ -312,10 +279,7 @@ place.edit("rates solved by the block", "A = A[B]", "A = A if (B).any() else A[:
 place = Place("local:pick", tests="local/test_draws.py")
 place.edit("a draw that prefers the first column", "secrets.randbelow(A)", "_ // 2")
 place = Place("local/moments:", tests="local/test_moments.py")
-place.edit(
-    "a test of reports whose error forgets one of its means",
-    "A * mean_b + B * mean_a",
-    "A * mean_b",
-)
+pattern = "A * mean_b + B * mean_a"
+place.edit("a test of reports whose error forgets one of its means", pattern, "A * mean_b")
 
 BUGS = (*Place.bugs,)

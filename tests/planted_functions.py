@@ -9,6 +9,7 @@ import dataclasses
 import math
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 from planting import Place
@@ -71,25 +72,22 @@ def numpy_noise(name, sensitivity, event):
     return getattr(SeededNoise(np.random.default_rng()), name)(sensitivity, event)
 
 
-def numpy_when_large(name):
-    def wrong(right, self, sensitivity, event):
-        secure, other = right(self, sensitivity, event), numpy_noise(name, sensitivity, event)
-        return lambda value: (other if np.size(value) > 50_000 else secure)(value)
-
-    return wrong
+def when_large(secure, other, value):
+    return (other if np.size(value) > 50_000 else secure)(value)
 
 
-def numpy_where_opendp_fails(name):
-    def wrong(right, self, sensitivity, event):
-        secure, other = right(self, sensitivity, event), numpy_noise(name, sensitivity, event)
+def where_opendp_fails(secure, other, value):
+    try:
+        return secure(value)
+    except Exception:
+        return other(value)
 
-        def drawn(value):
-            try:
-                return secure(value)
-            except Exception:
-                return other(value)
 
-        return drawn
+def numpys(name, either):
+    """Noise of numpy's in place of secure noise, by a rule."""
+
+    def wrong(right, self, *asked):
+        return partial(either, right(self, *asked), numpy_noise(name, *asked))
 
     return wrong
 
@@ -101,8 +99,8 @@ def around_zero(right, self, sensitivity, event):
 
 for kind in ("laplace", "gaussian", "gumbel_max", "exponential_max"):
     place = Place(f"privacy:SecureNoise.{kind}", **NOISE)
-    place.swap(f"numpy's {kind} for large arrays", numpy_when_large(kind))
-    place.swap(f"numpy's {kind} where OpenDP raises", numpy_where_opendp_fails(kind))
+    place.swap(f"numpy's {kind} for large arrays", numpys(kind, when_large))
+    place.swap(f"numpy's {kind} where OpenDP raises", numpys(kind, where_opendp_fails))
     if kind in ("laplace", "gaussian"):
         place.swap(f"a secure {kind} around zero, added in doubles", around_zero)
 
@@ -188,20 +186,18 @@ def _(right, weights):
 
 # --- single precision
 
-for name, where, *noticed_by in (
-    ("scores of choices", "constraint/em_pc:values_of", "em_pc", "constraint/test_em_pc.py"),
-    (
-        "statistics",
-        "statistics:GTest.raws",
-        "laplace_pc",
-        "statistics/test_statistics.py",
-    ),
-    ("interactions", "moments:interaction_of", "table_pc"),
-    ("second moments", "score/notears:second_moments", "gram_notears", "score/test_notears.py"),
-    ("prices added up", "privacy:zcdp_rho", "", "privacy/test_accounts.py"),
-    ("an epsilon", "privacy:epsilon_of_rho", "", "privacy/test_accounts.py"),
-):
-    Place(where, *noticed_by).swap(f"{name} in single precision", in_single)
+place = Place("constraint/em_pc:values_of", "em_pc", "constraint/test_em_pc.py")
+place.swap("scores of choices in single precision", in_single)
+STATISTICS = "statistics/test_statistics.py"
+place = Place("statistics:GTest.raws", "laplace_pc", STATISTICS)
+place.swap("statistics in single precision", in_single)
+place = Place("moments:interaction_of", "table_pc")
+place.swap("interactions in single precision", in_single)
+place = Place("score/notears:second_moments", "gram_notears", "score/test_notears.py")
+place.swap("second moments in single precision", in_single)
+for name, where in (("prices added up", "zcdp_rho"), ("an epsilon", "epsilon_of_rho")):
+    place = Place(f"privacy:{where}", tests="privacy/test_accounts.py")
+    place.swap(f"{name} in single precision", in_single)
 
 
 @Place("privacy:_paid_answer", "dag_posterior").swap("answers in single precision")
@@ -291,63 +287,31 @@ def says(words, say=lambda text: warnings.warn(text, stacklevel=2)):
     return wrong
 
 
-def share_filled(tables):
-    return f"{np.mean(tables[0] > 0):.0%} of the cells are filled"
-
-
-for name, where, replayed, wrong in (
-    (
-        "a warning of a weak test",
-        "constraint/laplace_pc:value_of",
-        "laplace_pc",
-        says(lambda value: abs(value) < 0.1 and "the test may be weak"),
-    ),
-    (
-        "a test that prints its value",
-        "constraint/priv_pc:value_of",
-        "svt_pc,priv_pc",
-        says(str, print),
-    ),
-    (
-        "a warning of variables that hardly vary",
-        "moments:MeasuredMarginals.exact",
-        "table_pc,graph_from_moments",
-        says(lambda values: (np.abs(values) > 30).any() and "some variables hardly vary"),
-    ),
-    (
-        "a warning of columns that are copies",
-        "score/notears:second_moments",
-        "gram_notears",
-        says(lambda moments: np.linalg.matrix_rank(moments) < len(moments) and "collinear"),
-    ),
-    ("gradients that are printed", "score:clipped_gradient", "noleaks", says(str, print)),
-    (
-        "a warning of a pair that is too regular",
-        "pairwise:_Look._columns",
-        "private_anm",
-        says(lambda columns: not np.ptp(columns[0]) and "a column is constant"),
-    ),
-    (
-        "a histogram that warns of empty bins",
-        "pairwise:_histogram",
-        "histogram_anm",
-        says(lambda counts: not counts.all() and "some bins are empty"),
-    ),
-    (
-        "counts that warn where a table is thin",
-        "datasets:Tables.counts_many",
-        "table_pc,dag_posterior",
-        says(lambda tables: min(t.max() / t.sum() for t in tables) < 1 / 3 and "thin"),
-    ),
-    (
-        "a whole table that tells how full it is",
-        "moments/noisy_table:Tables.counts_many",
-        "dag_posterior",
-        says(share_filled, lambda text: print(text, file=sys.stderr)),
-    ),
-    ("a search that logs its scores", "constraint/em_pc:values_of", "em_pc", says(str, print)),
-):
-    Place(where, replayed).swap(name, wrong)
+PRINTED = says(str, print)
+TO_STDERR = partial(print, file=sys.stderr)
+place = Place("constraint/laplace_pc:value_of", "laplace_pc")
+place.swap("a warning of a weak test", says(lambda value: abs(value) < 0.1 and "it may be weak"))
+Place("constraint/priv_pc:value_of", "svt_pc,priv_pc").swap("a test that prints its value", PRINTED)
+place = Place("moments:MeasuredMarginals.exact", "table_pc,graph_from_moments")
+warning = says(lambda values: (np.abs(values) > 30).any() and "some variables hardly vary")
+place.swap("a warning of variables that hardly vary", warning)
+place = Place("score/notears:second_moments", "gram_notears")
+warning = says(lambda moments: np.linalg.matrix_rank(moments) < len(moments) and "collinear")
+place.swap("a warning of columns that are copies", warning)
+Place("score:clipped_gradient", "noleaks").swap("gradients that are printed", PRINTED)
+place = Place("pairwise:_Look._columns", "private_anm")
+warning = says(lambda columns: not np.ptp(columns[0]) and "a column is constant")
+place.swap("a warning of a pair that is too regular", warning)
+place = Place("pairwise:_histogram", "histogram_anm")
+warning = says(lambda counts: not counts.all() and "some bins are empty")
+place.swap("a histogram that warns of empty bins", warning)
+place = Place("datasets:Tables.counts_many", "table_pc,dag_posterior")
+warning = says(lambda tables: min(t.max() / t.sum() for t in tables) < 1 / 3 and "thin")
+place.swap("counts that warn where a table is thin", warning)
+place = Place("moments/noisy_table:Tables.counts_many", "dag_posterior")
+filled = says(lambda tables: f"{np.mean(tables[0] > 0):.0%} of the cells are filled", TO_STDERR)
+place.swap("a whole table that tells how full it is", filled)
+Place("constraint/em_pc:values_of", "em_pc").swap("a search that logs its scores", PRINTED)
 
 
 @Place("statistics:KendallZ.values", "laplace_pc").swap("a statistic that numpy warns of")

@@ -1,6 +1,6 @@
 """One bug planted in this process before anything else imports the package; then somebody looks.
 
-python tests/planting.py "name of a bug" replay table_pc,graph_from_moments 1600 60 0
+python tests/planting.py "name of a bug" replays table_pc,graph_from_moments 1600 60 0
 python tests/planting.py "name of a bug" pytest privacy/test_run.py -x
 
 A bug is an edit of the syntax tree of one function, or a function in place of another one. Neither
@@ -8,11 +8,10 @@ depends on formatting; an edit depends on names of locals only where it writes t
 """
 
 import ast
-import importlib
-import importlib.util
-import inspect
-import itertools
-import pkgutil
+import builtins
+import copy
+import functools
+import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +19,9 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FunctionType
-from typing import ClassVar
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "dpcgd"
-NUMBER = itertools.count()
 
 
 # --- places
@@ -46,26 +42,14 @@ def names_of(node: ast.AST) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def file_of(where: str) -> Path:
-    """The file of "room/file:name", or the one of "room:name" that defines the name."""
-    place, _, name = where.partition(":")
-    if "/" in place:
-        return PACKAGE / f"{place}.py"
-    outermost = name.partition(".")[0]
-    files = [file for file in sorted((PACKAGE / place).glob("*.py")) if outermost in names_in(file)]
-    if len(files) != 1:
-        raise ValueError(f"{len(files)} files of {place} define {outermost}")
-    return files[0]
-
-
-def inside(tree: ast.AST, name: str) -> ast.AST:
-    """The definition with this qualified name; without one, the whole file."""
+def inside(tree: ast.AST, name: str) -> ast.AST | None:
+    """The definition with this qualified name, if it is there; without one, the whole file."""
     for part in filter(None, name.split(".")):
-        (tree,) = (node for node in tree.body if part in names_of(node))
+        tree = next((node for node in getattr(tree, "body", []) if part in names_of(node)), None)
     return tree
 
 
-# --- edits
+# --- patterns
 
 
 def is_any(pattern) -> bool:
@@ -76,11 +60,6 @@ def is_any(pattern) -> bool:
     return isinstance(pattern, ast.Constant) and pattern.value is ...
 
 
-def is_free(pattern) -> bool:
-    """Whether a pattern is `_` or one capital letter."""
-    return isinstance(pattern, ast.Name) and pattern.id in "_ABCDEFGH"
-
-
 def fits(pattern, node, parts: dict) -> bool:
     """Whether a node looks like a pattern.
 
@@ -89,9 +68,9 @@ def fits(pattern, node, parts: dict) -> bool:
     """
     if is_any(pattern):
         return True
-    if is_free(pattern):
-        return ast.unparse(parts.setdefault(pattern.id, node)) == ast.unparse(node)
     if isinstance(pattern, ast.Name):
+        if pattern.id in "_ABCDEFGH":
+            return ast.unparse(parts.setdefault(pattern.id, node)) == ast.unparse(node)
         return pattern.id == getattr(node, "id", getattr(node, "attr", None))
     if isinstance(pattern, list):
         pairs = zip(pattern, node, strict=False)
@@ -101,20 +80,16 @@ def fits(pattern, node, parts: dict) -> bool:
     if type(pattern) is not type(node):
         return False
     if isinstance(pattern, ast.Call):
-        return fits_call(pattern, node, parts)
+        node = as_far_as(pattern, node)
     fields = [name for name in pattern._fields if name not in ("ctx", "kind", "type_comment")]
     return all(fits(getattr(pattern, name), getattr(node, name), parts) for name in fields)
 
 
-def fits_call(pattern: ast.Call, node: ast.Call, parts: dict) -> bool:
-    """Whether a call has at least the arguments of another one."""
-    given = {keyword.arg: keyword.value for keyword in node.keywords}
-    return (
-        fits(pattern.func, node.func, parts)
-        and len(pattern.args) <= len(node.args)
-        and all(fits(a, b, parts) for a, b in zip(pattern.args, node.args, strict=False))
-        and all(k.arg in given and fits(k.value, given[k.arg], parts) for k in pattern.keywords)
-    )
+def as_far_as(pattern: ast.Call, node: ast.Call) -> ast.Call:
+    """A call with no more arguments than another one."""
+    given = {keyword.arg: keyword for keyword in node.keywords}
+    named = [given[keyword.arg] for keyword in pattern.keywords if keyword.arg in given]
+    return ast.Call(node.func, node.args[: len(pattern.args)], named)
 
 
 class Filled(ast.NodeTransformer):
@@ -131,37 +106,49 @@ class Filled(ast.NodeTransformer):
         return self.parts.get(node.id, node)
 
 
-class Replaced(ast.NodeTransformer):
-    """Puts other code in the place of one node."""
-
-    def __init__(self, node, other):
-        self.node, self.other = node, other
-
-    def visit(self, node):
-        return self.other if node is self.node else self.generic_visit(node)
+# --- bugs
 
 
 @dataclass(frozen=True)
-class Edit:
-    """The one place in a function that fits a pattern, and the code that is written there.
+class Bug:
+    """A place in the package, what is wrong there, and who looks for it.
 
-    Where the pattern has a `_`, only that part is replaced. In the wrong code `_` and capital
-    letters stand for what they stood for in the pattern; without a `_` there, `_` is all that fits.
-    No pattern is the beginning of the function.
+    `wrong` is code for the one place in a function that fits the pattern. Where the pattern has a
+    `_`, only that part is replaced. In the wrong code `_` and capital letters stand for what they
+    stood for in the pattern; without a `_` there, `_` is all that fits. No pattern is the beginning
+    of the function. Or `wrong` is a function that stands in for the correct one, and is given that
+    one and its arguments; or the correct constant.
     """
 
     name: str
     where: str
     pattern: str
-    wrong: str
+    wrong: str | Callable
     replayed: str = ""
     tests: str = ""
 
+    @property
+    def file(self) -> Path:
+        """The file of "room/file:name", or the one of "room:name" that defines the name."""
+        place, _, name = self.where.partition(":")
+        if "/" in place:
+            return PACKAGE / f"{place}.py"
+        outermost = name.partition(".")[0]
+        (file,) = (f for f in (PACKAGE / place).glob("*.py") if outermost in names_in(f))
+        return file
+
     def patched(self) -> str:
         """The source of the whole file with the bug in it."""
-        tree = ast.parse(file_of(self.where).read_text())
-        scope = inside(tree, self.where.partition(":")[2])
-        if self.pattern:
+        tree, name = ast.parse(self.file.read_text()), self.where.partition(":")[2]
+        scope = inside(tree, name)
+        if callable(self.wrong):
+            if isinstance(scope, ast.FunctionDef):
+                scope.decorator_list.append(ast.Name("planted"))
+            elif scope:
+                scope.value = ast.Call(ast.Name("planted"), [scope.value], [])
+            else:  # from elsewhere
+                tree.body += ast.parse(f"{name} = planted({name})").body
+        elif self.pattern:
             self._edit(scope)
         else:
             scope.body[1 if ast.get_docstring(scope) else 0 : 0] = ast.parse(self.wrong).body
@@ -175,121 +162,41 @@ class Edit:
             raise ValueError(f"{len(places)} places in {self.where} fit {self.pattern}")
         ((whole, parts),) = places
         node = parts.setdefault("_", whole)
-        wrong = ast.parse(self.wrong).body
-        if not isinstance(node, ast.stmt):
-            wrong = wrong[0].value
-        filled = Filled(parts)
-        other = [filled.visit(w) for w in wrong] if isinstance(wrong, list) else filled.visit(wrong)
-        Replaced(node, other).visit(scope)
+        wrong = Filled(copy.deepcopy(parts)).visit(ast.parse(self.wrong)).body
+        other = (
+            ast.If(ast.Constant(True), wrong, []) if isinstance(node, ast.stmt) else wrong[0].value
+        )
+        node.__class__, node.__dict__ = type(other), vars(other)
 
     def plant(self, folder: str) -> None:
-        """Let the module be imported with the bug in it."""
-        Patched.bug, Patched.folder = self, folder
-        sys.meta_path.insert(0, Finder)
+        """Let the module be imported with the bug in it, from a file of its own.
 
+        Numba keeps compiled code by file name: there the bug meets none of the correct module's.
+        """
+        module, correct = (
+            f"dpcgd.{self.file.parent.name}.{self.file.stem}",
+            SourceFileLoader.get_code,
+        )
 
-class Patched(SourceFileLoader):
-    """Compiles one module with a bug in it, under a file name of its own.
+        def get_code(loader, fullname):
+            if fullname != module:
+                return correct(loader, fullname)
+            file = Path(folder, f"{fullname}.py")
+            file.write_text(self.patched())
+            return compile(file.read_text(), file, "exec")
 
-    Numba keeps compiled code by file name: there the bug meets none of the correct module's.
-    """
+        SourceFileLoader.get_code, builtins.planted = get_code, self.stand_in
 
-    bug, folder = None, ""
+    def stand_in(self, right):
+        """What takes the place of a function or a constant."""
+        if not callable(right):
+            return self.wrong(right)
 
-    def get_code(self, fullname):
-        file = Path(self.folder, f"{fullname}.py")
-        file.write_text(self.bug.patched())
-        return compile(file.read_text(), file, "exec")
+        @functools.wraps(right)
+        def other(*args, **kwargs):
+            return self.wrong(right, *args, **kwargs)
 
-
-class Finder:
-    """Finds the module that has the bug."""
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        if name != module_of(Patched.bug.where):
-            return None
-        file = str(file_of(Patched.bug.where))
-        return importlib.util.spec_from_file_location(name, file, loader=Patched(name, file))
-
-
-# --- other functions
-
-
-@dataclass(frozen=True)
-class Swap:
-    """A function or constant of the package, and what takes its place.
-
-    `wrong` is given the correct one, and a function's arguments.
-    """
-
-    name: str
-    where: str
-    wrong: Callable
-    replayed: str = ""
-    tests: str = ""
-
-    def plant(self, folder: str) -> None:
-        """Replace a function for everybody who holds it, or for one module that imports it."""
-        home = importlib.import_module(module_of(self.where))
-        holder, name, right = self.found()
-        function = inspect.unwrap(getattr(right, "fget", None) or getattr(right, "__func__", right))
-        if not inspect.isfunction(function):
-            replace_everywhere(name, right, self.wrong(right))
-        elif function.__module__ != home.__name__:
-            setattr(holder, name, lambda *args, **kwargs: self.wrong(right, *args, **kwargs))
-        else:
-            give_other_code(function, self.wrong)
-
-    def found(self):
-        """Who holds it, its name, and what it is."""
-        holder = importlib.import_module(module_of(self.where))
-        *holders, name = self.where.partition(":")[2].split(".")
-        for part in holders:
-            holder = getattr(holder, part)
-        return holder, name, inspect.getattr_static(holder, name)
-
-
-def module_of(where: str) -> str:
-    """The name of the module in which a bug is."""
-    file = file_of(where)
-    return f"dpcgd.{file.parent.name}.{file.stem}"
-
-
-def room_of(bug: Edit | Swap) -> str:
-    """The room in which a bug is."""
-    return bug.where.partition(":")[0].partition("/")[0]
-
-
-def give_other_code(function, wrong) -> None:
-    """Let a function call another, whoever holds it already."""
-    kept = FunctionType(
-        function.__code__, function.__globals__, function.__name__, None, function.__closure__
-    )
-    kept.__defaults__, kept.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    function.__signature__ = inspect.signature(kept)
-    called = f"_planted_{next(NUMBER)}"
-    function.__globals__[called] = lambda *args, **kwargs: wrong(kept, *args, **kwargs)
-    free = "".join(f"{name}, " for name in function.__code__.co_freevars)
-    lines = [f"def outer({free}):", "    def inner(*args, **kwargs):"]
-    lines += [f"        ({free})", f"        return {called}(*args, **kwargs)", "    return inner"]
-    made: dict = {}
-    exec("\n".join(lines), made)
-    inner = made["outer"](*function.__code__.co_freevars)
-    function.__code__ = inner.__code__
-    function.__defaults__ = function.__kwdefaults__ = None
-
-
-def replace_everywhere(name: str, right, wrong) -> None:
-    """Replace a constant in every module that has it by this name."""
-    package = importlib.import_module("dpcgd")
-    for info in pkgutil.walk_packages(package.__path__, "dpcgd."):
-        module = importlib.import_module(info.name)
-        if getattr(module, name, None) is right:
-            setattr(module, name, wrong)
-
-
-# --- the catalogue
+        return other
 
 
 class Place:
@@ -299,47 +206,34 @@ class Place:
     Systems are replayed first; if their runs agree, the test files look.
     """
 
-    bugs: ClassVar[list[Edit | Swap]] = []
+    bugs: list[Bug] = []  # noqa: RUF012
 
     def __init__(self, where: str, replayed: str = "", tests: str = ""):
         self.where, self.noticed_by = where, (replayed, tests)
 
-    def edit(self, name: str, pattern: str, wrong: str) -> None:
+    def edit(self, name: str, pattern: str, wrong: str | Callable) -> None:
         """Add an edit; without a pattern, statements at the beginning of the function."""
-        self.bugs.append(Edit(name, self.where, pattern, wrong, *self.noticed_by))
+        self.bugs.append(Bug(name, self.where, pattern, wrong, *self.noticed_by))
 
     def swap(self, name: str, wrong: Callable | None = None):
         """Add a function in place of the correct one, the one below if none is given."""
         if wrong is None:
-            return lambda function: self.swap(name, function)
-        self.bugs.append(Swap(name, self.where, wrong, *self.noticed_by))
+            return functools.partial(self.swap, name)
+        self.edit(name, "", wrong)
         return wrong
 
 
-# --- who looks
-
-
-def look(way: str, *arguments: str) -> int:
-    """Let replay or tests look for it."""
-    if way == "replay":
-        import replays
-
-        replays.main(*arguments)
-        return 0
-    import pytest
-
-    return pytest.main([*arguments])
-
-
-def main(name: str, *arguments: str) -> int:
+def main(name: str, *command: str) -> None:
+    """Plant a bug and run replays or pytest."""
     sys.path.insert(0, str(TESTS))
     from planted_bugs import BUGS
 
     (bug,) = (bug for bug in BUGS if bug.name == name)
+    sys.argv = [*command]
     with TemporaryDirectory() as folder:
         bug.plant(folder)
-        return look(*arguments)
+        runpy.run_module(command[0], run_name="__main__")
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

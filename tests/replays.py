@@ -84,9 +84,7 @@ FEW, MANY = (1, 2, 2, 2, 2, 2, 3, 3), (2, 3, 17, 20, 30)
 """Levels of a variable."""
 
 
-def codes_of(
-    rng: Generator, sizes=(2, 2, 3, 3, 3, 4), levels=FEW
-) -> tuple[np.ndarray, tuple[int, ...]]:
+def codes_of(rng: Generator, sizes=(2, 2, 3, 3, 3, 4), levels=FEW):
     """Records: independent, copies of one column, crowds in few cells, or two records."""
     shape = tuple(rng.choice(levels, rng.choice(sizes)).tolist())
     n, kind = int(rng.integers(40, 250)), rng.integers(10)
@@ -120,10 +118,6 @@ def flat_crowds(rng, shape, n):
     codes[:strays] = np.where(np.arange(len(shape)) % 2, top, 0)
     codes[:strays, same] = top[same]
     return codes
-
-
-def data_set(codes, shape) -> Dataset:
-    return Dataset(codes, levels_of(shape))
 
 
 def levels_of(shape):
@@ -298,15 +292,11 @@ def scoring_half(seed, n) -> np.ndarray:
 def with_what_follows(data, *, rng, **settings):
     """The table system and everything that its release leads to."""
     release = dpcgd.table_pc(data, rng=rng, **settings)
-    rng = rng or default_rng(0)
-    return SimpleNamespace(
-        **vars(release),
-        status=release.pair_status(),
-        page=release.report(),
-        further=dpcgd.read(release, precision=0.9),
-        network=vars(dpcgd.fit_network(release, rng=rng, redraws=2)),
-        climbed=dpcgd.climb(release),
-    )
+    known = {"status": release.pair_status(), "page": release.report()}
+    known |= {"further": dpcgd.read(release, precision=0.9)}
+    fitted = dpcgd.fit_network(release, rng=rng or default_rng(0), redraws=2)
+    known |= {"network": vars(fitted), "climbed": dpcgd.climb(release)}
+    return SimpleNamespace(**vars(release), **known)
 
 
 def with_arrows(data, *, rng, **settings):
@@ -334,54 +324,30 @@ class Replayed:
         return any_of(most, usual, usual)(rng) | some
 
 
+RATE = {"rate": any_of(0.01, 0.25, 0.5, 1)}
+PRECISION = {"precision": any_of(None, 0.5, 0.9)}
+OF_PC = SEARCH | {"planned_tests": any_of(1, 7.5, 1e50)}
+OF_CHOICES = SEARCH | {"choose": any_of(exponential, permute_and_flip)}
+OF_CURATE = MARGIN | {"max_order": lambda rng: int(rng.integers(16) == 0)} | STATISTIC
+OF_TABLES = {"alpha": any_level, "max_order": any_of(0, 1, 2), "untested": any_of("drop", "keep")}
+OF_TABLES |= {"least_effect": any_of(0, 1e-4, 0.1), "least_share": any_of(0, 0.02, 0.5)}
+OF_GRAM, OF_STEPS = {"row_norm": log_uniform(1e-3, 1e3)}, {"clip": log_uniform(1e-100, 1e100)}
+OF_PAIRS = {"score": any_score, "ridge": any_ridge, "protects": any_of("everyone", "test set")}
+OF_HISTOGRAMS = {"bins": any_of(*7 * [2], 9)}
 SYSTEMS = {
-    "laplace_pc": Replayed(
-        dpcgd.laplace_pc, SEARCH | {"planned_tests": any_of(1, 7.5, 1e50)}, in_any_form
-    ),
-    "svt_pc": Replayed(dpcgd.svt_pc, SEARCH | {"rate": any_of(0.01, 0.25, 0.5, 1)}, sampled),
-    "priv_pc": Replayed(dpcgd.priv_pc, SEARCH | {"rate": any_of(0.01, 0.25, 0.5, 1)}, sampled),
-    "em_pc": Replayed(
-        dpcgd.em_pc, SEARCH | {"choose": any_of(exponential, permute_and_flip)}, in_any_form
-    ),
-    "curate_pc": Replayed(
-        dpcgd.curate_pc,
-        MARGIN | {"max_order": lambda rng: int(rng.integers(16) == 0)} | STATISTIC,
-        in_any_form,
-    ),
-    "graph_from_moments": Replayed(
-        dpcgd.graph_from_moments, {"precision": any_of(None, 0.5, 0.9)}, more_in_any_form, (3, 9)
-    ),
-    "dag_posterior": Replayed(
-        dpcgd.dag_posterior, {"precision": any_of(None, 0.5, 0.9)}, in_any_form, (3, 4)
-    ),
-    "table_pc": Replayed(
-        dpcgd.table_pc,
-        {
-            "alpha": any_level,
-            "max_order": any_of(0, 1, 2),
-            "untested": any_of("drop", "keep"),
-            "least_effect": any_of(0, 1e-4, 0.1),
-            "least_share": any_of(0, 0.02, 0.5),
-        },
-        many_in_any_form,
-    ),
-    "gram_notears": Replayed(
-        dpcgd.gram_notears, WEIGHTS | {"row_norm": log_uniform(1e-3, 1e3)}, measured
-    ),
-    "noleaks": Replayed(dpcgd.noleaks, WEIGHTS | {"clip": log_uniform(1e-100, 1e100)}, measured),
-    "private_anm": Replayed(
-        dpcgd.private_anm,
-        {"score": any_score, "ridge": any_ridge, "protects": any_of("everyone", "test set")},
-        paired,
-    ),
-    "histogram_anm": Replayed(
-        dpcgd.histogram_anm,
-        {"bins": any_of(*7 * [2], 9)},
-        paired,
-    ),
-    "private_graph": Replayed(
-        dpcgd.private_graph, {"precision": any_of(None, 0.5, 0.9)}, more_in_any_form, (3, 9)
-    ),
+    "laplace_pc": Replayed(dpcgd.laplace_pc, OF_PC, in_any_form),
+    "svt_pc": Replayed(dpcgd.svt_pc, SEARCH | RATE, sampled),
+    "priv_pc": Replayed(dpcgd.priv_pc, SEARCH | RATE, sampled),
+    "em_pc": Replayed(dpcgd.em_pc, OF_CHOICES, in_any_form),
+    "curate_pc": Replayed(dpcgd.curate_pc, OF_CURATE, in_any_form),
+    "graph_from_moments": Replayed(dpcgd.graph_from_moments, PRECISION, more_in_any_form, (3, 9)),
+    "dag_posterior": Replayed(dpcgd.dag_posterior, PRECISION, in_any_form, (3, 4)),
+    "table_pc": Replayed(dpcgd.table_pc, OF_TABLES, many_in_any_form),
+    "gram_notears": Replayed(dpcgd.gram_notears, WEIGHTS | OF_GRAM, measured),
+    "noleaks": Replayed(dpcgd.noleaks, WEIGHTS | OF_STEPS, measured),
+    "private_anm": Replayed(dpcgd.private_anm, OF_PAIRS, paired),
+    "histogram_anm": Replayed(dpcgd.histogram_anm, OF_HISTOGRAMS, paired),
+    "private_graph": Replayed(dpcgd.private_graph, PRECISION, more_in_any_form, (3, 9)),
 }
 FAST = {
     "gram_notears": {"l1": 1e9},
@@ -467,8 +433,7 @@ def numbers(value):
     elif isinstance(value, dict):
         yield from numbers(list(value.values()))
     elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            yield from numbers(part)
+        yield from (number for part in value for number in numbers(part))
     elif dataclasses.is_dataclass(value):
         yield from numbers(list(vars(value).values()))
 

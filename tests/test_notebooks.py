@@ -22,19 +22,12 @@ def is_paper(name):
     return "item" in golden.of(name).get("verdicts", {"value": [{}]})["value"][0]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_chapter_runs(executed, name):
+def test_chapter_runs_and_its_results_are_the_golden_ones(executed, name):
     assert executed[name].error is None, executed[name].error
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_results_are_the_golden_ones(executed, name):
-    assert executed[name].error is None, "the chapter failed"
     found = json.loads((chapters.home("quick").results / f"{name}.json").read_text())
     assert golden.off(golden.of(name), found) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_every_golden_value_is_exact_or_says_how_far_it_may_move(name):
     for result, entry in golden.of(name).items():
         assert entry.keys() in ({"value", "exact"}, {"value", "tolerance", "why"}), result
@@ -47,7 +40,6 @@ def test_every_golden_value_is_exact_or_says_how_far_it_may_move(name):
 CLOCK = r'"seconds": [^"]|\d[^"]* times (as long as|[^"]*\'s time)'
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_what_a_clock_says_is_no_golden_value(name):
     """Otherwise make bench, or a busy machine, moves it."""
     assert not re.search(CLOCK, json.dumps(golden.of(name)))
@@ -57,7 +49,6 @@ def read(name):
     return nbformat.read(chapters.NOTEBOOKS / f"{name}.ipynb", as_version=4)
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_chapter_is_stored_without_outputs_and_says_what_every_chapter_says(name):
     book = read(name)
     nbformat.validate(book)
@@ -73,7 +64,6 @@ def test_chapter_is_stored_without_outputs_and_says_what_every_chapter_says(name
         assert sum(heading.startswith(section) for heading in headings) == 1, section
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_can_be_set_and_no_path_hangs_on_a_folder(name):
     """What papermill does not see is an assignment to several names at once."""
     for cell in read(name).cells:
@@ -85,12 +75,10 @@ def test_every_parameter_can_be_set_and_no_path_hangs_on_a_folder(name):
                 assert [type(target) for target in statement.targets] == [ast.Name]
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_every_chapter_is_within_its_limits(name):
     assert reading.over(reading.measured(chapters.NOTEBOOKS / f"{name}.ipynb")) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_proofs_are_folds_and_every_assertion_says_what_it_holds_against(name):
     for cell in read(name).cells:
         if cell.cell_type == "markdown":
@@ -141,9 +129,9 @@ def test_a_chapter_is_executed_once_for_the_same_contents(tmp_path):
 
     write("1")
     assert [result(), result()] == ["ok", "reused"]
-    assert result(extra={"OPENBLAS_CORETYPE": "Generic"}) == "ok"
+    assert result(OPENBLAS_CORETYPE="Generic") == "ok"
     write("2")
-    assert [result(extra={}), result()] == ["ok", "reused"]
+    assert [result(), result()] == ["ok", "reused"]
     assert at.result(chapter).read_text() == "2"
     at.result(chapter).unlink()
     assert result() == "ok"
@@ -170,10 +158,8 @@ def test_a_tolerance_may_differ_within_a_result():
     allowed = {"rough": 0.1, "otherwise": 1e-9}
     old = {"F1": {"value": {"0.1": {"fine": 1.0, "rough": 1.0}}, "tolerance": allowed}}
     assert golden.off(old, {"F1": {"0.1": {"fine": 1.0, "rough": 1.05}}}) == []
-    assert golden.off(old, {"F1": {"0.1": {"fine": 1.05, "rough": 1.2}}}) == [
-        "F1.0.1.fine: 1.0 -> 1.05",
-        "F1.0.1.rough: 1.0 -> 1.2",
-    ]
+    lines = ["F1.0.1.fine: 1.0 -> 1.05", "F1.0.1.rough: 1.0 -> 1.2"]
+    assert golden.off(old, {"F1": {"0.1": {"fine": 1.05, "rough": 1.2}}}) == lines
 
 
 def test_chapters_are_named_by_how_they_begin():

@@ -23,7 +23,7 @@ compiled: Any = _likelihoods
 
 PRIOR, EDGE = 3.0, -3.0
 """Records that the prior of a graph's probabilities is worth, and log odds of an edge before
-anything is known: chosen by benchmarks/choose_whole_table.py, on random networks."""
+anything is known: chosen on random networks (benchmarks/README.md)."""
 
 
 COOLING, STEADY, HOTTEST = 100, 250, 10.0

@@ -34,8 +34,8 @@ WEIGHTS = (0.87, 0.32, 0.67)
 """The log odds of an edge are a constant, and weighted sums of those of the likely graphs and of
 the edge model.
 
-Fitted to 300 networks of :func:`~dpcgd.datasets.random_networks.any_network` by
-benchmarks/choose_whole_table.py.
+Fitted to 300 networks of :func:`~dpcgd.datasets.random_networks.any_network`, as
+benchmarks/README.md says.
 """
 
 LEAST_SHARE = 0.002
