@@ -68,12 +68,7 @@ def randomised_response(epsilon, rng, answers=(False, True)):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "truth", "delta"),
-    [
-        ("response", 0.5, 0.0),
-        ("response", 2.0, 0.0),
-        ("laplace", 1.0, 0.0),
-        ("leak", 0.5, 0.2),
-    ],
+    [("response", 0.5, 0.0), ("response", 2.0, 0.0), ("laplace", 1.0, 0.0), ("leak", 0.5, 0.2)],
 )
 def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_says(mechanism, truth, delta):
     # Of 600 audits at confidence 0.9 at most 60 on average; the line is crossed with probability
@@ -382,11 +377,7 @@ def test_an_honest_mechanism_leaves_nothing_unpaid(run):
     assert both.unpaid == []
 
 
-@pytest.mark.parametrize(
-    "left_out",
-    [SUB_SAMPLED, FULL_SIEVES],
-    ids=["all records", "sub-samples"],
-)
+@pytest.mark.parametrize("left_out", [SUB_SAMPLED, FULL_SIEVES], ids=["all records", "sub-samples"])
 def test_honest_mechanisms_one_after_the_other_leave_nothing_unpaid(left_out):
     runs = [run for name, run in HONEST.items() if name not in left_out]
     for seed in range(20):

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpcgd_book.data.cause_effect_pairs import (
-    PAIRS,
-    load_pair,
-    pair_weights,
-    synthetic_pair,
-)
+from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
 from numpy.random import default_rng
 
 DATA = Path(__file__).resolve().parents[2] / "data"

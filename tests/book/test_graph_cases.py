@@ -83,8 +83,7 @@ def test_a_published_system_says_what_its_guarantee_is_worth():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"name": "two words"}, {"guarantee": "surely"}, {"run": None}, {"yardstick": "MST"}],
+    "wrong", [{"name": "two words"}, {"guarantee": "surely"}, {"run": None}, {"yardstick": "MST"}]
 )
 def test_an_entry_that_is_not_complete_is_refused(wrong):
     right = {"name": "x", "family": "y", "guarantee": "proved", "run": print}

@@ -15,12 +15,7 @@ import numpy as np
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    exponential,
-    laplace,
-    propose_test_release,
-)
+from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, propose_test_release
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.statistics.rank_statistics import KendallZ, kendall_z

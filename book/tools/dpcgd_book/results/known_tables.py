@@ -30,9 +30,7 @@ class Counts:
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Of these variables, axes in this order."""
-        kept = sorted(variables)
-        others = tuple(v for v in range(self.table.ndim) if v not in kept)
-        return self.table.sum(axis=others).transpose([kept.index(v) for v in variables])
+        return np.einsum(self.table, [*range(self.table.ndim)], [*variables])
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
         """Of several tables."""

@@ -15,10 +15,7 @@ __all__ = ["edge_confidence"]
 
 
 def edge_confidence(
-    release: MarginalRelease,
-    *,
-    runs: int = 100,
-    rng: np.random.Generator,
+    release: MarginalRelease, *, runs: int = 100, rng: np.random.Generator
 ) -> dict[frozenset[str], float]:
     """How often each pair stays joined when the known noise is drawn anew on what was released.
 
