@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 import pytest
-from dpcgd_book.results.repeats import repeats, telling
+from dpcgd_book.results.stored import repeats, telling
 
 ROWS = pd.DataFrame({"name": ["a", "b"], "run": [0.0, 1.0], "seed": 0})
 KEYS = ["name", "run", "seed"]

@@ -43,7 +43,7 @@ def difference_by_budget(
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.5, 3.6))
     budgets = list(paired)
     mean, error = np.array([[p["difference"], p["2 errors"]] for p in paired.values()]).T
     axes.axhline(0, color=BLACK, linewidth=0.9)
@@ -78,9 +78,7 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
     matplotlib.figure.Figure
     """
     ours, paper = results["seconds"], results["paper_seconds"]
-    figure, (above, below) = plt.subplots(
-        2, 1, figsize=(6.5, 6.6), sharex=True, layout="constrained"
-    )
+    figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 6.6), sharex=True)
     theirs = {
         package: {name: peer.get("seconds", math.nan) for name, peer in networks.items()}
         for package, networks in results["peers"].items()
@@ -135,7 +133,7 @@ def staircase(
     places = [float(i) for i in range(len(steps))]
     places += [len(steps) + 0.4 + i for i in range(len(beside))]
     before = [max([0.0, *means[:i]]) for i in range(len(steps))] + means[len(steps) :]
-    figure, axes = plt.subplots(figsize=(6.8, 4.0), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.8, 4.0))
     rows = zip(places, means, errors, before, cells.values(), strict=True)
     for y, mean, error, old, cell in rows:
         axes.barh(y, min(mean, old), 0.62, color="#D9D9D9", zorder=1)
@@ -234,7 +232,7 @@ def shares(share: pd.Series, error: Sequence[float], *, xlabel: str, ylabel: str
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(5.2, 3.0), layout="constrained")
+    figure, axes = plt.subplots(figsize=(5.2, 3.0))
     bars = 2 * np.asarray(error)
     axes.bar(range(len(share)), share, color="#9CC7E3", edgecolor=BLUE, width=0.6)
     axes.errorbar(range(len(share)), share, bars, fmt="none", ecolor=BLACK, capsize=4)
@@ -302,9 +300,7 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
     sizes, records = sorted(set(cells.d)), sorted(set(cells.n))
     budgets = sorted(set(cells.epsilon))
     colors = dict(zip(letters, COLORS, strict=False)) | {NOBODY: NONE}
-    figure, grid = plt.subplots(
-        1, len(sizes), figsize=(6.5, 3.4), sharey=True, squeeze=False, layout="constrained"
-    )
+    figure, grid = plt.subplots(1, len(sizes), figsize=(6.5, 3.4), sharey=True, squeeze=False)
     for axes, d in zip(grid.flat, sizes, strict=True):
         for cell in cells[cells.d == d].itertuples():
             x, y = records.index(cell.n), budgets.index(cell.epsilon)
@@ -341,7 +337,7 @@ def plan(planned: Plan) -> plt.Figure:
     matplotlib.figure.Figure
     """
     side = 2.6 + 0.32 * min(12, len(planned.levels))
-    figure, axes = plt.subplots(figsize=(side + 0.9, side), layout="constrained")
+    figure, axes = plt.subplots(figsize=(side + 0.9, side))
     planned.plot(axes)
     return figure
 
@@ -364,7 +360,7 @@ def growth(
     -------
     matplotlib.figure.Figure
     """
-    figure, grid = plt.subplots(1, len(panels), figsize=(6.5, 3.4), layout="constrained")
+    figure, grid = plt.subplots(1, len(panels), figsize=(6.5, 3.4))
     looks = iter((*SERIES, (ORANGE, "-", "v")))
     for axes, (title, series) in zip(grid, panels.items(), strict=True):
         for name, (n, cost) in series.items():
@@ -393,7 +389,7 @@ def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> plt
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(5.9, 3.9), layout="constrained")
+    figure, axes = plt.subplots(figsize=(5.9, 3.9))
     n, epsilon = (np.array(list(index), float) for index in (f1.columns, f1.index))
     image = axes.pcolormesh(n, epsilon, f1.to_numpy(), cmap="cividis", vmin=0, vmax=1)
     for (name, values), line in zip(lines.items(), ("-", "--", ":"), strict=False):
@@ -421,9 +417,7 @@ def ratios(panels: Mapping[str, Mapping[str, pd.Series]], *, title: str) -> plt.
     -------
     matplotlib.figure.Figure
     """
-    figure, row = plt.subplots(
-        1, len(panels), figsize=(6.5, 3.3), sharey=True, layout="constrained"
-    )
+    figure, row = plt.subplots(1, len(panels), figsize=(6.5, 3.3), sharey=True)
     for axes, (label, both) in zip(row, panels.items(), strict=True):
         names = list(both["paper"].index)[::-1]
         paper, ours = (both[source].reindex(names) for source in ("paper", "ours"))
@@ -529,7 +523,7 @@ def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> plt.Figu
     matplotlib.figure.Figure
     """
     rows, columns = values.shape
-    figure, axes = plt.subplots(figsize=(7.4, 0.25 * rows + 1.3), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.4, 0.25 * rows + 1.3))
     shown = values.to_numpy(float)
     cmap = plt.get_cmap("Blues" if best == "high" else "Blues_r").with_extremes(bad="white")
     low, high = np.nanmin(shown), np.nanmax(shown)

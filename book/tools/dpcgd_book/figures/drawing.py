@@ -80,6 +80,7 @@ def draw_graph(
     rows = -(-len(graphs) // across)
     total = rows * (tall + title_height) + foot
     figure, grid = plt.subplots(rows, across, figsize=(wide * across, total), squeeze=False)
+    figure.set_layout_engine("none")
     for axes in grid.flat:
         axes.set_axis_off()
     kinds = set()
@@ -194,7 +195,7 @@ def sure_arrows(
     shown = truth.to_networkx()
     shown.remove_nodes_from({*shown} - {*part})
     places, low, high = in_inches(layered_positions(shown))
-    figure, axes = plt.subplots(figsize=tuple(high - low + (0, 0.4)), layout="constrained")
+    figure, axes = plt.subplots(figsize=tuple(high - low + (0, 0.4)))
     axes.set_axis_off()
     axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for start, end in (sorted(pair) for pair in truth.skeleton - graph.skeleton):

@@ -107,7 +107,7 @@ def noise_and_price(
     -------
     matplotlib.figure.Figure
     """
-    figure = plt.figure(figsize=(6.8, 4.4), layout="constrained")
+    figure = plt.figure(figsize=(6.8, 4.4))
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.2), height_ratios=(1.7, 1))
     top = figure.add_subplot(grid[0, 0])
     for (name, density), (color, line, _) in zip(densities.items(), SERIES, strict=False):
@@ -184,7 +184,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     """
     rows = np.array(list(hits.values()), bool)
     shared = rows.all(axis=0)
-    figure, axes = plt.subplots(figsize=(6.4, 2.1), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.4, 2.1))
     kinds = ((rows & ~shared, VERMILLION, "D", "from one only"), (rows & shared, BLUE, "o", "both"))
     for where, color, marker, label in kinds:
         row, column = np.nonzero(where)
@@ -215,7 +215,7 @@ def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
     before, after = (table.reshape(*table.shape[:2], -1) for table in (before, after))
     wide, tall, strata = before.shape
     size = (1.2 + 0.62 * wide * strata + 0.5 * (strata - 1), 1.0 + 0.55 * tall)
-    figure = plt.figure(figsize=size, layout="constrained")
+    figure = plt.figure(figsize=size)
     _draw_tables(figure, before, after)
     return figure
 
@@ -240,7 +240,7 @@ def change_against_claim(
     -------
     matplotlib.figure.Figure
     """
-    figure = plt.figure(figsize=(6.4, 6.6), layout="constrained")
+    figure = plt.figure(figsize=(6.4, 6.6))
     parts: Any = figure.subfigures(2, 1, height_ratios=(2.5, 4.1))
     top, bottom = parts
     _draw_tables(top, before, after)
@@ -350,7 +350,7 @@ def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figur
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.5, 3.3), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.5, 3.3))
     axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
     axes.axvline(0, color=GREY, linewidth=0.8)
     for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
@@ -378,7 +378,7 @@ def rounds(noise: Mapping[str, Sequence[float]], queries: Sequence[float]) -> pl
     -------
     matplotlib.figure.Figure
     """
-    figure, row = plt.subplots(1, len(noise), figsize=(6.5, 3.6), sharey=True, layout="constrained")
+    figure, row = plt.subplots(1, len(noise), figsize=(6.5, 3.6), sharey=True)
     for axes, (title, (threshold, *rest)) in zip(row, noise.items(), strict=True):
         asked = [query + extra for query, extra in zip(queries, rest, strict=False)]
         fired = next((k for k, seen in enumerate(asked) if seen >= threshold), None)
@@ -422,7 +422,7 @@ def released_margins(
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.5, 3.2))
     axes.axvline(0, color=BLACK, linewidth=0.9)
     axes.axvline(exact, color=GREEN, linestyle="--", label="without noise")
     looks = (BLUE, "o", "right", True), (VERMILLION, "s", "wrong", False)
@@ -457,9 +457,7 @@ def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, row = plt.subplots(
-        1, len(panels), figsize=(6.5, 3.3), sharey=True, layout="constrained"
-    )
+    figure, row = plt.subplots(1, len(panels), figsize=(6.5, 3.3), sharey=True)
     fills = (("white", "////"), (BLUE, ""))
     for axes, (xlabel, chances) in zip(row, panels.items(), strict=True):
         places, width = np.arange(len(chances)), 0.8 / chances.shape[1]
@@ -491,7 +489,7 @@ def greedy_and_true(
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(5.8, 3.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(5.8, 3.6))
     axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1, label="equal")
     axes.plot(true, greedy, "o", color=BLUE, markerfacecolor="white", ms=5, label="a table")
     x, y = np.transpose(step)

@@ -118,6 +118,7 @@ VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "
 STYLE: dict[Any, Any] = {
     "font.size": 10.5,
     "figure.dpi": 140,
+    "figure.constrained_layout.use": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 10.5,
@@ -161,14 +162,8 @@ def panels(
         `sharex` and `sharey`, as matplotlib takes them.
     """
     rows, columns = -(-count // 2), min(2, count)
-    figure, grid = plt.subplots(
-        rows,
-        columns,
-        figsize=(wide, tall * rows + foot),
-        squeeze=False,
-        layout="constrained",
-        **shared,
-    )
+    size = (wide, tall * rows + foot)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, **shared)
     for axes in grid.flat[count:]:
         axes.set_axis_off()
     for axes in grid[:, 0]:

@@ -111,24 +111,25 @@ def sweep(
             if outcome.result is None:
                 failed.append(outcome)
             else:
-                row = (name, version, _text(outcome.case), json.dumps(outcome.result))
-                file.execute("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?)", row)
-                results[row[2]] = row[3]
+                row = _text(outcome.case), outcome.result
+                file.execute(f"INSERT OR REPLACE {FINISHED}", (name, version, *row))
+                results |= [row]
     if failed:
         raise _failure(failed, len(left), path)
     return [{**case, **json.loads(results[_text(case)])} for case in cases]
 
 
 class _Outcome(NamedTuple):
-    """The results of a case, or its error and where that came from."""
+    """The results of a case as JSON, or its error and where that came from."""
 
     case: dict
-    result: dict | None = None
+    result: str | None = None
     error: str = ""
     trace: str = ""
 
 
 RESULTS = '"case", result FROM finished WHERE name = ? AND version = ?'
+FINISHED = "INTO finished VALUES (?, ?, ?, ?)"
 
 
 def _opened(path) -> sqlite3.Connection:
@@ -163,8 +164,7 @@ def _run(task, package, case) -> _Outcome:
     try:
         if package != digest_of_package():
             raise ValueError("a worker has another version of the package; install this one there")
-        result = json.dumps({**task(**case)}, default=lambda value: value.tolist())
-        return _Outcome(case, json.loads(result))
+        return _Outcome(case, json.dumps({**task(**case)}, default=lambda value: value.tolist()))
     except Exception as error:
         return _Outcome(case, None, _in_a_line(error), traceback.format_exc())
 
