@@ -27,16 +27,13 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-class TestEveryMechanism:
-    def test_its_reports_can_be_reconstructed(self, mechanism):
-        shape = mechanism.shape
-        codes = default_rng(0).binomial(2, 0.3, (3000, len(shape)))
-        codes = codes if isinstance(mechanism.levels, tuple) else codes[:, 0]
-        reports = mechanism.sample(codes, rng=default_rng(1))
-        found = reconstruct(reports, mechanism, gap=1e-2)
-        assert found.joint.shape == shape
-        assert found.joint.sum() == pytest.approx(1)
-        assert found.gap <= 1e-2
+def test_reports_of_every_mechanism_can_be_reconstructed(mechanism):
+    codes = default_rng(0).binomial(2, 0.3, (3000, len(mechanism.shape)))
+    codes = codes if isinstance(mechanism.levels, tuple) else codes[:, 0]
+    found = reconstruct(mechanism.sample(codes, rng=default_rng(1)), mechanism, gap=1e-2)
+    assert found.joint.shape == mechanism.shape
+    assert found.joint.sum() == pytest.approx(1)
+    assert found.gap <= 1e-2
 
 
 def test_a_report_that_is_never_made_is_refused():
@@ -102,15 +99,6 @@ class TestReconstruct:
         assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
         assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
         assert len(found.records()) == found.n
-
-    def test_ten_thousand_cells(self):
-        levels = (10,) * 4
-        mechanism = ComponentWise.from_epsilon(Geometric, levels, 60.0)
-        codes = default_rng(0).binomial(9, 0.4, (20_000, 4))
-        found = reconstruct(mechanism.sample(codes, rng=default_rng(1)), mechanism, most=200)
-        raw = mechanism.sample(codes, rng=default_rng(1))
-        means = [c.mean(axis=0) for c in (codes, found.records(), raw)]
-        assert np.abs(means[1] - means[0]).max() < np.abs(means[2] - means[0]).max()
 
 
 @pytest.mark.parametrize("combined", [False, True])

@@ -35,18 +35,6 @@ def test_when_two_results_are_the_same(old, new, same):
     assert again["same"].tolist() == [same, same]
 
 
-def test_cases_are_as_a_chapter_writes_them():
-    asked = []
-
-    def task(**case):
-        asked.append(case)
-        return {"F1": 1.0}
-
-    repeats(task, ROWS.assign(F1=1.0), KEYS, ["F1"])
-    assert asked == [{"name": "a", "run": 0, "seed": 0}, {"name": "b", "run": 1, "seed": 0}]
-    assert {type(case["run"]) for case in asked} == {int}
-
-
 def test_the_result_that_differs_is_told():
     rows = ROWS.assign(F1=1.0, edges=[4.0, 5.0])
     again = repeats(
@@ -54,12 +42,6 @@ def test_the_result_that_differs_is_told():
     ).set_index("name")
     assert again.loc["a", ["column", "on file", "now", "same"]].tolist() == ["F1", 1, 1, True]
     assert again.loc["b", ["column", "on file", "now", "same"]].tolist() == ["edges", 5, 4, False]
-
-
-def test_a_result_that_is_no_longer_returned_differs():
-    again = repeats(lambda **case: {"F1": 1.0}, ROWS.assign(F1=1.0, old=2.0), KEYS, ["F1", "old"])
-    assert again["column"].tolist() == ["old", "old"]
-    assert not again["same"].any()
 
 
 def test_noise_shows_where_runs_differ():

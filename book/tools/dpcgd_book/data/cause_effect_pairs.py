@@ -19,8 +19,8 @@ PAIRS = tuple(range(1, 100))
 
 def _rows(name: str) -> dict[int, dict[str, float]]:
     """Rows of one of the small tables, by the number of the pair."""
-    rows = pd.read_csv(data_folder() / "pairs" / name, float_precision="round_trip")
-    return rows.set_index("pair").to_dict("index")
+    rows = pd.read_csv(data_folder() / "pairs" / name, dtype=str).astype(float)
+    return rows.set_index(rows.pop("pair").astype(int)).to_dict("index")
 
 
 def pair_weights() -> dict[int, float]:

@@ -79,19 +79,17 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
     """
     ours, paper = results["seconds"], results["paper_seconds"]
     figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 6.6), sharex=True)
-    theirs = {
-        package: {name: peer.get("seconds", math.nan) for name, peer in networks.items()}
-        for package, networks in results["peers"].items()
-    }
-    plain = {"dpcgd": ours["PC, chi squared"], **theirs}
+    plain = {"dpcgd": ours["PC, chi squared"]}
+    for package, networks in results["peers"].items():
+        plain[package] = {name: run.get("seconds", math.nan) for name, run in networks.items()}
     for (label, row), (color, line, marker) in zip(plain.items(), SERIES, strict=False):
-        above.plot(*_by_network(row), color=color, linestyle=line, marker=marker, ms=5, label=label)
+        above.plot(pd.Series(row), color=color, linestyle=line, marker=marker, ms=5, label=label)
     for system in ("SVT-PC", "Priv-PC", "EM-PC"):
         color, line, marker = LOOKS[system]
         look: dict[str, Any] = dict(color=color, marker=marker, ms=5, linestyle=line)
-        below.plot(*_by_network(ours[system]), label=f"{system}, here", **look)
+        below.plot(pd.Series(ours[system]), label=f"{system}, here", **look)
         look |= dict(markerfacecolor="white")
-        below.plot(*_by_network(paper[system]), label=f"{system}, paper", **look)
+        below.plot(pd.Series(paper[system]), label=f"{system}, paper", **look)
     for axes, title in ((above, "PC without privacy, same test"), (below, "private PC")):
         axes.set(title=title, yscale="log", ylabel="seconds a run")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
@@ -99,10 +97,6 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
         axes.axhline(1, color=BLACK, linewidth=0.7)
     below.tick_params(axis="x", rotation=30)
     return figure
-
-
-def _by_network(row):
-    return list(row), list(row.values())
 
 
 @style.styled
@@ -179,10 +173,8 @@ def one_look(runs: pd.DataFrame, *, complete: Sequence[float], xlabel: str) -> p
         curves = {name: _over_networks(rows, column) for name, rows in by_system}
         drawn = {name: (mean.index, mean, 2 * error) for name, (mean, error) in curves.items()}
         lines[title] = {**drawn, "complete graph": (ends, [level, level])}
-    ylabel = "mean over the networks"
-    return charts.curves(
-        lines, xlabels=[xlabel] * 2, ylabel=ylabel, log="x", limits=(0, None), aside=1.04
-    )
+    shown: dict[str, Any] = dict(xlabels=[xlabel] * 2, ylabel="mean over the networks", log="x")
+    return charts.curves(lines, **shown, limits=(0, None), aside=1.04)
 
 
 def _over_networks(runs, column):
@@ -233,8 +225,8 @@ def shares(share: pd.Series, error: Sequence[float], *, xlabel: str, ylabel: str
     matplotlib.figure.Figure
     """
     figure, axes = plt.subplots(figsize=(5.2, 3.0))
-    bars = 2 * np.asarray(error)
     axes.bar(range(len(share)), share, color="#9CC7E3", edgecolor=BLUE, width=0.6)
+    bars = 2 * np.asarray(error)
     axes.errorbar(range(len(share)), share, bars, fmt="none", ecolor=BLACK, capsize=4)
     axes.set_xticks(range(len(share)), list(share.index))
     axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.05))
@@ -244,8 +236,7 @@ def shares(share: pd.Series, error: Sequence[float], *, xlabel: str, ylabel: str
 NOBODY = "nobody"
 """Who wins where a private graph is no better than a guess."""
 
-NONE, TIED = "#D4D4D4", 2.0
-COLORS = (BLUE, ORANGE, GREEN)
+TIED = 2.0
 
 
 def winners(rows: pd.DataFrame) -> pd.DataFrame:
@@ -277,9 +268,8 @@ def winners(rows: pd.DataFrame) -> pd.DataFrame:
         ahead = [s for s, x in behind if x.mean() <= TIED * x.sem() or s == best]
         means = (f1[best].mean(), lead.mean(), saved.mean())
         cells.append([*key, best if sure else NOBODY, *means, ahead if sure else []])
-    return pd.DataFrame(
-        cells, columns=["d", "n", "epsilon", "best", "F1", "lead", "saved", "ahead"]
-    )
+    names = ["d", "n", "epsilon", "best", "F1", "lead", "saved", "ahead"]
+    return pd.DataFrame(cells, columns=names)
 
 
 @style.styled
@@ -299,7 +289,7 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
     """
     sizes, records = sorted(set(cells.d)), sorted(set(cells.n))
     budgets = sorted(set(cells.epsilon))
-    colors = dict(zip(letters, COLORS, strict=False)) | {NOBODY: NONE}
+    colors = dict(zip(letters, (BLUE, ORANGE, GREEN), strict=False)) | {NOBODY: "#D4D4D4"}
     figure, grid = plt.subplots(1, len(sizes), figsize=(6.5, 3.4), sharey=True, squeeze=False)
     for axes, d in zip(grid.flat, sizes, strict=True):
         for cell in cells[cells.d == d].itertuples():
@@ -316,9 +306,8 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
         axes.tick_params(length=0)
     grid[0, 0].set_ylabel("guaranteed epsilon")
     grid[0, len(sizes) // 2].set_xlabel("records")
-    names = {s: f"{letter}: {s}" for s, letter in letters.items()} | {
-        NOBODY: "-: nobody, so do not"
-    }
+    names = {s: f"{letter}: {s}" for s, letter in letters.items()}
+    names[NOBODY] = "-: nobody, so do not"
     handles = [Patch(color=colors[s], alpha=0.75, label=text) for s, text in names.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure

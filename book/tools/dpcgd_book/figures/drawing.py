@@ -79,8 +79,8 @@ def draw_graph(
     across = min(len(graphs), max(1, int(PAGE / wide)))
     rows = -(-len(graphs) // across)
     total = rows * (tall + title_height) + foot
-    figure, grid = plt.subplots(rows, across, figsize=(wide * across, total), squeeze=False)
-    figure.set_layout_engine("none")
+    size = (wide * across, total)
+    figure, grid = plt.subplots(rows, across, figsize=size, squeeze=False, layout="none")
     for axes in grid.flat:
         axes.set_axis_off()
     kinds = set()

@@ -112,8 +112,8 @@ def noise_and_price(
     top = figure.add_subplot(grid[0, 0])
     for (name, density), (color, line, _) in zip(densities.items(), SERIES, strict=False):
         top.plot(outputs, density, line, color=color, label=name)
-    highest = max(map(max, densities.values()))
-    top.set(ylabel="density", ylim=(0, 1.5 * highest), title="One noisy answer")
+    top.set(ylabel="density", title="One noisy answer")
+    top.set_ylim(0, 1.5 * np.max(list(densities.values())))
     top.legend(loc="upper center", fontsize=9)
     low = figure.add_subplot(grid[1, 0], sharex=top)
     first, second = map(np.asarray, densities.values())
@@ -192,7 +192,7 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     row, column = np.nonzero(~rows)
     axes.plot(column, -row, ".", color=GREY, markersize=3, label="never")
     axes.set_yticks(-np.arange(len(rows)), list(hits))
-    axes.set(ylim=(-len(rows) + 0.5, 0.5))
+    axes.set_ylim(-len(rows) + 0.5, 0.5)
     step = f"$2^{{{round(math.log2(math.ulp(start)))}}}$"
     axes.set_xlabel(f"double-precision number, counted from {start:g} in steps of {step}")
     figure.legend(loc="outside upper center", ncols=3)
@@ -214,8 +214,8 @@ def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
     """
     before, after = (table.reshape(*table.shape[:2], -1) for table in (before, after))
     wide, tall, strata = before.shape
-    size = (1.2 + 0.62 * wide * strata + 0.5 * (strata - 1), 1.0 + 0.55 * tall)
-    figure = plt.figure(figsize=size)
+    across = 1.2 + 0.62 * wide * strata + 0.5 * (strata - 1)
+    figure = plt.figure(figsize=(across, 1.0 + 0.55 * tall))
     _draw_tables(figure, before, after)
     return figure
 
@@ -293,9 +293,8 @@ def _arrow_of_the_record(figure, row, lost):
     places = [np.argwhere(lost == change)[0] for change in (1, -1)]
     marks = ("o", "white", "the record before"), ("D", VERMILLION, "and after")
     for (x, y, stratum), (marker, fill, label) in zip(places, marks, strict=True):
-        row[stratum].plot(
-            x, y, marker, color=VERMILLION, markerfacecolor=fill, ms=9, mew=1.8, label=label
-        )
+        look = dict(color=VERMILLION, markerfacecolor=fill, ms=9, mew=1.8, label=label)
+        row[stratum].plot(x, y, marker, **look)
     (x, y, stratum), (u, v, other) = places
     ends: Any = dict(axesA=row[stratum], axesB=row[other], coordsA="data", coordsB="data")
     way: Any = dict(connectionstyle="arc3,rad=-0.12", arrowstyle="-|>", shrinkA=7, shrinkB=7)
@@ -426,15 +425,13 @@ def released_margins(
     axes.axvline(0, color=BLACK, linewidth=0.9)
     axes.axvline(exact, color=GREEN, linestyle="--", label="without noise")
     looks = (BLUE, "o", "right", True), (VERMILLION, "s", "wrong", False)
+    values, count = np.array(margins), len(margins)
     for color, marker, label, right in looks:
-        here = [(m, i + 1) for i, m in enumerate(margins) if (m > 0) == right]
-        for m, i in here:
-            axes.plot([0, m], [i, i], color=color, linewidth=0.9)
-        if here:
-            margin, row = zip(*here, strict=True)
-            axes.plot(margin, row, label=label, color=color, marker=marker, linestyle="", ms=7)
-    reach = 1.15 * max(np.max(np.abs(margins)), abs(exact))
-    count = len(margins)
+        rows = np.flatnonzero((values > 0) == right)
+        axes.hlines(rows + 1, 0, values[rows], color=color, linewidth=0.9)
+        if len(rows):
+            axes.plot(values[rows], rows + 1, marker, label=label, color=color, ms=7)
+    reach = 1.15 * max(np.max(np.abs(values)), abs(exact))
     axes.set(xlim=(-reach, reach), ylim=(count + 0.6, -0.9), xlabel=xlabel, ylabel="release")
     axes.set_yticks([1, *range(5, count + 1, 5)])
     for place, ha, text in zip((-reach, reach), ("left", "right"), sides, strict=True):
@@ -544,12 +541,11 @@ def reports(named: Mapping[str, np.ndarray], record: Sequence[int]) -> plt.Figur
     -------
     matplotlib.figure.Figure
     """
-    a, b, c, d = next(iter(named.values())).shape
-    figure, row = style.panels(
-        len(named), 7.4, 2.3, foot=0.4, ylabel="variable 1,\nwithin it variable 3"
-    )
     tables = list(named.values())
-    norm = LogNorm(min(table.min() for table in tables), max(table.max() for table in tables))
+    a, b, c, d = tables[0].shape
+    ylabel = "variable 1,\nwithin it variable 3"
+    figure, row = style.panels(len(named), 7.4, 2.3, foot=0.4, ylabel=ylabel)
+    norm = LogNorm(np.min(tables), np.max(tables))
     for panel, (name, table) in zip(row, named.items(), strict=True):
         flat = table.transpose(0, 2, 1, 3).reshape(a * c, b * d)
         image = panel.imshow(flat, cmap="Blues", norm=norm, aspect="auto")

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -72,8 +71,8 @@ def blurred_marginals(
     >>> (told.n * told.table(0, 1)).round().astype(int).tolist()
     [[3, 1], [0, 2]]
     """
-    counts: Any = Counts(table)  # marginals ask a table for counts only
-    marginals = MeasuredMarginals(counts, blurred(deviation, rng))
+    # marginals ask a table for counts only
+    marginals = MeasuredMarginals(Counts(table), blurred(deviation, rng))  # type: ignore[arg-type]
     marginals.measure_pairs(1.0)
     for triple in [(0, 2, 3), (1, 2, 3)] if table.ndim == 4 else []:
         marginals.measure(triple, 1.0)

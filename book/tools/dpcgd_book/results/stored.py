@@ -194,15 +194,14 @@ class FullResults:
             few = list(few)
             self._told[name] = f"{_runs(few)} of each in this build"
             return pd.DataFrame(sweep(task, few))
-        cell = _cell(cases[0])
-        may = kept if sample is None else kept[sample(kept)]
         if repeat:
+            may = kept if sample is None else kept[sample(kept)]
             self._repeat(name, task, may, list(cases[0]), compare, repeat, but)
-        self._compare(name, task, kept, cell, compare, again)
+        self._compare(name, task, kept, _cell(cases[0]), compare, again)
         date = made_of(stored_folder() / self.chapter)[name]["date"]
+        since = f"{_runs(cases)} of each, on file since {date}; {again} cells were run again"
         from_seeds = f", {repeat} runs repeated from their seeds" if repeat else ""
-        cells_again = f"{again} cells were run again{from_seeds}"
-        self._told[name] = f"{_runs(cases)} of each, on file since {date}; {cells_again}"
+        self._told[name] = since + from_seeds
         return kept
 
     def kept(
@@ -466,8 +465,8 @@ def as_written(case: dict) -> dict:
 
 
 def _same(old, new) -> bool:
-    if pd.isna(old) or new is None or pd.isna(new):
-        return pd.isna(old) and (new is None or pd.isna(new))
+    if pd.isna(old) or pd.isna(new):
+        return pd.isna(old) and pd.isna(new)
     if isinstance(old, str) or isinstance(new, str):
         return str(old) == str(new)
     return math.isclose(old, new, rel_tol=WITHIN, abs_tol=1e-9)

@@ -32,7 +32,6 @@ from dpcgd.privacy.ledger import Ledger
 from dpcgd.privacy.mechanisms import before_amplification, exponential
 from dpcgd.privacy.odometer import Odometer
 from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
-from dpcgd.privacy.settings import check_level
 from dpcgd.score import noleaks
 from dpcgd.score.notears import L1, THRESHOLD, release_by_weights
 from dpcgd.score.schedules import Schedule, uniform
@@ -140,9 +139,6 @@ class PublishedFlips:
     critical: ClassVar[float] = 0.0
     name: ClassVar[str] = "G flips"
     proved: ClassVar[bool] = False
-
-    def __post_init__(self):
-        check_level(self.alpha)
 
     def value(self, table: np.ndarray) -> float:
         """Removals until independent, or minus those until dependent."""

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
+from operator import or_
 
 import numpy as np
 
@@ -142,10 +144,9 @@ def _families(score, candidates) -> "list[_Family]":
     candidates = candidates & ~np.eye(d, dtype=bool)
     for child, count in enumerate(candidates.sum(axis=0)):
         if count > MOST_CANDIDATES:
-            raise ValueError(
-                f"variable {score.variables[child]!r} has {count} candidate parents, more than "
-                f"{MOST_CANDIDATES}; leave some out, or lower alpha"
-            )
+            too_many = f"more than {MOST_CANDIDATES}; leave some out, or lower alpha"
+            variable = score.variables[child]
+            raise ValueError(f"variable {variable!r} has {count} candidate parents, {too_many}")
     return [_Family(score, child, candidates[:, child]) for child in range(d)]
 
 
@@ -237,8 +238,5 @@ class _Chain:
 
 def _befores(order) -> dict[int, int]:
     """For every child the bit mask of the variables before it."""
-    befores, mask = {}, 0
-    for child in order:
-        befores[child] = mask
-        mask |= 1 << child
-    return befores
+    masks = accumulate((1 << child for child in order), or_, initial=0)
+    return dict(zip(order, masks, strict=False))

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.special import gammaincc, gammaln, log_ndtr
@@ -16,17 +15,6 @@ from dpcgd.statistics.moment_matrices import LARGEST, checked_columns, correlati
 from dpcgd.statistics.statistic import refusal
 
 __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
-
-
-class IndependenceTest(Protocol):
-    """Tells how surprising the data would be if x and y were independent."""
-
-    @property
-    def d(self) -> int:
-        """Number of variables."""
-
-    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
-        """Natural logarithm of the p-value, which ranks dependence where p itself underflows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +130,10 @@ def _freedom(table) -> int:
     """Sum over strata of (levels of x that occur - 1) times (levels of y that occur - 1)."""
     x, y = ((table.sum(axis=axis) > 0).sum(axis=0) for axis in (1, 0))
     return int((np.maximum(x - 1, 0) * np.maximum(y - 1, 0)).sum())
+
+
+IndependenceTest = FisherZ | GSquare
+"""A test that tells how surprising the data would be if two variables were independent."""
 
 
 @dataclass(frozen=True)

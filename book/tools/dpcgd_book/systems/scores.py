@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Protocol
 
 import networkx as nx
 import numpy as np
@@ -19,17 +18,6 @@ __all__ = ["BDeu", "BGe", "GraphScore"]
 
 LEAST_LOG = -700.0
 """A singular matrix has this logarithm of its determinant for each variable."""
-
-
-class GraphScore(Protocol):
-    """Larger is better, and graphs of one Markov class score the same."""
-
-    @property
-    def variables(self) -> Sequence[str]:
-        """Their names, in the order of their numbers."""
-
-    def local(self, child: int, parents: tuple[int, ...]) -> float:
-        """Contribution of one variable with these parents."""
 
 
 def check_same_variables(score, test) -> None:
@@ -184,3 +172,7 @@ class BDeu:
 
 def _dirichlet(counts, prior) -> float:
     return float(gammaln(prior + counts).sum() - len(counts) * gammaln(prior))
+
+
+GraphScore = BGe | BDeu
+"""Larger is better, and graphs of one Markov class score the same."""
