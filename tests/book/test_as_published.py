@@ -1,6 +1,7 @@
 """The papers' own versions: settings of the papers, claims, and what is wrong with them."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -72,6 +73,11 @@ def test_the_optimal_rate_has_the_least_noise_of_all_allowed():
         noise = np.sqrt(1 / rates) / np.log1p(np.expm1(epsilon) / rates)
         best = optimal_rate(epsilon)
         assert best == pytest.approx(rates[noise.argmin()], abs=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-9, 1.0, 1e9, sys.float_info.max])
+def test_the_optimal_rate_is_a_rate(epsilon):
+    assert 0.05 <= optimal_rate(epsilon) <= 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 
-from benchmarks import pairs
 from benchmarks.entry_check import check_entry
 from benchmarks.pair_cases import PairSystem, pair_systems
 from benchmarks.probe import probe_of
@@ -121,10 +120,6 @@ def fits_to_the_other_half(pair, **how):
     return private_anm(pair, **how, protects="test set")
 
 
-def says_everyone(pair, **how):
-    return replace(fits_to_the_other_half(pair, **how), protects="everyone")
-
-
 def spends_twice(pair, *, epsilon, **how):
     return histogram_anm(pair, epsilon=2 * epsilon, **how)
 
@@ -193,12 +188,3 @@ def test_a_neighbour_differs_in_one_protected_record_and_the_rest_is_public(syst
         assert one.ranges == other.ranges == data.ranges
     half = system.protects == "test half"
     assert probe.protected(301, 5).sum() == (151 if half else 301)
-
-
-def test_a_command_prints_the_check_or_one_line_of_refusal(capsys):
-    pairs.main(["--check", "histogram-RECI"])
-    assert "ledger by dp-accounting: 0." in capsys.readouterr().out
-    with pytest.raises(SystemExit, match="refused: published-HSIC says"):
-        pairs.main(["--check", "published-HSIC"])
-    with pytest.raises(SystemExit, match="no system no-such"):
-        pairs.main(["--check", "no-such"])

@@ -164,22 +164,3 @@ def test_means_over_networks_count_a_refusal_as_the_empty_graph():
     assert "more" not in set(cells.network)
     alone = score_table.cells_of(rows[rows.system == "s"], {"both": ["a", "b"]}, ["s"])
     assert alone[alone.network == "both"].F1.tolist() == pytest.approx([0.3])
-
-
-def test_the_table_of_the_page_is_plain_html_that_carries_its_data():
-    rows = table_of(system=["s", "<t>"], network="a", epsilon=[1.0, np.inf], run=0)
-    heads = [name for name in score_table.COLUMNS if name in score_table.MEASURES]
-    assert heads == score_table.MEASURES, "cells stand under their own heads"
-    page = score_table.score_table(
-        score_table.cells_of(rows, {"all": ["a"]}, ["s"]),
-        shown={"network": "all", "n": 100, "epsilon": 1.0},
-        families={"s": "x", "<t>": "y"},
-        examples={"all": "a"},
-        title="scores",
-    )
-    assert page.count("<tr>") == 3
-    assert {len(re.findall("<t[hd]>", row)) for row in page.split("<tr>")[1:]} == {15}
-    for text in ("s a 1 100 0", "&lt;t&gt;", "&lt;t&gt; a inf 100 0"):
-        assert text in page
-    assert "NaN" not in page
-    assert "Infinity" not in page

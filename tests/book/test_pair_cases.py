@@ -133,26 +133,3 @@ def test_refusals_and_no_answer_count_as_a_coin():
     cells = shares_of(pd.DataFrame(rows).assign(system="x"), ["system"])
     assert cells.right.tolist() == [0.5]
     assert cells.silent.tolist() == [1.0]
-
-
-def test_the_sample_that_a_build_runs_again_rarely_raises_a_false_alarm():
-    """Answers are not normal, so by Chernoff: the chance that twelve fresh ones disagree.
-
-    Shares are those on file with one answer of each kind added; cells are drawn at random, which
-    the mean over cells of the moment-generating function bounds (Hoeffding 1963).
-    """
-    rows = stored.rows_on_file(stored.stored_folder() / entries.HOME, "pairs")
-    of = rows[rows.seconds < 0.3].groupby(["system", "kind", "n", "epsilon"]).right
-    runs, usual, cells = of.size().to_numpy(), of.var().mean(), 12
-    p = (of.sum().to_numpy() + 1) / (runs + 2)
-    limit = stored.LIMIT * np.sqrt(cells * usual * (1 + 1 / runs.max()))
-
-    def moment(t, sign):
-        fresh, kept = (1 - p + p * np.exp(s * t) for s in (sign, -sign / runs))
-        return np.mean(fresh * kept**runs)
-
-    grid = np.linspace(0.1, 8, 200)
-    chance = sum(
-        min(np.exp(cells * np.log(moment(t, s)) - t * limit) for t in grid) for s in (1, -1)
-    )
-    assert chance < 1e-6

@@ -40,8 +40,6 @@ def test_a_report_that_is_never_made_is_refused():
     flat = ClippedGeometric(4, 0.0)  # the ends only
     with pytest.raises(ValueError, match="a report that the mechanism never makes"):
         reconstruct(np.array([0, 1, 3]), flat)
-    with pytest.raises(ValueError, match="most must be 0 or more"):
-        reconstruct(np.array([0, 3]), flat, most=-1)
 
 
 class TestReconstruct:
@@ -76,22 +74,6 @@ class TestReconstruct:
         seen = np.bincount(np.ravel_multi_index(codes.T, (4, 4, 4)), minlength=64)
         assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
         assert sorted(map(tuple, found.records())) == sorted(map(tuple, codes))
-
-    @pytest.mark.parametrize("kind", ["response", "geometric"])
-    def test_it_comes_closer_to_the_records_than_the_reports(self, kind):
-        codes = np.repeat(self.rng_codes, 20, axis=0)
-        whole = {
-            "response": RandomizedResponse.from_p_max((4, 4, 4), 0.3),
-            "geometric": Geometric((4, 4, 4), 0.3),
-        }[kind]
-        reports = whole.sample(codes, rng=default_rng(2))
-        shares = [
-            np.bincount(np.ravel_multi_index(c.T, (4, 4, 4)), minlength=64) / len(c)
-            for c in (codes, reports)
-        ]
-        found = reconstruct(reports, whole).joint.ravel()
-        raw = np.abs(shares[1] - shares[0]).sum()
-        assert np.abs(found - shares[0]).sum() < 0.6 * raw  # seeded
 
     def test_it_is_asked_like_tables(self):
         found = reconstruct(self.reports(), self.mechanism)

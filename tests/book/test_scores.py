@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dpcgd_book.systems.p_value_tests import FisherZ
 from dpcgd_book.systems.scores import BDeu, BGe
 from known_graphs import BIC, NAMES, equivalence_classes, graph_score
 from scipy.stats import multivariate_t
@@ -95,3 +96,23 @@ def test_bad_covariances_are_refused_with_their_cure():
 def test_bad_priors_are_refused():
     with pytest.raises(ValueError, match="must be positive, not 0"):
         BDeu(coded_values(), weight=0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "covariance", [np.ones((3, 3)), np.eye(3), 1e100 * np.eye(3), np.diag([1e-100, 1, 1])]
+)
+def test_scores_of_singular_covariances_are_numbers(covariance):
+    for score in (BIC(covariance, 100), BGe(covariance, 100), BGe(covariance, 10**9)):
+        for parents in ((), (0,), (0, 1)):
+            assert math.isfinite(score.local(2, parents))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**600])
+def test_correlations_and_scores_do_not_depend_on_the_unit(unit):
+    values = np.random.default_rng(0).normal(size=(40, 3))
+    values[:, 2] += values[:, 0]
+    for kind, ask in ((FisherZ, lambda f: f.log_p(0, 2, (1,))), (BIC, lambda f: f.local(2, (0,)))):
+        expected = pytest.approx(ask(kind.from_values(values)))
+        assert ask(kind.from_values(values * unit)) == expected

@@ -148,16 +148,6 @@ def test_equal_values_on_file_do_not_say_that_nothing_varies():
     assert standard_errors_apart([0.9], [[1.0] * 9], 0.0) == -np.inf
 
 
-def test_a_table_of_one_run_each_is_read_and_nothing_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "stored_folder", lambda: tmp_path)
-    table = pd.DataFrame({"x": [1, 2], "run": 0, "seed": 0, "bytes": [3.0, 4.0]})
-    cases = table[["x", "run", "seed"]].to_dict("records")
-    stored.keep(tmp_path / "00_example", "peaks", table, cases, "bytes", made_by="a test")
-    full = FullResults("00_example", profile="quick", seed=0)
-    kept = full.kept("peaks", refused, sample=None, compare="bytes", again=0)
-    assert kept["bytes"].tolist() == [3.0, 4.0]
-
-
 ONE_RUN_EACH = ("memory",)
 """Tables without noise: a second run would be like the first."""
 

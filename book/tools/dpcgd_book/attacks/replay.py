@@ -173,9 +173,12 @@ def _told_apart(first: _Watched, second: _Watched) -> str | None:
         here, there = repr(getattr(first, name)), repr(getattr(second, name))
         if here != there:
             return f"what is {name}: {here}, {there}"
-    if first.refused:
-        return None
-    fields, others = vars(first.release), vars(second.release)
+    return None if first.refused else _difference(first.release, second.release)
+
+
+def _difference(first: Any, second: Any) -> str | None:
+    """The first field in which two releases differ, seconds aside."""
+    fields, others = vars(first), vars(second)
     for name in {**fields, **others}:
         in_both = name in fields and name in others
         if name != "seconds" and not (in_both and _equal(fields[name], others[name], set())):

@@ -55,11 +55,8 @@ class LinearSEM:
     @property
     def graph(self) -> nx.DiGraph:
         """The causal graph."""
-        graph = nx.DiGraph()
-        graph.add_nodes_from(self.variables)
-        arcs = np.argwhere(self.weights)
-        graph.add_edges_from((self.variables[a], self.variables[b]) for a, b in arcs)
-        return graph
+        settings = {"create_using": nx.DiGraph, "edge_attr": None}
+        return nx.from_numpy_array(self.weights, **settings, nodelist=list(self.variables))
 
     @property
     def _effects(self) -> np.ndarray:

@@ -225,10 +225,10 @@ def shares(share: pd.Series, error: Sequence[float], *, xlabel: str, ylabel: str
     matplotlib.figure.Figure
     """
     figure, axes = plt.subplots(figsize=(5.2, 3.0))
-    axes.bar(range(len(share)), share, color="#9CC7E3", edgecolor=BLUE, width=0.6)
-    bars = 2 * np.asarray(error)
-    axes.errorbar(range(len(share)), share, bars, fmt="none", ecolor=BLACK, capsize=4)
-    axes.set_xticks(range(len(share)), list(share.index))
+    places = range(len(share))
+    axes.bar(places, share, color="#9CC7E3", edgecolor=BLUE, width=0.6)
+    axes.errorbar(places, share, 2 * np.asarray(error), fmt="none", ecolor=BLACK, capsize=4)
+    axes.set_xticks(places, list(share.index))
     axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.05))
     return figure
 

@@ -214,8 +214,7 @@ def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
     """
     before, after = (table.reshape(*table.shape[:2], -1) for table in (before, after))
     wide, tall, strata = before.shape
-    across = 1.2 + 0.62 * wide * strata + 0.5 * (strata - 1)
-    figure = plt.figure(figsize=(across, 1.0 + 0.55 * tall))
+    figure = plt.figure(figsize=(0.7 + (0.5 + 0.62 * wide) * strata, 1.0 + 0.55 * tall))
     _draw_tables(figure, before, after)
     return figure
 

@@ -11,8 +11,7 @@ from dpcgd.datasets.data_files import data_folder
 
 __all__ = ["digest_of_files", "digest_of_package"]
 
-ROOTS = (Path(dpcgd.__file__).parent, Path(__file__).resolve().parents[1], data_folder())
-"""The package, the book's tools, and the data."""
+PACKAGE, TOOLS = Path(dpcgd.__file__).parent, Path(__file__).resolve().parents[1]
 
 
 def digest_of_files(paths: Iterable[Path | str], *facts: str, root: Path | str = ".") -> str:
@@ -56,4 +55,5 @@ def digest_of_package() -> str:
     str
         The same on every machine that has the same files.
     """
-    return digest_of_files([], *(digest_of_files(["."], root=root) for root in ROOTS))
+    parts = (digest_of_files(["."], root=root) for root in (PACKAGE, TOOLS, data_folder()))
+    return digest_of_files([], *parts)

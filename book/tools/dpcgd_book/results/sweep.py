@@ -104,16 +104,16 @@ def sweep(
         raise ValueError(f"{path} may hold several sweeps; give this one a name")
     failed: list[_Outcome] = []
     with _named_errors(path), contextlib.closing(_opened(path)) as file:
-        results = dict(file.execute(f"SELECT {RESULTS}", (name, version)))
+        results = dict(file.execute(RESULTS, (name, version)))
         left = {_text(case): case for case in cases if _text(case) not in results}
         outcomes = _outcomes(task, list(left.values()), workers, cluster)
         for outcome in _with_progress(outcomes, len(left)):
             if outcome.result is None:
                 failed.append(outcome)
             else:
-                row = _text(outcome.case), outcome.result
-                file.execute(f"INSERT OR REPLACE {FINISHED}", (name, version, *row))
-                results |= [row]
+                row = (name, version, _text(outcome.case), outcome.result)
+                file.execute("REPLACE INTO finished VALUES (?, ?, ?, ?)", row)
+                results |= [row[2:]]
     if failed:
         raise _failure(failed, len(left), path)
     return [{**case, **json.loads(results[_text(case)])} for case in cases]
@@ -128,8 +128,7 @@ class _Outcome(NamedTuple):
     trace: str = ""
 
 
-RESULTS = '"case", result FROM finished WHERE name = ? AND version = ?'
-FINISHED = "INTO finished VALUES (?, ?, ?, ?)"
+RESULTS = 'SELECT "case", result FROM finished WHERE name = ? AND version = ?'
 
 
 def _opened(path) -> sqlite3.Connection:

@@ -29,8 +29,8 @@ def check_same_variables(score, test) -> None:
 
 def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
     """The completed form of the DAG with these arcs."""
-    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph)
-    return CPDAG.from_dag(nx.relabel_nodes(dag, dict(enumerate(variables))))
+    settings = {"create_using": nx.DiGraph, "edge_attr": None}
+    return CPDAG.from_dag(nx.from_numpy_array(arcs, **settings, nodelist=list(variables)))
 
 
 @dataclass(frozen=True, eq=False)
