@@ -167,7 +167,7 @@ class FullResults:
             Cells to run again.
         repeat : int
             Runs on file to repeat from their seeds. They are drawn from those in which noise shows,
-            :func:`dpcgd_book.results.repeats.telling`.
+            :func:`telling`.
         sample : callable, optional
             From the table to which of its rows may be repeated: those that take little time, or
             have noise.
@@ -216,7 +216,7 @@ class FullResults:
         """The runs of a table that a script of its own makes; no profile makes them anew.
 
         Its rows may be of several versions of the code, so the chapter itself repeats some of them,
-        by :func:`dpcgd_book.results.repeats.repeats`.
+        by :func:`repeats`.
 
         Parameters
         ----------
