@@ -1,6 +1,5 @@
 """The attacks of the package: they find what is planted, and nothing where nothing is."""
 
-import dataclasses
 import itertools
 import math
 
@@ -13,14 +12,13 @@ from numpy.random import default_rng
 from scipy import stats
 
 from dpcgd import load
-from dpcgd.constraint.laplace_pc import LaplaceOracle
 from dpcgd.constraint.priv_pc import Round, SieveOracle, share_of_the_rest
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Filter, Odometer
+from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import (
     AboveThreshold,
     exponential,
@@ -33,29 +31,15 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import chi_squared
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
 
-every_mutant = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-
 
 @pytest.mark.slow
-@every_mutant
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_every_mutant_is_flagged(mutant, seed):
-    assert mutant.flagged(mutant.broken, default_rng(seed))
-
-
-@pytest.mark.slow
-@every_mutant
-@pytest.mark.parametrize("seed", [0, 1])
-def test_no_correct_twin_is_flagged(mutant, seed):
+def test_every_mutant_is_flagged_and_its_correct_twin_is_not(mutant, seed):
     # An audit of correct code is wrong with probability below 1e-9 over seeds, the search and the
     # witness never; these seeds are fixed.
+    assert mutant.flagged(mutant.broken, default_rng(seed))
     assert not mutant.flagged(mutant.correct, default_rng(seed))
-
-
-def test_mutants_have_names_of_their_own_and_every_attack_has_some():
-    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 10
-    attacks = {"empirical epsilon", "sensitivity search", "witness"}
-    assert {mutant.found_by for mutant in MUTANTS} == attacks
 
 
 def randomised_response(epsilon, rng, answers=(False, True)):
@@ -67,12 +51,7 @@ def randomised_response(epsilon, rng, answers=(False, True)):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "truth", "delta"),
-    [
-        ("response", 0.5, 0.0),
-        ("response", 2.0, 0.0),
-        ("laplace", 1.0, 0.0),
-        ("leak", 0.5, 0.2),
-    ],
+    [("response", 0.5, 0.0), ("response", 2.0, 0.0), ("laplace", 1.0, 0.0), ("leak", 0.5, 0.2)],
 )
 def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_says(mechanism, truth, delta):
     # Of 600 audits at confidence 0.9 at most 60 on average; the line is crossed with probability
@@ -156,28 +135,6 @@ def test_a_constant_shows_nothing(constant):
     assert empirical_epsilon(lambda data: constant, 0, 1, trials=1_000) == 0
 
 
-def test_the_same_noise_on_the_same_data_shows_nothing():
-    rng = default_rng(0)
-    assert empirical_epsilon(lambda x: rng.normal(), 0, 1, trials=4_000) == 0
-    assert empirical_epsilon(lambda x: rng.random(), 0, 1, trials=101) == 0
-
-
-def test_publishing_the_data_shows_more_the_longer_one_looks():
-    shown = [empirical_epsilon(lambda x: x, 0, 1, trials=trials) for trials in (100, 1_000, 10_000)]
-    assert shown == sorted(shown)
-    assert shown[-1] > 5
-
-
-def test_a_lower_confidence_gives_a_higher_bound_from_the_same_runs():
-    bounds = [
-        empirical_epsilon(
-            randomised_response(1.0, default_rng(0)), 0, 1, confidence=confidence, trials=4_000
-        )
-        for confidence in (0.5, 0.9, 1 - 1e-9)
-    ]
-    assert bounds == sorted(bounds, reverse=True)
-
-
 def weigh(table):
     """A number that tells all tables apart, so that a largest change has one pair."""
     return float(np.sin(1 + np.arange(table.size)) @ np.sqrt(1.0 + table.ravel()))
@@ -214,16 +171,6 @@ def test_every_neighbour_finds_the_largest_change_that_there_is(value, n, levels
     assert worst.change == pytest.approx(brute_force(value, n, levels), rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize(("n", "levels"), SMALL)
-def test_every_neighbour_compares_each_pair_of_tables_that_share_all_but_one_record(n, levels):
-    seen, cells = [], math.prod(levels)
-    worst = every_neighbour(lambda table: seen.append(table.tobytes()) or 0.0, n, levels)
-    others = math.comb(n + cells - 2, n - 1)
-    assert len(seen) == others * cells
-    assert len(set(seen)) == math.comb(n + cells - 1, n)
-    assert worst.pairs == others * math.comb(cells, 2)
-
-
 def check_pair(worst, value, n, levels):
     for table in (worst.table, worst.neighbour):
         assert table.shape == levels
@@ -232,11 +179,6 @@ def check_pair(worst, value, n, levels):
     assert abs(worst.table - worst.neighbour).sum() == 2
     assert abs(worst.table - worst.neighbour).max() == 1
     assert worst.change == abs(value(worst.table) - value(worst.neighbour)) > 0
-
-
-@pytest.mark.parametrize(("n", "levels"), SMALL)
-def test_the_pair_of_every_neighbour_differs_in_one_record_and_by_the_change(n, levels):
-    check_pair(every_neighbour(weigh, n, levels), weigh, n, levels)
 
 
 STATISTICS = [KendallZ(), SpearmanZ(), KendallP()]
@@ -251,30 +193,6 @@ def test_the_pair_of_a_search_differs_in_one_record_and_by_the_change(statistic,
     step = math.comb(math.prod(levels), 2)
     assert 3_000 <= worst.pairs <= 3_000 + 2 * step
     assert worst.pairs % step == 0
-
-
-def test_a_search_counts_the_tables_that_it_looks_at():
-    looks = []
-    worst = sensitivity_search(
-        lambda table: looks.append(table.sum()) or weigh(table),
-        50,
-        (2, 3),
-        pairs=1_000,
-        rng=default_rng(0),
-    )
-    assert set(looks) == {50}
-    assert len(looks) / 6 == worst.pairs / 15
-
-
-def test_a_search_is_the_same_for_a_seed():
-    first, again, other = (
-        sensitivity_search(KendallZ().value, 500, (2, 2, 2), pairs=2_000, rng=default_rng(seed))
-        for seed in (0, 0, 1)
-    )
-    assert first.change == again.change
-    assert (first.table == again.table).all()
-    assert (first.neighbour == again.neighbour).all()
-    assert (first.table != other.table).any()
 
 
 def on_another_machine(value):
@@ -308,13 +226,6 @@ def test_of_neighbours_that_are_equally_bad_the_same_pair_is_told_everywhere(n, 
     assert (here.neighbour == there.neighbour).all()
 
 
-@pytest.mark.parametrize("levels", [(2, 2), (2, 2, 2)])
-def test_a_search_comes_close_to_what_trying_all_finds(levels):
-    best = every_neighbour(KendallZ().value, 7, levels)
-    found = sensitivity_search(KendallZ().value, 7, levels, pairs=20_000, rng=default_rng(0))
-    assert 0.9 * best.change < found.change <= best.change * (1 + 1e-12)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ()], ids=repr)
 @pytest.mark.parametrize("n", [1_000, 100_000])
@@ -333,15 +244,8 @@ def spent_on(both, **how):
 
 
 def run_tested_release(both, distance):
-    return propose_test_release(
-        lambda: 1.0,
-        lambda: distance,
-        proposed=1.0,
-        epsilon=0.5,
-        delta=1e-4,
-        account=both,
-        noise=both,
-    )
+    how = {"proposed": 1.0, "epsilon": 0.5, "delta": 1e-4, "account": both, "noise": both}
+    return propose_test_release(lambda: 1.0, lambda: distance, **how)
 
 
 def run_sieve(both, answers, rate=1.0):
@@ -373,19 +277,7 @@ FULL_SIEVES = {name for name in HONEST if name.startswith("a sieve")}
 SUB_SAMPLED = {name for name in HONEST if name.startswith("a sub-sampled")}
 
 
-@pytest.mark.parametrize("run", HONEST.values(), ids=HONEST)
-def test_an_honest_mechanism_leaves_nothing_unpaid(run):
-    both = witness()
-    for _ in range(3):
-        run(both)
-    assert both.unpaid == []
-
-
-@pytest.mark.parametrize(
-    "left_out",
-    [SUB_SAMPLED, FULL_SIEVES],
-    ids=["all records", "sub-samples"],
-)
+@pytest.mark.parametrize("left_out", [SUB_SAMPLED, FULL_SIEVES], ids=["all records", "sub-samples"])
 def test_honest_mechanisms_one_after_the_other_leave_nothing_unpaid(left_out):
     runs = [run for name, run in HONEST.items() if name not in left_out]
     for seed in range(20):
@@ -396,16 +288,17 @@ def test_honest_mechanisms_one_after_the_other_leave_nothing_unpaid(left_out):
 
 
 SCORES = np.arange(3.0)
-
-
 UNPAID = {
-    "Laplace": lambda both: both.laplace(1.0, PureEvent("Laplace", 0.5))(1.0),
-    "Gaussian": lambda both: both.gaussian(1.0, GaussianEvent("Gaussian", 2.0))(1.0),
-    "Gumbel": lambda both: both.gumbel_max(1.0, BoundedRangeEvent("exponential", 1.0))(SCORES),
-    "exponential": lambda both: both.exponential_max(1.0, PureEvent("permute and flip", 1.0))(
-        SCORES
-    ),
+    "Laplace": ("laplace", PureEvent("Laplace", 0.5), 1.0),
+    "Gaussian": ("gaussian", GaussianEvent("Gaussian", 2.0), 1.0),
+    "Gumbel": ("gumbel_max", BoundedRangeEvent("exponential", 1.0), SCORES),
+    "exponential": ("exponential_max", PureEvent("permute and flip", 1.0), SCORES),
 }
+
+
+def drawn(noise, kind):
+    method, event, exact = UNPAID[kind]
+    return getattr(noise, method)(1.0, event)(exact)
 
 
 @pytest.mark.parametrize("first", [None, *HONEST], ids=str)
@@ -414,11 +307,9 @@ def test_each_kind_of_noise_that_nobody_paid_for_is_noted(kind, first):
     both = witness()
     if first:
         HONEST[first](both)
-    if first == "a refused release":
-        both.laplace(1.0, PureEvent("Laplace", 1.0))(
-            0.0
-        )  # was paid for as its release, and not drawn
-    UNPAID[kind](both)
+    if first == "a refused release":  # was paid for as its release, and not drawn
+        both.laplace(1.0, PureEvent("Laplace", 1.0))(0.0)
+    drawn(both, kind)
     assert both.unpaid == [f"{kind} noise of scale 2"]
 
 
@@ -426,40 +317,18 @@ def test_each_kind_of_noise_that_nobody_paid_for_is_noted(kind, first):
 @pytest.mark.parametrize("other", UNPAID)
 def test_a_payment_covers_its_own_kind_of_noise_and_once(kind, other):
     both = witness()
-    both.spend(
-        {
-            "Laplace": PureEvent("Laplace", 0.1),
-            "Gaussian": GaussianEvent("Gaussian", 5.0),
-            "Gumbel": BoundedRangeEvent("exponential", 0.1),
-            "exponential": PureEvent("permute and flip", 0.1),
-        }[kind]
-    )
-    UNPAID[other](both)
-    assert len(both.unpaid) == (kind != other)
-    UNPAID[other](both)
-    assert len(both.unpaid) == 1 + (kind != other)
+    both.spend(UNPAID[kind][1])
+    for times in range(2):
+        drawn(both, other)
+        assert len(both.unpaid) == times + (kind != other)
 
 
 def test_a_witness_pays_with_its_account_and_draws_from_its_noise():
     account, plain = Filter(Budget(1.0, 1e-6)), SeededNoise(default_rng(0))
     both = Witness(account, SeededNoise(default_rng(0)))
-    laplace_event, gaussian_event = PureEvent("Laplace", 0.1), GaussianEvent("Gaussian", 1.0)
-    gumbel_event = BoundedRangeEvent("exponential", 0.4)
-    exponential_event = PureEvent("permute and flip", 0.4)
-    answers = [
-        laplace(lambda: 1.0, sensitivity=1.0, epsilon=0.1, account=both, noise=both),
-        both.gaussian(1.0, gaussian_event)(0.0),
-        both.gumbel_max(1.0, gumbel_event)(SCORES),
-        both.exponential_max(1.0, exponential_event)(SCORES),
-        both.choose(100, 3).tolist(),
-    ]
-    assert answers == [
-        plain.laplace(1.0, laplace_event)(1.0),
-        plain.gaussian(1.0, gaussian_event)(0.0),
-        plain.gumbel_max(1.0, gumbel_event)(SCORES),
-        plain.exponential_max(1.0, exponential_event)(SCORES),
-        plain.choose(100, 3).tolist(),
-    ]
+    both.spend(PureEvent("Laplace", 0.1))
+    assert [drawn(both, kind) for kind in UNPAID] == [drawn(plain, kind) for kind in UNPAID]
+    assert both.choose(100, 3).tolist() == plain.choose(100, 3).tolist()
     assert account.ledger.events == (PureEvent("Laplace", 0.1),)
     assert (both.remaining, both.ledger) == (account.remaining, account.ledger)
 
@@ -534,80 +403,3 @@ def test_a_search_that_runs_out_of_budget_leaves_nothing_unpaid(rate):
     oracle = oracle_of(SieveOracle, both, both, rate, price=lambda separated: Round(costly, costly))
     assert search(oracle, DATA.variables).stopped_early
     assert both.unpaid == []
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_whole_search_with_laplace_tests_leaves_nothing_unpaid(seed):
-    both = witness(5.0, seed=seed)
-    oracle = LaplaceOracle(
-        Tables(DATA), KendallZ(), epsilon=0.1, margin=1.0, account=both, noise=both
-    )
-    found = search(oracle, DATA.variables)
-    assert len(both.ledger.events) == found.tests > 3
-    assert both.unpaid == []
-
-
-@dataclasses.dataclass
-class SkipsPaying(SieveOracle):
-    """Has its renewed sieves noted by somebody who never sends a bill."""
-
-    def _renew(self):
-        paying = self.account
-        if hasattr(self, "_round"):
-            self.account = Odometer(0.1)
-        super()._renew()
-        self.account = paying
-
-
-@dataclasses.dataclass
-class KeepsItsSample(SieveOracle):
-    """Draws the sub-sample once."""
-
-    def _renew(self):
-        tables, noise = self.tables, self.noise
-        if hasattr(self, "_sample"):
-            sample, self.tables = self._sample, _Served(tables, self._sample)
-            self.noise = _NoChoice(noise)
-            super()._renew()
-            self.tables, self.noise, self._sample = tables, noise, sample
-        else:
-            super()._renew()
-
-
-class _Served:
-    """Tables that give out the same sub-sample whatever is asked for."""
-
-    def __init__(self, tables, sample):
-        self.n, self.sample = tables.n, sample
-
-    def subsample(self, chosen):
-        return self.sample
-
-
-class _NoChoice:
-    """Noise that does not choose."""
-
-    def __init__(self, noise):
-        self.laplace = noise.laplace
-
-    def choose(self, n, m):
-        return np.arange(m)
-
-
-@pytest.mark.parametrize("rate", [1.0, 0.25])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_search_that_does_not_pay_for_a_renewed_sieve_is_noted(seed, rate):
-    both = witness(5.0, seed=seed)
-    search(oracle_of(SkipsPaying, both, both, rate), DATA.variables)
-    sieves = [event for event in both.ledger.events if event.mechanism == "above threshold"]
-    assert len(sieves) == 1
-    assert any("Laplace noise" in note for note in both.unpaid)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_search_that_keeps_its_sub_sample_is_noted(seed):
-    both = witness(5.0, seed=seed)
-    search(oracle_of(KeepsItsSample, both, both, 0.25), DATA.variables)
-    sieves = [event for event in both.ledger.events if event.mechanism == "above threshold"]
-    assert len(sieves) > 1
-    assert set(both.unpaid) == {"the sub-sample of an earlier sieve"}

@@ -41,8 +41,4 @@ def test_sections_and_figures_have_the_number_of_the_file(environment):
     assert figures["01_first"] == {"one": (1, 1)}
     assert figures["16_second"] == {"two": (16, 1)}
     assert figures["12_third"] == {"three": (12, 1)}
-
-
-def test_a_page_that_is_no_chapter_has_no_number(environment):
     assert "secnumber" not in environment.titles["glossary"]
-    assert "glossary" not in environment.toc_secnumbers

@@ -1,6 +1,6 @@
 """What a digest of files hangs on."""
 
-from dpcgd_book.results.digests import digest_of_files, digest_of_package
+from dpcgd_book.results.digests import digest_of_files
 
 
 def test_a_digest_of_files_hangs_on_names_contents_and_facts_alone(tmp_path):
@@ -14,7 +14,3 @@ def test_a_digest_of_files_hangs_on_names_contents_and_facts_alone(tmp_path):
     (tmp_path / "one" / "a.py").write_text("2")
     others = [digest_of_files(["."], "fact", root=tmp_path / name) for name in ("one", "two")]
     assert len({first, *others, digest_of_files(["."], root=tmp_path / "one")}) == 4
-
-
-def test_the_package_has_one_digest():
-    assert digest_of_package() == digest_of_package.__wrapped__()

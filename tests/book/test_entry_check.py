@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 
-from benchmarks import pairs
 from benchmarks.entry_check import check_entry
 from benchmarks.pair_cases import PairSystem, pair_systems
 from benchmarks.probe import probe_of
-from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise import anm, dependence_scores
 from dpcgd.pairwise.anm import histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Kendall
@@ -122,10 +120,6 @@ def fits_to_the_other_half(pair, **how):
     return private_anm(pair, **how, protects="test set")
 
 
-def says_everyone(pair, **how):
-    return replace(fits_to_the_other_half(pair, **how), protects="everyone")
-
-
 def spends_twice(pair, *, epsilon, **how):
     return histogram_anm(pair, epsilon=2 * epsilon, **how)
 
@@ -194,27 +188,3 @@ def test_a_neighbour_differs_in_one_protected_record_and_the_rest_is_public(syst
         assert one.ranges == other.ranges == data.ranges
     half = system.protects == "test half"
     assert probe.protected(301, 5).sum() == (151 if half else 301)
-
-
-def test_a_test_half_is_the_one_that_a_run_scores():
-    probe, seen = probe_of(KNOWN["Kendall-test-half"]), []
-    data = probe.records[0](np.random.default_rng(0), np.ones(300, bool))
-
-    class Watched(Kendall):
-        def value(self, x, residual):
-            seen.append(x)
-            return super().value(x, residual)
-
-    rng = np.random.default_rng(7)
-    private_anm(data, epsilon=1.0, score=Watched(), protects="test set", rng=rng)
-    half = probe.protected(data.n, 7)
-    assert np.array_equal(seen[0], Measurements(data.values[half], data.ranges).scaled[:, 0])
-
-
-def test_a_command_prints_the_check_or_one_line_of_refusal(capsys):
-    pairs.main(["--check", "histogram-RECI"])
-    assert "ledger by dp-accounting: 0." in capsys.readouterr().out
-    with pytest.raises(SystemExit, match="refused: published-HSIC says"):
-        pairs.main(["--check", "published-HSIC"])
-    with pytest.raises(SystemExit, match="no system no-such"):
-        pairs.main(["--check", "no-such"])

@@ -13,7 +13,7 @@ from dpcgd_book.results.stored import rows_on_file
 import dpcgd
 from benchmarks import entries, graph_cases, kept, score_table, table
 from benchmarks.entry_check import check_entry
-from benchmarks.graph_cases import System, on_many_levels, run_case, scored, systems
+from benchmarks.graph_cases import System, run_case, scored, systems
 from dpcgd.graphs.cpdag import CPDAG
 
 FORK = (Path(__file__).resolve().parents[2] / "book" / "fork.md").read_text()
@@ -60,15 +60,6 @@ def test_a_file_adds_a_row_and_rows_of_other_code_are_made_anew(joined, monkeypa
     assert "14 of 14 cases on file, 0 rows of other code" in capsys.readouterr().out
 
 
-def test_the_code_of_a_system_is_its_file_and_what_it_imports(joined):
-    (joined / "plain.py").write_text("from dpcgd.graphs.cpdag import CPDAG\nSYSTEMS = []\n")
-    before = entries._digest(joined / "plain.py")
-    assert before != entries._digest(joined / "tree.py")
-    (joined / "plain.py").write_text("from dpcgd.graphs.release import Release\nSYSTEMS = []\n")
-    entries._digest.cache_clear()
-    assert before != entries._digest(joined / "plain.py")
-
-
 def test_two_systems_of_one_name_are_refused(joined):
     (joined / "twin.py").write_text(ENTRY)
     with pytest.raises(ValueError, match="there is a system 'tree'; rename one"):
@@ -83,8 +74,7 @@ def test_a_published_system_says_what_its_guarantee_is_worth():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"name": "two words"}, {"guarantee": "surely"}, {"run": None}, {"yardstick": "MST"}],
+    "wrong", [{"name": "two words"}, {"guarantee": "surely"}, {"run": None}, {"yardstick": "MST"}]
 )
 def test_an_entry_that_is_not_complete_is_refused(wrong):
     right = {"name": "x", "family": "y", "guarantee": "proved", "run": print}
@@ -120,41 +110,6 @@ def test_a_refusal_and_a_run_without_end_have_no_graph_and_a_reason(monkeypatch)
     row = scored(System("endless", "x", "none", endless), data, 1.0, 0, 0)
     assert row["F1"] is None
     assert "of processor time" in row["why_not"]
-
-
-@pytest.mark.slow
-def test_a_network_with_many_levels_is_drawn_by_its_run_and_read():
-    case = {"d": 30, "n": 20_000, "epsilon": 1.0, "seed": 0}
-    first, same, other = (on_many_levels("learned_pc", **case, run=run) for run in (0, 0, 1))
-    assert first == same != other
-    assert first["why_not"] is None
-    assert 7 <= first["levels"] <= 100
-    assert first["precision"] > 0.5
-
-
-HUNGRY = """
-import numpy as np
-
-from benchmarks.graph_cases import System
-from dpcgd.graphs.cpdag import CPDAG
-
-
-def hungry(data, *, epsilon, delta, rng):
-    if epsilon < 1:
-        raise ValueError("no less than 1")
-    return CPDAG(data.variables, np.ones((1_000, 1_000))[: data.d, : data.d] < 0)
-
-
-SYSTEMS = [System("hungry", "x", "none", hungry)]
-"""
-
-
-def test_a_peak_of_memory_is_that_of_the_arrays_beside_the_records(joined):
-    (joined / "hungry.py").write_text(HUNGRY)
-    case = {"network": "cancer", "n": 200_000, "run": 0, "seed": 0}
-    assert 8 <= graph_cases.peak_of("hungry", epsilon=1.0, **case)["megabytes"] < 8.5
-    refused = graph_cases.peak_of("hungry", epsilon=0.5, **case)
-    assert refused == {"megabytes": None, "why_not": "refused: no less than ..."}
 
 
 def test_scores_of_the_true_graph_are_the_best_there_are():
@@ -209,35 +164,3 @@ def test_means_over_networks_count_a_refusal_as_the_empty_graph():
     assert "more" not in set(cells.network)
     alone = score_table.cells_of(rows[rows.system == "s"], {"both": ["a", "b"]}, ["s"])
     assert alone[alone.network == "both"].F1.tolist() == pytest.approx([0.3])
-
-
-def test_how_far_a_system_is_behind_is_paired_by_records():
-    rows = table_of(
-        system=["first", "first", "second", "second"],
-        network="a",
-        epsilon=1.0,
-        run=[0, 1, 0, 1],
-        F1=[0.9, 0.7, 0.8, 0.6],
-    )
-    cells = score_table.cells_of(rows, {}, ["first", "second"]).set_index("system")
-    assert cells.behind.to_dict() == pytest.approx({"first": 0.0, "second": 0.1})
-    assert cells["behind error"].max() == pytest.approx(0.0, abs=1e-12)
-
-
-def test_the_table_of_the_page_is_plain_html_that_carries_its_data():
-    rows = table_of(system=["s", "<t>"], network="a", epsilon=[1.0, np.inf], run=0)
-    heads = [name for name in score_table.COLUMNS if name in score_table.MEASURES]
-    assert heads == score_table.MEASURES, "cells stand under their own heads"
-    page = score_table.score_table(
-        score_table.cells_of(rows, {"all": ["a"]}, ["s"]),
-        shown={"network": "all", "n": 100, "epsilon": 1.0},
-        families={"s": "x", "<t>": "y"},
-        examples={"all": "a"},
-        title="scores",
-    )
-    assert page.count("<tr>") == 3
-    assert {len(re.findall("<t[hd]>", row)) for row in page.split("<tr>")[1:]} == {15}
-    for text in ("s a 1 100 0", "&lt;t&gt;", "&lt;t&gt; a inf 100 0"):
-        assert text in page
-    assert "NaN" not in page
-    assert "Infinity" not in page

@@ -5,7 +5,6 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.data.linear_sems import random_sem
 from dpcgd_book.data.samples import load_sample
 from dpcgd_book.systems.order_mcmc import (
     MOST_CANDIDATES,
@@ -76,14 +75,6 @@ def test_a_chain_is_in_each_order_as_often_as_its_dags_are_probable(seed):
     assert chain.best == pytest.approx(max(graph_score(score, dag) for dag in DAGS), rel=1e-12)
 
 
-def test_ten_variables_and_5000_records():
-    data = load_sample("synth10")
-    score, test = (kind.from_values(data.values) for kind in (BGe, FisherZ))
-    best = iterative_mcmc(score, test, alpha=0.01, rng=np.random.default_rng(0))
-    assert CPDAG(data.variables, best.graph.arcs) == CPDAG.from_dag(data.truth)
-    assert best.score == pytest.approx(-43848.710779, rel=1e-9)  # seeded regression
-
-
 def test_the_best_of_a_restricted_space_is_found():
     score = four_columns(3, n=300)
     for space in SPACES:
@@ -111,20 +102,6 @@ def test_the_space_grows_until_the_best_dag_is_in_it():
     assert once.arcs[:, 3].sum() <= 1
     assert found.score == pytest.approx(max(graph_score(score, dag) for dag in DAGS), rel=1e-12)
     assert found.graph == CPDAG.from_dag(nx.DiGraph([("a", "d"), ("b", "d"), ("c", "d")]))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_known_graphs_are_found_from_their_covariance(seed):
-    model = random_sem(7, 8, rng=np.random.default_rng(seed))
-    scale = np.sqrt(np.diag(model.covariance))
-    correlation = model.covariance / np.outer(scale, scale)
-    found = iterative_mcmc(
-        BGe(correlation, 10**6, model.variables),
-        FisherZ(correlation, 10**6),
-        alpha=1e-6,
-        rng=np.random.default_rng(seed),
-    )
-    assert found.graph == CPDAG.from_dag(model.graph)
 
 
 def best_score(score, d):
@@ -157,8 +134,6 @@ def test_bad_input_is_refused_with_its_cure():
     score = four_columns(0)
     with pytest.raises(ValueError, match="4 variables need a 4 by 4 array"):
         order_mcmc(score, np.ones((3, 3), bool), rng=rng)
-    with pytest.raises(ValueError, match="steps must be at least 1"):
-        order_mcmc(score, ANY, steps=0, rng=rng)
     with pytest.raises(ValueError, match="make both from the same data"):
         iterative_mcmc(score, FisherZ(np.eye(3), 10), alpha=0.05, rng=rng)
     many = MOST_CANDIDATES + 2

@@ -7,16 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from dpcgd_book.attacks.replay import replay, worst
-from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
+from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from dpcgd_book.results import stored
 from numpy.random import default_rng
 
 from benchmarks import entries, kept, pair_cases, pairs
 from benchmarks.pair_cases import PairSystem, noise_of, on_pair, pair_of, run_pair, shares_of
 from dpcgd.datasets.measurements import Measurements
-from dpcgd.pairwise.anm import anm
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
-from dpcgd.pairwise.direction_scores import reci
 
 KNOWN = pair_cases.pair_systems()
 CASE = {"kind": "sine", "n": 300, "epsilon": 1.0, "run": 0, "seed": 0}
@@ -56,21 +54,6 @@ def test_a_file_adds_a_row(tmp_path, monkeypatch, capsys):
     assert [float(x) for x in shown.groups()] == [row.right] * 2
 
 
-def test_what_a_system_protects_goes_with_its_family():
-    for system in KNOWN.values():
-        assert (system.guarantee != "proved") == (
-            system.family in ("as published", "without privacy") or system.name == "coin"
-        )
-        assert (system.protects == "nobody") == (system.family == "without privacy")
-        assert (system.trust == "local") == (system.family == "local reports")
-        assert system.really or system.family != "as published"
-
-
-def test_an_entry_that_protects_nobody_known_is_refused():
-    with pytest.raises(ValueError, match="one of"):
-        PairSystem("x", "y", "proved", print, protects="some")
-
-
 def with_half_noise(system, kind, n, epsilon, run, seed):
     """The same draws for twice the epsilon."""
     rng = noise_of(system, kind, n, epsilon, run, seed)
@@ -100,28 +83,6 @@ def test_noise_differs_between_cases_and_records_only_where_the_run_does():
         assert one.values.shape == other.values.shape == (1000, 2)
         assert (one.values != other.values).any()
         assert list(one.truth.edges) == [("x", "y")]
-
-
-def test_columns_come_in_both_orders_and_real_pairs_by_weight():
-    """An order is missing with a chance of 2**-60."""
-    for kind in pair_cases.KINDS[:2]:
-        firsts = {pair_of(kind, 10, run, 0).variables[0] for run in range(61)}
-        assert firsts == {"x", "y"}
-    numbers, shares = pair_cases._with_records(4000)
-    weights = np.array([pair_weights()[k] for k in numbers])
-    assert shares == pytest.approx(weights / weights.sum())
-    assert numbers == [k for k in PAIRS if load_pair(k).n >= 4000]
-    assert {pair_of("real", 4000, run, 0).name for run in range(9)} <= {
-        f"pair {k}" for k in numbers
-    }
-
-
-def test_a_steep_pair_leads_regression_errors_astray_and_not_hsic():
-    """Population values differ by far more than ten standard errors at this size."""
-    pair = pair_of("steep", 4000, 0, 0)
-    x, y = (pair.scaled[:, pair.variables.index(name)] for name in "xy")
-    assert reci(x, y) < 0
-    assert anm(pair, rng=default_rng(0)).direction == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -172,33 +133,3 @@ def test_refusals_and_no_answer_count_as_a_coin():
     cells = shares_of(pd.DataFrame(rows).assign(system="x"), ["system"])
     assert cells.right.tolist() == [0.5]
     assert cells.silent.tolist() == [1.0]
-
-
-def test_a_share_of_one_has_an_error():
-    rows = pd.DataFrame({"system": "x", "right": [1.0] * 20, "seconds": 0.0})
-    cell = shares_of(rows, ["system"]).iloc[0]
-    assert (cell.right, cell.runs) == (1, 20)
-    assert cell.error == pytest.approx(np.sqrt(22 / 24 * 2 / 24 / 24))
-
-
-def test_the_sample_that_a_build_runs_again_rarely_raises_a_false_alarm():
-    """Answers are not normal, so by Chernoff: the chance that twelve fresh ones disagree.
-
-    Shares are those on file with one answer of each kind added; cells are drawn at random, which
-    the mean over cells of the moment-generating function bounds (Hoeffding 1963).
-    """
-    rows = stored.rows_on_file(stored.stored_folder() / entries.HOME, "pairs")
-    of = rows[rows.seconds < 0.3].groupby(["system", "kind", "n", "epsilon"]).right
-    runs, usual, cells = of.size().to_numpy(), of.var().mean(), 12
-    p = (of.sum().to_numpy() + 1) / (runs + 2)
-    limit = stored.LIMIT * np.sqrt(cells * usual * (1 + 1 / runs.max()))
-
-    def moment(t, sign):
-        fresh, kept = (1 - p + p * np.exp(s * t) for s in (sign, -sign / runs))
-        return np.mean(fresh * kept**runs)
-
-    grid = np.linspace(0.1, 8, 200)
-    chance = sum(
-        min(np.exp(cells * np.log(moment(t, s)) - t * limit) for t in grid) for s in (1, -1)
-    )
-    assert chance < 1e-6

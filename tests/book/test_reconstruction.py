@@ -27,24 +27,19 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-class TestEveryMechanism:
-    def test_its_reports_can_be_reconstructed(self, mechanism):
-        shape = mechanism.shape
-        codes = default_rng(0).binomial(2, 0.3, (3000, len(shape)))
-        codes = codes if isinstance(mechanism.levels, tuple) else codes[:, 0]
-        reports = mechanism.sample(codes, rng=default_rng(1))
-        found = reconstruct(reports, mechanism, gap=1e-2)
-        assert found.joint.shape == shape
-        assert found.joint.sum() == pytest.approx(1)
-        assert found.gap <= 1e-2
+def test_reports_of_every_mechanism_can_be_reconstructed(mechanism):
+    codes = default_rng(0).binomial(2, 0.3, (3000, len(mechanism.shape)))
+    codes = codes if isinstance(mechanism.levels, tuple) else codes[:, 0]
+    found = reconstruct(mechanism.sample(codes, rng=default_rng(1)), mechanism, gap=1e-2)
+    assert found.joint.shape == mechanism.shape
+    assert found.joint.sum() == pytest.approx(1)
+    assert found.gap <= 1e-2
 
 
 def test_a_report_that_is_never_made_is_refused():
     flat = ClippedGeometric(4, 0.0)  # the ends only
     with pytest.raises(ValueError, match="a report that the mechanism never makes"):
         reconstruct(np.array([0, 1, 3]), flat)
-    with pytest.raises(ValueError, match="most must be 0 or more"):
-        reconstruct(np.array([0, 3]), flat, most=-1)
 
 
 class TestReconstruct:
@@ -80,37 +75,12 @@ class TestReconstruct:
         assert found.counts([0, 1, 2]).ravel().tolist() == seen.tolist()
         assert sorted(map(tuple, found.records())) == sorted(map(tuple, codes))
 
-    @pytest.mark.parametrize("kind", ["response", "geometric"])
-    def test_it_comes_closer_to_the_records_than_the_reports(self, kind):
-        codes = np.repeat(self.rng_codes, 20, axis=0)
-        whole = {
-            "response": RandomizedResponse.from_p_max((4, 4, 4), 0.3),
-            "geometric": Geometric((4, 4, 4), 0.3),
-        }[kind]
-        reports = whole.sample(codes, rng=default_rng(2))
-        shares = [
-            np.bincount(np.ravel_multi_index(c.T, (4, 4, 4)), minlength=64) / len(c)
-            for c in (codes, reports)
-        ]
-        found = reconstruct(reports, whole).joint.ravel()
-        raw = np.abs(shares[1] - shares[0]).sum()
-        assert np.abs(found - shares[0]).sum() < 0.6 * raw  # seeded
-
     def test_it_is_asked_like_tables(self):
         found = reconstruct(self.reports(), self.mechanism)
         assert found.shape((2, 0)) == (4, 4)
         assert found.counts([2, 0]).T.tolist() == found.counts([0, 2]).tolist()
         assert isinstance(PlainOracle(found, KendallZ()).separates(0, 1, ()), bool)
         assert len(found.records()) == found.n
-
-    def test_ten_thousand_cells(self):
-        levels = (10,) * 4
-        mechanism = ComponentWise.from_epsilon(Geometric, levels, 60.0)
-        codes = default_rng(0).binomial(9, 0.4, (20_000, 4))
-        found = reconstruct(mechanism.sample(codes, rng=default_rng(1)), mechanism, most=200)
-        raw = mechanism.sample(codes, rng=default_rng(1))
-        means = [c.mean(axis=0) for c in (codes, found.records(), raw)]
-        assert np.abs(means[1] - means[0]).max() < np.abs(means[2] - means[0]).max()
 
 
 @pytest.mark.parametrize("combined", [False, True])

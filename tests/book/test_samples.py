@@ -33,14 +33,11 @@ def test_a_sample_has_its_size_and_its_graph():
         assert data.name == name
 
 
-def test_the_checksums_on_file_are_those_of_the_files():
-    lines = (DATA / "samples" / "SHA256SUMS").read_text().splitlines()
-    listed = {file: digest for digest, file in (line.split("  ") for line in lines)}
-    assert listed == {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in (DATA / "samples").iterdir()
-        if file.name != "SHA256SUMS"
-    }
+@pytest.mark.parametrize("folder", [DATA / "samples", DATA / "pairs"], ids=lambda path: path.name)
+def test_the_checksums_on_file_are_those_of_the_files(folder):
+    listed = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    files = {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "SHA256SUMS"}
+    assert listed == {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
 def test_the_script_finds_the_ranges_on_file():
@@ -67,12 +64,6 @@ def test_the_icam2_cells_are_those_of_the_benchpress_file():
     np.testing.assert_allclose(akt, [-0.634336123, -3.040910292, -0.107952693], atol=1e-8)
 
 
-def test_the_heights_have_the_means_reported_for_the_898():
-    # Galton in mosaicData: 69.23, 64.08 and 66.76 inches; two children have other parents there
-    means = load_sample("galton").values.mean(axis=0)
-    np.testing.assert_allclose(means, [69.23, 64.08, 66.76], atol=0.01)
-
-
 @pytest.mark.parametrize("name", ["synth5", "synth10"])
 def test_a_synthetic_sample_is_one_fixed_draw_from_its_model(name):
     data, model = load_sample(name), synthetic_model(name)
@@ -84,21 +75,8 @@ def test_a_synthetic_sample_is_one_fixed_draw_from_its_model(name):
     assert np.abs(errors).max() < 7 * np.sqrt(2 / data.n) + 0.001
 
 
-def test_the_synthetic_models_are_the_ones_on_file():
-    # seeded regression: another model would make another book
-    assert sorted(synthetic_model("synth5").graph.edges)[:3] == [
-        ("x0", "x1"),
-        ("x0", "x3"),
-        ("x0", "x4"),
-    ]
-    assert synthetic_model("synth10").weights.sum() == pytest.approx(-4.654455070180615, abs=1e-12)
-    assert load_sample("synth10").values[0, 0] == pytest.approx(-2.6881501222410016, abs=1e-12)
-
-
-def test_an_unknown_name_is_refused_with_near_ones():
-    with pytest.raises(ValueError, match="no sample is called 'sachs_icam'; did you mean sachs_ic"):
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="no sample is called 'sachs_icam'; take one of galton"):
         load_sample("sachs_icam")
-    with pytest.raises(ValueError, match="did you mean galton or sachs"):
-        load_sample("zzz")
     with pytest.raises(ValueError, match="called synth5 and synth10, not 'sachs'"):
         synthetic_model("sachs")

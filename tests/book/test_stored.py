@@ -8,7 +8,7 @@ import pytest
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.results import stored
 from dpcgd_book.results.stored import FullResults, made_of, rows_on_file, standard_errors_apart
-from dpcgd_book.results.sweep import CLUSTER, VERSION, sweep
+from dpcgd_book.results.sweep import VERSION
 
 from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.noise import SeededNoise
@@ -81,10 +81,6 @@ def test_other_cases_are_run_and_are_not_called_full(kept):
     assert full.told("f1") == "1 of each in this build"
 
 
-def test_cells_that_take_too_long_are_not_run_again(kept):
-    assert len(rows(refused, again=0, repeat=0)[0]) == len(CASES)
-
-
 @on_decisions
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("but", [["largest", "best"], []])
@@ -146,34 +142,10 @@ def test_renewing_goes_on_where_it_stopped_while_nothing_changes(kept, monkeypat
         rows(refused)
 
 
-@pytest.mark.parametrize("address", ["tcp://there", ""])
-def test_full_results_are_made_where_the_environment_says(kept, monkeypatch, address):
-    monkeypatch.setenv(CLUSTER, address)
-    asked = []
-
-    def noted(task, cases, *, cluster, **settings):
-        asked.append(cluster)
-        return sweep(task, cases)
-
-    monkeypatch.setattr(stored, "sweep", noted)
-    rows(noisy, profile="paper")
-    assert asked == [address]
-
-
 def test_equal_values_on_file_do_not_say_that_nothing_varies():
     assert standard_errors_apart([1.0], [[1.0] * 9], 0.0) == 0
     assert abs(standard_errors_apart([0.9, 0.9], [[1.0] * 9, [0.8, 1.0, 0.9]], 0.005)) < 2
     assert standard_errors_apart([0.9], [[1.0] * 9], 0.0) == -np.inf
-
-
-def test_a_table_of_one_run_each_is_read_and_nothing_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "stored_folder", lambda: tmp_path)
-    table = pd.DataFrame({"x": [1, 2], "run": 0, "seed": 0, "bytes": [3.0, 4.0]})
-    cases = table[["x", "run", "seed"]].to_dict("records")
-    stored.keep(tmp_path / "00_example", "peaks", table, cases, "bytes", made_by="a test")
-    full = FullResults("00_example", profile="quick", seed=0)
-    kept = full.kept("peaks", refused, sample=None, compare="bytes", again=0)
-    assert kept["bytes"].tolist() == [3.0, 4.0]
 
 
 ONE_RUN_EACH = ("memory",)

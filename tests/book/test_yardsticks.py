@@ -3,30 +3,22 @@
 import collections
 import importlib
 import itertools
-import json
 import math
-import re
-import shutil
 import sys
 import types
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
-from dpcgd_book.results.stored import made_of, stored_folder
 from dpcgd_book.results.stored import yardsticks as on_file
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import discrete_bic, yardsticks
 from benchmarks import synthetic_records as synthetic
-from benchmarks.entries import LARGER
-from benchmarks.table import main
-from dpcgd import CPDAG, NETWORKS
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent
 
@@ -56,42 +48,6 @@ def test_every_row_on_file_is_one_of_the_plan_and_has_scores_or_says_why_not():
     some = SCORED[SCORED.edges > 0]
     both = some.precision + some.recall
     np.testing.assert_allclose(some.F1 * both, 2 * some.precision * some.recall, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("system", "runs"), [("MST", 3), ("PC, chi squared", 3), ("hill climbing, BIC", 1)]
-)
-def test_the_main_yardsticks_are_there_for_every_network(system, runs):
-    rows = SCORED[(SCORED.system == system) & (SCORED.n == 100_000)]
-    rows = rows[rows.epsilon.isin([1.0, math.inf])]
-    for name in (*NETWORKS, *LARGER):
-        assert set(range(runs)) <= set(rows.run[rows.network == name]), name
-
-
-def test_equivalence_search_has_found_the_true_class_but_for_alarm_and_once_asia():
-    rows = SCORED[(SCORED.system == "GES, BIC") & (SCORED.n == 100_000)]
-    for name in NETWORKS:
-        here = rows[rows.network == name]
-        assert set(range(3)) <= set(here.run), name
-        assert name == "alarm" or (here.SHD > 0).sum() <= (name == "asia"), name
-
-
-def test_what_it_was_made_with_is_told_and_no_machine():
-    about = made_of(stored_folder() / "yardsticks")["scores"]
-    assert about["settings"] == {"delta": 1e-6, "seed": 0}
-    assert about["cell"] == CELL
-    packages = {"mbi", "jax", "ges", "pyagrum", "causal-learn", "dpcgd", "numpy"}
-    assert packages <= set(about["versions"])
-    assert not re.search(r"/(work|home|tmp|root)|~|@|localhost", json.dumps(about))
-
-
-def test_a_row_that_is_added_leaves_the_others_to_the_last_character(tmp_path):
-    shutil.copytree(stored_folder() / "yardsticks", tmp_path / "yardsticks")
-    table = yardsticks.Table(tmp_path / "yardsticks")
-    before = (tmp_path / "yardsticks" / "scores.csv").read_text()
-    table.add(dict(zip((*CELL, "run"), ("MST", "asia", 10, 1.0, 0), strict=True)), {"F1": 0.5})
-    after = (tmp_path / "yardsticks" / "scores.csv").read_text()
-    assert after == before + "MST,asia,10,1,0,0.5,,,,,,,\n"
 
 
 @pytest.mark.slow
@@ -128,20 +84,6 @@ def test_bic_of_discrete_records_is_that_of_its_definition(seed, levels, data):
             patch.setattr(discrete_bic, "MOST_CELLS", most)
             score = discrete_bic.DiscreteBIC(codes, levels).local_score(x, parents)
             assert score == pytest.approx(expected, rel=1e-12, abs=1e-9)
-
-
-def test_what_equivalence_search_finds_is_read_as_a_class(worker, monkeypatch):
-    """The package is in the other environment; its answer here is the class of the true graph."""
-    data = drawn("asia", 0, 1000, 0)
-    arcs = CPDAG.from_dag(data.truth).arcs
-    stand_in = types.SimpleNamespace(
-        fit=lambda score: (arcs.astype(float), 0.0), main=types.SimpleNamespace(insert=None)
-    )
-    monkeypatch.setitem(sys.modules, "ges", stand_in)
-    found = worker.equivalence_search(data.codes, data.cardinalities)
-    graph = yardsticks.graph_of(found, data, acyclic=False)
-    assert scores(graph, data.truth)["SHD"] == 0
-    assert 0 < len(graph.arrows) < len(graph.skeleton)
 
 
 def neighbours(rng, levels, n=40):
@@ -241,34 +183,6 @@ def test_tables_of_a_model_are_those_of_the_product_of_its_factors(without_mbi):
         np.testing.assert_allclose(table, expected.ravel(), rtol=1e-12)
 
 
-def test_all_tables_are_allowed_where_the_whole_domain_is(without_mbi):
-    fit = synthetic.Fit((2, 3, 2, 4), 100)
-    fit.model = types.SimpleNamespace(cliques=[(0,)])
-    asked = []
-
-    def size(domain, cliques):
-        asked.append(cliques[-1])
-        return len(cliques[-1])
-
-    without_mbi.junction_tree = types.SimpleNamespace(hypothetical_model_size=size)
-    domain = 48 * 8 / 2**20
-    assert fit.within(domain, synthetic.workload(4)) == list(synthetic.workload(4))
-    assert not asked
-    assert fit.within(domain / 2, synthetic.workload(4)) == []
-    assert asked == list(synthetic.workload(4))
-
-
-@given(st.lists(st.integers(2, 4), min_size=1, max_size=6), st.data())
-def test_no_junction_tree_has_more_cells_than_its_domain(levels, data):
-    """What ``within`` rests on."""
-    pairs = list(itertools.combinations(range(len(levels)), 2))
-    graph = nx.Graph(data.draw(st.lists(st.sampled_from(pairs)) if pairs else st.just([])))
-    graph.add_nodes_from(range(len(levels)))
-    chordal, _ = nx.complete_to_chordal_graph(graph)
-    cells = sum(math.prod(levels[v] for v in of) for of in nx.find_cliques(chordal))
-    assert cells <= math.prod(levels)
-
-
 def test_the_first_job_of_a_process_draws_like_those_that_follow(worker, monkeypatch, tmp_path):
     """Importing jax, as mbi does, draws from numpy's own generator."""
     (tmp_path / "mbi.py").write_text("import numpy\nnumpy.random.random()\n")
@@ -337,14 +251,6 @@ def test_synthetic_records_cost_the_whole_budget_and_no_more(monkeypatch, name, 
         assert {v for pair in pairs for v in pair} == set(range(5))
 
 
-def test_weights_of_aim_count_shared_variables():
-    weight = synthetic.workload(4)
-    assert len(weight) == 4 + 6 + 4
-    assert weight[(0,)] == 3
-    assert weight[(0, 1)] == 6
-    assert weight[(0, 1, 2)] == 3 + 2 * 3
-
-
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.floats(1, 100))
 def test_the_nearest_table_without_negative_cells(table, total):
     table = np.array(table)
@@ -355,29 +261,3 @@ def test_the_nearest_table_without_negative_cells(table, total):
     for a, b in itertools.permutations(range(len(table)), 2):
         if found[a] > 1e-6:  # moving mass from a to b does not come nearer
             assert moved[a] >= moved[b] - 1e-6
-
-
-def test_make_table_repeats_a_row_of_another_environment(monkeypatch, capsys):
-    """With the package's stand-in for the other process: the same command as for all systems."""
-    asked = []
-
-    class InPlace:
-        def __init__(self, python, folder):
-            pass
-
-        def ask(self, job, patience):
-            asked.append(job["system"])
-            data = drawn("survey", 3, 100_000, seed=0)
-            with np.load(job["records"]) as records:
-                np.testing.assert_array_equal(records["codes"], data.codes)
-            return {"arcs": np.argwhere(CPDAG.from_dag(data.truth).arcs).tolist()}
-
-        def close(self):
-            asked.append("closed")
-
-    monkeypatch.setattr(yardsticks, "Worker", InPlace)
-    monkeypatch.setattr(yardsticks.peers, "install", lambda *_: ("python", {}))
-    main(["--case", "GES survey inf 100000 3"])
-    assert asked == ["GES, BIC", "closed"]
-    told = re.search(r"^SHD +(\S+) +(\S+)$", capsys.readouterr().out, re.MULTILINE)
-    assert [float(x) for x in told.groups()] == [0, 0]

@@ -18,9 +18,6 @@ from dpcgd.privacy.noise import Noise, gaussian_scale, laplace_scale, selection_
 
 __all__ = ["Recorder", "Step", "Witness", "empirical_epsilon", "kind_paid"]
 
-Output = float | int | tuple | None
-"""What an audited mechanism may return: a number, or anything that is one of few."""
-
 PURE = {
     **dict.fromkeys(("Laplace", "above threshold", "distance test", "tested release"), "Laplace"),
     "permute and flip": "exponential",
@@ -46,7 +43,7 @@ def kind_paid(event: Event) -> str | None:
 
 
 def empirical_epsilon(
-    mechanism: Callable[[object], Output],
+    mechanism: Callable[[object], Any],
     data: object,
     neighbour: object,
     *,
@@ -103,7 +100,7 @@ def empirical_epsilon(
     return float(_epsilon_at_least(often, rare, trials - first, delta, level))
 
 
-def _kinds(both: list[list[Output]], first: int) -> np.ndarray:
+def _kinds(both: list[list[Any]], first: int) -> np.ndarray:
     """Number the kinds of output, real ones by bins; one row a data set.
 
     Bins and kinds follow from the first runs alone; what is new later is of a kind of its own.
@@ -117,7 +114,7 @@ def _kinds(both: list[list[Output]], first: int) -> np.ndarray:
     return np.array([[number.get(x, len(number)) for x in row] for row in both])
 
 
-def _bin(x: float, edges: np.ndarray) -> tuple[str, int]:
+def _bin(x: Any, edges: np.ndarray) -> tuple[str, int]:
     return "bin", int(np.searchsorted(edges, x))
 
 

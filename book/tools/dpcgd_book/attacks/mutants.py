@@ -6,21 +6,15 @@ run on data sets that are a single number or a list of query values, moved by on
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.filters import Filter, Odometer
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    exponential,
-    laplace,
-    propose_test_release,
-)
+from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, propose_test_release
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ, kendall_z
 from dpcgd.statistics.statistic import Statistic
@@ -29,14 +23,10 @@ from dpcgd_book.attacks.sensitivity_attack import sensitivity_search
 
 __all__ = ["MUTANTS", "Mutant"]
 
-CONFIDENCE = 1 - 1e-9
-
-
 EPSILON = 1.0
 
 
-@dataclass(frozen=True)
-class Mutant:
+class Mutant(NamedTuple):
     """A planted bug.
 
     Attributes
@@ -57,15 +47,14 @@ class Mutant:
     correct: Callable | Statistic
 
 
-def _audited(name, broken, correct, data, neighbour, *, claim=EPSILON, delta=0.0) -> Mutant:
+def _audited(name, correct, data, neighbour, *, claim=EPSILON, delta=0.0, **bug) -> Mutant:
     """A bug that shows when it is watched on two neighbours: more than it claims."""
 
     def flagged(mechanism, rng):
         watched = partial(mechanism, noise=SeededNoise(rng))
-        with_delta = {"delta": delta, "confidence": CONFIDENCE}
-        return empirical_epsilon(watched, data, neighbour, **with_delta) > claim
+        return empirical_epsilon(watched, data, neighbour, delta=delta) > claim
 
-    return Mutant(name, "empirical epsilon", flagged, broken, correct)
+    return Mutant(name, "empirical epsilon", flagged, partial(correct, **bug), correct)
 
 
 def _searched(name, broken, n=2000, levels=(2, 3, 2)) -> Mutant:
@@ -94,15 +83,13 @@ def _free(epsilon=EPSILON) -> dict:
     return {"sensitivity": 1.0, "epsilon": epsilon, "account": Odometer(1e-6)}
 
 
-def _laplace(data, noise, *, epsilon=EPSILON):
+def _noisy(data, noise, *, epsilon=EPSILON, gaussian=False):
+    if gaussian:
+        return noise.gaussian(1.0, GaussianEvent("Gaussian", 1 / EPSILON))(data)
     return laplace(lambda: data, noise=noise, **_free(epsilon))
 
 
-def _gaussian_of_laplace_scale(data, noise):
-    return noise.gaussian(1.0, GaussianEvent("Gaussian", 1 / EPSILON))(data)
-
-
-def _above_threshold(data, noise, *, cls=AboveThreshold, many=False):
+def _sieve(data, noise, *, cls=AboveThreshold, many=False):
     """Where the first hit is; or, for a sieve that goes on, which queries hit."""
     sieve = cls(0.0, noise=noise, **_free())
     if many:
@@ -174,33 +161,18 @@ def _sieve_run(account, *, last_is_paid=True, samples=4):
             laplace(lambda: 1e6, **settings, account=account)
 
 
-_EQUAL = _above_threshold, [1.0] * 40 + [0.0] * 40, [0.0] * 40 + [1.0] * 40
-_NEXT = _above_threshold, [0.0, 1.0], [1.0, 0.0]
-_TEN = _chosen, [1.0] + [0.0] * 9, [0.0] + [1.0] * 9
+_TEN = [1.0] + [0.0] * 9, [0.0] + [1.0] * 9
+_ENDS = [1.0] * 40 + [0.0] * 40, [0.0] * 40 + [1.0] * 40
+_UNTESTED: dict[str, Any] = {"claim": 2 * EPSILON, "delta": DELTA, "test": False}
 
 MUTANTS = (
-    _audited(
-        "Laplace noise scale halved", partial(_laplace, epsilon=2 * EPSILON), _laplace, 0.0, 1.0
-    ),
-    _audited("Gaussian noise of Laplace's scale", _gaussian_of_laplace_scale, _laplace, 0.0, 1.0),
-    _audited(
-        "threshold not renewed after a hit",
-        partial(_above_threshold, cls=_NeverRenewed, many=True),
-        *_EQUAL,
-    ),
-    _audited(
-        "query noise missing in the sieve", partial(_above_threshold, cls=_NoQueryNoise), *_NEXT
-    ),
+    _audited("Laplace noise scale halved", _noisy, 0.0, 1.0, epsilon=2 * EPSILON),
+    _audited("Gaussian noise of Laplace's scale", _noisy, 0.0, 1.0, gaussian=True),
+    _audited("threshold not renewed after a hit", _sieve, *_ENDS, cls=_NeverRenewed, many=True),
+    _audited("query noise missing in the sieve", _sieve, [0, 1], [1, 0], cls=_NoQueryNoise),
     _witnessed("sub-sample reused after a hit", samples=1),
-    _audited("exponential mechanism without the 2", partial(_chosen, epsilon=2 * EPSILON), *_TEN),
-    _audited(
-        "release without its test",
-        partial(_tested_release, test=False),
-        _tested_release,
-        *(0.0, 100.0),
-        claim=2 * EPSILON,
-        delta=DELTA,
-    ),
+    _audited("exponential mechanism without the 2", _chosen, *_TEN, epsilon=2 * EPSILON),
+    _audited("release without its test", _tested_release, 0.0, 100.0, **_UNTESTED),
     _searched("sensitivity 9/2 for a replaced record", _AddRemoveBound()),
     _searched("constant strata skipped", _SkippedStrata()),
     _witnessed("last sieve not charged", last_is_paid=False),

@@ -91,7 +91,7 @@ def reconstruct(
     ------
     ValueError
         If there is no report, a report is outside the domain or one that the mechanism never makes,
-        the domain is too large, or `most` is negative.
+        or the domain is too large.
 
     Privacy
     -------
@@ -118,8 +118,6 @@ def reconstruct(
     shape, codes = mechanism.shape, checked_codes(reports, mechanism.levels)
     if math.prod(shape) > MOST_COUNTS or len(codes) == 0:
         raise ValueError(f"no report, or above {MOST_COUNTS:,} cells; leave variables out")
-    if most < 0:
-        raise ValueError(f"most must be 0 or more, not {most}")
     seen = _histogram(codes, shape) / len(codes)
     occurs = seen > 0
     joint = np.full(shape, 1 / math.prod(shape))

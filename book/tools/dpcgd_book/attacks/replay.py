@@ -12,9 +12,9 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ class Divergence(AssertionError):
     """Two runs that got the same noisy answers did something different."""
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """One draw of noise in both runs.
 
     Attributes
@@ -129,8 +128,7 @@ def replay(system: Callable[[Any], Any], data: Any, *others: Any) -> list[Draw]:
     return draws
 
 
-@dataclass(frozen=True)
-class _Watched:
+class _Watched(NamedTuple):
     """All that whoever started a run gets to see, and its steps."""
 
     release: Any
@@ -175,21 +173,18 @@ def _told_apart(first: _Watched, second: _Watched) -> str | None:
         here, there = repr(getattr(first, name)), repr(getattr(second, name))
         if here != there:
             return f"what is {name}: {here}, {there}"
-    if first.refused:
-        return None
-    fields, others = vars(first.release), vars(second.release)
-    ordered = (name for name in fields if isinstance(fields[name], dict) and name in others)
-    moved = (f"the order of {name}" for name in ordered if [*fields[name]] != [*others[name]])
-    return _difference(first.release, second.release) or next(moved, None)
+    return None if first.refused else _difference(first.release, second.release)
 
 
 def _difference(first: Any, second: Any) -> str | None:
     """The first field in which two releases differ, seconds aside."""
     fields, others = vars(first), vars(second)
-    for name in dict.fromkeys([*fields, *others]):
+    for name in {**fields, **others}:
         in_both = name in fields and name in others
         if name != "seconds" and not (in_both and _equal(fields[name], others[name], set())):
             return f"the release: {name}"
+        if isinstance(fields.get(name), dict) and [*fields[name]] != [*others[name]]:
+            return f"the order of {name}"
     return None
 
 

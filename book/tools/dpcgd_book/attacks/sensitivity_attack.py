@@ -5,10 +5,9 @@ Nothing here is private. It takes data apart that was made up for the purpose.
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ EQUAL = 1e-8
 """Changes this close, in parts of themselves, are equal: their last digits differ by machine."""
 
 
-@dataclass(frozen=True)
-class Worst:
+class Worst(NamedTuple):
     """The neighbouring tables between which a statistic was found to change most.
 
     Attributes
@@ -93,7 +91,7 @@ def every_neighbour(statistic: Statistic | Value, n: int, levels: tuple[int, ...
         for records in combinations_with_replacement(range(cells), n - 1)
     )
     worst = _worst(_over_one_record(statistic, others) for others in tables)
-    return replace(worst, pairs=worst.pairs * math.comb(n + cells - 2, n - 1))
+    return worst._replace(pairs=worst.pairs * math.comb(n + cells - 2, n - 1))
 
 
 def sensitivity_search(
@@ -156,7 +154,7 @@ def sensitivity_search(
             if _beats(new, top):
                 top, stuck = new, 0
         climbed.append(top)
-    return replace(_worst(climbed), pairs=seen)
+    return _worst(climbed)._replace(pairs=seen)
 
 
 def _random_table(n: int, levels: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

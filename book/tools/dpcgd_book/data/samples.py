@@ -1,7 +1,6 @@
 """Samples with a known graph for local privacy: two recorded, and two from linear models."""
 
 import csv
-import difflib
 
 import networkx as nx
 import numpy as np
@@ -40,7 +39,7 @@ def load_sample(name: str) -> Measurements:
     Raises
     ------
     ValueError
-        If there is no such sample; the message suggests near names.
+        If there is no such sample.
 
     Notes
     -----
@@ -56,22 +55,20 @@ def load_sample(name: str) -> Measurements:
     (58.0, 71.0)
     """
     if name not in SAMPLES:
-        near = difflib.get_close_matches(str(name).lower(), SAMPLES, n=2, cutoff=0.5) or SAMPLES
-        raise ValueError(f"no sample is called {name!r}; did you mean {' or '.join(near)}?")
+        raise ValueError(f"no sample is called {name!r}; take one of {', '.join(SAMPLES)}")
     if name in SYNTHETIC:
         d, n = SYNTHETIC[name]
         drawn = synthetic_model(name).sample(n, rng=np.random.default_rng([d, n]))
         return Measurements(drawn.values, drawn.ranges, drawn.truth, name)
     folder = data_folder() / "samples"
     values = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
-    with open(folder / "ranges.csv", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["sample"] == name]
-    ranges = {row["variable"]: (float(row["low"]), float(row["high"])) for row in rows}
+    rows = csv.DictReader((folder / "ranges.csv").read_text().splitlines())
+    ends = {r["variable"]: (float(r["low"]), float(r["high"])) for r in rows if r["sample"] == name}
     if name == "galton":
         truth = nx.DiGraph([("father", "child"), ("mother", "child")])
     else:
         truth, values = from_bif(data_folder() / "networks" / "sachs.bif").graph, np.log(values)
-    return Measurements(values, ranges, nx.freeze(truth), name)
+    return Measurements(values, ends, nx.freeze(truth), name)
 
 
 def synthetic_model(name: str) -> LinearSEM:

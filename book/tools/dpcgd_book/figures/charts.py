@@ -1,8 +1,8 @@
 """Charts that several chapters draw: curves, rows, scores by system, distributions."""
 
-import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,22 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from dpcgd_book.figures.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    SERIES,
-    VERMILLION,
-    legend,
-    looks_of,
-    panels,
-    styled,
-)
+from dpcgd_book.figures import style
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
 
 __all__ = ["curves", "f1_by_system", "null_distributions", "rows"]
 
 
-@styled
+@style.styled
 def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) -> plt.Figure:
     """Compare the statistic's distribution under independence with the standard normal.
 
@@ -41,7 +32,7 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     matplotlib.figure.Figure
     """
     grid = np.linspace(-4, 4, 401)
-    figure, (axes,) = panels(1, 5.6, 3.8, ylabel="density")
+    figure, (axes,) = style.panels(1, 5.6, 3.8, ylabel="density")
     normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
     axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
     for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
@@ -52,11 +43,11 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     for edge in (-critical, critical):
         axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
     axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)")
-    legend(figure, ncols=_legend_columns([*samples, "standard normal"], 5.6), handlelength=2)
+    style.legend(figure, ncols=_legend_columns([*samples, "standard normal"], 5.6), handlelength=2)
     return figure
 
 
-@styled
+@style.styled
 def curves(
     lines: Mapping[str, Mapping[str, tuple[Sequence[float], ...]]],
     *,
@@ -101,32 +92,29 @@ def curves(
     matplotlib.figure.Figure
     """
     names = list(dict.fromkeys(name for named in lines.values() for name in named))
-    looks, wide = looks_of(names), 5.6 if len(lines) == 1 else 6.5
-    shown = [*names, *(levels or {}), *(crossings or {})]
+    looks, wide = style.looks_of(names), 5.6 if len(lines) == 1 else 6.5
+    levels, crossings = levels or {}, crossings or {}
+    shown = [*names, *levels, *crossings]
     columns = _legend_columns(shown, wide)
     foot = 0.22 * -(-len(shown) // columns)
     tall = 3.5 if len(lines) == 1 else 2.7
-    figure, grid = panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
+    figure, grid = style.panels(len(lines), wide, tall, foot=foot, ylabel=ylabel)
     for axes, (title, named), xlabel in zip(grid, lines.items(), xlabels, strict=False):
         if span:
             axes.axvspan(*span, color="#EEEEEE", linewidth=0, zorder=0)
-        for name, height in (levels or {}).items():
+        for name, height in levels.items():
             axes.axhline(height, color=GREY, linestyle="--", linewidth=1, label=name, zorder=0)
         for place, (name, curve) in enumerate(named.items()):
             look = dict(looks[name], markerfacecolor="white", ms=5, label=name)
             if name in points:
                 look["linestyle"] = ""
             _curve(axes, curve, look, bands, aside ** (place - (len(named) - 1) / 2))
-        dashes = itertools.cycle((":", "--", "-.", "-"))
-        for (name, x), dash in zip((crossings or {}).items(), dashes, strict=False):
+        for (name, x), dash in zip(crossings.items(), cycle((":", "--", "-.", "-")), strict=False):
             axes.axvline(x, color=GREY, linestyle=dash, linewidth=1.1, label=name, zorder=0)
-        axes.set(title=title, xlabel=xlabel)
-        axes.set_xscale("log" if "x" in log else "linear")
-        axes.set_yscale("log" if "y" in log else "linear")
-        if limits:
-            axes.set_ylim(*limits)
+        scales = {f"{side}scale": "log" for side in log}
+        axes.set(title=title, xlabel=xlabel, **scales, ylim=limits)
     if any(shown):
-        legend(figure, ncols=columns)
+        style.legend(figure, ncols=columns)
     return figure
 
 
@@ -148,7 +136,7 @@ def _legend_columns(names, inches) -> int:
     return max(1, min(3, int(inches / widest)))
 
 
-@styled
+@style.styled
 def rows(
     series: Mapping[str, Mapping[str, Mapping[str, tuple[float, ...]]]],
     *,
@@ -180,18 +168,16 @@ def rows(
     names = list(next(iter(next(iter(series.values())).values())))
     places = {name: -place for place, name in enumerate(names)}
     wide, tall = 6.5 if len(series) == 1 else 7.2, 0.33 * len(names) + 1.2
-    figure, grid = panels(len(series), wide, tall, sharey=True)
+    looks = ((0.13, "o", BLUE), (-0.13, "D", VERMILLION))
+    figure, grid = style.panels(len(series), wide, tall, sharey=True)
     for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels, strict=True):
         for name, numbers in (dots or {}).get(panel, {}).items():
-            style: dict[str, Any] = dict(color=GREY, ms=3.5, markerfacecolor="white")
-            axes.plot(numbers, [places[name]] * len(numbers), "o", **style)
-        for aside, (label, values) in zip((0.13, -0.13), named.items(), strict=False):
-            look = ("o", BLUE) if aside > 0 else ("D", VERMILLION)
+            axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
+        for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
             y = [places[name] + aside * (len(named) - 1) for name in values]
             number, *error = zip(*values.values(), strict=True)
             bars = 2 * np.array(error[0]) if error else None
-            style = dict(fmt=look[0], color=look[1], ms=5, capsize=2, label=label)
-            axes.errorbar(number, y, xerr=bars, **style)
+            axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         if better == "right":
@@ -202,11 +188,11 @@ def rows(
         axes.set(xlabel=xlabel, axisbelow=True)
         axes.set_yticks(list(places.values()), names)
     if any(label for named in series.values() for label in named):
-        legend(figure, ncols=3)
+        style.legend(figure, ncols=3)
     return figure
 
 
-@styled
+@style.styled
 def f1_by_system(
     scores: pd.DataFrame,
     ceilings: Mapping[str, float],
@@ -237,26 +223,25 @@ def f1_by_system(
     matplotlib.figure.Figure
     """
     names, systems = list(dict.fromkeys(scores.network)), list(dict.fromkeys(scores.system))
-    looks = looks_of(systems)
+    looks = style.looks_of(systems)
     aside = dict(zip(systems, 1.035 ** (np.arange(len(systems)) - len(systems) / 2), strict=True))
-    figure, grid = panels(len(names), 6.5, 1.9, foot=0.6, sharex=True, sharey=True)
+    figure, grid = style.panels(len(names), 6.5, 1.9, foot=0.6, sharex=True, sharey=True)
     for axes, name in zip(grid, names, strict=True):
         here = scores[scores.network == name]
         for system, runs in here.groupby("system", sort=False):
             points = runs.groupby("epsilon")
             spread = points.F1.std(ddof=0) if bars == "deviation" else 2 * points.F1.sem()
-            sizes: dict[str, Any] = dict(ms=4, capsize=1.5, linewidth=1.2, elinewidth=0.8)
-            total = points.total.mean() * aside[system]
-            axes.errorbar(total, points.F1.mean(), spread, **sizes, **looks[system])
+            look = looks[system] | dict(ms=4, capsize=1.5, linewidth=1.2, elinewidth=0.8)
+            axes.errorbar(points.total.mean() * aside[system], points.F1.mean(), spread, **look)
         axes.axhline(ceilings[name], color=GREY, linestyle="-", linewidth=1.4, zorder=0)
         axes.set(title=name, xscale="log", xlim=limits, ylim=(0, 1.05))
         axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
     figure.supxlabel(xlabel, fontsize=10.5)
     figure.supylabel("skeleton F1", fontsize=10.5)
     handles = [Line2D([], [], ms=5, label=s, **looks[s]) for s in systems]
-    if len(figure.axes) == len(names):
+    if len(figure.axes) > len(names):  # a free place
+        settings: dict[str, Any] = dict(loc="upper center", labelspacing=0.35)
+        figure.axes[-1].legend(handles=handles, handlelength=3.4, **settings)
+    else:
         figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=3.4)
-    else:  # a free place
-        style: dict[str, Any] = dict(loc="upper center", handlelength=3.4, labelspacing=0.35)
-        figure.axes[-1].legend(handles=handles, **style)
     return figure

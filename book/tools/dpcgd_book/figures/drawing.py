@@ -1,6 +1,6 @@
-"""Graphs as pictures. Only notebooks import this: it needs matplotlib, an extra."""
+"""Graphs as pictures."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -10,20 +10,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.patheffects import withStroke
 
+from dpcgd.graphs import drawing as layout
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.drawing import (
-    HEIGHT,
-    as_digraph,
-    in_inches,
-    is_inside,
-    layered_positions,
-    least_bend,
-    way_between,
-    width_of,
-)
+from dpcgd.graphs.drawing import HEIGHT, in_inches, layered_positions, width_of
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, VERMILLION, styled
 
-__all__ = ["draw_graph"]
+__all__ = ["draw_graph", "sure_arrows"]
 
 EDGES: dict[str, dict[str, Any]] = {
     "same": dict(color=BLACK, linewidth=1.3, linestyle="-"),
@@ -87,7 +79,8 @@ def draw_graph(
     across = min(len(graphs), max(1, int(PAGE / wide)))
     rows = -(-len(graphs) // across)
     total = rows * (tall + title_height) + foot
-    figure, grid = plt.subplots(rows, across, figsize=(wide * across, total), squeeze=False)
+    size = (wide * across, total)
+    figure, grid = plt.subplots(rows, across, figsize=size, squeeze=False, layout="none")
     for axes in grid.flat:
         axes.set_axis_off()
     kinds = set()
@@ -115,7 +108,7 @@ def _label_edges(axes, graph, places):
     white = withStroke(linewidth=2.5, foreground="white")
     for a, b in graph.edges if certain else ():
         start, end = graph.variables[a], graph.variables[b]
-        way = way_between(places[start], places[end], least_bend(places, start, end))
+        way = layout.way_between(places[start], places[end], layout.least_bend(places, start, end))
         x, y = way[len(way) // 2]
         label = axes.text(x, y, graph.label(a, b, short=True), fontsize=7, ha="center", va="center")
         label.set(zorder=5, path_effects=[white])
@@ -124,27 +117,18 @@ def _label_edges(axes, graph, places):
 def _draw_nodes(axes, places):
     for name, (x, y) in places.items():
         wide = width_of(name)
-        box = FancyBboxPatch(
-            (x - wide / 2, y - HEIGHT / 2),
-            wide,
-            HEIGHT,
-            boxstyle="round,pad=0,rounding_size=0.12",
-            facecolor="#F2F2F2",
-            edgecolor=BLACK,
-            linewidth=0.8,
-            zorder=3,
-        )
+        box = FancyBboxPatch((x - wide / 2, y - HEIGHT / 2), wide, HEIGHT, zorder=3)
+        box.set_boxstyle("round,pad=0,rounding_size=0.12")
+        box.set(facecolor="#F2F2F2", edgecolor=BLACK, linewidth=0.8)
         axes.add_patch(box)
         axes.text(x, y, name, ha="center", va="center_baseline", fontsize=10.5, zorder=4)
 
 
 def _draw_edges(axes, graph, reference, places, confidence) -> set[str]:
-    arcs = set(as_digraph(graph).edges)
-    if reference is None:
-        compared = arcs
-    else:
-        whole = reference if isinstance(reference, CPDAG) else CPDAG.from_dag(reference)
-        compared = set(as_digraph(whole).edges)
+    arcs = set(layout.as_digraph(graph).edges)
+    if reference is not None and not isinstance(reference, CPDAG):
+        reference = CPDAG.from_dag(reference)
+    compared = arcs if reference is None else set(layout.as_digraph(reference).edges)
     kinds = set()
     for pair in {frozenset(arc) for arc in arcs | compared}:
         a, b = sorted(pair, key=list(places).index)
@@ -167,22 +151,13 @@ def _kind(here, there) -> str:
 
 
 def _draw_edge(axes, places, start, end, *, arrow, **line):
-    bend = least_bend(places, start, end)
-    way = way_between(places[start], places[end], bend)
-    free = way[~is_inside(way, places, (start, end)).any(axis=0)]
-    axes.add_patch(
-        FancyArrowPatch(
-            free[0],
-            free[-1],
-            arrowstyle="-|>,head_length=4.6,head_width=2.3" if arrow else "-",
-            connectionstyle=f"arc3,rad={bend}",
-            shrinkA=0,
-            shrinkB=1 if arrow else 0,
-            mutation_scale=1.6,
-            zorder=1 if line["color"] == GREY else 2,
-            **line,
-        )
-    )
+    bend = layout.least_bend(places, start, end)
+    way = layout.way_between(places[start], places[end], bend)
+    free = way[~layout.is_inside(way, places, (start, end)).any(axis=0)]
+    head = "-|>,head_length=4.6,head_width=2.3" if arrow else "-"
+    line |= dict(arrowstyle=head, shrinkA=0, shrinkB=1 if arrow else 0, mutation_scale=1.6)
+    line |= dict(connectionstyle=f"arc3,rad={bend}", zorder=1 if line["color"] == GREY else 2)
+    axes.add_patch(FancyArrowPatch(free[0], free[-1], **line))
 
 
 def _explain_edges(figure, kinds):
@@ -190,3 +165,52 @@ def _explain_edges(figure, kinds):
     lines = [Line2D([], [], label=text, **EDGES[k]) for k, text in words.items() if k in kinds]
     if lines:
         figure.legend(handles=lines, loc="lower center", ncols=len(lines), handlelength=3)
+
+
+RIGHT: dict[str, Any] = {"color": BLACK, "linewidth": 1.6, "linestyle": "-"}
+WRONG: dict[str, Any] = {"color": VERMILLION, "linewidth": 2.6, "linestyle": (0, (4, 1, 1, 1))}
+
+
+@styled
+def sure_arrows(
+    graph: CPDAG, shares: Mapping[tuple[str, str], float], truth: CPDAG, part: Collection[str]
+) -> plt.Figure:
+    """Draw a part of a graph beside what is true of it.
+
+    Parameters
+    ----------
+    graph : CPDAG
+        Edges without an arrow are plain lines.
+    shares : mapping of (cause, effect) to float
+        How sure each arrow is: the surer, the darker.
+    truth : CPDAG
+        Arrows and edges that it does not have are vermillion; those that the graph lacks, dashed.
+    part : collection of str
+        Variables that are drawn, with the edges between them.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    shown = truth.to_networkx()
+    shown.remove_nodes_from({*shown} - {*part})
+    places, low, high = in_inches(layered_positions(shown))
+    figure, axes = plt.subplots(figsize=tuple(high - low + (0, 0.4)))
+    axes.set_axis_off()
+    axes.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    for start, end in (sorted(pair) for pair in truth.skeleton - graph.skeleton):
+        if {start, end} <= {*part}:
+            _draw_edge(axes, places, start, end, arrow=False, **EDGES["missing"])
+    for a, b in graph.edges:
+        start, end = graph.variables[a], graph.variables[b]
+        if {start, end} <= {*part}:
+            arrow = (start, end) in graph.arrows
+            true = (start, end) in truth.arrows if arrow else {start, end} in truth.skeleton
+            dark = 0.2 + 0.8 * shares[start, end] ** 2 if arrow else 1.0
+            look = (RIGHT if true else WRONG) | {"alpha": dark, "arrow": arrow}
+            _draw_edge(axes, places, start, end, **look)
+    _draw_nodes(axes, places)
+    looks = {"right": RIGHT, "wrong": WRONG, "missing edge": EDGES["missing"]}
+    lines = [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    figure.legend(handles=lines, loc="outside lower center", ncols=3, handlelength=3)
+    return figure

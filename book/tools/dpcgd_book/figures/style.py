@@ -53,8 +53,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
 
 CONSTANTS: dict[str, tuple[str, Any, str]] = {
     **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
-    "published constant": (VERMILLION, "--", "s"),
-    "published constants": (VERMILLION, "--", "s"),
+    **dict.fromkeys(("published constant", "published constants"), (VERMILLION, "--", "s")),
     "published bound": (VERMILLION, "--", "s"),
     "printed": (BLACK, "-", "^"),
     "simulated": (BLUE, "", "o"),
@@ -118,6 +117,7 @@ VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "
 STYLE: dict[Any, Any] = {
     "font.size": 10.5,
     "figure.dpi": 140,
+    "figure.constrained_layout.use": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 10.5,
@@ -161,14 +161,8 @@ def panels(
         `sharex` and `sharey`, as matplotlib takes them.
     """
     rows, columns = -(-count // 2), min(2, count)
-    figure, grid = plt.subplots(
-        rows,
-        columns,
-        figsize=(wide, tall * rows + foot),
-        squeeze=False,
-        layout="constrained",
-        **shared,
-    )
+    size = (wide, tall * rows + foot)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, **shared)
     for axes in grid.flat[count:]:
         axes.set_axis_off()
     for axes in grid[:, 0]:
@@ -178,19 +172,12 @@ def panels(
 
 def legend(figure: plt.Figure, place: str = "outside lower center", **settings: Any) -> None:
     """Explain every name in a figure once, outside of its panels."""
-    handles = {
-        label: handle
-        for axes in figure.axes
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     settings = {"loc": place, "handlelength": 3, **settings}
     figure.legend(list(handles.values()), list(handles), **settings)
 
 
-def _draw_as_svg():
-    """Figures of a notebook as vectors."""
-    if shell := get_ipython():
-        shell.run_line_magic("config", "InlineBackend.figure_formats = ['svg']")
-
-
-_draw_as_svg()
+if shell := get_ipython():  # figures of a notebook as vectors
+    shell.run_line_magic("config", "InlineBackend.figure_formats = ['svg']")

@@ -11,8 +11,7 @@ from dpcgd.datasets.data_files import data_folder
 
 __all__ = ["digest_of_files", "digest_of_package"]
 
-PACKAGE = Path(dpcgd.__file__).parent
-TOOLS = Path(__file__).resolve().parents[1]
+PACKAGE, TOOLS = Path(dpcgd.__file__).parent, Path(__file__).resolve().parents[1]
 
 
 def digest_of_files(paths: Iterable[Path | str], *facts: str, root: Path | str = ".") -> str:
@@ -56,7 +55,5 @@ def digest_of_package() -> str:
     str
         The same on every machine that has the same files.
     """
-    code = [sorted(root.rglob("*.py")) for root in (PACKAGE, TOOLS)]
-    data = digest_of_files(["."], root=data_folder())
-    tools = digest_of_files(code[1], root=TOOLS)
-    return digest_of_files(code[0], data, tools, root=PACKAGE)
+    parts = (digest_of_files(["."], root=root) for root in (PACKAGE, TOOLS, data_folder()))
+    return digest_of_files([], *parts)

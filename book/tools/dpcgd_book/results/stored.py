@@ -21,12 +21,11 @@ import numpy as np
 import pandas as pd
 
 from dpcgd_book.results.record import checkout, results_folder
-from dpcgd_book.results.repeats import as_written, by_cell, repeats, telling
 from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
 __all__ = [
-    *("FullResults", "keep", "made_of", "rows_on_file"),
-    *("standard_errors_apart", "stored_folder", "yardsticks"),
+    *("FullResults", "by_cell", "keep", "made_of", "repeats", "rows_on_file"),
+    *("standard_errors_apart", "stored_folder", "telling", "yardsticks"),
 ]
 
 RENEW = "DPCGD_RENEW"
@@ -168,7 +167,7 @@ class FullResults:
             Cells to run again.
         repeat : int
             Runs on file to repeat from their seeds. They are drawn from those in which noise shows,
-            :func:`dpcgd_book.results.repeats.telling`.
+            :func:`telling`.
         sample : callable, optional
             From the table to which of its rows may be repeated: those that take little time, or
             have noise.
@@ -195,15 +194,14 @@ class FullResults:
             few = list(few)
             self._told[name] = f"{_runs(few)} of each in this build"
             return pd.DataFrame(sweep(task, few))
-        cell = _cell(cases[0])
-        may = kept if sample is None else kept[sample(kept)]
         if repeat:
+            may = kept if sample is None else kept[sample(kept)]
             self._repeat(name, task, may, list(cases[0]), compare, repeat, but)
-        self._compare(name, task, kept, cell, compare, again)
+        self._compare(name, task, kept, _cell(cases[0]), compare, again)
         date = made_of(stored_folder() / self.chapter)[name]["date"]
+        since = f"{_runs(cases)} of each, on file since {date}; {again} cells were run again"
         from_seeds = f", {repeat} runs repeated from their seeds" if repeat else ""
-        cells_again = f"{again} cells were run again{from_seeds}"
-        self._told[name] = f"{_runs(cases)} of each, on file since {date}; {cells_again}"
+        self._told[name] = since + from_seeds
         return kept
 
     def kept(
@@ -218,7 +216,7 @@ class FullResults:
         """The runs of a table that a script of its own makes; no profile makes them anew.
 
         Its rows may be of several versions of the code, so the chapter itself repeats some of them,
-        by :func:`dpcgd_book.results.repeats.repeats`.
+        by :func:`repeats`.
 
         Parameters
         ----------
@@ -370,3 +368,105 @@ def _on_file(folder, name, cases) -> pd.DataFrame | None:
     places = {_key(values): i for i, values in enumerate(rows[keys].itertuples(False, None))}
     wanted = [places.get(_key([case[key] for key in keys])) for case in cases]
     return None if None in wanted else rows.iloc[wanted].reset_index(drop=True)
+
+
+WITHIN = 1e-4
+"""How far a repeated result may be from that on file, relatively.
+
+A file has six digits, and on another processor an optimiser ends in others after the fifth.
+"""
+
+
+def repeats(
+    task: Callable[..., dict], rows: pd.DataFrame, keys: Sequence[str], columns: Sequence[str]
+) -> pd.DataFrame:
+    """These runs again, each from its seed, beside what is on file.
+
+    Parameters
+    ----------
+    task : callable
+        Called as ``task(**case)``; returns a dictionary of numbers, texts and None.
+    rows : DataFrame
+        Of a table on file.
+    keys : sequence of str
+        The columns that make a case; run and seed among them.
+    columns : sequence of str
+        The results that have to come out again.
+
+    Returns
+    -------
+    DataFrame
+        The case, and the first of its results that differs, or else the first: its name in
+        `column`, its values in `on file` and `now`. `same` says that less than half of them differ:
+        where a run has many results, a last digit somewhere flips one of them.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"run": [0, 1], "seed": 0, "F1": [0.5, 0.25]})
+    >>> again = repeats(lambda run, seed: {"F1": 0.5}, rows, ["run", "seed"], ["F1"])
+    >>> again["same"].tolist()
+    [True, False]
+    """
+    cases = [as_written(case) for case in rows[list(keys)].to_dict("records")]
+    compared = []
+    for case, row in zip(sweep(task, cases), rows.to_dict("records"), strict=True):
+        off = [name for name in columns if not _same(row[name], case.get(name))]
+        name, same = [*off, *columns][0], 2 * len(off) < len(columns)
+        compared.append([*(case[key] for key in keys), name, row[name], case.get(name), same])
+    return pd.DataFrame(compared, columns=[*keys, "column", "on file", "now", "same"])
+
+
+def telling(rows: pd.DataFrame, cell: Sequence[str], compare: str) -> pd.Series:
+    """Which runs would show a change of the noise.
+
+    Noise shows where the runs of a cell differ: not where all are right and not where all find
+    nothing. These are the cells that vary at least as much as half of those that vary at all.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    cell : sequence of str
+        The columns in which the runs of a cell are alike.
+    compare : str
+        A result, a number.
+
+    Returns
+    -------
+    Series of bool
+        One for each row; all of them if no cell varies.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"epsilon": [1, 1, 9, 9], "F1": [0.2, 0.6, 1.0, 1.0]})
+    >>> telling(rows, ["epsilon"], "F1").tolist()
+    [True, True, False, False]
+    """
+    varies = by_cell(rows, cell)[compare].transform("var")
+    varies = varies.where(rows[compare].notna(), 0.0).fillna(0.0)
+    some = varies > 0
+    return varies >= varies[some].median() if some.any() else rows[compare].notna()
+
+
+def by_cell(rows: pd.DataFrame, cell: Sequence[str]):
+    """Rows grouped by these columns; all of them in one group if there are none."""
+    return rows.groupby(list(cell) if len(cell) else lambda _: 0, dropna=False)
+
+
+def as_written(case: dict) -> dict:
+    """A case of a table as a chapter writes it: Python's own numbers, whole ones as int.
+
+    Examples
+    --------
+    >>> as_written({"epsilon": np.float64(1.0), "network": "asia"})
+    {'epsilon': 1, 'network': 'asia'}
+    """
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in case.items()}
+    return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in plain.items()}
+
+
+def _same(old, new) -> bool:
+    if pd.isna(old) or pd.isna(new):
+        return pd.isna(old) and pd.isna(new)
+    if isinstance(old, str) or isinstance(new, str):
+        return str(old) == str(new)
+    return math.isclose(old, new, rel_tol=WITHIN, abs_tol=1e-9)

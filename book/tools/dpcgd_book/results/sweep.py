@@ -88,9 +88,10 @@ def sweep(
     ------
     ValueError
         If the file cannot be written or holds something else, if a file is to hold a sweep without
-        a name, or if the cluster does not answer or has another version of the package.
+        a name, or if the cluster does not answer.
     RuntimeError
-        In the end, if cases failed. They are tried again by the next sweep.
+        In the end, if cases failed, as all do on workers with another version of the package. They
+        are tried again by the next sweep.
 
     Examples
     --------
@@ -101,95 +102,68 @@ def sweep(
     name = name or getattr(task, "__name__", "<lambda>")
     if path and name == "<lambda>":
         raise ValueError(f"{path} may hold several sweeps; give this one a name")
-    with _FinishedCases(path, (name, version)) if path else contextlib.nullcontext() as file:
-        results = file.results() if file else {}
+    failed: list[_Outcome] = []
+    with _named_errors(path), contextlib.closing(_opened(path)) as file:
+        results = dict(file.execute(RESULTS, (name, version)))
         left = {_text(case): case for case in cases if _text(case) not in results}
-        progress, failed = _Progress(len(left)), []
-        for outcome in _outcomes(task, list(left.values()), workers, cluster):
+        outcomes = _outcomes(task, list(left.values()), workers, cluster)
+        for outcome in _with_progress(outcomes, len(left)):
             if outcome.result is None:
                 failed.append(outcome)
             else:
-                results[_text(outcome.case)] = outcome.result
-                if file:
-                    file.add(outcome)
-            progress.step(len(failed))
-        progress.end()
+                row = (name, version, _text(outcome.case), outcome.result)
+                file.execute("REPLACE INTO finished VALUES (?, ?, ?, ?)", row)
+                results |= [row[2:]]
     if failed:
         raise _failure(failed, len(left), path)
-    return [{**case, **results[_text(case)]} for case in cases]
+    return [{**case, **json.loads(results[_text(case)])} for case in cases]
 
 
 class _Outcome(NamedTuple):
-    """The results of a case, or its error and where that came from."""
+    """The results of a case as JSON, or its error and where that came from."""
 
     case: dict
-    result: dict | None = None
+    result: str | None = None
     error: str = ""
     trace: str = ""
 
 
-class _OtherCodeError(ValueError):
-    """A worker has another version of the package."""
+RESULTS = 'SELECT "case", result FROM finished WHERE name = ? AND version = ?'
 
 
-class _FinishedCases:
-    """A table in a SQLite file: a case is in it whole or not at all, whenever a run is killed."""
-
-    def __init__(self, path: Path | str, key: tuple[str, str]):
-        self.path, self._key = Path(path), key
-        with self._named_errors():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = sqlite3.connect(self.path, SECONDS_FOR_FILE, isolation_level=None)
-            columns = '(name, version, "case", result, PRIMARY KEY (name, version, "case"))'
-            self._file.execute(f"CREATE TABLE IF NOT EXISTS finished {columns}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._file.close()
-
-    def results(self) -> dict[str, dict]:
-        query = 'SELECT "case", result FROM finished WHERE name = ? AND version = ?'
-        with self._named_errors():
-            rows = self._file.execute(query, self._key).fetchall()
-        return {case: json.loads(result) for case, result in rows}
-
-    def add(self, outcome: _Outcome):
-        row = (*self._key, _text(outcome.case), json.dumps(outcome.result))
-        with self._named_errors():
-            self._file.execute("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?)", row)
-
-    @contextlib.contextmanager
-    def _named_errors(self):
-        try:
-            yield
-        except (OSError, sqlite3.Error) as error:
-            raise ValueError(
-                f"{self.path} cannot hold a sweep ({error}); make room, or name another file"
-            ) from None
+def _opened(path) -> sqlite3.Connection:
+    """A table of finished cases: each is in it whole or not at all, whenever a run is killed."""
+    if path:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    file = sqlite3.connect(path or ":memory:", SECONDS_FOR_FILE, isolation_level=None)
+    columns = '(name, version, "case", result, PRIMARY KEY (name, version, "case"))'
+    file.execute(f"CREATE TABLE IF NOT EXISTS finished {columns}")
+    return file
 
 
-def _outcomes(task, cases, workers, cluster) -> Iterator[_Outcome]:
+@contextlib.contextmanager
+def _named_errors(path):
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        cure = "make room, or name another file"
+        raise ValueError(f"{path} cannot hold a sweep ({error}); {cure}") from None
+
+
+def _outcomes(task, cases, workers, cluster) -> Iterable[_Outcome]:
     """Outcomes as they come."""
-    if not cases:
-        return
-    run = partial(_run, task, digest_of_package() if workers != 1 or cluster else None)
-    if cluster:
-        yield from _on_cluster(run, cases, cluster)
-    elif workers == 1:
-        yield from map(run, cases)
-    else:
-        pool = Parallel(workers, return_as="generator_unordered", batch_size=1)
-        yield from pool(delayed(run)(case) for case in cases)
+    run = partial(_run, task, digest_of_package())
+    if cluster and cases:
+        return _on_cluster(run, cases, cluster)
+    pool = Parallel(workers, return_as="generator_unordered", batch_size=1)
+    return pool(delayed(run)(case) for case in cases)
 
 
 def _run(task, package, case) -> _Outcome:
-    if package and package != digest_of_package():
-        raise _OtherCodeError("a worker has another version of the package; install this one there")
     try:
-        result = json.dumps({**task(**case)}, default=lambda value: value.tolist())
-        return _Outcome(case, json.loads(result))
+        if package != digest_of_package():
+            raise ValueError("a worker has another version of the package; install this one there")
+        return _Outcome(case, json.dumps({**task(**case)}, default=lambda value: value.tolist()))
     except Exception as error:
         return _Outcome(case, None, _in_a_line(error), traceback.format_exc())
 
@@ -213,8 +187,6 @@ def _on_cluster(run, cases, address) -> Iterator[_Outcome]:
             case = futures.pop(future)
             try:
                 yield future.result()
-            except _OtherCodeError:
-                raise
             except Exception as error:  # the worker was lost too often
                 yield _Outcome(case, None, _in_a_line(error))
 
@@ -237,38 +209,34 @@ def _text(case: dict) -> str:
     return json.dumps(case, sort_keys=True)
 
 
-class _Progress:
-    """How many cases are done and how long the others will take, in terminals and notebooks."""
+EVERY = 1.0
+"""Seconds between two lines on progress: what takes less says nothing."""
 
-    EVERY = 1.0
-    """Seconds between two lines: what takes less says nothing."""
 
-    def __init__(self, cases: int):
-        self.cases, self.done = cases, 0
-        self.started = self.last = time.monotonic()
-        self.shown = None
-
-    def step(self, failed: int):
-        self.done += 1
+def _with_progress(outcomes: Iterable[_Outcome], cases: int) -> Iterator[_Outcome]:
+    """The outcomes; meanwhile, how many there are and how long the others will take."""
+    failed, shown = 0, None
+    started = last = time.monotonic()
+    for done, outcome in enumerate(outcomes, 1):
+        yield outcome
+        failed += outcome.result is None
         now = time.monotonic()
-        if now - self.last >= self.EVERY:
-            self.last = now
-            seconds = (now - self.started) / self.done * (self.cases - self.done)
+        if now - last >= EVERY:
+            last = now
+            seconds = (now - started) / done * (cases - done)
             left = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
             failures = f"; {failed} failed" if failed else ""
-            self._show(f"{self.done} of {self.cases}; about {left} left{failures}")
+            shown = _show(f"{done} of {cases}; about {left} left{failures}", shown)
+    if shown is not None:  # leave nothing on the page
+        _show("", shown)
 
-    def end(self):
-        """Leave nothing on the page."""
-        if self.shown is not None:
-            self._show("")
 
-    def _show(self, text):
-        if get_ipython() is None:
-            if sys.stderr.isatty():
-                print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
-                self.shown = text
-        elif self.shown is None:
-            self.shown = display({"text/plain": text}, raw=True, display_id=True)
-        else:
-            self.shown.update({"text/plain": text}, raw=True)
+def _show(text, shown):
+    """Show a line in place of the one before, in terminals and notebooks."""
+    if get_ipython() is not None:
+        shown = shown or display({"text/plain": ""}, raw=True, display_id=True)
+        shown.update({"text/plain": text}, raw=True)
+    elif sys.stderr.isatty():
+        print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
+        return text
+    return shown

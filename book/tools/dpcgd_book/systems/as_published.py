@@ -36,40 +36,19 @@ from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Ledger, Odometer
 from dpcgd.privacy.mechanisms import before_amplification, exponential
-from dpcgd.privacy.run import RunKeywords, check_level, open_run, takes_keywords
-from dpcgd.score.noleaks import (
-    descended,
-    distinct_rows,
-    epsilons_of,
-    means_of,
-    noisy_gradients,
-    scale_of,
-    without_diagonal,
-)
+from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
+from dpcgd.score import noleaks
 from dpcgd.score.notears import L1, THRESHOLD, release_by_weights
 from dpcgd.score.schedules import Schedule, uniform
-from dpcgd.statistics.categorical_statistics import GTest
+from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallP, SpearmanP
 from dpcgd.statistics.statistic import Statistic, normal_tail
 
 __all__ = [
-    "CoinOracle",
-    "CurateOdometer",
-    "PublishedCurateP",
-    "PublishedFlips",
-    "PublishedKendallP",
-    "PublishedSpearmanP",
-    "leakage",
-    "most_questions",
-    "optimal_rate",
-    "published_curate_pc",
-    "published_em_pc",
-    "published_gradient",
-    "published_noleaks",
-    "published_plan",
-    "published_priv_pc",
-    "published_svt_pc",
-    "reading",
+    *("CoinOracle", "CurateOdometer", "PublishedCurateP", "PublishedFlips", "PublishedKendallP"),
+    *("PublishedSpearmanP", "leakage", "most_questions", "optimal_rate", "published_curate_pc"),
+    *("published_em_pc", "published_gradient", "published_noleaks", "published_plan"),
+    *("published_priv_pc", "published_svt_pc", "reading"),
 ]
 
 BETA = 0.2
@@ -77,6 +56,9 @@ BETA = 0.2
 
 TWEAK = 0.02
 """Priv-PC's published code lowers the sieve's threshold on the p-value by this."""
+
+
+_open_run = functools.partial(open_run, account=Odometer.for_budget)
 
 
 class _PublishedBound:
@@ -163,9 +145,6 @@ class PublishedFlips:
     name: ClassVar[str] = "G flips"
     proved: ClassVar[bool] = False
 
-    def __post_init__(self):
-        check_level(self.alpha)
-
     def value(self, table: np.ndarray) -> float:
         """Removals until independent, or minus those until dependent."""
         table = np.ascontiguousarray(table, np.int64)
@@ -179,7 +158,8 @@ class PublishedFlips:
 @functools.lru_cache(50_000)
 def _flips(content: bytes, shape: tuple[int, ...], alpha: float) -> float:
     table = np.frombuffer(content, np.int64).reshape(*shape[:2], -1).copy()
-    return float(_greedy_removals(table, _gains(int(table.sum())), GTest(alpha).threshold(shape)))
+    gains, critical = _gains(int(table.sum())), GTest(alpha).threshold(shape)
+    return float(_greedy_removals(table, gains, g_statistic(table), critical))
 
 
 @functools.lru_cache(4)
@@ -190,7 +170,7 @@ def _gains(n: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _greedy_removals(table, gains, critical):
+def _greedy_removals(table, gains, g, critical):
     """How many records go, one at a time, until G falls below `critical` or reaches it.
 
     `table` has axes x, y and stratum and is used up. Each step removes the record that changes G
@@ -198,12 +178,6 @@ def _greedy_removals(table, gains, critical):
     """
     by_x, by_y = table.sum(axis=1), table.sum(axis=0)
     size = by_x.sum(axis=0)
-    g = 0.0
-    for counts, sign in ((table.ravel(), 1), (by_x.ravel(), -1), (by_y.ravel(), -1), (size, 1)):
-        for count in counts:
-            if count > 0:
-                g += sign * count * np.log(count)
-    g *= 2
     sign, removed = 1 if g >= critical else -1, 0
     while (g >= critical) == (sign > 0) and size.sum() > 0:
         best, place = -np.inf, (0, 0, 0)
@@ -342,14 +316,8 @@ def _by_rounds(
     kind: type[ThresholdOracle], shares, tweak, data, statistic, rate, max_order, shared
 ) -> Release:
     """A search whose every round costs epsilon: these shares for sieve and examination."""
-    run = open_run(
-        data,
-        account=Odometer.for_budget,
-        records=rate != 1,
-        statistic=statistic,
-        rate=rate,
-        max_order=max_order,
-        **shared,
+    run = _open_run(
+        data, records=rate != 1, statistic=statistic, rate=rate, max_order=max_order, **shared
     )
     spent = Round(*(share * shared["epsilon"] for share in shares))
     statistic = statistic or PublishedKendallP()
@@ -401,14 +369,7 @@ def published_em_pc(
     None proved: chapter 05.
     """
     check_choice(choose)
-    run = open_run(
-        data,
-        account=Odometer.for_budget,
-        statistic=statistic,
-        choose=choose,
-        max_order=max_order,
-        **shared,
-    )
+    run = _open_run(data, statistic=statistic, choose=choose, max_order=max_order, **shared)
     statistic, half = statistic or PublishedFlips(), shared["epsilon"] / 2
     oracle = PublishedOracle(
         Tables(data), statistic, lambda *_: half, choose, 0.0, run.account, run.noise
@@ -553,7 +514,7 @@ def published_gradient(
     """
     times = np.ones(len(rows)) if times is None else times
     mean = -(rows.T * times) @ (rows - rows @ weights) / times.sum()
-    return without_diagonal(mean.clip(-clip, clip))
+    return noleaks.without_diagonal(mean.clip(-clip, clip))
 
 
 class _PairsAddedUp(Odometer):
@@ -604,9 +565,8 @@ def published_noleaks(
     -------
     None proved: chapter 07.
     """
-    run = open_run(
+    run = _open_run(
         data,
-        account=Odometer.for_budget,
         coded=False,
         steps=steps,
         clip=clip,
@@ -616,13 +576,13 @@ def published_noleaks(
         standardized=standardized,
         **shared,
     )
-    shares, delta = epsilons_of(schedule, shared["epsilon"], steps), run.account.delta
+    shares, delta = noleaks.epsilons_of(schedule, shared["epsilon"], steps), run.account.delta
     run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
-    rows, times = distinct_rows(data)
-    scale = scale_of(means_of(rows, times), data, 0.0)
+    rows, times = noleaks.distinct_rows(data)
+    scale = noleaks.scale_of(noleaks.means_of(rows, times), data, 0.0)
     multipliers = (gaussian_multiplier(Budget(share, delta / steps)) for share in shares.tolist())
     mean = functools.partial(published_gradient, clip=clip, times=times)
     moves = math.sqrt(data.d * (data.d - 1)) * clip / data.n
-    look = noisy_gradients(mean, moves, multipliers, run)
-    weights = descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
+    look = noleaks.noisy_gradients(mean, moves, multipliers, run)
+    weights = noleaks.descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
     return release_by_weights(weights, threshold, run, data.variables)

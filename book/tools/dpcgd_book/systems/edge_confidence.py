@@ -14,10 +14,7 @@ __all__ = ["edge_confidence"]
 
 
 def edge_confidence(
-    release: MarginalRelease,
-    *,
-    runs: int = 100,
-    rng: np.random.Generator,
+    release: MarginalRelease, *, runs: int = 100, rng: np.random.Generator
 ) -> dict[frozenset[str], float]:
     """How often each pair stays joined when the known noise is drawn anew on what was released.
 
@@ -61,15 +58,11 @@ def edge_confidence(
     check_whole("runs", runs, 1)
     settings, names = dict(release.terms.settings), tuple(release.levels)
     rules = {name: settings.pop(name) for name in ("alpha", "least_effect", "least_share")}
-    joined = [names.index(name) for name in release.joined_levels]
+    rules["joined"] = [names.index(name) for name in release.joined_levels]
+    rules["most_noise"] = MOST_NOISE * math.sqrt(2)  # no more questions are refused
     count: Counter[frozenset[str]] = Counter()
     for _ in range(runs):
-        oracle = TableOracle(
-            redrawn(release.marginals, rng),
-            **rules,
-            most_noise=MOST_NOISE * math.sqrt(2),  # no more questions are refused
-            joined=joined,
-        )
+        oracle = TableOracle(redrawn(release.marginals, rng), **rules)
         count.update(search_tables(oracle, names, **settings).graph.skeleton)
     return {pair: count[pair] / runs for pair in release.graph.skeleton | set(count)}
 
@@ -86,11 +79,8 @@ def redrawn(marginals: Marginals, rng: np.random.Generator) -> Marginals:
     -------
     Post-processing.
     """
-    fresh = {
-        subset: Moment(
-            moment.values + moment.deviation * rng.standard_normal(moment.values.shape),
-            moment.deviation * math.sqrt(2),
-        )
-        for subset, moment in marginals.released.items()
-    }
+    fresh = {}
+    for subset, (values, deviation) in marginals.released.items():
+        noisy = values + deviation * rng.standard_normal(values.shape)
+        fresh[subset] = Moment(noisy, deviation * math.sqrt(2))
     return Marginals(marginals.n, marginals.levels, fresh)

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.privacy.run import check_level
 from dpcgd_book.systems.p_value_tests import IndependenceTest
 from dpcgd_book.systems.scores import GraphScore, check_same_variables, completed
 
@@ -24,9 +25,7 @@ TABU = 100
 """The last so many graphs are not visited again."""
 
 
-def mmhc(
-    score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05, max_order: int = 3
-) -> CPDAG:
+def mmhc(score: GraphScore, test: IndependenceTest, *, alpha: float = 0.05) -> CPDAG:
     """Max-min hill climbing.
 
     Parameters
@@ -35,9 +34,7 @@ def mmhc(
     test : IndependenceTest
         On the same variables.
     alpha : float
-        Level of the tests.
-    max_order : int
-        Largest conditioning set.
+        Significance level of the tests, given up to three variables.
 
     Returns
     -------
@@ -65,8 +62,7 @@ def mmhc(
     b -> c
     """
     check_same_variables(score, test)
-    allowed = max_min_neighbours(test, alpha=alpha, max_order=max_order)
-    return completed(hill_climb(score, allowed), score.variables)
+    return completed(hill_climb(score, max_min_neighbours(test, alpha=alpha)), score.variables)
 
 
 def max_min_neighbours(
@@ -79,8 +75,7 @@ def max_min_neighbours(
     boolean array, shape (d, d)
         Symmetric.
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha is a level between 0 and 1, not {alpha}")
+    check_level(alpha)
     near = np.zeros((test.d, test.d), bool)
     for target in range(test.d):
         near[target, _neighbours(test, target, math.log(alpha), max_order)] = True
@@ -96,10 +91,10 @@ def _neighbours(test, target, log_alpha, max_order) -> list[int]:
         if weakest.pop(strongest) > log_alpha:
             break
         for v in weakest:
-            for given in _with(strongest, chosen, max_order):
+            for given in _subsets(chosen, max_order - 1):  # those without it were tried before
                 if weakest[v] > log_alpha:
                     break
-                weakest[v] = max(weakest[v], test.log_p(target, v, given))
+                weakest[v] = max(weakest[v], test.log_p(target, v, (strongest, *given)))
         chosen.append(strongest)
     for v in list(chosen):
         others = [u for u in chosen if u != v]
@@ -111,12 +106,6 @@ def _neighbours(test, target, log_alpha, max_order) -> list[int]:
 def _subsets(variables, most) -> Iterator[tuple[int, ...]]:
     for size in range(min(most, len(variables)) + 1):
         yield from combinations(variables, size)
-
-
-def _with(new, old, most) -> Iterator[tuple[int, ...]]:
-    """The subsets that hold the new variable: the others were tried before it came."""
-    if most > 0:
-        yield from ((new, *given) for given in _subsets(old, most - 1))
 
 
 def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
@@ -133,11 +122,6 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     boolean array, shape (d, d)
         The best DAG met: its arcs.
 
-    Raises
-    ------
-    ValueError
-        If the array does not fit the score.
-
     Notes
     -----
     Arcs are added, taken out and turned. The climb starts from no arc and goes on downhill for some
@@ -151,9 +135,6 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     np.int64(1)
     """
     d = len(score.variables)
-    allowed = np.asarray(allowed, bool)
-    if allowed.shape != (d, d):
-        raise ValueError(f"{d} variables need a {d} by {d} array of allowed arcs")
     local = cache(score.local)
 
     def family(arcs, child):

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
+from operator import or_
 
 import numpy as np
 
@@ -41,13 +43,7 @@ class BestDag:
 
 
 def iterative_mcmc(
-    score: GraphScore,
-    test: IndependenceTest,
-    *,
-    alpha: float,
-    max_order: int = 3,
-    steps: int | None = None,
-    rng: np.random.Generator,
+    score: GraphScore, test: IndependenceTest, *, alpha: float, rng: np.random.Generator
 ) -> BestDag:
     """Order chains over a space of parents that grows until the best DAG fits into it.
 
@@ -57,11 +53,7 @@ def iterative_mcmc(
     test : IndependenceTest
         On the same variables; its PC skeleton is the first space.
     alpha : float
-        Level of the tests.
-    max_order : int
-        Largest conditioning set of the tests.
-    steps : int, optional
-        Length of each chain; see :func:`order_mcmc`.
+        Significance level of the tests, given up to three variables.
     rng : numpy.random.Generator
 
     Returns
@@ -91,18 +83,16 @@ def iterative_mcmc(
     b -> c
     """
     check_same_variables(score, test)
-    candidates = search(Level(test, alpha), score.variables, max_order=max_order).graph.arcs
+    candidates = search(Level(test, alpha), score.variables, max_order=3).graph.arcs
     candidates = candidates | candidates.T
     while True:
-        best = order_mcmc(score, candidates, steps=steps, rng=rng)
+        best = order_mcmc(score, candidates, rng=rng)
         if not (best.arcs & ~candidates).any():
             return best
         candidates = candidates | best.arcs
 
 
-def order_mcmc(
-    score: GraphScore, candidates: np.ndarray, *, steps: int | None = None, rng: np.random.Generator
-) -> BestDag:
+def order_mcmc(score: GraphScore, candidates: np.ndarray, *, rng: np.random.Generator) -> BestDag:
     """Walk over the orders of the variables, each weighed by all the DAGs that fit it.
 
     Parameters
@@ -111,8 +101,6 @@ def order_mcmc(
     candidates : boolean array, shape (d, d)
         ``candidates[a, b]``: a may be a parent of b. Any subset of a variable's candidates may be
         its parents, with at most one other variable.
-    steps : int, optional
-        Proposed orders; 10 d² ln d unless given.
     rng : numpy.random.Generator
 
     Returns
@@ -122,14 +110,14 @@ def order_mcmc(
     Raises
     ------
     ValueError
-        If the candidates do not fit the score, a variable has more than 14, or steps is not
-        positive.
+        If the candidates do not fit the score, or a variable has more than 14.
 
     Notes
     -----
-    Friedman and Koller (2003) for the chain, Kuipers, Suter and Moffa (2022) for the restricted
-    parents and the tables that give an order's score by look-up. Two variables change places, or
-    one moves elsewhere: both proposals are symmetric. An order's score is a sum over its DAGs.
+    10 d² ln d orders are proposed: two variables change places, or one moves elsewhere, and both
+    proposals are symmetric. An order's score is a sum over its DAGs. Friedman and Koller (2003) for
+    the chain, Kuipers, Suter and Moffa (2022) for the restricted parents and the tables that give
+    an order's score by look-up.
 
     Examples
     --------
@@ -139,12 +127,9 @@ def order_mcmc(
     a -- b
     """
     d = len(score.variables)
-    steps = max(100, int(10 * d**2 * math.log(d))) if steps is None else steps
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, not {steps}")
     families = _families(score, np.asarray(candidates, bool))
     chain = _Chain(families, rng)
-    for _ in range(steps):
+    for _ in range(max(100, int(10 * d**2 * math.log(d)))):
         chain.step()
     arcs = np.zeros((d, d), bool)
     for child, before in chain.best_befores.items():
@@ -159,10 +144,9 @@ def _families(score, candidates) -> "list[_Family]":
     candidates = candidates & ~np.eye(d, dtype=bool)
     for child, count in enumerate(candidates.sum(axis=0)):
         if count > MOST_CANDIDATES:
-            raise ValueError(
-                f"variable {score.variables[child]!r} has {count} candidate parents, more than "
-                f"{MOST_CANDIDATES}; leave some out, or lower alpha"
-            )
+            too_many = f"more than {MOST_CANDIDATES}; leave some out, or lower alpha"
+            variable = score.variables[child]
+            raise ValueError(f"variable {variable!r} has {count} candidate parents, {too_many}")
     return [_Family(score, child, candidates[:, child]) for child in range(d)]
 
 
@@ -218,38 +202,28 @@ def _over_subsets(scores, combine) -> np.ndarray:
     return combined
 
 
-@dataclass
 class _Chain:
     """A Metropolis chain over orders, first to last."""
 
-    families: list[_Family]
-    rng: np.random.Generator
-    best: float = -math.inf
-    best_befores: dict[int, int] = field(default_factory=dict)
+    def __init__(self, families: list[_Family], rng: np.random.Generator):
+        self.families, self.rng = families, rng
+        self.score = self.best = -math.inf
+        self._go(rng.permutation(len(families)).tolist(), 0.0)
 
-    def __post_init__(self):
-        self.order = self.rng.permutation(len(self.families)).tolist()
-        self.befores = _befores(self.order)
-        self.score, best = self._scores(self.befores)
-        self._note(best)
-
-    def _scores(self, befores) -> tuple[float, float]:
-        """Summed and best score of these children."""
+    def _go(self, order, least):
+        """Go to an order, if that raises the logarithm of the summed scores by more than this."""
+        befores = _befores(order)
         under = [self.families[child].under(before) for child, before in befores.items()]
-        return math.fsum(total for total, _ in under), math.fsum(best for _, best in under)
-
-    def _note(self, best):
-        if best > self.best:
-            self.best, self.best_befores = best, dict(self.befores)
+        score, best = (math.fsum(scores) for scores in zip(*under, strict=True))
+        if least < score - self.score:
+            self.order, self.score = order, score
+            if best > self.best:
+                self.best, self.best_befores = best, befores
 
     def step(self):
         """Propose an order and go there, or stay."""
         order = self._proposal()
-        befores = _befores(order)
-        score, best = self._scores(befores)
-        if math.log(self.rng.random() or LEAST) < score - self.score:
-            self.order, self.befores, self.score = order, befores, score
-            self._note(best)
+        self._go(order, math.log(self.rng.random() or LEAST))
 
     def _proposal(self) -> list[int]:
         """Half the time two variables change places, half the time one moves elsewhere."""
@@ -264,8 +238,5 @@ class _Chain:
 
 def _befores(order) -> dict[int, int]:
     """For every child the bit mask of the variables before it."""
-    befores, mask = {}, 0
-    for child in order:
-        befores[child] = mask
-        mask |= 1 << child
-    return befores
+    masks = accumulate((1 << child for child in order), or_, initial=0)
+    return dict(zip(order, masks, strict=False))

@@ -3,29 +3,18 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.special import gammaincc, gammaln, log_ndtr
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
+from dpcgd.privacy.run import check_level
 from dpcgd.statistics.categorical_statistics import g_statistic
 from dpcgd.statistics.moment_matrices import LARGEST, checked_columns, correlations
 from dpcgd.statistics.statistic import refusal
 
 __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
-
-
-class IndependenceTest(Protocol):
-    """Tells how surprising the data would be if x and y were independent."""
-
-    @property
-    def d(self) -> int:
-        """Number of variables."""
-
-    def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
-        """Natural logarithm of the p-value, which ranks dependence where p itself underflows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +44,9 @@ class FisherZ:
 
     def __post_init__(self):
         correlation = np.array(self.correlation, float)
-        if correlation.ndim != 2 or correlation.shape[0] != correlation.shape[1]:
-            raise ValueError(f"a correlation matrix is square, not of shape {correlation.shape}")
         if not (np.abs(correlation) <= LARGEST).all():
-            raise ValueError(
-                f"a correlation is not a number, or above {LARGEST:g}: is a column constant? Leave "
-                "it out"
-            )
-        if self.n < 4:
-            raise ValueError(f"{self.n} records are too few for the test; it needs at least 4")
+            cure = "is a column constant? Leave it out"
+            raise ValueError(f"a correlation is not a number, or above {LARGEST:g}: {cure}")
         object.__setattr__(self, "correlation", correlation)
 
     @classmethod
@@ -80,9 +63,8 @@ class FisherZ:
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the two-sided p-value."""
         if self.n - len(given) <= 3:
-            raise ValueError(
-                f"{self.n} records cannot condition on {len(given)} variables; lower max_order"
-            )
+            too_few = f"{self.n} records cannot condition on {len(given)} variables"
+            raise ValueError(f"{too_few}; lower max_order")
         tested = (x, y, *given)
         precision = np.linalg.pinv(self.correlation[np.ix_(tested, tested)], hermitian=True)
         with np.errstate(over="ignore"):
@@ -150,6 +132,10 @@ def _freedom(table) -> int:
     return int((np.maximum(x - 1, 0) * np.maximum(y - 1, 0)).sum())
 
 
+IndependenceTest = FisherZ | GSquare
+"""A test that tells how surprising the data would be if two variables were independent."""
+
+
 @dataclass(frozen=True)
 class Level:
     """An oracle for the PC search: it separates where the p-value exceeds alpha.
@@ -165,8 +151,7 @@ class Level:
     alpha: float
 
     def __post_init__(self):
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha is a level between 0 and 1, not {self.alpha}")
+        check_level(self.alpha)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Whether the p-value is above the level."""

@@ -1,52 +1,36 @@
 """Scores of a variable's parents, whose sum over the variables scores a graph. Not private."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from functools import cache, cached_property
 
 import networkx as nx
 import numpy as np
 from scipy.special import gammaln
 
+from dpcgd.datasets.counts import cell_numbers
 from dpcgd.datasets.dataset import Dataset, check_records
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.statistics.moment_matrices import checked_columns, correlations
 
 __all__ = ["BDeu", "BGe", "GraphScore"]
 
-LARGEST = 1e100
-"""Variances and prior weights lie between this and its inverse."""
-
 LEAST_LOG = -700.0
 """A singular matrix has this logarithm of its determinant for each variable."""
-
-
-class GraphScore(Protocol):
-    """Larger is better, and graphs of one Markov class score the same."""
-
-    @property
-    def variables(self) -> Sequence[str]:
-        """Their names, in the order of their numbers."""
-
-    def local(self, child: int, parents: tuple[int, ...]) -> float:
-        """Contribution of one variable with these parents."""
 
 
 def check_same_variables(score, test) -> None:
     """Refuse a score and a test that were made from different data."""
     if test.d != len(score.variables):
-        raise ValueError(
-            f"the score has {len(score.variables)} variables and the test {test.d}; "
-            "make both from the same data"
-        )
+        sizes = f"the score has {len(score.variables)} variables and the test {test.d}"
+        raise ValueError(f"{sizes}; make both from the same data")
 
 
 def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
     """The completed form of the DAG with these arcs."""
-    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph)
-    return CPDAG.from_dag(nx.relabel_nodes(dag, dict(enumerate(variables))))
+    settings = {"create_using": nx.DiGraph, "edge_attr": None}
+    return CPDAG.from_dag(nx.from_numpy_array(arcs, **settings, nodelist=list(variables)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +76,6 @@ class BGe:
             raise ValueError(f"{len(names)} variables need a square covariance matrix")
         if not (covariance.diagonal() > 0).all() or not np.isfinite(covariance).all():
             raise ValueError("a variance is not positive: is a column constant? Leave it out")
-        if covariance.diagonal().min() < 1 / LARGEST or np.abs(covariance).max() > LARGEST:
-            raise ValueError(
-                f"variances must lie between {1 / LARGEST:g} and {LARGEST:g}, and covariances "
-                "below that; bring the variables to variance 1"
-            )
-        if self.n < 1:
-            raise ValueError(f"n must be at least 1, not {self.n}")
         object.__setattr__(self, "covariance", covariance)
         object.__setattr__(self, "variables", tuple(names))
 
@@ -113,8 +90,8 @@ class BGe:
         return 0.5 * np.eye(len(self.covariance)) + self.n * self.covariance
 
     @cached_property
-    def _marginals(self) -> dict[tuple[int, ...], float]:
-        return {}
+    def _known(self) -> Callable[[tuple[int, ...]], float]:
+        return cache(self._marginal)
 
     def local(self, child: int, parents: tuple[int, ...]) -> float:
         """Log marginal likelihood of the child's column given those of its parents."""
@@ -122,10 +99,7 @@ class BGe:
 
     def marginal(self, variables: tuple[int, ...]) -> float:
         """Log marginal likelihood of these columns, with nothing assumed independent."""
-        columns = tuple(sorted(variables))
-        if columns not in self._marginals:
-            self._marginals[columns] = self._marginal(columns)
-        return self._marginals[columns]
+        return self._known(tuple(sorted(variables)))
 
     def _marginal(self, columns) -> float:
         size, n = len(columns), self.n
@@ -173,11 +147,8 @@ class BDeu:
 
     def __post_init__(self):
         check_records(self.data, "this score")
-        if not 1 / LARGEST <= self.weight <= LARGEST:
-            raise ValueError(
-                f"the prior's weight must be positive, not {self.weight}, and between "
-                f"{1 / LARGEST:g} and {LARGEST:g}"
-            )
+        if not self.weight > 0:
+            raise ValueError(f"the prior's weight must be positive, not {self.weight}")
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -188,21 +159,20 @@ class BDeu:
         """Log marginal likelihood of the child's column given those of its parents."""
         levels = self.data.cardinalities
         rows = math.prod(levels[parent] for parent in parents)
-        cells = self._occupied((*parents, child))
-        totals = self._occupied(parents)
-        return _dirichlet(cells, self.weight / (rows * levels[child])) - _dirichlet(
-            totals, self.weight / rows
-        )
+        cells, totals = self._occupied((*parents, child)), self._occupied(parents)
+        whole = _dirichlet(totals, self.weight / rows)
+        return _dirichlet(cells, self.weight / (rows * levels[child])) - whole
 
     def _occupied(self, variables) -> np.ndarray:
         """Counts of the combinations that occur."""
-        code = np.zeros(self.data.n, np.int64)
-        for v in variables:
-            code = np.unique(
-                code * self.data.cardinalities[v] + self.data.codes[:, v], return_inverse=True
-            )[1]
-        return np.bincount(code)
+        columns, sizes = self.data.codes.T, self.data.cardinalities
+        cells = cell_numbers(columns[[*variables]], [sizes[v] for v in variables], self.data.n)
+        return np.unique(cells, return_counts=True)[1]
 
 
 def _dirichlet(counts, prior) -> float:
     return float(gammaln(prior + counts).sum() - len(counts) * gammaln(prior))
+
+
+GraphScore = BGe | BDeu
+"""Larger is better, and graphs of one Markov class score the same."""

@@ -1,0 +1,540 @@
+"""Figures that compare systems, budgets and papers: chapters 05 to 07, 10, 14, 17, 18, 20 to 24."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.patches import Patch
+from matplotlib.ticker import NullFormatter
+
+from dpcgd.tables.plan import Plan
+from dpcgd_book.figures import charts, style
+from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, LOOKS, ORANGE, SERIES, VERMILLION
+
+__all__ = [
+    *("NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"),
+    *("map_of_wins", "one_look", "plan", "ratios", "schedules", "seconds_by_system"),
+    *("shares", "staircase", "winners"),
+]
+
+
+@style.styled
+def difference_by_budget(
+    paired: Mapping[float, Mapping[str, float]],
+    by_network: pd.DataFrame,
+    *,
+    ahead: tuple[str, str] = ("EM-PC ahead", "Priv-PC ahead"),
+) -> plt.Figure:
+    """Plot how far one system is ahead of another, with a band of two standard errors.
+
+    Parameters
+    ----------
+    paired : mapping of float to mapping
+        From the guaranteed epsilon to ``difference`` and ``2 errors``, in F1.
+    by_network : DataFrame
+        The difference of each network: a row for each epsilon, a column for each network.
+    ahead : (str, str)
+        What a value above and a value below 0 means.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 3.6))
+    budgets = list(paired)
+    mean, error = np.array([[p["difference"], p["2 errors"]] for p in paired.values()]).T
+    axes.axhline(0, color=BLACK, linewidth=0.9)
+    band: dict[str, Any] = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
+    axes.fill_between(budgets, mean - error, mean + error, **band)
+    axes.plot(budgets, mean, color=BLUE, marker="o", label="mean over the networks")
+    circle: dict[str, Any] = dict(linestyle="", marker="o", ms=4.5, mfc="none", mec=GREY)
+    axes.plot(by_network, **circle, label=["one network"] + [""] * (by_network.shape[1] - 1))
+    side: dict[str, Any] = dict(transform=axes.transAxes, ha="right", color=BLACK)
+    axes.text(0.99, 0.95, ahead[0], va="top", **side)
+    axes.text(0.99, 0.05, ahead[1], va="bottom", **side)
+    axes.set(xscale="log", xlabel="guaranteed epsilon", ylabel="difference in skeleton F1")
+    reach = 1.25 * max(np.nanmax(np.abs(by_network.to_numpy())), np.max(np.abs(mean) + error))
+    if np.isfinite(reach):
+        axes.set_ylim(-reach, reach)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+@style.styled
+def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
+    """Plot the time of a run on each network: beside other packages, and beside a paper.
+
+    Parameters
+    ----------
+    results : mapping
+        A benchmark's ``seconds``, ``paper_seconds`` (system to network to seconds) and ``peers``
+        (package to network to a mapping with ``seconds``, absent where it failed).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    ours, paper = results["seconds"], results["paper_seconds"]
+    figure, (above, below) = plt.subplots(2, 1, figsize=(6.5, 6.6), sharex=True)
+    plain = {"dpcgd": ours["PC, chi squared"]}
+    for package, networks in results["peers"].items():
+        plain[package] = {name: run.get("seconds", math.nan) for name, run in networks.items()}
+    for (label, row), (color, line, marker) in zip(plain.items(), SERIES, strict=False):
+        above.plot(pd.Series(row), color=color, linestyle=line, marker=marker, ms=5, label=label)
+    for system in ("SVT-PC", "Priv-PC", "EM-PC"):
+        color, line, marker = LOOKS[system]
+        look: dict[str, Any] = dict(color=color, marker=marker, ms=5, linestyle=line)
+        below.plot(pd.Series(ours[system]), label=f"{system}, here", **look)
+        look |= dict(markerfacecolor="white")
+        below.plot(pd.Series(paper[system]), label=f"{system}, paper", **look)
+    for axes, title in ((above, "PC without privacy, same test"), (below, "private PC")):
+        axes.set(title=title, yscale="log", ylabel="seconds a run")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        axes.grid(axis="y", color="#E4E4E4", linewidth=0.7)
+        axes.axhline(1, color=BLACK, linewidth=0.7)
+    below.tick_params(axis="x", rotation=30)
+    return figure
+
+
+@style.styled
+def staircase(
+    steps: Mapping[str, pd.DataFrame],
+    *,
+    beside: Mapping[str, pd.DataFrame],
+    rivals: Mapping[str, float],
+) -> plt.Figure:
+    """Plot scores as steps, each a bar from 0 with what it gains over the one before lit.
+
+    Parameters
+    ----------
+    steps, beside : mapping of str to DataFrame
+        From what is shown to runs with columns network and F1. Those beside are drawn below,
+        compared with nothing.
+    rivals : mapping of str to float
+        Mean F1 of other systems, drawn as lines.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    both = {**steps, **beside}
+    cells = {name: runs.groupby("network").F1 for name, runs in both.items()}
+    means = [float(cell.mean().mean()) for cell in cells.values()]
+    errors = [float(np.sqrt((c.sem() ** 2).sum()) / c.ngroups) for c in cells.values()]
+    places = [float(i) for i in range(len(steps))]
+    places += [len(steps) + 0.4 + i for i in range(len(beside))]
+    before = [max([0.0, *means[:i]]) for i in range(len(steps))] + means[len(steps) :]
+    figure, axes = plt.subplots(figsize=(6.8, 4.0))
+    rows = zip(places, means, errors, before, cells.values(), strict=True)
+    for y, mean, error, old, cell in rows:
+        axes.barh(y, min(mean, old), 0.62, color="#D9D9D9", zorder=1)
+        if mean > old:
+            axes.barh(y, mean - old, 0.62, left=old, color=ORANGE, zorder=1)
+        dots = cell.mean()
+        axes.plot(dots, [y] * len(dots), "o", color=GREY, ms=3.5, markerfacecolor="white", zorder=3)
+        axes.errorbar(mean, y, xerr=2 * error, color=BLACK, capsize=3, linewidth=1.4, zorder=4)
+        axes.text(1.03, y, f"{mean:.2f}".lstrip("0"), va="center", fontsize=10.5, weight="bold")
+    for place, (name, mean) in enumerate(rivals.items()):
+        color, line, _ = style.look_of(name, place)
+        axes.axvline(mean, color=color, linestyle=line, linewidth=1.6, label=name, zorder=2)
+    axes.set(xlim=(0, 1.02), xlabel="skeleton F1 (bar: mean; circle: one network)")
+    axes.set_yticks(places, list(both))
+    axes.tick_params(axis="y", length=0, pad=8)
+    axes.invert_yaxis()
+    figure.legend(loc="outside upper right", ncols=2, handlelength=3.5)
+    return figure
+
+
+MEASURES = {"F1": "F1 (more is better)", "wrong": "wrong pairs (fewer are better)"}
+
+
+def one_look(runs: pd.DataFrame, *, complete: Sequence[float], xlabel: str) -> plt.Figure:
+    """Plot mean F1 and mean wrong pairs against the budget, with two standard errors.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Columns system, network, epsilon, F1 and wrong, one row a run.
+    complete : (float, float)
+        F1 and wrong pairs of the complete graph.
+    xlabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    lines: dict[str, Mapping] = {}
+    ends = [runs.epsilon.min(), runs.epsilon.max()]
+    for (column, title), level in zip(MEASURES.items(), complete, strict=True):
+        by_system = runs.groupby("system", sort=False)
+        curves = {name: _over_networks(rows, column) for name, rows in by_system}
+        drawn = {name: (mean.index, mean, 2 * error) for name, (mean, error) in curves.items()}
+        lines[title] = {**drawn, "complete graph": (ends, [level, level])}
+    shown: dict[str, Any] = dict(xlabels=[xlabel] * 2, ylabel="mean over the networks", log="x")
+    return charts.curves(lines, **shown, limits=(0, None), aside=1.04)
+
+
+def _over_networks(runs, column):
+    """The mean over the networks by epsilon, and its standard error over runs."""
+    cells = runs.groupby(["epsilon", "network"])[column]
+    mean = cells.mean().groupby("epsilon").mean()
+    squares = (cells.sem().fillna(0.0) ** 2).groupby("epsilon")
+    return mean, np.sqrt(squares.sum()) / squares.count()
+
+
+def schedules(runs: pd.DataFrame, names: Sequence[str]) -> plt.Figure:
+    """Plot F1 and wrong pairs of schedules, each a row, with two standard errors.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Columns schedule, network, epsilon, F1 and wrong, one row a run at one epsilon.
+    names : sequence of str
+        The schedules from top to bottom.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    series, dots = {}, {}
+    for column in MEASURES:
+        rows = {name: runs[runs.schedule == name] for name in names}
+        cells = {name: _over_networks(of_name, column) for name, of_name in rows.items()}
+        series[column] = {"": {name: (m.iloc[0], e.iloc[0]) for name, (m, e) in cells.items()}}
+        dots[column] = {k: of_name.groupby("network")[column].mean() for k, of_name in rows.items()}
+    return charts.rows(series, xlabels=list(MEASURES.values()), dots=dots)
+
+
+@style.styled
+def shares(share: pd.Series, error: Sequence[float], *, xlabel: str, ylabel: str) -> plt.Figure:
+    """Plot a share for each group, with two standard errors up and down.
+
+    Parameters
+    ----------
+    share : Series
+        Indexed by the groups' names.
+    error : sequence of float
+        The standard errors.
+    xlabel, ylabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(5.2, 3.0))
+    places = range(len(share))
+    axes.bar(places, share, color="#9CC7E3", edgecolor=BLUE, width=0.6)
+    axes.errorbar(places, share, 2 * np.asarray(error), fmt="none", ecolor=BLACK, capsize=4)
+    axes.set_xticks(places, list(share.index))
+    axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.05))
+    return figure
+
+
+NOBODY = "nobody"
+"""Who wins where a private graph is no better than a guess."""
+
+TIED = 2.0
+
+
+def winners(rows: pd.DataFrame) -> pd.DataFrame:
+    """Who is ahead in each cell of the map, and whether that beats a graph made without a look.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns d, n, epsilon, system, run, F1, SHD and, of the same networks, complete F1
+        and empty SHD; a row without F1 is a refusal, and counts as the empty graph.
+
+    Returns
+    -------
+    DataFrame
+        A row for each d, n and epsilon: `best`, its mean F1; `lead`, over the complete graph's F1;
+        `saved`, what it has less in SHD than the empty graph; `ahead`, the systems that are within
+        two paired standard errors of the best. `best` is "nobody" unless its F1 is above that of
+        the complete graph, and its SHD below that of the empty one, by two standard errors each.
+    """
+    rows = rows.assign(F1=rows.F1.fillna(0.0), SHD=rows.SHD.fillna(rows["empty SHD"]))
+    cells = []
+    for key, runs in rows.groupby(["d", "n", "epsilon"]):
+        f1, shd = (runs.pivot(index="run", columns="system", values=v) for v in ("F1", "SHD"))
+        base = runs.groupby("run")[["complete F1", "empty SHD"]].first()
+        best = f1.mean().idxmax()
+        lead, saved = f1[best] - base["complete F1"], base["empty SHD"] - shd[best]
+        sure = all(x.mean() > TIED * x.sem() for x in (lead, saved))
+        behind = ((s, f1[best] - f1[s]) for s in f1)
+        ahead = [s for s, x in behind if x.mean() <= TIED * x.sem() or s == best]
+        means = (f1[best].mean(), lead.mean(), saved.mean())
+        cells.append([*key, best if sure else NOBODY, *means, ahead if sure else []])
+    names = ["d", "n", "epsilon", "best", "F1", "lead", "saved", "ahead"]
+    return pd.DataFrame(cells, columns=names)
+
+
+@style.styled
+def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
+    """Draw who wins over records and epsilon, one panel for each number of variables.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        As from :func:`winners`.
+    letters : mapping of str to str
+        One letter for each system. A cell has those of all that are ahead, and the best one's F1.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    sizes, records = sorted(set(cells.d)), sorted(set(cells.n))
+    budgets = sorted(set(cells.epsilon))
+    colors = dict(zip(letters, (BLUE, ORANGE, GREEN), strict=False)) | {NOBODY: "#D4D4D4"}
+    figure, grid = plt.subplots(1, len(sizes), figsize=(6.5, 3.4), sharey=True, squeeze=False)
+    for axes, d in zip(grid.flat, sizes, strict=True):
+        for cell in cells[cells.d == d].itertuples():
+            x, y = records.index(cell.n), budgets.index(cell.epsilon)
+            color = colors[cell.best]
+            axes.add_patch(plt.Rectangle((x - 0.5, y - 0.5), 1, 1, color=color, alpha=0.75, lw=0))
+            ahead = "".join(letter for s, letter in letters.items() if s in cell.ahead)
+            text = f"{ahead}\n{cell.F1:.2f}".lstrip("0") if ahead else "-"
+            axes.text(x, y, text, ha="center", va="center", fontsize=7.5, linespacing=1.0)
+        axes.set(title=f"{d} variables", xlim=(-0.5, len(records) - 0.5))
+        axes.set_xticks(range(len(records)), [f"$10^{{{round(math.log10(n))}}}$" for n in records])
+        axes.set_yticks(range(len(budgets)), [f"{e:g}" for e in budgets])
+        axes.set_ylim(-0.5, len(budgets) - 0.5)
+        axes.tick_params(length=0)
+    grid[0, 0].set_ylabel("guaranteed epsilon")
+    grid[0, len(sizes) // 2].set_xlabel("records")
+    names = {s: f"{letter}: {s}" for s, letter in letters.items()}
+    names[NOBODY] = "-: nobody, so do not"
+    handles = [Patch(color=colors[s], alpha=0.75, label=text) for s, text in names.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return figure
+
+
+@style.styled
+def plan(planned: Plan) -> plt.Figure:
+    """Draw a plan: the smallest correlation that is found, for each pair of variables.
+
+    Parameters
+    ----------
+    planned : Plan
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    side = 2.6 + 0.32 * min(12, len(planned.levels))
+    figure, axes = plt.subplots(figsize=(side + 0.9, side))
+    planned.plot(axes)
+    return figure
+
+
+@style.styled
+def growth(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    predicted: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+) -> plt.Figure:
+    """Plot costs against records: points as measured, lines as predicted.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping of str to (records, cost)
+        From a panel's title, its unit, to what was measured, at most five series in all.
+    predicted : mapping of str to (records, cost)
+        A line for each series.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, grid = plt.subplots(1, len(panels), figsize=(6.5, 3.4))
+    looks = iter((*SERIES, (ORANGE, "-", "v")))
+    for axes, (title, series) in zip(grid, panels.items(), strict=True):
+        for name, (n, cost) in series.items():
+            color, line, marker = next(looks)
+            axes.plot(*predicted[name], color=color, linestyle=line, linewidth=1.2)
+            axes.plot(n, cost, marker, color=color, ms=5, markerfacecolor="white", label=name)
+        axes.set(title=title, xscale="log", yscale="log", xlabel="records")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * (high / low) ** (0.12 * len(series)))  # room for the legend
+        axes.legend(loc="upper left", handletextpad=0.2)
+    return figure
+
+
+@style.styled
+def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> plt.Figure:
+    """Draw F1 over records and epsilon as a map, with curves of epsilon over it.
+
+    Parameters
+    ----------
+    f1 : DataFrame
+        Mean F1; a row for each epsilon, increasing, and a column for each n, both on log grids.
+    lines : mapping of str to sequence of float
+        For each curve its epsilon at every n.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(5.9, 3.9))
+    n, epsilon = (np.array(list(index), float) for index in (f1.columns, f1.index))
+    image = axes.pcolormesh(n, epsilon, f1.to_numpy(), cmap="cividis", vmin=0, vmax=1)
+    for (name, values), line in zip(lines.items(), ("-", "--", ":"), strict=False):
+        axes.plot(n, values, line, color="white", linewidth=3.4)
+        axes.plot(n, values, line, color=BLACK, linewidth=1.5, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="records", ylabel=r"guaranteed $\varepsilon$")
+    axes.set_ylim(epsilon[0] / 1.8, epsilon[-1] * 1.8)
+    figure.legend(loc="outside lower center", ncols=len(lines), handlelength=3)
+    bar = figure.colorbar(image, ax=axes, label="mean skeleton F1")
+    bar.outline.set_edgecolor(GREY)
+    return figure
+
+
+@style.styled
+def ratios(panels: Mapping[str, Mapping[str, pd.Series]], *, title: str) -> plt.Figure:
+    """Plot what a paper prints beside what we measure, one row for each network.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping
+        From a panel's axis label to ``paper`` and ``ours``, both by network.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, row = plt.subplots(1, len(panels), figsize=(6.5, 3.3), sharey=True)
+    for axes, (label, both) in zip(row, panels.items(), strict=True):
+        names = list(both["paper"].index)[::-1]
+        paper, ours = (both[source].reindex(names) for source in ("paper", "ours"))
+        place = np.arange(len(names))
+        axes.axvline(1, color=GREY, linewidth=1)
+        axes.hlines(place, paper, ours, color=GREY, linewidth=1)
+        look: dict[str, Any] = dict(linestyle="", ms=7)
+        axes.plot(paper, place, marker="s", color=VERMILLION, mfc="white", label="paper", **look)
+        axes.plot(ours, place, marker="o", color=BLUE, label="ours", **look)
+        axes.set(xscale="log", xlabel=label, yticks=place, yticklabels=names)
+        low, high = axes.get_xlim()
+        steps = (1, 2, 5) if high < 100 * low else (1,)
+        axes.set_xticks([k * 10.0**d for d in range(-3, 5) for k in steps])
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlim(low, high)
+    figure.suptitle(title, fontsize=10.5)
+    style.legend(figure, ncols=2, handlelength=2)
+    return figure
+
+
+@style.styled
+def by_level(
+    named: Mapping[str, Mapping[str, Mapping[str, tuple]]],
+    *,
+    ylabel: str | Sequence[str],
+    xlabel: str = "",
+    lines: Mapping[str, Mapping[str, float]] | None = None,
+    apart: int = 0,
+    limits: tuple[float, float] | None = None,
+    joined: bool = True,
+) -> plt.Figure:
+    """Plot means and intervals of the four mechanisms over levels, two panels in a row.
+
+    Parameters
+    ----------
+    named : mapping of str to mapping of str to mapping of str to tuple
+        From a panel's title to its mechanisms to their levels to (mean, spread) or (mean, low,
+        high).
+    ylabel : str or sequence of str
+        One for all panels, or one for each.
+    xlabel : str
+    lines : mapping of str to mapping of str to float, optional
+        From a line's name, at most two, to its height in each panel.
+    apart : int
+        So many of the first levels are another scale: a line parts them from the rest.
+    limits : (float, float), optional
+        Of the vertical axis, in all panels.
+    joined : bool
+        Whether a line joins the levels.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, grid = style.panels(len(named), 7.4, 2.7, foot=0.6)
+    labels = [ylabel] * len(named) if isinstance(ylabel, str) else ylabel
+    for axes, (title, series), label in zip(grid, named.items(), labels, strict=True):
+        names = list(dict.fromkeys(level for values in series.values() for level in values))
+        for i, (mechanism, look) in enumerate(style.looks_of(series).items()):
+            look |= {"ms": 5, "capsize": 2, "markerfacecolor": "white"}
+            look |= {} if joined else {"linestyle": ""}
+            for part in filter(None, (names[apart:], names[:apart])):
+                shown = [level for level in part if level in series[mechanism]]
+                x = [names.index(level) + 0.13 * (i - (len(series) - 1) / 2) for level in shown]
+                mean, low, high = _three([series[mechanism][level] for level in shown])
+                look["label"] = mechanism if part == names[apart:] else None
+                axes.errorbar(x, mean, [mean - low, high - mean], **look)
+        for (name, heights), dashes in zip((lines or {}).items(), ("-", (0, (1, 1))), strict=False):
+            line = axes.axhline(heights[title], color=GREY, linestyle=dashes, label=name)
+            line.set(linewidth=1.3, zorder=0)
+        if apart:
+            axes.axvline(apart - 0.5, color=GREY, linewidth=0.8)
+        axes.set_xticks(range(len(names)), names)
+        axes.set(title=title, xlim=(-0.5, len(names) - 0.5), ylabel=label, xlabel=xlabel)
+        axes.set(ylim=limits)
+    style.legend(figure, "outside upper center", ncols=3)
+    return figure
+
+
+def _three(values):
+    """Mean, low and high of each; from a spread if there are only two numbers."""
+    both = [v if len(v) == 3 else (v[0], v[0] - v[1], v[0] + v[1]) for v in values]
+    return np.nan_to_num(np.array(both, float).reshape(-1, 3).T)
+
+
+@style.styled
+def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> plt.Figure:
+    """Draw a table of means as a heat map, with the numbers in its cells.
+
+    Parameters
+    ----------
+    values : DataFrame
+        Two levels of columns, group and level; not a number where nothing was run.
+    unit : str
+        What a number is.
+    digits : int
+    best : {"high", "low"}
+        Which end is the good one; it is drawn dark.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    rows, columns = values.shape
+    figure, axes = plt.subplots(figsize=(7.4, 0.25 * rows + 1.3))
+    shown = values.to_numpy(float)
+    cmap = plt.get_cmap("Blues" if best == "high" else "Blues_r").with_extremes(bad="white")
+    low, high = np.nanmin(shown), np.nanmax(shown)
+    room = max(high - low, 1e-9)
+    ends = (low, high + 0.6 * room) if best == "high" else (low - 0.6 * room, high)
+    axes.imshow(np.ma.masked_invalid(shown), cmap=cmap, vmin=ends[0], vmax=ends[1], aspect="auto")
+    for (i, j), value in np.ndenumerate(shown):
+        text = "\N{EN DASH}" if np.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
+        axes.text(j, i, text, ha="center", va="center", fontsize=9.5, color=BLACK)
+    groups = [group for group, _ in values.columns]
+    for j in range(1, columns):
+        if groups[j] != groups[j - 1]:
+            axes.axvline(j - 0.5, color="white", linewidth=4)
+            axes.axvline(j - 0.5, color=GREY, linewidth=0.8)
+    axes.set_yticks(range(rows), list(values.index))
+    axes.set_xticks(range(columns), [level for _, level in values.columns])
+    axes.set_xlabel(f"attacker's success $p_{{\\max}}$; in the cells: {unit}")
+    above = axes.secondary_xaxis("top")
+    names = list(dict.fromkeys(groups))
+    middles = [np.mean([j for j, g in enumerate(groups) if g == name]) for name in names]
+    above.set_xticks(middles, [name.replace(" ", "\n", 1) for name in names])
+    for bare in (axes, above):
+        bare.tick_params(length=0)
+        bare.spines[:].set_visible(False)
+    return figure

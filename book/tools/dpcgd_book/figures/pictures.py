@@ -1,0 +1,560 @@
+"""Figures of one test, one mechanism or one record: chapters 01 to 05, 08, 10 and 24."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.colors import LogNorm
+from matplotlib.patches import ConnectionPatch
+
+from dpcgd_book.figures import style
+from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, SERIES, VERMILLION
+
+__all__ = [
+    *("broken_variants", "chances_of_choices", "change_against_claim", "channels"),
+    *("greedy_and_true", "margins", "noise_and_price", "reachable_doubles", "released_margins"),
+    *("replaced_record", "reports", "rounds", "stratum_weights", "turning_test"),
+]
+
+
+@style.styled
+def turning_test(
+    statistics: Sequence[float], turning: tuple[float, float], *, critical: float, label: str
+) -> plt.Figure:
+    """Show the statistics of all tests of a run, and one that a changed record carries across.
+
+    Parameters
+    ----------
+    statistics : sequence of float
+        ``|z|`` of every test of the run; values below 0.01 are drawn there.
+    turning : (float, float)
+        ``|z|`` of the test whose answer turns, before and after the change.
+    critical : float
+        Below it a pair counts as separated.
+    label : str
+        What the turning test asks.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    values = np.maximum(np.sort(statistics), 0.01)
+    figure, axes = plt.subplots(figsize=(6.0, 3.6), layout="tight")
+    ranks = np.arange(1, len(values) + 1)
+    axes.plot(values, ranks, "o", color=BLUE, markerfacecolor="white", ms=4.5, mew=0.9)
+    rank = 1 + np.searchsorted(values, turning[0])
+    axes.plot(turning[0], rank, "D", color=VERMILLION, ms=7)
+    axes.set_xscale("log")
+    _shade_separated(axes, critical)
+    for word, side in (("separated ", "right"), (" dependent", "left")):
+        over = axes.get_xaxis_transform()
+        axes.text(critical, 1.01, word, ha=side, va="bottom", fontsize=9.5, transform=over)
+    axes.set(xlabel="$|z|$ (no unit, log scale)", ylabel="tests of the run, sorted")
+    zoomed = axes.inset_axes((0.05, 0.58, 0.4, 0.24), facecolor="white", title=label)
+    _zoom(zoomed, turning, critical)
+    arrow = dict(arrowstyle="-", color=VERMILLION, shrinkB=5, linewidth=0.9)
+    axes.annotate("", (turning[0], rank), (0.3, 0.5), "data", "axes fraction", arrow)
+    return figure
+
+
+def _shade_separated(axes, critical):
+    low, high = axes.get_xlim()
+    axes.axvspan(low, critical, color="#EDEDED", zorder=0, linewidth=0)
+    axes.axvline(critical, color=BLACK, linestyle="--", linewidth=1)
+    axes.set_xlim(low, high)
+
+
+def _zoom(axes, turning, critical):
+    before, after = turning
+    reach = 1.6 * max(abs(before - critical), abs(after - critical))
+    axes.annotate("", (after, 0), (before, 0), arrowprops=dict(arrowstyle="->", color=VERMILLION))
+    axes.plot(before, 0, "D", color=VERMILLION, ms=6)
+    axes.plot(after, 0, "X", color=VERMILLION, ms=7)
+    for value, word in ((before, "before"), (after, "after")):
+        axes.text(value, 0.35, word, ha="center", fontsize=9)
+    axes.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
+    _shade_separated(axes, critical)
+    axes.set_xticks([before, after], [f"{before:.3f}", f"{after:.3f}"], fontsize=9)
+    for side in axes.spines.values():
+        side.set(visible=True, color=GREY)
+
+
+@style.styled
+def noise_and_price(
+    outputs: Sequence[float],
+    densities: Mapping[str, Sequence[float]],
+    epsilon: float,
+    tests: Sequence[int],
+    spent: Mapping[str, Sequence[float]],
+) -> plt.Figure:
+    """Draw what two neighbours' noisy answers look like, and what many such answers cost.
+
+    Parameters
+    ----------
+    outputs : sequence of float
+    densities : mapping of str to sequence of float
+        From the name of each of two data sets to the density of every output.
+    epsilon : float
+        The most that the logarithms of the two differ.
+    tests : sequence of int
+    spent : mapping of str to sequence of float
+        From an accountant's name to its epsilon after each number of tests.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = plt.figure(figsize=(6.8, 4.4))
+    grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.2), height_ratios=(1.7, 1))
+    top = figure.add_subplot(grid[0, 0])
+    for (name, density), (color, line, _) in zip(densities.items(), SERIES, strict=False):
+        top.plot(outputs, density, line, color=color, label=name)
+    top.set(ylabel="density", title="One noisy answer")
+    top.set_ylim(0, 1.5 * np.max(list(densities.values())))
+    top.legend(loc="upper center", fontsize=9)
+    low = figure.add_subplot(grid[1, 0], sharex=top)
+    first, second = map(np.asarray, densities.values())
+    low.plot(outputs, np.log(first / second), color=BLACK)
+    for end, name in ((epsilon, r"$\varepsilon$"), (-epsilon, r"$-\varepsilon$")):
+        low.axhline(end, color=GREY, linewidth=1, linestyle=":")
+        low.text(1.01, end, name, va="center", transform=low.get_yaxis_transform())
+    low.set(xlabel="output", ylabel="log of ratio", ylim=(-1.5 * epsilon, 1.5 * epsilon))
+    plt.setp(top.get_xticklabels(), visible=False)
+    _accountants(figure.add_subplot(grid[:, 1]), tests, spent)
+    return figure
+
+
+def _accountants(axes, tests, spent):
+    """The epsilon that a number of tests costs, one line for each way of adding up."""
+    colors, markers = (GREY, VERMILLION, PURPLE, BLUE, BLACK), ("s", "^", "D", "o", "")
+    dashes: Any = ("--", "-.", ":", "-", (0, (6, 2)))
+    for named, color, line, marker in zip(spent.items(), colors, dashes, markers, strict=False):
+        look: dict[str, Any] = dict(color=color, linestyle=line, marker=marker, ms=4, markevery=5)
+        axes.plot(tests, named[1], label=named[0], **look)
+    axes.set(xscale="log", yscale="log", title="Many noisy answers")
+    axes.set(xlabel="answers (log scale)", ylabel=r"$\varepsilon$ spent (log scale)")
+    axes.legend(loc="upper left")
+
+
+@style.styled
+def broken_variants(broken: Mapping[str, tuple[float, float]], ways: Sequence[str]) -> plt.Figure:
+    """Draw the epsilon that each broken mechanism claims and the one that it has.
+
+    Parameters
+    ----------
+    broken : mapping of str to (float, float)
+        From a mechanism's name to its claim and what was shown.
+    ways : sequence of str
+        How each was shown.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    claims, shown = np.array(list(broken.values())).T
+    rows = -np.arange(len(broken))
+    figure, axes = plt.subplots(figsize=(6.4, 2.5), layout="tight")
+    axes.barh(rows, shown, height=0.55, color=VERMILLION)
+    axes.vlines(claims, rows - 0.42, rows + 0.42, color=BLACK, linewidth=2, label="claimed")
+    for row, value, way in zip(rows, shown, ways, strict=True):
+        axes.text(value, float(row), f"  {way} {value:.2f}", va="center", fontsize=9.5)
+    axes.set_yticks(rows, list(broken))
+    axes.set(xlabel=r"$\varepsilon$", xlim=(0, 1.45 * shown.max()))
+    axes.legend(loc="lower right")
+    return figure
+
+
+@style.styled
+def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> plt.Figure:
+    """Mark which of some consecutive double-precision numbers can be outputs, one row a data set.
+
+    Parameters
+    ----------
+    hits : mapping of str to sequence of bool
+        From the name of a row to whether each number is reachable.
+    start : float
+        The first of the numbers.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    rows = np.array(list(hits.values()), bool)
+    shared = rows.all(axis=0)
+    figure, axes = plt.subplots(figsize=(6.4, 2.1))
+    kinds = ((rows & ~shared, VERMILLION, "D", "from one only"), (rows & shared, BLUE, "o", "both"))
+    for where, color, marker, label in kinds:
+        row, column = np.nonzero(where)
+        axes.plot(column, -row, marker, color=color, markersize=5.5, label=label)
+    row, column = np.nonzero(~rows)
+    axes.plot(column, -row, ".", color=GREY, markersize=3, label="never")
+    axes.set_yticks(-np.arange(len(rows)), list(hits))
+    axes.set_ylim(-len(rows) + 0.5, 0.5)
+    step = f"$2^{{{round(math.log2(math.ulp(start)))}}}$"
+    axes.set_xlabel(f"double-precision number, counted from {start:g} in steps of {step}")
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+@style.styled
+def replaced_record(before: np.ndarray, after: np.ndarray) -> plt.Figure:
+    """Draw two neighbouring tables as one: the shared records, and where the replaced one goes.
+
+    Parameters
+    ----------
+    before, after : integer arrays
+        Axes x, y and, if any, one for the strata. They differ in one record.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    before, after = (table.reshape(*table.shape[:2], -1) for table in (before, after))
+    wide, tall, strata = before.shape
+    figure = plt.figure(figsize=(0.7 + (0.5 + 0.62 * wide) * strata, 1.0 + 0.55 * tall))
+    _draw_tables(figure, before, after)
+    return figure
+
+
+@style.styled
+def change_against_claim(
+    before: np.ndarray, after: np.ndarray, title: str, ratios: Mapping[str, Mapping[str, float]]
+) -> plt.Figure:
+    """Draw a replaced record, and below it how far each statistic moved by what was claimed.
+
+    Parameters
+    ----------
+    before, after : integer arrays
+        Axes x, y and one for the strata. They differ in one record.
+    title : str
+        What the replaced record did.
+    ratios : mapping of str to mapping of str to float
+        From a group of claims, at most two, to the ratio of each: the change that was seen over the
+        sensitivity that is claimed.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = plt.figure(figsize=(6.4, 6.6))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.5, 4.1))
+    top, bottom = parts
+    _draw_tables(top, before, after)
+    top.suptitle(title, fontsize=10.5)
+    axes = bottom.subplots()
+    rows = [(group, *row) for group, named in ratios.items() for row in named.items()]
+    styles = dict(zip(ratios, ((BLUE, "o"), (VERMILLION, "D")), strict=False))
+    places = np.arange(len(rows))[::-1]
+    for place, (group, _, ratio) in zip(places, rows, strict=True):
+        color, marker = styles[group]
+        axes.plot(ratio, place, marker, color=color, ms=5, label=group)
+        axes.plot([1, ratio], [place, place], color=color, linewidth=1.2)
+        if group != rows[0][0]:
+            text = f"{ratio:,.1f}" if ratio < 10 else f"{ratio:,.0f}"
+            away, side = ((8, 0), "left") if ratio >= 1 else ((-8, 0), "right")
+            beside: Any = dict(xytext=away, textcoords="offset points", ha=side, va="center")
+            axes.annotate(text, (ratio, place), **beside)
+    axes.axvline(1, color=BLACK, linewidth=0.9)
+    axes.axhline(len(rows) - len(ratios[rows[0][0]]) - 0.5, color=GREY, linewidth=0.6)
+    axes.set_yticks(places, [name for _, name, _ in rows], fontsize=9.5)
+    axes.set(xscale="log", xlim=(0.02, 4e4), xlabel="change / claimed sensitivity")
+    handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    axes.legend(handles.values(), handles, loc="upper right")
+    return figure
+
+
+def _draw_tables(figure, before, after):
+    """The records that two tables share, one grid for each stratum, and the replaced one."""
+    shared = np.minimum(before, after)
+    wide, tall, strata = shared.shape
+    row = figure.subplots(1, strata, squeeze=False)
+    for stratum, axes in enumerate(row[0]):
+        axes.imshow(np.sign(shared[:, :, stratum]).T, cmap="Greys", vmin=0, vmax=5, origin="lower")
+        for x, y in np.argwhere(shared[:, :, stratum]):
+            below = 0.31 * (before[x, y, stratum] != after[x, y, stratum])  # not on the mark
+            count = f"{shared[x, y, stratum]:,}"
+            axes.text(x, y - below, count, ha="center", va="center", fontsize=9.5)
+        axes.set(xticks=range(wide), yticks=range(tall), xlabel="level of $x$")
+        axes.set_xticks(np.arange(wide + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(tall + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="#C8C8C8", linewidth=0.8)
+        axes.tick_params(which="both", length=0)
+        axes.set_title(f"stratum {stratum}" if strata > 1 else "")
+    row[0][0].set_ylabel("level of $y$")
+    _arrow_of_the_record(figure, row[0], before - after)
+
+
+def _arrow_of_the_record(figure, row, lost):
+    """From the cell that loses a record to the cell that gains one."""
+    places = [np.argwhere(lost == change)[0] for change in (1, -1)]
+    marks = ("o", "white", "the record before"), ("D", VERMILLION, "and after")
+    for (x, y, stratum), (marker, fill, label) in zip(places, marks, strict=True):
+        look = dict(color=VERMILLION, markerfacecolor=fill, ms=9, mew=1.8, label=label)
+        row[stratum].plot(x, y, marker, **look)
+    (x, y, stratum), (u, v, other) = places
+    ends: Any = dict(axesA=row[stratum], axesB=row[other], coordsA="data", coordsB="data")
+    way: Any = dict(connectionstyle="arc3,rad=-0.12", arrowstyle="-|>", shrinkA=7, shrinkB=7)
+    arrow = ConnectionPatch((x, y), (u, v), color=VERMILLION, linewidth=1.5, **ends, **way)
+    figure.add_artist(arrow)
+    figure.legend(loc="outside lower center", ncols=2)
+
+
+@style.styled
+def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -> plt.Figure:
+    """Draw the weight of each stratum in a statistic, one stacked bar for each data set.
+
+    Parameters
+    ----------
+    rows : mapping of str to sequence of float
+        From a bar's name to the weights of its strata.
+    notes : sequence of str
+        What to write behind each bar.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(6.4, 0.55 * len(rows) + 1.2), layout="tight")
+    fills = ((BLUE, ""), ("#D9D9D9", "//"), ("white", "xx"))
+    weights = np.array(list(rows.values()), float)
+    ends, places = weights.cumsum(axis=1), np.arange(len(rows))[::-1]
+    for stratum, (color, hatch) in enumerate(fills[: weights.shape[1]]):
+        wide, name = weights[:, stratum], f"stratum {stratum}"
+        bars: Any = dict(color=color, hatch=hatch, edgecolor=BLACK, linewidth=0.7, label=name)
+        axes.barh(places, wide, 0.55, left=ends[:, stratum] - wide, **bars)
+    for place, end, note in zip(places, ends[:, -1], notes, strict=True):
+        axes.annotate(note, (end, place), (6, 0), textcoords="offset points", va="center")
+    axes.set_yticks(places, list(rows))
+    axes.set(xlabel="weight $w(n_i)$ in the statistic (no unit)", xlim=(0, 1.5 * ends.max()))
+    axes.legend(loc="upper right")
+    return figure
+
+
+@style.styled
+def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figure:
+    """Plot sorted distances from a threshold, in sensitivities, one line for each statistic.
+
+    Parameters
+    ----------
+    distances : mapping of str to sequence of float
+        From a statistic's name to the distances of all pairs.
+    noise : float
+        Half-width of a band, in the same unit.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 3.3))
+    axes.axvspan(-noise, noise, color="#E4E4E4", linewidth=0, label="noise scale")
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    for (name, values), (color, line, _) in zip(distances.items(), SERIES, strict=False):
+        rank = np.linspace(0, 1, len(values))
+        axes.plot(np.sort(values), rank, color=color, linestyle=line, label=name)
+    axes.set_xscale("symlog", linthresh=10)
+    axes.set(xlabel="distance from threshold / sensitivity", ylabel="fraction of pairs below")
+    axes.legend(loc="upper left")
+    return figure
+
+
+@style.styled
+def rounds(noise: Mapping[str, Sequence[float]], queries: Sequence[float]) -> plt.Figure:
+    """Plot runs of sieve-and-examine, noisy queries against a noisy threshold, one panel each.
+
+    Parameters
+    ----------
+    noise : mapping of str to sequence of float
+        From a panel's title to the noise in the order of its draws: of the threshold, of each query
+        that was asked, of the examination if the sieve has fired.
+    queries : sequence of float
+        Without noise; the threshold without noise is 0.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, row = plt.subplots(1, len(noise), figsize=(6.5, 3.6), sharey=True)
+    for axes, (title, (threshold, *rest)) in zip(row, noise.items(), strict=True):
+        asked = [query + extra for query, extra in zip(queries, rest, strict=False)]
+        fired = next((k for k, seen in enumerate(asked) if seen >= threshold), None)
+        asked = asked if fired is None else asked[: fired + 1]
+        axes.axhline(0, color=GREY, linewidth=0.8)
+        axes.axhline(threshold, color=VERMILLION, linestyle="--", label="noisy threshold")
+        places = np.arange(1, len(queries) + 1)
+        axes.plot(places, queries, "_", color=BLACK, ms=17, mew=2, label="query")
+        axes.vlines(places[: len(asked)], queries[: len(asked)], asked, color=BLUE, linewidth=0.9)
+        axes.plot(places[: len(asked)], asked, "o", color=BLUE, ms=7, label="noisy query")
+        answer = "nothing"
+        if fired is not None:
+            examined = queries[fired] + rest[fired + 1]
+            look: dict[str, Any] = dict(marker="D", color=GREEN, mfc="white", ms=7, mew=1.6)
+            axes.plot(fired + 1.25, examined, linestyle="", label="examination", **look)
+            answer = f"query {fired + 1}" if examined >= 0 else answer
+        axes.set(title=f"{title}, told: {answer}", xlabel="query", xticks=places)
+        axes.set_xlim(0.5, len(queries) + 0.5)
+    row[0].set_ylabel("value / sensitivity")
+    style.legend(figure, ncols=4, handlelength=2)
+    return figure
+
+
+@style.styled
+def released_margins(
+    margins: Sequence[float], exact: float, *, sides: tuple[str, str], xlabel: str
+) -> plt.Figure:
+    """Plot the differences of two scores that several private runs released, one a line.
+
+    Parameters
+    ----------
+    margins : sequence of float
+        One for each release; above 0 the direction is right.
+    exact : float
+        The difference without noise, drawn as a dashed line.
+    sides : (str, str)
+        What a difference below 0 and one above 0 say.
+    xlabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(6.5, 3.2))
+    axes.axvline(0, color=BLACK, linewidth=0.9)
+    axes.axvline(exact, color=GREEN, linestyle="--", label="without noise")
+    looks = (BLUE, "o", "right", True), (VERMILLION, "s", "wrong", False)
+    values, count = np.array(margins), len(margins)
+    for color, marker, label, right in looks:
+        rows = np.flatnonzero((values > 0) == right)
+        axes.hlines(rows + 1, 0, values[rows], color=color, linewidth=0.9)
+        if len(rows):
+            axes.plot(values[rows], rows + 1, marker, label=label, color=color, ms=7)
+    reach = 1.15 * max(np.max(np.abs(values)), abs(exact))
+    axes.set(xlim=(-reach, reach), ylim=(count + 0.6, -0.9), xlabel=xlabel, ylabel="release")
+    axes.set_yticks([1, *range(5, count + 1, 5)])
+    for place, ha, text in zip((-reach, reach), ("left", "right"), sides, strict=True):
+        axes.text(place, -0.3, text, ha=ha, va="center")
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+@style.styled
+def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
+    """Plot the probability of each candidate as bars, one panel for each choice.
+
+    Parameters
+    ----------
+    panels : mapping of str to DataFrame
+        From the name of the candidates to probabilities: a row for each candidate, a column for
+        each budget.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, row = plt.subplots(1, len(panels), figsize=(6.5, 3.3), sharey=True)
+    fills = (("white", "////"), (BLUE, ""))
+    for axes, (xlabel, chances) in zip(row, panels.items(), strict=True):
+        places, width = np.arange(len(chances)), 0.8 / chances.shape[1]
+        for i, (budget, (color, hatch)) in enumerate(zip(chances, fills, strict=True)):
+            left = places + width * (i - (chances.shape[1] - 1) / 2)
+            bars: dict[str, Any] = dict(color=color, hatch=hatch, edgecolor=BLUE, linewidth=0.9)
+            axes.bar(left, chances[budget], width, label=budget, **bars)
+        axes.set(xlabel=xlabel, ylim=(0, 1))
+        axes.set_xticks(places, chances.index)
+    row[0].set_ylabel("probability")
+    figure.legend(*row[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+@style.styled
+def greedy_and_true(
+    true: Sequence[float], greedy: Sequence[float], *, step: tuple[Sequence, Sequence]
+) -> plt.Figure:
+    """Plot what greed finds against the true distance, and one pair of neighbouring tables.
+
+    Parameters
+    ----------
+    true, greedy : sequence of float
+        Signed distances of the same tables.
+    step : ((true, greedy), (true, greedy))
+        Those of two neighbours, joined by a line.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = plt.subplots(figsize=(5.8, 3.6))
+    axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1, label="equal")
+    axes.plot(true, greedy, "o", color=BLUE, markerfacecolor="white", ms=5, label="a table")
+    x, y = np.transpose(step)
+    axes.plot(x, y, color=VERMILLION, marker="D", ms=6, label="two neighbours")
+    axes.set(xlabel="true distance (records to replace)", ylabel="greedy score (records removed)")
+    axes.legend()
+    return figure
+
+
+@style.styled
+def channels(
+    named: Mapping[str, np.ndarray], numbers: Mapping[str, Mapping[str, float]]
+) -> plt.Figure:
+    """Draw channels as heat maps, each with its numbers underneath.
+
+    Parameters
+    ----------
+    named : mapping of str to array
+        From a mechanism's name to its channel: one row for each record, one column for each report.
+    numbers : mapping of str to mapping of str to float
+        From a mechanism's name to what is printed below it, by name.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, grid = style.panels(len(named), 5.6, 3.5, ylabel="record")
+    top = max(channel.max() for channel in named.values())
+    for axes, (name, channel) in zip(grid, named.items(), strict=True):
+        image = axes.imshow(channel, cmap="Blues", vmin=0, vmax=top)
+        ends = [0, len(channel) - 1]
+        said = "\n".join(f"{value:.2f}  {what}" for what, value in numbers[name].items())
+        axes.set(title=name, xticks=ends, yticks=ends)
+        axes.set_xlabel(f"report\n{said}", linespacing=1.35)
+        axes.spines[:].set_visible(True)
+    figure.colorbar(image, ax=grid, label="probability", shrink=0.5, aspect=20)
+    return figure
+
+
+@style.styled
+def reports(named: Mapping[str, np.ndarray], record: Sequence[int]) -> plt.Figure:
+    """Draw where the reports of one record of four variables go.
+
+    Parameters
+    ----------
+    named : mapping of str to array of four dimensions
+        From a mechanism's name to the probability of each report.
+    record : sequence of int
+        Of four; it is marked.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    tables = list(named.values())
+    a, b, c, d = tables[0].shape
+    ylabel = "variable 1,\nwithin it variable 3"
+    figure, row = style.panels(len(named), 7.4, 2.3, foot=0.4, ylabel=ylabel)
+    norm = LogNorm(np.min(tables), np.max(tables))
+    for panel, (name, table) in zip(row, named.items(), strict=True):
+        flat = table.transpose(0, 2, 1, 3).reshape(a * c, b * d)
+        image = panel.imshow(flat, cmap="Blues", norm=norm, aspect="auto")
+        for line in range(1, a):
+            panel.axhline(line * c - 0.5, color=GREY, linewidth=0.8)
+        for line in range(1, b):
+            panel.axvline(line * d - 0.5, color=GREY, linewidth=0.8)
+        place = (record[1] * d + record[3], record[0] * c + record[2])
+        panel.plot(*place, marker="o", ms=6, markerfacecolor="none", color=BLACK)
+        panel.set(title=name, xticks=[], yticks=[], xlabel="variable 2, within it variable 4")
+        panel.spines[:].set_visible(True)
+    figure.colorbar(image, ax=row, label="probability of the report")
+    return figure
