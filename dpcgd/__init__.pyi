@@ -4,8 +4,10 @@ from .constraint.laplace_pc import laplace_pc as laplace_pc
 from .constraint.laplace_pc import pc as pc
 from .constraint.priv_pc import priv_pc as priv_pc
 from .constraint.priv_pc import svt_pc as svt_pc
+from .datasets.bayesian_networks import NETWORKS as NETWORKS
 from .datasets.bayesian_networks import Network as Network
-from .datasets.bif import from_bif as from_bif
+from .datasets.bayesian_networks import from_bif as from_bif
+from .datasets.bayesian_networks import load as load
 from .datasets.counts import Counts as Counts
 from .datasets.csv_files import read_csv as read_csv
 from .datasets.dataset import Dataset as Dataset
@@ -15,8 +17,6 @@ from .datasets.draft_schema import (
 )
 from .datasets.measurements import Measurements as Measurements
 from .datasets.parquet_files import read_parquet as read_parquet
-from .datasets.published_networks import NETWORKS as NETWORKS
-from .datasets.published_networks import load as load
 from .datasets.rows_per_person import check_rows_per_person as check_rows_per_person
 from .datasets.schema import Schema as Schema
 from .graphs.check_ledger import check_ledger as check_ledger

@@ -31,7 +31,7 @@ TREES: dict = {
 }
 """The settings of boosted trees, unless a training has others."""
 
-RELEASED = ("datasets/random_networks", "datasets/clipped_sums", "moments/clipped_moments")
+RELEASED = ("datasets/random_networks", "datasets/counts", "moments/clipped_moments")
 """The files of the package that releases depend on."""
 FEATURES_OF = ("pair_features", "second_reading")
 READ = (*RELEASED, "moments/blocks", *(f"reading/{name}" for name in FEATURES_OF))

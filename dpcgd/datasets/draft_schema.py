@@ -4,11 +4,11 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dpcgd.datasets.arguments import check_whole, is_real
+from dpcgd.datasets.arguments import check_known, check_whole, is_real
 from dpcgd.datasets.columns import check_frame
-from dpcgd.datasets.levels import REFUSE, text_of
 from dpcgd.datasets.numerals import POINT
 from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import REFUSE, text_of
 
 __all__ = ["draft_schema", "draft_schema_from_data_not_private"]
 
@@ -62,23 +62,18 @@ def draft_schema(
     """
     check_whole("bins", bins, 2)
     if not isinstance(columns, Mapping):
-        raise ValueError(
-            "columns must map each variable's name to its levels or range, not a "
-            f"{type(columns).__name__}; a table's own values are no metadata"
-        )
-    absent = [name for name in ordered if name not in columns]
-    if absent:
-        raise ValueError(f"ordered names {absent[0]!r}, which is no variable; correct the name")
+        kind = f"{type(columns).__name__}; a table's own values are no metadata"
+        raise ValueError(f"columns must map each variable to its levels or range, not a {kind}")
+    check_known("ordered", ordered, columns)
     drafts = {}
     for name, entry in columns.items():
         draft = dict(entry) if isinstance(entry, Mapping) else {"levels": entry}
         if "range" in draft:
-            edges = _equal_edges(name, draft.pop("range"), bins)
-            draft.setdefault("edges", edges)
+            draft = {"edges": _equal_edges(name, draft.pop("range"), bins), **draft}
         if "edges" in draft:
-            draft.setdefault("outside", outside)
+            draft = {"outside": outside, **draft}
         elif name in ordered:
-            draft.setdefault("ordered", True)
+            draft = {"ordered": True, **draft}
         drafts[name] = {"missing": missing, **draft}
     return Schema(drafts).to_dict()
 
@@ -133,30 +128,24 @@ def _seen(column, bins) -> dict[str, Any]:
     if hasattr(column.dtype, "categories"):
         levels = list(map(str, column.cat.categories))
         return {"levels": levels, "ordered": bool(column.cat.ordered), **draft}
-    is_number = is_numeric_dtype(column)
     values = column.dropna().drop_duplicates()
     if len(values) <= MOST_LEVELS:
-        levels = list(map(text_of, (values.sort_values() if is_number else values).astype(object)))
-        if is_number:  # gaps make 14 a 14.0
-            return {"levels": list(dict.fromkeys(POINT.whole(x) or x for x in levels)), **draft}
-        return {"levels": sorted(set(levels)), **draft}
-    if is_number:
+        if not is_numeric_dtype(column):
+            return {"levels": sorted(set(map(text_of, values.astype(object)))), **draft}
+        texts = list(map(text_of, values.sort_values().astype(object)))  # gaps make 14 a 14.0
+        return {"levels": list(dict.fromkeys(POINT.whole(x) or x for x in texts)), **draft}
+    if is_numeric_dtype(column):
         ends = [float(values.min()), float(values.max())]
         return {"edges": _equal_edges(column.name, ends, bins), "outside": "clip", **draft}
-    raise ValueError(
-        f"column {column.name!r} has {len(values)} different values; pass "
-        f"ignore=[{column.name!r}] if it names records, or join its values first"
-    )
+    cure = f"pass ignore=[{column.name!r}] if it names records, or join its values first"
+    raise ValueError(f"column {column.name!r} has {len(values)} different values; {cure}")
 
 
 def _equal_edges(name, ends, bins) -> list[float]:
     """Edges of so many levels of equal width, without the last digits of the division."""
-    pair = list(ends) if isinstance(ends, (list, tuple)) else []
-    numbers = len(pair) == 2 and all(is_real(end) and math.isfinite(end) for end in pair)
-    if not numbers or not pair[0] < pair[1]:
-        raise ValueError(
-            f"variable {name!r}: a range is two finite numbers, the lower one first, not {ends!r}; "
-            "give the public [low, high]"
-        )
+    pair = ends if isinstance(ends, (list, tuple)) and len(ends) == 2 else (1, 0)
+    if not all(is_real(end) and math.isfinite(end) for end in pair) or pair[0] >= pair[1]:
+        right = "two finite numbers, the lower one first"
+        raise ValueError(f"variable {name!r}: a range is {right}, not {ends!r}; give [low, high]")
     low, high = map(float, pair)
     return [float(f"{low + (high - low) * i / bins:.12g}") for i in range(bins + 1)]

@@ -84,9 +84,8 @@ def check_numerals(decimal: str | None, thousands: str | None) -> Numerals | Non
     if decimal not in DECIMALS:
         raise ValueError(f"decimal must be '.' or ',', not {decimal!r}")
     if thousands is not None and thousands not in THOUSANDS:
-        raise ValueError(
-            f"thousands must be one of {', '.join(map(repr, THOUSANDS))}, not {thousands!r}"
-        )
+        marks = ", ".join(map(repr, THOUSANDS))
+        raise ValueError(f"thousands must be one of {marks}, not {thousands!r}")
     if decimal == thousands:
         raise ValueError(f"decimal and thousands are both {decimal!r}; let them differ")
     return Numerals(decimal, thousands or "")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from dpcgd.datasets.arguments import check_whole, is_real
-from dpcgd.datasets.levels import text_of
 from dpcgd.datasets.numerals import POINT
+from dpcgd.datasets.variable import text_of
 
 __all__ = ["check_rows_per_person"]
 
@@ -50,7 +50,7 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
     >>> check_rows_per_person(["ann", "bob", "ann"], 1)
     Traceback (most recent call last):
     ...
-    ValueError: a person has more rows than rows_per_person = 1; keep at most so many of each ...
+    ValueError: a person has more rows than rows_per_person = 1; keep so many of each by ...
     """
     check_whole("rows_per_person", rows_per_person, 1)
     counted = _counted(ids)
@@ -63,10 +63,8 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
     for value, count in counted.items():
         rows[_person(value)] += count
     if max(rows.values()) > rows_per_person:
-        raise ValueError(
-            f"a person has more rows than rows_per_person = {rows_per_person}; keep at most so "
-            "many of each by a rule fixed beforehand, or raise the bound"
-        )
+        problem = f"a person has more rows than rows_per_person = {rows_per_person}"
+        raise ValueError(f"{problem}; keep so many of each by a rule fixed beforehand")
 
 
 def _counted(ids) -> Counter:

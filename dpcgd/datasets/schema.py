@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpcgd.datasets.arguments import check_file, check_once
-from dpcgd.datasets.levels import check_variables
-from dpcgd.datasets.variable import Variable
+from dpcgd.datasets.variable import Variable, check_variables
 
 __all__ = ["Schema"]
 
@@ -129,25 +128,19 @@ class Schema:
 
 
 def _read(path) -> dict:
-    check_file(
-        path,
-        "schema must be a mapping or the path of a JSON file; "
-        "map each variable's name to the list of its levels",
-    )
+    lists = "map each variable's name to the list of its levels"
+    check_file(path, f"schema must be a mapping or the path of a JSON file; {lists}")
     try:
         with open(path, encoding="utf-8-sig") as file:
-            found = json.load(file, object_pairs_hook=_named_once)
+            content = json.load(file, object_pairs_hook=_named_once)
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except json.JSONDecodeError as error:
         where = f"{path}, line {error.lineno}, column {error.colno}"
         raise ValueError(f"{where}: {error.msg}; correct the JSON there") from None
-    if not isinstance(found, dict):
-        raise ValueError(
-            f"{path} holds no mapping; map each variable's name to the list of its levels, "
-            'as in {"smoke": ["no", "yes"]}'
-        )
-    return found
+    if not isinstance(content, dict):
+        raise ValueError(f'{path} holds no mapping; {lists}, as in {{"smoke": ["no", "yes"]}}')
+    return content
 
 
 def _named_once(pairs):

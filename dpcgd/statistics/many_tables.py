@@ -6,8 +6,7 @@ from functools import cache, partial
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.plurals import agree
-from dpcgd.datasets.shared_counts import in_batches
+from dpcgd.datasets.counts import agree, in_batches
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
 from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, AgainstQuantile, Statistic
 

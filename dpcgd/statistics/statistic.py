@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import chdtrc, chdtri, erfc
 
-from dpcgd.datasets.shared_counts import Counted
+from dpcgd.datasets.counts import Counted
 from dpcgd.privacy.settings import check_level
 
 __all__ = ["Statistic", "all_in_sensitivities", "in_sensitivities", "normal_tail", "refusal"]

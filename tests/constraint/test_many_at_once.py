@@ -7,8 +7,8 @@ from numpy.random import default_rng
 from dpcgd.constraint.em_pc import ExponentialOracle, share_of_the_choices
 from dpcgd.constraint.laplace_pc import PlainOracle
 from dpcgd.constraint.priv_pc import SieveOracle, share_of_the_rest
+from dpcgd.datasets.bayesian_networks import load
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.published_networks import load
 from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import Filter

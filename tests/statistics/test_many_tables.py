@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpcgd.datasets.bayesian_networks import load
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counted
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.published_networks import load
-from dpcgd.datasets.shared_counts import Counted
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared, GTest
 from dpcgd.statistics.many_tables import (
     are_allowed,
