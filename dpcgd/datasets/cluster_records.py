@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
@@ -35,12 +34,10 @@ class ClusterRecords(Counts):
     ----------
     client : distributed.Client
     pack : callable
-        From a part to its records as :class:`~dpcgd.datasets.bit_columns.BitColumns`.
-    parts : sequence
-        The workers see their files under these paths.
+        From some parts to their records as :class:`~dpcgd.datasets.bit_columns.BitColumns`.
+    parts : sequence of list of Part
+        What is packed together; the workers see the files under these paths.
     schema : Schema
-    n : int
-        Records in all.
     name : str
 
     Raises
@@ -51,18 +48,11 @@ class ClusterRecords(Counts):
         if a file has changed.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        pack: Callable[[Any], BitColumns],
-        parts: Sequence[Any],
-        schema: Schema,
-        n: int,
-        name: str = "data",
-    ):
+    def __init__(self, client, pack, parts: Sequence[list], schema: Schema, name: str = "data"):
         _check_client(client)
-        self.schema, self.name, self.n, self._client = schema, name, n, client
+        self.schema, self.name, self._client = schema, name, client
         self.levels, self.ordered, self.missing = schema.levels, schema.ordered, schema.missing
+        self.n = sum(part.n for some in parts for part in some)
         self._parts = client.map(pack, parts, pure=False)
         self._digests = self._results(client.map(attrgetter("digest"), self._parts, pure=False))
 
@@ -102,7 +92,9 @@ class ClusterRecords(Counts):
             for error in (future.exception() for future in failed):
                 if not isinstance(error, KilledWorker):
                     raise ValueError(str(error).partition("\n")[0]) from None
-            self._client.retry(failed)
+            if failed:
+                self._client.retry(failed)
+                continue
             with suppress(KilledWorker):
                 return self._client.gather(futures)
         raise ValueError(DIE)

@@ -9,20 +9,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import REFUSE
+from dpcgd.datasets.variable import Variable
 
-__all__ = [
-    "Counted",
-    "Counts",
-    "CountsTogether",
-    "Records",
-    "Rows",
-    "Vectors",
-    "agree",
-    "cell_numbers",
-    "clipped_sums",
-    "in_batches",
-]
+__all__ = ["Counted", "Counts", "CountsTogether", "Records", "cell_numbers", "clipped_sums"]
 
 MOST_AT_ONCE = 1 << 17
 """So many subsets of the variables of tables are worked out at once."""
@@ -128,12 +117,8 @@ class Counts(Protocol):
         if self.schema is not None:
             return self.schema.to_dict()
         return {
-            name: {
-                "levels": list(levels),
-                "missing": self.missing.get(name, REFUSE),
-                "ordered": name in self.ordered,
-            }
-            for name, levels in self.levels.items()
+            v: Variable(v, tuple(levels), v in self.ordered, self.missing.get(v)).as_schema()
+            for v, levels in self.levels.items()
         }
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:

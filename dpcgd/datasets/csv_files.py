@@ -12,8 +12,8 @@ import numpy as np
 from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.numerals import check_numerals
 from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import check_numerals
 
 __all__ = ["read_csv"]
 

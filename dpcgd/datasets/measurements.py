@@ -150,8 +150,7 @@ class Measurements:
     @property
     def half_widths(self) -> np.ndarray:
         """Half of each range, one unit of :attr:`scaled`."""
-        low, high = np.array(list(self.ranges.values())).T
-        return (high - low) / 2
+        return np.diff(list(self.ranges.values()))[:, 0] / 2
 
     @property
     def scaled(self) -> np.ndarray:

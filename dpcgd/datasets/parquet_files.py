@@ -5,7 +5,6 @@ Row groups are checked against a schema, decoded batch after batch, and packed.
 
 import importlib.util
 import math
-import mmap
 import os
 import re
 import tempfile
@@ -20,14 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.arguments import first_bytes
-from dpcgd.datasets.bit_columns import (
-    CHANGED,
-    BitColumns,
-    PackedRecords,
-    pack,
-    packed_bytes,
-    zeros,
-)
+from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
 from dpcgd.datasets.columns import Column, check_columns
 from dpcgd.datasets.schema import Schema
@@ -128,8 +120,7 @@ def read_parquet(
     if spill:
         raise ValueError("spill is for one machine; with a client, leave it out")
     each = [[part] for part in parts]
-    n = sum(part.n for part in parts)
-    return ClusterRecords(client, partial(pack_parts, schema=schema), each, schema, n, name)
+    return ClusterRecords(client, partial(pack_parts, schema=schema), each, schema, name)
 
 
 def _files(paths) -> list[str]:
@@ -269,7 +260,7 @@ def pack_parts(
         If a file is damaged or was written since its parts were found, or at the first value that
         does not fit its variable.
     """
-    sizes, n = schema.cardinalities, sum(part.n for part in parts)
+    sizes, n = tuple(map(len, schema.levels.values())), sum(part.n for part in parts)
     batches = chain.from_iterable(_batches(part, schema) for part in parts)
     return pack(batches, sizes, n, most_bytes=packed_bytes(sizes, n), allocate=allocate)
 
@@ -348,7 +339,7 @@ def zeros_on_disk(shape: tuple[int, ...], dtype) -> np.ndarray:
             for start in range(0, size, CHUNK):
                 file.write(bytes(min(CHUNK, size - start)))
             file.flush()
-            return np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
+            return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
     except OSError as error:
         problem = f"{tempfile.gettempdir()} has no room for {size:,} bytes: {error.strerror}"
         raise ValueError(f"{problem}; free some room, or let TMPDIR name another folder") from None

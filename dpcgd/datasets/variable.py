@@ -1,9 +1,11 @@
-"""One variable of a table of people: what its schema says, and which level each value is.
+"""One variable of a table of people: what its schema says, and which level each text is.
 
 Levels and codes of missing values are public; each stands once.
 """
 
 import math
+import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
@@ -15,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.arguments import check_name, check_once, is_real, is_whole
-from dpcgd.datasets.numerals import POINT, Numerals
 
-__all__ = ["REFUSE", "Variable", "check_levels", "check_variables", "number_text", "text_of"]
+__all__ = ["REFUSE", "Numerals", "Variable", "check_levels", "number_text", "text_of"]
 
 REFUSE = "refuse"
 """A schema says this where a missing value, or one outside the edges, refuses the table."""
@@ -30,6 +31,88 @@ OUTSIDE = ("clip", REFUSE)
 
 MISSING = {"None", "nan", "NaN", "NaT", "<NA>"}
 """A value that is no text and prints like one of these is missing."""
+
+
+DECIMALS = (".", ",")
+"""A decimal mark is one of these."""
+
+THOUSANDS = (".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")
+"""A mark between thousands is one of these; the last three are blanks."""
+
+WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
+"""The text of a whole number, also where a program wrote it with a decimal point."""
+
+
+@dataclass(frozen=True)
+class Numerals:
+    """A way to write numbers.
+
+    Attributes
+    ----------
+    decimal : str
+    thousands : str
+        Empty text if nothing parts the thousands.
+
+    Examples
+    --------
+    >>> Numerals(",", ".").value("2.000,5"), Numerals(",", ".").value("2.0")
+    (2000.5, None)
+    >>> Numerals().whole("14.0"), Numerals().whole("014.0")
+    ('14', None)
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern:
+        mark, part = re.escape(self.decimal), re.escape(self.thousands)
+        plain = rf"(?:[0-9]+{mark}?[0-9]*|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        parted = rf"[1-9][0-9]{{0,2}}(?:{part}[0-9]{{3}})+(?:{mark}[0-9]*)?"
+        return re.compile(rf"[+-]?(?:{plain}|{parted})" if part else rf"[+-]?{plain}")
+
+    def plain(self, text: str) -> str | None:
+        """The same number with a decimal point and nothing else; None of what is no number."""
+        if not self._pattern.fullmatch(text):
+            return None
+        whole = text.replace(self.thousands, "") if self.thousands else text
+        return whole.replace(self.decimal, ".")
+
+    def value(self, text: str) -> float | None:
+        """The number, or None of what is none."""
+        plain = self.plain(text)
+        return None if plain is None else float(plain) + 0.0  # no negative zero
+
+    def whole(self, text: str) -> str | None:
+        """The digits of a whole number, or None of what is none, or has zeros in front."""
+        match = WHOLE.fullmatch(self.plain(text) or "")
+        return None if match is None else "0" if match[1] == "-0" else match[1]
+
+
+POINT = Numerals()
+"""Numbers are written like this unless somebody says otherwise."""
+
+
+def check_numerals(decimal: str | None, thousands: str | None) -> Numerals | None:
+    """Return how a file writes numbers, None where nothing is said about it.
+
+    Raises
+    ------
+    ValueError
+        If a mark is none, or both are the same.
+    """
+    if decimal is None and thousands is None:
+        return None
+    if decimal is None:
+        decimal = "," if thousands == "." else "."
+    if decimal not in DECIMALS:
+        raise ValueError(f"decimal must be '.' or ',', not {decimal!r}")
+    if thousands is not None and thousands not in THOUSANDS:
+        marks = ", ".join(map(repr, THOUSANDS))
+        raise ValueError(f"thousands must be one of {marks}, not {thousands!r}")
+    if decimal == thousands:
+        raise ValueError(f"decimal and thousands are both {decimal!r}; let them differ")
+    return Numerals(decimal, thousands or "")
 
 
 def text_of(value: object) -> str:
@@ -268,13 +351,9 @@ def _edges(name, listed) -> tuple[float, ...]:
 
 
 def _edge(name, edge) -> float:
-    try:
-        number = float(edge) + 0.0 if is_real(edge) else math.nan  # no negative zero
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+    if not (is_real(edge) and abs(edge) <= sys.float_info.max):
         raise ValueError(f"variable {name!r}: an edge must be a finite number, not {edge!r}")
-    return number
+    return float(edge) + 0.0  # no negative zero
 
 
 def _between(edges) -> tuple[str, ...]:

@@ -203,8 +203,7 @@ def test_tables_hold_no_more_than_the_codes_again_and_a_bit_a_record(make):
 
 
 @pytest.mark.parametrize(
-    ("limit", "most"),
-    [("MOST_COUNTS", 0), ("MOST_COUNTS", 40), ("MOST_SUBSETS", 20)],
+    ("limit", "most"), [("MOST_COUNTS", 0), ("MOST_COUNTS", 40), ("MOST_SUBSETS", 20)]
 )
 def test_kept_counts_are_those_of_a_first_count_however_few_are_kept(limit, most, monkeypatch):
     monkeypatch.setattr(f"dpcgd.datasets.bit_columns.{limit}", most)

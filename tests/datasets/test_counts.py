@@ -107,9 +107,8 @@ def test_moments_of_many_variables_are_clipped_where_records_can_be_summed():
     )
     assert one.graph == same.graph
     assert one.ledger == same.ledger
-    assert isinstance(same.marginals, ClippedMoments)
-    assert not isinstance(other.marginals, ClippedMoments)
-    assert (0, 1) in other.marginals.released
+    kinds = [isinstance(release.marginals, ClippedMoments) for release in (same, other)]
+    assert (kinds, (0, 1) in other.marginals.released) == ([True, False], True)
 
 
 def test_plain_pc_and_tests_take_counts(survey):
@@ -119,13 +118,12 @@ def test_plain_pc_and_tests_take_counts(survey):
 
 
 MECHANISM = RandomizedResponse.from_epsilon((3, 2, 2, 2, 2, 3), 1.0)
+SETTINGS = {**HOW, "rng": default_rng(0)}
 PRIVATE = [dpcgd.gram_notears, dpcgd.noleaks, dpcgd.private_anm, published_noleaks]
+SAMPLED = [dpcgd.priv_pc, dpcgd.svt_pc, published_svt_pc]
 NEED_RECORDS = [
-    *[partial(system, rng=default_rng(0), **HOW) for system in (*PRIVATE, published_priv_pc)],
-    *[
-        partial(system, rate=0.5, rng=default_rng(0), **HOW)
-        for system in (dpcgd.priv_pc, dpcgd.svt_pc, published_svt_pc)
-    ],
+    *[partial(system, **SETTINGS) for system in (*PRIVATE, published_priv_pc)],
+    *[partial(system, rate=0.5, **SETTINGS) for system in SAMPLED],
     partial(report, mechanism=MECHANISM, rng=default_rng(0)),
     dpcgd.notears,
     BDeu,

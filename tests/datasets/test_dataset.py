@@ -24,15 +24,14 @@ NAN = float("nan")
         (np.zeros((0, 2), int), "give at least one record"),
         (np.zeros((0, 2)), "give at least one record"),
         ([[0, 1], [0]], "differ in length; give all as many"),
-        ([[0.0, 1.0]], r"convert them with np.array\(codes, int\)"),
-        ([[True, False]], "integers"),
-        ([["0", "1"]], "integers"),
-        ([[0, None]], "integers"),
-        ([0, 1], "one row a record and one column for each of the 2"),
-        ([[0, 1, 0]], "one column for each"),
-        ([[0], [1]], "one column for each"),
-        ([[[0, 1]]], "one column for each"),
-        (0, "one column for each"),
+        *[
+            ([row], r"integers.*convert them with np.array\(codes, int\)")
+            for row in ([0.0, 1.0], [True, False], ["0", "1"], [0, None])
+        ],
+        *[
+            (codes, "one row a record and one column for each of the 2")
+            for codes in ([0, 1], [[0, 1, 0]], [[0], [1]], [[[0, 1]]], 0)
+        ],
         *[
             ([[0, 1], [1, code]], f"'b' has code {code}, not 0 to 1; add the level to the schema")
             for code in (-1, 2, 256, 2**40, -(2**40))
@@ -122,14 +121,6 @@ def test_values_are_compared_as_text(tmp_path, value):
     refused(cure, csv_of, tmp_path, f"a,b\n0,1\n0,{value}\n")
 
 
-def test_a_whole_number_that_gaps_made_decimal_is_its_level(tmp_path):
-    text = "a,b\n14.0,1\n,0\n2.00,0\n"
-    schema = {"a": {"levels": ["2", "14"], "missing": "unknown"}, "b": BIT}
-    assert csv_of(tmp_path, text, schema) == [[1, 1], [2, 0], [0, 0]]
-    schema["a"] = ["2", "2.00", "14", "14.0", ""]
-    assert csv_of(tmp_path, text, schema) == [[3, 1], [4, 0], [1, 0]]
-
-
 @pytest.mark.parametrize(
     ("text", "where"),
     [
@@ -152,7 +143,6 @@ def test_a_ragged_row_is_named_by_its_line_and_record(tmp_path, text, where):
         ("a,b\n" + 5000 * "0,1\n" + "1,7\n" + 900 * "1,1\n", "record 5001, column 'b': '7' is not"),
         ("a,b\n0,1\n,1\n", "record 2, column 'a': the value is missing; drop or impute such"),
         ('a,b\n0,1\n0,"1\n1,0\n', "close every quotation mark"),
-        ("a,b,a\n0,1,0\n", "names column 'a' twice; rename one of the two"),
         ("a,b,c\n0,1,2\n", r"'c' of .*clinic.csv is not in the schema; .* or pass ignore=\['c'\]"),
         ("a\n0\n", "has no column 'b', which is in the schema; add the column or take it out"),
         ("a,b\n7,0,1\n", "as many values as the header"),
@@ -166,14 +156,9 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, text, cure):
 
 def test_the_levels_never_depend_on_the_data(tmp_path):
     schema = {"a": ("low", "middle", "high"), "b": ("no", "yes")}
-    read = []
-    for text in ("low,no\n", "high,yes\nmiddle,no\n"):
-        (tmp_path / "table.csv").write_text("a,b\n" + text)
-        read.append(read_csv(tmp_path / "table.csv", schema))
-    one, two = read
-    assert dict(one.levels) == dict(two.levels) == schema
-    assert one.codes.dtype == two.codes.dtype
-    assert (one.codes.tolist(), two.codes.tolist()) == ([[0, 0]], [[2, 1], [1, 0]])
+    assert csv_of(tmp_path, "a,b\nlow,no\n", schema) == [[0, 0]]
+    assert csv_of(tmp_path, "a,b\nhigh,yes\nmiddle,no\n", schema) == [[2, 1], [1, 0]]
+    assert dict(read_csv(tmp_path / "clinic.csv", schema).levels) == schema
 
 
 @pytest.mark.parametrize(
@@ -218,12 +203,9 @@ def test_a_table_is_read_as_it_is_written(tmp_path, text, schema, ignore, codes)
 @pytest.mark.parametrize(
     ("ignore", "cure"),
     [
-        (["id", "b"], "'b' is in ignore and in the schema; take it out of one"),
-        (["id", "ntoe"], "ignore names 'ntoe', .* no column of .*clinic.csv; did you mean 'note'"),
         (["id", "chd"], "ignore names 'chd', .* no column of .*clinic.csv; take it out of ignore"),
         (["id", 7], "ignore names 7, which is no column"),
         ([["id", "note"]], r"ignore names \['id', 'note'\], which is no column"),
-        ("id", r"ignore must be a list of columns, such as \['id'\], not 'id'"),
         (None, "ignore must be a list of columns"),
     ],
 )
@@ -363,8 +345,6 @@ def test_another_kind_of_table_is_recognised(tmp_path, text, cure):
         ("", "line 1, column 1: .*; correct the JSON there$"),
         ('["a", "b"]', "map each variable's name to the list of its levels, as"),
         ("null", "map each variable's name to the list of its levels"),
-        ('{"a": ["0"], "b": [{"0": "no"}]}', "'b': .* list them one by one$"),
-        ('{"a": ["0"], "b": [null]}', "missing value None is among its levels; take it out"),
         ('{"a": ["0"], "b": [NaN]}', "missing value nan is among its levels; take it out"),
         ('{"a": ["0"], "b": ["0", "1"], "a": ["0", "1"]}', "names 'a' twice; name it once"),
         ('{"a": ["0"], "b": {"edges": [1, 2], "edges": [1, 2]}}', "names 'edges' twice"),

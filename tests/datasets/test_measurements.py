@@ -155,16 +155,8 @@ def test_what_is_no_dataframe_is_refused(frame):
         (FRAME, "id", r"ignore must be a list of columns, such as"),
         (FRAME[["b"]], [], "the frame has no column 'a', which is in the {}; add the column or"),
         (FRAME[["a", "b", "a"]], [], "the frame names column 'a' twice; rename one of the two"),
-        (
-            FRAME.set_axis(["a", 0, "b"], axis=1),
-            [],
-            "0 of the frame has a name that is not text",
-        ),
-        (
-            FRAME.set_axis(["a", "id", "b "], axis=1),
-            ["id"],
-            "has blanks at the ends of its name",
-        ),
+        (FRAME.set_axis(["a", 0, "b"], axis=1), [], "0 of the frame has a name that is not text"),
+        (FRAME.set_axis(["a", "id", "b "], axis=1), ["id"], "has blanks at the ends of its name"),
     ],
 )
 def test_columns_are_the_variables_and_those_to_ignore(frame, ignore, cure):

@@ -97,6 +97,8 @@ def test_a_whole_number_with_gaps_is_its_level(tmp_path, read):
     assert read(tmp_path, values, written) == [1, 0, 0, 2, 1]
     cure = "'2.0' is not among the levels 14, ; correct the value"
     refused(cure, read, tmp_path, values, {"a": ["14", ""], "b": BIT})
+    cure = "'2.5' is not among the levels 14, ; correct the value"  # it is not the level ''
+    refused(cure, read, tmp_path, [14, None, 2.5], {"a": ["14", ""], "b": BIT})
 
 
 def test_codes_stand_in_the_schema_and_on_the_data(tmp_path):

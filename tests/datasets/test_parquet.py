@@ -75,18 +75,6 @@ def test_counts_are_those_in_memory_to_the_last_record(tmp_path_factory, data):
     assert all(map(np.array_equal, map(Tables(expected).counts, asked), plain))
 
 
-def test_wide_tables_and_several_blocks_of_words_are_counted_like_the_whole(tmp_path):
-    n = 300_000
-    frame = frame_of(load("asia", n, rng=np.random.default_rng(0)))
-    schema = {name: ["no", "yes"] for name in frame}
-    schema |= {"constant": ["one"], "wide": [str(k) for k in range(70_000)]}
-    frame["constant"], frame["wide"] = "one", (np.arange(n) % 70_000).astype(str)
-    plain, asked = Dataset.from_pandas(frame, schema), [(0, 8), (8, 1, 2), (7, 3), (9,)]
-    found = read_parquet(write(tmp_path, frame), schema)
-    assert len(found.columns.weights) == n  # not collapsed
-    assert all(map(np.array_equal, found.counts_many(asked), map(plain.counts, asked)))
-
-
 def test_a_small_domain_is_kept_as_cells(tmp_path):
     data = load("asia", 20_000, rng=np.random.default_rng(0))
     path = write(tmp_path, frame_of(data), row_group_size=999)
