@@ -88,6 +88,8 @@ class BitColumns(CountsTogether):
 
     def count_all(self, asked: np.ndarray) -> Counted:
         """Count the cells of many tables of equally many variables in one pass over the bits."""
+        if max(self.levels) ** asked.shape[1] <= MOST_CELLS:
+            return self._by_bits(asked)
         is_small = self._sizes[asked].prod(axis=1) <= MOST_CELLS
         if is_small.all():
             return self._by_bits(asked)

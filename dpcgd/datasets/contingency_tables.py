@@ -28,14 +28,14 @@ class _Asked:
     def count_all(self, asked) -> Counted:
         """Tables that are not known are asked for together."""
         sets = [tuple(sorted(variables)) for variables in asked.tolist()]
-        tables = {of: self._known[of] for of in sets if of in self._known}
+        tables = {key: self._known[key] for key in sets if key in self._known}
         new = [variables for variables in dict.fromkeys(sets) if variables not in tables]
         answers = self._data.counts_many(new) if new else ()
         for variables, table in zip(new, answers, strict=True):
             tables[variables] = self._checked(variables, np.array(table))
             self._keep(variables, tables[variables])
         axes = np.argsort(np.argsort(asked, axis=1), axis=1)
-        turned = [tables[of].transpose(turn) for of, turn in zip(sets, axes, strict=True)]
+        turned = [tables[key].transpose(turn) for key, turn in zip(sets, axes, strict=True)]
         return Counted.joined(turned, np.array(self._levels)[asked])
 
     def _keep(self, variables, table):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import Variable
+from dpcgd.datasets.variable import REFUSE
 
 __all__ = ["Counted", "Counts", "CountsTogether", "Records", "cell_numbers", "clipped_sums"]
 
@@ -116,8 +116,9 @@ class Counts(Protocol):
         """What is public about each variable, in the words of a schema; JSON can hold it."""
         if self.schema is not None:
             return self.schema.to_dict()
+        missing, ordered = self.missing, self.ordered
         return {
-            v: Variable(v, tuple(levels), v in self.ordered, self.missing.get(v)).as_schema()
+            v: {"levels": list(levels), "missing": missing.get(v, REFUSE), "ordered": v in ordered}
             for v, levels in self.levels.items()
         }
 
@@ -317,13 +318,13 @@ class CountsTogether:
         return [tables[i] for i in range(len(questions))]
 
 
-def agree(kind: type, one: str, many: str) -> bool:
+def agree(kind: type, single: str, many: str) -> bool:
     """Whether what a class says of many was not left behind by a new definition for one.
 
     Parameters
     ----------
     kind : type
-    one, many : str
+    single, many : str
         Names of what says the same of one and of many.
 
     Examples
@@ -336,5 +337,5 @@ def agree(kind: type, one: str, many: str) -> bool:
     >>> agree(Both, "value", "values"), agree(OneAnew, "value", "values")
     (True, False)
     """
-    defining = (vars(base) for base in kind.__mro__ if {one, many} & vars(base).keys())
+    defining = (vars(base) for base in kind.__mro__ if {single, many} & vars(base).keys())
     return many in next(defining, {many})

@@ -119,8 +119,8 @@ def read_parquet(
         return PackedRecords(columns, schema, name)
     if spill:
         raise ValueError("spill is for one machine; with a client, leave it out")
-    each = [[part] for part in parts]
-    return ClusterRecords(client, partial(pack_parts, schema=schema), each, schema, name)
+    packer = partial(pack_parts, schema=schema)
+    return ClusterRecords(client, packer, [[part] for part in parts], schema, name)
 
 
 def _files(paths) -> list[str]:
