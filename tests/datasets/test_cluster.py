@@ -23,10 +23,9 @@ PAIRS = [(i, j) for i in range(8) for j in range(i)]
 @pytest.fixture(scope="module")
 def client():
     """Two worker processes, each with a nurse that starts it again."""
+    settings = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": 50}
     with (
-        distributed.LocalCluster(
-            2, 1, host="127.0.0.1", dashboard_address=None, silence_logs=50
-        ) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **settings) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
