@@ -23,7 +23,7 @@ from benchmarks.entries import LARGER, entries_in
 from benchmarks.graph_cases import peak_of, run_case
 from benchmarks.kept import COLUMNS, EPSILONS, RUNS, Kept
 from benchmarks.yardsticks import run_yardstick
-from dpcgd.datasets.published_networks import NETWORKS
+from dpcgd.datasets.bayesian_networks import NETWORKS
 
 OF_PUBLISHED = (0.1, 1.0, 10.0)
 ASK_COUNTS = ("test by test", "released tables")

@@ -12,8 +12,7 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-from dpcgd.datasets.bif import from_bif
-from dpcgd.datasets.published_networks import NETWORKS
+from dpcgd.datasets.bayesian_networks import NETWORKS, from_bif
 
 FOLDER = Path(__file__).parent / "networks"
 INSIDE_WHEEL = "pgmpy/utils/example_models/{}.bif.gz"

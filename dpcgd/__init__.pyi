@@ -4,21 +4,21 @@ from .constraint.laplace_pc import laplace_pc as laplace_pc
 from .constraint.laplace_pc import pc as pc
 from .constraint.priv_pc import priv_pc as priv_pc
 from .constraint.priv_pc import svt_pc as svt_pc
+from .datasets.bayesian_networks import NETWORKS as NETWORKS
 from .datasets.bayesian_networks import Network as Network
-from .datasets.bif import from_bif as from_bif
+from .datasets.bayesian_networks import from_bif as from_bif
+from .datasets.bayesian_networks import load as load
+from .datasets.columns import check_rows_per_person as check_rows_per_person
 from .datasets.counts import Counts as Counts
 from .datasets.csv_files import read_csv as read_csv
 from .datasets.dataset import Dataset as Dataset
-from .datasets.draft_schema import draft_schema as draft_schema
-from .datasets.draft_schema import (
-    draft_schema_from_data_not_private as draft_schema_from_data_not_private,
-)
 from .datasets.measurements import Measurements as Measurements
 from .datasets.parquet_files import read_parquet as read_parquet
-from .datasets.published_networks import NETWORKS as NETWORKS
-from .datasets.published_networks import load as load
-from .datasets.rows_per_person import check_rows_per_person as check_rows_per_person
 from .datasets.schema import Schema as Schema
+from .datasets.schema import draft_schema as draft_schema
+from .datasets.schema import (
+    draft_schema_from_data_not_private as draft_schema_from_data_not_private,
+)
 from .graphs.check_ledger import check_ledger as check_ledger
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge

@@ -212,8 +212,8 @@ def tables_in_single(right, *args):
     return tables if isinstance(answer, list) else tables[0]
 
 
-MANY = "datasets/test_many_records.py"
-place = Place("datasets:BitColumns.counts_many", "table_pc", MANY)
+MANY = "datasets/test_contingency_tables.py"
+place = Place("datasets:CountsTogether.counts_many", "table_pc", MANY)
 place.swap("counts of rows with weights in single precision", tables_in_single)
 place = Place("datasets:_Asked._checked", tests=MANY)
 place.swap("counts of others in single precision", tables_in_single)
@@ -268,7 +268,7 @@ TABLES = {"tests": "datasets/test_contingency_tables.py"}
 @Place("datasets:BitColumns.subsample", **TABLES).swap("a sub-sample with everyone's counts")
 def _(right, self, chosen):
     smaller = right(self, chosen)
-    smaller._shared = self._shared
+    smaller._planes = self._planes
     return smaller
 
 

@@ -216,7 +216,7 @@ def laplace_pc(
         See :func:`pc`.
     rows_per_person : int
         Rows that one person may have: a public bound, such as
-        :func:`~dpcgd.datasets.rows_per_person.check_rows_per_person` checks. The guarantee is for
+        :func:`~dpcgd.datasets.columns.check_rows_per_person` checks. The guarantee is for
         all of them together.
 
     Returns

@@ -242,7 +242,7 @@ def priv_pc(
         See :func:`~dpcgd.constraint.laplace_pc.pc`.
     rows_per_person : int
         Rows that one person may have: a public bound, such as
-        :func:`~dpcgd.datasets.rows_per_person.check_rows_per_person` checks. The guarantee is for
+        :func:`~dpcgd.datasets.columns.check_rows_per_person` checks. The guarantee is for
         all of them together.
 
     Returns

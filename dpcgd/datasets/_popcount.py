@@ -27,28 +27,22 @@ def _ones(typing_context, word):
     return types.uint64(types.uint64), generate
 
 
-def count_subsets(bits, planes, first, levels, begin, end, subsets, groups, starts, counts):
-    """Count the rows of words `begin` to `end` for each subset, and add them to its counts.
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_subsets(  # noqa: C901  (a function of its own would cost its own compilation)
+    bits, planes, first, levels, subsets, groups, starts, counts, masks, codes
+):
+    """Count the rows for each subset, and add them to its counts.
 
     `bits[first[v] + j]` holds bit j of variable v's codes, one bit a row; `planes[j]` holds bit j
     of the rows' weights, and is zero where a row is only padding. A row of `subsets` holds
     variables of two levels or more, then -1. Those from `groups[g]` to `groups[g + 1]` differ in
     their last variable only. Counts of subset i start at `starts[i]`: one for every choice of a
     code from 1 for each variable, the last one fastest, of the rows whose codes have all bits of
-    those chosen.
+    those chosen. `codes` is room for a choice, at first ones, and `masks` for blocks of words: row
+    j holds the rows that have the bits of its first j codes.
     """
-    depth = subsets.shape[1]
-    masks, codes = np.empty((depth + 1, BLOCK), np.uint64), np.ones(depth, np.int64)
-    about = bits, planes, first, levels
-    _add_counts(*about, begin, end, subsets, groups, starts, counts, masks, codes)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_counts(  # noqa: C901  (a function of its own would cost its own compilation)
-    bits, planes, first, levels, begin, end, subsets, groups, starts, counts, masks, codes
-):
-    """Do that; `masks[j]` holds the rows that have the bits of the first j codes chosen."""
-    for word in range(begin, end, BLOCK):
+    end = bits.shape[1]
+    for word in range(0, end, BLOCK):
         size, here = np.uint64(min(BLOCK, end - word)), np.uint64(word)  # no sign: no look at it
         for shift in range(planes.shape[0]):
             for w in range(size):
@@ -69,7 +63,7 @@ def _add_counts(  # noqa: C901  (a function of its own would cost its own compil
                             code >>= 1
                     for k in range(i, groups[g + 1]):
                         v = subsets[k, before]
-                        at = starts[k] + choice * (levels[v] - 1) - 1
+                        begin = starts[k] + choice * (levels[v] - 1) - 1
                         for last in range(1, levels[v]):
                             held, code, column, ones = before, last, first[v], 0
                             while code > 1:
@@ -84,7 +78,7 @@ def _add_counts(  # noqa: C901  (a function of its own would cost its own compil
                             for w in range(size):
                                 # numba itself gives the first argument, which its types lack
                                 ones += _ones(masks[held, w] & bits[column, here + w])  # type: ignore
-                            counts[at + last] += ones << shift
+                            counts[begin + last] += ones << shift
                     choice, changed = choice + 1, before - 1
                     while changed >= 0 and codes[changed] == levels[subsets[i, changed]] - 1:
                         codes[changed] = 1
@@ -140,12 +134,12 @@ def fill_tables(  # noqa: C901  (as above)
         for last in range(shapes.shape[1]):
             for before in range(1 << last):
                 subset = before | 1 << last
-                at = ends[numbers[i, subset]]
+                count = ends[numbers[i, subset]]
                 for c in range(begins[before], begins[before + 1]):
                     for code in range(1, shapes[i, last]):
                         cells[done] = cells[c] + code * strides[i, last]
-                        flat[start + cells[done]] = counts[at]
-                        at += 1
+                        flat[start + cells[done]] = counts[count]
+                        count += 1
                         done += 1
                 begins[subset + 1] = done
         for j in range(shapes.shape[1]):  # from codes that hold a code's bits to the code itself

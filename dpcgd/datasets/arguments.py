@@ -1,6 +1,7 @@
 """What is checked about arguments before anything is read or drawn, each in one line."""
 
 import os
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 import numpy as np
@@ -9,6 +10,7 @@ __all__ = [
     "check_array",
     "check_file",
     "check_generator",
+    "check_known",
     "check_name",
     "check_once",
     "check_whole",
@@ -62,10 +64,8 @@ def check_generator(rng):
         If it is not.
     """
     if not isinstance(rng, np.random.Generator):
-        raise ValueError(
-            f"rng must be a numpy Generator, not {type(rng).__name__}; "
-            "pass rng=np.random.default_rng(seed)"
-        )
+        kind = type(rng).__name__
+        raise ValueError(f"rng must be a numpy Generator, not {kind}; pass default_rng(seed)")
 
 
 def check_array(name: str, values, owner: str) -> np.ndarray:
@@ -77,18 +77,16 @@ def check_array(name: str, values, owner: str) -> np.ndarray:
         If it is a table with named columns, or rows differ in length.
     """
     if hasattr(values, "columns"):
-        raise ValueError(
-            f"{name} must be an array, not a {type(values).__name__}, whose columns have names; "
-            f"use {owner}.from_pandas, which goes by them"
-        )
+        kind = type(values).__name__
+        raise ValueError(f"{name} must be an array, not a {kind}; use {owner}.from_pandas")
     try:
         return np.asarray(values)
     except ValueError:  # numpy finds no shape
         raise ValueError(f"the rows of {name} differ in length; give all as many entries") from None
 
 
-def check_name(name):
-    """Check the name of a variable.
+def check_name(name) -> str:
+    """Return the name of a variable, unless it is none.
 
     Raises
     ------
@@ -97,10 +95,26 @@ def check_name(name):
     """
     if not isinstance(name, str):
         raise ValueError(f"the variable name {name!r} is not text; write it as '{name}'")
-    if not name:
-        raise ValueError("a variable has an empty name; give it one")
-    if name != name.strip():
-        raise ValueError(f"the variable name {name!r} has blanks at its ends; take them out")
+    if not name or name != name.strip():
+        raise ValueError(f"the variable name {name!r} is empty or has blanks at its ends; mend it")
+    return name
+
+
+def check_known(argument: str, names, public) -> list:
+    """Return the names in an argument, unless one of them is no variable.
+
+    Raises
+    ------
+    ValueError
+        If one is none, or they are no list.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ValueError(f"{argument} must be a list of variables, not {names!r}; give a list")
+    listed = list(names)
+    for name in listed:
+        if name not in public:
+            raise ValueError(f"{argument} names {name!r}, which is no variable; correct the name")
+    return listed
 
 
 def check_once(names, says: str, cure: str):

@@ -1,28 +1,42 @@
-"""Records as bit columns, 64 records a word: packed batch after batch, counted block by block."""
+"""Records as bit columns, 64 records a word: packed batch after batch, counted block by block.
+
+What tables are made of, the counts of subsets of their variables, is kept: many tables share it.
+"""
 
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from threading import RLock
 
 import numpy as np
 
-from dpcgd.datasets._popcount import count_subsets
-from dpcgd.datasets.clipped_sums import BATCH, Rows, clipped_sums
-from dpcgd.datasets.counts import Counts, cell_numbers
+from dpcgd.datasets._popcount import BLOCK, SPREAD, count_subsets, fill_tables, find_subsets
+from dpcgd.datasets.counts import (
+    BATCH,
+    Counted,
+    Counts,
+    CountsTogether,
+    Vectors,
+    cell_numbers,
+    clipped_sums,
+)
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.shared_counts import Counted, SharedCounts, tables_in_turn
 
 __all__ = ["CHANGED", "BitColumns", "PackedRecords", "pack", "packed_bytes", "zeros"]
-
-Batch = Sequence[np.ndarray]
-"""A batch holds the codes of some records, one array a variable."""
 
 CHUNK = 1 << 16
 """There is room for this many rows beside the bits."""
 
 MOST_CELLS = 1 << 14
 """A table with more cells is counted by a look at every record, which is faster then."""
+
+MOST_COUNTS = 1 << 21
+MOST_SUBSETS = 1 << 19
+"""So many are kept, at eight bytes a count and about thirty a subset; then all are let go."""
+
+FIRST = 64
+"""So much room there is at first: small data sets need little."""
 
 LINE = 8
 """Words of a line of the processor's cache: columns fill whole lines, which are read at once."""
@@ -31,8 +45,10 @@ CHANGED = "there are other records than at first; let nobody write while they ar
 """This is said where a file does not hold what it held before."""
 
 
-class BitColumns:
-    """Rows of codes with weights, as columns of bits.
+class BitColumns(CountsTogether):
+    """Rows of codes with weights, as columns of bits, and the counts of subsets of variables.
+
+    Threads that count wait for each other. What is pickled remembers no counts.
 
     Parameters
     ----------
@@ -52,73 +68,126 @@ class BitColumns:
     def __init__(self, levels: tuple[int, ...], bits: np.ndarray, weights: np.ndarray):
         self.levels, self.weights = levels, weights
         self.n = int(weights.sum(dtype=np.int64))
+        self._sizes = np.array(levels, np.int64)
+        self._order = np.argsort(np.argsort(self._sizes, kind="stable"))  # few levels come first
         width = widths(levels)
         self._first = np.cumsum(width) - width
         self._bits, self._planes = bits, _weight_planes(weights)
-        self._shared = SharedCounts(levels, self.n)
+        self._lock = RLock()
+        self.forget()
 
-    def counts(self, variables: Sequence[int]) -> np.ndarray:
-        """Count the records in each cell of the named variables, axes in this order."""
-        counted = self.count_all(np.array([variables], np.int64))
-        return counted.counts.reshape(tuple(self.levels[v] for v in variables))
+    def __reduce__(self):
+        return BitColumns, (self.levels, self._bits, self.weights)
 
-    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Count the cells of several tables in one pass over the bits."""
-        return tables_in_turn(self.count_all, questions)
+    def forget(self):
+        """Let go of all counts that are kept for other tables."""
+        with self._lock:
+            self._known = 1  # the empty subset
+            self._ends, self._counts = np.array([0, 1]), np.array([self.n])
+            self._keys, self._places = np.zeros(1, np.int64), np.zeros(1, np.int32)
 
     def count_all(self, asked: np.ndarray) -> Counted:
-        """Count the cells of many tables of equally many variables in one pass over the bits.
-
-        Parameters
-        ----------
-        asked : integer array, shape (tables, variables of each)
-            None twice in a row.
-        """
-        if max(self.levels) ** asked.shape[1] > MOST_CELLS:
-            cells = np.prod(self._shared.levels[asked], axis=1)
-            if cells.max(initial=0) > MOST_CELLS:
-                return self._with_wide_ones(asked, cells)
-        return self._shared.tables(asked, self._count)
-
-    def _with_wide_ones(self, asked, cells) -> Counted:
-        """Where some tables have so many cells that their records are looked at instead."""
-        few = cells <= MOST_CELLS
-        by_bits = self._shared.tables(asked[few], self._count).tables()
-        tables = [
-            next(by_bits).ravel() if is_few else self._by_index(row)
-            for row, is_few in zip(asked, few, strict=True)
-        ]
-        starts = np.cumsum([0, *cells.tolist()])
-        return Counted(np.concatenate(tables), starts, self._shared.levels[asked])
+        """Count the cells of many tables of equally many variables in one pass over the bits."""
+        if max(self.levels) ** asked.shape[1] <= MOST_CELLS:
+            return self._by_bits(asked)
+        is_small = self._sizes[asked].prod(axis=1) <= MOST_CELLS
+        if is_small.all():
+            return self._by_bits(asked)
+        small = self._by_bits(asked[is_small]).tables()
+        pairs = zip(asked, is_small, strict=True)
+        tables = [next(small) if by_bits else self._by_index(row) for row, by_bits in pairs]
+        return Counted.joined(tables, self._sizes[asked])
 
     def _by_index(self, variables) -> np.ndarray:
         """The cells of one table, through the cell of every row."""
         sizes = [self.levels[v] for v in variables]
         cells = np.zeros(math.prod(sizes), np.int64)
-        for first in range(0, len(self.weights), CHUNK):
-            weights = self.weights[first : first + CHUNK].astype(np.int64)
-            codes = [self._codes(v, first, len(weights)) for v in variables]
-            np.add.at(cells, cell_numbers(codes, sizes, len(weights)), weights)
+        for codes, weights in self._rows(variables, CHUNK):
+            np.add.at(cells, cell_numbers(codes, sizes, len(weights)), weights.astype(np.int64))
         return cells
 
-    def clipped_sums(
-        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
-    ) -> np.ndarray:
-        """Sum over records of u u^T: :func:`~dpcgd.datasets.clipped_sums.clipped_sums`."""
-        return clipped_sums(self._rows(), vectors, bound=bound, n=n or self.n)
+    def _by_bits(self, asked) -> Counted:
+        with self._lock:
+            try:
+                return self._filled(asked)
+            except BaseException:
+                self.forget()  # some subsets may be listed that nobody has counted
+                raise
 
-    def _rows(self) -> Iterator[Rows]:
-        for first in range(0, len(self.weights), BATCH):
-            weights = self.weights[first : first + BATCH]
-            yield [self._codes(v, first, len(weights)) for v in range(len(self.levels))], weights
+    def _filled(self, asked) -> Counted:
+        """Tables that are filled from the counts of the subsets of their variables."""
+        levels = self._sizes[asked]
+        strides = np.ones_like(levels)
+        strides[:, :-1] = np.cumprod(levels[:, :0:-1], axis=1)[:, ::-1]
+        starts = np.zeros(len(asked) + 1, np.int64)
+        np.cumsum(levels.prod(axis=1), out=starts[1:])
+        self._make_room(len(asked) << asked.shape[1], starts[-1])
+        axes = np.argsort(self._order[asked], axis=1)
+        ordered, shapes, strides = (
+            np.take_along_axis(array, axes, axis=1) for array in (asked, levels, strides)
+        )
+        numbers = self._numbered(ordered)
+        flat, cells = np.empty(starts[-1], np.int64), np.empty(np.diff(starts).max(initial=1), int)
+        begins = np.empty(numbers.shape[1] + 1, np.int64)
+        fill_tables(shapes, strides, numbers, self._ends, self._counts, starts, begins, cells, flat)
+        return Counted(flat, starts, levels)
 
-    def _codes(self, v, first, rows) -> np.ndarray:
-        """Of some rows, the first of which begins a word."""
-        words = slice(first // 64, first // 64 + -(-rows // 64))
+    def _numbered(self, ordered) -> np.ndarray:
+        """Numbers of the subsets of each table's variables; those that are new are counted."""
+        tables, depth = ordered.shape
+        numbers = np.zeros((tables, 1 << depth), np.int32)
+        origins, known = np.empty(numbers.size, np.int64), self._known
+        self._known = find_subsets(
+            ordered, self._sizes, self._keys, self._places, self._ends, numbers, origins, known
+        )
+        sizes = np.diff(self._ends[known : self._known + 1])
+        if len(new := np.flatnonzero(sizes)):
+            new = new[np.argsort(self._keys[known + new], kind="stable")]
+            table, subset = np.divmod(origins[new], 1 << depth)
+            has = (subset[:, None] >> np.arange(depth) & 1).astype(bool)
+            first = np.argsort(~has, axis=1, kind="stable")
+            variables = np.take_along_axis(np.where(has, ordered[table], -1), first, axis=1)
+            prefix = self._keys[known + new] // len(self.levels)
+            groups = np.append(np.flatnonzero(np.diff(prefix, prepend=-1)), len(new))
+            self._count(variables, groups, self._ends[known + new])
+        return numbers
+
+    def _count(self, subsets, groups, starts):
+        """Count the rows of some subsets; those of a group differ in their last variable only."""
+        depth = subsets.shape[1]
+        masks, codes = np.empty((depth + 1, BLOCK), np.uint64), np.ones(depth, np.int64)
+        columns = self._bits, self._planes, self._first, self._sizes
+        count_subsets(*columns, subsets, groups, starts, self._counts, masks, codes)
+
+    def _make_room(self, subsets, cells):
+        if self._known + subsets > MOST_SUBSETS or self._ends[self._known] + cells > MOST_COUNTS:
+            self.forget()
+        most = self._known + subsets
+        if most >= len(self._keys):
+            size = 2 * most + FIRST
+            self._ends, self._keys = _longer(self._ends, size + 1), _longer(self._keys, size)
+            self._places = _places_of(self._keys[: self._known], 2 << size.bit_length())
+        if (most := int(self._ends[self._known]) + cells) > len(self._counts):
+            self._counts = _longer(self._counts, 2 * most + FIRST)
+
+    def clipped_sums(self, vectors: Vectors, *, bound: float, n: int | None = None) -> np.ndarray:
+        """Sum over records of u u^T: :func:`~dpcgd.datasets.counts.clipped_sums`."""
+        rows = self._rows(range(len(self.levels)), BATCH)
+        return clipped_sums(rows, vectors, bound=bound, n=n or self.n)
+
+    def _rows(self, variables, many) -> Iterator[tuple[list[np.ndarray], np.ndarray]]:
+        """Codes and weights of the rows, so many at a time: whole words."""
+        for first in range(0, len(self.weights), many):
+            weights = self.weights[first : first + many]
+            yield [self._codes(v, first // 64, len(weights)) for v in variables], weights
+
+    def _codes(self, v, word, rows) -> np.ndarray:
+        """Of so many rows from a word on."""
         codes = np.zeros(rows, np.int64)
         for j in range(int(self.levels[v] - 1).bit_length()):
-            eights = self._bits[self._first[v] + j, words].astype("<u8").view(np.uint8)
-            codes |= np.unpackbits(eights, count=rows, bitorder="little").astype(np.int64) << j
+            words = self._bits[self._first[v] + j, word : word + -(-rows // 64)]
+            bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=rows, bitorder="little")
+            codes |= bits.astype(np.int64) << j
         return codes
 
     @cached_property
@@ -127,14 +196,6 @@ class BitColumns:
         digest = hashlib.blake2b(self._bits.data)
         digest.update(np.ascontiguousarray(self.weights, "<i8").data)
         return digest.digest()
-
-    def forget(self):
-        """Let go of all counts that are kept for other tables."""
-        self._shared.forget()
-
-    def _count(self, *subsets):
-        words, levels = self._bits.shape[1], self._shared.levels
-        count_subsets(self._bits, self._planes, self._first, levels, 0, words, *subsets)
 
     def subsample(self, chosen: np.ndarray) -> "BitColumns":
         """The same rows with weights of some of the records; no record is copied.
@@ -169,7 +230,7 @@ def zeros(shape: tuple[int, int], dtype: type) -> np.ndarray:
 
 
 def pack(
-    batches: Iterable[Batch],
+    batches: Iterable[Sequence[np.ndarray]],
     levels: tuple[int, ...],
     n: int,
     *,
@@ -180,8 +241,8 @@ def pack(
 
     Parameters
     ----------
-    batches : iterable of Batch
-        With n records in all.
+    batches : iterable of sequences of arrays
+        With the codes of n records in all: of each batch one array a variable.
     levels : tuple of int
     n : int
     most_bytes : int
@@ -240,7 +301,7 @@ def _collapsed(batches, levels):
             cells += np.bincount(numbers, minlength=len(cells))
     present = np.flatnonzero(cells)
     rows, rest = [present] * len(levels), present
-    for v in reversed(range(len(levels))):
+    for v in reversed(range(len(levels))):  # numpy itself takes 64 variables at most
         rest, rows[v] = np.divmod(rest, levels[v])
     return rows, _shrunk(cells[present])
 
@@ -257,7 +318,23 @@ def _weight_planes(weights) -> np.ndarray:
     return planes
 
 
-class PackedRecords(Counts):
+def _places_of(keys, size) -> np.ndarray:
+    """A hash table with the numbers of these keys, the first of which has none."""
+    places, left = np.zeros(size, np.int32), np.arange(1, len(keys))
+    place = keys[1:] * SPREAD >> 8 & (size - 1)
+    while len(left):
+        free = places[place] == 0
+        places[place[free]] = left[free]
+        lost = places[place] != left
+        left, place = left[lost], (place[lost] + 1) & (size - 1)
+    return places
+
+
+def _longer(array, size) -> np.ndarray:
+    return np.pad(array, (0, size - len(array)))
+
+
+class PackedRecords(CountsTogether, Counts):
     """Counts of records of which only their bits are kept, in memory or in a temporary file.
 
     Parameters
@@ -288,18 +365,12 @@ class PackedRecords(Counts):
         self.levels, self.n = schema.levels, columns.n
         self.ordered, self.missing = schema.ordered, schema.missing
 
-    def counts(self, variables: Sequence[int]) -> np.ndarray:
-        """Count the records in each cell of the named variables, axes in this order."""
-        return self.columns.counts(variables)
+    def count_all(self, asked: np.ndarray) -> Counted:
+        """Count the cells of many tables of equally many variables in one pass over the bits."""
+        return self.columns.count_all(asked)
 
-    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Count the cells of several tables, in one pass over the bits."""
-        return self.columns.counts_many(questions)
-
-    def clipped_sums(
-        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
-    ) -> np.ndarray:
-        """Sum over records of u u^T: :func:`~dpcgd.datasets.clipped_sums.clipped_sums`."""
+    def clipped_sums(self, vectors: Vectors, *, bound: float, n: int | None = None) -> np.ndarray:
+        """Sum over records of u u^T: :func:`~dpcgd.datasets.counts.clipped_sums`."""
         return self.columns.clipped_sums(vectors, bound=bound, n=n)
 
     def __repr__(self):

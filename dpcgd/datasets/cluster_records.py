@@ -1,16 +1,15 @@
 """Records packed to bits on the workers of a Dask cluster: questions go out, counts come back."""
 
+import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns
-from dpcgd.datasets.counts import Counts
-from dpcgd.datasets.parquet_parts import Part, pack_part
+from dpcgd.datasets.counts import Counts, Vectors
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["ClusterRecords"]
@@ -34,26 +33,27 @@ class ClusterRecords(Counts):
     Parameters
     ----------
     client : distributed.Client
-    parts : sequence of Part
-        The workers see their files under these paths.
+    pack : callable
+        From some parts to their records as :class:`~dpcgd.datasets.bit_columns.BitColumns`.
+    parts : sequence of list of Part
+        What is packed together; the workers see the files under these paths.
     schema : Schema
     name : str
 
     Raises
     ------
     ValueError
-        If a file is damaged or a value does not fit its variable: of those found the first, by
-        file and record; if workers die whenever they pack; or, here and later, if a file has
-        changed.
+        If there is no such client, a file is damaged or a value does not fit its variable: of those
+        found the first, by file and record; if workers die whenever they pack; or, here and later,
+        if a file has changed.
     """
 
-    def __init__(self, client: Any, parts: Sequence[Part], schema: Schema, name: str = "data"):
-        self.schema, self.name = schema, name
-        self.levels, self.n = schema.levels, sum(part.n for part in parts)
-        self.ordered, self.missing = schema.ordered, schema.missing
-        self._client = client
-        self._parts = client.map(partial(pack_part, schema=schema), parts, pure=False)
-        self._settle(self._parts)
+    def __init__(self, client, pack, parts: Sequence[list], schema: Schema, name: str = "data"):
+        _check_client(client)
+        self.schema, self.name, self._client = schema, name, client
+        self.levels, self.ordered, self.missing = schema.levels, schema.ordered, schema.missing
+        self.n = sum(part.n for some in parts for part in some)
+        self._parts = client.map(pack, parts, pure=False)
         self._digests = self._results(client.map(attrgetter("digest"), self._parts, pure=False))
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
@@ -66,14 +66,11 @@ class ClusterRecords(Counts):
         if not asked:
             return []
         cells = sum(self._asked(partial(_count, questions=asked)))
-        levels = self.cardinalities
-        shapes = [[levels[v] for v in variables] for variables in asked]
+        shapes = [[self.cardinalities[v] for v in variables] for variables in asked]
         parts = np.split(cells, np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
-    def clipped_sums(
-        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
-    ) -> np.ndarray:
+    def clipped_sums(self, vectors: Vectors, *, bound: float, n: int | None = None) -> np.ndarray:
         """Sum over records of u u^T, each worker its own records."""
         ask = partial(BitColumns.clipped_sums, vectors=vectors, bound=bound, n=n or self.n)
         return np.sum(self._asked(ask), axis=0)
@@ -84,15 +81,6 @@ class ClusterRecords(Counts):
         return self._results(self._client.map(answer, self._parts, self._digests, pure=False))
 
     def _results(self, futures) -> list:
-        from distributed import KilledWorker
-
-        for _ in range(TRIES):
-            self._settle(futures)
-            with suppress(KilledWorker):
-                return self._client.gather(futures)
-        raise ValueError(DIE)
-
-    def _settle(self, futures):
         """Wait for all of them; begin anew what only failed for its worker died."""
         from distributed import KilledWorker, wait
 
@@ -101,16 +89,28 @@ class ClusterRecords(Counts):
             if any(future.cancelled() for future in futures):
                 raise ValueError("the cluster has gone; connect to it, and read the files anew")
             failed = [future for future in futures if future.status == "error"]
-            if not failed:
-                return
             for error in (future.exception() for future in failed):
                 if not isinstance(error, KilledWorker):
                     raise ValueError(str(error).partition("\n")[0]) from None
-            self._client.retry(failed)
+            if failed:
+                self._client.retry(failed)
+                continue
+            with suppress(KilledWorker):
+                return self._client.gather(futures)
         raise ValueError(DIE)
 
     def __repr__(self):
         return f"ClusterRecords({self.name!r}, n={self.n:,}, d={self.d})"
+
+
+def _check_client(client):
+    if importlib.util.find_spec("distributed") is None:
+        raise ValueError("a cluster takes distributed; pip install distributed, or pass no client")
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        kind = type(client).__name__
+        raise ValueError(f"client must be a distributed.Client, not a {kind}; use Client(address)")
 
 
 def _answer(columns: BitColumns, digest: bytes, ask) -> np.ndarray:

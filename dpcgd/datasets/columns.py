@@ -1,17 +1,20 @@
 """Columns of a table: taken by name, and their texts as positions in public levels."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_once
-from dpcgd.datasets.levels import text_of
-from dpcgd.datasets.numerals import POINT, Numerals
-from dpcgd.datasets.variable import Variable
+from dpcgd.datasets.arguments import check_once, check_whole, is_real
+from dpcgd.datasets.variable import POINT, Numerals, Variable, number_text, text_of
 
-__all__ = ["FRAME", "NO_PATH", "Column", "check_columns", "check_frame", "frame_codes"]
+__all__ = ["Column", "check_columns", "check_frame", "check_rows_per_person", "frame_codes"]
+
+POINTS_PART_THOUSANDS = Numerals(",", ".")
+"""The other way to read a number with points."""
 
 FRAME = "the frame"
 """Messages call a table so that comes from no file."""
@@ -20,20 +23,8 @@ NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pan
 """A reader of files says so of anything else."""
 
 
-class _Positions(dict[str, int]):
-    """Positions of the texts of a column in the levels of its variable, by text."""
-
-    def __init__(self, variable: Variable, numerals: Numerals):
-        super().__init__()
-        self._variable, self._numerals = variable, numerals
-
-    def __missing__(self, text: str) -> int:
-        self[text] = position = self._variable.position(text, self._numerals)
-        return position
-
-
-class Column:
-    """One column of a table: what its texts stand for is looked up once for all that are alike.
+class Column(dict[str, int]):
+    """One column of a table: positions of its texts, looked up once for all that are alike.
 
     Parameters
     ----------
@@ -51,9 +42,13 @@ class Column:
     """
 
     def __init__(self, source: Any, variable: Variable, numerals: Numerals | None = POINT):
+        super().__init__()
         self.source, self.variable, self.numerals = source, variable, numerals
         self._smallest = np.min_scalar_type(-len(variable.levels))  # -1 is for what is refused
-        self._known = _Positions(variable, numerals or POINT)
+
+    def __missing__(self, text: str) -> int:
+        self[text] = position = self.variable.position(text, self.numerals or POINT)
+        return position
 
     def codes(self, texts: Sequence[str], first: int = 0) -> np.ndarray:
         """Codes of some records; a missing value is empty text.
@@ -74,7 +69,7 @@ class Column:
 
     def positions(self, texts: Sequence[str]) -> np.ndarray:
         """Positions of texts in the levels, -1 of what is refused."""
-        return np.fromiter(map(self._known.__getitem__, texts), self._smallest, len(texts))
+        return np.fromiter(map(self.__getitem__, texts), self._smallest, len(texts))
 
     def checked(self, codes: np.ndarray, text_at: Callable[[int], str], first: int) -> np.ndarray:
         """These codes of some records, unless one of them is -1.
@@ -85,11 +80,45 @@ class Column:
             If one is: the message names the record and the cure.
         """
         if codes.min(initial=0) < 0:
-            row = int(np.argmin(codes))
             self.check_points()
-            numerals = self.numerals or POINT
-            raise self.variable.refused(self.source, first + row, text_at(row), numerals)
+            row = int(np.argmin(codes))
+            where = f"{self.source}, record {first + row + 1}, column {self.variable.name!r}"
+            raise ValueError(f"{where}: {self._refusal(text_at(row))}")
         return codes
+
+    def _refusal(self, text) -> str:
+        """What is wrong with a value, in words for whoever holds the data."""
+        edges, cure = self.variable.edges, "correct the value"
+        marks = [self.numerals or POINT, POINT, POINTS_PART_THOUSANDS, Numerals(",")]
+        is_number, *any_mark = (numerals.value(text) is not None for numerals in marks)
+        if text == "":
+            return "the value is missing; drop or impute such records, or give 'missing' a level"
+        if edges is None:
+            levels = ", ".join(self.variable.levels)
+            return f"{text!r} is not among the levels {levels}; {cure} or add it to the schema"
+        if is_number:
+            ends = " to ".join(map(number_text, (edges[0], edges[-1])))
+            return f"{text!r} is outside {ends}; {cure}, or let outside be 'clip' in the schema"
+        if any(any_mark):
+            return f"{text!r} is no number with a decimal point; pass decimal= or thousands="
+        return f"{text!r} is no number; {cure}, or list levels in place of edges"
+
+    def check_order(self, categories: Iterable):
+        """Check that the categories of an ordered column stand in the order of the levels.
+
+        Raises
+        ------
+        ValueError
+            If they do not, those aside that are no level, or that of missing values.
+        """
+        levels = self.variable.levels
+        positions = [self.variable.position(str(category)) for category in categories]
+        names = [levels[position] for position in positions if position >= 0]
+        names = [name for name in names if name != self.variable.missing]
+        right = sorted(names, key=levels.index)
+        if self.variable.edges is None and names != right:
+            orders = f"{', '.join(names)}, in the schema as {', '.join(right)}; give both one order"
+            raise ValueError(f"{self.variable.name!r} of {self.source} is ordered as {orders}")
 
     def check_points(self):
         """Ask, if nobody has said how numbers are written, what can be read in two ways.
@@ -99,8 +128,14 @@ class Column:
         ValueError
             If every point so far may part thousands as well as decimals, and both fit.
         """
-        if self.numerals is None:
-            self.variable.check_points(self.source, self._known)
+        if self.numerals is not None:
+            return
+        texts = [text for text in self if "." in text and self.variable.is_plain_number(text)]
+        wrong = (self.variable.position(text, POINTS_PART_THOUSANDS) < 0 for text in texts)
+        if texts and not any(wrong):
+            both = f"{POINT.value(texts[0]):g} or {POINTS_PART_THOUSANDS.plain(texts[0])}"
+            where = f"{self.source}, column {self.variable.name!r}: {texts[0]!r} may be {both}"
+            raise ValueError(f"{where}; pass decimal='.' or thousands='.', or use pd.to_numeric")
 
 
 def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
@@ -116,11 +151,11 @@ def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
 
     codes = []
     for name, variable in variables.items():
-        if variable.ordered and getattr(frame[name].dtype, "ordered", False):
-            variable.check_order(FRAME, frame[name].dtype.categories)
-        values = frame[name].astype(object)
+        values, kind = frame[name].astype(object), frame[name].dtype
         is_text = pd.api.types.infer_dtype(values, skipna=True) == "string"
         column = Column(FRAME, variable, None if is_text else POINT)
+        if variable.ordered and getattr(kind, "ordered", False):
+            column.check_order(kind.categories)
         codes.append(column.codes(list(map(text_of, values))))
         column.check_points()
     return np.column_stack(codes)
@@ -137,16 +172,12 @@ def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema")
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
-        raise ValueError(f"frame must be a pandas DataFrame, not {_kind_and_cure(frame)}")
+        kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
+        cure = "name the columns with pd.DataFrame(values, columns=names)"
+        if hasattr(frame, "to_pandas"):
+            cure = "convert it with frame.to_pandas()"
+        raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
     check_columns(FRAME, list(frame.columns), public, ignore, where)
-
-
-def _kind_and_cure(frame) -> str:
-    kind = type(frame)
-    if hasattr(kind, "to_pandas"):
-        package = kind.__module__.partition(".")[0]
-        return f"a {kind.__name__} of {package}; convert it with frame.to_pandas()"
-    return f"{kind.__name__}; name the columns with pd.DataFrame(values, columns=names)"
 
 
 def check_columns(source, names: list, public: Mapping, ignore: Iterable, where: str = "schema"):
@@ -172,48 +203,109 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable, where:
         columns are not the variables.
     """
     check_once(names, f"{source} names column", "rename one of the two")
-    ignore = _check_ignore(source, names, public, ignore, where)
-    for name in names:
-        if name not in public and name not in ignore:
-            raise ValueError(_unknown(source, name, where))
-    absent = [name for name in public if name not in names]
-    if absent:
-        raise ValueError(
-            f"{source} has no column {absent[0]!r}, which is in the {where}; "
-            f"add the column or take it out of the {where}"
-        )
-
-
-def _check_ignore(source, names, public, ignore, where) -> list:
     if isinstance(ignore, str) or not isinstance(ignore, Iterable):
-        raise ValueError(
-            f"ignore must be a list of columns, not {ignore!r}; give a list, such as ignore=['id']"
-        )
+        raise ValueError(f"ignore must be a list of columns, such as ['id'], not {ignore!r}")
     ignore = list(ignore)
     for name in ignore:
         if name not in names:
-            near = difflib.get_close_matches(str(name), [str(other) for other in names], n=1)
+            near = difflib.get_close_matches(str(name), map(str, names), n=1)
             cure = f"did you mean {near[0]!r}?" if near else "take it out of ignore"
             raise ValueError(f"ignore names {name!r}, which is no column of {source}; {cure}")
         if name in public:
+            raise ValueError(f"column {name!r} is in ignore and in the {where}; take it out of one")
+    for name in names:
+        if name not in public and name not in ignore:
+            raise ValueError(f"column {name!r} of {source} {_unknown(name, where)}")
+    for name in public:
+        if name not in names:
             raise ValueError(
-                f"column {name!r} is both in the {where} and in ignore; take it out of one of them"
+                f"{source} has no column {name!r}, which is in the {where}; "
+                f"add the column or take it out of the {where}"
             )
-    return ignore
 
 
-def _unknown(source, name, where) -> str:
+def _unknown(name, where) -> str:
     if not isinstance(name, str):
-        return (
-            f"the name of column {name!r} of {source} is not text; "
-            "rename the columns, as with frame.columns = frame.columns.map(str)"
-        )
+        return "has a name that is not text; rename it: frame.columns = frame.columns.map(str)"
     if name != name.strip():
-        return (
-            f"the name of column {name!r} of {source} has blanks at its ends; "
-            "take them out, and out of the values too"
-        )
-    return (
-        f"column {name!r} of {source} is not in the {where}; "
-        f"add it to the {where}, or pass ignore=[{name!r}]"
-    )
+        return "has blanks at the ends of its name; take them out, and out of the values too"
+    return f"is not in the {where}; add it to the {where}, or pass ignore=[{name!r}]"
+
+
+NO_COLUMN = "ids must be one column, an entry a row; give the column of a DataFrame"
+
+NOBODY = "a row belongs to nobody; give each row the id of its person, or drop it"
+
+
+def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = None) -> None:
+    """Check that nobody has more rows than a public bound.
+
+    Parameters
+    ----------
+    ids : iterable
+        Of each row whose it is, such as the column of a DataFrame. Ids are compared as text
+        without blanks at its ends: 7 and ``"7"`` are one person. A number that is whole is that
+        whole number, also as text: 7.0 and ``"7.0"`` are person 7 too, since a column with gaps is
+        written like this. ``"07"`` is another person.
+    rows_per_person : int
+        The bound, fixed without a look at the table.
+    n : int, optional
+        The number of records, to be compared with the number of ids.
+
+    Raises
+    ------
+    ValueError
+        If somebody has more; the message does not say who, or how many. If a row is nobody's, as
+        its id is missing or blank, there is no row, there are not `n`, or `ids` is a table, a
+        text, or a set or a mapping, which do not have an entry for each row.
+
+    Privacy
+    -------
+    None: whether the table is refused depends on the records. The curator checks before the run,
+    repairs by a rule that was fixed beforehand (keep the k earliest rows of each person, say), and
+    tells nobody of the outcome. Whoever has too many rows would not be protected by the run.
+
+    Examples
+    --------
+    >>> check_rows_per_person(["ann", "bob", "ann"], 2)
+    >>> check_rows_per_person(["ann", "bob", "ann"], 1)
+    Traceback (most recent call last):
+    ...
+    ValueError: a person has more rows than rows_per_person = 1; keep so many of each by ...
+    """
+    check_whole("rows_per_person", rows_per_person, 1)
+    counted = _counted(ids)
+    total = counted.total()
+    if total == 0:
+        raise ValueError("ids is empty; give an entry for each row of the table")
+    if n is not None and total != n:
+        raise ValueError(f"ids has {total} entries for {n} records; give one for each row")
+    rows: Counter = Counter()
+    for value, count in counted.items():
+        rows[_person(value)] += count
+    if max(rows.values()) > rows_per_person:
+        problem = f"a person has more rows than rows_per_person = {rows_per_person}"
+        raise ValueError(f"{problem}; keep so many of each by a rule fixed beforehand")
+
+
+def _counted(ids) -> Counter:
+    """How often each id stands in the one column that is given."""
+    no_column = isinstance(ids, (str, bytes, Mapping, Set)) or hasattr(ids, "columns")
+    if no_column or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) != 1:
+        raise ValueError(NO_COLUMN)
+    try:
+        return Counter(value.as_py() if hasattr(value, "as_py") else value for value in ids)
+    except TypeError:  # an entry is a list or a row
+        raise ValueError(NO_COLUMN) from None
+
+
+def _person(value: Any) -> str | tuple:
+    """What two ids of one person have in common."""
+    if isinstance(value, tuple):
+        return tuple(map(_person, value))
+    if is_real(value) and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    text = text_of(value).strip()
+    if not text:
+        raise ValueError(NOBODY)
+    return POINT.whole(text) or text

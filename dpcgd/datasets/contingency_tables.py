@@ -1,14 +1,13 @@
 """Contingency tables, fast: the hot path of every search."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
-from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.counts import Counted, Counts, CountsTogether
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.shared_counts import Counted, tables_in_turn
 
 __all__ = ["Tables"]
 
@@ -26,53 +25,39 @@ class _Asked:
     def forget(self):
         self._known, self._cells = {}, 0
 
-    def counts(self, variables) -> np.ndarray:
-        return self._all([variables])[0]
-
     def count_all(self, asked) -> Counted:
-        tables = self._all(asked.tolist())
-        starts = np.cumsum([0, *(table.size for table in tables)])
-        flat = np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
-        return Counted(flat, starts, np.array(self._levels, np.int64)[asked])
+        """Tables that are not known are asked for together."""
+        sets = [tuple(sorted(variables)) for variables in asked.tolist()]
+        tables = {key: self._known[key] for key in sets if key in self._known}
+        new = [variables for variables in dict.fromkeys(sets) if variables not in tables]
+        answers = self._data.counts_many(new) if new else ()
+        for variables, table in zip(new, answers, strict=True):
+            tables[variables] = self._checked(variables, np.array(table))
+            self._keep(variables, tables[variables])
+        axes = np.argsort(np.argsort(asked, axis=1), axis=1)
+        turned = [tables[key].transpose(turn) for key, turn in zip(sets, axes, strict=True)]
+        return Counted.joined(turned, np.array(self._levels)[asked])
 
-    def _all(self, questions) -> list[np.ndarray]:
-        """Those that are not known are asked for together."""
-        sets = [tuple(sorted(asked)) for asked in questions]
-        tables = {asked: self._known[asked] for asked in sets if asked in self._known}
-        new = [asked for asked in dict.fromkeys(sets) if asked not in tables]
-        for asked, table in zip(new, self._data.counts_many(new) if new else (), strict=True):
-            tables[asked] = self._checked(asked, np.array(table))
-            self._keep(asked, tables[asked])
-        return [
-            tables[known].transpose([known.index(v) for v in asked])
-            for known, asked in zip(sets, questions, strict=True)
-        ]
-
-    def _keep(self, asked, table):
+    def _keep(self, variables, table):
         if self._cells + table.size > MOST_KEPT_CELLS:
             self.forget()
-        self._known[asked] = table
-        table.flags.writeable = False
+        self._known[variables] = table
         self._cells += table.size
 
-    def _checked(self, asked, table) -> np.ndarray:
+    def _checked(self, variables, table) -> np.ndarray:
         """Counts from elsewhere, unless they are no table of all records."""
-        subject = f"the table of variables {', '.join(map(str, asked))}"
-        shape = tuple(self._levels[v] for v in asked)
+        subject = f"the table of variables {', '.join(map(str, variables))}"
+        shape = tuple(self._levels[v] for v in variables)
         if table.shape != shape or table.dtype.kind not in "iu":
-            raise ValueError(
-                f"{subject} must be integers of shape {shape}, not {table.dtype} of shape "
-                f"{table.shape}; give one axis a variable, as long as its levels"
-            )
+            given = f"{table.dtype} of shape {table.shape}; give one axis a variable"
+            raise ValueError(f"{subject} must be integers of shape {shape}, not {given}")
         if table.min(initial=0) < 0 or table.sum() != self._n:
-            raise ValueError(
-                f"{subject} does not hold {self._n} records, as n says; count all of them, and let "
-                "none change while a run asks"
-            )
+            problem = f"{subject} does not hold {self._n} records, as n says"
+            raise ValueError(f"{problem}; count all of them, and let none change while a run asks")
         return table
 
 
-class Tables:
+class Tables(CountsTogether):
     """Exact contingency counts, kept for tests of the same variables share them.
 
     The records of a data set are packed first: codes are kept as bit columns, 64 records a word,
@@ -108,37 +93,6 @@ class Tables:
     def forget(self):
         """Let go of all kept counts."""
         self._source.forget()
-
-    def counts(self, variables: Sequence[int]) -> np.ndarray:
-        """Count the records in each cell of the named variables.
-
-        Parameters
-        ----------
-        variables : sequence of int
-            Column numbers, none twice.
-
-        Returns
-        -------
-        integer array
-            One axis for each variable, in the order given, as long as its public levels. Read-only.
-        """
-        table = self._source.counts(variables)
-        table.flags.writeable = False
-        return table
-
-    def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Count the records in each cell of several tables, in one pass over the records.
-
-        Parameters
-        ----------
-        questions : iterable of sequences of int
-            The variables of each table, as for :meth:`counts`.
-
-        Returns
-        -------
-        list of integer arrays
-        """
-        return tables_in_turn(self._source.count_all, questions)
 
     def count_all(self, asked: np.ndarray) -> Counted:
         """Count many tables of equally many variables, in one pass over the records.

@@ -12,8 +12,8 @@ import numpy as np
 from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.numerals import check_numerals
 from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import check_numerals
 
 __all__ = ["read_csv"]
 
@@ -121,16 +121,13 @@ def read_csv(
 
 def _check_format(separator, encoding) -> str:
     if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
-        raise ValueError(
-            f"separator must be the one character between two columns, such as ';', "
-            f"not {separator!r}"
-        )
+        right = "the one character between two columns, such as ';'"
+        raise ValueError(f"separator must be {right}, not {separator!r}")
     try:
         "".encode(encoding)
     except (LookupError, TypeError, ValueError):
-        raise ValueError(
-            f"encoding must be one that Python knows, such as 'latin-1', not {encoding!r}"
-        ) from None
+        right = "one that Python knows, such as 'latin-1'"
+        raise ValueError(f"encoding must be {right}, not {encoding!r}") from None
     return UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
@@ -146,9 +143,7 @@ def _header(path, first_row, schema, separator) -> list[str]:
             raise ValueError(f"{path} has {marks} between its columns; pass separator={mark!r}")
     values = {level for levels in schema.levels.values() for level in levels}
     if values.issuperset(header) and not set(header) & set(schema.levels):
-        raise ValueError(
-            f"{path} has values in its first line; put a header with the columns' names above it"
-        )
+        raise ValueError(f"{path} has values in its first line; put a header above them")
     return header
 
 
@@ -164,8 +159,7 @@ def _records(path, rows, width, lines) -> Iterator[list[str]]:
     """All rows but blank ones; one that is longer or shorter than the header is refused."""
     for record, row in enumerate(filter(None, rows), 1):
         if len(row) != width:
-            raise ValueError(
-                f"{path}, line {lines + rows.line_num}, record {record}: the row has {len(row)} "
-                f"values for {width} columns; give every row as many values as the header"
-            )
+            where = f"{path}, line {lines + rows.line_num}, record {record}"
+            problem = f"the row has {len(row)} values for {width} columns"
+            raise ValueError(f"{where}: {problem}; give every row as many values as the header")
         yield row

@@ -9,12 +9,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_array
-from dpcgd.datasets.clipped_sums import BATCH, clipped_sums
+from dpcgd.datasets.arguments import check_array, check_known
 from dpcgd.datasets.columns import check_frame, frame_codes
-from dpcgd.datasets.counts import Counts, cell_numbers
-from dpcgd.datasets.levels import check_levels
+from dpcgd.datasets.counts import BATCH, Counts, Vectors, cell_numbers, clipped_sums
 from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import check_levels
 
 __all__ = ["Dataset", "check_records"]
 
@@ -73,12 +72,11 @@ class Dataset(Counts):
         levels = check_levels(self.levels)
         codes = _check_codes(self.codes, levels)
         check_truth(self.truth, levels, "levels")
-        object.__setattr__(self, "ordered", _check_ordered(self.ordered, levels))
-        object.__setattr__(self, "missing", _check_missing(self.missing, levels))
+        ordered = frozenset(check_known("ordered", self.ordered, levels))
+        missing = _check_missing(self.missing, levels)
+        vars(self).update(codes=codes, levels=levels, ordered=ordered, missing=missing)
         if self.schema is not None and self.schema.levels != dict(levels):  # they were joined
-            object.__setattr__(self, "schema", None)
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "codes", codes)
+            vars(self).update(schema=None)
 
     @classmethod
     def from_pandas(
@@ -149,10 +147,8 @@ class Dataset(Counts):
         cells = cell_numbers(self.codes.T[list(variables)], shape, self.n)
         return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
-    def clipped_sums(
-        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
-    ) -> np.ndarray:
-        """Sum over records of u u^T: :func:`~dpcgd.datasets.clipped_sums.clipped_sums`."""
+    def clipped_sums(self, vectors: Vectors, *, bound: float, n: int | None = None) -> np.ndarray:
+        """Sum over records of u u^T: :func:`~dpcgd.datasets.counts.clipped_sums`."""
         parts = (([*part.T], None) for part in np.split(self.codes, range(BATCH, self.n, BATCH)))
         return clipped_sums(parts, vectors, bound=bound, n=n or self.n)
 
@@ -180,11 +176,8 @@ def check_records(data: object, who: str) -> None:
         With the way to have them.
     """
     if isinstance(data, Counts) and not isinstance(data, Dataset):
-        raise ValueError(
-            f"{who} needs records at hand, and {type(data).__name__} only answers counts; make a "
-            "data set with Dataset.from_pandas(frame, schema), or take a system that needs counts, "
-            "such as table_pc"
-        )
+        kind, cure = type(data).__name__, "make a Dataset, or take a system such as table_pc"
+        raise ValueError(f"{who} needs records at hand, and {kind} only answers counts; {cure}")
 
 
 def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str):
@@ -198,66 +191,43 @@ def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str)
     if truth is None:
         return
     if not isinstance(truth, nx.DiGraph):
-        raise ValueError(
-            f"truth must be a networkx.DiGraph, not {type(truth).__name__}; "
-            "make one with networkx.DiGraph(arcs)"
-        )
-    odd = sorted(map(str, set(truth) ^ set(variables)))
-    if odd:
-        raise ValueError(
-            f"the true graph and the {public} must name the same variables; "
-            f"only one of them has {', '.join(odd)}"
-        )
+        kind = type(truth).__name__
+        raise ValueError(f"truth must be a DiGraph, not {kind}; make one with nx.DiGraph(arcs)")
+    if odd := sorted(map(str, set(truth) ^ set(variables))):
+        both = f"the true graph and the {public} must name the same variables"
+        raise ValueError(f"{both}; only one of them has {', '.join(odd)}")
     if not nx.is_directed_acyclic_graph(truth):
         raise ValueError("the true graph has a cycle; take one of its arcs out")
-
-
-def _check_ordered(ordered, levels) -> frozenset[str]:
-    if isinstance(ordered, str) or not isinstance(ordered, Iterable):
-        raise ValueError(f"ordered must be a list of variables, not {ordered!r}; give a list")
-    return frozenset(_check_known("ordered", name, levels) for name in ordered)
 
 
 def _check_missing(missing, levels) -> Mapping[str, str]:
     if not isinstance(missing, Mapping):
         raise ValueError(f"missing must map variables to levels, not {missing!r}; give a mapping")
+    check_known("missing", missing, levels)
     for name, level in missing.items():
-        if level not in levels[_check_known("missing", name, levels)]:
-            raise ValueError(
-                f"variable {name!r} has no level {level!r} for missing values; add it to the levels"
-            )
+        if level not in levels[name]:
+            problem = f"variable {name!r} has no level {level!r} for missing values"
+            raise ValueError(f"{problem}; add it to the levels")
     return MappingProxyType(dict(missing))
-
-
-def _check_known(argument, name, levels) -> str:
-    if name not in levels:
-        raise ValueError(f"{argument} names {name!r}, which is no variable; correct the name")
-    return name
 
 
 def _check_codes(codes, levels) -> np.ndarray:
     codes = check_array("codes", codes, "Dataset")
     if codes.ndim != 2 or codes.shape[1] != len(levels):
-        raise ValueError(
-            f"codes must have one row a record and one column for each of the {len(levels)} "
-            f"variables, but have shape {codes.shape}"
-        )
+        shape = f"one row a record and one column for each of the {len(levels)} variables"
+        raise ValueError(f"codes must have {shape}, but have shape {codes.shape}")
     if len(codes) == 0:
         raise ValueError("the data set is empty; give at least one record")
     if codes.dtype.kind not in "iu":
-        raise ValueError(
-            f"codes must be integers (positions in the levels), not {codes.dtype}; convert them "
-            "with np.array(codes, int), and values with read_csv or Dataset.from_pandas"
-        )
+        cure = "convert them with np.array(codes, int), and values with Dataset.from_pandas"
+        raise ValueError(f"codes must be integers (positions in levels), not {codes.dtype}; {cure}")
     sizes = np.array([len(listed) for listed in levels.values()])
-    low, high = codes.min(axis=0), codes.max(axis=0)
-    for name, size, *ends in zip(levels, sizes, low, high, strict=True):
-        for code in ends:
-            if not 0 <= code < size:
-                raise ValueError(
-                    f"variable {name!r} has code {code}, but its {size} levels have codes "
-                    f"0 to {size - 1}; add the level to the schema or correct the record"
-                )
+    for code in (codes.min(axis=0), codes.max(axis=0)):
+        for v in np.flatnonzero((code < 0) | (code >= sizes)):
+            name, cure = list(levels)[v], "add the level to the schema or correct the record"
+            raise ValueError(
+                f"variable {name!r} has code {code[v]}, not 0 to {sizes[v] - 1}; {cure}"
+            )
     codes = np.array(codes, dtype=np.min_scalar_type(sizes.max() - 1), order="F")
     codes.flags.writeable = False
     return codes

@@ -62,17 +62,14 @@ class Measurements:
         ranges = _check_ranges(self.ranges)
         values = _numbers(check_array("values", self.values, "Measurements"))
         if values.ndim != 2 or values.shape[1] != len(ranges) or len(values) == 0:
-            raise ValueError(
-                f"values must have one row a record and one column for each of the {len(ranges)} "
-                f"ranges, but have shape {values.shape}"
-            )
+            shape = f"one row a record and one column for each of the {len(ranges)} ranges"
+            raise ValueError(f"values must have {shape}, but have shape {values.shape}")
         if not np.isfinite(values).all():
             raise ValueError("a value is missing or infinite; drop or impute such records first")
         check_truth(self.truth, ranges, "ranges")
         values = np.clip(values, *np.array(list(ranges.values())).T)
         values.flags.writeable = False
-        object.__setattr__(self, "ranges", MappingProxyType(ranges))
-        object.__setattr__(self, "values", values)
+        vars(self).update(values=values, ranges=MappingProxyType(ranges))
 
     @classmethod
     def from_pandas(
@@ -114,12 +111,10 @@ class Measurements:
 
         ranges = _check_ranges(ranges)
         check_frame(frame, ranges, ignore, "ranges")
-        for column in ranges:
-            if not is_numeric_dtype(frame[column]):
-                raise ValueError(
-                    f"column {column!r} of the frame holds {frame[column].dtype}, not numbers; "
-                    "convert it with pd.to_numeric"
-                )
+        for column, kind in frame[list(ranges)].dtypes.items():
+            if not is_numeric_dtype(kind):
+                problem = f"column {column!r} of the frame holds {kind}, not numbers"
+                raise ValueError(f"{problem}; convert it with pd.to_numeric")
         values = frame[list(ranges)].to_numpy(float, na_value=np.nan)
         return cls(values, ranges, truth, name)
 
@@ -155,8 +150,7 @@ class Measurements:
     @property
     def half_widths(self) -> np.ndarray:
         """Half of each range, one unit of :attr:`scaled`."""
-        low, high = np.array(list(self.ranges.values())).T
-        return (high - low) / 2
+        return np.diff(list(self.ranges.values()))[:, 0] / 2
 
     @property
     def scaled(self) -> np.ndarray:
@@ -190,9 +184,7 @@ class Measurements:
 def _check_ranges(ranges) -> dict[str, tuple[float, float]]:
     if not isinstance(ranges, Mapping) or len(ranges) < 2:
         raise ValueError("ranges must map each of at least two variables to its public (low, high)")
-    for name in ranges:
-        check_name(name)
-    return {name: _check_range(name, ends) for name, ends in ranges.items()}
+    return {check_name(name): _check_range(name, ends) for name, ends in ranges.items()}
 
 
 def _check_range(name, ends) -> tuple[float, float]:
@@ -215,8 +207,6 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "O":
         numeric = all(isinstance(value, NUMBERS) for value in values.flat)
     if not numeric:
-        raise ValueError(
-            "the values must be numbers, not text or other objects; convert them first, as with "
-            "np.array(values, float)"
-        )
+        cure = "convert them first, as with np.array(values, float)"
+        raise ValueError(f"the values must be numbers, not text or other objects; {cure}")
     return np.array(values, float)

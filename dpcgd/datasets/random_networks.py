@@ -29,12 +29,11 @@ variable a kind of its own.
 """
 
 
+RARER = {"rare": 0.1, "copies": 0.1}
+
 MIXTURES = {
-    "mixed": (("strong", "weak", "rare", "copies"), (0.4, 0.3, 0.15, 0.15)),
-    "any": (
-        ("ordered", "causes", "strong", "weak", "rare", "copies"),
-        (0.3, 0.2, 0.15, 0.15, 0.1, 0.1),
-    ),
+    "mixed": {"strong": 0.4, "weak": 0.3, "rare": 0.15, "copies": 0.15},
+    "any": {"ordered": 0.3, "causes": 0.2, "strong": 0.15, "weak": 0.15} | RARER,
 }
 """A variable of such a network has one of these tables, so often."""
 
@@ -50,13 +49,12 @@ LEAST = 1e-4
 """No level of an ordered variable or of an effect is less likely, but for rounding."""
 
 
+Levels = Mapping[str, tuple[str, ...]]
+"""The levels of each variable."""
+
+
 def random_network(
-    shape: str,
-    tables: str,
-    d: int,
-    rng: np.random.Generator,
-    *,
-    levels: Mapping[str, tuple[str, ...]] | None = None,
+    shape: str, tables: str, d: int, rng: np.random.Generator, *, levels: Levels | None = None
 ) -> Network:
     """A network of d variables with two to six levels, or with levels that are given.
 
@@ -185,8 +183,7 @@ def _arcs(shape, d, rng) -> list[tuple[int, int]]:
 def _table(parents, levels, kind, rng) -> np.ndarray:
     """One row of probabilities for each configuration of the parents."""
     if kind in MIXTURES:
-        kinds, shares = MIXTURES[kind]
-        kind = rng.choice(kinds, p=shares)
+        kind = rng.choice([*MIXTURES[kind]], p=[*MIXTURES[kind].values()])
     if kind == "ordered":
         return _ordered(parents, levels, rng)
     if kind == "causes":

@@ -1,26 +1,167 @@
-"""One variable of a table of people: what its schema says, and which level each value is."""
+"""One variable of a table of people: what its schema says, and which level each text is.
+
+Levels and codes of missing values are public; each stands once.
+"""
 
 import math
+import re
+import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import is_real
-from dpcgd.datasets.levels import REFUSE, as_list, levels_of, missing_codes, number_text
-from dpcgd.datasets.numerals import POINT, POINTS_PART_THOUSANDS, Numerals
+from dpcgd.datasets.arguments import check_name, check_once, is_real, is_whole
 
-__all__ = ["Variable"]
+__all__ = ["REFUSE", "Numerals", "Variable", "check_levels", "number_text", "text_of"]
+
+REFUSE = "refuse"
+"""A schema says this where a missing value, or one outside the edges, refuses the table."""
 
 KEYS = ("levels", "edges", "outside", "missing", "ordered")
 """A schema may say these things about a variable."""
 
 OUTSIDE = ("clip", REFUSE)
 """A number outside the edges goes to the nearer end, or the table is refused."""
+
+MISSING = {"None", "nan", "NaN", "NaT", "<NA>"}
+"""A value that is no text and prints like one of these is missing."""
+
+
+DECIMALS = (".", ",")
+"""A decimal mark is one of these."""
+
+THOUSANDS = (".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")
+"""A mark between thousands is one of these; the last three are blanks."""
+
+WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
+"""The text of a whole number, also where a program wrote it with a decimal point."""
+
+
+@dataclass(frozen=True)
+class Numerals:
+    """A way to write numbers.
+
+    Attributes
+    ----------
+    decimal : str
+    thousands : str
+        Empty text if nothing parts the thousands.
+
+    Examples
+    --------
+    >>> Numerals(",", ".").value("2.000,5"), Numerals(",", ".").value("2.0")
+    (2000.5, None)
+    >>> Numerals().whole("14.0"), Numerals().whole("014.0")
+    ('14', None)
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern:
+        mark, part = re.escape(self.decimal), re.escape(self.thousands)
+        plain = rf"(?:[0-9]+{mark}?[0-9]*|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        parted = rf"[1-9][0-9]{{0,2}}(?:{part}[0-9]{{3}})+(?:{mark}[0-9]*)?"
+        return re.compile(rf"[+-]?(?:{plain}|{parted})" if part else rf"[+-]?{plain}")
+
+    def plain(self, text: str) -> str | None:
+        """The same number with a decimal point and nothing else; None of what is no number."""
+        if not self._pattern.fullmatch(text):
+            return None
+        whole = text.replace(self.thousands, "") if self.thousands else text
+        return whole.replace(self.decimal, ".")
+
+    def value(self, text: str) -> float | None:
+        """The number, or None of what is none."""
+        plain = self.plain(text)
+        return None if plain is None else float(plain) + 0.0  # no negative zero
+
+    def whole(self, text: str) -> str | None:
+        """The digits of a whole number, or None of what is none, or has zeros in front."""
+        match = WHOLE.fullmatch(self.plain(text) or "")
+        return None if match is None else "0" if match[1] == "-0" else match[1]
+
+
+POINT = Numerals()
+"""Numbers are written like this unless somebody says otherwise."""
+
+
+def check_numerals(decimal: str | None, thousands: str | None) -> Numerals | None:
+    """Return how a file writes numbers, None where nothing is said about it.
+
+    Raises
+    ------
+    ValueError
+        If a mark is none, or both are the same.
+    """
+    if decimal is None and thousands is None:
+        return None
+    if decimal is None:
+        decimal = "," if thousands == "." else "."
+    if decimal not in DECIMALS:
+        raise ValueError(f"decimal must be '.' or ',', not {decimal!r}")
+    if thousands is not None and thousands not in THOUSANDS:
+        marks = ", ".join(map(repr, THOUSANDS))
+        raise ValueError(f"thousands must be one of {marks}, not {thousands!r}")
+    if decimal == thousands:
+        raise ValueError(f"decimal and thousands are both {decimal!r}; let them differ")
+    return Numerals(decimal, thousands or "")
+
+
+def text_of(value: object) -> str:
+    """The text of a value of a table; a missing value is empty text, as in a file.
+
+    Examples
+    --------
+    >>> text_of(1.0), text_of(float("nan")), text_of("nan"), text_of(None)
+    ('1.0', '', 'nan', '')
+    """
+    text = str(value)
+    return "" if text in MISSING and not isinstance(value, str) else text
+
+
+def number_text(number: Any) -> str:
+    """The shortest text of a number, without a decimal point where it is whole."""
+    if is_whole(number):
+        return str(int(number))
+    number = float(number)
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def check_variables(public: object) -> None:
+    """Refuse what is no mapping from the names of at least two variables.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if not isinstance(public, Mapping):
+        raise ValueError("levels must be a mapping from each variable's name to its levels")
+    if len(public) < 2:
+        raise ValueError(f"a causal graph needs at least two variables, this has {len(public)}")
+    for name in public:
+        check_name(name)
+
+
+def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]]:
+    """Return the public domain as a read-only mapping of names to tuples of strings.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two variables, a name is no text, a variable has no level, or a
+        level comes twice, is missing, nested or has blanks at its ends.
+    """
+    check_variables(levels)
+    return MappingProxyType({name: _listed(name, listed) for name, listed in levels.items()})
 
 
 @dataclass(frozen=True)
@@ -73,37 +214,16 @@ class Variable:
         if isinstance(entry, Variable):
             return replace(entry, name=name)
         if not isinstance(entry, Mapping) or not set(KEYS) & set(entry):
-            return cls(name, levels_of(name, entry))
-        for key in entry:
-            if key not in KEYS:
-                raise ValueError(
-                    f"variable {name!r}: a schema says nothing about {key!r}; take it out, what "
-                    f"may be said is {', '.join(KEYS)}"
-                )
-        if ("levels" in entry) == ("edges" in entry):
-            raise ValueError(
-                f"variable {name!r} needs either levels or edges; list its levels, or give the "
-                "edges of a number"
-            )
-        ordered = entry.get("ordered", "edges" in entry)
-        if not isinstance(ordered, bool):
-            raise ValueError(f"variable {name!r}: ordered must be true or false, not {ordered!r}")
-        plain = _number(name, entry) if "edges" in entry else _listed(name, entry)
-        return replace(plain.with_missing(entry.get("missing", REFUSE)), ordered=ordered)
-
-    def with_missing(self, entry: Any) -> "Variable":
-        """The same with a level for missing values, added to the others if it is not there."""
-        codes = missing_codes(self.name, entry, self.levels)
-        if not codes:
-            return self
-        level, *others = codes
-        if "" in self.levels:
-            raise ValueError(
-                f"variable {self.name!r} has two levels for missing values, '' and {level!r}; "
-                "take '' out of its levels"
-            )
-        levels = self.levels if level in self.levels else (*self.levels, level)
-        return replace(self, levels=levels, missing=level, codes_of_missing=tuple(others))
+            return cls(name, _listed(name, entry))
+        _check_keys(name, entry)
+        edges = _edges(name, entry["edges"]) if "edges" in entry else None
+        levels = _between(edges) if edges else _listed(name, entry["levels"])
+        codes = _missing_codes(name, entry.get("missing", REFUSE), levels)
+        missing = codes[0] if codes else None
+        if missing is not None and missing not in levels:
+            levels = (*levels, missing)
+        ordered, outside = entry.get("ordered", bool(edges)), entry.get("outside", REFUSE)
+        return cls(name, levels, ordered, missing, edges, outside, tuple(codes[1:]))
 
     def as_schema(self) -> dict[str, Any]:
         """What a schema says about it, nothing left out; JSON can hold it."""
@@ -132,6 +252,10 @@ class Variable:
             return self._index[self.missing]
         return self._index.get(text) if self.edges is None else None
 
+    def is_plain_number(self, text: str) -> bool:
+        """Whether a text is a number with a decimal point, and no level or code."""
+        return self._position_of_text(text) is None and POINT.value(text) is not None
+
     def position(self, text: str, numerals: Numerals = POINT) -> int:
         """The position of a value in the levels, -1 if it is refused; empty text is missing."""
         position = self._position_of_text(text)
@@ -142,12 +266,13 @@ class Variable:
             return -1
         if number in self._missing_numbers:
             return self._index[self.missing or ""]
-        if self.edges is None:  # 14.0 is the level "14" where "14.0" is none: gaps make it so
-            plain = self._index.get(numerals.plain(text) or "", -1)
-            return plain if plain >= 0 else self._index.get(numerals.whole(text) or "", -1)
-        if self.outside == REFUSE and not self.edges[0] <= number <= self.edges[-1]:
-            return -1
-        return bisect_right(self.edges[1:-1], number)
+        if self.edges is not None:
+            inside = self.outside != REFUSE or self.edges[0] <= number <= self.edges[-1]
+            return bisect_right(self.edges[1:-1], number) if inside else -1
+        for level in (numerals.plain(text), numerals.whole(text)):
+            if level in self._index:  # 14.0 is the level "14" where "14.0" is none: gaps make it so
+                return self._index[level]
+        return -1
 
     def positions_of_numbers(self, values: np.ndarray) -> np.ndarray:
         """The same of numbers, where there are edges; what is no number is missing."""
@@ -162,102 +287,110 @@ class Variable:
             positions[missing] = self._index[self.missing]
         return positions
 
-    def refused(self, source, row: int, value: str, numerals: Numerals = POINT) -> ValueError:
-        """What to raise about a value that is refused, in words for whoever holds the data."""
-        where = f"{source}, record {row + 1}, column {self.name!r}"
-        if value == "":
-            return ValueError(
-                f"{where}: the value is missing; drop or impute such records first, or let the "
-                "schema give missing values a level, as with 'missing': 'unknown'"
-            )
-        return ValueError(f"{where}: {value!r} {self._refusal(value, numerals)}")
 
-    def _refusal(self, value, numerals) -> str:
-        if self.edges is None:
-            says = "is not among the levels " + ", ".join(self.levels)
-            return says + "; correct the value or add the level to the schema"
-        if numerals.value(value) is not None:
-            ends = f"{number_text(self.edges[0])} to {number_text(self.edges[-1])}"
-            return f"is outside {ends}; correct the value, or let outside be 'clip' in the schema"
-        if any(Numerals(*marks).value(value) is not None for marks in ((",", "."), (".", ","))):
-            return "is no number with a decimal point; pass decimal= or thousands= to read_csv"
-        return "is no number; correct the value, or list levels in place of edges"
-
-    def check_order(self, source, categories: Iterable):
-        """Check that the categories of an ordered column stand in the order of the levels.
-
-        Raises
-        ------
-        ValueError
-            If they do not, those aside that are no level, or that of missing values.
-        """
-        apart = (-1, self._index.get(self.missing or ""))
-        positions = [self.position(str(category)) for category in categories]
-        names = [self.levels[position] for position in positions if position not in apart]
-        right = sorted(names, key=self.levels.index)
-        if self.edges is None and names != right:
-            raise ValueError(
-                f"column {self.name!r} of {source} is ordered as {', '.join(names)}, in the schema "
-                f"as {', '.join(right)}; give both one order"
-            )
-
-    def check_points(self, source, texts: Iterable[str]):
-        """Check that points part decimals and cannot part thousands as well.
-
-        Raises
-        ------
-        ValueError
-            If every point may part thousands, and what the texts then say fits the variable too.
-        """
-        texts = [text for text in texts if "." in text and self._position_of_text(text) is None]
-        texts = [text for text in texts if POINT.value(text) is not None]
-        if not texts or any(self.position(text, POINTS_PART_THOUSANDS) < 0 for text in texts):
-            return
-        whole = POINTS_PART_THOUSANDS.plain(texts[0])
-        raise ValueError(
-            f"{source}, column {self.name!r}: {texts[0]!r} may be {POINT.value(texts[0]):g} or "
-            f"{whole}; pass decimal='.' or thousands='.' to read_csv, or convert the column of a "
-            "frame with pd.to_numeric"
-        )
+def _check_keys(name, entry):
+    """Check what a mapping of a schema says, levels, edges and missing values aside."""
+    odd = [key for key in entry if key not in KEYS]
+    ordered, outside = entry.get("ordered", True), entry.get("outside", REFUSE)
+    if odd:
+        problem = f"a schema says nothing about {odd[0]!r}; take it out, it knows {', '.join(KEYS)}"
+    elif ("levels" in entry) == ("edges" in entry):
+        problem = "it needs either levels or edges; list its levels, or give the edges of a number"
+    elif not isinstance(ordered, bool):
+        problem = f"ordered must be true or false, not {ordered!r}"
+    elif "levels" in entry and "outside" in entry:
+        problem = "it has levels and no edges to be outside of; take 'outside' out"
+    elif "edges" in entry and not ordered:
+        problem = "it has edges, and numbers have an order; take 'ordered' out"
+    elif outside not in OUTSIDE:
+        problem = f"outside must be 'clip' or 'refuse', not {outside!r}"
+    else:
+        return
+    raise ValueError(f"variable {name!r}: {problem}")
 
 
-def _listed(name, entry) -> Variable:
-    if "outside" in entry:
-        raise ValueError(
-            f"variable {name!r} has levels and no edges to be outside of; take 'outside' out"
-        )
-    return Variable(name, levels_of(name, entry["levels"]))
+def _as_list(name, values, what) -> list:
+    """Values that stand in order, unless they are text, have no order or are no several values."""
+    if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
+        raise ValueError(f"variable {name!r}: give its {what} as a list, not {values!r}")
+    return list(values)
 
 
-def _number(name, entry) -> Variable:
-    if not entry.get("ordered", True):
-        raise ValueError(
-            f"variable {name!r} has edges and is said to have no order; take 'ordered' out, "
-            "numbers have one"
-        )
-    outside = entry.get("outside", REFUSE)
-    if outside not in OUTSIDE:
-        raise ValueError(f"variable {name!r}: outside must be 'clip' or 'refuse', not {outside!r}")
-    edges = [_edge(name, edge) for edge in as_list(name, entry["edges"], "edges")]
+def _listed(name, levels) -> tuple[str, ...]:
+    """The levels of one variable as text, unless there is none or one comes twice."""
+    texts = tuple(_level(name, level) for level in _as_list(name, levels, "levels"))
+    if not texts:
+        raise ValueError(f"variable {name!r} has no level; list every value it may take")
+    check_once(texts, f"variable {name!r} lists level", "list each level once")
+    return texts
+
+
+def _level(name, level) -> str:
+    text = text_of(level)
+    if isinstance(level, Iterable) and not isinstance(level, str):
+        problem = f"{level!r} is among its levels; list them one by one"
+    elif not text and not isinstance(level, str):
+        problem = f"the missing value {level} is among its levels; take it out, or list ''"
+    elif text != text.strip():
+        problem = f"level {text!r} has blanks at its ends; take them out"
+    else:
+        return text
+    raise ValueError(f"variable {name!r}: {problem}")
+
+
+def _edges(name, listed) -> tuple[float, ...]:
+    """Where the levels of a number begin and end."""
+    edges = tuple(_edge(name, edge) for edge in _as_list(name, listed, "edges"))
     if len(edges) < 3:
-        raise ValueError(
-            f"variable {name!r} has {len(edges)} edges; give three or more, two levels need three"
-        )
+        raise ValueError(f"variable {name!r} has {len(edges)} edges; give three or more")
     for low, high in pairwise(edges):
         if not low < high:
-            raise ValueError(
-                f"variable {name!r}: edge {number_text(high)} follows {number_text(low)}; "
-                "list the edges from the lowest to the highest, each once"
-            )
-    levels = tuple(f"{number_text(low)} to {number_text(high)}" for low, high in pairwise(edges))
-    return Variable(name, levels, edges=tuple(edges), outside=outside)
+            problem = f"edge {number_text(high)} follows {number_text(low)}"
+            raise ValueError(f"variable {name!r}: {problem}; list them from lowest to highest")
+    return edges
 
 
 def _edge(name, edge) -> float:
-    try:
-        number = float(edge) + 0.0 if is_real(edge) else math.nan  # no negative zero
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+    if not (is_real(edge) and abs(edge) <= sys.float_info.max):
         raise ValueError(f"variable {name!r}: an edge must be a finite number, not {edge!r}")
-    return number
+    return float(edge) + 0.0  # no negative zero
+
+
+def _between(edges) -> tuple[str, ...]:
+    """The names of the levels between edges."""
+    return tuple(f"{number_text(low)} to {number_text(high)}" for low, high in pairwise(edges))
+
+
+def _missing_codes(name, entry, levels) -> list[str]:
+    """The codes of missing values as text; the first one names their level, which may be listed.
+
+    "refuse" has no codes. Codes are compared with each other and with levels, numbers as numbers.
+    """
+    if isinstance(entry, str) and entry == REFUSE:
+        return []
+    codes = list(entry) if isinstance(entry, (list, tuple)) else [entry]
+    if not codes or not all(map(_is_code, codes)):
+        right = "'refuse', the name of a level or a list such as ['unknown', -9]"
+        raise ValueError(f"variable {name!r}: missing must be {right}, not {entry!r}")
+    texts = [number_text(code) if is_real(code) else _level(name, code) for code in codes]
+    check_once(map(_compared, texts), f"variable {name!r} lists missing code", "list it once")
+    others = {_compared(level): level for level in levels if level != texts[0]}
+    for code in texts:
+        if (level := others.get(_compared(code))) is not None:
+            problem = f"missing code {code!r} is level {level!r} too"
+            raise ValueError(f"variable {name!r}: {problem}; take it out of one of the two lists")
+    if "" in levels:
+        problem = f"has two levels for missing values, '' and {texts[0]!r}"
+        raise ValueError(f"variable {name!r} {problem}; take '' out of its levels")
+    return texts
+
+
+def _is_code(code) -> bool:
+    if isinstance(code, str):
+        return bool(code.strip()) and code != REFUSE
+    return is_whole(code) or (is_real(code) and math.isfinite(code))
+
+
+def _compared(text: str) -> str:
+    number = POINT.value(text)
+    return text if number is None else number_text(number)

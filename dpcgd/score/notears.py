@@ -329,7 +329,7 @@ def gram_notears(
         Rows, scaled to [-1, 1], are shortened to this norm. Not at all unless given.
     rows_per_person : int
         Rows that one person may have: a public bound, such as
-        :func:`~dpcgd.datasets.rows_per_person.check_rows_per_person` checks. The guarantee is for
+        :func:`~dpcgd.datasets.columns.check_rows_per_person` checks. The guarantee is for
         all of them together.
 
     Returns

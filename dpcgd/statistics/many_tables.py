@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.plurals import agree
-from dpcgd.datasets.shared_counts import Counted, in_batches
+from dpcgd.datasets.counts import Counted, agree, in_batches
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
 from dpcgd.statistics.statistic import (
     MOST_EXACT,

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcgd.datasets.shared_counts import Counted
+from dpcgd.datasets.counts import Counted
 from dpcgd.statistics._values import kendall_zs, spearman_zs
 from dpcgd.statistics.statistic import AgainstNumber, UpperTail, alone, normal_tail
 

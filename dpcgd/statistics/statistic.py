@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import chdtrc, chdtri, erfc
 
-from dpcgd.datasets.shared_counts import Counted
+from dpcgd.datasets.counts import Counted
 from dpcgd.privacy.budget import MOST
 from dpcgd.privacy.run import check_level
 

@@ -1,6 +1,5 @@
 """Sums over records of u u^T: what they are, that they are exact, and what one record may move."""
 
-import itertools
 import math
 
 import numpy as np
@@ -8,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
+from people import drawn, levels_of
 
 from dpcgd import Dataset
 from dpcgd.datasets.bit_columns import PackedRecords, pack
-from dpcgd.datasets.clipped_sums import clipped_sums
-from dpcgd.datasets.counts import Counts, Records
+from dpcgd.datasets.counts import Counts, Records, clipped_sums
 from dpcgd.datasets.schema import Schema
 from dpcgd.moments.interactions import exactly
 from dpcgd.moments.joined_levels import join_levels
@@ -25,12 +24,12 @@ def vectors(rng):
     return [rng.normal(size=shape) for shape in zip(LEVELS, WIDTHS, strict=True)]
 
 
-def names(levels=LEVELS):
-    return {f"v{i}": [str(k) for k in range(of)] for i, of in enumerate(levels)}
-
-
 def data_of(n, seed=0):
-    return Dataset(default_rng(seed).integers(0, LEVELS, size=(n, len(LEVELS))), names())
+    return drawn(default_rng(seed), LEVELS, n)
+
+
+def drawn_as(codes, levels=LEVELS):
+    return Dataset(codes, levels_of(levels))
 
 
 def plainly(data, of, bound):
@@ -60,7 +59,7 @@ def halves(data):
 
 def packed(data, most_bytes):
     columns = pack([data.codes.T], LEVELS, data.n, most_bytes=most_bytes)
-    return PackedRecords(columns, Schema(names()))
+    return PackedRecords(columns, Schema(levels_of(LEVELS)))
 
 
 def test_parts_bits_and_weights_give_the_same_to_the_last_digit():
@@ -69,7 +68,7 @@ def test_parts_bits_and_weights_give_the_same_to_the_last_digit():
     parts = halves(data)
     for order in (parts, parts[::-1]):
         assert np.array_equal(whole, clipped_sums(order, of, bound=1.5, n=data.n))
-    ends = [Dataset(part.T, names()) for part, _ in parts]
+    ends = [drawn_as(part.T) for part, _ in parts]
     each = [part.clipped_sums(of, bound=1.5, n=data.n) for part in ends]
     assert np.array_equal(whole, sum(each))
     for most_bytes in (0, 1 << 20):
@@ -97,13 +96,11 @@ def upper(sums):
 def test_no_record_moves_them_by_more_than_the_bound_squared(seed, size):
     rng, bound = default_rng(seed), 10.0**size
     of = [10 ** rng.uniform(-3, 3) * part for part in vectors(rng)]
-    domain = list(itertools.product(*map(range, LEVELS)))
-    one, other, same = (Dataset([domain[rng.integers(60)]], names()) for _ in range(3))
-    told = [
-        upper(Dataset(np.vstack([same.codes, of_one.codes]), names()).clipped_sums(of, bound=bound))
-        for of_one in (one, other)
+    same, one, other = data_of(3, seed).codes
+    released = [
+        upper(drawn_as([same, last]).clipped_sums(of, bound=bound)) for last in (one, other)
     ]
-    assert np.linalg.norm(told[0] - told[1]) <= bound**2 * (1 + 1e-12)
+    assert np.linalg.norm(released[0] - released[1]) <= bound**2 * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 1000, 10**6, 10**9, 10**12])
@@ -133,8 +130,7 @@ def test_two_records_reach_it():
     # u = (b, 0) and w = (0, b): half of (b^4 + b^4) is the bound to the fourth
     of = [np.array([[5.0], [0.0]]), np.array([[0.0], [7.0]])]
     told = [
-        upper(Dataset([codes], names((2, 2))).clipped_sums(of, bound=2.0))
-        for codes in ((0, 0), (1, 1))
+        upper(drawn_as([codes], (2, 2)).clipped_sums(of, bound=2.0)) for codes in ((0, 0), (1, 1))
     ]
     assert np.linalg.norm(told[0] - told[1]) == pytest.approx(4.0, rel=1e-6)
 
@@ -147,7 +143,7 @@ def test_without_length_there_is_nothing_to_add():
 
 def test_who_only_counts_has_no_records():
     class Only(Counts):
-        levels, n = names(), 10
+        levels, n = levels_of(LEVELS), 10
 
     assert isinstance(data_of(10), Records)
     assert isinstance(packed(data_of(10), 0), Records)

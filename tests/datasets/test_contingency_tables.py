@@ -1,4 +1,4 @@
-"""Contingency counts against brute force, on both sides of the collapse rule, and their memory."""
+"""Contingency counts against brute force, collapsed or not; their bits, memory, many records."""
 
 import itertools
 import tracemalloc
@@ -7,20 +7,24 @@ from math import comb
 
 import numpy as np
 import pytest
+import replays
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
+from people import levels_of
 
+from dpcgd import Dataset, load
+from dpcgd.datasets.bit_columns import pack, packed_bytes, zeros
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.published_networks import load
+from dpcgd.datasets.parquet_files import zeros_on_disk
 
 SIZES = st.one_of(st.integers(1, 300), st.sampled_from([1, 63, 64, 65, 127, 128, 129]))
 SEEDS = st.integers(0, 2**32 - 1)
 exactly = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 
 
-def dataset(codes, levels):
-    return Dataset(codes, {f"v{i}": range(k) for i, k in enumerate(levels)})
+def dataset(codes, sizes):
+    return Dataset(codes, levels_of(sizes))
 
 
 def drawn(rng, levels, n):
@@ -49,7 +53,7 @@ def some(rng, data):
 @pytest.mark.parametrize(
     ("levels", "sizes", "collapses"),
     [
-        (st.lists(st.integers(1, 7), min_size=2, max_size=6), SIZES, None),
+        (st.lists(st.integers(1, 9), min_size=2, max_size=6), SIZES, None),
         (st.lists(st.integers(5, 7), min_size=4, max_size=6), SIZES, False),
         (st.lists(st.integers(1, 3), min_size=2, max_size=3), st.integers(110, 300), True),
     ],
@@ -58,18 +62,25 @@ def some(rng, data):
 @given(draws=st.data())
 def test_counts_equal_brute_force(levels, sizes, collapses, draws):
     levels, n, seed = draws.draw(levels), draws.draw(sizes), draws.draw(SEEDS)
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     data = drawn(rng, levels, n)
     tables = Tables(data)
     assert collapses is None or collapsed(tables) == collapses
-    for variables in [some(rng, data) for _ in range(4)]:
-        assert tables.shape(variables) == tuple(levels[v] for v in variables)
-        np.testing.assert_array_equal(tables.counts(variables), brute(data, variables))
+    questions = [some(rng, data) for _ in range(6)]
+    for asked, table in zip(questions, tables.counts_many(questions), strict=True):
+        assert tables.shape(asked) == tuple(levels[v] for v in asked)
+        np.testing.assert_array_equal(table, brute(data, asked))
+        np.testing.assert_array_equal(tables.counts(asked), table)
+    together = np.array([rng.permutation(data.d)[: min(3, data.d)] for _ in range(6)])
+    counted = tables.count_all(together)
+    assert counted.levels.tolist() == [[levels[v] for v in asked] for asked in together]
+    for asked, table in zip(together.tolist(), counted.tables(), strict=True):
+        np.testing.assert_array_equal(table, brute(data, asked))
 
 
 @pytest.mark.parametrize(("levels", "n"), [((300, 2, 1000), 500), ((300, 2), 5000)])
 def test_more_than_256_levels_are_counted_exactly(levels, n):
-    data = drawn(np.random.default_rng(0), levels, n)
+    data = drawn(default_rng(0), levels, n)
     assert data.codes.dtype == np.uint16
     assert len(np.unique(data.codes[:, 0])) > 100
     tables = Tables(data)
@@ -93,33 +104,21 @@ def test_weights_beyond_every_small_integer_type_are_exact():
 
 @exactly
 @given(st.lists(st.integers(1, 7), min_size=2, max_size=5), SIZES, SEEDS)
-def test_a_subsample_is_a_part_of_the_whole(levels, n, seed):
-    rng = np.random.default_rng(seed)
+def test_a_subsample_and_the_rest_are_tables_that_add_up_to_the_whole(levels, n, seed):
+    rng = default_rng(seed)
     data = drawn(rng, levels, n)
     tables, variables = Tables(data), some(rng, data)
     whole = tables.counts(variables)
-    m = int(rng.integers(0, n + 1))
-    part = tables.subsample(rng.permutation(n)[:m])
-    counts = part.counts(variables)
-    assert part.n == m
-    assert counts.sum() == m
-    assert (counts >= 0).all()
-    assert (counts <= whole).all()
-    for v, axis in zip(variables, range(counts.ndim), strict=True):
-        others = tuple(a for a in range(counts.ndim) if a != axis)
-        np.testing.assert_array_equal(part.counts([v]), counts.sum(axis=others))
-    np.testing.assert_array_equal(tables.counts(variables), whole)
-
-
-@exactly
-@given(st.lists(st.integers(1, 5), min_size=2, max_size=4), SIZES, SEEDS)
-def test_a_subsample_and_the_rest_add_up_to_the_whole(levels, n, seed):
-    rng = np.random.default_rng(seed)
-    data = drawn(rng, levels, n)
-    tables, variables = Tables(data), some(rng, data)
     order, m = rng.permutation(n), int(rng.integers(0, n + 1))
-    parts = [tables.subsample(chosen).counts(variables) for chosen in (order[:m], order[m:])]
-    np.testing.assert_array_equal(sum(parts), brute(data, variables))
+    parts = [tables.subsample(chosen) for chosen in (order[:m], order[m:])]
+    counts = [part.counts(variables) for part in parts]
+    np.testing.assert_array_equal(sum(counts), brute(data, variables))
+    assert [part.n for part in parts] == [table.sum() for table in counts] == [m, n - m]
+    assert min(table.min() for table in counts) >= 0
+    for axis, v in enumerate(variables):
+        others = tuple(a for a in range(len(variables)) if a != axis)
+        np.testing.assert_array_equal(parts[0].counts([v]), counts[0].sum(axis=others))
+    np.testing.assert_array_equal(tables.counts(variables), whole)
 
 
 # Seven records each: the first data set has 6 cells and is collapsed, the second has too many.
@@ -172,7 +171,7 @@ def test_a_record_that_is_not_there_cannot_be_chosen(name):
 
 
 def uniform(levels, n):
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     return dataset(np.column_stack([rng.integers(k, size=n) for k in levels]), levels)
 
 
@@ -180,8 +179,8 @@ def uniform(levels, n):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: load("alarm", 100_000, rng=np.random.default_rng(0)),
-        lambda: load("asia", 100_000, rng=np.random.default_rng(0)),
+        lambda: load("alarm", 100_000, rng=default_rng(0)),
+        lambda: load("asia", 100_000, rng=default_rng(0)),
         lambda: uniform((200, 200, 200), 100_000),
         lambda: uniform((300, 300, 300), 100_000),
         lambda: uniform((33, 33, 33), 95_833),
@@ -203,19 +202,20 @@ def test_tables_hold_no_more_than_the_codes_again_and_a_bit_a_record(make):
     assert held <= data.codes.nbytes + data.n / 8 + objects
 
 
-@pytest.mark.parametrize("most_cells", [0, 40, 1 << 17])
-def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
-    most_cells, monkeypatch
-):
-    monkeypatch.setattr("dpcgd.datasets.shared_counts.MOST_COUNTS", most_cells)
-    data = load("asia", n=500, rng=np.random.default_rng(0))
+@pytest.mark.parametrize(
+    ("limit", "most"), [("MOST_COUNTS", 0), ("MOST_COUNTS", 40), ("MOST_SUBSETS", 20)]
+)
+def test_kept_counts_are_those_of_a_first_count_however_few_are_kept(limit, most, monkeypatch):
+    monkeypatch.setattr(f"dpcgd.datasets.bit_columns.{limit}", most)
+    data = load("asia", n=500, rng=default_rng(0))
     kept = Tables(data)
     sample = kept.subsample(np.arange(0, 500, 2))
-    for _ in range(2):
-        for at in itertools.permutations([0, 3, 5, 6], 3):
-            assert (kept.counts(at) == Tables(data).counts(at)).all()
-            assert kept.counts(at).sum() == 500
-            assert sample.counts(at).sum() == 250
+    for variables in [
+        *itertools.permutations([0, 3, 5, 6], 3),
+        *itertools.permutations(range(8), 3),
+    ]:
+        np.testing.assert_array_equal(kept.counts(variables), brute(data, variables))
+        assert sample.counts(variables).sum() == 250
     with pytest.raises(ValueError, match="read-only"):
         kept.counts((0, 3))[0, 0] = 1
 
@@ -223,7 +223,7 @@ def test_kept_counts_are_those_of_a_first_count_in_any_order_of_the_variables(
 @exactly
 @given(st.lists(st.integers(1, 7), min_size=2, max_size=5), SIZES, SEEDS, st.integers(0, 40))
 def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, seed, most):
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     data = drawn(rng, levels, n)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpcgd.datasets.bit_columns.MOST_CELLS", most)
@@ -236,35 +236,121 @@ def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, s
         np.testing.assert_array_equal(table, brute(data, variables))
 
 
-@exactly
-@given(st.lists(st.integers(1, 9), min_size=2, max_size=6), SIZES, SEEDS)
-def test_many_tables_at_once_equal_brute_force(levels, n, seed):
-    rng = np.random.default_rng(seed)
-    data = drawn(rng, levels, n)
-    tables = Tables(data)
-    questions = [some(rng, data) for _ in range(6)]
-    for asked, table in zip(questions, tables.counts_many(questions), strict=True):
-        np.testing.assert_array_equal(table, brute(data, asked))
-    size = min(3, data.d)
-    asked = np.array([rng.permutation(data.d)[:size] for _ in range(6)])
-    counted = tables.count_all(asked)
-    assert counted.levels.tolist() == [[levels[v] for v in of] for of in asked]
-    for of, table in zip(asked.tolist(), counted.tables(), strict=True):
-        np.testing.assert_array_equal(table, brute(data, of))
-
-
 @pytest.mark.parametrize("n", [64 * 2048 - 1, 64 * 2048 + 1, 300_000])
 def test_records_in_several_blocks_are_counted_exactly(n):
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     data = dataset(rng.integers(0, (2, 3, 5, 8, 200), (n, 5)), (2, 3, 5, 8, 200))
     tables = Tables(data)
     for at in [(0, 1, 2, 3), (3, 1), (4, 0), (2, 3, 0)]:
         np.testing.assert_array_equal(tables.counts(at), brute(data, at))
 
 
-def test_kept_subsets_are_let_go_of_where_they_are_too_many(monkeypatch):
-    monkeypatch.setattr("dpcgd.datasets.shared_counts.MOST_SUBSETS", 20)
-    data = load("asia", n=500, rng=np.random.default_rng(0))
-    tables = Tables(data)
-    for at in itertools.permutations(range(8), 3):
-        np.testing.assert_array_equal(tables.counts(at), brute(data, at))
+# --- bits as they are packed, in whatever batches records come
+
+WIDE = st.lists(st.sampled_from([1, 2, 3, 4, 7, 256, 257, 70_000]), min_size=2, max_size=4)
+PARTS = st.lists(st.integers(0, 200), min_size=1, max_size=5).filter(any)
+
+
+def plain_bits(codes, levels):
+    """Record i's bit j of variable v is bit i % 64 of word i // 64 in the row of v and j.
+
+    Rows are filled up to a multiple of eight words.
+    """
+    rows, size = [], 8 * -(-len(codes) // 512)
+    for column, of in zip(codes.T.tolist(), levels, strict=True):
+        for j in range((of - 1).bit_length()):
+            words = [0] * size
+            for i, code in enumerate(column):
+                words[i // 64] |= (code >> j & 1) << (i % 64)
+            rows.append(words)
+    return np.array(rows, np.uint64).reshape(len(rows), size)
+
+
+@exactly
+@given(WIDE, PARTS, st.booleans(), SEEDS)
+def test_batches_of_any_size_give_the_bits_of_the_whole(levels, sizes, on_disk, seed):
+    rng = default_rng(seed)
+    codes = np.column_stack([rng.integers(size, size=sum(sizes)) for size in levels])
+    parts = [list(part.T) for part in np.split(codes, np.cumsum(sizes)[:-1])]
+    allocate = zeros_on_disk if on_disk else zeros
+    columns = pack(parts, tuple(levels), len(codes), most_bytes=0, allocate=allocate)
+    expected = plain_bits(codes, levels)
+    assert np.array_equal(columns._bits, expected)
+    assert columns._bits.size == 0 or columns._bits.ctypes.data % 64 == 0
+    assert expected.nbytes == packed_bytes(levels, len(codes))
+    assert np.array_equal(columns._planes, plain_bits(np.ones((len(codes), 1), int), [2]))
+
+
+@pytest.mark.parametrize("most_bytes", [0, 10**6])
+@pytest.mark.parametrize("n", [99, 101])
+def test_records_that_are_too_many_or_too_few_are_noticed(n, most_bytes):
+    batch = [np.zeros(100, np.int8)] * 2
+    with pytest.raises(ValueError, match="there are other records than at first; let nobody write"):
+        pack([batch], (2, 2), n, most_bytes=most_bytes)
+
+
+# --- more records than single precision or four bytes can hold
+
+ROWS, LARGEST = 300, 2**33
+"""Of 10^12 records in all."""
+
+FORMS = [replays.as_bits, replays.Counted]
+
+
+def many(form, shape):
+    rng = default_rng(0)
+    codes = np.unique(rng.integers(0, shape, (ROWS, len(shape))), axis=0)
+    weights = rng.integers(1, LARGEST, len(codes)) | 1
+    levels = replays.levels_of(shape)
+    return codes, weights, form(codes, weights, levels, ())
+
+
+def counted(codes, weights, shape, variables):
+    """By Python's own whole numbers."""
+    cells = {}
+    for row, weight in zip(codes[:, variables].tolist(), weights.tolist(), strict=True):
+        cells[tuple(row)] = cells.get(tuple(row), 0) + weight
+    table = np.zeros([shape[v] for v in variables], object)
+    for cell, times in cells.items():
+        table[cell] = times
+    return table.tolist()
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 2), (300, 2, 200, 3)], ids=str)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_every_record_counts_once(form, shape):
+    codes, weights, data = many(form, shape)
+    assert data.n == sum(weights.tolist())
+    questions = [[0], [2, 1], [0, 2], [3, 1, 2]]
+    for answers in (data.counts_many(questions), Tables(data).counts_many(questions)):
+        for variables, table in zip(questions, answers, strict=True):
+            assert table.tolist() == counted(codes, weights, shape, variables)
+    together = Tables(data).count_all(np.array([[0, 1], [2, 3]])).tables()
+    assert [t.tolist() for t in together] == [
+        counted(codes, weights, shape, of) for of in ([0, 1], [2, 3])
+    ]
+
+
+def test_one_record_more_is_seen_among_ten_to_the_twelve():
+    codes, weights, data = many(replays.as_bits, (2, 3, 4, 2))
+    more = weights.copy()
+    more[7] += 1
+    other = replays.as_bits(codes, more, data.levels, ())
+    for variables in ([0], [1, 2], [0, 1, 2, 3]):
+        apart = other.counts(variables) - data.counts(variables)
+        assert apart.sum() == np.abs(apart).sum() == 1
+
+
+@pytest.mark.parametrize("bound", [0.5, 3.0])
+def test_sums_over_many_records_are_the_sums_of_their_parts(bound):
+    codes, weights, data = many(replays.as_bits, (2, 3, 4, 2))
+    vectors = [np.eye(k) * (v + 1.0) for v, k in enumerate((2, 3, 4, 2))]
+    found = data.clipped_sums(vectors, bound=bound)
+    parts = [weights // 3, weights - weights // 3]
+    halves = [replays.as_bits(codes, of, data.levels, ()) for of in parts]
+    sums = [half.clipped_sums(vectors, bound=bound, n=data.n) for half in halves]
+    assert np.array_equal(found, sums[0] + sums[1])
+    rows = np.hstack([of[code] for of, code in zip(vectors, codes.T, strict=True)])
+    rows *= bound / np.maximum(np.linalg.norm(rows, axis=1), bound)[:, None]
+    assert found == pytest.approx((rows * weights[:, None]).T @ rows, rel=0.2)
+    assert np.trace(found) <= data.n * bound**2

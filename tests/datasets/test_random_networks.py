@@ -1,6 +1,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from people import refused
 
 from dpcgd.datasets.random_networks import (
     MORE_TABLES,
@@ -37,10 +38,16 @@ def test_one_state_gives_one_network():
     assert one.parents == two.parents != other.parents
 
 
-@pytest.mark.parametrize(("shape", "tables"), [("ring", "weak"), ("tree", "odd")])
-def test_an_unknown_kind_is_refused(shape, tables):
-    with pytest.raises(ValueError, match="is none of"):
-        random_network(shape, tables, 5, np.random.default_rng(0))
+@pytest.mark.parametrize(
+    ("shape", "tables", "levels", "cure"),
+    [
+        ("ring", "weak", None, "is none of"),
+        ("tree", "odd", None, "is none of"),
+        ("tree", "weak", {"a": ("0", "1")}, "levels has 1 variables, not 5; give each its levels"),
+    ],
+)
+def test_an_unknown_kind_and_too_few_levels_are_refused(shape, tables, levels, cure):
+    refused(cure, random_network, shape, tables, 5, np.random.default_rng(0), levels=levels)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -56,11 +63,6 @@ def test_levels_may_be_given(shape, tables):
         data = network.sample(50, rng=rng)
         assert data.cardinalities == (1, 2, 10, 6)
         assert np.allclose(network.tables["ten"].sum(axis=-1), 1)
-
-
-def test_levels_are_given_to_each_variable():
-    with pytest.raises(ValueError, match="levels has 1 variables, not 5; give each its levels"):
-        random_network("tree", "weak", 5, np.random.default_rng(0), levels={"a": ("0", "1")})
 
 
 def test_what_seeds_draw_does_not_change():

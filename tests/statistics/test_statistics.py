@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.stats import chi2, chi2_contingency, kendalltau, norm, spearmanr
 
+from dpcgd.datasets.bayesian_networks import load
 from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.counts import Counted
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.published_networks import load
-from dpcgd.datasets.shared_counts import Counted
 from dpcgd.statistics.categorical_statistics import (
     AdjustedChiSquared,
     ChiSquared,

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcgd.datasets.bayesian_networks import Network
-from dpcgd.datasets.bif import from_bif
+from dpcgd.datasets.bayesian_networks import NETWORKS, Network, from_bif, load
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.published_networks import NETWORKS, load
 
 __all__ = ["drawn", "packaged"]
 

@@ -1,0 +1,39 @@
+"""What the tests of tables of people share: short tables, and refusals in one line."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpcgd import Dataset, read_csv
+
+BIT = ["0", "1"]
+LEVELS = {"a": BIT, "b": BIT}
+
+
+def levels_of(sizes):
+    """Variables with so many levels."""
+    return {f"v{i}": [str(k) for k in range(size)] for i, size in enumerate(sizes)}
+
+
+def drawn(rng, sizes, n):
+    """Random records of variables with so many levels."""
+    return Dataset(np.column_stack([rng.integers(k, size=n) for k in sizes]), levels_of(sizes))
+
+
+def frame_of(data):
+    """The values of a data set."""
+    columns = zip(data.levels.items(), data.codes.T, strict=True)
+    return pd.DataFrame({name: np.array(levels)[codes] for (name, levels), codes in columns})
+
+
+def csv_of(folder, text, schema=LEVELS, **settings):
+    """The codes of a file with this text."""
+    (folder / "clinic.csv").write_bytes(text.encode(errors="surrogateescape"))
+    return read_csv(folder / "clinic.csv", schema, **settings).codes.tolist()
+
+
+def refused(cure, call, *given, **settings):
+    """Whether a call is refused in one line that names the cure."""
+    with pytest.raises(ValueError, match=cure) as error:
+        call(*given, **settings)
+    assert "\n" not in str(error.value)
