@@ -16,13 +16,11 @@ import training
 
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.moments.blocks import blocks_of, rows_of
-from dpcgd.moments.clipped_moments import ClippedMoments, clips, measure_moments
+from dpcgd.moments.clipped_moments import ClippedMoments, blocks_of, clips, measure_moments, rows_of
 from dpcgd.moments.interactions import Marginals, Moment
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget
-from dpcgd.reading.pair_features import FEATURES, pair_features
-from dpcgd.reading.second_reading import SECOND_FEATURES, second_features
+from dpcgd.reading.pair_features import FEATURES, SECOND_FEATURES, pair_features, second_features
 
 NETWORKS, RELEASES, SEED = 2000, 2, 2026
 VARIABLES, RECORDS, EPSILONS = (3, 200), (1e3, 1e6), (0.05, 10.0)
@@ -69,8 +67,8 @@ def moments_of(released: Marginals) -> tuple[np.ndarray, float]:
     """Of all pairs as one matrix, and the deviation of their noise."""
     if isinstance(released, ClippedMoments):
         return released.moments, released.deviation
-    widths, at = rows_of(released.levels)
-    moments = np.zeros((sum(widths),) * 2)
+    at = rows_of(released.levels)
+    moments = np.zeros((at[-1].stop,) * 2)
     for x, y in itertools.combinations(range(len(at)), 2):
         moments[at[x], at[y]], deviation = released.moment(x, y)
     return moments, deviation
@@ -90,7 +88,7 @@ def releases(number: int) -> Iterator[tuple[Marginals, set]]:
         if kept[f"clipped{k}"]:
             yield ClippedMoments(int(kept["n"]), levels, singles, moments, deviation), edges
             continue
-        _, at = rows_of(levels)
+        at = rows_of(levels)
         pairs = {
             (x, y): Moment(moments[at[x], at[y]], deviation)
             for x, y in itertools.combinations(range(len(at)), 2)

@@ -17,15 +17,15 @@ from dpcgd.datasets.random_networks import any_network
 from dpcgd.moments.interactions import FEWEST, MOST, MOST_LEVELS, measure_triples, pairs_sensitivity
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
+from dpcgd.reading.pair_features import THIRD_FEATURES, third_features
 from dpcgd.reading.reader import pairs_read
-from dpcgd.reading.third_reading import THIRD_FEATURES, third_features
 
 NETWORKS, SEED = 3000, 2028
 VARIABLES, RECORDS, EPSILONS = (FEWEST, MOST), (3e3, 1e6), (0.1, 10.0)
 NOISE_OVER_SAMPLING = 0.3
 """The most for a pair: somewhat more than releases with triples have."""
 TREES = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 12, "min_samples_leaf": 40}
-CODE = (*training.READ, "moments/triples", "reading/association", "reading/third_reading")
+CODE = (*training.READ, "moments/interactions")
 """The files of the package that examples depend on."""
 
 

@@ -33,8 +33,7 @@ TREES: dict = {
 
 RELEASED = ("datasets/random_networks", "datasets/clipped_sums", "moments/clipped_moments")
 """The files of the package that releases depend on."""
-FEATURES_OF = ("pair_features", "second_reading")
-READ = (*RELEASED, "moments/blocks", *(f"reading/{name}" for name in FEATURES_OF))
+READ = (*RELEASED, "reading/association", "reading/pair_features")
 """The files of the package that features depend on."""
 
 

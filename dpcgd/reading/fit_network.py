@@ -1,22 +1,28 @@
-"""A Bayesian network from what a run has released: no further budget, and with error bars."""
+"""A Bayesian network from what a run has released: no further budget, and with error bars.
+
+A variable's probabilities, given its parents, come from what has been released of them. How strong
+interactions are that have not been released is judged by those that have.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
+from scipy.special import log_softmax, logsumexp, softmax
 
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.graphs.consistent_extension import consistent_extension
 from dpcgd.graphs.release import Release
-from dpcgd.reading.family_fit import LARGEST_VARIANCE, fit_family, unreleased
-from dpcgd.reading.max_entropy import has_few_terms, pair_table
+from dpcgd.moments.interactions import Marginals, subsets_of
+from dpcgd.reading.max_entropy import has_few_terms, max_entropy, pair_table, proportional_fit
 from dpcgd.reading.release import check_moments
-from dpcgd.reading.unreleased import strength_of_interactions, unreleased_variance
 
-__all__ = ["FittedNetwork", "fit_network"]
+__all__ = ["FamilyFit", "FittedNetwork", "fit_family", "fit_network", "released_fit"]
 
 MOST_CELLS = 2**21
 """Of a variable with its parents."""
@@ -24,6 +30,22 @@ MOST_CELLS = 2**21
 
 MOST_NAMES = 8
 """Of variables in a line of text."""
+
+
+LARGEST_VARIANCE = 0.25
+"""Of a number between 0 and 1."""
+
+
+FEWEST = 20
+"""Records that a cell is expected to have if it is to tell how strong interactions are."""
+
+
+LEAST_CELLS = 1.0
+"""Cells that must tell it, each weighed by the share of its variance that noise leaves alone."""
+
+
+USUAL, USUAL_CELLS = 0.16, 4.0
+"""Strength on random networks, and the number of cells that it counts for."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +154,10 @@ def fit_network(
     measured = check_moments(release)
     check_whole("redraws", redraws, 1)
     marginals, names = measured.marginals, list(measured.levels)
-    wanted = _parents(names, consistent_extension(release.graph) if dag is None else dag)
+    dag = consistent_extension(release.graph) if dag is None else dag
+    if set(dag) != set(names) or not nx.is_directed_acyclic_graph(dag):
+        raise ValueError("dag must have the variables of the release and no cycle")
+    wanted = {v: sorted(dag.predecessors(v), key=names.index) for v in names}
     parents = {v: _that_fit(marginals, names, v, group) for v, group in wanted.items()}
     left_out = {v: tuple(u for u in group if u not in parents[v]) for v, group in wanted.items()}
     families = {v: tuple(map(names.index, (*group, v))) for v, group in parents.items()}
@@ -141,10 +166,9 @@ def fit_network(
     partly = {v for v, family in families.items() if unreleased(marginals, family)}
     assumed = {v for v in partly if strength is not None and has_few_terms(marginals, families[v])}
     known = {v: not left_out[v] and (v in assumed or v not in partly) for v in names}
+    tables = {v: fit.table for v, fit in fits.items()}
     return FittedNetwork(
-        network=Network(
-            "fitted", dict(measured.levels), parents, {v: fits[v].table for v in names}
-        ),
+        network=Network("fitted", dict(measured.levels), parents, tables),
         errors={v: _error(marginals, families[v], fits[v], known[v], strength) for v in names},
         identified=known,
         assumed=frozenset(v for v in assumed if known[v]),
@@ -159,13 +183,6 @@ def _error(marginals, family, fit, known, strength) -> np.ndarray:
     return np.sqrt(np.minimum(variance, LARGEST_VARIANCE))
 
 
-def _parents(names, dag) -> dict[str, list[str]]:
-    """Of each variable, in their order."""
-    if set(dag) != set(names) or not nx.is_directed_acyclic_graph(dag):
-        raise ValueError("dag must have the variables of the release and no cycle")
-    return {v: sorted(dag.predecessors(v), key=names.index) for v in names}
-
-
 def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
     """The parents, without those of least mutual information if there are too many."""
     kept, number = list(parents), names.index
@@ -178,3 +195,187 @@ def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
     while math.prod(marginals.levels[number(v)] for v in (*kept, child)) > MOST_CELLS:
         kept.remove(min(kept, key=information))
     return tuple(kept)
+
+
+class FamilyFit(NamedTuple):
+    """Probabilities given the parents, and how sure they are.
+
+    ``table`` has an axis for each parent and a last one for the variable, and ``variance`` is that
+    of its entries. ``weights`` are the probabilities of the parents' levels.
+    """
+
+    table: np.ndarray
+    variance: np.ndarray
+    weights: np.ndarray
+
+
+def unreleased(marginals: Marginals, family: Sequence[int]) -> int:
+    """Degrees of freedom of a variable, given its parents, of which nothing was released.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released, clipped or not.
+    family : sequence of int
+        The parents, and the variable last.
+
+    Examples
+    --------
+    >>> unreleased(Marginals(10, (3, 3, 2)), (0, 1, 2)), unreleased(Marginals(10, (3, 2)), (0, 1))
+    (4, 0)
+    """
+    *parents, child = family
+    levels = [marginals.levels[v] for v in parents]
+    known = sum(marginals.levels[v] - 1 for v in parents)
+    for subset in marginals.released:
+        if len(subset) > 2 and child in subset and set(subset) <= set(family):
+            known += math.prod(marginals.levels[v] - 1 for v in subset if v != child)
+    return math.prod(levels) - 1 - known if marginals.levels[child] > 1 else 0
+
+
+def fit_family(
+    marginals: Marginals, family: Sequence[int], redraws: int, rng: np.random.Generator
+) -> FamilyFit:
+    """Fit a variable and its parents to all that has been released of them.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released, clipped or not.
+    family : sequence of int
+        The parents, and the variable last.
+    redraws : int
+        Of sampling and noise, where the table has to be fitted by maximum entropy.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    FamilyFit
+        Its variance comes from sampling and noise alone. It is the largest there is where the table
+        is too large for more than a fit.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    if all(tuple(sorted(part)) in marginals.released for part in subsets_of(tuple(family))):
+        return released_fit(marginals, family)
+    if not has_few_terms(marginals, family):
+        logs = proportional_fit(marginals, family)
+        table = softmax(logs, axis=-1)
+        variance = np.broadcast_to(LARGEST_VARIANCE, table.shape)
+        return FamilyFit(table, variance, np.exp(logsumexp(logs, axis=-1)))
+    fit = max_entropy(marginals, family)
+    table = np.exp(log_softmax(fit.logs, axis=-1))
+    table = np.maximum(table, 1 / marginals.n**2 / table.size)  # no probability is zero
+    table /= table.sum(axis=-1, keepdims=True)
+    moved = softmax(fit.redrawn(redraws, rng), axis=-1) - table
+    return FamilyFit(table, (moved**2).mean(axis=0), np.exp(logsumexp(fit.logs, axis=-1)))
+
+
+def released_fit(marginals: Marginals, family: Sequence[int]) -> FamilyFit:
+    """The same where every interaction has been released: exact but for noise and sampling.
+
+    Notes
+    -----
+    The interactions of the parents alone make the weights. The others make the probabilities, times
+    the weights, and their noise is independent of the former.
+    """
+    joint = marginals.table(*family)
+    weights = joint.sum(axis=-1, keepdims=True)
+    table, levels = joint / weights, joint.shape[-1]
+    own, parents = _noise(marginals, family)
+    noise = (own + (table - 1 / levels) ** 2 * parents) / weights**2
+    sampling = table * (1 - table) / (marginals.n * weights)
+    variance = np.minimum(sampling + noise, LARGEST_VARIANCE)
+    return FamilyFit(table, variance, weights[..., 0])
+
+
+def _noise(marginals, family) -> tuple[float, float]:
+    """Variance of the noise in a cell from the variable's interactions, and that of a weight."""
+    own = parents = 0.0
+    for subset in subsets_of(tuple(family)):
+        held = math.prod(1 - 1 / marginals.levels[v] for v in subset)
+        left = math.prod(marginals.levels[v] for v in family if v not in subset)
+        variance = marginals.moment(*subset).deviation ** 2 * held / left**2
+        own += variance if family[-1] in subset else 0.0
+        parents += 0.0 if family[-1] in subset else variance * marginals.levels[family[-1]] ** 2
+    return own, parents
+
+
+def unreleased_variance(marginals: Marginals, family: Sequence[int], fit: FamilyFit) -> np.ndarray:
+    """Variance of probabilities from interactions that are as strong as the released ones.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    family : sequence of int
+        The parents, and the variable last.
+    fit : FamilyFit
+
+    Returns
+    -------
+    array
+        One number for each level of the variable: how much the released interactions with its
+        parents move its probability, for as many degrees of freedom as have not been released.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    parents = tuple(range(len(family) - 1))
+    weights = fit.weights[..., None]
+    mean = (weights * fit.table).sum(axis=parents)
+    moved = (weights * (fit.table - mean) ** 2).sum(axis=parents)
+    left = unreleased(marginals, family)
+    known = math.prod(marginals.levels[v] for v in family[:-1]) - 1 - left
+    return moved * left / max(1, known)
+
+
+def strength_of_interactions(
+    marginals: Marginals, families: Iterable[Sequence[int]], redraws: int, rng: np.random.Generator
+) -> float | None:
+    """How far triples of a variable and two parents lie from what their pairs make likely.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    families : iterable of sequence of int
+        The parents, and the variable last.
+    redraws : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float or None
+        Mean square of the distance, over what :func:`unreleased_variance` says of pairs; 1 if
+        interactions of three variables are as strong as those of two. None if no triple tells.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    low = {part: moment for part, moment in marginals.released.items() if 0 < len(part) < 3}
+    pairs = Marginals(marginals.n, marginals.levels, low)
+    triples = [(*two, child) for *parents, child in families for two in combinations(parents, 2)]
+    triples = [triple for triple in triples if tuple(sorted(triple)) in marginals.released]
+    sums = [
+        _compared(marginals, pairs, triple, redraws, rng)
+        for triple in triples
+        if has_few_terms(pairs, triple)
+    ]
+    moved, expected, cells = np.sum(sums, axis=0) if sums else (0.0, 0.0, 0.0)
+    if not cells > LEAST_CELLS:
+        return None
+    return max(0.0, (cells * moved / expected + USUAL_CELLS * USUAL) / (cells + USUAL_CELLS))
+
+
+def _compared(marginals, pairs, triple, redraws, rng) -> tuple[float, float, float]:
+    """Square distance of a triple beyond its noise, what pairs say of it, and the cells it has."""
+    exact, fit = released_fit(marginals, triple), fit_family(pairs, triple, redraws, rng)
+    noise = np.maximum(exact.variance - fit.variance, 0.0)
+    size = unreleased_variance(pairs, triple, fit)
+    many = marginals.n * exact.weights[..., None] * exact.table > FEWEST
+    weight = many * size / (size + noise + np.finfo(float).tiny)
+    moved = weight * ((exact.table - fit.table) ** 2 - noise)
+    return float(moved.sum()), float((weight * size).sum()), float(weight.sum())

@@ -6,14 +6,14 @@ largest entropy among those with these interactions.
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
-from dpcgd.moments.blocks import rows_of
-from dpcgd.moments.clipped_moments import ClippedMoments, vectors_of
+from dpcgd.moments.clipped_moments import ClippedMoments, rows_of, vectors_of
 from dpcgd.moments.interactions import Marginals, Subset, contrasts, least_variance
 
 __all__ = ["MaxEntropy", "has_few_terms", "max_entropy", "pair_table", "proportional_fit"]
@@ -62,9 +62,8 @@ class MaxEntropy(NamedTuple):
 
 def has_few_terms(marginals: Marginals, variables: Sequence[int]) -> bool:
     """Whether :func:`max_entropy` can fit a table of these variables, by public facts."""
-    low = (part for k in (1, 2) for part in combinations(variables, k))
-    high = (part for part in _released_of(marginals, variables) if len(part) > 2)
-    terms = sum(math.prod(marginals.levels[v] - 1 for v in part) for part in (*low, *high))
+    subsets = _subsets(marginals, variables)
+    terms = sum(math.prod(marginals.levels[v] - 1 for v in subset) for subset in subsets)
     return math.prod(marginals.levels[v] for v in variables) * max(1, terms) <= MOST_ENTRIES
 
 
@@ -90,7 +89,8 @@ def max_entropy(marginals: Marginals, variables: Sequence[int]) -> MaxEntropy:
     Newton's method on the dual. The squares of the coefficients have a small penalty, about
     the variance of the noise: where noise has left no such table, they stay finite.
     """
-    columns, means, deviations = _terms(marginals, variables)
+    terms = [_term(marginals, variables, subset) for subset in _subsets(marginals, variables)]
+    columns, means, deviations = map(np.hstack, zip(*terms, strict=True))
     means = np.clip(means, columns.min(axis=0), columns.max(axis=0))
     penalty = np.clip(deviations**2, LEAST_PENALTY, MOST_PENALTY)
     logs, curvature = _newton(columns, means, penalty)
@@ -130,46 +130,25 @@ def _dual(columns, means, penalty, weights) -> tuple[float, np.ndarray]:
     return total - weights @ means + penalty @ weights**2 / 2, logs - total
 
 
-def _terms(marginals: Marginals, variables: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Columns over the cells of a table, their released means and the deviations of the noise."""
-    if not isinstance(marginals, ClippedMoments):
-        subsets = _released_of(marginals, variables)
-        return _gathered([_term(marginals, variables, subset) for subset in subsets])
-    terms = [_term(marginals, variables, (v,)) for v in variables]
-    vectors = {v: vectors_of(marginals, v) for v in variables}
-    for x, y in combinations(variables, 2):
-        if marginals.levels[x] > 1 and marginals.levels[y] > 1:
-            columns = _columns(marginals, variables, {x: vectors[x], y: vectors[y]})
-            terms.append((columns, *_unclipped(marginals, x, y)))
-    return _gathered(terms)
-
-
-def _released_of(marginals, variables) -> list[Subset]:
-    """Subsets of these variables whose interaction has been released."""
+def _subsets(marginals, variables) -> list[Subset]:
+    """Subsets of these variables whose interaction has been released, clipped or not."""
+    if isinstance(marginals, ClippedMoments):
+        varying = [v for v in variables if marginals.levels[v] > 1]
+        return [*combinations(variables, 1), *combinations(varying, 2)]
     return [part for part in marginals.released if part and set(part) <= set(variables)]
 
 
-def _term(marginals, variables, subset) -> tuple:
-    """Columns of one interaction, its values and the deviation of their noise."""
+def _term(marginals, variables, subset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns of an interaction over the cells of a table, its means, the noise's deviations."""
     axes = [v for v in variables if v in subset]
-    vectors = {v: contrasts(marginals.levels[v]) for v in axes}
-    return _columns(marginals, variables, vectors), *marginals.moment(*axes)
-
-
-def _columns(marginals, variables, vectors) -> np.ndarray:
-    """Products of vectors over the levels of some variables, for every cell."""
-    product = np.ones((1, 1))
-    for v in variables:
-        product = np.kron(product, vectors.get(v, np.ones((marginals.levels[v], 1))))
-    return product
-
-
-def _gathered(terms) -> tuple[np.ndarray, ...]:
-    columns, values, spread = zip(*terms, strict=True)
-    deviations = [
-        np.broadcast_to(s, np.shape(v)).ravel() for v, s in zip(values, spread, strict=True)
-    ]
-    return np.hstack(columns), np.hstack([*map(np.ravel, values)]), np.hstack(deviations)
+    if clipped := isinstance(marginals, ClippedMoments) and len(axes) == 2:
+        values, deviations = _unclipped(marginals, *axes)
+    else:
+        values, deviations = marginals.moment(*axes)
+    ones = {v: np.ones((marginals.levels[v], 1)) for v in variables}
+    own = {v: vectors_of(marginals, v) if clipped else contrasts(marginals.levels[v]) for v in axes}
+    columns = reduce(np.kron, (ones | own).values())
+    return columns, values.ravel(), np.broadcast_to(deviations, values.shape).ravel()
 
 
 def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +158,7 @@ def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
     from a product of two has a square of at most what it took from the squares of both (Cauchy and
     Schwarz), and that follows from the single levels, which nothing has clipped.
     """
-    _, rows = rows_of(marginals.levels)
+    rows = rows_of(marginals.levels)
     (left, lost), (right, also) = (_correction(marginals, v, rows[v]) for v in (x, y))
     values = left @ marginals.moments[rows[x], rows[y]] @ right.T
     noise = np.outer((left**2).sum(axis=1), (right**2).sum(axis=1)) * marginals.deviation**2
@@ -191,15 +170,11 @@ def _correction(marginals, v, rows) -> tuple[np.ndarray, np.ndarray]:
 
     Of the distance the diagonal.
     """
-
-    def work():
-        vectors, own = vectors_of(marginals, v), marginals.moments[rows, rows]
-        whole = (vectors.T * marginals.table(v)) @ vectors
-        floor = least_variance(marginals.deviation, marginals.n)
-        turned = _power(whole, 0.5, 0.0) @ _power(own, -0.5, floor)
-        return turned, np.maximum(np.diag(whole - own), 0.0)
-
-    return marginals.worked_out(("correction", v), work)
+    vectors, own = vectors_of(marginals, v), marginals.moments[rows, rows]
+    whole = (vectors.T * marginals.table(v)) @ vectors
+    floor = least_variance(marginals.deviation, marginals.n)
+    turned = _power(whole, 0.5, 0.0) @ _power(own, -0.5, floor)
+    return turned, np.maximum(np.diag(whole - own), 0.0)
 
 
 def _power(matrix, exponent, floor) -> np.ndarray:

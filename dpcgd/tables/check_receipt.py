@@ -14,8 +14,7 @@ from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.doubles import kept_for_rounding
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
-from dpcgd.reading.read_release import read_release
-from dpcgd.reading.release import MarginalRelease
+from dpcgd.reading.release import MarginalRelease, read_release
 from dpcgd.tables.paid_noise import check_noise
 
 __all__ = ["check_receipt"]

@@ -14,7 +14,7 @@ import pandas as pd
 from dpcgd.datasets.arguments import check_once, check_whole, is_real
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
-from dpcgd.moments.blocks import blocks_of, rows_of
+from dpcgd.moments.clipped_moments import blocks_of, rows_of
 from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subsets_of
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget
@@ -333,7 +333,7 @@ class Plan:
         x, y = sorted((self._firsts[x_shares][0], self._firsts[y_shares][-1]))
         if x == y or (x, y) in self.marginals.released:
             return self.n * self.marginals.moment(*sorted({x, y})).deviation
-        noise, at = blocks_of(self.marginals).noise, rows_of(self.marginals.levels)[1]
+        noise, at = blocks_of(self.marginals).noise, rows_of(self.marginals.levels)
         wide = [_squared_lengths(self.marginals, v).mean() for v in (x, y)]
         return self.n * math.sqrt(noise[at[x], at[y]].mean() / math.prod(wide))
 

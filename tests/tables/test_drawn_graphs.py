@@ -99,22 +99,6 @@ def test_paths_are_those_of_networkx(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_arcs_are_completed_as_by_the_plain_rules(seed):
-    joined, forbidden, _ = some(seed)
-    rng, edges, untested = default_rng(seed), np.argwhere(np.triu(joined)), forbidden & forbidden.T
-    drawn = []
-    for share in (0.05, 0.2, 0.5):
-        arcs = joined.copy()
-        for a, b in edges[rng.random(len(edges)) < share]:
-            arcs[(a, b) if rng.random() < 0.5 else (b, a)] = False
-        drawn.append(arcs)
-    apart = ~(joined | untested) & ~np.eye(len(joined), dtype=bool)
-    found = orientation._forced(np.array(drawn), apart)
-    for arcs, completed in zip(drawn, found, strict=True):
-        np.testing.assert_array_equal(completed, meek(arcs, untested=untested))
-
-
-@pytest.mark.parametrize("seed", range(60))
 def test_completed_forms_are_those_of_the_plain_rules(seed):
     joined, forbidden, odds = some(seed)
     drawn = orientation.drawn_graphs(joined, forbidden, odds)
@@ -123,23 +107,3 @@ def test_completed_forms_are_those_of_the_plain_rules(seed):
     for parents, arcs in zip(graphs, orientation.completed(graphs, joined, forbidden), strict=True):
         plain = meek(with_colliders(parents, joined, forbidden), untested=forbidden & forbidden.T)
         np.testing.assert_array_equal(arcs, plain)
-
-
-RULES = {
-    "1": ([(0, 1)], [(1, 2)], (1, 2)),
-    "2": ([(0, 2), (2, 1)], [(0, 1)], (0, 1)),
-    "3": ([(2, 1), (3, 1)], [(0, 1), (0, 2), (0, 3)], (0, 1)),
-    "4": ([(2, 3), (3, 1)], [(0, 1), (0, 2), (0, 3)], (0, 1)),
-}
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_each_rule_alone_forces_its_arrow(rule):
-    directed, undirected, (a, b) = RULES[rule]
-    arcs = np.zeros((4, 4), bool)
-    for x, y in directed + undirected + [(y, x) for x, y in undirected]:
-        arcs[x, y] = True
-    joined = arcs | arcs.T
-    [arcs] = orientation._forced(arcs[None], ~joined & ~np.eye(4, dtype=bool))
-    assert arcs[a, b]
-    assert not arcs[b, a]
