@@ -75,19 +75,30 @@ class GraphPosterior:
         required: np.ndarray | None = None,
         prior: float = PRIOR,
     ):
-        self.shape, released = table.counts.shape, table.counts.ravel()
-        nothing = np.zeros((len(self.shape),) * 2, bool)
+        self.table, self.levels = table, np.array(table.levels, np.int64)
+        nothing = np.zeros((len(self.levels),) * 2, bool)
         self.needed = bits_of(nothing if required is None else required)
         self.forbidden = bits_of(nothing if forbidden is None else forbidden)
-        start = np.maximum(released, 0.0) + 1e-9
-        start *= table.n / start.sum()
-        codes = np.array([*np.ndindex(*self.shape)], np.int64)
-        levels = np.array(self.shape, np.int64)
-        self._about = released, table.scale, float(table.n), codes, levels, start, prior
+        self.prior, self._codes = prior, np.array([*np.ndindex(*table.levels)], np.int64)
+        self._start = np.maximum(table.counts.ravel(), 0.0) + 1e-9
+        self._start *= table.n / self._start.sum()
 
     def score(self, parents: np.ndarray) -> float:
         """Log posterior of a graph, but for its prior and a constant."""
-        return fitted(self._about, parents)[0]
+        return self._fitted(parents)[0]
+
+    def _fitted(self, parents) -> tuple[float, np.ndarray]:
+        """The score of a graph, and the counts that it makes of the noisy table."""
+        families_of = families(self._codes, self.levels, parents)
+        released, scale = self.table.counts.ravel(), self.table.scale
+        counts, before = self._start.copy(), -np.inf
+        for _ in range(STEPS):
+            means = implied(counts, float(self.table.n), self.levels, *families_of)
+            likelihood = expected_counts(released, means, scale, counts)
+            if likelihood - before < ENOUGH:
+                break
+            before = likelihood
+        return likelihood - price(means, scale, self.prior, self.levels, *families_of), counts
 
     def met(
         self, rng: np.random.Generator, sweeps: int = STEADY, edge: float = EDGE
@@ -110,17 +121,51 @@ class GraphPosterior:
             Its sum is 1: what no walk has met is left out.
         """
         known: dict[tuple[int, ...], float] = {}
-        rules = self.needed, self.forbidden, edge, rng
-        for graph in (self._best(self._about[5]), self.needed):
+        for graph in (self._best(self._start), self.needed):
             score, parents = self._climbed(graph)
             while True:
-                best = walk(self._about, parents, *rules, COOLING, HOTTEST, known)
+                best = self._walk(parents, edge, rng, COOLING, HOTTEST, known)
                 better, best = self._climbed(best)
                 if not better > score + GAIN:
                     break
                 score, parents = better, best
-            walk(self._about, parents, *rules, sweeps, 1.0, known)
+            self._walk(parents, edge, rng, sweeps, 1.0, known)
         return self._likely(known, edge)
+
+    def _walk(self, parents, edge, rng, sweeps, hottest, known) -> np.ndarray:
+        """The best graph that a walk meets, each step a change that the posterior gives its odds.
+
+        `known` keeps the scores of all graphs that were looked at, by their parents; everyone has
+        the parents that are needed, and none that is forbidden. `edge` is the log odds of an edge
+        beforehand. The temperature falls from `hottest` to 1.
+        """
+        rules = [*zip(self.needed.tolist(), self.forbidden.tolist(), strict=True)]
+        parents, d = parents.tolist(), len(parents)
+
+        def scored(graph):
+            if (key := tuple(graph)) not in known:
+                known[key] = self._fitted(graph)[0]
+            return known[key]
+
+        score = best_score = scored(parents)
+        best = parents
+        for sweep in range(sweeps):
+            heat = hottest ** (1 - sweep / sweeps)
+            for _ in range(d):
+                x, y = int(rng.random() * d), int(rng.random() * (d - 1))
+                proposed = changed(parents, x, y + (y >= x), rng.random() < 0.5)
+                if proposed is None:
+                    continue
+                new, more = proposed
+                pairs = zip(new, rules, strict=True)
+                if any(must & ~bits or bits & banned for bits, (must, banned) in pairs):
+                    continue
+                new_score = scored(new)
+                if math.log(rng.random()) * heat < new_score - score + more * edge:
+                    parents, score = new, new_score
+                    if score > best_score:
+                        best, best_score = new, score
+        return np.array(best, np.int64)
 
     def _likely(self, known, edge) -> tuple[np.ndarray, np.ndarray]:
         graphs = np.array([*known], np.int64)
@@ -131,16 +176,16 @@ class GraphPosterior:
 
     def _climbed(self, parents) -> tuple[float, np.ndarray]:
         """The best graph of the counts that a graph makes of the table, as long as that helps."""
-        score, counts = fitted(self._about, parents)
+        score, counts = self._fitted(parents)
         while True:
             new = self._best(counts)
-            new_score, new_counts = fitted(self._about, new)
+            new_score, new_counts = self._fitted(new)
             if not new_score > score + GAIN:
                 return score, parents
             parents, score, counts = new, new_score, new_counts
 
     def _best(self, counts) -> np.ndarray:
-        return best_graph(counts.reshape(self.shape), self.needed, self.forbidden)
+        return best_graph(counts.reshape(self.table.levels), self.needed, self.forbidden)
 
 
 def bits_of(arcs: np.ndarray) -> np.ndarray:
@@ -342,25 +387,6 @@ def averaging(counts, shares) -> float:
     return float((gammaln(shares) - gammaln(shares + counts) + counts * logs).sum())
 
 
-def fitted(about, parents):
-    """Log posterior of a graph but for its prior, and the counts that it makes of a noisy table.
-
-    `about` has what has been released, cell by cell, the scale of its noise, the number of records,
-    the levels of each cell, how many there are, counts to start from, and the records that the
-    prior is worth.
-    """
-    released, scale, n, codes, levels, start, prior = about
-    tables = families(codes, levels, parents)
-    counts, before = start.copy(), -np.inf
-    for _ in range(STEPS):
-        means = implied(counts, n, levels, *tables)
-        likelihood = expected_counts(released, means, scale, counts)
-        if likelihood - before < ENOUGH:
-            break
-        before = likelihood
-    return likelihood - price(means, scale, prior, levels, *tables), counts
-
-
 def changed(parents, x, y, back):
     """The graph with x -> y added, or taken out, or turned; what that does to the number of edges.
 
@@ -378,39 +404,3 @@ def changed(parents, x, y, back):
         return None
     new[x] |= 1 << y
     return new, 0
-
-
-def walk(about, parents, needed, forbidden, edge, rng, sweeps, hottest, known):
-    """The best graph that a walk meets, each step a change that the posterior gives its odds.
-
-    `known` keeps the scores of all graphs that were looked at, by their parents; everyone has the
-    parents that are needed, and none that is forbidden. `edge` is the log odds of an edge
-    beforehand. The temperature falls from `hottest` to 1.
-    """
-    rules = [*zip(needed.tolist(), forbidden.tolist(), strict=True)]
-    parents, d = parents.tolist(), len(parents)
-
-    def scored(graph):
-        if (key := tuple(graph)) not in known:
-            known[key] = fitted(about, graph)[0]
-        return known[key]
-
-    score = best_score = scored(parents)
-    best = parents
-    for sweep in range(sweeps):
-        heat = hottest ** (1 - sweep / sweeps)
-        for _ in range(d):
-            x, y = int(rng.random() * d), int(rng.random() * (d - 1))
-            proposed = changed(parents, x, y + (y >= x), rng.random() < 0.5)
-            if proposed is None:
-                continue
-            new, more = proposed
-            pairs = zip(new, rules, strict=True)
-            if any(must & ~bits or bits & banned for bits, (must, banned) in pairs):
-                continue
-            new_score = scored(new)
-            if math.log(rng.random()) * heat < new_score - score + more * edge:
-                parents, score = new, new_score
-                if score > best_score:
-                    best, best_score = new, score
-    return np.array(best, np.int64)

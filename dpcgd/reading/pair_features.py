@@ -81,10 +81,7 @@ FEATURES = (
     "records",
     "noise over sampling",
     "deviation of an entry",
-    "levels of one",
-    "levels of the other",
-    "evenness of one",
-    "evenness of the other",
+    *(f"{what} of {which}" for what in ("levels", "evenness") for which in ("one", "the other")),
     "clear pairs a variable",
 )
 """Of a pair, in the order of the columns of :func:`pair_features`."""

@@ -318,9 +318,8 @@ def check_precision(precision: Precision) -> None:
     ValueError
         With what it may be.
     """
-    if precision is None or precision == LARGEST_F1:
-        return
-    if isinstance(precision, str) or not (is_real(precision) and 0 < precision <= 1):
+    named = precision is None or precision == LARGEST_F1
+    if not (named or (is_real(precision) and 0 < precision <= 1)):  # type: ignore[operator]
         raise ValueError(
             f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
         )
@@ -468,36 +467,6 @@ def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray
     return joined
 
 
-def drawn_edges(
-    read: np.ndarray, marginals: Marginals, required: np.ndarray, precision: Precision
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities no larger than the data of a pair allow, and the edges that are drawn.
-
-    Parameters
-    ----------
-    read : array of shape (d, d)
-        Probabilities of edges, as a model trained on networks with edges has them.
-    marginals : Marginals
-        With all pairs released.
-    required : boolean array of shape (d, d)
-        Arcs that are known, whose edges have no such limit.
-    precision : float or "f1", optional
-        As for :func:`most_likely_edges`; "f1" goes by what was read, without the limit.
-
-    Returns
-    -------
-    probabilities : array of shape (d, d)
-    joined : boolean array of shape (d, d)
-
-    Privacy
-    -------
-    Post-processing.
-    """
-    limit = np.where(required | required.T, 1.0, dependence(marginals))
-    likely = copies_joined(marginals, np.minimum(read, limit))
-    return likely, most_likely_edges(read if precision == LARGEST_F1 else likely, precision)
-
-
 def unlike_training(d: int, n: int, rho: float) -> str:
     """Why probabilities may be off for a table, by its public facts, or an empty text.
 
@@ -524,7 +493,6 @@ def unlike_training(d: int, n: int, rho: float) -> str:
         f"less noise, up to that of epsilon = {least:g} with {records:,.0f} records": n**2 * rho
         >= records**2 * GaussianFilter(Budget(least, DELTA_IN_TRAINING)).rho,
     }
-    unlike = [limit for limit, holds in limits.items() if not holds]
-    if not unlike:
-        return ""
-    return f"the edge model was trained on {unlike[0]}; its probabilities may be off here"
+    unlike = next((limit for limit, holds in limits.items() if not holds), None)
+    reason = f"the edge model was trained on {unlike}; its probabilities may be off here"
+    return reason if unlike else ""

@@ -21,10 +21,13 @@ from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.reading.reader import (
+    LARGEST_F1,
     Precision,
     check_precision,
-    drawn_edges,
+    copies_joined,
+    dependence,
     edge_probabilities,
+    most_likely_edges,
     unlike_training,
 )
 
@@ -183,7 +186,9 @@ def read_moments(
         model = edge_probabilities(marginals)
     model[required | required.T] = 1.0
     model[forbidden & forbidden.T] = 0.0
-    likely, joined = drawn_edges(model, marginals, required, precision)
+    limit = np.where(required | required.T, 1.0, dependence(marginals))
+    likely = copies_joined(marginals, np.minimum(model, limit))
+    joined = most_likely_edges(model if precision == LARGEST_F1 else likely, precision)
     if not whole:
         sure = shares = arrow_confidence(marginals, joined, forbidden)
     arcs = pointed(sure, joined, forbidden, LEVEL_OF_WEIGHED if whole else LEVEL)
