@@ -5,11 +5,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import empirical_epsilon
-from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.results.known_tables import Counts, blurred
 from exact_pairs import marginals_of
 from known_tables import exact, random_table, records
+from moment_audits import audited
 from numpy.random import default_rng
 from scipy import stats
 
@@ -28,7 +27,7 @@ from dpcgd.moments.interactions import (
     triples_sensitivity,
 )
 from dpcgd.privacy.doubles import ROOM, kept_for_rounding
-from dpcgd.privacy.filters import Filter, GaussianFilter
+from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import SeededNoise, gaussian_scale
 
 
@@ -192,6 +191,7 @@ def test_some_pairs_together_move_no_further_than_their_noise_is_made_for(levels
         assert len(some) > 1 or moved == pytest.approx(noise.scales[0])
 
 
+@pytest.mark.filterwarnings("error")
 def test_two_measurements_are_weighed_by_their_precision():
     first, second = Moment(np.array([1.0]), 3.0), Moment(np.array([2.0]), 4.0)
     both = first.combined(second)
@@ -199,6 +199,9 @@ def test_two_measurements_are_weighed_by_their_precision():
     assert both.deviation == pytest.approx(12 / 5)
     assert second.combined(first).values == pytest.approx(both.values)
     assert first.combined(Moment(np.array([5.0]), 0.0)) == (5.0, 0.0)
+    for deviation in (0.0, 5e-324, 1e-300):  # exact, or as good as that
+        both = Moment(np.ones(1), deviation).combined(Moment(np.zeros(1), deviation))
+        assert (both.values, both.deviation) == (0, deviation)
 
 
 def test_measuring_again_helps_as_much_as_was_paid():
@@ -230,24 +233,6 @@ def test_what_has_been_derived_follows_a_new_release():
     assert not np.allclose(marginals.table(0, 1, 2), joint)
 
 
-def shifted(measure, last_of_other, wrong=1.0):
-    """What is released of one of two data sets of few records, along the way between them."""
-    levels = (2, 2, 3)
-    one, other = (records([[0, 0, 0]] * 40 + [last], levels) for last in ([0, 0, 0], last_of_other))
-    here, there = (exact_moments(data) for data in (one, other))
-    way = {subset: there[subset].values - here[subset].values for subset in here if subset}
-    rng = default_rng(7)
-
-    def mechanism(data):
-        account = GaussianFilter(Budget(2.0, 0.1))
-        marginals = measured(data, paid(account, NarrowNoise(rng, wrong)))
-        measure(marginals, account)
-        moments = {subset: moment for subset, moment in marginals.released.items() if subset}
-        return sum((m.values * way[s]).sum() / m.deviation**2 for s, m in moments.items())
-
-    return mechanism, one, other
-
-
 def all_pairs(marginals, account):
     marginals.measure_pairs(account.rho * (1 - 1e-9))
 
@@ -267,12 +252,21 @@ def pairs_twice(marginals, account):
     [(all_pairs, [1, 1, 0]), (all_triples, [1, 0, 0]), (pairs_twice, [1, 1, 0])],
 )
 def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails(measure, last):
-    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
-    honest = empirical_epsilon(*shifted(measure, last), delta=0.1, trials=4000)
-    narrow = empirical_epsilon(*shifted(measure, last, wrong=1 / 2), delta=0.1, trials=4000)
-    assert honest <= 2.0 < narrow
+    """By the likelihood along the way between two data sets of few records."""
+    pair = [records([[0, 0, 0]] * 40 + [row], (2, 2, 3)) for row in ([0, 0, 0], last)]
+    here, there = map(exact_moments, pair)
+    way = {subset: there[subset].values - here[subset].values for subset in here if subset}
+
+    def released(data, account, paying):
+        marginals = measured(data, paying)
+        measure(marginals, account)
+        moments = {subset: moment for subset, moment in marginals.released.items() if subset}
+        return sum((m.values * way[s]).sum() / m.deviation**2 for s, m in moments.items())
+
+    audited(released, *pair, epsilon=2.0, seed=7)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("bad", [(np.inf, 0.1), (np.nan, 0.1), (1e200, 0.1), (0.1, np.inf)])
 def test_what_is_no_number_is_not_released(bad):
     with pytest.raises(ValueError, match="that is noise only"):
@@ -281,12 +275,7 @@ def test_what_is_no_number_is_not_released(bad):
         Marginals(0, (2, 2))
 
 
-@pytest.mark.parametrize("deviation", [0.0, 5e-324, 1e-300])
-def test_two_exact_measurements_are_one(deviation):
-    both = Moment(np.ones(1), deviation).combined(Moment(np.zeros(1), deviation))
-    assert (both.values, both.deviation) == (0, deviation)
-
-
+@pytest.mark.filterwarnings("error")
 def test_a_rho_of_nothing_measures_nothing():
     data = load("survey", n=1000, rng=default_rng(0))
     account = Filter(Budget(1.0, 1e-6))

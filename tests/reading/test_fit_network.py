@@ -47,16 +47,19 @@ def test_without_noise_the_fit_is_the_frequencies():
         assert fitted.errors[child] == pytest.approx(error, rel=1e-6)
 
 
-def child_of_three(with_all, n=500_000):
-    """Three binary causes, and an effect that is likely when all of them are there."""
-    table = np.full((2, 2, 2, 2), 0.5)
-    table[..., 1], table[1, 1, 1, 1] = 0.1, with_all
-    table[..., 0] = 1 - table[..., 1]
-    levels = {v: ("no", "yes") for v in "abcy"}
-    parents = {"a": (), "b": (), "c": (), "y": ("a", "b", "c")}
-    tables = {v: np.array([0.5, 0.5]) for v in "abc"} | {"y": table}
-    network = Network("three causes", levels, parents, tables)
+def of_coins(n, **effects):
+    """A network of fair coins and of their effects: the causes, and the chance of a one."""
+    parents = {v: () for causes, _ in effects.values() for v in causes}
+    tables = {v: np.array([0.5, 0.5]) for v in parents}
+    for effect, (causes, ones) in effects.items():
+        parents[effect], tables[effect] = tuple(causes), np.stack([1 - ones, ones], axis=-1)
+    network = Network("of coins", {v: ("0", "1") for v in parents}, parents, tables)
     return network, network.sample(n, rng=default_rng(0))
+
+
+def fitted_by(system, data, epsilon):
+    release = system(data, epsilon=epsilon, rng=default_rng(1))
+    return fit_network(release, rng=default_rng(2), dag=data.truth)
 
 
 def off(network, fitted, child):
@@ -72,9 +75,10 @@ FAR = 6.0
 
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments, dag_posterior])
 def test_three_parents_with_an_interaction(system):
-    network, data = child_of_three(0.7)
-    release = system(data, epsilon=10.0, rng=default_rng(1))
-    fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
+    ones = np.full((2, 2, 2), 0.1)
+    ones[1, 1, 1] = 0.7
+    network, data = of_coins(500_000, y=("abc", ones))
+    fitted = fitted_by(system, data, 10.0)
     assert not fitted.identified["y"] or off(network, fitted, "y").max() < FAR
     if system is dag_posterior:  # the whole table, so nothing is assumed
         assert fitted.identified["y"]
@@ -86,8 +90,7 @@ def test_three_parents_with_an_interaction(system):
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments])
 def test_a_rare_configuration_is_within_its_errors(system, epsilon):
     data = load("cancer", n=5000, rng=default_rng(0))
-    release = system(data, epsilon=epsilon, rng=default_rng(1))
-    fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
+    fitted = fitted_by(system, data, epsilon)
     family = (*fitted.network.parents["Cancer"], "Cancer")
     cell = tuple(data.levels[v].index("high" if v == "Pollution" else "True") for v in family)
     distance = abs(fitted.network.tables["Cancer"][cell] - 0.05)
@@ -116,20 +119,13 @@ def into_last(data):
     return nx.DiGraph([(v, last) for v in causes])
 
 
-def two_effects(strength):
-    """Two effects of two causes each: how far one cause turns the other's effect is the same."""
-    turned = np.array([[0.5 - strength, 0.5 + strength], [0.6 + strength / 2, 0.6 - strength / 2]])
-    table = np.stack([1 - turned, turned], axis=-1)
-    parents = {v: () for v in "abcd"} | {"x": ("a", "b"), "y": ("c", "d")}
-    tables = {v: np.array([0.5, 0.5]) for v in "abcd"} | {"x": table, "y": table}
-    network = Network("two effects", {v: ("0", "1") for v in parents}, parents, tables)
-    return network.sample(200_000, rng=default_rng(0))
-
-
 def test_what_a_released_triple_shows_is_in_the_errors_of_another():
     errors = []
-    for strength in (0.05, 0.3):
-        data = two_effects(strength)
+    for strength in (0.05, 0.3):  # how far one cause turns the other's effect
+        ones = np.array(
+            [[0.5 - strength, 0.5 + strength], [0.6 + strength / 2, 0.6 - strength / 2]]
+        )
+        _, data = of_coins(200_000, x=("ab", ones), y=("cd", ones))
         release = exact_release(data, [tuple(sorted(map(data.variables.index, "abx")))])
         fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
         assert all(fitted.identified.values())
@@ -156,8 +152,7 @@ def test_pairs_of_clipped_moments_are_fitted():
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments, private_graph])
 def test_noise_alone_gives_probabilities_and_wide_errors(system):
     data = load("survey", n=1000, rng=default_rng(0))
-    release = system(data, epsilon=1.0 if system is table_pc else 0.01, rng=default_rng(1))
-    fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
+    fitted = fitted_by(system, data, 1.0 if system is table_pc else 0.01)
     for v, table in fitted.network.tables.items():
         assert table.sum(axis=-1) == pytest.approx(np.ones(table.shape[:-1]))
         assert table.min() > 0

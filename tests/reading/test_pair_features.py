@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from dpcgd_book.results.known_tables import blurred
 from exact_pairs import marginals_of, sample, turned, with_a_constant
+from known_tables import records
 
-from dpcgd import Dataset
 from dpcgd.datasets.random_networks import SHAPES
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.reading import pair_features as reading
@@ -31,33 +31,14 @@ from dpcgd.reading.reader import edge_probabilities, first_reading, trained_read
 SEVEN = [*combinations(range(7), 2)]
 
 
-def binary(d=4, n=4000, seed=1):
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 2, (n, d))
-    for j in range(1, d):
-        codes[:, j] = np.where(rng.random(n) < 0.4, codes[:, j - 1], codes[:, j])
-    return Dataset(codes, {f"x{j}": ("no", "yes") for j in range(d)})
-
-
 def test_of_binary_variables_a_block_is_their_correlation():
-    data = binary()
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 2, (4000, 4))
+    codes[:, 1:] = np.where(rng.random((4000, 3)) < 0.4, codes[:, :-1], codes[:, 1:])
+    data = records(codes, (2, 2, 2, 2))
     blocks = blocks_of(marginals_of(data))
     assert np.allclose(np.abs(blocks.correlations), np.abs(np.corrcoef(data.codes.T)))
     assert np.allclose(blocks.variances[0, 1], 1 / data.n)
-
-
-def test_conditioning_is_regression():
-    data = binary()
-    local = LocalEvidence(blocks_of(marginals_of(data)), np.ones((4, 4)))
-    local.ridge = np.zeros(4)
-    x, y, *others = data.codes.T.astype(float)
-    design = np.column_stack([np.ones(data.n), *others])
-    rest = [v - design @ np.linalg.lstsq(design, v)[0] for v in (x, y)]
-    partial = np.corrcoef(*rest)[0, 1]
-    _, effect, left = local.given([(0, 1, (2, 3))])[0]
-    signal = 0.05**2 / (1 / data.n + 0.05**2)
-    assert effect == pytest.approx((partial**2 - 1 / data.n) * signal, abs=1e-9)
-    assert left == pytest.approx(min(rest[0].var() / x.var(), rest[1].var() / y.var()), abs=1e-9)
 
 
 class Plain:
@@ -135,7 +116,7 @@ def test_what_the_nearest_of_either_tell(plain):
 
 
 def test_no_question_has_no_answer():
-    local = LocalEvidence(blocks_of(marginals_of(binary())), np.ones((4, 4)))
+    local = LocalEvidence(blocks_of(marginals_of(sample(4))), np.ones((4, 4)))
     assert local.given([]).shape == (0, 3)
     assert local.features(np.empty((0, 2), int)).shape == (0, 3 + 2 * len(STRONGEST))
 
