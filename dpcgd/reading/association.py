@@ -275,9 +275,8 @@ class _Tested:
 
     def _share(self, d):
         """Find what tests have in common: choices, and variables beside them."""
-        asked, keys = self.asked, np.zeros(len(self.asked), np.int64)
-        for column in asked[:, 2:].T:
-            keys = keys * d + column
+        asked = self.asked
+        keys = asked[:, 2:] @ d ** np.arange(self.order - 1, -1, -1)
         _, first, self.choice = np.unique(keys, return_index=True, return_inverse=True)
         self.given = asked[first, 2:].T
         keys = np.concatenate([self.choice * d + asked[:, side] for side in (0, 1)])

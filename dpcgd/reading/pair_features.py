@@ -162,10 +162,9 @@ def candidates(*strengths: np.ndarray) -> np.ndarray:
     near = np.zeros((d, d), bool)
     for strength in strengths:
         ranked = strength - np.diag(np.full(d, np.inf))
-        nearest = np.argsort(-ranked, axis=1, kind="stable")[:, : min(NEAREST, d - 1)]
+        nearest = np.argsort(-ranked, axis=1, kind="stable")[:, :NEAREST]
         np.put_along_axis(near, nearest, True, axis=1)
-    np.fill_diagonal(near, False)
-    return np.argwhere(np.triu(near | near.T))
+    return np.argwhere(np.triu(near | near.T, 1))
 
 
 def pair_features(marginals: Marginals) -> tuple[np.ndarray, np.ndarray]:
@@ -412,17 +411,16 @@ def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, np.
     local = LocalEvidence(blocks, likely)
     others = likely.sum(axis=1)[pairs] - own[:, None]
     ranks = np.argsort(np.argsort(-likely, axis=1, kind="stable"), axis=1)
-    ranks = np.column_stack([ranks[x, y], ranks[y, x]])
     columns = [
-        log_odds(own)[:, None],
-        local.features(pairs),
-        _paths(likely, pairs),
-        _given_neighbours(local, likely, pairs.tolist()),
-        np.sort(others, axis=1),
-        np.sort(ranks, axis=1),
-        np.full((len(pairs), 1), likely.sum() / 2 / len(likely)),
+        log_odds(own),
+        *local.features(pairs).T,
+        *_paths(likely, pairs).T,
+        *_given_neighbours(local, likely, pairs.tolist()).T,
+        *np.sort(others, axis=1).T,
+        *np.sort([ranks[x, y], ranks[y, x]], axis=0),
+        np.full(len(pairs), likely.sum() / 2 / len(likely)),
     ]
-    return pairs, np.hstack(columns).astype(np.float32)
+    return pairs, np.column_stack(columns).astype(np.float32)
 
 
 def _paths(likely, pairs) -> np.ndarray:

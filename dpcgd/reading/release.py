@@ -193,15 +193,10 @@ def read_moments(
         sure = shares = arrow_confidence(marginals, joined, forbidden)
     arcs = pointed(sure, joined, forbidden, LEVEL_OF_WEIGHED if whole else LEVEL)
     arrows = shares * likely
-    certainty = Certainty(
-        {
-            frozenset((names[x], names[y])): likely[x, y]
-            for x, y in combinations(range(len(names)), 2)
-        },
-        {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(joined).tolist()},
-        caution,
-    )
-    return CPDAG(names, arcs, certainty)
+    pairs = combinations(range(len(names)), 2)
+    edges = {frozenset((names[x], names[y])): likely[x, y] for x, y in pairs}
+    shown = {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(joined).tolist()}
+    return CPDAG(names, arcs, Certainty(edges, shown, caution))
 
 
 def weigh_graphs(

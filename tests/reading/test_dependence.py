@@ -5,9 +5,9 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from known_tables import records
 
 from dpcgd import Knowledge, dag_posterior, graph_from_moments, load, private_graph
-from dpcgd.datasets.dataset import Dataset
 from dpcgd.moments.interactions import Marginals, Moment
 from dpcgd.reading.reader import PRIOR, dependence
 
@@ -17,14 +17,7 @@ SYSTEMS = (dag_posterior, graph_from_moments)
 
 
 def dataset(*columns, levels=2):
-    names = [str(level) for level in range(levels)]
-    return Dataset(np.column_stack(columns), {f"v{i}": names for i in range(len(columns))})
-
-
-def independent(d, levels, n, rng, constant=()):
-    codes = rng.integers(0, levels, (n, d))
-    codes[:, list(constant)] = 0
-    return dataset(*codes.T, levels=levels)
+    return records(np.column_stack(columns), [levels] * len(columns))
 
 
 # Of few columns some .03 false pairs a run: more than 9 in 20 runs have a chance below 1e-8.
@@ -53,7 +46,9 @@ def test_independent_columns_have_hardly_an_edge(systems, runs, most, case):
     (d, levels, n, epsilon, constant), pairs, probabilities = case, 0, []
     for system, seed in itertools.product(systems, range(runs)):
         rng = np.random.default_rng([seed, d, levels, n])
-        release = system(independent(d, levels, n, rng, constant), epsilon=epsilon, rng=rng)
+        codes = rng.integers(0, levels, (n, d))
+        codes[:, list(constant)] = 0
+        release = system(dataset(*codes.T, levels=levels), epsilon=epsilon, rng=rng)
         pairs += len(release.graph.skeleton)
         probabilities += release.probabilities.values()
     assert pairs <= most
