@@ -151,9 +151,10 @@ def _alike(levels) -> Iterator[tuple[np.ndarray, int, int]]:
     tested, given = levels[:, :2].max(axis=1), levels[:, 2:].max(axis=1, initial=2)
     if levels.shape[1] < 4:
         tested = given = np.maximum(tested, given)
-    rounded = SIZES[np.searchsorted(SIZES, [tested, given])]
-    sizes, kind = np.unique(rounded, axis=1, return_inverse=True)
-    for i, (most, of_given) in enumerate(sizes.T.tolist()):
+    row, column = np.searchsorted(SIZES, [tested, given])
+    kinds, kind = np.unique(row * len(SIZES) + column, return_inverse=True)
+    for i, number in enumerate(kinds.tolist()):
+        most, of_given = SIZES[[*divmod(number, len(SIZES))]].tolist()
         alike = np.flatnonzero(kind == i)
         numbers = max(most, of_given) ** max(4, 2 * (levels.shape[1] - 2))
         parts = -(-len(alike) * numbers // MOST_NUMBERS)

@@ -36,6 +36,10 @@ RIDGES = (0.5, 2.0, 8.0)
 what noise adds to the largest eigenvalue."""
 
 
+LEAST_RIDGE = 1e-12
+"""No ridge is smaller: where nothing varies, and there is no noise, none would be left."""
+
+
 USUAL, SMALL = 0.05, 0.015
 """Deviations of a correlation where there is an edge, as the Bayes factors assume them."""
 
@@ -235,7 +239,7 @@ def _partial(blocks, ridge) -> np.ndarray:
     """
     sampling = np.diag(blocks.covariances).mean() / math.sqrt(blocks.n)
     noise = math.hypot(float(blocks.deviations.max()), sampling)
-    extra = ridge * noise * math.sqrt(len(blocks.covariances))
+    extra = max(LEAST_RIDGE, ridge * noise * math.sqrt(len(blocks.covariances)))
     values, vectors = np.linalg.eigh(blocks.covariances)
     precision = (vectors / np.maximum(values + extra, extra / 2)) @ vectors.T
     scale = np.zeros_like(precision)
