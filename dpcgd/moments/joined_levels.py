@@ -159,10 +159,9 @@ class JoinedCounts(Counts):
     def _summed(self, variables, table) -> np.ndarray:
         for axis, v in enumerate(variables):
             if v in self._groups:
-                group, by_level = self._groups[v], np.moveaxis(table, axis, 0)
-                joint = np.zeros((group.max() + 1, *by_level.shape[1:]), np.int64)
-                np.add.at(joint, group, by_level)
-                table = np.moveaxis(joint, 0, axis)
+                group = self._groups[v]
+                holds = np.eye(group.max() + 1, dtype=np.int64)[:, group]
+                table = np.moveaxis(np.tensordot(holds, table, (1, axis)), 0, axis)
         return table
 
 

@@ -293,12 +293,14 @@ def fit_family(
         table = softmax(logs, axis=-1)
         variance = np.broadcast_to(LARGEST_VARIANCE, table.shape)
         return FamilyFit(table, variance, np.exp(logsumexp(logs, axis=-1)))
-    fit = max_entropy(marginals, family)
-    table = np.exp(log_softmax(fit.logs, axis=-1))
+    logs, columns, spread = max_entropy(marginals, family)
+    table = np.exp(log_softmax(logs, axis=-1))
     table = np.maximum(table, 1 / marginals.n**2 / table.size)  # no probability is zero
     table /= table.sum(axis=-1, keepdims=True)
-    moved = softmax(fit.redrawn(redraws, rng), axis=-1) - table
-    return FamilyFit(table, (moved**2).mean(axis=0), np.exp(logsumexp(fit.logs, axis=-1)))
+    drawn = columns @ (spread @ rng.standard_normal((spread.shape[1], redraws)))
+    redrawn = logs + drawn.T.reshape(redraws, *logs.shape)
+    moved = softmax(redrawn, axis=-1) - table
+    return FamilyFit(table, (moved**2).mean(axis=0), np.exp(logsumexp(logs, axis=-1)))
 
 
 def released_fit(marginals: Marginals, family: Sequence[int]) -> FamilyFit:
@@ -386,13 +388,10 @@ def strength_of_interactions(
     low = {part: moment for part, moment in marginals.released.items() if 0 < len(part) < 3}
     pairs = Marginals(marginals.n, marginals.levels, low)
     triples = [(*two, child) for *parents, child in families for two in combinations(parents, 2)]
-    triples = [triple for triple in triples if tuple(sorted(triple)) in marginals.released]
-    sums = [
-        _compared(marginals, pairs, triple, redraws, rng)
-        for triple in triples
-        if has_few_terms(pairs, triple)
-    ]
-    moved, expected, cells = np.sum(sums, axis=0) if sums else (0.0, 0.0, 0.0)
+    released = (triple for triple in triples if tuple(sorted(triple)) in marginals.released)
+    few = [triple for triple in released if has_few_terms(pairs, triple)]
+    sums = [_compared(marginals, pairs, triple, redraws, rng) for triple in few] or [(0.0,) * 3]
+    moved, expected, cells = np.sum(sums, axis=0)
     if not cells > LEAST_CELLS:
         return None
     return max(0.0, (cells * moved / expected + USUAL_CELLS * USUAL) / (cells + USUAL_CELLS))
@@ -409,24 +408,6 @@ def _compared(marginals, pairs, triple, redraws, rng) -> tuple[float, float, flo
     return float(moved.sum()), float((weight * size).sum()), float(weight.sum())
 
 
-class MaxEntropy(NamedTuple):
-    """A fitted table, and how far its logarithms may be off.
-
-    ``logs`` are logarithms of probabilities, with an axis a variable. ``columns`` times ``spread``
-    times independent standard normal numbers is how far sampling and noise move them.
-    """
-
-    logs: np.ndarray
-    columns: np.ndarray
-    spread: np.ndarray
-
-    def redrawn(self, redraws: int, rng: np.random.Generator) -> np.ndarray:
-        """Logarithms for other draws of sampling and noise, one after the other."""
-        normal = rng.standard_normal((self.spread.shape[1], redraws))
-        moved = self.columns @ (self.spread @ normal)
-        return self.logs + moved.T.reshape(redraws, *self.logs.shape)
-
-
 def has_few_terms(marginals: Marginals, variables: Sequence[int]) -> bool:
     """Whether :func:`max_entropy` can fit a table of these variables, by public facts."""
     subsets = _subsets(marginals, variables)
@@ -434,7 +415,9 @@ def has_few_terms(marginals: Marginals, variables: Sequence[int]) -> bool:
     return math.prod(marginals.levels[v] for v in variables) * max(1, terms) <= MOST_ENTRIES
 
 
-def max_entropy(marginals: Marginals, variables: Sequence[int]) -> MaxEntropy:
+def max_entropy(
+    marginals: Marginals, variables: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The log-linear model whose expected terms are the released ones.
 
     Parameters
@@ -445,7 +428,11 @@ def max_entropy(marginals: Marginals, variables: Sequence[int]) -> MaxEntropy:
 
     Returns
     -------
-    MaxEntropy
+    logs : array
+        Logarithms of probabilities, with an axis a variable.
+    columns, spread : array
+        Their product, times independent standard normal numbers, is how far sampling and noise
+        move the logarithms.
 
     Privacy
     -------
@@ -465,7 +452,7 @@ def max_entropy(marginals: Marginals, variables: Sequence[int]) -> MaxEntropy:
     root = np.linalg.cholesky(curvature)
     sampling = np.linalg.inv(root).T / math.sqrt(marginals.n)
     shape = [marginals.levels[v] for v in variables]
-    return MaxEntropy(logs.reshape(shape), columns, np.hstack([noise, sampling]))
+    return logs.reshape(shape), columns, np.hstack([noise, sampling])
 
 
 def _newton(columns, means, penalty) -> tuple[np.ndarray, np.ndarray]:
@@ -584,4 +571,4 @@ def pair_table(marginals: Marginals, x: int, y: int) -> np.ndarray:
     """Probabilities of the levels of two variables; none is zero."""
     if (min(x, y), max(x, y)) in marginals.released:
         return marginals.table(x, y)
-    return np.exp(max_entropy(marginals, (x, y)).logs)
+    return np.exp(max_entropy(marginals, (x, y))[0])
