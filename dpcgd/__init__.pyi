@@ -31,9 +31,9 @@ from .privacy.budget import Budget as Budget
 from .privacy.budget import BudgetSpent as BudgetSpent
 from .reading.fit_network import fit_network as fit_network
 from .reading.hill_climbing import climb as climb
-from .reading.read_release import read_release as read_release
 from .reading.release import MarginalRelease as MarginalRelease
 from .reading.release import read as read
+from .reading.release import read_release as read_release
 from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears

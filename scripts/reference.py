@@ -34,7 +34,7 @@ FOLLOW_UPS = [
 ]
 """Systems that return something else than a release."""
 
-READ_BACK = "dpcgd.reading.read_release.read_release"
+READ_BACK = "dpcgd.reading.release.read_release"
 """It returns a release that some system made."""
 
 

@@ -30,16 +30,20 @@ from sklearn.metrics import log_loss
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import any_network
-from dpcgd.moments.blocks import blocks_of
-from dpcgd.moments.clipped_moments import clips, measure_moments
+from dpcgd.moments.clipped_moments import blocks_of, clips, measure_moments
 from dpcgd.moments.interactions import FEWEST, MOST, MOST_LEVELS, measure_triples, pairs_sensitivity
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading import orientation
-from dpcgd.reading.pair_features import FEATURES, pair_features
+from dpcgd.reading.pair_features import (
+    FEATURES,
+    SECOND_FEATURES,
+    THIRD_FEATURES,
+    pair_features,
+    second_features,
+    third_features,
+)
 from dpcgd.reading.reader import most_likely_edges, pairs_read
-from dpcgd.reading.second_reading import SECOND_FEATURES, second_features
-from dpcgd.reading.third_reading import THIRD_FEATURES, third_features
 
 TREES: dict = {
     "max_iter": 400,

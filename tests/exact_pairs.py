@@ -13,10 +13,12 @@ def sample(d, n=5000, seed=0, shape="dense", tables="mixed") -> Dataset:
     return random_network(shape, tables, d, rng).sample(n, rng=rng)
 
 
-def marginals_of(data) -> Marginals:
-    exact = MeasuredMarginals(Tables(data), exactly)
-    exact.measure_pairs(1.0)
-    return exact.without_data()
+def marginals_of(data, triples=False, measure=exactly) -> Marginals:
+    marginals = MeasuredMarginals(Tables(data), measure)
+    marginals.measure_pairs(1.0)
+    if triples:
+        marginals.measure_triples(1.0)
+    return marginals.without_data()
 
 
 def with_a_constant(data) -> Dataset:

@@ -115,10 +115,10 @@ place.edit("levels that nobody has are joined first", "if not wide: ...", wrong)
 # --- readings
 
 place = Place("reading:_Repair._contradictions", tests="reading/test_repairs.py")
-place.edit("the clearer of two removals comes back", "_p(A) < _p(B)", "self._p(A) > self._p(B)")
+place.edit("the clearer of two removals comes back", "p_values[A] < B", "p_values[A] > B")
 place = Place("reading:_Repair.bring_back", tests="reading/test_repairs.py")
 place.edit("a pair comes back that neighbours separate", "A and _stands(...)", "A")
-place = Place("reading:_given_neighbours", tests="reading/test_second_reading.py")
+place = Place("reading:_given_neighbours", tests="reading/test_pair_features.py")
 place.edit("a pair conditioned on its own other end", "A != B[C]", "True")
 
 place = Place("reading:_Tested._noise", tests="reading/test_association.py")

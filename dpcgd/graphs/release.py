@@ -97,7 +97,7 @@ class Release:
     def save(self, path: str | os.PathLike) -> None:
         """Write a receipt: all of the release, what was promised, and how it was kept.
 
-        Read it with :func:`~dpcgd.reading.read_release.read_release`, check it with
+        Read it with :func:`~dpcgd.reading.release.read_release`, check it with
         :func:`~dpcgd.tables.check_receipt.check_receipt`.
 
         Parameters

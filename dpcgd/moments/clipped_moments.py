@@ -1,4 +1,4 @@
-"""Second moments of all levels at once, of records whose vectors are scaled and clipped.
+"""Moments of all pairs: of records that were clipped, or one by one; and both as correlations.
 
 After a first look at single variables, the levels of each become vectors that are longer the rarer
 a level is. A record that is rare in many ways at once is scaled down, and so the noise need only
@@ -6,8 +6,9 @@ hide records that are rare in a few.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,19 +19,21 @@ from dpcgd.moments.interactions import (
     MeasuredMarginals,
     Measurement,
     Moment,
-    Subset,
     contrasts,
+    least_variance,
 )
 from dpcgd.privacy.conversions import multiplier_of_rho
 
 __all__ = [
+    "Blocks",
     "ClippedMoments",
+    "blocks_of",
     "clipped_sensitivity",
     "clips",
     "level_vectors",
     "longest_kept",
-    "lengthening",
     "measure_moments",
+    "rows_of",
     "share_of_singles",
     "vectors_of",
 ]
@@ -54,6 +57,14 @@ NOISE_OVER_SAMPLING = 0.5
 LAST_NORM = 2.0
 """At so many deviations above the expected squared norm at the latest, if variables were
 independent."""
+
+
+LARGEST = 1e6
+"""Larger correlations, covariances and deviations are nothing but noise, and are cut off here."""
+
+SHORTENED = 0.003
+"""Shortening long records gives independent variables a correlation of this size at most, nearly:
+that of skewed variables at a million records, where it was measured."""
 
 
 def clipped_sensitivity(bound: float) -> float:
@@ -80,9 +91,9 @@ def share_of_singles(levels) -> float:
     >>> share_of_singles([2] * 10), share_of_singles([4] * 100)
     (0.2, 0.05)
     """
-    size = sum(of - 1 for of in levels)
-    varying = sum(of > 1 for of in levels)
-    return min(MOST_SHARE, max(LEAST_SHARE, 2 * varying / max(1, size) ** 2))
+    contrasts_in_all = sum(size - 1 for size in levels)
+    varying = sum(size > 1 for size in levels)
+    return min(MOST_SHARE, max(LEAST_SHARE, 2 * varying / max(1, contrasts_in_all) ** 2))
 
 
 def level_vectors(singles: Marginals) -> list[np.ndarray]:
@@ -109,10 +120,10 @@ def vectors_of(singles: Marginals, v: int) -> np.ndarray:
     """The vectors of :func:`level_vectors` of one variable."""
     if singles.levels[v] == 1:
         return np.zeros((1, 1))
-    return (contrasts(singles.levels[v]) - singles.moment(v).values) @ lengthening(singles, v)
+    return (contrasts(singles.levels[v]) - singles.moment(v).values) @ _lengthening(singles, v)
 
 
-def lengthening(singles: Marginals, v: int) -> np.ndarray:
+def _lengthening(singles: Marginals, v: int) -> np.ndarray:
     """Variance^(-1/4) of a variable's contrasts, as a matrix."""
     floor = singles.least_variance(v)
     values, turned = np.linalg.eigh(singles.variance(v))
@@ -135,11 +146,11 @@ def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: floa
     Post-processing.
     """
     shares = [singles.table(v) for v in range(len(vectors))]
-    squares = [(of**2).sum(axis=1) for of in vectors]
-    means = [float(share @ of) for share, of in zip(shares, squares, strict=True)]
-    second = sum(float(share @ of**2) for share, of in zip(shares, squares, strict=True))
+    squares = [(own**2).sum(axis=1) for own in vectors]
+    means = [float(share @ own) for share, own in zip(shares, squares, strict=True)]
+    second = sum(float(share @ own**2) for share, own in zip(shares, squares, strict=True))
     apart = math.sqrt(max(0.0, second - sum(mean**2 for mean in means)))
-    expected, longest = sum(means), sum(float(of.max()) for of in squares)
+    expected, longest = sum(means), sum(float(own.max()) for own in squares)
     bearable = NOISE_OVER_SAMPLING * math.sqrt(singles.n) / multiplier
     least, last = USUAL_NORM * expected, expected + LAST_NORM * apart
     return math.sqrt(min(max(least, min(bearable, last)), longest))
@@ -166,14 +177,7 @@ class ClippedMoments(Marginals):
     All post-processing; it holds no data. Chapter 12, :prf:ref:`thm-clipped-moments`.
     """
 
-    def __init__(
-        self,
-        n: int,
-        levels,
-        released: Mapping[Subset, Moment],
-        moments: np.ndarray,
-        deviation: float,
-    ):
+    def __init__(self, n: int, levels, released, moments: np.ndarray, deviation: float):
         super().__init__(n, levels, released)
         if not Moment(moments, deviation).measured:
             raise ValueError(
@@ -241,7 +245,7 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
 def _measured(data, singles, measure, rho) -> ClippedMoments:
     vectors = level_vectors(singles)
     bound = longest_kept(singles, vectors, multiplier_of_rho(rho))
-    size = sum(of.shape[1] for of in vectors)
+    size = sum(own.shape[1] for own in vectors)
     upper = np.triu_indices(size)
     halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)
     values, deviation = np.zeros(len(halves)), 0.0
@@ -257,3 +261,133 @@ def _measured(data, singles, measure, rho) -> ClippedMoments:
     return ClippedMoments(
         singles.n, singles.levels, singles.released, moments, deviation / singles.n
     )
+
+
+class Blocks(NamedTuple):
+    """Correlations of all scaled contrasts, (D, D), and the variance that noise gives each entry.
+
+    Each variable's contrasts are turned and scaled so that their covariance is the identity; what
+    is left of two variables is a block of correlations. A variable's block with itself is the
+    identity. ``covariances`` and the ``deviations`` of their noise are those of the contrasts as
+    they were released. ``further`` is variance that the edge model leaves out of ``noise``: from
+    the noise of means, and from single records where few tell. ``rows`` says where each variable's
+    rows are.
+    """
+
+    correlations: np.ndarray
+    noise: np.ndarray
+    covariances: np.ndarray
+    deviations: np.ndarray
+    further: np.ndarray
+    n: int
+    rows: list[slice]
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Of each entry, from noise and from sampling independent variables."""
+        return self.noise + 1 / self.n
+
+    def sums(self, entries: np.ndarray) -> np.ndarray:
+        """Sums over the blocks: from (D, D) to (d, d)."""
+        starts = [rows.start for rows in self.rows]
+        return np.add.reduceat(np.add.reduceat(entries, starts, 0), starts, 1)
+
+
+def rows_of(levels: Sequence[int]) -> list[slice]:
+    """Where the rows of each variable are.
+
+    A variable of one level has no contrasts; a constant stands in for it.
+
+    Examples
+    --------
+    >>> rows_of([3, 1])
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    ends = np.cumsum([0, *(max(1, size - 1) for size in levels)]).tolist()
+    return [slice(*ends_of_one) for ends_of_one in pairwise(ends)]
+
+
+def blocks_of(marginals: Marginals) -> Blocks:
+    """The released moments of all pairs as correlations, worked out once.
+
+    Raises
+    ------
+    KeyError
+        If a pair has not been released.
+    """
+    work = _turned if isinstance(marginals, ClippedMoments) else _gathered
+    return marginals.worked_out(("blocks",), lambda: work(marginals))
+
+
+def _gathered(marginals) -> Blocks:
+    """The moments of pairs as correlations: each variable turned and scaled by its own levels."""
+    rows, n = rows_of(marginals.levels), marginals.n
+    size = rows[-1].stop
+    scale, covariances, spread = np.zeros((3, size, size))
+    means, errors = np.zeros((2, size))
+    varying = [v for v, levels in enumerate(marginals.levels) if levels > 1]
+    for v in varying:
+        means[rows[v]], errors[rows[v]] = marginals.moment(v)
+        scale[rows[v], rows[v]] = marginals.uncorrelated(v, marginals.least_variance(v)).T
+    for x, y in combinations(varying, 2):
+        block = rows[x], rows[y]
+        products, spread[block] = marginals.moment(x, y)
+        covariances[block] = products - np.outer(means[rows[x]], means[rows[y]])
+    wide = (scale**2).sum(axis=1)
+    parts = (scale @ covariances @ scale.T, spread**2 * np.outer(wide, wide), covariances, spread)
+    correlations, noise, covariances, spread = (_limited(part + part.T) for part in parts)
+    for v, own in enumerate(rows):
+        correlations[own, own] = np.eye(own.stop - own.start)
+        covariances[own, own] = marginals.variance(v) if v in varying else 1.0
+    further = _limited(_further_variance(wide, errors, scale @ means, n))
+    return Blocks(correlations, noise, covariances, spread, further, n, rows)
+
+
+def _limited(entries) -> np.ndarray:
+    return np.clip(entries, -LARGEST, LARGEST)
+
+
+def _further_variance(wide, errors, means, n) -> np.ndarray:
+    """Variance of correlations from the noise of means, and from single records where few tell.
+
+    Of the squared length of each scaled contrast, in contrasts as they were released, the deviation
+    of the noise of each contrast's mean, and the means of the scaled contrasts, where they were not
+    centred before products were taken.
+
+    A product of means with errors e and f is off by e m + f l + e f. The correlation of two rare
+    levels is a Poisson count over the root of its mean, far from normal where that is below one;
+    with the variance of one record more it is no larger than a normal number.
+    """
+    off = errors**2 * wide
+    one_sided = np.outer(off, means**2)
+    return one_sided + one_sided.T + np.outer(off, off) + np.outer(wide, wide) / n**2
+
+
+def _turned(clipped) -> Blocks:
+    """The moments as correlations: each variable turned and scaled by its own block.
+
+    Vectors are centred at noisy means, so moments hold products of these errors. The largest
+    directions of a block lean towards them: their errors are taken for wider than others are.
+    """
+    rows, n = rows_of(clipped.levels), clipped.n
+    size = rows[-1].stop
+    scale, free, unit = np.zeros((size, size)), np.ones((size, size), bool), np.eye(size)
+    lengths, errors = np.zeros((2, size))
+    for v, own in enumerate(rows):
+        free[own, own] = False
+        if clipped.levels[v] > 1:
+            values, turned = np.linalg.eigh(clipped.moments[own, own])
+            floor = least_variance(clipped.deviation, n)
+            scale[own, own] = (turned / np.sqrt(np.maximum(values, floor))).T
+            lengths[own] = ((scale[own, own] @ _lengthening(clipped, v)) ** 2).sum(axis=1)
+            errors[own] = clipped.moment(v).deviation * (own.stop - own.start) ** 0.25
+    varying, wide = scale.any(axis=1), (scale**2).sum(axis=1)
+    spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
+    parts = (
+        np.where(free, scale @ clipped.moments @ scale.T, unit),
+        spread**2 * np.outer(wide, wide),
+        np.where(varying, clipped.moments, unit),
+        spread,
+        SHORTENED**2 + _further_variance(lengths, errors, np.zeros(size), n),
+    )
+    return Blocks._make([*map(_limited, parts), n, rows])

@@ -12,14 +12,7 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.moments.interactions import Measurement
 
-__all__ = [
-    "FIRST_LOOK",
-    "MOST_LEVELS",
-    "JoinedCounts",
-    "join_groups",
-    "join_levels",
-    "levels_sensitivity",
-]
+__all__ = ["FIRST_LOOK", "MOST_LEVELS", "JoinedCounts", "join_levels", "levels_sensitivity"]
 
 MOST_LEVELS = 16
 """A variable with more levels has some of them joined."""
@@ -159,16 +152,16 @@ class JoinedCounts(Counts):
         self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
     ) -> np.ndarray:
         """Sum over records of u u^T, where levels that are joined have one vector."""
-        each = [of[self._groups[v]] if v in self._groups else of for v, of in enumerate(vectors)]
-        return self._data.clipped_sums(each, bound=bound, n=n)
+        groups = self._groups
+        by_level = [v[groups[i]] if i in groups else v for i, v in enumerate(vectors)]
+        return self._data.clipped_sums(by_level, bound=bound, n=n)
 
     def _summed(self, variables, table) -> np.ndarray:
         for axis, v in enumerate(variables):
             if v in self._groups:
-                group, by_level = self._groups[v], np.moveaxis(table, axis, 0)
-                joint = np.zeros((group.max() + 1, *by_level.shape[1:]), np.int64)
-                np.add.at(joint, group, by_level)
-                table = np.moveaxis(joint, 0, axis)
+                group = self._groups[v]
+                holds = np.eye(group.max() + 1, dtype=np.int64)[:, group]
+                table = np.moveaxis(np.tensordot(holds, table, (1, axis)), 0, axis)
         return table
 
 
@@ -205,7 +198,7 @@ def join_groups(
         return group
     sizes, sums = [1] * len(counts), counts.tolist()
     while len(sums) > most:  # the two neighbours with the least sum are joined in turn
-        together = [one + next_one for one, next_one in pairwise(sums)]
+        together = [first + second for first, second in pairwise(sums)]
         first = together.index(min(together))
         sizes[first] += sizes.pop(first + 1)
         sums[first] += sums.pop(first + 1)

@@ -1,14 +1,13 @@
 """The whole table of a few variables, with noise in every cell."""
 
 import math
-from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.moments.interactions import Marginals, Moment, Subset, interaction_of
+from dpcgd.moments.interactions import Marginals, Moment, Subset, interaction_of, subsets_of
 from dpcgd.privacy.filters import Account
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
@@ -41,9 +40,7 @@ class NoisyTable(Marginals):
 
     def __init__(self, n: int, counts: np.ndarray, scale: float):
         self.counts, self.scale = counts, scale
-        everyone = range(counts.ndim)
-        sizes = range(1, counts.ndim + 1)
-        subsets = chain.from_iterable(combinations(everyone, size) for size in sizes)
+        subsets = [*subsets_of(tuple(range(counts.ndim)))][1:]
         super().__init__(n, counts.shape, {subset: self._moment(n, subset) for subset in subsets})
 
     def _moment(self, n: int, subset: Subset) -> Moment:

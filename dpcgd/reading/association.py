@@ -6,13 +6,14 @@ padded with zeros to the largest number of levels among them.
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cache, partial, reduce
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
 
-from dpcgd.moments.interactions import Marginals, Subset, contrasts
+from dpcgd.moments.interactions import Marginals, Subset, contrasts, subsets_of
 
 __all__ = ["Association", "association", "associations", "strength"]
 
@@ -27,6 +28,10 @@ ROUNDING = 1e-14
 
 MOST_NUMBERS = 1 << 21
 """So many numbers are worked out at once, at most, for a kind of array."""
+
+
+SIZES = np.sort(np.outer([2, 3], 2 ** np.arange(24)), axis=None)
+"""Numbers of levels are rounded up to one of 2, 3, 4, 6, 8, 12, 16 and so on."""
 
 
 class Association(NamedTuple):
@@ -92,17 +97,8 @@ def association(
     sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11,
     :prf:ref:`thm-average`.
     """
-    moments = _moments_of(marginals)
-    asked = np.array([(x, y, *given)], np.int64)
-    moments.check(asked)
-    levels = [marginals.levels[v] for v in (x, y, *given)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        sizes = max(2, *levels[:2]), max(2, *levels[2:], 2)
-        tested = _Tested(moments, asked, *sizes, interacting).results()
-    statistic, effect, undetermined = (column.item() for column in tested)
-    freedom = (levels[0] - 1) * (levels[1] - 1)
-    p_value = float(chdtrc(freedom, max(0.0, statistic))) if freedom else 1.0
-    return Association(statistic, freedom, effect, undetermined, p_value)
+    [row] = associations(marginals, [(x, y, *given)], interacting=interacting)
+    return Association(*row)
 
 
 def associations(
@@ -133,7 +129,7 @@ def associations(
     Post-processing.
     """
     asked = np.array(tests, np.int64)
-    moments = _moments_of(marginals)
+    moments = marginals.worked_out(("pair moments",), lambda: _Moments(marginals))
     moments.check(asked)
     statistic, effect, undetermined = np.empty((3, len(asked)))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -155,18 +151,14 @@ def _alike(levels) -> Iterator[tuple[np.ndarray, int, int]]:
     tested, given = levels[:, :2].max(axis=1), levels[:, 2:].max(axis=1, initial=2)
     if levels.shape[1] < 4:
         tested = given = np.maximum(tested, given)
-    sizes, kind = np.unique(_rounded([tested, given]), axis=1, return_inverse=True)
-    for i, (most, of_given) in enumerate(sizes.T.tolist()):
+    row, column = np.searchsorted(SIZES, [tested, given])
+    kinds, kind = np.unique(row * len(SIZES) + column, return_inverse=True)
+    for i, number in enumerate(kinds.tolist()):
+        most, of_given = SIZES[[*divmod(number, len(SIZES))]].tolist()
         alike = np.flatnonzero(kind == i)
         numbers = max(most, of_given) ** max(4, 2 * (levels.shape[1] - 2))
         parts = -(-len(alike) * numbers // MOST_NUMBERS)
         yield from ((some, most, of_given) for some in np.array_split(alike, parts))
-
-
-def _rounded(levels) -> np.ndarray:
-    """The next of 2, 3, 4, 6, 8, 12, 16 and so on."""
-    power = 2 ** np.ceil(np.log2(np.maximum(2, levels))).astype(int)
-    return np.where(np.multiply(levels, 4) <= 3 * power, np.maximum(2, 3 * power // 4), power)
 
 
 def strength(marginals: Marginals, x: int, y: int) -> float:
@@ -202,10 +194,6 @@ def strength(marginals: Marginals, x: int, y: int) -> float:
     return total if math.isfinite(total) else 0.0
 
 
-def _moments_of(marginals) -> "_Moments":
-    return marginals.worked_out(("pair moments",), lambda: _Moments(marginals))
-
-
 class _Moments:
     """What has been released about single variables and pairs, as arrays.
 
@@ -231,8 +219,7 @@ class _Moments:
             elif len(subset) == 2:
                 self.second[spans[u], spans[v]] = values
                 self.second[spans[v], spans[u]] = values.T
-        self.deviation = self.deviations.diagonal()
-        self._padded: dict[int, _Padded] = {}
+        self.padded = cache(partial(_Padded, self))
 
     def check(self, asked):
         """Refuse tests that take a single variable or a pair which has not been released."""
@@ -241,20 +228,22 @@ class _Moments:
                 for subset in [*combinations(test, 1), *combinations(test, 2)]:
                     self.marginals.moment(*subset)
 
-    def padded(self, most) -> "_Padded":
-        """The same for variables of at most so many levels, one array a kind."""
-        if most not in self._padded:
-            self._padded[most] = _Padded(self, most)
-        return self._padded[most]
+    def tables(self, variables, sizes) -> np.ndarray:
+        """Probabilities of the levels of several variables, a row each, padded to these sizes."""
+        tables = np.zeros((variables.shape[1], *sizes))
+        for row, of_row in enumerate(variables.T.tolist()):
+            table = self.marginals.table(*of_row)
+            cells: tuple = (row, *map(slice, table.shape))
+            tables[cells] = table
+        return tables
 
 
 class _Padded:
-    """Rows, contrasts, means and probabilities of all variables, padded to so many levels."""
+    """Rows, contrasts and means of all variables, padded to so many levels."""
 
     def __init__(self, moments, most):
-        self.moments, self.most = moments, most
-        levels, number = moments.levels, np.arange(most - 1)
-        kept = np.minimum(levels, most)  # those with more are not asked about
+        self.second, self.most, number = moments.second, most, np.arange(most - 1)
+        kept = np.minimum(moments.levels, most)  # those with more are not asked about
         self.rows = np.where(number < kept[:, None] - 1, moments.starts[:, None] + number, -1)
         self.mean = moments.mean[self.rows]
         by_levels = np.zeros((most + 1, most, most - 1))
@@ -262,35 +251,11 @@ class _Padded:
             by_levels[k, :k, : k - 1] = contrasts(k)
         self.contrasts = by_levels[kept]
         products = self.contrasts[:, :, :, None] * self.contrasts[:, :, None]
-        self.squares = products.reshape(len(levels), most, -1)
-        self.singles = np.zeros((len(levels), most))
-        for v in np.flatnonzero((levels <= most) & ~np.isnan(moments.deviation)).tolist():
-            self.singles[v, : levels[v]] = moments.marginals.table(v)
-        self.level = np.arange(most) < levels[:, None]
-        self.half = (self.contrasts @ self.mean[:, :, None])[:, :, 0] + 0.5 / levels[:, None]
+        self.squares = products.reshape(len(kept), most, -1)
 
     def products(self, u, other, v) -> np.ndarray:
         """Mean products of the contrasts of pairs of variables; `other` has those of v."""
-        return self.moments.second[self.rows[u][:, :, None], other.rows[v][:, None]]
-
-    def pairs(self, u, other, v) -> np.ndarray:
-        """Probabilities of the levels of pairs of variables; `other` has those of v."""
-        levels, deviation = self.moments.levels, self.moments.deviation
-        products = self.products(u, other, v)
-        cells = self.contrasts[u] @ products @ other.contrasts[v].swapaxes(1, 2)
-        cells += self.half[u][:, :, None] / levels[v][:, None, None]
-        cells += other.half[v][:, None] / levels[u][:, None, None]
-        least = np.maximum(1 / self.moments.n, np.maximum(deviation[u], deviation[v]))
-        cells = np.maximum(cells, (least / (levels[u] * levels[v]))[:, None, None])
-        cells *= self.level[u][:, :, None] & other.level[v][:, None]
-        return cells / cells.sum(axis=(1, 2), keepdims=True)
-
-    def table(self, other, variables) -> np.ndarray:
-        """Probabilities of the levels of three variables; `other` has those of two."""
-        shape = self.most, other.most, other.most
-        table, padded = self.moments.marginals.table(*variables), np.zeros(shape)
-        padded[tuple([slice(k) for k in table.shape])] = table
-        return padded
+        return self.second[self.rows[u][:, :, None], other.rows[v][:, None]]
 
 
 class _Tested:
@@ -304,22 +269,15 @@ class _Tested:
         self.moments, self.asked, self.most = moments, asked, most
         self.padded, self.beside = moments.padded(most), moments.padded(of_given)
         self.order = asked.shape[1] - 2
-        self.interacting = interacting and self.order == 2
-        self.exact = self.order < 2 or self.interacting
-        if len(asked) == 1:
-            self.given, self.variable = asked[:, 2:].T, asked[0, :2]
-            self.choice, self.choice_of = np.zeros(1, int), np.zeros(2, int)
-            self.x, self.y = np.array([0]), np.array([1])
-        else:
-            self._share(len(moments.levels))
+        self.exact = self.order < 2 or interacting
+        self._share(len(moments.levels))
         self._describe()
         self._regress()
 
     def _share(self, d):
         """Find what tests have in common: choices, and variables beside them."""
-        asked, keys = self.asked, np.zeros(len(self.asked), np.int64)
-        for column in asked[:, 2:].T:
-            keys = keys * d + column
+        asked = self.asked
+        keys = asked[:, 2:] @ d ** np.arange(self.order - 1, -1, -1)
         _, first, self.choice = np.unique(keys, return_index=True, return_inverse=True)
         self.given = asked[first, 2:].T
         keys = np.concatenate([self.choice * d + asked[:, side] for side in (0, 1)])
@@ -329,33 +287,27 @@ class _Tested:
 
     def _describe(self):
         """Cells of the conditioning variables, their features, and what noise does to each."""
-        moments, beside, most = self.moments, self.beside, self.beside.most
-        count = self.given.shape[1]
-        features = [beside.contrasts[v] for v in self.given]
-        means = [beside.mean[v] for v in self.given]
-        noise = [moments.deviation[v][:, None, None] for v in self.given]
-        self.p = np.ones((count, 1))
-        if self.order == 1:
-            self.p = beside.singles[self.given[0]]
-        elif self.order == 2:
-            s, t = self.given
-            self.p = beside.pairs(s, beside, t).reshape(count, -1)
-            features = [features[0].repeat(most, axis=1), np.tile(features[1], (1, most, 1))]
-            noise = [
-                e / moments.levels[v][:, None, None] for e, v in zip(noise, (t, s), strict=True)
+        moments, beside, given = self.moments, self.beside, self.given
+        self.p = moments.tables(given, [beside.most] * self.order).reshape(given.shape[1], -1)
+        none = np.zeros((*self.p.shape, 0))
+        features, noises, means = [none], [none], [none[:, 0]]
+        for chosen in [*subsets_of(tuple(range(self.order)))][1:]:
+            parts = [
+                beside.contrasts[v] if axis in chosen else np.ones((len(v), beside.most, 1))
+                for axis, v in enumerate(given)
             ]
-            products = features[0][:, :, :, None] * features[1][:, :, None]
-            features.append(products.reshape(count, most * most, -1))
-            means.append(beside.products(s, beside, t).reshape(count, -1))
-            noise.append(moments.deviations[s, t][:, None, None])
-        cells = (self.p > 0)[:, :, None]
-        none = np.zeros((count, self.p.shape[1], 0))
-        self.h = np.concatenate(
-            [none, *(f * e * cells for f, e in zip(features, noise, strict=True))], 2
-        )
-        kept = slice(None if self.exact else 2)
-        self.features = np.concatenate([none, *features[kept]], axis=2)
-        self.feature_mean = np.concatenate([none[:, 0], *means[kept]], axis=1)
+            feature, ends = reduce(_outer, parts), given[[chosen[0], chosen[-1]]]
+            cells = np.prod(np.delete(moments.levels[given], chosen, axis=0), axis=0)
+            deviation = (moments.deviations[*ends] / cells)[:, None, None]
+            noises.append(feature * deviation * (self.p > 0)[:, :, None])
+            if len(chosen) == 1:
+                means.append(beside.mean[ends[0]])
+            elif self.exact:
+                means.append(beside.products(ends[0], beside, ends[1]).reshape(len(none), -1))
+            if len(chosen) == 1 or self.exact:
+                features.append(feature)
+        self.h, self.features = np.concatenate(noises, axis=2), np.concatenate(features, axis=2)
+        self.feature_mean = np.concatenate(means, axis=1)
         centred = self.features - self.p[:, None] @ self.features
         self.covariance = (centred * self.p[:, :, None]).swapaxes(1, 2) @ centred
 
@@ -384,7 +336,7 @@ class _Tested:
             products.append(self.padded.products(v, beside, other))
             deviation = moments.deviations[v, other][:, None]
             through.append(np.where(beside.rows[other] >= 0, deviation, 0.0))
-        if self.interacting:
+        if self.exact and self.order == 2:
             values, deviations = np.zeros((2, len(v), width, beside.most - 1, beside.most - 1))
             triples = zip(v.tolist(), *given.tolist(), strict=True)
             for row, noise, triple in zip(values, deviations, triples, strict=True):
@@ -398,14 +350,8 @@ class _Tested:
     def _within(self) -> np.ndarray:
         """Covariance of the contrasts of each variable in each cell of its conditioning ones."""
         padded, v, given = self.padded, self.variable, self.given[:, self.choice_of]
-        if self.order == 0:
-            table = padded.singles[v]
-        elif self.order == 1:
-            table = padded.pairs(v, self.beside, given[0])
-        else:
-            triples = zip(v.tolist(), *given.tolist(), strict=True)
-            table = np.array([padded.table(self.beside, triple) for triple in triples])
-        table = table.reshape(len(v), self.most, -1)
+        sizes = self.most, *[self.beside.most] * self.order
+        table = self.moments.tables(np.vstack([v, given]), sizes).reshape(len(v), self.most, -1)
         total = table.sum(axis=1, keepdims=True)
         table = np.divide(table, total, out=np.zeros_like(table), where=total > 0).swapaxes(1, 2)
         mean, squares = table @ padded.contrasts[v], table @ padded.squares[v]
@@ -468,8 +414,15 @@ class _Tested:
         """Privacy variance that slope and intercept of one side pass on from the other."""
         slope, intercept = self.slope[side], self.intercept[side]
         through = (slope * self.through[other][:, None] ** 2) @ slope.swapaxes(1, 2)
-        own = self.moments.deviation[self.variable[other]][:, None, None] ** 2
+        v = self.variable[other]
+        own = self.moments.deviations[v, v][:, None, None] ** 2
         return through + own * intercept[:, :, None] * intercept[:, None]
+
+
+def _outer(a, b) -> np.ndarray:
+    """Products of two variables' columns, for all of their cells."""
+    products = a[:, :, None, :, None] * b[:, None, :, None]
+    return products.reshape(len(a), a.shape[1] * b.shape[1], -1)
 
 
 def _positive_part(matrices) -> tuple[np.ndarray, np.ndarray]:

@@ -1,22 +1,32 @@
-"""A Bayesian network from what a run has released: no further budget, and with error bars."""
+"""A Bayesian network from what a run has released: no further budget, and with error bars.
+
+A variable's probabilities, given its parents, come from what has been released of them: by the
+table that has the released interactions, and is else as even as can be. That is a log-linear model
+with one term for each number that was released, the distribution of largest entropy among those
+with these interactions. How strong interactions are that have not been released is judged by those
+that have.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import combinations
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
+from scipy.special import log_softmax, logsumexp, softmax
 
 from dpcgd.datasets.arguments import check_whole
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.graphs.cpdag import consistent_extension
 from dpcgd.graphs.release import Release
-from dpcgd.reading.family_fit import LARGEST_VARIANCE, fit_family, unreleased
-from dpcgd.reading.max_entropy import has_few_terms, pair_table
+from dpcgd.moments.clipped_moments import ClippedMoments, rows_of, vectors_of
+from dpcgd.moments.interactions import Marginals, Subset, contrasts, least_variance, subsets_of
 from dpcgd.reading.release import check_moments
-from dpcgd.reading.unreleased import strength_of_interactions, unreleased_variance
 
-__all__ = ["FittedNetwork", "fit_network"]
+__all__ = ["FittedNetwork", "fit_network", "max_entropy", "proportional_fit"]
 
 MOST_CELLS = 2**21
 """Of a variable with its parents."""
@@ -24,6 +34,46 @@ MOST_CELLS = 2**21
 
 MOST_NAMES = 8
 """Of variables in a line of text."""
+
+
+LARGEST_VARIANCE = 0.25
+"""Of a number between 0 and 1."""
+
+
+FEWEST = 20
+"""Records that a cell is expected to have if it is to tell how strong interactions are."""
+
+
+LEAST_CELLS = 1.0
+"""Cells that must tell it, each weighed by the share of its variance that noise leaves alone."""
+
+
+USUAL, USUAL_CELLS = 0.16, 4.0
+"""Strength on random networks, and the number of cells that it counts for."""
+
+
+MOST_ENTRIES = 1_000_000
+"""Cells times terms of a table up to which Newton's method takes all terms as one matrix."""
+
+
+CLIPPED = 0.2
+"""Deviation of what clipping took from a product, as a share of the most that it can have taken."""
+
+
+LEAST_PENALTY, MOST_PENALTY = 1e-8, 1e-3
+"""Of the squares of coefficients. The variance of a term's noise lies between them as a rule."""
+
+
+STEPS, CLOSE, SHORTEST = 100, 1e-10, 1e-9
+"""Most Newton steps, the decrease at which they end, and the shortest part of a step."""
+
+
+SWEEPS = 5
+"""Rounds of proportional fitting."""
+
+
+TINY = float(np.finfo(float).tiny)
+"""The least number of full precision: nothing is divided by less."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +182,10 @@ def fit_network(
     measured = check_moments(release)
     check_whole("redraws", redraws, 1)
     marginals, names = measured.marginals, list(measured.levels)
-    wanted = _parents(names, consistent_extension(release.graph) if dag is None else dag)
+    dag = consistent_extension(release.graph) if dag is None else dag
+    if set(dag) != set(names) or not nx.is_directed_acyclic_graph(dag):
+        raise ValueError("dag must have the variables of the release and no cycle")
+    wanted = {v: sorted(dag.predecessors(v), key=names.index) for v in names}
     parents = {v: _that_fit(marginals, names, v, group) for v, group in wanted.items()}
     left_out = {v: tuple(u for u in group if u not in parents[v]) for v, group in wanted.items()}
     families = {v: tuple(map(names.index, (*group, v))) for v, group in parents.items()}
@@ -141,10 +194,9 @@ def fit_network(
     partly = {v for v, family in families.items() if unreleased(marginals, family)}
     assumed = {v for v in partly if strength is not None and has_few_terms(marginals, families[v])}
     known = {v: not left_out[v] and (v in assumed or v not in partly) for v in names}
+    tables = {v: fit.table for v, fit in fits.items()}
     return FittedNetwork(
-        network=Network(
-            "fitted", dict(measured.levels), parents, {v: fits[v].table for v in names}
-        ),
+        network=Network("fitted", dict(measured.levels), parents, tables),
         errors={v: _error(marginals, families[v], fits[v], known[v], strength) for v in names},
         identified=known,
         assumed=frozenset(v for v in assumed if known[v]),
@@ -159,13 +211,6 @@ def _error(marginals, family, fit, known, strength) -> np.ndarray:
     return np.sqrt(np.minimum(variance, LARGEST_VARIANCE))
 
 
-def _parents(names, dag) -> dict[str, list[str]]:
-    """Of each variable, in their order."""
-    if set(dag) != set(names) or not nx.is_directed_acyclic_graph(dag):
-        raise ValueError("dag must have the variables of the release and no cycle")
-    return {v: sorted(dag.predecessors(v), key=names.index) for v in names}
-
-
 def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
     """The parents, without those of least mutual information if there are too many."""
     kept, number = list(parents), names.index
@@ -178,3 +223,352 @@ def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
     while math.prod(marginals.levels[number(v)] for v in (*kept, child)) > MOST_CELLS:
         kept.remove(min(kept, key=information))
     return tuple(kept)
+
+
+class FamilyFit(NamedTuple):
+    """Probabilities given the parents, and how sure they are.
+
+    ``table`` has an axis for each parent and a last one for the variable, and ``variance`` is that
+    of its entries. ``weights`` are the probabilities of the parents' levels.
+    """
+
+    table: np.ndarray
+    variance: np.ndarray
+    weights: np.ndarray
+
+
+def unreleased(marginals: Marginals, family: Sequence[int]) -> int:
+    """Degrees of freedom of a variable, given its parents, of which nothing was released.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released, clipped or not.
+    family : sequence of int
+        The parents, and the variable last.
+
+    Examples
+    --------
+    >>> unreleased(Marginals(10, (3, 3, 2)), (0, 1, 2)), unreleased(Marginals(10, (3, 2)), (0, 1))
+    (4, 0)
+    """
+    *parents, child = family
+    levels = [marginals.levels[v] for v in parents]
+    known = sum(marginals.levels[v] - 1 for v in parents)
+    for subset in marginals.released:
+        if len(subset) > 2 and child in subset and set(subset) <= set(family):
+            known += math.prod(marginals.levels[v] - 1 for v in subset if v != child)
+    return math.prod(levels) - 1 - known if marginals.levels[child] > 1 else 0
+
+
+def fit_family(
+    marginals: Marginals, family: Sequence[int], redraws: int, rng: np.random.Generator
+) -> FamilyFit:
+    """Fit a variable and its parents to all that has been released of them.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released, clipped or not.
+    family : sequence of int
+        The parents, and the variable last.
+    redraws : int
+        Of sampling and noise, where the table has to be fitted by maximum entropy.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    FamilyFit
+        Its variance comes from sampling and noise alone. It is the largest there is where the table
+        is too large for more than a fit.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    if all(tuple(sorted(part)) in marginals.released for part in subsets_of(tuple(family))):
+        return released_fit(marginals, family)
+    if not has_few_terms(marginals, family):
+        logs = proportional_fit(marginals, family)
+        table = softmax(logs, axis=-1)
+        variance = np.broadcast_to(LARGEST_VARIANCE, table.shape)
+        return FamilyFit(table, variance, np.exp(logsumexp(logs, axis=-1)))
+    logs, columns, spread = max_entropy(marginals, family)
+    table = np.exp(log_softmax(logs, axis=-1))
+    table = np.maximum(table, 1 / marginals.n**2 / table.size)  # no probability is zero
+    table /= table.sum(axis=-1, keepdims=True)
+    drawn = columns @ (spread @ rng.standard_normal((spread.shape[1], redraws)))
+    redrawn = logs + drawn.T.reshape(redraws, *logs.shape)
+    moved = softmax(redrawn, axis=-1) - table
+    return FamilyFit(table, (moved**2).mean(axis=0), np.exp(logsumexp(logs, axis=-1)))
+
+
+def released_fit(marginals: Marginals, family: Sequence[int]) -> FamilyFit:
+    """The same where every interaction has been released: exact but for noise and sampling.
+
+    Notes
+    -----
+    The interactions of the parents alone make the weights. The others make the probabilities, times
+    the weights, and their noise is independent of the former.
+    """
+    joint = marginals.table(*family)
+    weights = joint.sum(axis=-1, keepdims=True)
+    table, levels = joint / weights, joint.shape[-1]
+    own, parents = _noise(marginals, family)
+    noise = (own + (table - 1 / levels) ** 2 * parents) / weights**2
+    sampling = table * (1 - table) / (marginals.n * weights)
+    variance = np.minimum(sampling + noise, LARGEST_VARIANCE)
+    return FamilyFit(table, variance, weights[..., 0])
+
+
+def _noise(marginals, family) -> tuple[float, float]:
+    """Variance of the noise in a cell from the variable's interactions, and that of a weight."""
+    own = parents = 0.0
+    for subset in subsets_of(tuple(family)):
+        held = math.prod(1 - 1 / marginals.levels[v] for v in subset)
+        left = math.prod(marginals.levels[v] for v in family if v not in subset)
+        variance = marginals.moment(*subset).deviation ** 2 * held / left**2
+        own += variance if family[-1] in subset else 0.0
+        parents += 0.0 if family[-1] in subset else variance * marginals.levels[family[-1]] ** 2
+    return own, parents
+
+
+def unreleased_variance(marginals: Marginals, family: Sequence[int], fit: FamilyFit) -> np.ndarray:
+    """Variance of probabilities from interactions that are as strong as the released ones.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    family : sequence of int
+        The parents, and the variable last.
+    fit : FamilyFit
+
+    Returns
+    -------
+    array
+        One number for each level of the variable: how much the released interactions with its
+        parents move its probability, for as many degrees of freedom as have not been released.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    parents = tuple(range(len(family) - 1))
+    weights = fit.weights[..., None]
+    mean = (weights * fit.table).sum(axis=parents)
+    moved = (weights * (fit.table - mean) ** 2).sum(axis=parents)
+    left = unreleased(marginals, family)
+    known = math.prod(marginals.levels[v] for v in family[:-1]) - 1 - left
+    return moved * left / max(1, known)
+
+
+def strength_of_interactions(
+    marginals: Marginals, families: Iterable[Sequence[int]], redraws: int, rng: np.random.Generator
+) -> float | None:
+    """How far triples of a variable and two parents lie from what their pairs make likely.
+
+    Parameters
+    ----------
+    marginals : Marginals
+    families : iterable of sequence of int
+        The parents, and the variable last.
+    redraws : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float or None
+        Mean square of the distance, over what :func:`unreleased_variance` says of pairs; 1 if
+        interactions of three variables are as strong as those of two. None if no triple tells.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    low = {part: moment for part, moment in marginals.released.items() if 0 < len(part) < 3}
+    pairs = Marginals(marginals.n, marginals.levels, low)
+    triples = [(*two, child) for *parents, child in families for two in combinations(parents, 2)]
+    released = (triple for triple in triples if tuple(sorted(triple)) in marginals.released)
+    few = [triple for triple in released if has_few_terms(pairs, triple)]
+    sums = [_compared(marginals, pairs, triple, redraws, rng) for triple in few] or [(0.0,) * 3]
+    moved, expected, cells = np.sum(sums, axis=0)
+    if not cells > LEAST_CELLS:
+        return None
+    return max(0.0, (cells * moved / expected + USUAL_CELLS * USUAL) / (cells + USUAL_CELLS))
+
+
+def _compared(marginals, pairs, triple, redraws, rng) -> tuple[float, float, float]:
+    """Square distance of a triple beyond its noise, what pairs say of it, and the cells it has."""
+    exact, fit = released_fit(marginals, triple), fit_family(pairs, triple, redraws, rng)
+    noise = np.maximum(exact.variance - fit.variance, 0.0)
+    size = unreleased_variance(pairs, triple, fit)
+    many = marginals.n * exact.weights[..., None] * exact.table > FEWEST
+    weight = many * size / (size + noise + np.finfo(float).tiny)
+    moved = weight * ((exact.table - fit.table) ** 2 - noise)
+    return float(moved.sum()), float((weight * size).sum()), float(weight.sum())
+
+
+def has_few_terms(marginals: Marginals, variables: Sequence[int]) -> bool:
+    """Whether :func:`max_entropy` can fit a table of these variables, by public facts."""
+    subsets = _subsets(marginals, variables)
+    terms = sum(math.prod(marginals.levels[v] - 1 for v in subset) for subset in subsets)
+    return math.prod(marginals.levels[v] for v in variables) * max(1, terms) <= MOST_ENTRIES
+
+
+def max_entropy(
+    marginals: Marginals, variables: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The log-linear model whose expected terms are the released ones.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With these variables and their pairs released, clipped or not.
+    variables : sequence of int
+
+    Returns
+    -------
+    logs : array
+        Logarithms of probabilities, with an axis a variable.
+    columns, spread : array
+        Their product, times independent standard normal numbers, is how far sampling and noise
+        move the logarithms.
+
+    Privacy
+    -------
+    Post-processing.
+
+    Notes
+    -----
+    Newton's method on the dual. The squares of the coefficients have a small penalty, about
+    the variance of the noise: where noise has left no such table, they stay finite.
+    """
+    terms = [_term(marginals, variables, subset) for subset in _subsets(marginals, variables)]
+    columns, means, deviations = map(np.hstack, zip(*terms, strict=True))
+    means = np.clip(means, columns.min(axis=0), columns.max(axis=0))
+    penalty = np.clip(deviations**2, LEAST_PENALTY, MOST_PENALTY)
+    logs, curvature = _newton(columns, means, penalty)
+    noise = np.linalg.solve(curvature, np.diag(deviations))
+    root = np.linalg.cholesky(curvature)
+    sampling = np.linalg.inv(root).T / math.sqrt(marginals.n)
+    shape = [marginals.levels[v] for v in variables]
+    return logs.reshape(shape), columns, np.hstack([noise, sampling])
+
+
+def _newton(columns, means, penalty) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of the probabilities, and the curvature of the dual there."""
+    weights = np.zeros(len(means))
+    loss, logs = _dual(columns, means, penalty, weights)
+    for _ in range(STEPS):
+        table = np.exp(logs)
+        expected = table @ columns
+        centred = columns - expected
+        curvature = (centred.T * table) @ centred + np.diag(penalty)
+        step = np.linalg.solve(curvature, expected - means + penalty * weights)
+        decrease, part = step @ curvature @ step, 1.0
+        if decrease < CLOSE:
+            break
+        while part > SHORTEST:
+            new, moved = _dual(columns, means, penalty, weights - part * step)
+            if new <= loss - part * decrease / 4:
+                break
+            part /= 2
+        weights, loss, logs = weights - part * step, new, moved
+    return logs, curvature
+
+
+def _dual(columns, means, penalty, weights) -> tuple[float, np.ndarray]:
+    """What is made as small as can be, and the logarithms of the probabilities."""
+    logs = columns @ weights
+    total = logsumexp(logs)
+    return total - weights @ means + penalty @ weights**2 / 2, logs - total
+
+
+def _subsets(marginals, variables) -> list[Subset]:
+    """Subsets of these variables whose interaction has been released, clipped or not."""
+    if isinstance(marginals, ClippedMoments):
+        varying = [v for v in variables if marginals.levels[v] > 1]
+        return [*combinations(variables, 1), *combinations(varying, 2)]
+    return [part for part in marginals.released if part and set(part) <= set(variables)]
+
+
+def _term(marginals, variables, subset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns of an interaction over the cells of a table, its means, the noise's deviations."""
+    axes = [v for v in variables if v in subset]
+    if clipped := isinstance(marginals, ClippedMoments) and len(axes) == 2:
+        values, deviations = _unclipped(marginals, *axes)
+    else:
+        values, deviations = marginals.moment(*axes)
+    ones = {v: np.ones((marginals.levels[v], 1)) for v in variables}
+    own = {v: vectors_of(marginals, v) if clipped else contrasts(marginals.levels[v]) for v in axes}
+    columns = reduce(np.kron, (ones | own).values())
+    return columns, values.ravel(), np.broadcast_to(deviations, values.shape).ravel()
+
+
+def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of two variables without what clipping did, and how far they may be off.
+
+    Clipping takes the same share of a record's products, whatever the variables. So what it took
+    from a product of two has a square of at most what it took from the squares of both (Cauchy and
+    Schwarz), and that follows from the single levels, which nothing has clipped.
+    """
+    rows = rows_of(marginals.levels)
+    (left, lost), (right, also) = (_correction(marginals, v, rows[v]) for v in (x, y))
+    values = left @ marginals.moments[rows[x], rows[y]] @ right.T
+    noise = np.outer((left**2).sum(axis=1), (right**2).sum(axis=1)) * marginals.deviation**2
+    return values, np.sqrt(noise + CLIPPED**2 * np.outer(lost, also))
+
+
+def _correction(marginals, v, rows) -> tuple[np.ndarray, np.ndarray]:
+    """What turns a variable's clipped moments with itself into unclipped ones, and their distance.
+
+    Of the distance the diagonal.
+    """
+    vectors, own = vectors_of(marginals, v), marginals.moments[rows, rows]
+    whole = (vectors.T * marginals.table(v)) @ vectors
+    floor = least_variance(marginals.deviation, marginals.n)
+    turned = _power(whole, 0.5, 0.0) @ _power(own, -0.5, floor)
+    return turned, np.maximum(np.diag(whole - own), 0.0)
+
+
+def _power(matrix, exponent, floor) -> np.ndarray:
+    """Of a symmetric matrix, its eigenvalues no lower than the floor."""
+    values, turned = np.linalg.eigh(matrix)
+    return (turned * np.maximum(values, floor) ** exponent) @ turned.T
+
+
+def proportional_fit(marginals: Marginals, variables: Sequence[int]) -> np.ndarray:
+    """The same model for a table with many cells, by iterative proportional fitting to its pairs.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With these variables and their pairs released, clipped or not.
+    variables : sequence of int
+
+    Returns
+    -------
+    array
+        Logarithms of probabilities, as near to the model as a few rounds come.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    shape = [marginals.levels[v] for v in variables]
+    pairs = [*combinations(range(len(variables)), 2)]
+    wanted = [pair_table(marginals, variables[i], variables[j]) for i, j in pairs]
+    fitted = np.full(shape, 1 / math.prod(shape))
+    for _ in range(SWEEPS):
+        for pair, table in zip(pairs, wanted, strict=True):
+            others = tuple(i for i in range(len(variables)) if i not in pair)
+            now = np.maximum(fitted.sum(axis=others), TINY)
+            fitted *= np.expand_dims(table / now, others)
+    return np.log(np.maximum(fitted, TINY))
+
+
+def pair_table(marginals: Marginals, x: int, y: int) -> np.ndarray:
+    """Probabilities of the levels of two variables; none is zero."""
+    if (min(x, y), max(x, y)) in marginals.released:
+        return marginals.table(x, y)
+    return np.exp(max_entropy(marginals, (x, y))[0])

@@ -6,20 +6,16 @@ maximization. Walks look for graphs that are likely, and each of these has its w
 """
 
 import math
-from typing import Any
+from functools import cache
 
-import networkx as nx
 import numpy as np
+from numba import njit
+from scipy.special import gammaln
 
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.noisy_table import NoisyTable
-from dpcgd.reading import _likelihoods
+from dpcgd.reading.orientation import _array, completed, leads
 
 __all__ = ["GraphPosterior", "best_graph", "bits_of", "shares_of"]
-
-compiled: Any = _likelihoods
-"""Whose types, numba's own, know no arguments."""
-
 
 PRIOR, EDGE = 3.0, -3.0
 """Records that the prior of a graph's probabilities is worth, and log odds of an edge before
@@ -36,6 +32,17 @@ UNLIKELY = 9.0
 
 GAIN = 0.01
 """Of a log-likelihood: less is no better graph."""
+
+
+STEPS, ENOUGH = 10, 0.05
+"""Of expectation maximization: how many, and what gain is worth another one."""
+
+MANY = 1e6
+"""A count about a larger mean is as good as normal."""
+
+
+NARROW = 0.1
+"""Noise of a smaller scale, in deviations of the count, is as good as normal beside it."""
 
 
 class GraphPosterior:
@@ -68,20 +75,30 @@ class GraphPosterior:
         required: np.ndarray | None = None,
         prior: float = PRIOR,
     ):
-        self.shape, released = table.counts.shape, table.counts.ravel()
-        nothing = np.zeros((len(self.shape),) * 2, bool)
+        self.table, self.levels = table, np.array(table.levels, np.int64)
+        nothing = np.zeros((len(self.levels),) * 2, bool)
         self.needed = bits_of(nothing if required is None else required)
         self.forbidden = bits_of(nothing if forbidden is None else forbidden)
-        start = np.maximum(released, 0.0) + 1e-9
-        start *= table.n / start.sum()
-        codes = np.array([*np.ndindex(*self.shape)], np.int64)
-        levels = np.array(self.shape, np.int64)
-        self._start = start
-        self._about = released, table.scale, float(table.n), codes, levels, start, prior
+        self.prior, self._codes = prior, np.array([*np.ndindex(*table.levels)], np.int64)
+        self._start = np.maximum(table.counts.ravel(), 0.0) + 1e-9
+        self._start *= table.n / self._start.sum()
 
     def score(self, parents: np.ndarray) -> float:
         """Log posterior of a graph, but for its prior and a constant."""
-        return compiled.fitted(self._about, parents)[0]
+        return self._fitted(parents)[0]
+
+    def _fitted(self, parents) -> tuple[float, np.ndarray]:
+        """The score of a graph, and the counts that it makes of the noisy table."""
+        families_of = families(self._codes, self.levels, parents)
+        released, scale = self.table.counts.ravel(), self.table.scale
+        counts, before = self._start.copy(), -np.inf
+        for _ in range(STEPS):
+            means = implied(counts, float(self.table.n), self.levels, *families_of)
+            likelihood = expected_counts(released, means, scale, counts)
+            if likelihood - before < ENOUGH:
+                break
+            before = likelihood
+        return likelihood - price(means, scale, self.prior, self.levels, *families_of), counts
 
     def met(
         self, rng: np.random.Generator, sweeps: int = STEADY, edge: float = EDGE
@@ -103,23 +120,55 @@ class GraphPosterior:
         posterior : array of shape (k,)
             Its sum is 1: what no walk has met is left out.
         """
-        known: dict[int, float] = {}
-        rules = self.needed, self.forbidden, edge, rng
+        known: dict[tuple[int, ...], float] = {}
         for graph in (self._best(self._start), self.needed):
             score, parents = self._climbed(graph)
             while True:
-                how = COOLING, HOTTEST, known
-                better, found = self._climbed(compiled.walk(self._about, parents, *rules, *how))
+                best = self._walk(parents, edge, rng, COOLING, HOTTEST, known)
+                better, best = self._climbed(best)
                 if not better > score + GAIN:
                     break
-                score, parents = better, found
-            compiled.walk(self._about, parents, *rules, sweeps, 1.0, known)
+                score, parents = better, best
+            self._walk(parents, edge, rng, sweeps, 1.0, known)
         return self._likely(known, edge)
 
+    def _walk(self, parents, edge, rng, sweeps, hottest, known) -> np.ndarray:
+        """The best graph that a walk meets, each step a change that the posterior gives its odds.
+
+        `known` keeps the scores of all graphs that were looked at, by their parents; everyone has
+        the parents that are needed, and none that is forbidden. `edge` is the log odds of an edge
+        beforehand. The temperature falls from `hottest` to 1.
+        """
+        rules = [*zip(self.needed.tolist(), self.forbidden.tolist(), strict=True)]
+        parents, d = parents.tolist(), len(parents)
+
+        def scored(graph):
+            if (key := tuple(graph)) not in known:
+                known[key] = self._fitted(graph)[0]
+            return known[key]
+
+        score = best_score = scored(parents)
+        best = parents
+        for sweep in range(sweeps):
+            heat = hottest ** (1 - sweep / sweeps)
+            for _ in range(d):
+                x, y = int(rng.random() * d), int(rng.random() * (d - 1))
+                proposed = changed(parents, x, y + (y >= x), rng.random() < 0.5)
+                if proposed is None:
+                    continue
+                new, more = proposed
+                pairs = zip(new, rules, strict=True)
+                if any(must & ~bits or bits & banned for bits, (must, banned) in pairs):
+                    continue
+                new_score = scored(new)
+                if math.log(rng.random()) * heat < new_score - score + more * edge:
+                    parents, score = new, new_score
+                    if score > best_score:
+                        best, best_score = new, score
+        return np.array(best, np.int64)
+
     def _likely(self, known, edge) -> tuple[np.ndarray, np.ndarray]:
-        d = len(self.shape)
-        keys = np.array([*known.keys()], np.int64)
-        graphs = np.stack([keys >> d * (d - 1 - v) & (1 << d) - 1 for v in range(d)], axis=1)
+        graphs = np.array([*known], np.int64)
         odds = np.array([*known.values()]) + edge * np.bitwise_count(graphs).sum(axis=1)
         likely = odds > odds.max() - UNLIKELY
         weights = np.exp(odds[likely] - odds.max())
@@ -127,16 +176,16 @@ class GraphPosterior:
 
     def _climbed(self, parents) -> tuple[float, np.ndarray]:
         """The best graph of the counts that a graph makes of the table, as long as that helps."""
-        score, counts = compiled.fitted(self._about, parents)
+        score, counts = self._fitted(parents)
         while True:
             new = self._best(counts)
-            new_score, new_counts = compiled.fitted(self._about, new)
+            new_score, new_counts = self._fitted(new)
             if not new_score > score + GAIN:
                 return score, parents
             parents, score, counts = new, new_score, new_counts
 
     def _best(self, counts) -> np.ndarray:
-        return best_graph(counts.reshape(self.shape), self.needed, self.forbidden)
+        return best_graph(counts.reshape(self.table.levels), self.needed, self.forbidden)
 
 
 def bits_of(arcs: np.ndarray) -> np.ndarray:
@@ -171,36 +220,40 @@ def best_graph(
     -----
     Silander and Myllymaki (2006).
     """
-    d, levels, everyone = counts.ndim, counts.shape, range(1 << counts.ndim)
+    d, levels = counts.ndim, counts.shape
     none = np.zeros(d, np.int64)
-    needed, forbidden = (none if of is None else of for of in (needed, forbidden))
-    members = [[v for v in range(d) if of >> v & 1] for of in everyone]
-    margins = [counts.sum(axis=tuple(v for v in range(d) if not of >> v & 1)) for of in everyone]
-    fits = [float((m * np.log(np.maximum(m, 1e-12))).sum()) for m in margins]
+    needed, forbidden = (none if bits is None else bits for bits in (needed, forbidden))
     price = 0.5 * math.log(counts.sum())
+    members = [[v for v in range(d) if group >> v & 1] for group in range(1 << d)]
 
-    def choices(v) -> list[tuple[float, int]]:
-        """For each set without v, the score of the best parents in it, and these."""
-        best: list[tuple[float, int]] = []
-        for of in everyone:
-            options = [best[of ^ 1 << u] for u in members[of] if u != v]
-            if not (of & (forbidden[v] | 1 << v) or needed[v] & ~of):
-                rows = math.prod(levels[u] for u in members[of])
-                options.append((fits[of | 1 << v] - fits[of] - price * (levels[v] - 1) * rows, of))
-            best.append(max(options, default=(-math.inf, 0)))
-        return best
+    @cache
+    def fit(group: int) -> float:
+        margin = counts.sum(axis=tuple(v for v in range(d) if not group >> v & 1))
+        return float((margin * np.log(np.maximum(margin, 1e-12))).sum())
 
-    within = [choices(v) for v in range(d)]
-    totals: list[tuple[float, int]] = [(0.0, 0)]
-    for of in everyone[1:]:
-        left = [of ^ 1 << v for v in members[of]]
-        ends = zip(left, members[of], strict=True)
-        totals.append(max((totals[rest][0] + within[v][rest][0], v) for rest, v in ends))
-    graph, of = none.copy(), (1 << d) - 1
-    while of:
-        v = totals[of][1]
-        of ^= 1 << v
-        graph[v] = within[v][of][1]
+    @cache
+    def parents(v: int, within: int) -> tuple[float, int]:
+        """The score of the best parents in a set, and these."""
+        options = [parents(v, within ^ 1 << u) for u in members[within]]
+        if not (within & forbidden[v] or needed[v] & ~within):
+            rows = math.prod(levels[u] for u in members[within])
+            gain = fit(within | 1 << v) - fit(within)
+            options.append((gain - price * (levels[v] - 1) * rows, within))
+        return max(options, default=(-math.inf, 0))
+
+    @cache
+    def total(group: int) -> tuple[float, int]:
+        """The score of the best graph of a set, and its last variable."""
+        ends = [(v, group ^ 1 << v) for v in members[group]]
+        return max(
+            ((total(rest)[0] + parents(v, rest)[0], v) for v, rest in ends), default=(0.0, 0)
+        )
+
+    graph, group = none.copy(), (1 << d) - 1
+    while group:
+        v = total(group)[1]
+        group ^= 1 << v
+        graph[v] = parents(v, group)[1]
     return graph
 
 
@@ -226,14 +279,128 @@ def shares_of(graphs: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np
     >>> float(joined[0, 2]), float(arrows[0, 2]), float(arrows[0, 1])
     (0.5, 0.5, 0.0)
     """
-    d = graphs.shape[1]
-    joined, arrows = np.zeros((d, d)), np.zeros((d, d))
-    names = [str(v) for v in range(d)]
+    joined, arrows = np.zeros((2, *[graphs.shape[1]] * 2))
     for parents, share in zip(graphs, posterior, strict=True):
-        graph = nx.DiGraph()
-        graph.add_nodes_from(names)
-        graph.add_edges_from((u, v) for v in names for u in names if parents[int(v)] >> int(u) & 1)
-        arcs = CPDAG.from_dag(graph).arcs
-        joined += share * (arcs | arcs.T)
+        graph = _array(parents)
+        pairs = graph | graph.T
+        [arcs] = completed(graph[None], pairs, pairs & False)
+        joined += share * pairs
         arrows += share * (arcs & ~arcs.T)
     return joined, arrows
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expected_counts(released, means, scale, counts):
+    """Log-likelihood of noisy cells, but for a constant; expected true counts go to `counts`.
+
+    A true count k is Poisson, what is released is k plus Laplace noise. Terms are added from the
+    likeliest k outwards, until they no longer matter; of many records the count is normal.
+    """
+    total = 0.0
+    for c in range(len(released)):
+        mean, cell = max(means[c], 1e-9), released[c]
+        if mean > MANY:
+            density, counts[c] = of_many(cell, mean, scale)
+            total += density
+            continue
+        likeliest = min(max(cell, mean * math.exp(-1 / scale)), mean * math.exp(1 / scale))
+        first, log_mean = int(likeliest + 0.5), math.log(mean)
+        weight, weighted = 1.0, float(first)
+        for step in (1, -1):
+            k, term = first, 0.0
+            while term > -25 and k + step >= 0:
+                nearer = abs(cell - k) - abs(cell - k - step)
+                ratio = log_mean - math.log(k + 1) if step > 0 else math.log(k) - log_mean
+                term, k = term + ratio + nearer / scale, k + step
+                weight += math.exp(term)
+                weighted += math.exp(term) * k
+        top = first * log_mean - mean - math.lgamma(first + 1.0) - abs(cell - first) / scale
+        total += top + math.log(weight)
+        counts[c] = weighted / weight
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def of_many(cell, mean, scale):
+    """The same of one cell with a normal count, and its expected true count."""
+    off, spread = abs(cell - mean), math.sqrt(mean)
+    if scale < NARROW * spread:  # the sum is as good as normal, too
+        both = mean + 2 * scale * scale
+        density = math.log(2 * scale) - (off * off / both + math.log(2 * math.pi * both)) / 2
+        return density, mean + mean / both * (cell - mean)
+    ratio = spread / scale
+    near = math.erfc((ratio - off / spread) / math.sqrt(2))
+    far = 0.0
+    if off < 30 * spread:
+        far = math.exp(2 * off / scale) * math.erfc((ratio + off / spread) / math.sqrt(2))
+    density = (ratio * ratio) / 2 - off / scale + math.log((near + far) / 2)
+    moved = mean / scale * (near - far) / (near + far)
+    return density, mean + math.copysign(moved, cell - mean)
+
+
+def families(codes, levels, parents):
+    """Of each cell, the row and the cell of each variable's table, and how many rows there are.
+
+    Tables of all variables stand one after the other.
+    """
+    rows, sizes = np.zeros(codes.T.shape, np.int64), np.ones(len(levels), np.int64)
+    for v, bits in enumerate(parents):
+        for u in range(len(levels)):
+            if bits >> u & 1:
+                sizes[v] *= levels[u]
+                rows[v] = rows[v] * levels[u] + codes[:, u]
+    columns = rows * levels[:, None] + codes.T
+    rows += (np.cumsum(sizes) - sizes)[:, None]
+    columns += (np.cumsum(sizes * levels) - sizes * levels)[:, None]
+    return rows, columns, sizes
+
+
+def _sums(values, levels, rows, columns, sizes) -> tuple[np.ndarray, np.ndarray]:
+    """Values of cells, summed over the cells of each variable's table, and over its rows."""
+    repeated = np.broadcast_to(values, rows.shape).ravel()
+    family = np.bincount(columns.ravel(), repeated, int(sizes @ levels))
+    return family, np.bincount(rows.ravel(), repeated, int(sizes.sum()))
+
+
+def implied(counts, n, levels, rows, columns, sizes):
+    """Expected records of each cell, if each variable depends on its parents as in these counts."""
+    family, alone = _sums(counts, levels, rows, columns, sizes)
+    alone += 1e-6 * np.repeat(levels, sizes)
+    return np.multiply.reduce((family + 1e-6)[columns] / alone[rows], axis=0, initial=n)
+
+
+def price(means, scale, prior, levels, rows, columns, sizes):
+    """What averaging over probabilities costs beside the best ones, noise reckoned.
+
+    Of a Dirichlet prior worth `prior` records (BDeu), on as many records as tell something: a cell
+    of mean m and noise of variance s counts as m^2 / (m + s).
+    """
+    telling = means**2 / (means + 2 * scale**2)
+    family, alone = _sums(telling, levels, rows, columns, sizes)
+    cells = np.repeat(sizes * levels, sizes * levels)
+    return averaging(family, prior / cells) - averaging(alone, prior / np.repeat(sizes, sizes))
+
+
+def averaging(counts, shares) -> float:
+    """That cost of one table, for shares of the prior's records in each of its cells."""
+    logs = np.log(np.where(counts > 0, counts, 1.0))
+    return float((gammaln(shares) - gammaln(shares + counts) + counts * logs).sum())
+
+
+def changed(parents, x, y, back):
+    """The graph with x -> y added, or taken out, or turned; what that does to the number of edges.
+
+    Proposals and their way back are equally likely; None is no proposal.
+    """
+    new = parents.copy()
+    new[y] ^= 1 << x
+    if parents[x] >> y & 1:
+        return None
+    if not parents[y] >> x & 1:
+        return None if back or leads(parents, y, x) else (new, 1)
+    if not back:
+        return new, -1
+    if leads(new, x, y):
+        return None
+    new[x] |= 1 << y
+    return new, 0

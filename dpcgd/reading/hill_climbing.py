@@ -2,12 +2,13 @@
 
 import math
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, permutations
 
 import networkx as nx
 import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.reading.release import MarginalRelease, check_moments
 
@@ -34,43 +35,30 @@ class PairScore:
     """
 
     def __init__(self, marginals: Marginals):
-        self.n = marginals.n
-        ends = np.cumsum([0, *(of - 1 for of in marginals.levels)])
-        self._columns = [np.arange(*span) for span in pairwise(ends)]
-        self._covariance = np.zeros((ends[-1], ends[-1]))
+        blocks = blocks_of(marginals)
+        self.n, self._covariance = blocks.n, blocks.covariances
+        spans = zip(blocks.rows, marginals.levels, strict=True)
+        every = range(len(blocks.covariances))  # a variable of one level has no contrasts
+        self._rows = [every[rows] if levels > 1 else every[:0] for rows, levels in spans]
         self._deviation = marginals.moment(0).deviation
-        for x, of_x in enumerate(self._columns):
-            for y, of_y in enumerate(self._columns):
-                self._covariance[np.ix_(of_x, of_y)] = _covariance(marginals, x, y)
+        self._floor = max(self._deviation, 1 / self.n)
         self.family = lru_cache(None)(self._family)
 
     def _family(self, child: int, parents: frozenset[int]) -> float:
         """Score of one variable with these parents."""
-        of = self._columns[child]
-        cause = np.concatenate([of[:0], *(self._columns[p] for p in sorted(parents))])
-        own, theirs = self._part(of, of), self._part(cause, cause)
+        effect, cause = self._rows[child], [*chain(*(self._rows[p] for p in sorted(parents)))]
+        own, theirs = self._part(effect, effect), self._part(cause, cause)
         values, vectors = np.linalg.eigh(theirs)
-        along = self._part(of, cause) @ vectors
+        along = self._part(effect, cause) @ vectors
         explained = (along / np.maximum(values, self._floor)) @ along.T
         left = np.maximum(np.linalg.eigvalsh(own - explained), self._floor)
-        coefficients = len(of) * len(cause)
+        coefficients = len(effect) * len(cause)
         sampling = np.trace(own) * np.trace(theirs) / max(1, coefficients) / self.n
         inflated = 1 + self._deviation**2 / sampling if coefficients else 1.0
         return -(self.n * np.log(left).sum() + math.log(self.n) * coefficients * inflated) / 2
 
-    @property
-    def _floor(self) -> float:
-        return max(self._deviation, 1 / self.n)
-
     def _part(self, rows, columns) -> np.ndarray:
         return self._covariance[np.ix_(rows, columns)]
-
-
-def _covariance(marginals, x, y) -> np.ndarray:
-    if x == y:
-        return marginals.variance(x)
-    means = np.outer(marginals.moment(x).values, marginals.moment(y).values)
-    return marginals.moment(x, y).values - means
 
 
 def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
@@ -129,17 +117,14 @@ def _steps(score, dag) -> list[tuple]:
     """(gain, arc to remove, arcs to add) of all steps, legal or not."""
     parents = {v: frozenset(dag.predecessors(v)) for v in dag}
     steps = []
-    for a in dag:
-        for b in dag:
-            if a == b or b in parents[a]:
-                continue
-            if a in parents[b]:
-                less = score.family(b, parents[b] - {a}) - score.family(b, parents[b])
-                turned = score.family(a, parents[a] | {b}) - score.family(a, parents[a])
-                steps += [(less, (a, b), ()), (less + turned, (a, b), ((b, a),))]
-            else:
-                more = score.family(b, parents[b] | {a}) - score.family(b, parents[b])
-                steps.append((more, (a, b), ((a, b),)))
+    for a, b in permutations(dag, 2):
+        if a in parents[b]:
+            less = score.family(b, parents[b] - {a}) - score.family(b, parents[b])
+            turned = score.family(a, parents[a] | {b}) - score.family(a, parents[a])
+            steps += [(less, (a, b), ()), (less + turned, (a, b), ((b, a),))]
+        elif b not in parents[a]:
+            more = score.family(b, parents[b] | {a}) - score.family(b, parents[b])
+            steps.append((more, (a, b), ((a, b),)))
     return steps
 
 

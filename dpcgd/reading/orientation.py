@@ -8,22 +8,21 @@ as sure as it is frequent among the completed forms of what was drawn.
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from itertools import combinations
 
 import numpy as np
 
+from dpcgd.graphs.cpdag import meek
 from dpcgd.graphs.pc_search import Triple
-from dpcgd.moments.blocks import blocks_of, rows_of
+from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.reading.pair_features import LocalEvidence
-from dpcgd.reading.trees import Trees, trained_on, trees_of
+from dpcgd.reading.reader import trained_on
 
 __all__ = [
     "FEATURES",
     "arrow_confidence",
     "collider_log_odds",
-    "collider_trees",
     "open_triples",
     "orient",
     "pointed",
@@ -158,13 +157,12 @@ def arrow_confidence(
     """
     if forbidden is None:
         forbidden = np.zeros_like(joined)
-    times = np.zeros(joined.shape, np.int64)
-    if joined.any():
-        odds = collider_log_odds(marginals, joined)
-        graphs = np.array([_array(bits) for bits in drawn_graphs(joined, forbidden, odds)])
-        arcs = completed(graphs, joined, forbidden)
-        times += (arcs & ~arcs.swapaxes(1, 2)).sum(axis=0)
-    return times / DRAWS
+    if not joined.any():
+        return np.zeros(joined.shape)
+    odds = collider_log_odds(marginals, joined)
+    graphs = np.array([_array(bits) for bits in drawn_graphs(joined, forbidden, odds)])
+    arcs = completed(graphs, joined, forbidden)
+    return (arcs & ~arcs.swapaxes(1, 2)).mean(axis=0)
 
 
 def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, float]:
@@ -186,20 +184,9 @@ def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, 
     Post-processing.
     """
     triples = open_triples(joined)
-    log_odds = collider_trees().log_odds(triple_features(marginals, joined, triples))
+    trees = trained_on("colliders.json", FEATURES).trees["trees"]
+    log_odds = trees.log_odds(triple_features(marginals, joined, triples))
     return dict(zip(triples, log_odds.tolist(), strict=True))
-
-
-@cache
-def collider_trees() -> Trees:
-    """The trees that come with the package; ``make colliders`` trains them.
-
-    Raises
-    ------
-    ValueError
-        If they were trained on other features than this package computes.
-    """
-    return trees_of(trained_on("colliders.json", FEATURES)["trees"])
 
 
 def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Triple]) -> np.ndarray:
@@ -226,8 +213,26 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
     """
     if not triples:
         return np.empty((0, len(FEATURES)))
-    evidence = _Evidence(marginals, joined)
-    return np.hstack([evidence.given_sets(triples), evidence.around(triples)]).astype(np.float32)
+    blocks = blocks_of(marginals)
+    effects = blocks.sums(blocks.correlations**2)
+    strength, near = np.log10(effects + WEAKEST), joined.sum(axis=1)
+    x, c, y = np.array(triples).T
+    noise = float(np.median(blocks.variances))
+    local = LocalEvidence(blocks, np.where(joined, effects, 0.0))
+    others = [_others(local, joined, *triple) for triple in triples]
+    columns = [
+        *_given_sets(local, triples, others),
+        [_likelihood(blocks, *triple) for triple in triples],
+        near[c],
+        [*map(len, others)],
+        *np.sort([strength[x, c], strength[c, y]], axis=0),
+        strength[x, y],
+        *np.sort([near[x], near[y]], axis=0),
+        (joined.astype(int) @ joined)[x, y],
+        np.full(len(triples), math.log10(noise * blocks.n)),
+        np.full(len(triples), math.log10(blocks.n)),
+    ]
+    return np.column_stack(columns).astype(np.float32)
 
 
 def open_triples(joined: np.ndarray) -> list[Triple]:
@@ -240,73 +245,38 @@ def open_triples(joined: np.ndarray) -> list[Triple]:
     ]
 
 
-class _Evidence:
-    """How strongly two variables hang together, also given sets of their neighbours."""
+def _given_sets(local, triples, others) -> list[np.ndarray]:
+    """What sets of others with the middle and without it leave of the ends, a column each."""
+    sets = [[s for k in range(3) for s in combinations(near, k)] for near in others]
+    middles = [c for _, c, _ in triples]
+    with_c = [[(*s, c) for s in few if len(s) < 2] for c, few in zip(middles, sets, strict=True)]
+    without, apart = _least(local, triples, sets)
+    held, apart_with_c = _least(local, triples, with_c)
+    added, _ = _least(local, triples, [[(*s, c)] for c, s in zip(middles, apart, strict=True)])
+    taken, _ = _least(local, triples, [[s[:-1]] for s in apart_with_c])
+    return [held - without, without, added - without, held - taken]
 
-    def __init__(self, marginals, joined):
-        self.blocks, self.joined = blocks_of(marginals), joined
-        self.effects = self.blocks.sums(self.blocks.correlations**2)
-        self.local = LocalEvidence(self.blocks, np.where(joined, self.effects, 0.0))
-        _, self.at = rows_of(marginals.levels)
-        self.known: dict[tuple, float] = {}
 
-    def around(self, triples) -> np.ndarray:
-        """How strong the links of each triple are, and how many neighbours its ends have."""
-        x, c, y = np.array(triples).T
-        strength = np.log10(self.effects + WEAKEST)
-        links = np.sort([strength[x, c], strength[c, y]], axis=0)
-        near, both = self.joined.sum(axis=1), self.joined.astype(int) @ self.joined
-        n, noise = self.blocks.n, float(np.median(self.blocks.variances))
-        shared = np.broadcast_to([math.log10(noise * n), math.log10(n)], (len(triples), 2))
-        ends = np.sort([near[x], near[y]], axis=0)
-        return np.column_stack([*links, strength[x, y], *ends, both[x, y], shared])
+def _least(local, triples, sets) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+    """The least evidence that any of its sets leaves between the ends of each triple, and where."""
+    asked = [(x, y, s) for (x, _, y), few in zip(triples, sets, strict=True) for s in few]
+    evidence = iter(local.given(asked)[:, 0].tolist())
+    least, where = zip(*(min((next(evidence), s) for s in few) for few in sets), strict=True)
+    return np.array(least), [*where]
 
-    def given_sets(self, triples) -> np.ndarray:
-        """What sets with the middle and without it leave of the ends, a row for each triple."""
-        others = {triple: self._others(*triple) for triple in triples}
-        sets = {t: [s for k in range(3) for s in combinations(others[t], k)] for t in triples}
-        with_c = {(x, c, y): [(*s, c) for s in sets[x, c, y] if len(s) < 2] for x, c, y in triples}
-        self._learn((x, y, s) for x, c, y in triples for s in (*sets[x, c, y], *with_c[x, c, y]))
-        least = {(x, c, y): self._least(x, y, sets[x, c, y]) for x, c, y in triples}
-        self._learn((x, y, (*least[x, c, y][1], c)) for x, c, y in triples)
-        rows = []
-        for t in triples:
-            x, c, y = t
-            (without, s), (held, with_s) = least[t], self._least(x, y, with_c[t])
-            told = [
-                held - without,
-                without,
-                self._given(x, y, (*s, c)) - without,
-                held - self._given(x, y, with_s[:-1]),
-            ]
-            sizes = self.joined[c].sum(), len(others[t])
-            rows.append([*told, self._likelihood(x, c, y), *sizes])
-        return np.array(rows)
 
-    def _others(self, x, c, y) -> list[int]:
-        """What separating sets are made of."""
-        near = [v for a in (x, y) for v in self.local.order[a][:NEAR].tolist() if self.joined[a, v]]
-        return [v for v in dict.fromkeys(near) if v not in (x, y, c)]
+def _others(local, joined, x, c, y) -> list[int]:
+    """What separating sets are made of."""
+    near = [v for a in (x, y) for v in local.nearest[a][:NEAR] if joined[a, v]]
+    return [v for v in dict.fromkeys(near) if v not in (x, y, c)]
 
-    def _learn(self, questions):
-        """Work out together what is not known yet."""
-        new = {(x, y, frozenset(s)): (x, y, s) for x, y, s in reversed([*questions])}
-        new = {key: asked for key, asked in new.items() if key not in self.known}
-        evidence = self.local.given([*new.values()])[:, 0].tolist()
-        self.known |= zip(new, evidence, strict=True)
 
-    def _given(self, x, y, s) -> float:
-        return self.known[x, y, frozenset(s)]
-
-    def _least(self, x, y, sets) -> tuple[float, tuple[int, ...]]:
-        return min((self._given(x, y, s), s) for s in sets)
-
-    def _likelihood(self, x, c, y) -> float:
-        """Of correlations of 0 between the ends, less of the product of those with the middle."""
-        b, at = self.blocks.correlations, self.at
-        found, spread = b[at[x], at[y]], self.blocks.variances[at[x], at[y]]
-        product = b[at[x], at[c]] @ b[at[c], at[y]]
-        return math.asinh(float((((found - product) ** 2 - found**2) / (2 * spread)).sum()))
+def _likelihood(blocks, x, c, y) -> float:
+    """Of correlations of 0 between the ends, less of the product of those with the middle."""
+    b, (x, c, y) = blocks.correlations, (blocks.rows[v] for v in (x, c, y))
+    ends, spread = b[x, y], blocks.variances[x, y]
+    product = b[x, c] @ b[c, y]
+    return math.asinh(float((((ends - product) ** 2 - ends**2) / (2 * spread)).sum()))
 
 
 def drawn_graphs(
@@ -375,8 +345,6 @@ def leads(parents: list[int], a: int, b: int) -> bool:
 def completed(graphs: np.ndarray, joined: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
     """Arcs of the completed forms of graphs: colliders, what is known, and what these force.
 
-    What :func:`~dpcgd.graphs.cpdag.meek` makes of each, of all together.
-
     Parameters
     ----------
     graphs : boolean array of shape (k, d, d)
@@ -391,30 +359,8 @@ def completed(graphs: np.ndarray, joined: np.ndarray, forbidden: np.ndarray) -> 
     possible, apart = joined & ~forbidden, ~(joined | forbidden & forbidden.T)
     np.fill_diagonal(apart, False)
     collides = graphs & (graphs.astype(np.float32) @ apart > 0)
-    return _forced(possible & ~(collides & possible.T), apart)
-
-
-def _forced(arcs, apart) -> np.ndarray:
-    """Take away arcs by Meek's rules until none is forced; what is forced both ways stays."""
-    while True:
-        back = arcs.swapaxes(1, 2)
-        directed, undirected = arcs & ~back, arcs & back
-        graph, a, b = np.nonzero(undirected)
-        into_b, apart_b = directed.swapaxes(1, 2)[graph, b], apart[b]
-        beside_a = undirected[graph, a]
-        forced = (directed.swapaxes(1, 2)[graph, a] & apart_b).any(axis=1)
-        forced |= (directed[graph, a] & into_b).any(axis=1)
-        ends = beside_a & into_b
-        forced |= ((ends.astype(np.float32) @ apart > 0) & ends).any(axis=1)
-        start, stop = beside_a & apart_b, (arcs | back)[graph, a] & into_b
-        for i in np.flatnonzero(start.any(axis=1) & stop.any(axis=1) & ~forced):
-            forced[i] = directed[graph[i]][np.ix_(start[i], stop[i])].any()
-        both = np.zeros(arcs.shape, bool)
-        both[graph, a, b] = forced
-        turned = both & ~both.swapaxes(1, 2)
-        if not turned.any():
-            return arcs
-        arcs = arcs & ~turned.swapaxes(1, 2)
+    arcs = possible & ~(collides & possible.T)
+    return np.array([meek(some, untested=forbidden & forbidden.T) for some in arcs])
 
 
 def _array(bits) -> np.ndarray:

@@ -3,22 +3,41 @@
 Everything here is computed from released moments, the deviations of their noise, n and the levels.
 Each variable's contrasts are turned and scaled so that their covariance is the identity; what is
 left of two variables is a block of correlations, and the variance of each entry is known.
+
+A first reading has to guess which variables matter for a pair. A second one knows how likely each
+of them is a neighbour. A third one, where triples were released, looks at a pair given any two
+others at once, whose effects need not add up.
 """
 
 import math
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, zip_longest
 
 import numpy as np
 
-from dpcgd.moments.blocks import Blocks, blocks_of
-from dpcgd.moments.interactions import Marginals
+from dpcgd.moments.clipped_moments import Blocks, blocks_of
+from dpcgd.moments.interactions import Marginals, Subset
+from dpcgd.reading.association import Association, associations
 
-__all__ = ["FEATURES", "LocalEvidence", "candidates", "pair_features"]
+__all__ = [
+    "FEATURES",
+    "SECOND_FEATURES",
+    "THIRD_FEATURES",
+    "LocalEvidence",
+    "candidates",
+    "log_odds",
+    "pair_features",
+    "second_features",
+    "third_features",
+]
 
 RIDGES = (0.5, 2.0, 8.0)
 """In units of the noise's deviation times the root of the number of contrasts, which is half of
 what noise adds to the largest eigenvalue."""
+
+
+LEAST_RIDGE = 1e-12
+"""No ridge is smaller: where nothing varies, and there is no noise, none would be left."""
 
 
 USUAL, SMALL = 0.05, 0.015
@@ -66,13 +85,79 @@ FEATURES = (
     "records",
     "noise over sampling",
     "deviation of an entry",
-    "levels of one",
-    "levels of the other",
-    "evenness of one",
-    "evenness of the other",
+    *(f"{what} of {which}" for what in ("levels", "evenness") for which in ("one", "the other")),
     "clear pairs a variable",
 )
 """Of a pair, in the order of the columns of :func:`pair_features`."""
+
+
+LEAST_LIKELY = 0.003
+"""Pairs that are less likely edges are not read again."""
+
+
+LIKELY, MOST_LIKELY = 0.5, 8
+"""A pair is conditioned on the likely neighbours of either, and on so many at most."""
+
+
+SUREST = 1e-4
+"""Probabilities of an edge, or of none, are no smaller as log odds."""
+
+
+SECOND_FEATURES = (
+    "log odds",
+    "least given two likely",
+    "effect at the least given two likely",
+    *(f"given the {k} likeliest" for k in STRONGEST),
+    *(f"effect given the {k} likeliest" for k in STRONGEST),
+    "left open by the likeliest",
+    "likeliest path",
+    "second likeliest path",
+    "expected paths",
+    "least given the neighbours of one",
+    "most given the neighbours of one",
+    "effect at the least given neighbours",
+    "left open by neighbours",
+    "fewer other edges",
+    "more other edges",
+    "higher rank",
+    "lower rank",
+    "expected edges a variable",
+)
+"""Of a pair, in the order of the columns of :func:`second_features`."""
+
+
+LEAST_TELLING = 0.03
+"""Share of a variance that others have to leave open; else they tell nothing about the pair."""
+
+
+LIKELY_BY_TWO = 0.3
+"""Of an edge: others that are so likely neighbours of either are looked at by themselves."""
+
+
+THIRD_FEATURES = (
+    "log odds",
+    "association",
+    "effect",
+    "least given one",
+    "effect at the least given one",
+    "least given any two",
+    "effect at the least given any two",
+    "left open at the least given any two",
+    "second least given any two",
+    "least given two likely ones",
+    "effect at the least given two likely ones",
+    "left open at the least given two likely ones",
+    "sets that leave nothing open",
+    "likeliest path",
+    "second likeliest path",
+    "expected edges of both",
+    "variables",
+    "records",
+    "noise over sampling",
+    "levels of one",
+    "levels of the other",
+)
+"""Of a pair, in the order of the columns of :func:`third_features`."""
 
 
 def candidates(*strengths: np.ndarray) -> np.ndarray:
@@ -81,14 +166,13 @@ def candidates(*strengths: np.ndarray) -> np.ndarray:
     near = np.zeros((d, d), bool)
     for strength in strengths:
         ranked = strength - np.diag(np.full(d, np.inf))
-        nearest = np.argsort(-ranked, axis=1, kind="stable")[:, : min(NEAREST, d - 1)]
+        nearest = np.argsort(-ranked, axis=1, kind="stable")[:, :NEAREST]
         np.put_along_axis(near, nearest, True, axis=1)
-    np.fill_diagonal(near, False)
-    return np.argwhere(np.triu(near | near.T))
+    return np.argwhere(np.triu(near | near.T, 1))
 
 
 def pair_features(marginals: Marginals) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers about each pair that may be an edge.
+    """Numbers about each pair that may be an edge, worked out once.
 
     Parameters
     ----------
@@ -111,67 +195,41 @@ def pair_features(marginals: Marginals) -> tuple[np.ndarray, np.ndarray]:
     -------
     Post-processing.
     """
-    blocks = blocks_of(marginals)
-    return marginals.worked_out(("features",), lambda: features_of(marginals, blocks))
+    return marginals.worked_out(("features",), lambda: _features_of(marginals))
 
 
-def features_of(singles: Marginals, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """The same from blocks; `singles` has the single variables."""
-    everywhere = _everywhere(blocks)
-    partial = everywhere["partial, ridge 2"]
-    pairs = candidates(partial, everywhere["least given one"])
-    local = LocalEvidence(blocks, partial)
-    near = local.features(pairs)
-    x, y = pairs.T
-    columns = [values[x, y] for values in everywhere.values()]
-    ranks = np.argsort(np.argsort(-partial, axis=1), axis=1)
-    low, high = np.minimum(ranks[x, y], ranks[y, x]), np.maximum(ranks[x, y], ranks[y, x])
-    context = _context(singles, blocks, everywhere["association"])
-    shared = np.broadcast_to(context["shared"], (len(pairs), len(context["shared"])))
-    of = {name: np.sort(context[name][pairs], axis=1) for name in ("levels", "evenness")}
-    table = {
-        **dict(zip(everywhere, columns, strict=True)),
-        "rank for one": low,
-        "rank for the other": high,
-        **dict(zip(_LOCAL, near.T, strict=True)),
-        **dict(zip(_SHARED, shared.T, strict=True)),
-        **{f"{k} of one": v[:, 0] for k, v in of.items()},
-        **{f"{k} of the other": v[:, 1] for k, v in of.items()},
-    }
-    return pairs, np.column_stack([table[name] for name in FEATURES]).astype(np.float32)
-
-
-_LOCAL = (
-    "least given two",
-    "effect at the least given two",
-    *(f"given the {k} strongest" for k in STRONGEST),
-    *(f"effect given the {k} strongest" for k in STRONGEST),
-    "left open",
-)
-_SHARED = (
-    "variables",
-    "records",
-    "noise over sampling",
-    "deviation of an entry",
-    "clear pairs a variable",
-)
-
-
-def _everywhere(blocks) -> dict[str, np.ndarray]:
-    """What is computed for all pairs at once, (d, d) each."""
-    b, v, sums = blocks.correlations, blocks.variances, blocks.sums
-    squares = b**2
-    evidence, effect = map(sums, _told(squares, v))
-    found = {
-        "association": np.arcsinh(evidence),
-        "weak association": np.arcsinh(sums(_told(squares, v, SMALL)[0])),
-        "effect": effect,
-    }
-    found |= {f"partial, ridge {c:g}": _partial(blocks, c) for c in RIDGES}
-    partial = found["partial, ridge 2"]
+def _features_of(marginals) -> tuple[np.ndarray, np.ndarray]:
+    blocks, d = blocks_of(marginals), len(marginals.levels)
+    squares = blocks.correlations**2
+    evidence, effect = map(blocks.sums, _told(squares, blocks.variances))
+    weak_evidence, _ = map(blocks.sums, _told(squares, blocks.variances, SMALL))
+    association = np.arcsinh(evidence)
+    partials = [_partial(blocks, ridge) for ridge in RIDGES]
+    partial = partials[1]
     largest = np.maximum(partial.max(axis=1)[:, None], partial.max(axis=1))
-    found["partial, over the largest of either"] = partial / np.maximum(largest, 1e-12)
-    return found | _given_one(blocks, found)
+    relative = partial / np.maximum(largest, 1e-12)
+    *given_one, path = _given_one(blocks, association, effect)
+    pairs = candidates(partial, given_one[0])
+    x, y = pairs.T
+    ranks = np.argsort(np.argsort(-partial, axis=1), axis=1)
+    levels, tables = np.array(marginals.levels), map(marginals.table, range(d))
+    evenness = np.array([-(p @ np.log(p)) / math.log(max(2, len(p))) for p in tables])
+    typical = float(np.median(blocks.variances[~np.eye(len(squares), dtype=bool)]))
+    noise = math.log10(typical * blocks.n), math.log10(typical) / 2
+    clear = np.sum(np.triu(association, 1) > math.asinh(10)) / d
+    alike = [np.full(len(pairs), value) for value in (d, math.log10(blocks.n), *noise, clear)]
+    everywhere = (association, np.arcsinh(weak_evidence), effect, *partials, relative)
+    columns = [
+        *(values[x, y] for values in everywhere),
+        *np.sort([ranks[x, y], ranks[y, x]], axis=0),
+        *(values[x, y] for values in given_one),
+        *LocalEvidence(blocks, partial).features(pairs).T,
+        path[x, y],
+        *alike[:-1],
+        *(end for values in (levels, evenness) for end in np.sort(values[pairs], axis=1).T),
+        alike[-1],
+    ]
+    return pairs, np.column_stack(columns).astype(np.float32)
 
 
 def _partial(blocks, ridge) -> np.ndarray:
@@ -180,34 +238,33 @@ def _partial(blocks, ridge) -> np.ndarray:
     In released units the noise of all entries is alike; what is lost in it does not count.
     """
     sampling = np.diag(blocks.covariances).mean() / math.sqrt(blocks.n)
-    noise = math.hypot(float(blocks.deviations.max(initial=0.0)), sampling)
-    extra = ridge * noise * math.sqrt(len(blocks.covariances))
+    noise = math.hypot(float(blocks.deviations.max()), sampling)
+    extra = max(LEAST_RIDGE, ridge * noise * math.sqrt(len(blocks.covariances)))
     values, vectors = np.linalg.eigh(blocks.covariances)
     precision = (vectors / np.maximum(values + extra, extra / 2)) @ vectors.T
     scale = np.zeros_like(precision)
-    for start, end in zip(blocks.starts, [*blocks.starts[1:], len(precision)], strict=True):
-        own, turned = np.linalg.eigh(precision[start:end, start:end])
+    for rows in blocks.rows:
+        own, turned = np.linalg.eigh(precision[rows, rows])
         known = np.clip(1 - extra * own, 0, 1)  # 0 where a variance is lost in the ridge
-        scale[start:end, start:end] = (turned * (known / np.sqrt(own))) @ turned.T
-    found = blocks.sums((scale @ precision @ scale) ** 2)
-    np.fill_diagonal(found, 0.0)
-    return found
+        scale[rows, rows] = (turned * (known / np.sqrt(own))) @ turned.T
+    squares = blocks.sums((scale @ precision @ scale) ** 2)
+    np.fill_diagonal(squares, 0.0)
+    return squares
 
 
-def _given_one(blocks, found) -> dict[str, np.ndarray]:
-    """The least association given one other variable, the next, and the strongest path."""
-    b, v, effect = blocks.correlations, blocks.noise, found["effect"]
-    ends = [*blocks.starts[1:].tolist(), len(b)]
-    least, at_least = found["association"].copy(), effect.copy()
+def _given_one(blocks, association, effect) -> list[np.ndarray]:
+    """The least association given one other variable, the next, its effect, the strongest path."""
+    b, v = blocks.correlations, blocks.noise
+    least, at_least = association.copy(), effect.copy()
     second, path = np.full_like(least, np.inf), np.zeros_like(least)
-    for z, at in enumerate(map(slice, blocks.starts.tolist(), ends)):
-        open_share = np.clip(1 - (b[:, at] ** 2).sum(axis=1), LEAST_OPEN, 1.0)
+    for z, rows in enumerate(blocks.rows):
+        open_share = np.clip(1 - (b[:, rows] ** 2).sum(axis=1), LEAST_OPEN, 1.0)
         both = np.outer(open_share, open_share)
-        through = b[:, at] ** 2 @ v[at]
-        q = (b - b[:, at] @ b[at]) / np.sqrt(both)
+        through = b[:, rows] ** 2 @ v[rows]
+        q = (b - b[:, rows] @ b[rows]) / np.sqrt(both)
         variance = (v + through + through.T) / both + 1 / blocks.n
-        evidence, size = _told(q**2, variance)
-        evidence, size = np.arcsinh(blocks.sums(evidence)), blocks.sums(size)
+        evidence, size = map(blocks.sums, _told(q**2, variance))
+        evidence = np.arcsinh(evidence)
         other = np.ones(least.shape, bool)
         other[z], other[:, z] = False, False
         smallest = other & (evidence < least)
@@ -215,10 +272,9 @@ def _given_one(blocks, found) -> dict[str, np.ndarray]:
         least, at_least = np.where(smallest, evidence, least), np.where(smallest, size, at_least)
         weaker = np.minimum.outer(effect[z], effect[z])
         path = np.where(other, np.maximum(path, weaker), path)
-    second = np.where(np.isfinite(second), second, found["association"])
-    names = ("least given one", "second least given one", "effect at the least given one")
-    values = (np.triu(value, 1) for value in (least, second, at_least, path))
-    return {k: u + u.T for k, u in zip((*names, "strongest path"), values, strict=True)}
+    second = np.where(np.isfinite(second), second, association)
+    upper = [np.triu(values, 1) for values in (least, second, at_least, path)]
+    return [values + values.T for values in upper]
 
 
 class LocalEvidence:
@@ -232,32 +288,28 @@ class LocalEvidence:
     """
 
     def __init__(self, blocks, strength):
-        self.order = np.argsort(-strength, axis=1, kind="stable")
+        self.nearest = np.argsort(-strength, axis=1, kind="stable").tolist()
         noise = blocks.variances * ~np.eye(len(blocks.noise), dtype=bool)
         self.ridge = np.sqrt(noise.mean(axis=1))
         self.n, size = blocks.n, len(blocks.noise)
         self.correlations, self.noise = (
             np.pad(kind, (0, 1)) for kind in (blocks.correlations, blocks.noise)
         )
-        widths = np.diff(blocks.starts, append=size)
-        number = np.arange(widths.max())
-        rows = blocks.starts[:, None] + number
-        self.rows = np.append(
-            np.where(number < widths[:, None], rows, size), [[size] * len(number)], 0
-        )
+        of_each = [range(size)[rows] for rows in blocks.rows]
+        self.rows = np.array([*zip(*zip_longest(*of_each, (), fillvalue=size), strict=True)])
 
     def features(self, pairs: np.ndarray) -> np.ndarray:
         """The columns of some pairs that take sets of their own, shape (pairs, columns)."""
         questions, starts = [], [0]
         for x, y in pairs.tolist():
-            near = [[v for v in self.order[a].tolist() if v not in (x, y)] for a in (x, y)]
+            near = [[v for v in self.nearest[a] if v not in (x, y)] for a in (x, y)]
             sets = [dict.fromkeys(near[0][:k] + near[1][:k]) for k in (*STRONGEST, FEW)]
             questions += [(x, y, tuple(s)) for s in sets[:-1]]
             questions += [(x, y, two) for two in combinations(sets[-1], 2)]
             starts.append(len(questions))
-        told, rows, many = self.given(questions), [], len(STRONGEST)
+        answers, rows, many = self.given(questions), [], len(STRONGEST)
         for start, end in pairwise(starts):
-            strongest, twos = told[start : start + many], told[start + many : end]
+            strongest, twos = answers[start : start + many], answers[start + many : end]
             least = twos[twos[:, 0].argmin()] if len(twos) else strongest[0]
             rows.append([*least[:2], *strongest[:, 0], *strongest[:, 1], strongest[1, 2]])
         return np.array(rows).reshape(len(pairs), 3 + 2 * many)
@@ -274,13 +326,13 @@ class LocalEvidence:
         rows = self.rows[padded].reshape(len(x), most * self.rows.shape[1])
         rows.sort(axis=1)  # those that stand for none are last
         sizes = (rows < len(self.ridge)).sum(axis=1)
-        told = np.empty((len(x), 3))
+        answers = np.empty((len(x), 3))
         for size in np.unique(sizes).tolist():
             alike = np.flatnonzero(sizes == size)
             parts = -(-len(alike) * max(size, 1) ** 2 // MOST_NUMBERS)
             for some in np.array_split(alike, parts):
-                told[some] = self._alike(x[some], y[some], rows[some, :size])
-        return told
+                answers[some] = self._alike(x[some], y[some], rows[some, :size])
+        return answers
 
     def _alike(self, x, y, given) -> np.ndarray:
         """The same given equally many rows of correlations each."""
@@ -324,19 +376,156 @@ def _told(squares, variance, size=USUAL) -> tuple[np.ndarray, np.ndarray]:
     return squares / variance * signal + np.log1p(-signal), (squares - variance) * signal
 
 
-def _context(marginals, blocks, association) -> dict[str, np.ndarray]:
-    """What holds for the whole release, and for each variable."""
-    n, levels = marginals.n, np.array(marginals.levels)
-    off = ~np.eye(len(blocks.correlations), dtype=bool)
-    typical = float(np.median(blocks.variances[off])) if off.any() else 1 / n
-    d = len(levels)
-    tables = [marginals.table(v) for v in range(d)]
-    evenness = np.array([-(p @ np.log(p)) / math.log(max(2, len(p))) for p in tables])
-    clear = np.sum(np.triu(association, 1) > math.asinh(10)) / d
-    return {
-        "shared": np.array(
-            [d, math.log10(n), math.log10(typical * n), math.log10(typical) / 2, clear]
+def log_odds(probabilities: np.ndarray) -> np.ndarray:
+    """Of probabilities, none beyond one in ten thousand.
+
+    Examples
+    --------
+    >>> log_odds(np.array([0.0, 0.5])).round(2)
+    array([-9.21,  0.  ])
+    """
+    p = np.clip(probabilities, SUREST, 1 - SUREST)
+    return np.log(p / (1 - p))
+
+
+def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers about each pair that a first reading does not rule out.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Of a release of all pairs.
+    likely : array of shape (d, d)
+        Of an edge, as the first reading has it; symmetric, and zero on the diagonal.
+
+    Returns
+    -------
+    pairs : array of shape (k, 2)
+        Variables by number, x < y.
+    features : array of shape (k, number of features)
+        A column for each of `SECOND_FEATURES`.
+
+    Privacy
+    -------
+    Post-processing of what has been released.
+    """
+    pairs = np.argwhere(np.triu(likely, 1) > LEAST_LIKELY)
+    x, y = pairs.T
+    own = likely[x, y]
+    local = LocalEvidence(blocks, likely)
+    others = likely.sum(axis=1)[pairs] - own[:, None]
+    ranks = np.argsort(np.argsort(-likely, axis=1, kind="stable"), axis=1)
+    columns = [
+        log_odds(own),
+        *local.features(pairs).T,
+        *_paths(likely, pairs).T,
+        *_given_neighbours(local, likely, pairs.tolist()).T,
+        *np.sort(others, axis=1).T,
+        *np.sort([ranks[x, y], ranks[y, x]], axis=0),
+        np.full(len(pairs), likely.sum() / 2 / len(likely)),
+    ]
+    return pairs, np.column_stack(columns).astype(np.float32)
+
+
+def _paths(likely, pairs) -> np.ndarray:
+    """Through a third variable: the best path's weaker link, the next one's, and paths in all."""
+    x, y = pairs.T
+    weaker = np.sort(np.minimum(likely[x], likely[y]), axis=1)  # 0 at x and at y
+    expected = [likely[a] @ likely[b] for a, b in pairs]
+    return np.column_stack([weaker[:, -1], weaker[:, -2], expected])
+
+
+def _given_neighbours(local, likely, pairs) -> np.ndarray:
+    """The association given the likely neighbours of one end, and of the other."""
+    near = [[v for v in order if likely[a, v] > LIKELY] for a, order in enumerate(local.nearest)]
+    sides = []
+    for end, other in ((0, 1), (1, 0)):
+        sets = ([v for v in near[pair[end]] if v != pair[other]] for pair in pairs)
+        questions = [(*pair, s[:MOST_LIKELY]) for pair, s in zip(pairs, sets, strict=True)]
+        sides.append(local.given(questions))
+    a, b = sides
+    least = np.where((a[:, 0] < b[:, 0])[:, None], a, b)
+    most = np.maximum(a[:, 0], b[:, 0])
+    return np.column_stack([least[:, 0], most, least[:, 1:]])
+
+
+def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers about each pair of variables that vary.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs and triples released.
+    likely : array of shape (d, d)
+        Of an edge, as the readings of the pairs have it; symmetric, and zero on the diagonal.
+
+    Returns
+    -------
+    pairs : array of shape (k, 2)
+        Variables by number, x < y.
+    features : array of shape (k, number of features)
+        A column for each of `THIRD_FEATURES`.
+
+    Privacy
+    -------
+    Post-processing of what has been released.
+    """
+    levels, n = np.array(marginals.levels), marginals.n
+    varying = np.flatnonzero(levels > 1).tolist()
+    pairs = np.array([*combinations(varying, 2)])
+    known = _all_associations(marginals, varying)
+    x, y = pairs.T
+    *_, second, first = np.sort(likely[x] * likely[y], axis=1).T  # 0 at x and at y
+    expected = likely.sum(axis=1)
+    noise = marginals.moment(*pairs[0]).deviation * math.sqrt(n)
+    columns = [
+        log_odds(likely[x, y]),
+        *np.array([_given_others(known, likely, varying, *pair) for pair in pairs.tolist()]).T,
+        *(first, second, expected[x] + expected[y]),
+        *(
+            np.full(len(pairs), value)
+            for value in (len(varying), math.log10(n), math.asinh(100 * noise))
         ),
-        "levels": levels,
-        "evenness": evenness,
-    }
+        *np.sort(levels[pairs], axis=1).T,
+    ]
+    return pairs, np.column_stack(columns).astype(np.float32)
+
+
+def _all_associations(marginals, varying) -> dict[Subset, Association]:
+    """Of each pair given none of the others, and each one and two that leave something open."""
+    known: dict[Subset, Association] = {}
+    for size in range(min(3, len(varying) - 1)):
+        tests = [
+            (*pair, *given)
+            for pair in combinations(varying, 2)
+            for given in combinations([v for v in varying if v not in pair], size)
+        ]
+        for test, row in zip(tests, associations(marginals, tests, interacting=True), strict=True):
+            tested = Association(*row)
+            if not size or tested.undetermined >= LEAST_TELLING:
+                known[test] = tested
+    return known
+
+
+def _given_others(known, likely, others, x, y) -> list[float]:
+    """How surprising a pair's association is, and how large, given none, one and two others."""
+    alone = known[x, y]
+    singles = (known[x, y, v] for v in others if (x, y, v) in known)
+    couples = {two: known[x, y, *two] for two in combinations(others, 2) if (x, y, *two) in known}
+    single = min(singles, key=_surprise, default=alone)
+    couple, second = (*sorted(couples.values(), key=_surprise), single, single)[:2]
+    near = {v for v in others if max(likely[x, v], likely[y, v]) > LIKELY_BY_TWO}
+    close = (tested for two, tested in couples.items() if near.issuperset(two))
+    of_likely = min(close, key=_surprise, default=single)
+    lost = math.comb(len(others) - 2, 2) - len(couples)
+    return [
+        *(_surprise(alone), alone.effect, _surprise(single), single.effect),
+        *(_surprise(couple), couple.effect, couple.undetermined, _surprise(second)),
+        *(_surprise(of_likely), of_likely.effect, of_likely.undetermined, lost),
+    ]
+
+
+def _surprise(tested: Association) -> float:
+    """How many deviations above independence, on a scale that is logarithmic far out."""
+    freedom = max(1, tested.freedom)
+    return math.asinh((tested.statistic - freedom) / math.sqrt(2 * freedom))

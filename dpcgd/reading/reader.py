@@ -2,34 +2,46 @@
 
 It reads a release twice: the second time it knows which edges the first reading found likely. Where
 there are triples, it reads a third time.
+
+An edge is no likelier than that two variables depend on each other at all. The reader was trained
+on networks with edges; where nothing is to be found, or noise is all there is, this limit holds its
+probabilities to what was seen.
 """
 
+import json
+from collections.abc import Mapping
 from functools import cache
+from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
+import networkx as nx
 import numpy as np
+from scipy.special import expit, logit
 
 from dpcgd.datasets.arguments import is_real
-from dpcgd.moments.blocks import blocks_of
+from dpcgd.datasets.data_files import data_folder
+from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.reading.dependence import LIKELY, copies_joined, dependence
-from dpcgd.reading.pair_features import FEATURES, pair_features
-from dpcgd.reading.second_reading import SECOND_FEATURES, second_features
-from dpcgd.reading.third_reading import THIRD_FEATURES, holds_triples, third_features
-from dpcgd.reading.trees import Trees, trained_on, trees_of
+from dpcgd.reading.pair_features import (
+    FEATURES,
+    SECOND_FEATURES,
+    THIRD_FEATURES,
+    pair_features,
+    second_features,
+    third_features,
+)
 
 __all__ = [
-    "LARGEST_F1",
+    "PRIOR",
     "Precision",
-    "Reader",
-    "ThirdReader",
     "best_count",
     "check_precision",
-    "drawn_edges",
+    "dependence",
     "edge_probabilities",
     "first_reading",
+    "holds_triples",
     "most_likely_edges",
     "pairs_read",
     "third_reader",
@@ -50,62 +62,134 @@ Precision = float | Literal["f1"] | None
 """What :func:`most_likely_edges` goes by."""
 
 
-class Reader(NamedTuple):
-    """Trees for the first reading and for the second one, and what they were trained on.
+PRIOR = 0.09
+"""Probability of an edge before anything is known, 2 e^-3 / (1 + 2 e^-3) as in a graph posterior
+of two variables."""
+
+
+PSEUDO_PAIRS = 1.1
+"""Pairs that the prior is worth when the share of dependent pairs is estimated."""
+
+
+EFFECTS = np.geomspace(0.01, 0.6, 8)
+"""Deviations of a correlation where two variables depend on each other, all alike beforehand."""
+
+
+LIKELY = 0.5
+"""Edges of this probability are as likely as not."""
+
+
+STEPS = 100
+"""Of the estimate of that share; its error falls by a constant factor in each."""
+
+
+COPIED = 0.9
+"""Share of the variance of either, explained by the other, from which two variables are copies."""
+
+
+LARGEST = 300.0
+"""Log-likelihood ratios beyond are as good as certain; their exponential is a number."""
+
+
+class Trees(NamedTuple):
+    """Boosted trees: log odds are a sum of what the trees say.
 
     Attributes
     ----------
-    first : Trees
-        Of `FEATURES`.
-    second : Trees
-        Of `FEATURES`, then `SECOND_FEATURES`.
+    bias : float
+    roots : array of int
+        The first node of each tree.
+    feature : array of int
+        What a node looks at, as a column of the features; -1 at a leaf.
+    threshold : array of float
+        Rows at or below it go left.
+    left, right : array of int
+    value : array of float
+        Of a leaf.
+    """
+
+    bias: float
+    roots: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+
+    def log_odds(self, features: np.ndarray) -> np.ndarray:
+        """For each row of features, shape (k,)."""
+        rows = np.arange(len(features))
+        log_odds = np.full(len(features), self.bias)
+        for root in self.roots:
+            node = np.full(len(features), root)
+            while (inner := self.feature[node] >= 0).any():
+                goes_left = features[rows, self.feature[node]] <= self.threshold[node]
+                node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
+            log_odds += self.value[node]
+        return log_odds
+
+    def probabilities(self, features: np.ndarray) -> np.ndarray:
+        """The same as probabilities."""
+        return 1 / (1 + np.exp(-self.log_odds(features)))
+
+
+class Trained(NamedTuple):
+    """Trees that were trained elsewhere, as plain numbers in a file, and on what.
+
+    Attributes
+    ----------
     trained : dict
         How many networks and releases, smallest and largest of what is public.
+    trees : mapping of str to Trees
     """
 
-    first: Trees
-    second: Trees
     trained: dict[str, Any]
+    trees: Mapping[str, Trees]
 
 
 @cache
-def trained_reader() -> Reader:
-    """The reader that comes with the package; ``make reader`` trains it.
+def trained_on(name: str, features: tuple[str, ...]) -> Trained:
+    """What a file of the package's data holds, if it was trained on these features.
 
     Raises
     ------
     ValueError
-        If it was trained on other features than this package computes.
+        If it was trained on others than this package computes.
     """
-    kept = trained_on("reader.json", FEATURES + SECOND_FEATURES)
-    return Reader(trees_of(kept["first"]), trees_of(kept["second"]), kept["trained"])
+    file = data_folder() / name
+    kept = json.loads(file.read_text())
+    if tuple(kept.pop("features")) != features:
+        raise ValueError(
+            f"{file} was trained on other features; train it anew with: make {file.stem}"
+        )
+    trained = kept.pop("trained")
+    arrays = {k: map(np.array, map(trees.get, Trees._fields)) for k, trees in kept.items()}
+    return Trained(trained, {k: Trees._make(trees) for k, trees in arrays.items()})
 
 
-class ThirdReader(NamedTuple):
-    """Trees for the third reading, of `THIRD_FEATURES`, and what they were trained on.
+def trained_reader() -> Trained:
+    """The trees of the first and the second reading; ``make reader`` trains them.
 
-    Attributes
-    ----------
-    third : Trees
-    trained : dict
-        How many networks, smallest and largest of what is public.
+    The second one goes by the features of the first, then its own.
     """
-
-    third: Trees
-    trained: dict[str, Any]
+    return trained_on("reader.json", FEATURES + SECOND_FEATURES)
 
 
-@cache
-def third_reader() -> ThirdReader:
-    """The third reading that comes with the package; ``make third_reader`` trains it.
+def third_reader() -> Trained:
+    """The trees of the third reading; ``make third_reader`` trains them."""
+    return trained_on("third_reader.json", THIRD_FEATURES)
 
-    Raises
-    ------
-    ValueError
-        If it was trained on other features than this package computes.
+
+def holds_triples(marginals: Marginals) -> bool:
+    """Whether every triple has been released, and there is one.
+
+    Examples
+    --------
+    >>> holds_triples(Marginals(10, (2, 2, 2)))
+    False
     """
-    kept = trained_on("third_reader.json", THIRD_FEATURES)
-    return ThirdReader(trees_of(kept["third"]), kept["trained"])
+    triples = [*combinations(range(len(marginals.levels)), 3)]
+    return bool(triples) and marginals.released.keys() >= set(triples)
 
 
 def edge_probabilities(marginals: Marginals) -> np.ndarray:
@@ -128,11 +212,11 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
     """
     likely = pairs_read(marginals)
     fewest, most = third_reader().trained["variables"]
-    varying = sum(of > 1 for of in marginals.levels)
+    varying = sum(levels > 1 for levels in marginals.levels)
     if not (fewest <= varying <= most and holds_triples(marginals)):
         return likely
     pairs, features = third_features(_as_in_training(marginals), likely)
-    return _square(len(likely), pairs, third_reader().third.probabilities(features))
+    return _square(len(likely), pairs, third_reader().trees["third"].probabilities(features))
 
 
 def pairs_read(marginals: Marginals) -> np.ndarray:
@@ -159,12 +243,12 @@ def pairs_read(marginals: Marginals) -> np.ndarray:
     if (d := len(marginals.levels)) < 2:
         return np.zeros((d, d))
     marginals = _as_in_training(marginals)
-    found, (pairs, features) = first_reading(marginals), pair_features(marginals)
-    again, more = second_features(blocks_of(marginals), found)
+    first, (pairs, features) = first_reading(marginals), pair_features(marginals)
+    open_pairs, more = second_features(blocks_of(marginals), first)
     row_of = _square(d, pairs, np.arange(len(pairs)))
-    both = np.hstack([features[row_of[tuple(again.T)]], more])
-    second = _square(d, again, trained_reader().second.probabilities(both))
-    return np.where(second > 0, second, found)
+    both = np.hstack([features[row_of[tuple(open_pairs.T)]], more])
+    second = _square(d, open_pairs, trained_reader().trees["second"].probabilities(both))
+    return np.where(second > 0, second, first)
 
 
 def _as_in_training(marginals) -> Marginals:
@@ -202,16 +286,16 @@ def first_reading(marginals: Marginals) -> np.ndarray:
     """
     pairs, features = pair_features(_as_in_training(marginals))
     varying = np.array(marginals.levels) > 1
-    found = _square(len(varying), pairs, trained_reader().first.probabilities(features))
-    return found * np.outer(varying, varying)
+    first = _square(len(varying), pairs, trained_reader().trees["first"].probabilities(features))
+    return first * np.outer(varying, varying)
 
 
 def _square(d, pairs, values) -> np.ndarray:
     """Values of pairs, both ways round; 0 elsewhere."""
     x, y = pairs.T
-    found = np.zeros((d, d), values.dtype)
-    found[x, y] = found[y, x] = values
-    return found
+    square = np.zeros((d, d), values.dtype)
+    square[x, y] = square[y, x] = values
+    return square
 
 
 def best_count(falling: np.ndarray) -> int:
@@ -234,9 +318,8 @@ def check_precision(precision: Precision) -> None:
     ValueError
         With what it may be.
     """
-    if precision is None or precision == LARGEST_F1:
-        return
-    if isinstance(precision, str) or not (is_real(precision) and 0 < precision <= 1):
+    named = precision is None or precision == LARGEST_F1
+    if not (named or (is_real(precision) and 0 < precision <= 1)):  # type: ignore[operator]
         raise ValueError(
             f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
         )
@@ -283,34 +366,105 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
     return (probabilities >= least) & (probabilities > 0)
 
 
-def drawn_edges(
-    read: np.ndarray, marginals: Marginals, required: np.ndarray, precision: Precision
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities no larger than the data of a pair allow, and the edges that are drawn.
+def dependence(marginals: Marginals) -> np.ndarray:
+    """Probability that two variables depend on each other, as far as their pair was released.
 
     Parameters
     ----------
-    read : array of shape (d, d)
-        Probabilities of edges, as a model trained on networks with edges has them.
     marginals : Marginals
         With all pairs released.
-    required : boolean array of shape (d, d)
-        Arcs that are known, whose edges have no such limit.
-    precision : float or "f1", optional
-        As for :func:`most_likely_edges`; "f1" goes by what was read, without the limit.
 
     Returns
     -------
-    probabilities : array of shape (d, d)
-    joined : boolean array of shape (d, d)
+    array of shape (d, d)
+        Symmetric. The prior where the noise hides everything, near zero where the release shows
+        that there is nothing, near one where it shows an association.
+
+    Raises
+    ------
+    KeyError
+        If a pair has not been released.
 
     Privacy
     -------
     Post-processing.
+
+    Notes
+    -----
+    Empirical Bayes: the share of dependent pairs is the likeliest for this release, and at most the
+    prior. Chapter 12.
     """
-    limit = np.where(required | required.T, 1.0, dependence(marginals))
-    likely = copies_joined(marginals, np.minimum(read, limit))
-    return likely, most_likely_edges(read if precision == LARGEST_F1 else likely, precision)
+    ratios = _log_ratios(marginals)
+    pairs = np.triu_indices(len(ratios), 1)
+    share = PRIOR
+    for _ in range(STEPS):
+        likely = expit(logit(share) + ratios)
+        share = (PRIOR * PSEUDO_PAIRS + likely[pairs].sum()) / (PSEUDO_PAIRS + len(pairs[0]))
+    return expit(logit(min(share, PRIOR)) + ratios)
+
+
+def _log_ratios(marginals) -> np.ndarray:
+    """Log-likelihood of each pair if it is dependent, less that if it is not; symmetric.
+
+    An effect is in all entries of the pair's block alike, or in one of them.
+    """
+    blocks = blocks_of(marginals)
+    variance = blocks.variances + blocks.further
+    entries = blocks.sums(np.ones_like(variance))
+    total = np.full(entries.shape, -np.inf)
+    for effect in EFFECTS:
+        signal = effect**2 / (variance + effect**2)
+        entry = (blocks.correlations**2 / variance * signal + np.log1p(-signal)) / 2
+        together = blocks.sums(entry)
+        alone = np.log(blocks.sums(np.exp(np.minimum(entry, LARGEST))) / entries)
+        total = np.logaddexp.reduce([total, together, alone])
+    upper = np.triu(total - np.log(2 * len(EFFECTS)), 1)
+    return upper + upper.T  # the last digits of the blocks may differ
+
+
+def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray:
+    """Probabilities that leave variables which are copies of each other connected.
+
+    Given a third copy nothing is left of two others, so an edge model sees no reason for any of
+    their edges. Yet a graph that explains copies connects them: the likeliest edges that do so get
+    a probability of one half or more.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released.
+    probabilities : array of shape (d, d)
+
+    Returns
+    -------
+    array of shape (d, d)
+
+    Privacy
+    -------
+    Post-processing.
+
+    Examples
+    --------
+    >>> from dpcgd.moments.interactions import Moment
+    >>> means = {(v,): Moment(np.zeros(1), 0.0) for v in range(3)}
+    >>> pairs = {pair: Moment(np.full((1, 1), 0.5), 0.0) for pair in ((0, 1), (0, 2), (1, 2))}
+    >>> copies_joined(Marginals(1000, (2, 2, 2), means | pairs), np.full((3, 3), 0.2))
+    array([[0.2, 0.5, 0.5],
+           [0.5, 0.2, 0.2],
+           [0.5, 0.2, 0.2]])
+    """
+    blocks = blocks_of(marginals)
+    explained = blocks.sums(blocks.correlations**2 - blocks.variances)
+    blurred = blocks.sums(blocks.variances + blocks.further)
+    free = np.array(marginals.levels) - 1
+    whole = np.maximum(np.maximum.outer(free, free), 1)
+    alike = (explained >= COPIED * whole) & (blurred <= (1 - COPIED) * whole)
+    alike &= probabilities > 0  # what knowledge rules out stays so
+    graph = nx.from_numpy_array(np.where(np.triu(alike, 1), 1.0 + probabilities, 0.0))
+    joined = probabilities.copy()
+    for a, b in nx.maximum_spanning_tree(graph).edges:
+        joined[a, b] = joined[b, a] = max(probabilities[a, b], LIKELY)
+    return joined
 
 
 def unlike_training(d: int, n: int, rho: float) -> str:
@@ -339,7 +493,6 @@ def unlike_training(d: int, n: int, rho: float) -> str:
         f"less noise, up to that of epsilon = {least:g} with {records:,.0f} records": n**2 * rho
         >= records**2 * GaussianFilter(Budget(least, DELTA_IN_TRAINING)).rho,
     }
-    unlike = [limit for limit, holds in limits.items() if not holds]
-    if not unlike:
-        return ""
-    return f"the edge model was trained on {unlike[0]}; its probabilities may be off here"
+    unlike = next((limit for limit, holds in limits.items() if not holds), None)
+    reason = f"the edge model was trained on {unlike}; its probabilities may be off here"
+    return reason if unlike else ""

@@ -1,31 +1,36 @@
 """A release of moments, and the graphs that can be read from it, as often as wanted."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
 
 from dpcgd.graphs.cpdag import CPDAG, Certainty
 from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
-from dpcgd.moments.interactions import Marginals
+from dpcgd.moments.clipped_moments import ClippedMoments
+from dpcgd.moments.interactions import Marginals, Moment
 from dpcgd.moments.noisy_table import NoisyTable
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.reading.reader import (
+    LARGEST_F1,
     Precision,
     check_precision,
-    drawn_edges,
+    copies_joined,
+    dependence,
     edge_probabilities,
+    most_likely_edges,
     unlike_training,
 )
 
-__all__ = ["MarginalRelease", "WeighedGraphs", "read", "read_moments", "weigh_graphs"]
+__all__ = ["MarginalRelease", "read", "read_moments", "read_release", "weigh_graphs"]
 
 LEVEL_OF_WEIGHED = 0.5
 """An edge of a whole table gets an arrow that is likelier than this."""
@@ -174,48 +179,28 @@ def read_moments(
     Post-processing.
     """
     forbidden, required = (knowledge or Knowledge()).arrays(names)
-    weighed = None
-    if isinstance(marginals, NoisyTable):
-        weighed = weigh_graphs(marginals, forbidden, required)
-    model = edge_probabilities(marginals) if weighed is None else weighed.edges
+    if whole := isinstance(marginals, NoisyTable):
+        model, sure, shares = weigh_graphs(marginals, forbidden, required)
+    else:
+        model = edge_probabilities(marginals)
     model[required | required.T] = 1.0
     model[forbidden & forbidden.T] = 0.0
-    likely, joined = drawn_edges(model, marginals, required, precision)
-    if weighed is None:
-        arrows = arrow_confidence(marginals, joined, forbidden)
-        arcs, arrows = pointed(arrows, joined, forbidden, LEVEL), arrows * likely
-    else:
-        arcs = pointed(weighed.arrows, joined, forbidden, LEVEL_OF_WEIGHED)
-        arrows = weighed.arrows_of_edges * likely
-    certainty = Certainty(
-        {
-            frozenset((names[x], names[y])): likely[x, y]
-            for x, y in combinations(range(len(names)), 2)
-        },
-        {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(joined).tolist()},
-        caution,
-    )
-    return CPDAG(names, arcs, certainty)
+    limit = np.where(required | required.T, 1.0, dependence(marginals))
+    likely = copies_joined(marginals, np.minimum(model, limit))
+    joined = most_likely_edges(model if precision == LARGEST_F1 else likely, precision)
+    if not whole:
+        sure = shares = arrow_confidence(marginals, joined, forbidden)
+    arcs = pointed(sure, joined, forbidden, LEVEL_OF_WEIGHED if whole else LEVEL)
+    arrows = shares * likely
+    pairs = combinations(range(len(names)), 2)
+    edges = {frozenset((names[x], names[y])): likely[x, y] for x, y in pairs}
+    shown = {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(joined).tolist()}
+    return CPDAG(names, arcs, Certainty(edges, shown, caution))
 
 
-class WeighedGraphs(NamedTuple):
-    """What the likely graphs and the edge model say of a whole table, each of shape (d, d).
-
-    ``edges`` are probabilities by both. ``joined`` is the share of the likely graphs that join a
-    pair, and ``arrows`` the share that has an arrow.
-    """
-
-    edges: np.ndarray
-    joined: np.ndarray
-    arrows: np.ndarray
-
-    @property
-    def arrows_of_edges(self) -> np.ndarray:
-        """How likely an arrow is where its pair is joined."""
-        return self.arrows / np.maximum(self.joined, LEAST_SHARE)
-
-
-def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray) -> WeighedGraphs:
+def weigh_graphs(
+    table: NoisyTable, forbidden: np.ndarray, required: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weigh graphs by the likelihood of a whole table.
 
     Parameters
@@ -223,6 +208,15 @@ def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray)
     table : NoisyTable
     forbidden, required : boolean array of shape (d, d)
         Arcs that no graph has, and arcs that every graph has.
+
+    Returns
+    -------
+    edges : array of shape (d, d)
+        Probabilities by the likely graphs and the edge model.
+    arrows : array of shape (d, d)
+        The share of the likely graphs that has an arrow.
+    shares : array of shape (d, d)
+        How likely an arrow is where its pair is joined.
 
     Privacy
     -------
@@ -238,4 +232,68 @@ def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray)
     one_level = np.array(table.levels) == 1
     edges[one_level] = edges[:, one_level] = 0.0
     np.fill_diagonal(edges, 0.0)
-    return WeighedGraphs(edges, joined, arrows)
+    return edges, arrows, arrows / np.maximum(joined, LEAST_SHARE)
+
+
+def read_release(path: str | os.PathLike) -> Release:
+    """Read a release back from the receipt that :meth:`~dpcgd.graphs.release.Release.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Release
+        Of the kind it had, with everything but its seconds.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is not what was written; a digest shows accidents and edits
+        by hand, and is no signature.
+
+    Privacy
+    -------
+    What has been released.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpcgd import load, table_pc
+    >>> data = load("survey", rng=np.random.default_rng(0))
+    >>> release = table_pc(data, epsilon=0.3, rng=np.random.default_rng(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     release.save(f"{folder}/receipt.json")
+    ...     read_release(f"{folder}/receipt.json") == release
+    True
+    """
+    content = read_receipt(path)
+    try:
+        kind = {kind.__name__: kind for kind in (Release, MarginalRelease)}[content["release"]]
+        return kind(**release_fields(content, _marginals))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"{path} holds no release that this version can read ({type(error).__name__}: "
+            f"{error}); read it with the version that wrote it"
+        ) from None
+
+
+def _marginals(content) -> Marginals:
+    n = content["n"]
+    if "counts" in content:
+        return NoisyTable(n, np.array(content["counts"]), content["scale"])
+    levels = tuple(content["levels"])
+    released = {}
+    for moment in content["moments"]:
+        subset = tuple(moment["variables"])
+        values = np.array(moment["values"], float)
+        shape = [levels[v] - 1 for v in subset]
+        released[subset] = Moment(values.reshape(shape), moment["deviation"])
+    if "clipped" not in content:
+        return Marginals(n, levels, released)
+    upper, deviation = content["clipped"]["moments"], content["clipped"]["deviation"]
+    moments = np.zeros((len(upper),) * 2)
+    moments[np.triu_indices(len(upper))] = [value for row in upper for value in row]
+    moments += np.triu(moments, 1).T
+    return ClippedMoments(n, levels, released, moments, deviation)

@@ -28,8 +28,7 @@ from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
 from dpcgd.privacy.run import Terms
-from dpcgd.reading.read_release import read_release
-from dpcgd.reading.release import MarginalRelease
+from dpcgd.reading.release import MarginalRelease, read_release
 from dpcgd.tables.table_pc import LOOKS
 
 __all__ = ["check_noise", "check_receipt"]

@@ -16,7 +16,7 @@ import pandas as pd
 from dpcgd.datasets.arguments import check_once, check_whole, is_real
 from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.release import Release
-from dpcgd.moments.blocks import blocks_of, rows_of
+from dpcgd.moments.clipped_moments import blocks_of, rows_of
 from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subsets_of
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget, delta_for
@@ -326,7 +326,7 @@ class Plan:
         subset, marginals = tuple(sorted({x, y})), self.marginals
         if subset in marginals.released:
             return self.n * marginals.released[subset].deviation
-        rows = rows_of(marginals.levels)[1]
+        rows = rows_of(marginals.levels)
         noise = blocks_of(marginals).noise[tuple(rows[v] for v in subset)]
         scaled = [marginals.uncorrelated(v, marginals.least_variance(v)) for v in subset]
         wide = math.prod((contrasts**2).sum(axis=0).mean() for contrasts in scaled)

@@ -1,23 +1,21 @@
 """Clipped moments: what they say, how wide their noise is, and what one record may move."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import empirical_epsilon
-from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.results.known_tables import blurred
 from known_tables import records
+from moment_audits import audited
 from numpy.random import default_rng
 from scipy.linalg import fractional_matrix_power
 
-from dpcgd import Budget, BudgetSpent, Dataset, load
+from dpcgd import Budget, BudgetSpent, load
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.moments import clipped_moments
-from dpcgd.moments.blocks import blocks_of
 from dpcgd.moments.clipped_moments import (
     ClippedMoments,
+    blocks_of,
     level_vectors,
     longest_kept,
     measure_moments,
@@ -25,6 +23,7 @@ from dpcgd.moments.clipped_moments import (
 )
 from dpcgd.moments.interactions import Marginals, Moment, contrasts, exactly, paid
 from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.pair_features import pair_features
 
 ENDLESS = 1e12
@@ -51,15 +50,11 @@ def unclipped(data):
 
 @pytest.mark.parametrize("data", [drawn(), load("sachs", n=5000, rng=default_rng(0))])
 def test_without_noise_and_unclipped_they_say_what_the_pairs_say(data):
-    told, plain = unclipped(data), pairs_of(data)
-    ours, theirs = blocks_of(told), blocks_of(plain)
-    associations = [of.sums(of.correlations**2) for of in (ours, theirs)]
-    assert np.allclose(*associations, atol=1e-4)
-    assert not ours.noise.any()
-    pairs, features = pair_features(told)
-    known, same = pair_features(plain)
-    assert np.array_equal(pairs, known)
-    assert features.shape == same.shape
+    both = unclipped(data), pairs_of(data)
+    blocks = [*map(blocks_of, both)]
+    assert np.allclose(*(of.sums(of.correlations**2) for of in blocks), atol=1e-4)
+    assert not blocks[0].noise.any()
+    assert np.array_equal(*(pair_features(of)[0] for of in both))
 
 
 def test_the_vectors_of_a_variable_have_the_root_of_its_covariance():
@@ -85,12 +80,10 @@ def test_noise_is_as_wide_as_it_says():
         apart.append((told.moments - exact.moments) / told.deviation)
         assert np.array_equal(told.moments, told.moments.T)
     apart = np.array(apart)
-    off = ~np.eye(size, dtype=bool)
     # of 200 draws an entry each; six deviations of a variance
-    wide = (apart[:, off] ** 2).mean(), (apart[:, ~off] ** 2).mean()
-    entries = 200 * size * (size - 1) / 2, 200 * size
-    assert abs(wide[0] - 1) < 6 * math.sqrt(2 / entries[0])
-    assert abs(wide[1] / 2 - 1) < 6 * math.sqrt(2 / entries[1])
+    for entries, variance in ((np.triu_indices(size, 1), 1), (np.diag_indices(size), 2)):
+        squares = apart[:, *entries] ** 2 / variance
+        assert abs(squares.mean() - 1) < 6 * math.sqrt(2 / squares.size)
 
 
 def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
@@ -98,14 +91,10 @@ def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
     singles = pairs_of(data)
     vectors = level_vectors(singles)
     squares = [(of**2).sum(axis=1) for of in vectors]
-    norms = np.array([sum(of[k] for of, k in zip(squares, row, strict=True)) for row in data.codes])
+    norms = [of[column] for of, column in zip(squares, data.codes.T, strict=True)]
     expected = sum(singles.table(v) @ of for v, of in enumerate(squares))
-    assert norms.mean() == pytest.approx(expected, rel=0.03)
-    # variables drawn one by one are independent
-    rng = default_rng(0)
-    mixed = sum(
-        of[rng.permutation(column)] for of, column in zip(squares, data.codes.T, strict=True)
-    )
+    assert sum(norms).mean() == pytest.approx(expected, rel=0.03)
+    mixed = sum(map(default_rng(0).permutation, norms))  # so variables are independent
     last = longest_kept(singles, vectors, 1e-6) ** 2
     assert longest_kept(singles, vectors, 1e6) ** 2 == pytest.approx(0.8 * expected)
     assert last == pytest.approx(expected + 2 * mixed.std(), rel=0.1)
@@ -116,7 +105,7 @@ def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
 
 def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():
     data, account = drawn(), GaussianFilter(Budget(1.0, 1e-6))
-    told = clipped_of(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
+    told = clipped_of(data, paid(account, SeededNoise(default_rng(0))), account.rho)
     first, second = account.ledger.events
     share = share_of_singles(data.cardinalities)
     assert first.noise_multiplier / second.noise_multiplier == pytest.approx(
@@ -125,20 +114,19 @@ def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():
     assert account.remaining == pytest.approx(0, abs=1e-8 * account.rho)
     assert isinstance(told, ClippedMoments)
     with pytest.raises(BudgetSpent):
-        clipped_of(data, paid(account, NarrowNoise(default_rng(0), 1.0)), account.rho)
+        clipped_of(data, paid(account, SeededNoise(default_rng(0))), account.rho)
 
 
 def test_variables_of_one_level_have_no_moments():
     codes = np.zeros((50, 3), int)
     codes[:, 1] = np.arange(50) % 3
-    data = Dataset(codes, {"a": ["x"], "b": ["x", "y", "z"], "c": ["x"]})
+    data = records(codes, (1, 3, 1))
     told = clipped_of(data, blurred(1.0, default_rng(0)), 1.0)
     assert told.moments.shape == (4, 4)
     blocks = blocks_of(told)
     assert np.array_equal(blocks.correlations, np.eye(4))
     assert not blocks.noise.any()
-    nothing = Dataset(codes[:, [0, 2]], {"a": ["x"], "c": ["x"]})
-    assert not clipped_of(nothing, exactly, 1.0).deviation
+    assert not clipped_of(records(codes[:, [0, 2]], (1, 1)), exactly, 1.0).deviation
 
 
 def test_moments_that_are_noise_only_are_refused():
@@ -154,44 +142,31 @@ def fair(n, levels):
     return Marginals(n, levels, {of: Moment(mean, 0.0) for of, mean in values.items()})
 
 
-def shifted(wrong=1.0):
-    """What is released of one of two data sets, along the way between them."""
-    levels = (2, 2)
-    one, other = (records([[0, 0]] * 40 + [last], levels) for last in ([0, 0], [0, 1]))
-    singles, rng = fair(41, levels), default_rng(7)
-    exact = [clipped_moments._measured(of, singles, exactly, 1e-3).moments for of in (one, other)]
-    way = exact[1] - exact[0]
-
-    def mechanism(data):
-        account = GaussianFilter(Budget(2.0, 0.1))
-        measure = paid(account, NarrowNoise(rng, wrong))
-        told = clipped_moments._measured(data, singles, measure, account.rho * (1 - 1e-9))
-        return (told.moments * way).sum() / 2 / told.deviation**2
-
-    return mechanism, one, other
-
-
 @pytest.mark.slow
 def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails():
-    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
-    honest = empirical_epsilon(*shifted(), delta=0.1, trials=4000)
-    narrow = empirical_epsilon(*shifted(wrong=1 / 2), delta=0.1, trials=4000)
-    assert honest <= 2.0 < narrow
+    """Along the way between two data sets."""
+    pair = [records([[0, 0]] * 40 + [last], (2, 2)) for last in ([0, 0], [0, 1])]
+    singles = fair(41, (2, 2))
+    here, there = (clipped_moments._measured(of, singles, exactly, 1e-3).moments for of in pair)
+
+    def released(data, account, paying):
+        found = clipped_moments._measured(data, singles, paying, account.rho * (1 - 1e-9))
+        return (found.moments * (there - here)).sum() / 2 / found.deviation**2
+
+    audited(released, *pair, epsilon=2.0, seed=7)
 
 
 @pytest.mark.parametrize("levels", [(2, 2), (2, 3, 4), (5, 2, 2)])
 def test_neighbours_move_a_release_by_no_more_than_it_reckons_with(levels):
-    rng, singles, moved = default_rng(0), fair(3, levels), []
-    domain = list(itertools.product(*map(range, levels)))
-    reckoned = []
+    rng, singles, moved, reckoned = default_rng(0), fair(3, levels), [], []
 
     def noted(query, *, sensitivity, rho):
         reckoned.append(sensitivity)
         return query(), 0.0
 
     for _ in range(100):
-        codes = [domain[k] for k in rng.integers(len(domain), size=4)]
-        pair = [[*codes[:2], last] for last in codes[2:]]
+        codes = rng.integers(levels, size=(4, len(levels)))
+        pair = codes[[0, 1, 2]], codes[[0, 1, 3]]
         told = [clipped_moments._measured(records(of, levels), singles, noted, 0.1) for of in pair]
         apart = 3 * (told[0].moments - told[1].moments)
         moved.append(np.linalg.norm(apart) / math.sqrt(2) / reckoned[-1])

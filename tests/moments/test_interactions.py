@@ -5,10 +5,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import empirical_epsilon
-from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.results.known_tables import Counts, blurred
+from exact_pairs import marginals_of
 from known_tables import exact, random_table, records
+from moment_audits import audited
 from numpy.random import default_rng
 from scipy import stats
 
@@ -27,7 +27,7 @@ from dpcgd.moments.interactions import (
     triples_sensitivity,
 )
 from dpcgd.privacy.budget import ROOM, kept_for_rounding
-from dpcgd.privacy.filters import Filter, GaussianFilter
+from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import SeededNoise, gaussian_scale
 
 
@@ -39,26 +39,33 @@ def test_contrasts_are_orthonormal_and_sum_to_zero(levels):
     assert np.allclose(columns.sum(axis=0), 0)
 
 
+def farthest(levels, subsets):
+    """The largest distance of two records in these interactions."""
+    if not subsets:
+        return 0.0
+    domain = (Tables(records(one, levels)) for one in itertools.product(*map(range, levels)))
+    found = [MeasuredMarginals(one, exactly).exact(subsets) for one in domain]
+    return max(np.linalg.norm(a - b) for a, b in itertools.product(found, repeat=2))
+
+
 @pytest.mark.parametrize(
     "levels",
     [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 2, 2), (2, 2, 2, 2, 2), (1, 2, 3), (1, 1)],
 )
 def test_sensitivities_are_the_largest_distance_of_two_records(levels):
-    domain = list(itertools.product(*map(range, levels)))
-    variables = range(len(levels))
-    pairs = [*itertools.combinations(variables, 1), *itertools.combinations(variables, 2)]
-    triples = [*itertools.combinations(variables, 3)]
+    variables = tuple(range(len(levels)))
+    singles, pairs, triples = ([*itertools.combinations(variables, k)] for k in (1, 2, 3))
+    assert pairs_sensitivity(levels) == pytest.approx(farthest(levels, singles + pairs), abs=1e-12)
+    assert triples_sensitivity(levels) == pytest.approx(farthest(levels, triples), abs=1e-12)
+    found = interaction_sensitivity(levels)
+    assert found == pytest.approx(farthest(levels, [variables]), abs=1e-12)
 
-    def spread(subsets):
-        tables = [Tables(records(one, levels)) for one in domain]
-        if not subsets:
-            return 0.0
-        told = [MeasuredMarginals(one, exactly).exact(subsets) for one in tables]
-        return max(np.linalg.norm(a - b) for a, b in itertools.product(told, repeat=2))
 
-    assert pairs_sensitivity(levels) == pytest.approx(spread(pairs), abs=1e-12)
-    assert triples_sensitivity(levels) == pytest.approx(spread(triples), abs=1e-12)
-    assert interaction_sensitivity(levels) == pytest.approx(spread([tuple(variables)]), abs=1e-12)
+tables_of = cache(Tables)
+
+
+def measured(data, measure=exactly):
+    return MeasuredMarginals(tables_of(data), measure)
 
 
 def test_all_interactions_without_noise_are_the_table():
@@ -70,7 +77,7 @@ def test_all_interactions_without_noise_are_the_table():
 
 def test_a_moment_is_the_mean_product_of_contrasts():
     data = load("survey", n=500, rng=default_rng(0))
-    marginals = MeasuredMarginals(Tables(data), exactly)
+    marginals = measured(data)
     marginals.measure((0, 3, 1), 1.0)
     of = [contrasts(data.cardinalities[v])[data.codes[:, v]] for v in (0, 1, 3)]
     expected = np.einsum("ia,ib,ic->abc", *of) / data.n
@@ -114,12 +121,11 @@ def test_no_record_of_many_moves_rounded_interactions_by_more_than_is_kept_for_i
     rng, subsets = default_rng(n % 1000), [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
     for _ in range(20):
         table = rng.multinomial(n - 1, rng.dirichlet(np.full(math.prod(levels), 0.3)))
-        told = []
+        both = []
         for cell in rng.integers(table.size, size=2):
             one = table + np.eye(1, table.size, cell, dtype=int)[0]
-            counts = Counts(one.reshape(levels))
-            told.append(MeasuredMarginals(counts, exactly).exact(subsets))
-        moved = np.linalg.norm(told[0] - told[1]) / pairs_sensitivity(levels)
+            both.append(MeasuredMarginals(Counts(one.reshape(levels)), exactly).exact(subsets))
+        moved = np.linalg.norm(both[0] - both[1]) / pairs_sensitivity(levels)
         assert moved**2 <= 1 + max(ROOM, kept_for_rounding(n))
 
 
@@ -147,7 +153,7 @@ class Scale:
 
 def test_one_draw_of_the_right_width_for_all_pairs():
     data, noise = load("asia", n=1000, rng=default_rng(0)), Scale()
-    marginals = MeasuredMarginals(Tables(data), paid(Filter(Budget(10.0, 1e-6)), noise))
+    marginals = measured(data, paid(Filter(Budget(10.0, 1e-6)), noise))
     marginals.measure_pairs(0.5)
     marginals.measure((2, 0, 1), 0.125)
     assert noise.scales == pytest.approx([5.0, 2 * math.sqrt(0.5)])
@@ -175,18 +181,17 @@ def test_nothing_is_looked_at_before_it_is_paid_for():
 
 @pytest.mark.parametrize("levels", [(2, 2, 2, 2), (2, 3, 2), (3, 4, 2, 2)])
 def test_some_pairs_together_move_no_further_than_their_noise_is_made_for(levels):
-    domain = [Tables(records(one, levels)) for one in itertools.product(*map(range, levels))]
+    data = records([0] * len(levels), levels)
     pairs = list(itertools.combinations(range(len(levels)), 2))
     for some in itertools.chain(*(itertools.combinations(pairs, k) for k in (1, 2, 3, len(pairs)))):
         noise = Scale()
-        marginals = MeasuredMarginals(domain[0], paid(Filter(Budget(9.0, 1e-3)), noise))
-        marginals.measure_again(some, 0.5)
-        told = [MeasuredMarginals(tables, exactly).exact(some) for tables in domain]
-        farthest = max(np.linalg.norm(a - b) for a, b in itertools.combinations(told, 2))
-        assert farthest <= noise.scales[0] + 1e-12
-        assert len(some) > 1 or farthest == pytest.approx(noise.scales[0])
+        measured(data, paid(Filter(Budget(9.0, 1e-3)), noise)).measure_again(some, 0.5)
+        moved = farthest(levels, some)
+        assert moved <= noise.scales[0] + 1e-12
+        assert len(some) > 1 or moved == pytest.approx(noise.scales[0])
 
 
+@pytest.mark.filterwarnings("error")
 def test_two_measurements_are_weighed_by_their_precision():
     first, second = Moment(np.array([1.0]), 3.0), Moment(np.array([2.0]), 4.0)
     both = first.combined(second)
@@ -194,28 +199,27 @@ def test_two_measurements_are_weighed_by_their_precision():
     assert both.deviation == pytest.approx(12 / 5)
     assert second.combined(first).values == pytest.approx(both.values)
     assert first.combined(Moment(np.array([5.0]), 0.0)) == (5.0, 0.0)
+    for deviation in (0.0, 5e-324, 1e-300):  # exact, or as good as that
+        both = Moment(np.ones(1), deviation).combined(Moment(np.zeros(1), deviation))
+        assert (both.values, both.deviation) == (0, deviation)
 
 
 def test_measuring_again_helps_as_much_as_was_paid():
     data, rng = load("asia", n=2000, rng=default_rng(0)), default_rng(1)
     off = []
     for _ in range(300):
-        account = Filter(Budget(10.0, 1e-6))
-        marginals = MeasuredMarginals(Tables(data), paid(account, SeededNoise(rng)))
+        marginals = measured(data, paid(Filter(Budget(10.0, 1e-6)), SeededNoise(rng)))
         marginals.measure_pairs(0.5)
         marginals.measure_again([(0, 1), (3, 4)], 0.5)
-        told = marginals.moment(3, 4)
-        off.append((told.values - exact_moments(data)[3, 4].values).item() / told.deviation)
-    assert told.deviation * 2000 == pytest.approx(1 / math.sqrt(1 / 25 + 1 / 2))
+        moment = marginals.moment(3, 4)
+        off.append((moment.values - exact_moments(data)[3, 4].values).item() / moment.deviation)
+    assert moment.deviation * 2000 == pytest.approx(1 / math.sqrt(1 / 25 + 1 / 2))
     assert stats.kstest(off, "norm").pvalue > 1e-9  # false alarm
 
 
 @cache
 def exact_moments(data):
-    marginals = MeasuredMarginals(Tables(data), exactly)
-    marginals.measure_pairs(1.0)
-    marginals.measure_triples(1.0)
-    return marginals.released
+    return marginals_of(data, triples=True).released
 
 
 def test_what_has_been_derived_follows_a_new_release():
@@ -223,36 +227,10 @@ def test_what_has_been_derived_follows_a_new_release():
     marginals = MeasuredMarginals(Counts(table), blurred(300.0, default_rng(1)))
     marginals.measure_pairs(1.0)
     rough, joint = marginals.table(0, 1), marginals.table(0, 1, 2)
-    marginals.deviation = 0.0
     marginals.measure_again([(0, 1)], 1.0)
     marginals.measure((0, 1, 2), 1.0)
     assert not np.allclose(marginals.table(0, 1), rough)
     assert not np.allclose(marginals.table(0, 1, 2), joint)
-
-
-def shifted(measure, farthest, wrong=1.0):
-    """What is released of one of two data sets of few records, along the way between them."""
-    levels = (2, 2, 3)
-    one, other = (records([[0, 0, 0]] * 40 + [last], levels) for last in ([0, 0, 0], farthest))
-    tables = {id(data): Tables(data) for data in (one, other)}
-    rng = default_rng(7)
-
-    def likelihood(released):
-        return sum(
-            (moment.values * (there[subset].values - here[subset].values)).sum()
-            / moment.deviation**2
-            for subset, moment in released.items()
-            if subset
-        )
-
-    def mechanism(data):
-        account = GaussianFilter(Budget(2.0, 0.1))
-        marginals = MeasuredMarginals(tables[id(data)], paid(account, NarrowNoise(rng, wrong)))
-        measure(marginals, account)
-        return likelihood(marginals.released)
-
-    here, there = (exact_moments(data) for data in (one, other))
-    return mechanism, one, other
 
 
 def all_pairs(marginals, account):
@@ -270,11 +248,42 @@ def pairs_twice(marginals, account):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("measure", "farthest"),
+    ("measure", "last"),
     [(all_pairs, [1, 1, 0]), (all_triples, [1, 0, 0]), (pairs_twice, [1, 1, 0])],
 )
-def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails(measure, farthest):
-    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
-    honest = empirical_epsilon(*shifted(measure, farthest), delta=0.1, trials=4000)
-    narrow = empirical_epsilon(*shifted(measure, farthest, wrong=1 / 2), delta=0.1, trials=4000)
-    assert honest <= 2.0 < narrow
+def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails(measure, last):
+    """By the likelihood along the way between two data sets of few records."""
+    pair = [records([[0, 0, 0]] * 40 + [row], (2, 2, 3)) for row in ([0, 0, 0], last)]
+    here, there = map(exact_moments, pair)
+    way = {subset: there[subset].values - here[subset].values for subset in here if subset}
+
+    def released(data, account, paying):
+        marginals = measured(data, paying)
+        measure(marginals, account)
+        moments = {subset: moment for subset, moment in marginals.released.items() if subset}
+        return sum((m.values * way[s]).sum() / m.deviation**2 for s, m in moments.items())
+
+    audited(released, *pair, epsilon=2.0, seed=7)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", [(np.inf, 0.1), (np.nan, 0.1), (1e200, 0.1), (0.1, np.inf)])
+def test_what_is_no_number_is_not_released(bad):
+    with pytest.raises(ValueError, match="that is noise only"):
+        Marginals(10, (2, 2), {(0,): Moment(np.array([bad[0]]), bad[1])})
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        Marginals(0, (2, 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_rho_of_nothing_measures_nothing():
+    data = load("survey", n=1000, rng=default_rng(0))
+    account = Filter(Budget(1.0, 1e-6))
+    marginals = measured(data, paid(account, SeededNoise(default_rng(0))))
+    for rho in (0.0, 5e-324, 1e-200):
+        with pytest.raises(BudgetSpent, match="pays for no measurement"):
+            marginals.measure((0, 1), rho)
+    for rho in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="rho must be a positive finite number"):
+            marginals.measure((0, 1), rho)
+    assert account.ledger.events == ()

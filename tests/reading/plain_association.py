@@ -1,7 +1,7 @@
 """The association of two variables given others, one test after the other, by its definition."""
 
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.special import chdtrc
@@ -22,30 +22,10 @@ def plain_association(marginals, x, y, given=(), *, interacting=False):
         return Association(
             statistic=statistic,
             freedom=len(q),
-            effect=_quadratic(_kron(to_x.residual, to_y.residual), q, 1e-6),
+            effect=_quadratic(np.kron(to_x.residual, to_y.residual), q, 1e-6),
             undetermined=min(to_x.undetermined, to_y.undetermined),
             p_value=float(chdtrc(len(q), max(0.0, statistic))) if len(q) else 1.0,
         )
-
-
-@dataclass(frozen=True)
-class _Slope:
-    """A variable's contrasts regressed on the features of the conditioning variables.
-
-    ``mu`` and ``covariances`` have a row for each cell of these: what the regression gives there,
-    and the covariance of the variable there (``covariances`` only where the regression is exact).
-    """
-
-    mean: np.ndarray
-    cross: np.ndarray
-    slope: np.ndarray
-    intercept: np.ndarray
-    residual: np.ndarray
-    undetermined: float
-    mu: np.ndarray
-    covariances: np.ndarray | None
-    deviation: float
-    deviations: np.ndarray
 
 
 class Design:
@@ -57,14 +37,12 @@ class Design:
         if interacting and len(given) == 2:
             self.subsets.append(given)
         self.exact = len(given) < 2 or len(self.subsets) == 3
-        self.p = marginals.table(*given).ravel() if given else np.ones(1)
+        self.p = marginals.table(*given).ravel()
         self.features = self._features(self.subsets)
-        self.mean = self._flat([marginals.moment(*subset).values for subset in self.subsets])
+        self.mean = _flat([marginals.moment(*subset).values for subset in self.subsets])
         centred = self.features - self.p @ self.features
         self.covariance = (centred * self.p[:, None]).T @ centred
-        self.eigen = np.linalg.eigh(self.covariance)
         self.h = self._h()
-        self._slopes: dict[int, _Slope] = {}
 
     def _features(self, subsets) -> np.ndarray:
         """Products of contrasts, a row for each cell of the conditioning variables."""
@@ -72,69 +50,54 @@ class Design:
         cells = np.indices(levels).reshape(len(levels), len(self.p))
         of = {v: contrasts(k)[at] for v, k, at in zip(self.given, levels, cells, strict=True)}
         columns = [np.ones((len(self.p), 0))]
-        for subset in subsets:
-            both = of[subset[0]]
-            for v in subset[1:]:
+        for first, *rest in subsets:
+            both = of[first]
+            for v in rest:
                 both = np.einsum("ca,cb->cab", both, of[v]).reshape(len(both), -1)
             columns.append(both)
         return np.hstack(columns)
 
     def _h(self) -> np.ndarray:
         """What the noise of the conditioning variables' own moments does to each of their cells."""
-        levels = self.marginals.levels
-        cells, columns = len(self.p), [np.empty((len(self.p), 0))]
-        for subset in subsets_of(self.given):
-            if subset:
-                share = math.prod(levels[v] for v in subset) / cells
-                deviation = self.marginals.moment(*subset).deviation
-                columns.append(self._features([subset]) * share * deviation)
+        columns = [np.empty((len(self.p), 0))]
+        for subset in [*subsets_of(self.given)][1:]:
+            share = math.prod(self.marginals.levels[v] for v in subset) / len(self.p)
+            deviation = self.marginals.moment(*subset).deviation
+            columns.append(self._features([subset]) * share * deviation)
         return np.hstack(columns)
 
-    @staticmethod
-    def _flat(arrays) -> np.ndarray:
-        return np.concatenate([np.empty(0), *(np.ravel(a) for a in arrays)])
+    def regress(self, x):
+        """A variable's contrasts regressed on the features.
 
-    def regress(self, x) -> _Slope:
-        if x not in self._slopes:
-            self._slopes[x] = self._regress(x)
-        return self._slopes[x]
-
-    def _regress(self, x) -> _Slope:
-        own = self.marginals.moment(x)
-        size = len(own.values)
+        ``mu`` and ``covariances`` have a row for each cell of the conditioning variables: what the
+        regression gives there, and the covariance of the variable there, if that is exact.
+        """
+        own, variance = self.marginals.moment(x), self.marginals.variance(x)
+        size, levels = len(own.values), self.marginals.levels[x]
         moments = [self.marginals.moment(x, *subset) for subset in self.subsets]
-        widths = [math.prod(m.values.shape[1:]) for m in moments]
-        parts = (m.values.reshape(size, w) for m, w in zip(moments, widths, strict=True))
-        cross = np.hstack([np.empty((size, 0)), *parts]) - np.outer(own.values, self.mean)
-        deviations = self._flat(
-            [np.full(w, m.deviation) for m, w in zip(moments, widths, strict=True)]
-        )
-        slope = cross @ self._inverse(deviations.max(initial=1e-9))
-        variance = self.marginals.variance(x)
+        parts = [m.values.reshape(size, math.prod(m.values.shape[1:])) for m in moments]
+        products = np.hstack([np.empty((size, 0)), *parts])
+        noises = zip(moments, parts, strict=True)
+        deviations = _flat([np.full(part.shape[1], m.deviation) for m, part in noises])
+        cross = products - np.outer(own.values, self.mean)
+        values, vectors = np.linalg.eigh(self.covariance)
+        values = np.maximum(values, deviations.max(initial=1e-9))  # known with this noise
+        slope = cross @ (vectors / values) @ vectors.T
         residual = _positive_part(variance - cross @ slope.T)
-        intercept = own.values - slope @ self.mean
-        return _Slope(
+        intercept, whole = own.values - slope @ self.mean, np.trace(variance)
+        table = self.marginals.table(x, *self.given).reshape(levels, -1) if self.exact else None
+        return SimpleNamespace(
             mean=own.values,
             cross=cross,
             slope=slope,
             intercept=intercept,
             residual=residual,
-            undetermined=_share(np.trace(residual), np.trace(variance)),
+            undetermined=np.trace(residual) / whole if whole > 0 else 1.0,
             mu=intercept + self.features @ slope.T,
-            covariances=self._covariances(x) if self.exact else None,
+            covariances=self.exact and covariance_of_contrasts((table / table.sum(0)).T, levels),
             deviation=own.deviation,
             deviations=deviations,
         )
-
-    def _inverse(self, floor) -> np.ndarray:
-        """Of the covariance, its eigenvalues no less than the noise they are known with."""
-        values, vectors = self.eigen
-        return (vectors / np.maximum(values, floor)) @ vectors.T
-
-    def _covariances(self, x) -> np.ndarray:
-        table = self.marginals.table(x, *self.given).reshape(self.marginals.levels[x], -1)
-        table = table / table.sum(axis=0)
-        return covariance_of_contrasts(table.T, self.marginals.levels[x])
 
     def average(self, to_x, to_y, products) -> np.ndarray:
         """Average conditional covariance; the mean products are those of the two variables."""
@@ -144,36 +107,29 @@ class Design:
     def spread(self, to_x, to_y) -> np.ndarray:
         """n times the sampling variance of the average conditional covariance."""
         if not self.exact:
-            return _kron(to_x.residual, to_y.residual)
+            return np.kron(to_x.residual, to_y.residual)
         products = np.einsum("s,sab,scd->acbd", self.p, to_x.covariances, to_y.covariances)
         size = to_x.covariances.shape[1] * to_y.covariances.shape[1]
         return products.reshape(size, size)
 
     def noise(self, to_x, to_y, deviation) -> np.ndarray:
         """Privacy variance of the average conditional covariance, to first order."""
-        through_x = (to_x.slope * to_y.deviations**2) @ to_x.slope.T
-        through_x = through_x + to_y.deviation**2 * np.outer(to_x.intercept, to_x.intercept)
-        through_y = (to_y.slope * to_x.deviations**2) @ to_y.slope.T
-        through_y = through_y + to_x.deviation**2 * np.outer(to_y.intercept, to_y.intercept)
+        through_x, through_y = _passed_on(to_x, to_y), _passed_on(to_y, to_x)
         one_x, one_y = np.eye(len(through_x)), np.eye(len(through_y))
         mu = np.einsum("sa,sb->sab", to_x.mu, to_y.mu).reshape(len(self.p), -1)
         of_given = self.h.T @ mu
-        return (
-            _kron(one_x, deviation**2 * one_y + through_y)
-            + _kron(through_x, one_y)
-            + of_given.T @ of_given
-        )
+        own = np.kron(one_x, deviation**2 * one_y + through_y)
+        return own + np.kron(through_x, one_y) + of_given.T @ of_given
 
 
-def _kron(a, b) -> np.ndarray:
-    """Kronecker product of square matrices."""
-    size = len(a) * len(b)
-    return (a[:, None, :, None] * b[None, :, None, :]).reshape(size, size)
+def _passed_on(to_one, to_other) -> np.ndarray:
+    """What slope and intercept of one variable make of the other's noise."""
+    through = (to_one.slope * to_other.deviations**2) @ to_one.slope.T
+    return through + to_other.deviation**2 * np.outer(to_one.intercept, to_one.intercept)
 
 
-def _share(part, whole) -> float:
-    """All of nothing is all."""
-    return part / whole if whole > 0 else 1.0
+def _flat(arrays) -> np.ndarray:
+    return np.concatenate([np.empty(0), *map(np.ravel, arrays)])
 
 
 def _positive_part(matrix) -> np.ndarray:

@@ -5,11 +5,11 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from known_tables import records
 
 from dpcgd import Knowledge, dag_posterior, graph_from_moments, load, private_graph
-from dpcgd.datasets.dataset import Dataset
 from dpcgd.moments.interactions import Marginals, Moment
-from dpcgd.reading.dependence import PRIOR, dependence
+from dpcgd.reading.reader import PRIOR, dependence
 
 pytestmark = pytest.mark.filterwarnings("ignore:the edge model was trained")
 
@@ -17,59 +17,42 @@ SYSTEMS = (dag_posterior, graph_from_moments)
 
 
 def dataset(*columns, levels=2):
-    names = [str(level) for level in range(levels)]
-    return Dataset(np.column_stack(columns), {f"v{i}": names for i in range(len(columns))})
+    return records(np.column_stack(columns), [levels] * len(columns))
 
 
-def independent(d, levels, n, rng, constant=()):
-    codes = rng.integers(0, levels, (n, d))
-    codes[:, list(constant)] = 0
-    return dataset(*codes.T, levels=levels)
+# Of few columns some .03 false pairs a run: more than 9 in 20 runs have a chance below 1e-8.
+FEW = [
+    (3, 2, 4000, 10.0, ()),
+    (5, 2, 5000, 0.01, ()),
+    (5, 3, 100, 0.01, ()),
+    (3, 2, 2000, 1.0, (0,)),
+    (5, 3, 100, 10.0, (0, 2)),
+    (2, 2, 100_000, 10.0, (0,)),
+]
+# Of many columns or levels some .05: more than 7 in 5 runs have a chance below 1e-8.
+MANY = [
+    (60, 3, 1629, 1.0, ()),
+    (20, 2, 100_000, 10.0, (0, 5, 9)),
+    (4, 300, 50_000, 1.0, ()),
+    (4, 300, 50_000, 1.0, (0, 1)),
+]
 
 
-def false_pairs(systems, runs, d, levels, n, epsilon, constant=()):
-    """Of so many runs of each system, and the mean of all probabilities."""
-    pairs, probabilities = 0, []
+@pytest.mark.parametrize(
+    ("systems", "runs", "most", "case"),
+    [*((SYSTEMS, 10, 9, few) for few in FEW), *(((private_graph,), 5, 7, many) for many in MANY)],
+)
+def test_independent_columns_have_hardly_an_edge(systems, runs, most, case):
+    (d, levels, n, epsilon, constant), pairs, probabilities = case, 0, []
     for system, seed in itertools.product(systems, range(runs)):
         rng = np.random.default_rng([seed, d, levels, n])
-        release = system(independent(d, levels, n, rng, constant), epsilon=epsilon, rng=rng)
+        codes = rng.integers(0, levels, (n, d))
+        codes[:, list(constant)] = 0
+        release = system(dataset(*codes.T, levels=levels), epsilon=epsilon, rng=rng)
         pairs += len(release.graph.skeleton)
         probabilities += release.probabilities.values()
-    return pairs, np.mean(probabilities)
-
-
-@pytest.mark.parametrize(
-    ("d", "levels", "n", "epsilon", "constant"),
-    [
-        (3, 2, 4000, 10.0, ()),
-        (5, 2, 5000, 0.01, ()),
-        (5, 3, 100, 0.01, ()),
-        (3, 2, 2000, 1.0, (0,)),
-        (5, 3, 100, 10.0, (0, 2)),
-        (2, 2, 100_000, 10.0, (0,)),
-    ],
-)
-def test_few_independent_columns_have_hardly_an_edge(d, levels, n, epsilon, constant):
-    """Some .03 false pairs a run: more than 9 in 20 runs have a chance below 1e-8."""
-    pairs, mean = false_pairs(SYSTEMS, 10, d, levels, n, epsilon, constant)
-    assert pairs <= 9
-    assert mean <= PRIOR + 0.05
-
-
-@pytest.mark.parametrize(
-    ("d", "levels", "n", "epsilon", "constant"),
-    [
-        (60, 3, 1629, 1.0, ()),
-        (20, 2, 100_000, 10.0, (0, 5, 9)),
-        (4, 300, 50_000, 1.0, ()),
-        (4, 300, 50_000, 1.0, (0, 1)),
-    ],
-)
-def test_many_independent_columns_or_levels_have_hardly_an_edge(d, levels, n, epsilon, constant):
-    """Some .05 false pairs a run: more than 7 in 5 runs have a chance below 1e-8."""
-    pairs, mean = false_pairs((private_graph,), 5, d, levels, n, epsilon, constant)
-    assert pairs <= 7
-    assert mean <= PRIOR + 0.05
+    assert pairs <= most
+    assert np.mean(probabilities) <= PRIOR + 0.05
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -111,19 +94,14 @@ def exact_pair(correlation, deviation):
     return Marginals(10_000, (2, 2), singles | pair)
 
 
-def test_noise_that_hides_everything_returns_the_prior():
-    assert dependence(exact_pair(0.3, 1e4))[0, 1] == pytest.approx(PRIOR, abs=1e-3)
+def test_the_limit_is_the_prior_under_noise_and_else_grows_with_the_association():
+    def limit(correlation, deviation):
+        return dependence(exact_pair(correlation, deviation))[0, 1]
 
-
-def test_a_clear_association_has_no_limit_and_its_absence_a_low_one():
-    clear, none = (dependence(exact_pair(r, 1e-3))[0, 1] for r in (0.2, 0.0))
-    assert clear > 1 - 1e-6
-    assert none < PRIOR / 2
-
-
-def test_the_limit_grows_with_the_association():
-    limits = [dependence(exact_pair(r, 0.01))[0, 1] for r in np.linspace(0.0, 0.2, 21)]
-    assert (np.diff(limits) >= 0).all()
+    assert limit(0.3, 1e4) == pytest.approx(PRIOR, abs=1e-3)
+    assert limit(0.2, 1e-3) > 1 - 1e-6
+    assert limit(0.0, 1e-3) < PRIOR / 2
+    assert (np.diff([limit(r, 0.01) for r in np.linspace(0.0, 0.2, 21)]) >= 0).all()
 
 
 def test_the_choice_of_largest_expected_f1_is_never_empty_and_the_default_may_be():

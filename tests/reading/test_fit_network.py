@@ -1,11 +1,13 @@
+import itertools
 import math
 
 import networkx as nx
 import numpy as np
 import pytest
+from known_tables import records
 from numpy.random import default_rng
 
-from dpcgd import Dataset, dag_posterior, graph_from_moments, load, private_graph, table_pc
+from dpcgd import dag_posterior, graph_from_moments, load, private_graph, table_pc
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import any_network, random_network
@@ -25,37 +27,39 @@ def exact_release(data, triples=()):
     return MarginalRelease(**{**vars(found), "marginals": marginals.without_data()})
 
 
-def frequencies(data, child, parents):
-    names = list(data.variables)
-    counts = Tables(data).counts([names.index(v) for v in (*parents, child)])
-    return counts / counts.sum(axis=-1, keepdims=True)
+def counts_of(data, fitted, child):
+    """Of the levels of a variable and its parents."""
+    family = (*fitted.network.parents[child], child)
+    return Tables(data).counts([*map(data.variables.index, family)])
 
 
 def test_without_noise_the_fit_is_the_frequencies():
     data = load("cancer", rng=default_rng(0))
-    names = list(data.variables)
-    family = tuple(sorted(map(names.index, ("Pollution", "Smoker", "Cancer"))))
-    release = exact_release(data, [family])
-    fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
+    family = tuple(sorted(map(data.variables.index, ("Pollution", "Smoker", "Cancer"))))
+    fitted = fit_network(exact_release(data, [family]), rng=default_rng(1), dag=data.truth)
     for child, parents in fitted.network.parents.items():
         assert set(parents) == set(data.truth.predecessors(child))
-        expected = frequencies(data, child, parents)
+        counts = counts_of(data, fitted, child)
+        size = counts.sum(axis=-1, keepdims=True)
+        expected = counts / size
         assert fitted.network.tables[child] == pytest.approx(expected, abs=1e-9)
-        size = Tables(data).counts([names.index(v) for v in (*parents, child)]).sum(-1)
-        error = np.sqrt(expected * (1 - expected) / size[..., None])
+        error = np.sqrt(expected * (1 - expected) / size)
         assert fitted.errors[child] == pytest.approx(error, rel=1e-6)
 
 
-def child_of_three(with_all, n=500_000):
-    """Three binary causes, and an effect that is likely when all of them are there."""
-    table = np.full((2, 2, 2, 2), 0.5)
-    table[..., 1], table[1, 1, 1, 1] = 0.1, with_all
-    table[..., 0] = 1 - table[..., 1]
-    levels = {v: ("no", "yes") for v in "abcy"}
-    parents = {"a": (), "b": (), "c": (), "y": ("a", "b", "c")}
-    tables = {v: np.array([0.5, 0.5]) for v in "abc"} | {"y": table}
-    network = Network("three causes", levels, parents, tables)
+def of_coins(n, **effects):
+    """A network of fair coins and of their effects: the causes, and the chance of a one."""
+    parents = {v: () for causes, _ in effects.values() for v in causes}
+    tables = {v: np.array([0.5, 0.5]) for v in parents}
+    for effect, (causes, ones) in effects.items():
+        parents[effect], tables[effect] = tuple(causes), np.stack([1 - ones, ones], axis=-1)
+    network = Network("of coins", {v: ("0", "1") for v in parents}, parents, tables)
     return network, network.sample(n, rng=default_rng(0))
+
+
+def fitted_by(system, data, epsilon):
+    release = system(data, epsilon=epsilon, rng=default_rng(1))
+    return fit_network(release, rng=default_rng(2), dag=data.truth)
 
 
 def off(network, fitted, child):
@@ -71,9 +75,10 @@ FAR = 6.0
 
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments, dag_posterior])
 def test_three_parents_with_an_interaction(system):
-    network, data = child_of_three(0.7)
-    release = system(data, epsilon=10.0, rng=default_rng(1))
-    fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
+    ones = np.full((2, 2, 2), 0.1)
+    ones[1, 1, 1] = 0.7
+    network, data = of_coins(500_000, y=("abc", ones))
+    fitted = fitted_by(system, data, 10.0)
     assert not fitted.identified["y"] or off(network, fitted, "y").max() < FAR
     if system is dag_posterior:  # the whole table, so nothing is assumed
         assert fitted.identified["y"]
@@ -85,13 +90,9 @@ def test_three_parents_with_an_interaction(system):
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments])
 def test_a_rare_configuration_is_within_its_errors(system, epsilon):
     data = load("cancer", n=5000, rng=default_rng(0))
-    release = system(data, epsilon=epsilon, rng=default_rng(1))
-    fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
-    cell = tuple(
-        data.levels[v].index("high" if v == "Pollution" else "True")
-        for v in fitted.network.parents["Cancer"]
-    )
-    cell += (data.levels["Cancer"].index("True"),)
+    fitted = fitted_by(system, data, epsilon)
+    family = (*fitted.network.parents["Cancer"], "Cancer")
+    cell = tuple(data.levels[v].index("high" if v == "Pollution" else "True") for v in family)
     distance = abs(fitted.network.tables["Cancer"][cell] - 0.05)
     assert not fitted.identified["Cancer"] or distance < FAR * fitted.errors["Cancer"][cell]
 
@@ -103,8 +104,7 @@ def test_pairs_alone_give_their_table_of_largest_entropy():
     assert [v for v, known in fitted.identified.items() if not known] == ["Cancer"]
     assert (fitted.errors["Cancer"] == 0.5).all()
     assert "not identified: 8 probabilities of Cancer" in repr(fitted)
-    family = [data.variables.index(v) for v in (*fitted.network.parents["Cancer"], "Cancer")]
-    counts = Tables(data).counts(family) / data.n
+    counts = counts_of(data, fitted, "Cancer") / data.n
     table = np.ones_like(counts)
     for _ in range(2000):  # proportional fitting to the three pairs
         for axis in range(3):
@@ -113,20 +113,19 @@ def test_pairs_alone_give_their_table_of_largest_entropy():
     assert fitted.network.tables["Cancer"] == pytest.approx(expected, abs=1e-3)
 
 
-def two_effects(strength):
-    """Two effects of two causes each: how far one cause turns the other's effect is the same."""
-    turned = np.array([[0.5 - strength, 0.5 + strength], [0.6 + strength / 2, 0.6 - strength / 2]])
-    table = np.stack([1 - turned, turned], axis=-1)
-    parents = {v: () for v in "abcd"} | {"x": ("a", "b"), "y": ("c", "d")}
-    tables = {v: np.array([0.5, 0.5]) for v in "abcd"} | {"x": table, "y": table}
-    network = Network("two effects", {v: ("0", "1") for v in parents}, parents, tables)
-    return network.sample(200_000, rng=default_rng(0))
+def into_last(data):
+    """The last variable is the effect of all others."""
+    *causes, last = data.variables
+    return nx.DiGraph([(v, last) for v in causes])
 
 
 def test_what_a_released_triple_shows_is_in_the_errors_of_another():
     errors = []
-    for strength in (0.05, 0.3):
-        data = two_effects(strength)
+    for strength in (0.05, 0.3):  # how far one cause turns the other's effect
+        ones = np.array(
+            [[0.5 - strength, 0.5 + strength], [0.6 + strength / 2, 0.6 - strength / 2]]
+        )
+        _, data = of_coins(200_000, x=("ab", ones), y=("cd", ones))
         release = exact_release(data, [tuple(sorted(map(data.variables.index, "abx")))])
         fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
         assert all(fitted.identified.values())
@@ -144,8 +143,8 @@ def test_pairs_of_clipped_moments_are_fitted():
     fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
     assert all(fitted.identified.values())
     for v in data.variables:
-        share = Tables(data).counts([data.variables.index(u) for u in (*network.parents[v], v)])
-        assert off(network, fitted, v)[share > 100].max(initial=0) < FAR
+        many = counts_of(data, fitted, v) > 100
+        assert off(network, fitted, v)[many].max(initial=0) < FAR
         assert np.median(fitted.errors[v]) < 0.1
 
 
@@ -153,8 +152,7 @@ def test_pairs_of_clipped_moments_are_fitted():
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments, private_graph])
 def test_noise_alone_gives_probabilities_and_wide_errors(system):
     data = load("survey", n=1000, rng=default_rng(0))
-    release = system(data, epsilon=1.0 if system is table_pc else 0.01, rng=default_rng(1))
-    fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
+    fitted = fitted_by(system, data, 1.0 if system is table_pc else 0.01)
     for v, table in fitted.network.tables.items():
         assert table.sum(axis=-1) == pytest.approx(np.ones(table.shape[:-1]))
         assert table.min() > 0
@@ -171,21 +169,12 @@ def test_a_graph_that_is_no_dag_of_the_variables_is_refused():
             fit_network(release, rng=default_rng(2), dag=dag)
 
 
-def many_levels(*levels, n=3000):
-    codes = np.stack(
-        [default_rng(i).integers(size, size=n) for i, size in enumerate(levels)], axis=1
-    )
-    names = [f"v{i}" for i in range(len(levels))]
-    domain = {v: tuple(map(str, range(size))) for v, size in zip(names, levels, strict=True)}
-    dag = nx.DiGraph([(v, names[-1]) for v in names[:-1]])
-    return Dataset(codes.astype(np.uint8), domain), dag
-
-
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments])
 def test_a_large_family_is_fitted_and_marked(system):
-    data, dag = many_levels(8, 8, 8, 5, 5, 3, 3)
+    levels = (8, 8, 8, 5, 5, 3, 3)
+    data = records(default_rng(0).integers(levels, size=(3000, 7)), levels)
     release = system(data, epsilon=5.0, rng=default_rng(0))
-    fitted = fit_network(release, rng=default_rng(1), dag=dag)
+    fitted = fit_network(release, rng=default_rng(1), dag=into_last(data))
     assert fitted.network.tables["v6"].size == 115_200
     assert not fitted.identified["v6"]
     assert fitted.identified["v0"]
@@ -196,10 +185,8 @@ def test_a_large_family_is_fitted_and_marked(system):
 def test_parents_beyond_any_table_are_left_out():
     data = load("alarm", n=100_000, rng=default_rng(0))
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
-    dag = nx.DiGraph()
-    dag.add_nodes_from(data.variables)
-    dag.add_edges_from((v, last := data.variables[-1]) for v in data.variables[:-1])
-    fitted = fit_network(release, rng=default_rng(2), dag=dag)
+    fitted = fit_network(release, rng=default_rng(2), dag=into_last(data))
+    last = data.variables[-1]
     both = set(fitted.left_out[last]) | set(fitted.network.parents[last])
     assert both == set(data.variables[:-1])
     assert not fitted.identified[last]
@@ -222,11 +209,10 @@ def cover_of(systems, numbers, n, epsilon):
             for v, parents in fitted.network.parents.items():
                 if any(release.levels[u] != data.levels[u] for u in (*parents, v)):
                     continue  # joined levels have another truth
-                counts = Tables(data).counts([*map(data.variables.index, (*parents, v))])
-                covers = off(network, fitted, v)[counts >= 20] < 1.96
-                errors, known = fitted.errors[v][counts >= 20], fitted.identified[v]
+                enough = counts_of(data, fitted, v) >= 20
+                covers = off(network, fitted, v)[enough] < 1.96
                 bars += [
-                    (inside, known, error) for inside, error in zip(covers, errors, strict=True)
+                    *zip(covers, itertools.repeat(fitted.identified[v]), fitted.errors[v][enough])
                 ]
     return np.array(bars)
 

@@ -5,14 +5,15 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.results.known_tables import blurred
 from exact_pairs import marginals_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_tables import records
 
-from dpcgd import Dataset
 from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.moments.interactions import Marginals, Moment
+from dpcgd.moments.interactions import Marginals
 from dpcgd.reading import orientation
 from dpcgd.reading.orientation import arrow_confidence, collider_log_odds, orient
 
@@ -23,25 +24,29 @@ def rng(seed=0):
 
 def noisy(data, deviation, seed=0) -> Marginals:
     """All pairs with noise of this deviation on each mean."""
-    exact, r = marginals_of(data), rng(seed)
-    moments = {
-        subset: Moment(of.values + deviation * r.standard_normal(of.values.shape), deviation)
-        for subset, of in exact.released.items()
-        if subset
-    }
-    return Marginals(data.n, data.cardinalities, moments)
+    return marginals_of(data, measure=blurred(deviation * data.n, rng(seed)))
+
+
+def arcs_of(data) -> np.ndarray:
+    return nx.to_numpy_array(data.truth, nodelist=data.variables, weight=None) > 0
 
 
 def skeleton(data) -> np.ndarray:
-    arcs = nx.to_numpy_array(data.truth, nodelist=data.variables, weight=None) > 0
-    return arcs | arcs.T
+    return arcs_of(data) | arcs_of(data).T
 
 
-def joined_by(d, edges) -> np.ndarray:
-    joined = np.zeros((d, d), bool)
-    for x, y in edges:
-        joined[x, y] = joined[y, x] = True
-    return joined
+def joined_by(*edges) -> np.ndarray:
+    """Of three variables."""
+    graph = nx.empty_graph(3)
+    graph.add_edges_from(edges)
+    return nx.to_numpy_array(graph) > 0
+
+
+def only(*arc) -> np.ndarray:
+    """This arc of three variables."""
+    found = NOTHING.copy()
+    found[arc] = True
+    return found
 
 
 def flipped(codes, share, r):
@@ -59,13 +64,12 @@ def chain(r):
     return np.column_stack([a, c, flipped(c, 0.2, r)])
 
 
-def released(codes, deviation=1e-4) -> Marginals:
-    names = [f"v{j}" for j in range(codes.shape[1])]
-    return noisy(Dataset(codes, dict.fromkeys(names, ("no", "yes"))), deviation)
+def released(codes) -> Marginals:
+    return noisy(records(codes, (2, 2, 2)), 1e-4)
 
 
 NOTHING = np.zeros((3, 3), bool)
-PATH = joined_by(3, [(0, 1), (1, 2)])
+PATH = joined_by((0, 1), (1, 2))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -81,8 +85,8 @@ def test_strong_colliders_and_chains_are_told_apart(seed):
 def test_the_order_of_the_columns_does_not_matter_to_the_odds():
     codes = collider(rng())
     for order in itertools.permutations(range(3)):
-        at = {v: k for k, v in enumerate(order)}
-        joined = joined_by(3, [(at[0], at[1]), (at[1], at[2])])
+        a, b, c = map(order.index, range(3))
+        joined = joined_by((a, b), (b, c))
         (odds,) = collider_log_odds(released(codes[:, order]), joined).values()
         assert odds > 2
 
@@ -101,27 +105,20 @@ def test_nothing_joined_has_no_arrows():
 
 def test_what_is_forbidden_does_not_come_out_and_what_follows_does():
     """1 -> 0 is forbidden in a chain without direction: then 0 -> 1 -> 2."""
-    forbidden = NOTHING.copy()
-    forbidden[1, 0] = True
     marginals = released(chain(rng()))
-    found = orient(marginals, PATH, forbidden)
+    found = orient(marginals, PATH, only(1, 0))
     assert np.argwhere(found).tolist() == [[0, 1], [1, 2]]
-    sure = arrow_confidence(marginals, PATH, forbidden)
-    assert sure[0, 1] == 1
-    assert sure[1, 0] == 0
+    sure = arrow_confidence(marginals, PATH, only(1, 0))
+    assert (sure[0, 1], sure[1, 0]) == (1, 0)
 
 
 def test_a_collider_that_is_forbidden_is_none():
-    forbidden = NOTHING.copy()
-    forbidden[0, 1] = True
-    found = orient(released(collider(rng())), PATH, forbidden)
-    assert not found[0, 1]
-    assert found[1, 0]
+    found = orient(released(collider(rng())), PATH, only(0, 1))
+    assert (found[0, 1], found[1, 0]) == (False, True)
 
 
 def test_between_a_pair_that_was_never_looked_at_nothing_meets_for_sure():
-    apart = joined_by(3, [(0, 2)])
-    sure = arrow_confidence(released(collider(rng())), PATH, apart)
+    sure = arrow_confidence(released(collider(rng())), PATH, joined_by((0, 2)))
     assert not sure.any()
 
 
@@ -140,7 +137,7 @@ def test_arrows_are_edges_of_the_skeleton_and_close_no_cycle(shape, tables, d, s
 @given(st.integers(0, 99), st.data())
 def test_knowledge_of_a_true_order_is_never_broken(seed, draw):
     data = random_network("dense", "mixed", 8, rng(seed)).sample(2_000, rng=rng(seed))
-    true = nx.to_numpy_array(data.truth, nodelist=data.variables, weight=None) > 0
+    true = arcs_of(data)
     known = np.array(draw.draw(st.lists(st.booleans(), min_size=64, max_size=64))).reshape(8, 8)
     forbidden = true.T & known
     arcs = orient(noisy(data, 0.01), true | true.T, forbidden)
@@ -155,21 +152,16 @@ def test_one_release_has_one_answer():
     assert (arrow_confidence(marginals, joined) == arrow_confidence(again, joined)).all()
 
 
-def test_draws_follow_the_odds():
+def test_draws_follow_the_odds(monkeypatch):
     """x - c - y with log odds l: colliders come once in 1 + 3 exp(-l) draws.
 
     Four graphs, of which one is the collider. 10,000 draws, each a few sweeps from the last: a
     deviation is below .014 even if only one in ten is news. Odds 1e-9 that this fails by chance.
     """
-    log_odds, count = 1.0, 10_000
-    few, orientation.DRAWS = orientation.DRAWS, count
-    try:
-        drawn = map(
-            orientation._array, orientation.drawn_graphs(PATH, NOTHING, {(0, 1, 2): log_odds})
-        )
-        share = np.mean([parents[1].tolist() == [True, False, True] for parents in drawn])
-    finally:
-        orientation.DRAWS = few
+    log_odds = 1.0
+    monkeypatch.setattr(orientation, "DRAWS", 10_000)
+    drawn = orientation.drawn_graphs(PATH, NOTHING, {(0, 1, 2): log_odds})
+    share = np.mean([parents[1] == 0b101 for parents in drawn])
     expected = 1 / (1 + 3 * np.exp(-log_odds))
     assert abs(share - expected) < 6.1 * 0.014
 

@@ -1,69 +1,212 @@
-"""Features of released pairs against their definitions, on exact moments and on noisy ones."""
+"""Features of released pairs against plain definitions, on exact moments and on noisy ones."""
+
+import math
+from itertools import combinations
 
 import numpy as np
 import pytest
+from dpcgd_book.results.known_tables import blurred
 from exact_pairs import marginals_of, sample, turned, with_a_constant
+from known_tables import records
 
-from dpcgd import Dataset
-from dpcgd.moments.blocks import blocks_of
+from dpcgd.datasets.random_networks import SHAPES
+from dpcgd.moments.clipped_moments import blocks_of
+from dpcgd.reading import pair_features as reading
 from dpcgd.reading.pair_features import (
     FEATURES,
+    FEW,
+    LEAST_LIKELY,
+    LEAST_OPEN,
+    SECOND_FEATURES,
+    STRONGEST,
+    USUAL,
     LocalEvidence,
     candidates,
+    log_odds,
     pair_features,
+    second_features,
 )
+from dpcgd.reading.reader import edge_probabilities, first_reading, trained_reader
 
-
-def binary(d=4, n=4000, seed=1):
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 2, (n, d))
-    for j in range(1, d):
-        codes[:, j] = np.where(rng.random(n) < 0.4, codes[:, j - 1], codes[:, j])
-    return Dataset(codes, {f"x{j}": ("no", "yes") for j in range(d)})
+SEVEN = [*combinations(range(7), 2)]
 
 
 def test_of_binary_variables_a_block_is_their_correlation():
-    data = binary()
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 2, (4000, 4))
+    codes[:, 1:] = np.where(rng.random((4000, 3)) < 0.4, codes[:, :-1], codes[:, 1:])
+    data = records(codes, (2, 2, 2, 2))
     blocks = blocks_of(marginals_of(data))
     assert np.allclose(np.abs(blocks.correlations), np.abs(np.corrcoef(data.codes.T)))
     assert np.allclose(blocks.variances[0, 1], 1 / data.n)
 
 
-def test_conditioning_is_regression():
-    data = binary()
-    local = LocalEvidence(blocks_of(marginals_of(data)), np.ones((4, 4)))
-    local.ridge = np.zeros(4)
-    x, y, *others = data.codes.T.astype(float)
-    design = np.column_stack([np.ones(data.n), *others])
-    rest = [v - design @ np.linalg.lstsq(design, v)[0] for v in (x, y)]
-    partial = np.corrcoef(*rest)[0, 1]
-    _, effect, left = local.given([(0, 1, (2, 3))])[0]
-    signal = 0.05**2 / (1 / data.n + 0.05**2)
-    assert effect == pytest.approx((partial**2 - 1 / data.n) * signal, abs=1e-9)
-    assert left == pytest.approx(min(rest[0].var() / x.var(), rest[1].var() / y.var()), abs=1e-9)
+class Plain:
+    """Conditional associations of seven noisy variables, as a textbook has them."""
+
+    def __init__(self, seed):
+        noise = blurred(20.0, np.random.default_rng(seed))
+        data = sample(7, n=4000, seed=seed, shape=SHAPES[seed])
+        self.blocks = blocks_of(marginals_of(data, measure=noise))
+
+    def given(self, x, y, s, ridge):
+        """By a ridge-regularised regression of both on the others."""
+        b, v, rows = self.blocks.correlations, self.blocks.noise, self.blocks.rows
+        of = np.concatenate([np.arange(len(b))[rows[z]] for z in s] or [np.empty(0, int)])
+        inner = b[np.ix_(of, of)] + np.diag(ridge[of] * math.sqrt(len(of)))
+        slope_x, slope_y = (np.linalg.solve(inner, b[of, rows[a]]) for a in (x, y))
+        left = [
+            np.clip(1 - (b[of, rows[a]] * slope).sum(axis=0), LEAST_OPEN, 1).mean()
+            for a, slope in ((x, slope_x), (y, slope_y))
+        ]
+        q = b[rows[x], rows[y]] - b[rows[x]][:, of] @ slope_y
+        noise = v[rows[x], rows[y]] + v[rows[x]][:, of] @ slope_y**2
+        noise = noise + (v[rows[y]][:, of] @ slope_x**2).T
+        return *self.told(q, noise, math.prod(left)), min(left)
+
+    def given_one(self, x, y, z):
+        b, v = self.blocks.correlations, self.blocks.noise
+        x, y, z = (self.blocks.rows[a] for a in (x, y, z))
+        left = [np.clip(1 - (b[a, z] ** 2).sum(axis=1), LEAST_OPEN, 1) for a in (x, y)]
+        noise = v[x, y] + b[x, z] ** 2 @ v[z, y] + v[x, z] @ b[z, y] ** 2
+        return self.told(b[x, y] - b[x, z] @ b[z, y], noise, np.outer(*left))
+
+    def told(self, q, noise, left):
+        """The log Bayes factor of a usual effect against none, twice, as arsinh; the effect."""
+        squares, variance = q**2 / left, noise / left + 1 / self.blocks.n
+        signal = USUAL**2 / (variance + USUAL**2)
+        evidence = (squares / variance * signal + np.log1p(-signal)).sum()
+        return math.asinh(evidence), ((squares - variance) * signal).sum()
 
 
-def test_the_order_of_variables_and_of_levels_does_not_matter():
-    found = [dict_of(d) for d in (sample(7), turned(sample(7)))]
-    assert found[0].keys() == found[1].keys()
-    for pair, row in found[0].items():
-        assert np.allclose(row, found[1][pair], rtol=1e-3, atol=1e-3), pair
+@pytest.fixture(params=range(6))
+def plain(request):
+    return Plain(request.param)
 
 
-def dict_of(data):
-    pairs, rows = pair_features(marginals_of(data))
-    names = data.variables
-    return {frozenset((names[x], names[y])): row for (x, y), row in zip(pairs, rows, strict=True)}
+def test_an_association_given_any_set_is_that_of_the_regression(plain):
+    local = LocalEvidence(plain.blocks, np.ones((7, 7)))
+    for s in [(), (2,), (2, 3), (5, 3, 4), (2, 3, 4, 5, 6)]:
+        (found,) = local.given([(0, 1, s)])
+        assert found == pytest.approx(plain.given(0, 1, s, local.ridge), abs=1e-9)
 
 
-@pytest.mark.parametrize("d", [2, 3, 12])
-def test_features_are_numbers_for_few_variables_and_for_constant_ones(d):
-    pairs, rows = pair_features(marginals_of(with_a_constant(sample(d, n=200))))
-    assert rows.shape == (len(pairs), len(FEATURES))
-    assert np.isfinite(rows).all()
+def test_the_least_and_the_next_given_one_other(plain):
+    association, effect = np.random.default_rng(0).random((2, 7, 7))
+    association, effect = association + association.T, effect + effect.T
+    found = np.array(reading._given_one(plain.blocks, association, effect))
+    for x, y in SEVEN:
+        others = [z for z in range(7) if z not in (x, y)]
+        whole = (association[x, y], effect[x, y])
+        (least, size), second = sorted([whole, *(plain.given_one(x, y, z) for z in others)])[:2]
+        path = max(min(effect[x, z], effect[z, y]) for z in others)
+        assert found[:, x, y] == pytest.approx((least, second[0], size, path), abs=1e-9)
+        assert (found[:, x, y] == found[:, y, x]).all()
+
+
+def test_what_the_nearest_of_either_tell(plain):
+    local = LocalEvidence(plain.blocks, np.random.default_rng(0).random((7, 7)))
+    for (x, y), row in zip(SEVEN, local.features(np.array(SEVEN)), strict=True):
+        ranked = [[w for w in local.nearest[a] if w not in (x, y)] for a in (x, y)]
+        near = {k: [*dict.fromkeys(ranked[0][:k] + ranked[1][:k])] for k in (*STRONGEST, FEW)}
+        strong = [plain.given(x, y, near[k], local.ridge) for k in STRONGEST]
+        least = min(plain.given(x, y, s, local.ridge) for s in combinations(near[FEW], 2))
+        expected = [*least[:2], *(s[0] for s in strong), *(s[1] for s in strong), strong[1][2]]
+        assert row == pytest.approx(expected, abs=1e-9)
+
+
+def test_no_question_has_no_answer():
+    local = LocalEvidence(blocks_of(marginals_of(sample(4))), np.ones((4, 4)))
+    assert local.given([]).shape == (0, 3)
+    assert local.features(np.empty((0, 2), int)).shape == (0, 3 + 2 * len(STRONGEST))
 
 
 def test_candidates_are_near_for_one_of_both():
     strength = np.zeros((30, 30))
     strength[0, 1:] = strength[1:, 0] = np.arange(29, 0, -1)
     assert {(0, k) for k in range(1, 30)} <= set(map(tuple, candidates(strength).tolist()))
+
+
+def by_names(data):
+    pairs, rows = pair_features(marginals_of(data))
+    names = data.variables
+    return {frozenset((names[x], names[y])): row for (x, y), row in zip(pairs, rows, strict=True)}
+
+
+def test_the_order_of_variables_and_of_levels_does_not_matter():
+    plain, other = by_names(sample(7)), by_names(turned(sample(7)))
+    assert plain.keys() == other.keys()
+    for pair, row in plain.items():
+        assert np.allclose(row, other[pair], rtol=1e-3, atol=1e-3), pair
+    data = sample(8)
+    order = [data.variables.index(name) for name in turned(data).variables]
+    plain, other = (edge_probabilities(marginals_of(d)) for d in (data, turned(data)))
+    assert np.abs(plain[np.ix_(order, order)] - other).max() < 0.05
+
+
+def probabilities(d):
+    likely = np.triu(np.random.default_rng(1).beta(0.3, 0.5, (d, d)), 1)
+    return likely + likely.T
+
+
+def second(data, likely):
+    pairs, rows = second_features(blocks_of(marginals_of(data)), likely)
+    assert rows.shape == (len(pairs), len(SECOND_FEATURES))
+    assert np.isfinite(rows).all()
+    return pairs.tolist(), dict(zip(SECOND_FEATURES, rows.T, strict=True))
+
+
+@pytest.mark.parametrize("d", [2, 3, 12])
+def test_features_are_numbers_for_few_variables_and_for_constant_ones(d):
+    data = with_a_constant(sample(d, n=200))
+    pairs, rows = pair_features(marginals_of(data))
+    assert rows.shape == (len(pairs), len(FEATURES))
+    assert np.isfinite(rows).all()
+    second(data, probabilities(d))
+    assert second(data, np.zeros((d, d)))[0] == []
+
+
+def test_what_a_second_reading_looks_at():
+    data, likely = sample(7), probabilities(7)
+    pairs, columns = second(data, likely)
+    assert pairs == np.argwhere(np.triu(likely) > LEAST_LIKELY).tolist()
+    local = LocalEvidence(blocks_of(marginals_of(data)), likely)
+    for i, (x, y) in enumerate(pairs):
+        third = [z for z in range(7) if z not in (x, y)]
+        paths = sorted(min(likely[x, z], likely[z, y]) for z in third)
+        near = [[z for z in third if likely[end, z] > 0.5] for end in (x, y)]
+        least, most = sorted(local.given([(x, y, s) for s in near]).tolist())
+        others = sorted(likely[end].sum() - likely[x, y] for end in (x, y))
+        ranks = sorted(int((likely[a] > likely[x, y]).sum()) for a in (x, y))
+        expected = {
+            "log odds": log_odds(likely[x, y]),
+            "likeliest path": paths[-1],
+            "second likeliest path": paths[-2],
+            "expected paths": sum(likely[x, z] * likely[z, y] for z in third),
+            "least given the neighbours of one": least[0],
+            "effect at the least given neighbours": least[1],
+            "left open by neighbours": least[2],
+            "most given the neighbours of one": most[0],
+            "fewer other edges": others[0],
+            "more other edges": others[1],
+            "higher rank": ranks[0],
+            "lower rank": ranks[1],
+            "expected edges a variable": likely.sum() / 14,
+        }
+        found = {name: columns[name][i] for name in expected}
+        assert found == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def test_the_second_reading_replaces_the_first_where_it_looked():
+    released = marginals_of(sample(9))
+    found, first = edge_probabilities(released), first_reading(released)
+    pairs, rows = pair_features(released)
+    again, more = second_features(blocks_of(released), first)
+    at = {tuple(pair): i for i, pair in enumerate(pairs.tolist())}
+    both = np.hstack([rows[[at[tuple(pair)] for pair in again.tolist()]], more])
+    expected = trained_reader().trees["second"].probabilities(both)
+    assert np.allclose(found[tuple(again.T)], expected)
+    left = np.triu((first > 0) & (first <= LEAST_LIKELY))
+    assert left.any()
+    assert np.allclose(found[left], first[left])
+    assert (found == found.T).all()

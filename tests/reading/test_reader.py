@@ -1,14 +1,23 @@
-"""The reader of released pairs: its edge sets, and what it was trained on."""
+"""The reader of released pairs: its trees, its edge sets, and what it was trained on."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
+from exact_pairs import marginals_of
 
 from dpcgd import load
-from dpcgd.moments.clipped_moments import measure_moments
-from dpcgd.moments.interactions import exactly
-from dpcgd.reading.reader import edge_probabilities, most_likely_edges, trained_reader
+from dpcgd.datasets import data_files
+from dpcgd.reading import orientation, reader
+from dpcgd.reading.reader import (
+    Trees,
+    edge_probabilities,
+    most_likely_edges,
+    third_reader,
+    trained_on,
+    trained_reader,
+)
 
 
 def expected_f1(chosen, p):
@@ -22,29 +31,63 @@ def expected_f1(chosen, p):
     return total
 
 
+def of_four(values):
+    p = np.zeros((4, 4))
+    p[np.triu_indices(4, 1)] = values
+    return p + p.T
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_chosen_edges_have_nearly_the_largest_expected_f1(seed):
-    rng = np.random.default_rng(seed)
-    p = np.zeros((4, 4))
-    p[np.triu_indices(4, 1)] = of = rng.beta(0.5, 0.5, 6)
-    chosen = most_likely_edges(p + p.T, "f1")[np.triu_indices(4, 1)]
-    best = max(expected_f1(set_, of) for set_ in itertools.product([0, 1], repeat=6))
-    assert expected_f1(chosen, of) >= best - 0.05
-    assert (most_likely_edges(p + p.T, "f1") == most_likely_edges(p + p.T, "f1").T).all()
+    p = np.random.default_rng(seed).beta(0.5, 0.5, 6)
+    chosen = most_likely_edges(of_four(p), "f1")
+    assert (chosen == chosen.T).all()
+    best = max(expected_f1(edges, p) for edges in itertools.product([0, 1], repeat=6))
+    assert expected_f1(chosen[np.triu_indices(4, 1)], p) >= best - 0.05
 
 
 def test_a_precision_keeps_as_many_edges_as_it_allows():
-    p = np.zeros((4, 4))
-    p[np.triu_indices(4, 1)] = [0.99, 0.9, 0.8, 0.3, 0.2, 0.0]
-    counts = [most_likely_edges(p + p.T, at).sum() // 2 for at in (1.0, 0.95, 0.89, 0.1)]
+    p = of_four([0.99, 0.9, 0.8, 0.3, 0.2, 0.0])
+    counts = [most_likely_edges(p, at).sum() // 2 for at in (1.0, 0.95, 0.89, 0.1)]
     assert counts == [0, 1, 3, 5]
 
 
-def test_more_records_than_in_training_are_read_as_so_many():
-    data = load("survey", n=5_000, rng=np.random.default_rng(0))
-    told = measure_moments(data, exactly, 1.0, clipped=False)
+@pytest.mark.parametrize("triples", [False, True])
+def test_more_records_than_in_training_are_read_as_so_many(triples):
+    released = marginals_of(load("survey", n=5_000, rng=np.random.default_rng(0)), triples)
     most = int(trained_reader().trained["records"][1])
-    many, as_many = told.as_of(1000 * most), told.as_of(most)
-    assert np.array_equal(edge_probabilities(many), edge_probabilities(as_many))
-    assert not np.array_equal(edge_probabilities(as_many), edge_probabilities(told))
-    assert told.n == 5_000
+    many, as_many = (edge_probabilities(released.as_of(n)) for n in (1000 * most, most))
+    assert np.array_equal(many, as_many)
+    assert not np.array_equal(many, edge_probabilities(released))
+    assert released.n == 5_000
+
+
+TWO_TREES = Trees(
+    bias=-1.0,
+    roots=np.array([0, 3]),
+    feature=np.array([1, -1, -1, -1]),
+    threshold=np.array([0.5, 0, 0, 0]),
+    left=np.array([1, 1, 2, 3]),
+    right=np.array([2, 1, 2, 3]),
+    value=np.array([0, -2.0, 3.0, 0.25]),
+)
+
+
+def test_the_log_odds_are_the_sum_of_the_leaves():
+    found = TWO_TREES.probabilities(np.array([[9.0, 0.5], [9.0, 0.6]]))
+    assert np.allclose(np.log(found / (1 - found)), [-1 - 2 + 0.25, -1 + 3 + 0.25])
+
+
+@pytest.mark.parametrize("name", ["reader", "third_reader", "colliders"])
+def test_what_was_trained_on_other_features_is_refused(name, tmp_path, monkeypatch):
+    read = {
+        "reader": trained_reader,
+        "third_reader": third_reader,
+        "colliders": lambda: trained_on("colliders.json", orientation.FEATURES),
+    }[name]
+    kept = json.loads((data_files.data_folder() / f"{name}.json").read_text())
+    (tmp_path / f"{name}.json").write_text(json.dumps(kept | {"features": ["something else"]}))
+    monkeypatch.setattr(reader, "data_folder", lambda: tmp_path)
+    trained_on.cache_clear()
+    with pytest.raises(ValueError, match=f"train it anew with: make {name}"):
+        read()

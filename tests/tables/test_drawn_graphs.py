@@ -97,22 +97,6 @@ def test_paths_are_those_of_networkx(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_arcs_are_completed_as_by_the_plain_rules(seed):
-    joined, forbidden, _ = some(seed)
-    rng, edges, untested = default_rng(seed), np.argwhere(np.triu(joined)), forbidden & forbidden.T
-    drawn = []
-    for share in (0.05, 0.2, 0.5):
-        arcs = joined.copy()
-        for a, b in edges[rng.random(len(edges)) < share]:
-            arcs[(a, b) if rng.random() < 0.5 else (b, a)] = False
-        drawn.append(arcs)
-    apart = ~(joined | untested) & ~np.eye(len(joined), dtype=bool)
-    found = orientation._forced(np.array(drawn), apart)
-    for arcs, completed in zip(drawn, found, strict=True):
-        np.testing.assert_array_equal(completed, meek(arcs, untested=untested))
-
-
-@pytest.mark.parametrize("seed", range(60))
 def test_completed_forms_are_those_of_the_plain_rules(seed):
     joined, forbidden, odds = some(seed)
     drawn = orientation.drawn_graphs(joined, forbidden, odds)

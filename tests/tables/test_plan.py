@@ -18,7 +18,7 @@ from numpy.random import default_rng
 from dpcgd import epsilon_for as epsilon_for_system
 from dpcgd import load, priv_pc, private_graph, table_pc
 from dpcgd import plan as plan_of
-from dpcgd.moments.blocks import blocks_of
+from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import contrasts
 from dpcgd.tables.table_pc import TableOracle
 
