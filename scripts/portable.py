@@ -229,7 +229,7 @@ def jobs_of(machine: Machine, names: str) -> Iterator[partial]:
 
 
 def installed(name: str, constraints: list[str]) -> Row:
-    """The wheel in an environment of its own: the tests that need no book, the README's lines."""
+    """The wheel in an environment of its own, with the attacks: the tests that need no book."""
     folder, contents = AT / name, digest(TESTED, repr(constraints), sys.version)
     shutil.rmtree(folder / "wheel", ignore_errors=True)
     build = [sys.executable, "-m", "pip", "wheel", *NO_BUILD, "--quiet"]
@@ -237,7 +237,8 @@ def installed(name: str, constraints: list[str]) -> Row:
     (wheel,) = (folder / "wheel").glob("*.whl")
     limits = folder / "constraints.txt"
     limits.write_text("\n".join(constraints))
-    installs = [["--constraint", limits, f"dpcgd[secure,test] @ {wheel.as_uri()}"]]
+    needed = ["--constraint", limits, f"dpcgd[secure,test] @ {wheel.as_uri()}"]
+    installs = [needed, [*NO_BUILD, ROOT / "book" / "tools"]]
     python = fresh_environment(folder / "environment", sys.executable, installs, contents)
     command = [python, "-m", "pytest", "-m", "not slow", "--doctest-ignore-import-errors"]
     command += ["--pyargs", "dpcgd", ROOT / "tests", f"--rootdir={ROOT}"]

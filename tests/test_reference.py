@@ -2,13 +2,14 @@
 
 import re
 
-import house
 import pytest
+
+pytest.importorskip("nbformat", reason="it is in the book extra")
+
+import house
 import reference
 import yaml
 from reference import Box
-
-pytest.importorskip("matplotlib", reason="it is in the book extra, and the book's tools need it")
 
 ROOMS = {room: f"dpcgd.{room}" for room in house.ROOMS} | {"book": "dpcgd_book"}
 """From the page of a room to the package that it shows."""
