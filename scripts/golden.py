@@ -10,6 +10,8 @@ import sys
 from chapters import ROOT, execute_all, home
 
 GOLDEN = ROOT / "tests" / "golden"
+QUOTED = ROOT / "book" / "stored" / "17_which_one_should_i_use" / "quoted.json"
+"""What chapter 17 quotes from others, by chapter and name."""
 EXACT = 1e-12
 """Relative: counts and decisions that hang on no last digit, and means of them."""
 NEW = {"tolerance": 1e-9, "why": "new: say here what it went through, or why it is exact"}
@@ -67,6 +69,13 @@ def refresh(chapter: str, results: dict) -> list[str]:
     return off(old, results)
 
 
+def quoted() -> dict:
+    """What chapter 17 quotes, as the golden files have it."""
+    names = [name.split(".") for name in json.loads(QUOTED.read_text())]
+    files = {chapter: next(GOLDEN.glob(f"{chapter}_*.json")).stem for chapter, _ in names}
+    return {f"{chapter}.{name}": of(files[chapter])[name]["value"] for chapter, name in names}
+
+
 def main():
     GOLDEN.mkdir(exist_ok=True)
     at = home("quick")
@@ -76,6 +85,7 @@ def main():
         results = json.loads((at.results / f"{outcome.chapter}.json").read_text())
         lines = refresh(outcome.chapter, results)
         print(f"{outcome.chapter}: {len(lines)} moved", *lines, sep="\n    ")
+    QUOTED.write_text(json.dumps(quoted(), indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

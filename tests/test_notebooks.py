@@ -28,6 +28,10 @@ def test_chapter_runs_and_its_results_are_the_golden_ones(executed, name):
     assert golden.off(golden.of(name), found) == []
 
 
+def test_chapter_17_quotes_the_golden_values_of_others():
+    assert golden.quoted() == json.loads(golden.QUOTED.read_text())
+
+
 def test_every_golden_value_is_exact_or_says_how_far_it_may_move(name):
     for result, entry in golden.of(name).items():
         assert entry.keys() in ({"value", "exact"}, {"value", "tolerance", "why"}), result
