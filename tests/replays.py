@@ -24,6 +24,7 @@ from numpy.random import Generator, default_rng
 import dpcgd
 from dpcgd import Counts, Dataset, Measurements, Schema
 from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
+from dpcgd.graphs.receipt import content_of
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import LEAST_PENALTY, GaussianRidge, Ridge
 from dpcgd.privacy.budget import kept_for_rounding
@@ -294,6 +295,7 @@ def with_what_follows(data, *, rng, **settings):
     release = dpcgd.table_pc(data, rng=rng, **settings)
     known = {"status": release.pair_status(), "page": release.report()}
     known |= {"further": dpcgd.read(release, precision=0.9)}
+    known |= {"receipt": content_of(dataclasses.replace(release, seconds=None))}
     fitted = dpcgd.fit_network(release, rng=rng or default_rng(0), redraws=2)
     known |= {"network": vars(fitted), "climbed": dpcgd.climb(release)}
     return SimpleNamespace(**vars(release), **known)

@@ -40,7 +40,7 @@ def test_every_private_system_is_replayed():
 def test_what_follows_from_a_release_is_replayed_too():
     follow = {name for name, of in functions() if list(of)[:1] == ["release"]}
     called = set(replays.with_what_follows.__code__.co_names)
-    assert {name for name in follow if not name.startswith("check_")} <= called
+    assert {name for name in follow if not name.startswith(("check_", "_"))} <= called
 
 
 def test_strangers_are_asked_for_what_follows_too(monkeypatch):
@@ -89,7 +89,9 @@ def test_secure_runs_know_the_data_by_their_mechanisms_too(name):
 
 def all_ones(n):
     crowd = np.ones((n - 1, 2), int)
-    return [replays.data_set(np.vstack([first, crowd]), (2, 2)) for first in ([0, 0], [1, 1])]
+    return [
+        Dataset(np.vstack([first, crowd]), replays.levels_of((2, 2))) for first in ([0, 0], [1, 1])
+    ]
 
 
 def by_laplace(data):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
-from dpcgd import BudgetSpent, check_rows_per_person, load, priv_pc, table_pc
+from dpcgd import BudgetSpent, Dataset, check_rows_per_person, load, priv_pc, table_pc
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import (
     epsilon_of_rho,
@@ -131,7 +131,10 @@ def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstri
 def all_ones(n, k):
     """Two tables that differ in the first k rows, where the sensitivity of z is reached."""
     crowd = np.ones((n - k, 2), int)
-    return [replays.data_set(np.vstack([[first] * k, crowd]), (2, 2)) for first in ((0, 0), (1, 1))]
+    return [
+        Dataset(np.vstack([[first] * k, crowd]), replays.levels_of((2, 2)))
+        for first in ((0, 0), (1, 1))
+    ]
 
 
 @pytest.mark.parametrize("k", [2, 3])
