@@ -158,10 +158,8 @@ def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> 
     """
     slope, left = resolution(statistic, n), lambda: account.share(1.0)
     if slope == 0:
-        raise ValueError(
-            f"{statistic.name} has its critical value at 0, and the plan needs a distance of it "
-            "from 0; take a statistic with another, such as KendallZ()"
-        )
+        cure = "take a statistic with another critical value, such as KendallZ()"
+        raise ValueError(f"the critical value of {statistic.name} is 0; {cure}")
     surrogate = Surrogate(slope)
     return planner(left, guessed_questions, surrogate, concentrated, last=last, least=0.1 / slope)
 
@@ -208,10 +206,8 @@ class Surrogate:
 
     def __post_init__(self):
         if not (0 <= self.slope < math.inf and 0 <= self.grey <= 1):
-            raise ValueError(
-                "slope must be finite and not negative and grey between 0 and 1, not "
-                f"{self.slope!r} and {self.grey!r}"
-            )
+            numbers = f"{self.slope!r} and {self.grey!r}"
+            raise ValueError(f"slope must be finite, at least 0, grey at most 1, not {numbers}")
 
     def error(self, epsilons: np.ndarray) -> np.ndarray:
         """Bound q of one test's error, the same for both kinds."""
@@ -274,9 +270,7 @@ def allocate(
     asked = np.asarray(tests, float)
     countable = asked.size and (asked >= 0).all() and np.isfinite(asked).all() and asked.any()
     if not (countable and 0 < remaining < math.inf):
-        raise ValueError(
-            f"a plan needs tests and something to spend on them, not {asked} and {remaining!r}"
-        )
+        raise ValueError(f"a plan needs tests and something to spend, not {asked}, {remaining!r}")
     some = asked[asked > 0]
     starts = _starts(some, remaining, price)
     better = [_improve(start, some, remaining, surrogate, price) for start in starts]
@@ -291,13 +285,11 @@ def _starts(tests, remaining, price) -> list[np.ndarray]:
     together = _scale_to(lambda e: price(tests, e).sum(), remaining)
     even = np.full(len(tests), 1 / len(tests))
     first = np.append(1.0, np.full(len(tests) - 1, 1e-3 / len(tests)))
-    by_share = [
-        [
-            _scale_to(lambda e, t=t: price(t, e), remaining * s)
-            for t, s in zip(tests, share, strict=True)
-        ]
-        for share in (even, first / first.sum())
-    ]
+
+    def affordable(asked, share):
+        return _scale_to(lambda e: price(asked, e), remaining * share)
+
+    by_share = [[*map(affordable, tests, share)] for share in (even, first / first.sum())]
     return [np.full(len(tests), together), *np.minimum.accumulate(by_share, axis=1)]
 
 
@@ -324,22 +316,23 @@ def _scale_to(cost, remaining) -> float:
     return root * (1 - ROOM)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
     """The optimum that SLSQP finds from a start, or the start where it finds none."""
 
     def epsilons(logs):
         return start * np.exp(logs)
 
-    with np.errstate(over="ignore", invalid="ignore"):
-        level, slope = surrogate.value(start), surrogate.gradient(start) * start
-        unit = np.abs(slope).max()
+    def left_over(logs):
+        costs = price(tests, epsilons(logs)).sum()
+        return -math.log(np.clip(costs / remaining, LEAST, MOST))
+
+    level, slope = surrogate.value(start), surrogate.gradient(start) * start
+    unit = np.abs(slope).max()
     if not 1e-12 < unit < math.inf or not start.all():
         return start
     falls = {"type": "ineq", "fun": lambda logs: -np.diff(logs + np.log(start))}
-    affordable = {
-        "type": "ineq",
-        "fun": lambda logs: -_log_ratio(price(tests, epsilons(logs)), remaining),
-    }
+    affordable = {"type": "ineq", "fun": left_over}
     optimum = minimize(
         lambda logs: (surrogate.value(epsilons(logs)) - level) / unit,
         np.zeros(len(start)),
@@ -352,14 +345,8 @@ def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
     if not (optimum.success and np.isfinite(optimum.x).all()):
         return start
     planned = np.minimum.accumulate(epsilons(optimum.x))
-    with np.errstate(over="ignore", divide="ignore"):  # constraints hold up to a tolerance only
-        return planned * min(1.0, remaining / price(tests, planned).sum() * (1 - ROOM))
-
-
-def _log_ratio(costs, remaining) -> float:
-    """Of what orders cost to what remains; a number in any case."""
-    with np.errstate(over="ignore"):
-        return math.log(min(max(costs.sum() / remaining, LEAST), MOST))
+    # constraints hold up to a tolerance only
+    return planned * min(1.0, remaining / price(tests, planned).sum() * (1 - ROOM))
 
 
 def guessed_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:

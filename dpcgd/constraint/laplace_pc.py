@@ -75,16 +75,15 @@ class PlainOracle:
         results[allowed[self._telling_nothing(np.array(tests, np.int64)[allowed])]] = math.inf
         return results.tolist()
 
-    def _telling_nothing(self, tested) -> list[int]:
+    def _telling_nothing(self, tested) -> np.ndarray:
         """Tests given a variable that determines x or y, and changes places with it unnoticed."""
-        nothing = []
-        for i, place in np.argwhere(are_determined(self.tables, tested)).tolist():
-            x_out, y_out = tested[i].copy(), tested[i].copy()
-            x_out[[0, 2 + place]] = x_out[[2 + place, 0]]
-            y_out[[1, 2 + place]] = y_out[[2 + place, 1]]
-            swapped = values_of(self.statistic, self.tables, [x_out, y_out])
-            if (swapped < self.statistic.critical).any():
-                nothing.append(i)
+        which, place = np.nonzero(are_determined(self.tables, tested))
+        nothing = np.zeros(len(tested), bool)
+        for end in (0, 1):
+            turned, row = tested[which], np.arange(len(which))
+            turned[row, end], turned[row, 2 + place] = tested[which, 2 + place], tested[which, end]
+            below = values_of(self.statistic, self.tables, turned) < self.statistic.critical
+            nothing[which[below]] = True
         return nothing
 
 
@@ -267,8 +266,7 @@ def private_search(
     settings
         As :func:`~dpcgd.privacy.run.open_run` checks and tells them, with `max_order`.
     """
-    if settings["statistic"] is None:
-        settings["statistic"] = KendallZ()
+    settings["statistic"] = settings["statistic"] or KendallZ()
     run = open_run(data, by=by, **settings)
     oracle, knowledge = oracle_of(run, settings["statistic"]), settings.get("knowledge")
     return released_by(oracle, run, data.variables, settings["max_order"], knowledge)

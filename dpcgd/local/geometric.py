@@ -262,11 +262,8 @@ class Geometric(Mechanism):
         reports = np.arange(balls.levels[v])
         beside = balls.radius(rows) - (balls.levels[v] - 1 - rows[:, v])
         gap, gap_nearer = (np.abs(reports - places[:, v, None]) for places in (rows, nearer))
-        losses = [
-            rates[:, None] * (gap + far[:, None]) - others[:, None] * (gap_nearer + far[:, None])
-            for far in (np.zeros_like(beside), beside)
-        ]
-        return np.abs(losses).max()
+        far = np.stack([np.zeros_like(beside), beside])[:, :, None]
+        return np.abs(rates[:, None] * (gap + far) - others[:, None] * (gap_nearer + far)).max()
 
     def rates(self, codes: np.ndarray) -> np.ndarray:
         """The rate of each record, such that its reports' probabilities add up to one."""

@@ -148,12 +148,12 @@ class Kendall(_Rank):
 
     def value(self, x: np.ndarray, residual: np.ndarray) -> float:
         """Between 0 and 1; columns of one value give 0."""
-        pairs = math.comb(len(x), 2)
-        untied = [pairs - _tied_pairs(column) for column in (x, residual)]
-        if not all(untied):
+        fewest = min(len(np.unique(column)) for column in (x, residual))
+        if fewest < 2:
             return 0.0
-        tau_b = kendalltau(x, residual).statistic
-        return abs(round(tau_b * math.sqrt(untied[0] * untied[1]))) / pairs
+        tau_c = kendalltau(x, residual, variant="c").statistic
+        balance = round(tau_c * len(x) ** 2 * (fewest - 1) / fewest / 2)
+        return abs(balance) / math.comb(len(x), 2)
 
     def sensitivity(self, m: int) -> float:
         """Proved bound if one of m >= 2 records is replaced; reached.
@@ -161,11 +161,6 @@ class Kendall(_Rank):
         Chapters 03 and 08, :prf:ref:`thm-anm-ranks`.
         """
         return 4 / m
-
-
-def _tied_pairs(values: np.ndarray) -> int:
-    _, counts = np.unique(values, return_counts=True)
-    return int((counts * (counts - 1) // 2).sum())
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,7 @@ from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.mechanisms import gaussian, gaussian_for_rho
 from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
-from dpcgd.score.notears import (
-    FLOOR,
-    L1,
-    THRESHOLD,
-    acyclicity,
-    divisors_of,
-    half_widths_of,
-    least_from,
-    measured,
-    release_by_weights,
-    squares_known,
-)
+from dpcgd.score import notears
 from dpcgd.score.schedules import Schedule, uniform
 
 __all__ = ["clipped_gradient", "descend", "noleaks"]
@@ -41,7 +30,9 @@ AT_ONCE = 1000
 Gradient = Callable[[np.ndarray], np.ndarray]
 
 
-def descend(gradient: Gradient, d: int, *, steps: int, l1: float | np.ndarray = L1) -> np.ndarray:
+def descend(
+    gradient: Gradient, d: int, *, steps: int, l1: float | np.ndarray = notears.L1
+) -> np.ndarray:
     """NOTEARS where only noisy gradients of the loss can be had, and no values.
 
     Parameters
@@ -80,7 +71,7 @@ def descend(gradient: Gradient, d: int, *, steps: int, l1: float | np.ndarray = 
     """
 
     def near(weights, target, penalty):
-        cyclic, away = acyclicity(weights)
+        cyclic, away = notears.acyclicity(weights)
         apart = (weights - target) / (1 / d)
         value = 0.5 * float((apart * (weights - target)).sum()) + penalty * cyclic
         return value, apart + penalty * away
@@ -90,7 +81,7 @@ def descend(gradient: Gradient, d: int, *, steps: int, l1: float | np.ndarray = 
         target = weights - 1 / d * gradient(weights)
         np.fill_diagonal(target, 0)
         smooth = functools.partial(near, target=target, penalty=penalty)
-        weights = least_from(smooth, weights, l1, iterations=30)
+        weights = notears.least_from(smooth, weights, l1, iterations=30)
         path.append(weights)
     return np.mean(path[-max(1, steps // 4) :], axis=0)
 
@@ -163,8 +154,8 @@ def noleaks(
     steps: int = 30,
     clip: float | None = None,
     schedule: Schedule = uniform,
-    l1: float = L1,
-    threshold: float = THRESHOLD,
+    l1: float = notears.L1,
+    threshold: float = notears.THRESHOLD,
     standardized: bool = True,
     **shared: Unpack[RunKeywords],
 ) -> Release:
@@ -233,7 +224,7 @@ def noleaks(
     mean = functools.partial(clipped_gradient, clip=clip, times=times)
     look = noisy_gradients(mean, 2 * clip / data.n, multipliers, run)
     weights = descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
-    return release_by_weights(weights, threshold, run, data.variables)
+    return notears.release_by_weights(weights, threshold, run, data.variables)
 
 
 def noisy_gradients(mean, moves, multipliers, run):
@@ -254,7 +245,7 @@ def noisy_gradients(mean, moves, multipliers, run):
 def descended(look, rows, scale, data, standardized, *, steps, l1) -> np.ndarray:
     """Weights by noisy gradients of the rows, brought to a mean variance of 1."""
     centre, variances = scale
-    divisors = divisors_of(variances, half_widths_of(data), standardized)
+    divisors = notears.divisors_of(variances, data, standardized)
     mean_variance = np.mean(variances / divisors**2)
     rows = (rows - centre) / (divisors * math.sqrt(mean_variance))
     return descend(lambda weights: look(rows, weights), data.d, steps=steps, l1=l1 / mean_variance)
@@ -271,11 +262,11 @@ def epsilons_of(schedule, epsilon, steps) -> np.ndarray:
 def distinct_rows(data: Dataset | Measurements) -> tuple[np.ndarray, np.ndarray]:
     """Scaled rows and how many records each stands for; of coded data each row but once."""
     if isinstance(data, Measurements) or math.prod(data.cardinalities) >= 2**63:
-        return measured(data).scaled, np.ones(data.n)
+        return notears.measured(data).scaled, np.ones(data.n)
     cells = np.ravel_multi_index(data.codes.T, data.cardinalities)
     _, first, times = np.unique(cells, return_index=True, return_counts=True)
     rows = Dataset(data.codes[first], data.levels)
-    return measured(rows).scaled, times.astype(float)
+    return notears.measured(rows).scaled, times.astype(float)
 
 
 def _for_shares(rho: float, shares: np.ndarray) -> Iterator[float]:
@@ -304,5 +295,5 @@ def _released_scale(rows, times, data, run) -> tuple[np.ndarray, np.ndarray]:
 def scale_of(means, data, deviation) -> tuple[np.ndarray, np.ndarray]:
     """Means and variances of columns, where the means of their squares may be known."""
     mean, square = np.split(means, 2)
-    mean, square = mean.clip(-1, 1), np.where(squares_known(data), 1.0, square)
-    return mean, np.maximum(square - mean**2, FLOOR * deviation + 1e-12)
+    mean, square = mean.clip(-1, 1), np.where(notears.squares_known(data), 1.0, square)
+    return mean, np.maximum(square - mean**2, notears.FLOOR * deviation + 1e-12)

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Unpack
 
 import networkx as nx
@@ -219,13 +220,11 @@ def acyclic_graph(
     OutEdgeView([(0, 1), (1, 2)])
     """
     names = range(len(weights)) if variables is None else variables
-    strength, graph = np.abs(weights), nx.DiGraph()
-    arcs = np.argwhere((strength >= threshold) & (strength > 0)).tolist()
-    graph.add_nodes_from(names)
-    graph.add_edges_from((names[a], names[b]) for a, b in arcs)
-    for a, b in sorted(arcs, key=lambda arc: strength[tuple(arc)]):
-        if nx.has_path(graph, names[b], names[a]):
-            graph.remove_edge(names[a], names[b])
+    strong = np.where(np.abs(weights) >= threshold, np.abs(weights), 0.0)
+    graph = nx.from_numpy_array(strong, create_using=nx.DiGraph, nodelist=names)
+    for a, b, _ in sorted(graph.edges(data="weight"), key=itemgetter(2)):
+        if nx.has_path(graph, b, a):
+            graph.remove_edge(a, b)
     return graph
 
 
@@ -246,10 +245,11 @@ def half_widths_of(data: Dataset | Measurements) -> np.ndarray:
     return np.maximum(1, np.array(data.cardinalities) - 1) / 2
 
 
-def divisors_of(variances, half_widths, standardized) -> np.ndarray:
+def divisors_of(variances, data, standardized) -> np.ndarray:
     """Of scaled columns: each one's deviation, or in original units the smallest of all."""
     if standardized:
         return np.sqrt(variances)
+    half_widths = half_widths_of(data)
     return np.sqrt(np.min(variances * half_widths**2)) / half_widths
 
 
@@ -389,7 +389,7 @@ def released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
 def _fitted(moments, deviation, data, l1, standardized) -> np.ndarray:
     """NOTEARS on second moments whose noise has this deviation."""
     covariance, spread = _covariance(moments, deviation)
-    divisors = divisors_of(np.diag(covariance), half_widths_of(data), standardized)
+    divisors = divisors_of(np.diag(covariance), data, standardized)
     units = np.outer(divisors, divisors)
     spread = spread / units
     return fit(_positive(covariance / units, spread.mean()), l1=np.maximum(l1, spread))

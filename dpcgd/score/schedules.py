@@ -54,8 +54,7 @@ def exponential(total: float, steps: int) -> np.ndarray:
 def _check(total, steps):
     if not (0 < total < math.inf and steps >= 1):
         raise ValueError(
-            "the total must be positive and finite and steps at least 1, not "
-            f"{total!r} and {steps!r}"
+            f"total must be positive and finite, steps 1 or more: {total!r}, {steps!r}"
         )
 
 

@@ -10,13 +10,7 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counted, agree, in_batches
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
-from dpcgd.statistics.statistic import (
-    MOST_EXACT,
-    RECORDS_PER_CELL,
-    AgainstQuantile,
-    Statistic,
-    alone,
-)
+from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, Statistic, alone
 
 __all__ = [
     "are_compiled",
@@ -83,8 +77,8 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
 
     Parameters and value are those of :func:`values_of`.
     """
-    if isinstance(statistic, AgainstQuantile):
-        return _of_each(statistic.p_values, tables, asked)
+    if p_values := getattr(statistic, "p_values", None):
+        return _of_each(p_values, tables, asked)
     return -values_of(statistic, tables, asked)
 
 

@@ -183,15 +183,6 @@ def second_moments_sensitivity(n: int, d: int, *, bound: float) -> float:
     return min(1 + d, math.sqrt((1 + longest) ** 2 + longest)) / n
 
 
-LARGEST = 1e100
-"""Of a correlation: noise may bring it above 1, but not so far."""
-
-
-def correlations(values: np.ndarray) -> np.ndarray:
-    """Correlations of the columns, whatever their units."""
-    return np.corrcoef(rescaled(values).T)
-
-
 def rescaled(values: np.ndarray) -> np.ndarray:
     """Columns in units in which their largest number is about one.
 

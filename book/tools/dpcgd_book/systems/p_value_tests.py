@@ -11,10 +11,13 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.run import check_level
 from dpcgd.statistics.categorical_statistics import g_statistic
-from dpcgd.statistics.moment_matrices import LARGEST, checked_columns, correlations
+from dpcgd.statistics.moment_matrices import checked_columns, rescaled
 from dpcgd.statistics.statistic import refusal
 
 __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
+
+LARGEST = 1e100
+"""Of a correlation: noise may bring it above 1, but not so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +56,7 @@ class FisherZ:
     def from_values(cls, values: np.ndarray) -> "FisherZ":
         """The test on columns of reals or codes, shape (n, d)."""
         values = checked_columns(values)
-        return cls(correlations(values), len(values))
+        return cls(np.corrcoef(rescaled(values).T), len(values))
 
     @property
     def d(self) -> int:

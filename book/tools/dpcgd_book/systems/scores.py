@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from dpcgd.datasets.counts import cell_numbers
 from dpcgd.datasets.dataset import Dataset, check_records
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.statistics.moment_matrices import checked_columns, correlations
+from dpcgd.statistics.moment_matrices import checked_columns, rescaled
 
 __all__ = ["BDeu", "BGe", "GraphScore"]
 
@@ -83,7 +83,7 @@ class BGe:
     def from_values(cls, values: np.ndarray, variables: Sequence[str] = ()) -> "BGe":
         """The score of columns of reals or codes, shape (n, d), each brought to variance 1."""
         values = checked_columns(values)
-        return cls(correlations(values), len(values), variables)
+        return cls(np.corrcoef(rescaled(values).T), len(values), variables)
 
     @cached_property
     def _posterior(self) -> np.ndarray:
