@@ -11,12 +11,7 @@ from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_s
 from numpy.random import default_rng
 from scipy import stats
 
-from dpcgd import load
-from dpcgd.constraint.priv_pc import Round, SieveOracle, share_of_the_rest
-from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.budget import Budget, BudgetSpent
-from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import (
@@ -366,40 +361,3 @@ def test_a_sub_sample_that_serves_two_sieves_is_noted(fired):
     sieve.above(lambda: -1e9)
     sieve.above(lambda: -1e9)
     assert both.unpaid == ["the sub-sample of an earlier sieve"]
-
-
-DATA = load("earthquake", n=600, rng=default_rng(0))
-
-
-def oracle_of(cls, both, account, rate, **how):
-    rounds = share_of_the_rest(account, DATA.d * (DATA.d - 1) // 2)
-    return cls(
-        Tables(DATA),
-        KendallZ(),
-        price=how.get("price", rounds),
-        margin=1.0,
-        tweak=0.0,
-        rate=rate,
-        account=account,
-        noise=both,
-    )
-
-
-@pytest.mark.parametrize("rate", [1.0, 0.25])
-@pytest.mark.parametrize("seed", range(8))
-def test_a_whole_search_with_a_sieve_leaves_nothing_unpaid(seed, rate):
-    both = witness(5.0, seed=seed)
-    found = search(oracle_of(SieveOracle, both, both, rate), DATA.variables)
-    assert found.tests > 3
-    assert len(both.ledger.events) > 3
-    assert both.unpaid == []
-
-
-@pytest.mark.parametrize("rate", [1.0, 0.25])
-def test_a_search_that_runs_out_of_budget_leaves_nothing_unpaid(rate):
-    both = witness(1.0)
-    costly = math.sqrt(both.remaining / 2)
-    assert zcdp_rho(PureEvent("p", costly)) < both.remaining
-    oracle = oracle_of(SieveOracle, both, both, rate, price=lambda separated: Round(costly, costly))
-    assert search(oracle, DATA.variables).stopped_early
-    assert both.unpaid == []

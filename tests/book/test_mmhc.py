@@ -3,10 +3,9 @@
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.data.linear_sems import random_sem
 from dpcgd_book.systems.mmhc import hill_climb, max_min_neighbours, mmhc
 from dpcgd_book.systems.p_value_tests import FisherZ, GSquare
-from dpcgd_book.systems.scores import BDeu, completed
+from dpcgd_book.systems.scores import BDeu
 from known_graphs import BIC, NAMES, all_dags, graph_score
 
 from dpcgd import load
@@ -55,18 +54,6 @@ def test_climbing_uses_allowed_arcs_only():
     score = BIC.from_values(rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5)))
     for allowed in (np.triu(np.ones((5, 5), bool), 1), np.zeros((5, 5), bool)):
         assert not (hill_climb(score, allowed) & ~allowed).any()
-
-
-def test_known_graphs_are_found_from_their_covariance():
-    right = 0
-    for seed in range(20):
-        model = random_sem(7, 8, rng=np.random.default_rng(seed))
-        scale = np.sqrt(np.diag(model.covariance))
-        correlation = model.covariance / np.outer(scale, scale)
-        score, test = BIC(correlation, 10**6, model.variables), FisherZ(correlation, 10**6)
-        arcs = hill_climb(score, max_min_neighbours(test, alpha=1e-6, max_order=5))
-        right += completed(arcs, model.variables) == CPDAG.from_dag(model.graph)
-    assert right >= 16  # 18: with near cancellations the max-min heuristic drops an edge
 
 
 def test_a_published_network_is_found_at_large_n():

@@ -5,7 +5,6 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.data.samples import load_sample
 from dpcgd_book.systems.order_mcmc import (
     MOST_CANDIDATES,
     _befores,
@@ -102,31 +101,6 @@ def test_the_space_grows_until_the_best_dag_is_in_it():
     assert once.arcs[:, 3].sum() <= 1
     assert found.score == pytest.approx(max(graph_score(score, dag) for dag in DAGS), rel=1e-12)
     assert found.graph == CPDAG.from_dag(nx.DiGraph([("a", "d"), ("b", "d"), ("c", "d")]))
-
-
-def best_score(score, d):
-    """The best of all DAGs, by dynamic programming over sets of variables."""
-    best = np.full((d, 1 << d), -np.inf)
-    for child, mask in itertools.product(range(d), range(1 << d)):
-        if not mask >> child & 1:
-            parents = [v for v in range(d) if mask >> v & 1]
-            smaller = [best[child, mask ^ (1 << v)] for v in parents]
-            best[child, mask] = max([score.local(child, tuple(parents)), *smaller])
-    top = [0.0]
-    for mask in range(1, 1 << d):
-        last = [v for v in range(d) if mask >> v & 1]  # the last of an order over this set
-        top.append(max(top[mask ^ (1 << v)] + best[v, mask ^ (1 << v)] for v in last))
-    return top[-1]
-
-
-@pytest.mark.parametrize("alpha", [0.001, 0.1])
-def test_the_best_of_all_dags_over_ten_noisy_codes_is_found(alpha):
-    codes = load_sample("synth10").binned(10).codes
-    rng = np.random.default_rng(1)
-    noisy = np.where(rng.random(codes.shape) < 0.6, rng.integers(0, 10, codes.shape), codes)
-    score, test = BGe.from_values(noisy), FisherZ.from_values(noisy)
-    found = iterative_mcmc(score, test, alpha=alpha, rng=np.random.default_rng(0))
-    assert found.score == pytest.approx(best_score(score, 10), rel=1e-12)
 
 
 def test_bad_input_is_refused_with_its_cure():

@@ -210,12 +210,3 @@ def test_ten_kills_lose_no_finished_case(tmp_path, workers):
     subprocess.run(command, check=True, capture_output=True)
     assert finished(path) == [*range(100)]
     assert 100 <= len(log.read_text().splitlines()) <= 100 + 10 * 2 * workers
-
-
-def test_what_is_left_is_told_in_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(sweeps, "EVERY", 0.0)
-    sweep(square, CASES)
-    lines = capsys.readouterr().err.split("\r")
-    assert lines[1].strip() == "1 of 8; about 0 s left"
-    assert lines[-1].strip() == ""

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from dpcgd_book.systems.as_published import CurateOdometer, leakage, most_questions
+from dpcgd_book.systems.as_published import CurateOdometer, most_questions
 from extremes import LEAST, extreme, positive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import alone_and_joined
 from numpy.random import default_rng
 
-from dpcgd import Budget, BudgetSpent, Knowledge, load, pc
+from dpcgd import Budget, BudgetSpent, load, pc
 from dpcgd.constraint import curate_pc as curate
 from dpcgd.constraint.curate_pc import (
     CurateOracle,
@@ -32,30 +32,6 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ
 
 seeded = settings(derandomize=True, deadline=None, max_examples=60)
-prices = st.sampled_from([concentrated, partial(leakage, delta=1e-6)])
-
-
-@pytest.mark.slow
-@seeded
-@given(
-    st.lists(st.floats(0, 7), min_size=1, max_size=19),
-    st.floats(-2, 2),
-    st.floats(-1, 4),
-    st.sampled_from([0.0, 1.0]),
-    prices,
-)
-def test_every_plan_is_feasible_falls_and_is_no_worse_than_its_starts(
-    logs, budget, slope, c, price
-):
-    tests, remaining = 10.0 ** np.array(logs), 10.0**budget
-    surrogate = Surrogate(10.0**slope, c)
-    planned = allocate(tests, remaining, surrogate, price)
-    assert np.isfinite(planned).all()
-    assert (planned > 0).all()
-    assert (np.diff(planned) <= 0).all()
-    assert price(tests, planned).sum() <= remaining
-    starts = curate._starts(tests, remaining, price)
-    assert surrogate.value(planned) <= min(map(surrogate.value, starts))
 
 
 @seeded
@@ -182,15 +158,6 @@ def test_without_noise_the_threshold_is_that_of_plain_pc():
     assert found == pc(data, statistic=KendallZ()).graph.skeleton
 
 
-def test_knowledge_takes_pairs_out_of_the_plan():
-    data = load("asia", n=50_000, rng=default_rng(0))
-    pair = ("asia", "smoke")
-    knowledge = Knowledge(forbidden=[pair, pair[::-1]])
-    release = curate_pc(data, epsilon=1.0, rng=default_rng(0), knowledge=knowledge)
-    assert sum(e.label == "order 0" for e in release.ledger.events) == 27
-    assert frozenset(pair) not in release.graph.skeleton
-
-
 @pytest.mark.slow
 def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails(monkeypatch, shown):
     """On two variables a run makes one test, and its price is all that it may show.
@@ -247,7 +214,7 @@ def test_the_scale_is_affordable_and_hardly_anything_more_is(remaining, tests, p
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
 def test_a_slope_and_a_probability_are_refused_otherwise(bad):
     for wrong in ((bad,), (1.0, bad)):
-        with pytest.raises(ValueError, match="slope must be finite and not negative and grey"):
+        with pytest.raises(ValueError, match="slope must be finite"):
             Surrogate(*wrong)
 
 

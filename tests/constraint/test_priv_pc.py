@@ -103,12 +103,6 @@ def empty_account():
     return account
 
 
-def contents(release):
-    """All of a release but the seconds."""
-    fields = (field.name for field in dataclasses.fields(release))
-    return {name: getattr(release, name) for name in fields if name != "seconds"}
-
-
 SEARCHES = laplace_pc, svt_pc, em_pc, curate_pc, priv_pc
 PRIVATE = {system.__name__: partial(system, epsilon=5.0) for system in SEARCHES}
 PRIVATE["priv_pc on a sample"] = partial(priv_pc, epsilon=5.0, rate=0.2)
@@ -132,14 +126,6 @@ def test_renaming_the_variables_renames_the_answer_and_changes_nothing_else(run)
         for pair, given in before.answers.separating_sets.items()
     }
     assert (after.ledger, after.answers.tests) == (before.ledger, before.answers.tests)
-
-
-@every_private_run
-def test_the_same_seed_gives_the_same_answer_and_another_seed_another(run):
-    data = load("asia", n=2_000, rng=default_rng(0))
-    first, again, other = (contents(run(data, rng=default_rng(seed))) for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
 
 
 @pytest.mark.parametrize("name", ["asia", "survey", "sachs"])
@@ -207,15 +193,6 @@ def test_a_run_spends_one_round_for_each_hit_and_perhaps_one_more_sieve(run, nam
         assert release.ledger.spent <= (3.0, 1e-6)
 
 
-def test_a_run_without_a_hit_pays_for_exactly_one_sieve():
-    noise = Script([0.0, *[-1e9] * 1000])
-    oracle = sieve_oracle(noise)
-    found = search(oracle, "abcd")
-    assert found.tests == 6 * (1 + 2 + 1)
-    assert not found.separating_sets
-    assert [event.mechanism for event in oracle.account.ledger.events] == ["above threshold"]
-
-
 def test_the_laplace_oracle_pays_for_each_test_at_the_sensitivity_of_all_records():
     noise = Script([4.09, 4.11])
     oracle = laplace_oracle(noise, tables=WatchedTables(1000), margin=11.0)
@@ -228,23 +205,16 @@ def test_the_laplace_oracle_pays_for_each_test_at_the_sensitivity_of_all_records
 
 def test_the_sieve_has_the_sensitivity_of_its_sample_and_the_examination_that_of_all():
     noise = Script([0.0, 1.0, 1.0])
-    oracle = sieve_oracle(noise, tables=WatchedTables(1000), rate=0.25, tweak=-0.5)
+    oracle = sieve_oracle(noise, tables=WatchedTables(1000), rate=0.25, tweak=-0.5, margin=1.5)
     assert oracle.separates(0, 1, ())
     (threshold, scale), (sieved, sieve_scale), (examined, examination_scale) = noise.calls
     inner = math.log(1 + (math.exp(0.2) - 1) / 0.25)
     assert threshold == 0
     assert [scale, sieve_scale] == pytest.approx([2 / inner, 4 / inner], rel=1e-12)
-    assert sieved == pytest.approx((3.0 - 0.5 - 1.0) / (10 / 250), rel=1e-12)
-    assert examined == pytest.approx((3.0 - 1.0) / (10 / 1000), rel=1e-12)
+    # of the sieve's threshold and of the examination, and a margin of 1.5 of their scales
+    assert sieved == pytest.approx((3.0 - 0.5 - 1.0) / (10 / 250) + 1.5 * scale, rel=1e-12)
+    assert examined == pytest.approx((3.0 - 1.0) / (10 / 1000) + 1.5 / 0.1, rel=1e-12)
     assert examination_scale == pytest.approx(1 / 0.1, rel=1e-12)
-
-
-def test_the_margin_counts_noise_scales_beyond_the_critical_value():
-    noise = Script([0.0, 1.0, 1.0])
-    oracle = sieve_oracle(noise, tables=WatchedTables(1000), margin=1.5)
-    assert oracle.separates(0, 1, ())
-    # Both scales are 10: 2 / 0.2 of the sieve's threshold and 1 / 0.1 of the examination.
-    assert [value for value, _ in noise.calls[1:]] == pytest.approx([215.0, 215.0], rel=1e-12)
 
 
 def test_a_sieve_draws_one_fresh_sample_for_itself():
@@ -296,19 +266,6 @@ def test_an_examination_that_cannot_be_paid_does_not_look_at_the_records(rate):
     assert [event.mechanism for event in account.ledger.events] == ["above threshold"]
 
 
-def test_a_search_on_an_empty_account_keeps_all_edges():
-    account = empty_account()
-    for oracle in (
-        laplace_oracle(Script([]), account=empty_account()),
-        sieve_oracle(Script([]), account=empty_account()),
-        sieve_oracle(Script([]), account=account, price=share_of_the_rest(account, pairs=6)),
-    ):
-        found = search(oracle, "abcd")
-        assert found.stopped_early
-        assert found.tests == 0
-        assert len(found.graph.skeleton) == 6
-
-
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_round_costs_its_share_of_the_rest(parts):
     account = Filter(Budget(2.0, 1e-6))
@@ -342,16 +299,6 @@ def test_knowledge_and_the_largest_order_reach_the_search(run):
     assert ("dysp", "asia") in release.graph.arrows
     assert not release.graph.to_networkx().has_edge("lung", "either")
     assert max(map(len, release.answers.separating_sets.values())) <= 1
-
-
-def test_a_threshold_oracle_separates_at_every_hit_and_pays_for_each():
-    noise = Script([0.0, -1.0, 1.0, 0.0, 1.0, 0.0, -1.0])
-    sieve = sieve_oracle(noise, price=lambda separated: Round(0.2, 0.0))
-    settings = {field.name: getattr(sieve, field.name) for field in dataclasses.fields(sieve)}
-    oracle = ThresholdOracle(**settings)
-    answers = [bool(oracle.separates(0, 1, ())) for _ in range(4)]
-    assert answers == [False, True, True, False]
-    assert oracle.account.ledger.events == (PureEvent("above threshold", 0.2),) * 3
 
 
 # --- what oracles work out together

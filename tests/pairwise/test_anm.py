@@ -1,6 +1,5 @@
 """Additive noise models for a pair: directions, guarantees, what a release may depend on."""
 
-import dataclasses
 import math
 import warnings
 from functools import partial
@@ -17,8 +16,8 @@ from dpcgd.datasets.measurements import Measurements
 from dpcgd.pairwise.anm import anm, confidence, histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import GaussianRidge, Ridge
-from dpcgd.privacy.budget import Budget, BudgetSpent
-from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, Neighbours, PureEvent
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.events import ApproximateEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter
 
 RANGES = {"x": (-1, 1), "y": (-1, 1)}
@@ -30,7 +29,6 @@ PRIVATE = {
     "IQR": partial(private_anm, epsilon=2.0, score=Iqr()),
     "histogram": partial(histogram_anm, epsilon=2.0),
 }
-NAN = math.nan
 every_private_run = pytest.mark.parametrize("run", PRIVATE.values(), ids=PRIVATE)
 
 
@@ -40,12 +38,6 @@ def pair_of(x, y):
 
 def model(n=2000, seed=0):
     return synthetic_pair(n, rng=default_rng(seed))
-
-
-def contents(release):
-    """All of a release but the seconds."""
-    fields = (field.name for field in dataclasses.fields(release))
-    return {name: getattr(release, name) for name in fields if name != "seconds"}
 
 
 class Spy(Measurements):
@@ -86,13 +78,6 @@ def test_the_ledger_stays_within_the_budget(run):
     assert release.guarantee == "proved"
     assert (0, 0) < release.ledger.spent <= (2.0, 1e-6)
     assert release.ledger.spent.epsilon > 1.99
-
-
-@every_private_run
-def test_the_same_seed_gives_the_same_release(run):
-    one, two, other = (contents(run(model(), rng=default_rng(seed))) for seed in (1, 1, 2))
-    assert one == two
-    assert one != other or one["direction"] is None
 
 
 def test_plain_cells_agree_draw_for_draw():
@@ -199,19 +184,8 @@ def test_independent_histograms_have_the_margins_and_the_size():
 # --- accounts ----------------------------------------------------------------------------------
 
 
-def test_the_filter_refuses_what_is_too_much_and_charges_nothing_for_it():
+def test_epsilons_and_deltas_add_up():
     account = BasicFilter(Budget(1.0, 1e-6))
-    refused = (
-        (BudgetSpent, "would exceed", (PureEvent("a", 0.2), PureEvent("Laplace", 0.9))),
-        (BudgetSpent, "would exceed", (ApproximateEvent("tested release", 0.1, 2e-6),)),
-        *((ValueError, "more than nothing", (PureEvent("a", bad),)) for bad in (0.0, -0.5, NAN)),
-        (TypeError, "zCDP", (GaussianEvent("Gaussian", 5.0),)),
-        (ValueError, "neighbours", (PureEvent("a", 0.1, Neighbours.ADD_OR_REMOVE_ONE),)),
-    )
-    for kind, message, events in refused:
-        with pytest.raises(kind, match=message):
-            account.spend(*events)
-    assert account.ledger.spent == (0, 0)
     account.spend(PureEvent("a", 0.5), ApproximateEvent("b", 0.4, 1e-6))
     assert account.ledger.spent == pytest.approx((0.9, 1e-6))
 

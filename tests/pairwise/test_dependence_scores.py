@@ -77,13 +77,6 @@ def test_constant_columns_and_ties_everywhere_score_nothing(score):
         assert 0 <= score.value(*pair) == pytest.approx(0, abs=1e-12)
 
 
-@every_score
-def test_the_order_of_records_does_not_matter(score):
-    x, y = two_columns(50)
-    order = default_rng(2).permutation(50)
-    assert score.value(x[order], y[order]) == pytest.approx(score.value(x, y))
-
-
 # --- sensitivities -----------------------------------------------------------------------------
 
 

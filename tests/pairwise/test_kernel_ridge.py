@@ -81,13 +81,6 @@ def test_the_gaussian_pull_is_the_largest_over_angles():
         assert GaussianRidge(penalty).change(100) == pytest.approx(expected, rel=1e-8)
 
 
-def test_inputs_outside_of_all_records_and_of_the_range_are_predicted_too():
-    fitted = Ridge(0.01, 0.1).fit(np.array([0.0, 0.5]), np.array([1.0, 1.0]))
-    near, far, infinitely_far = fitted.predict(np.array([0.6, 1e3, -1e300]))
-    assert 0 < near < 1
-    assert far == infinitely_far == 0
-
-
 NAN, INF = math.nan, math.inf
 
 
