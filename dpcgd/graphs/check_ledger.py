@@ -95,9 +95,7 @@ def check_ledger(ledger: Ledger) -> Checked:
     checked = _added_up(ledger.events, promise)
     for name, cost in (("epsilon", checked.epsilon), ("delta", checked.delta)):
         if not cost <= (most := getattr(promise, name)) * (1 + ROUNDING):
-            raise ValueError(
-                f"the run promises {name} = {most:g}, and its ledger comes to {cost:g}"
-            )
+            raise ValueError(f"it promises {name} = {most:g}, and its ledger comes to {cost:g}")
     said, cost = ledger.spent.epsilon, checked.epsilon
     if not cost <= said * (1 + 10 * ROUNDING):
         raise ValueError(f"the ledger says that epsilon = {said:g} was used, and comes to {cost:g}")

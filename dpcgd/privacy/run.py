@@ -288,8 +288,7 @@ class Run:
             Labels of those that prove the guarantee beside the ones known when the run was opened:
             what has been released decided that they are needed.
         """
-        is_secure = self.terms.noise == "secure"
-        seconds = None if is_secure else time.perf_counter() - self.started
+        seconds = None if self.terms.noise == "secure" else time.perf_counter() - self.started
         persons = ("thm-rows-per-person",) if self.terms.rows_per_person > 1 else ()
         named = (*self.terms.theorems, *theorems, *persons)
         proved = named if self.guarantee == "proved" else ()

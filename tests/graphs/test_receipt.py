@@ -239,6 +239,7 @@ def test_the_entry_of_an_account_is_on_the_receipt(tmp_path, path):
     release.save(path)
     (run,) = account.runs
     assert json.loads(path.read_text())["account_entry"] == run.entry
+    assert type(release.ledger.budget.epsilon) is float
     assert dpcgd.check_receipt(path).epsilon <= 0.5
     assert dpcgd.read_release(path) == release
 
@@ -262,14 +263,8 @@ def read_as_frame(folder, schema):
     return dpcgd.Dataset.from_pandas(pd.read_csv(io.StringIO(TABLE)), schema)
 
 
-def read_as_parquet(folder, schema):
-    pytest.importorskip("pyarrow")
-    pd.read_csv(io.StringIO(TABLE)).to_parquet(folder / "clinic.parquet")
-    return dpcgd.read_parquet(folder / "clinic.parquet", schema)
-
-
 @pytest.mark.filterwarnings("ignore:100% of the pairs")
-@pytest.mark.parametrize("read", [read_as_csv, read_as_frame, read_as_parquet])
+@pytest.mark.parametrize("read", [read_as_csv, read_as_frame])
 def test_a_second_person_codes_the_table_by_the_receipt_alone(read, tmp_path, path):
     data = read(tmp_path, RULES)
     dpcgd.table_pc(data, epsilon=2.0, delta=1e-4, rng=default_rng(0)).save(path)
