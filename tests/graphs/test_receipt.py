@@ -306,24 +306,6 @@ def test_a_receipt_edited_by_hand_does_not_verify(path, use):
             use(path)
 
 
-@pytest.mark.parametrize("use", [dpcgd.read_release, dpcgd.check_receipt])
-def test_what_is_no_receipt_is_refused_in_one_line(path, use):
-    receipt = '{"format": "dpcgd receipt 3"'
-    for text in ("no json", "null", '{"format": "dpcgd receipt 2"}', receipt + ', "x": 1e999}'):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"^.*is no dpcgd receipt 3.*$"):
-            use(path)
-    path.write_text("[" * 100_000)
-    with pytest.raises(ValueError, match=r"^.*is no dpcgd receipt 3.*$"):
-        use(path)
-    path.write_text(receipt + "}")
-    with pytest.raises(ValueError, match=r"^.*does not verify.*$"):
-        use(path)
-    for where, words in ((path.parent, "is a folder"), (7, "give the path of a dpcgd receipt 3")):
-        with pytest.raises(ValueError, match=words):
-            use(where)
-
-
 # --- the status of pairs
 
 

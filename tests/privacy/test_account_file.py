@@ -329,7 +329,11 @@ def test_an_account_edited_by_hand_is_refused(account, path, change):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"format": "other"}', "\x00", "a,b\n1,2\n"])
+NO_ACCOUNTS = ["", "{", "[]", "3", '{"format": "other"}', "\x00", "a,b\n1,2\n", "[" * 10**5]
+TOO_LARGE = '{"format": "dpcgd account 2", "x": 1e999}'
+
+
+@pytest.mark.parametrize("text", [*NO_ACCOUNTS, TOO_LARGE], ids=len)
 def test_another_file_is_no_account(path, text):
     path.write_text(text)
     with refused("study.json is no dpcgd account 2; take the file as it was written"):
