@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,9 +95,7 @@ def check_ledger(ledger: Ledger) -> Checked:
     checked = _added_up(ledger.events, promise)
     for name, cost in (("epsilon", checked.epsilon), ("delta", checked.delta)):
         if not cost <= (most := getattr(promise, name)) * (1 + ROUNDING):
-            raise ValueError(
-                f"the run promises {name} = {most:g}, and its ledger comes to {cost:g}"
-            )
+            raise ValueError(f"it promises {name} = {most:g}, and its ledger comes to {cost:g}")
     said, cost = ledger.spent.epsilon, checked.epsilon
     if not cost <= said * (1 + 10 * ROUNDING):
         raise ValueError(f"the ledger says that epsilon = {said:g} was used, and comes to {cost:g}")
@@ -137,36 +135,28 @@ def _composed(events: Sequence[Event], rows: int, delta: float) -> float:
     with noise that is so many times narrower. The Renyi divergence of a person with so many rows is
     at most their square times one row's.
     """
-    package = _dp_accounting()
+    try:
+        import dp_accounting.rdp
+    except ImportError:
+        cure = "install it with: pip install dp-accounting"
+        raise ImportError(f"checking a receipt needs dp-accounting; {cure}") from None
     gaussian = [event.noise_multiplier for event in events if isinstance(event, GaussianEvent)]
     if len(gaussian) == len(events):
         together = 1 / np.linalg.norm(1 / np.array(gaussian))
-        return float(package.get_epsilon_gaussian(together / rows, delta))
+        return float(dp_accounting.get_epsilon_gaussian(together / rows, delta))
 
     def priced(event):
         if not _is_theirs(event):
-            return package.ZCDpEvent(rows**2 * zcdp_rho(event))
+            return dp_accounting.ZCDpEvent(rows**2 * zcdp_rho(event))
         if isinstance(event, GaussianEvent):
-            return package.GaussianDpEvent(event.noise_multiplier / rows)
-        return package.LaplaceDpEvent(1 / (rows * event.epsilon))
+            return dp_accounting.GaussianDpEvent(event.noise_multiplier / rows)
+        return dp_accounting.LaplaceDpEvent(1 / (rows * event.epsilon))
 
     orders, epsilon = 1 + np.geomspace(1e-4, 1e8, 100), np.inf
     for width in (2.0, 1.05, 1.002):  # ever closer around the best order
-        accountant = package.rdp.RdpAccountant(orders)
+        accountant = dp_accounting.rdp.RdpAccountant(orders)
         for event, times in Counter(events).items():
             accountant.compose(priced(event), times)
         epsilon, best = accountant.get_epsilon_and_optimal_order(delta)
         orders = 1 + (best - 1) * np.geomspace(1 / width, width, 60)
     return float(epsilon)
-
-
-def _dp_accounting() -> Any:
-    """The package, or, where it is not installed, the cure."""
-    try:
-        import dp_accounting.rdp
-
-        return dp_accounting
-    except ImportError:
-        raise ImportError(
-            "checking a receipt needs dp-accounting; install it with: pip install dp-accounting"
-        ) from None

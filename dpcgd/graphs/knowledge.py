@@ -62,9 +62,8 @@ class Knowledge:
             for name in {*earlier} & {*later}:
                 raise ValueError(f"{name!r} is in the tiers twice; name each variable once")
         for cause, effect in sorted({*self.required} & {*self.forbidden, *self._backwards()}):
-            raise ValueError(
-                f"{cause} -> {effect} is both forbidden and required; drop one, or a tier"
-            )
+            cure = "drop one, or a tier"
+            raise ValueError(f"{cause} -> {effect} is both forbidden and required; {cure}")
         if self.required and not nx.is_directed_acyclic_graph(nx.DiGraph(self.required)):
             raise ValueError("the required arcs form a cycle; take one of them out")
 

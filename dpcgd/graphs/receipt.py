@@ -25,13 +25,8 @@ FORM = "dpcgd receipt 3"
 
 EVENTS = {kind.__name__: kind for kind in get_args(Event)}
 
-DISTRIBUTIONS = {
-    "above threshold": "Laplace",
-    "distance test": "Laplace",
-    "exponential": "Gumbel",
-    "permute and flip": "exponential",
-    "tested release": "Laplace",
-}
+DISTRIBUTIONS = {"exponential": "Gumbel", "permute and flip": "exponential"}
+DISTRIBUTIONS |= dict.fromkeys(("above threshold", "distance test", "tested release"), "Laplace")
 """What a mechanism draws, where it is not called by that."""
 
 PLAIN = ("graph", "ledger", "guarantee", "seconds", "terms", "answers")

@@ -177,7 +177,6 @@ class AccountFile:
         """
         whole = self.budget
         asked = replace(whole, epsilon=epsilon, delta=whole.delta if delta is None else delta)
-        asked = _in_doubles(asked)
         if delta is None and not self.order:
             asked = replace(asked, delta=min(asked.epsilon / whole.epsilon, 1.0) * whole.delta)
         if not isinstance(label, str):
@@ -360,7 +359,7 @@ def open_account(
         if epsilon is None or delta is None:
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
         rows = 1 if rows_per_person is None else rows_per_person
-        budget = _in_doubles(Budget(epsilon, delta, rows))
+        budget = Budget(epsilon, delta, rows)
         if composition not in (None, *COMPOSITIONS):
             raise ValueError(f"composition must be one of {COMPOSITIONS}, not {composition!r}")
         order = renyi_order(budget) if composition == "renyi" else None
@@ -373,10 +372,6 @@ def open_account(
         if value not in (None, made := made_for[name]):
             raise ValueError(f"{path} was made for {name} = {made}, not {value!r}; leave it out")
     return account
-
-
-def _in_doubles(budget: Budget) -> Budget:
-    return Budget(float(budget.epsilon), float(budget.delta), int(budget.rows_per_person))
 
 
 def _resolved(path: Path) -> Path:

@@ -8,18 +8,7 @@ from typing import NamedTuple
 
 from dpcgd.datasets.arguments import check_whole, is_real
 
-__all__ = [
-    "LEAST",
-    "MOST",
-    "ROOM",
-    "Budget",
-    "BudgetSpent",
-    "Spent",
-    "delta_for",
-    "growth",
-    "kept_for_rounding",
-    "level_of_the_caller",
-]
+__all__ = ["Budget", "BudgetSpent", "Spent", "delta_for", "kept_for_rounding"]
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max
 """Ends of the positive numbers that doubles hold with all their digits."""
@@ -68,7 +57,7 @@ class Budget:
     Parameters
     ----------
     epsilon, delta : float
-        Positive and finite, delta below 1.
+        Positive and finite, delta below 1; kept in double precision.
     rows_per_person : int
         Rows that one person may have, 1 to 1,000,000,000: a public bound.
 
@@ -101,6 +90,8 @@ class Budget:
         check_whole("rows_per_person", self.rows_per_person, 1)
         if self.rows_per_person > MOST_ROWS:
             raise ValueError(f"rows_per_person must be at most {MOST_ROWS:,}")
+        for name, kind in (("epsilon", float), ("delta", float), ("rows_per_person", int)):
+            object.__setattr__(self, name, kind(getattr(self, name)))
 
     def __repr__(self):
         rows = f", rows_per_person={self.rows_per_person}" if self.rows_per_person > 1 else ""

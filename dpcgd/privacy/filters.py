@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
 
@@ -13,17 +13,7 @@ from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import LEAST, ROOM, Budget, BudgetSpent, Spent, check_delta, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
 
-__all__ = [
-    "Account",
-    "BasicFilter",
-    "Cost",
-    "Filter",
-    "GaussianFilter",
-    "Ledger",
-    "NoPrivacy",
-    "Odometer",
-    "PureFilter",
-]
+__all__ = ["Account", "BasicFilter", "Filter", "GaussianFilter", "Ledger", "Odometer", "PureFilter"]
 
 
 @dataclass(frozen=True)
@@ -90,21 +80,6 @@ def prices_of(events) -> str:
         low, high = f"{min(values):.4g}", f"{max(values):.4g}"
         shown.append(f"{name.replace('_', ' ')} = {low}" + ("" if low == high else f" to {high}"))
     return ", ".join(shown)
-
-
-class Account(Protocol):
-    """An account pays for the mechanisms of a run."""
-
-    @property
-    def guarantee(self) -> str:
-        """What a release may say of a run that this account paid for."""
-
-    def spend(self, *events: Event) -> None:
-        """Pay for events that are about to run, or raise BudgetSpent."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """What has been paid so far."""
 
 
 class NoPrivacy:
@@ -537,3 +512,7 @@ class Odometer:
         )
         accountant = "odometer, advanced composition: claimed, not proved"
         return Ledger(tuple(self._events), Spent(epsilon, self.delta), None, accountant)
+
+
+Account = _Enforced | Odometer | NoPrivacy
+"""An account pays for the mechanisms of a run: it has a guarantee, `spend` and a ledger."""

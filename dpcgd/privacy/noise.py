@@ -8,7 +8,7 @@ import math
 import secrets
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -81,25 +81,6 @@ def _checked_scale(scale, sensitivity, event) -> float:
     return scale
 
 
-class Noise(Protocol):
-    """A source of randomness: each kind of noise for a sensitivity and the event that pays."""
-
-    def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
-        """Adds Laplace noise to a number or to each entry of an array, for an L1 sensitivity."""
-
-    def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
-        """Adds Gaussian noise to a number or to each entry of an array, for an L2 sensitivity."""
-
-    def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
-        """Says where scores plus Gumbel noise are largest, for a sensitivity of each score."""
-
-    def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
-        """Says where scores plus exponential noise are largest, likewise."""
-
-    def choose(self, n: int, m: int) -> np.ndarray:
-        """Choose m distinct numbers below n, uniformly."""
-
-
 class SeededNoise:
     """Reproducible noise, for experiments.
 
@@ -111,19 +92,19 @@ class SeededNoise:
         self._rng = rng
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
-        """Adds Laplace noise, drawn anew for each entry."""
+        """Adds Laplace noise, drawn anew for each entry, for an L1 sensitivity."""
         return partial(_plus_noise, self._rng.laplace, laplace_scale(sensitivity, event))
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
-        """Adds Gaussian noise, drawn anew for each entry."""
+        """Adds Gaussian noise, drawn anew for each entry, for an L2 sensitivity."""
         return partial(_plus_noise, self._rng.normal, gaussian_scale(sensitivity, event))
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
-        """Says where scores plus Gumbel noise are largest."""
+        """Says where scores plus Gumbel noise are largest, for a sensitivity of each score."""
         return partial(_largest, self._rng.gumbel, selection_scale(sensitivity, event))
 
     def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
-        """Says where scores plus exponential noise are largest."""
+        """Says where scores plus exponential noise are largest, likewise."""
         return partial(_largest, self._rng.exponential, selection_scale(sensitivity, event))
 
     def choose(self, n: int, m: int) -> np.ndarray:
@@ -169,25 +150,25 @@ class SecureNoise:
         self._vectors = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
-        """Adds Laplace noise, drawn anew for each entry."""
+        """Adds Laplace noise, drawn anew for each entry, for an L1 sensitivity."""
         spaces = (self._dp.l1_distance(T=float),)
         scale = laplace_scale(sensitivity, event)
         return self._draw(self._dp.m.make_laplace, spaces, scale, sensitivity, event.epsilon)
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
-        """Adds Gaussian noise, drawn anew for each entry."""
+        """Adds Gaussian noise, drawn anew for each entry, for an L2 sensitivity."""
         spaces = (self._dp.l2_distance(T=float),)
         scale = gaussian_scale(sensitivity, event)
         return self._draw(self._dp.m.make_gaussian, spaces, scale, sensitivity, zcdp_rho(event))
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
-        """Says where scores plus Gumbel noise are largest."""
+        """Says where scores plus Gumbel noise are largest, for a sensitivity of each score."""
         spaces = self._dp.linf_distance(T=float), self._dp.zero_concentrated_divergence()
         scale = selection_scale(sensitivity, event)
         return self._draw(self._dp.m.make_noisy_max, spaces, scale, sensitivity, zcdp_rho(event))
 
     def exponential_max(self, sensitivity: float, event: PureEvent) -> Draw:
-        """Says where scores plus exponential noise are largest."""
+        """Says where scores plus exponential noise are largest, likewise."""
         spaces = self._dp.linf_distance(T=float), self._dp.max_divergence()
         scale = selection_scale(sensitivity, event)
         return self._draw(self._dp.m.make_noisy_max, spaces, scale, sensitivity, event.epsilon)
@@ -221,6 +202,10 @@ def _answer(measurement, value):
 
 def _as_doubles(values) -> list[float]:
     return np.ravel(values).astype(float).tolist()
+
+
+Noise = SeededNoise | SecureNoise
+"""A source of randomness: each kind of noise for a sensitivity and the event that pays."""
 
 
 def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:

@@ -155,14 +155,11 @@ def check_data(data: object, *, coded: bool, records: bool = False) -> None:
             check_records(data, "this system")
         return
     if not hasattr(data, "ranges"):
-        ways = "read_csv(path, schema) or Dataset.from_pandas(frame, levels)"
-        raise ValueError(
-            f"data must be a data set, not a {type(data).__name__}; make one with {ways}"
-        )
+        cure = "make one with read_csv(path, schema) or Dataset.from_pandas(frame, levels)"
+        raise ValueError(f"data must be a data set, not a {type(data).__name__}; {cure}")
     if coded:
-        raise ValueError(
-            "this system needs levels, not real values; make some by data.binned(bins)"
-        )
+        cure = "make some by data.binned(bins)"
+        raise ValueError(f"this system needs levels, not real values; {cure}")
 
 
 BELOW_ONE, ABOVE_ZERO = math.nextafter(1, 0), math.nextafter(0, 1)
@@ -291,8 +288,7 @@ class Run:
             Labels of those that prove the guarantee beside the ones known when the run was opened:
             what has been released decided that they are needed.
         """
-        is_secure = self.terms.noise == "secure"
-        seconds = None if is_secure else time.perf_counter() - self.started
+        seconds = None if self.terms.noise == "secure" else time.perf_counter() - self.started
         persons = ("thm-rows-per-person",) if self.terms.rows_per_person > 1 else ()
         named = (*self.terms.theorems, *theorems, *persons)
         proved = named if self.guarantee == "proved" else ()
@@ -372,13 +368,11 @@ def open_run(
     terms = _terms(data, settings, coded, records, "secure" if rng is None else "seeded")
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
-    budget = replace(budget, epsilon=float(epsilon), rows_per_person=int(rows_per_person))
     if rows_per_person > max(data.n, 1):
         raise ValueError(f"rows_per_person must be at most {data.n}, the number of records")
     noise = noise_source(rng, secure)
     pays: Any = account(budget)
-    if share := kept_for_rounding(data.n):
-        pays.keep(share)
+    pays.keep(kept_for_rounding(data.n))
     if rows_per_person > 1 and pays.guarantee != "proved":
         raise ValueError(f"{type(pays).__name__} enforces no budget of persons; take a Filter")
     guarantee = pays.guarantee if proved else "claimed, not proved"
@@ -426,9 +420,8 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     *first, shared = own.parameters.values()
     (keywords,) = get_args(shared.annotation)
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    defaults = {name: parameter.default for name, parameter in known.items()}
     spelled = [
-        keyword(name, default=defaults.get(name), annotation=kind)
+        keyword(name, default=getattr(known.get(name), "default", None), annotation=kind)
         for name, kind in get_type_hints(keywords).items()
     ]
     signature = own.replace(parameters=[*first, *spelled])

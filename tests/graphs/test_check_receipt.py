@@ -154,7 +154,6 @@ TAMPERED = {
     "less used than it cost": ("tests", lambda c: c["ledger"]["used"].update(epsilon=0.01)),
     "kinder words": ("persons", lambda c: c["guarantee"].update(in_words=["Nobody can learn."])),
     "one word less": ("persons", lambda c: c["guarantee"]["not_protected"].pop()),
-    "another unit": ("persons", lambda c: c["guarantee"].update(unit="one person")),
     "a theorem too many": ("pairs", lambda c: c["guarantee"]["theorems"].append("thm-triples")),
     "a theorem less": ("joined", lambda c: c["guarantee"]["theorems"].remove("thm-joined-levels")),
     "not joined": ("joined", lambda c: c["released"].update(joined_levels={"mapping": []})),

@@ -289,11 +289,6 @@ def test_probabilities_change_no_score_and_add_up_to_what_is_expected_right():
     assert PLAIN.expected_right_edges is PLAIN.expected_right_arrows is None
 
 
-def test_a_probability_that_was_not_fixed_beforehand_never_reads_as_one():
-    certainty = PAIRS | {"ab": 0.99999}, ARROWS | {("a", "b"): 1e-9}
-    assert "edge >0.99, arrow <0.01" in str(weighed(*certainty))
-
-
 def by_graphml(graph, folder):
     nx.write_graphml(graph.to_networkx(), folder / "graph.graphml")
     return nx.read_graphml(folder / "graph.graphml")

@@ -239,6 +239,7 @@ def test_the_entry_of_an_account_is_on_the_receipt(tmp_path, path):
     release.save(path)
     (run,) = account.runs
     assert json.loads(path.read_text())["account_entry"] == run.entry
+    assert type(release.ledger.budget.epsilon) is float
     assert dpcgd.check_receipt(path).epsilon <= 0.5
     assert dpcgd.read_release(path) == release
 
@@ -262,14 +263,8 @@ def read_as_frame(folder, schema):
     return dpcgd.Dataset.from_pandas(pd.read_csv(io.StringIO(TABLE)), schema)
 
 
-def read_as_parquet(folder, schema):
-    pytest.importorskip("pyarrow")
-    pd.read_csv(io.StringIO(TABLE)).to_parquet(folder / "clinic.parquet")
-    return dpcgd.read_parquet(folder / "clinic.parquet", schema)
-
-
 @pytest.mark.filterwarnings("ignore:100% of the pairs")
-@pytest.mark.parametrize("read", [read_as_csv, read_as_frame, read_as_parquet])
+@pytest.mark.parametrize("read", [read_as_csv, read_as_frame])
 def test_a_second_person_codes_the_table_by_the_receipt_alone(read, tmp_path, path):
     data = read(tmp_path, RULES)
     dpcgd.table_pc(data, epsilon=2.0, delta=1e-4, rng=default_rng(0)).save(path)
@@ -309,24 +304,6 @@ def test_a_receipt_edited_by_hand_does_not_verify(path, use):
         path.write_text(json.dumps(content | edit))
         with pytest.raises(ValueError, match=r"^.*does not verify: it is not what was written.*$"):
             use(path)
-
-
-@pytest.mark.parametrize("use", [dpcgd.read_release, dpcgd.check_receipt])
-def test_what_is_no_receipt_is_refused_in_one_line(path, use):
-    receipt = '{"format": "dpcgd receipt 3"'
-    for text in ("no json", "null", '{"format": "dpcgd receipt 2"}', receipt + ', "x": 1e999}'):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"^.*is no dpcgd receipt 3.*$"):
-            use(path)
-    path.write_text("[" * 100_000)
-    with pytest.raises(ValueError, match=r"^.*is no dpcgd receipt 3.*$"):
-        use(path)
-    path.write_text(receipt + "}")
-    with pytest.raises(ValueError, match=r"^.*does not verify.*$"):
-        use(path)
-    for where, words in ((path.parent, "is a folder"), (7, "give the path of a dpcgd receipt 3")):
-        with pytest.raises(ValueError, match=words):
-            use(where)
 
 
 # --- the status of pairs

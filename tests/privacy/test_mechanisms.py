@@ -181,26 +181,6 @@ def test_a_tested_release_that_cannot_be_paid_looks_at_nothing_and_draws_nothing
     assert both.steps == []
 
 
-def test_seeded_answers_do_not_change():
-    noise, paid = SeededNoise(default_rng(7)), account()
-    found = [
-        laplace(lambda: 10.0, sensitivity=2.0, epsilon=0.5, account=paid, noise=noise),
-        gaussian(lambda: 10.0, sensitivity=2.0, noise_multiplier=3.0, account=paid, noise=noise),
-        laplace_of(noise, 1.0)(0.0),
-        gaussian_of(noise, 1.0)(0.0),
-        *noise.choose(1000, 3),
-    ]
-    expected = [11.151746729898429, 11.79247322505082, 0.8015598615399733, -0.8905918387572742]
-    assert found == pytest.approx([*expected, 55, 299, 285], rel=0, abs=1e-12)
-    sieve = AboveThreshold(
-        1.0, sensitivity=0.5, epsilon=0.5, account=paid, noise=SeededNoise(default_rng(10))
-    )
-    answers = []
-    while not any(answers):
-        answers.append(bool(sieve.above(lambda: 0.0)))
-    assert len(answers) == 9
-
-
 SCORES = [0.0, 1.0, 2.5, 2.0]
 
 
