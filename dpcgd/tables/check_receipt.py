@@ -47,9 +47,6 @@ THEOREMS = {
 }
 """Every run of a system rests on these, whatever it measured."""
 
-SEARCHES = ("curate_pc", "em_pc", "laplace_pc", "priv_pc", "svt_pc")
-"""These systems ask test by test, and pay for each."""
-
 UNANSWERED = ("known", "not testable", "not reached")
 """No mechanism was asked about a pair of such a status."""
 
@@ -149,22 +146,15 @@ def _check_terms(result: Release) -> None:
     terms = result.terms
     if tuple(terms.domain) != result.graph.variables:
         raise ValueError("the graph has other variables than the domain")
-    if isinstance(result, MarginalRelease) is not (terms.system in CHECKS):
-        raise ValueError(f"{terms.system} gives no {type(result).__name__}")
     if terms.noise == "secure" and "opendp" not in terms.versions:
         raise ValueError("its noise is said to be secure, and it names no version of OpenDP")
-    if _domain(terms.rules) != {name: tuple(levels) for name, levels in terms.domain.items()}:
+    ranges = {name: tuple(rule["range"]) for name, rule in terms.rules.items() if "range" in rule}
+    levels = ranges or Schema(terms.rules).levels
+    if levels != {name: tuple(listed) for name, listed in terms.domain.items()}:
         raise ValueError("the rules of the schema make other levels than the domain")
     wanted = sorted(_theorems(result))
     if terms.system in THEOREMS and sorted(terms.theorems) != wanted:
         raise ValueError(f"it names the theorems {sorted(terms.theorems)}, and rests on {wanted}")
-
-
-def _domain(rules) -> dict[str, tuple]:
-    """The levels or ranges that rules make."""
-    real = {name: tuple(rule["range"]) for name, rule in rules.items() if "range" in rule}
-    coded = {name: rule for name, rule in rules.items() if "range" not in rule}
-    return real or Schema(coded).levels
 
 
 def _theorems(result) -> set[str]:
@@ -193,12 +183,15 @@ def check_noise(release: Release) -> None:
     Raises
     ------
     ValueError
-        If a deviation, times the records and over the noise multiplier, is not the sensitivity that
-        follows from public levels; if the ledger lacks a mechanism or has one that gave nothing; or
-        if a search has more answers than mechanisms.
+        If it is not of the kind that its system gives; if a deviation, times the records and over
+        the noise multiplier, is not the sensitivity that follows from public levels; if the ledger
+        lacks a mechanism or has one that gave nothing; or if a search has more answers than
+        mechanisms.
     """
-    check = CHECKS.get(release.terms.system, _check_answers)
-    check(release)
+    system = release.terms.system
+    if isinstance(release, MarginalRelease) is not (system in CHECKS):
+        raise ValueError(f"{system} gives no {type(release).__name__}")
+    CHECKS.get(system, _check_answers)(release)
 
 
 def _check_table(result: MarginalRelease) -> None:
@@ -348,10 +341,8 @@ def _distance(marginals: Marginals, subset: Subset) -> float:
 
 def _check_equal(what: object, deviation: float, expected: float) -> None:
     if not _agree(deviation, expected):
-        raise ValueError(
-            f"the noise of {what} has deviation {deviation:g} in records, and the ledger paid for "
-            f"{expected:g}"
-        )
+        has = f"has deviation {deviation:g} in records"
+        raise ValueError(f"the noise of {what} {has}, and the ledger paid for {expected:g}")
 
 
 def _agree(deviation: float, expected: float) -> bool:
@@ -363,18 +354,16 @@ def _check_answers(result: Release) -> None:
     ran = Counter(event.mechanism for event in result.ledger.events)
     became = result.pair_status()
     answered = sum(status not in UNANSWERED for status in became.values())
-    if result.terms.system in SEARCHES:
+    removed = {pair for pair, status in became.items() if status == "removed"}
+    least = _least(result.terms, answered, len(removed))
+    if least is not None:
         if result.answers is None:
             raise ValueError(f"{result.terms.system} asks test by test, and no answers are there")
-        separated = set(result.answers.separating_sets)
-        if {pair for pair in became if became[pair] == "removed"} != separated:
+        if removed != set(result.answers.separating_sets):
             raise ValueError("other pairs were separated than those that are not joined")
-        if missing := _least(result.terms, answered, len(separated)) - ran:
+        if missing := least - ran:
             mechanism, times = next(iter(missing.items()))
-            raise ValueError(
-                f"the ledger holds {mechanism} {ran[mechanism]} times, and the answers that were "
-                f"released need it {ran[mechanism] + times} times"
-            )
+            raise ValueError(f"the ledger lacks {mechanism} {times} times for what was answered")
     if result.terms.system in ("gram_notears", "noleaks"):
         wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
         if ran != {"Gaussian": wanted}:
@@ -383,18 +372,21 @@ def _check_answers(result: Release) -> None:
         raise ValueError(f"{answered} pairs were answered, and the ledger holds no mechanism")
 
 
-def _least(terms: Terms, answered: int, separated: int) -> Counter[str]:
-    """How often each mechanism ran at least in a search with so many answers."""
+def _least(terms: Terms, answered: int, separated: int) -> Counter[str] | None:
+    """How often each mechanism ran at least in a search with so many answers; None of others.
+
+    A search asks test by test, and pays for each.
+    """
     some = min(answered, 1)
     choice = str(terms.settings.get("choose", "")).replace("_", " ")
-    least = {
-        "curate_pc": {"Laplace": answered},
-        "em_pc": {choice: some + separated},
-        "laplace_pc": {"Laplace": answered},
-        "priv_pc": {"above threshold": max(some, separated), "Laplace": separated},
-        "svt_pc": {"above threshold": max(some, separated)},
+    least: dict[str, Counter[str]] = {
+        "curate_pc": Counter({"Laplace": answered}),
+        "em_pc": Counter({choice: some + separated}),
+        "laplace_pc": Counter({"Laplace": answered}),
+        "priv_pc": Counter({"above threshold": max(some, separated), "Laplace": separated}),
+        "svt_pc": Counter({"above threshold": max(some, separated)}),
     }
-    return Counter(least[terms.system])
+    return least.get(terms.system)
 
 
 CHECKS: dict[str, Any] = {

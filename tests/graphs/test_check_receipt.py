@@ -169,6 +169,7 @@ TAMPERED = {
     "a better account": ("pairs", lambda c: c["guarantee"].update(whole_run="0.001-zCDP")),
     "another account": ("table", lambda c: c["ledger"].update(accountant="audited")),
     "a status": ("tests", lambda c: c["pairs"][0].update(status="not testable")),
+    "another system": ("tests", lambda c: c["made_by"].update(system="table_pc")),
     "a smaller promise": ("tests", lambda c: c["guarantee"].update(epsilon=0.5)),
 }
 UNREADABLE = {
