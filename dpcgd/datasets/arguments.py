@@ -1,6 +1,7 @@
 """What is checked about arguments before anything is read or drawn, each in one line."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from numbers import Integral, Real
 
@@ -125,11 +126,9 @@ def check_once(names, says: str, cure: str):
     ValueError
         If one does: what is said about it, the name, and the cure.
     """
-    seen = set()
-    for name in names:
-        if name in seen:
+    for name, times in Counter(names).items():
+        if times > 1:
             raise ValueError(f"{says} {name!r} twice; {cure}")
-        seen.add(name)
 
 
 def first_bytes(path, refusal: str) -> bytes:

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import contains, indexOf
 from pathlib import Path
 
@@ -50,8 +50,7 @@ class Network:
         """The causal graph, an arc from each parent to its child."""
         graph = nx.DiGraph()
         graph.add_nodes_from(self.levels)
-        for child, parents in self.parents.items():
-            graph.add_edges_from((parent, child) for parent in parents)
+        graph.add_edges_from((p, v) for v, parents in self.parents.items() for p in parents)
         return graph
 
     def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
@@ -219,18 +218,12 @@ def _network(name, text) -> Network:
             families[child] = tuple(parents)
             those = {parent: levels[parent] for parent in parents}
             tables[child] = _table(child, levels[child], those, _statements(body))
-    return _checked(Network(name, levels, families, tables))
-
-
-def _checked(network) -> Network:
-    if not network.levels:
-        raise ValueError("the file declares no variable")
-    for name in network.levels:
-        if name not in network.tables:
-            raise ValueError(f"variable {name!r} has no probabilities (is the file cut short?)")
+    if missing := [variable for variable in levels if variable not in tables]:
+        raise ValueError(f"variable {missing[0]!r} has no probabilities (is the file cut short?)")
+    network = Network(name, check_levels(levels), families, tables)
     if not nx.is_directed_acyclic_graph(network.graph):
         raise ValueError("the parents form a cycle")
-    return replace(network, levels=check_levels(network.levels))
+    return network
 
 
 def _statements(body: str) -> list[str]:
@@ -314,8 +307,7 @@ def _numbers(child, count, text) -> np.ndarray:
     try:
         values = np.array([float(word) for word in words])
     except ValueError:
-        numbers = " ".join(words)
-        raise ValueError(f"a probability of {child!r} is not a number: {numbers}") from None
+        raise ValueError(f"a probability of {child!r} is not a number: {' '.join(words)}") from None
     if len(values) != count:
         raise ValueError(f"a row of {child!r} has {len(values)} probabilities instead of {count}")
     return values

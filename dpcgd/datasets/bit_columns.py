@@ -88,8 +88,6 @@ class BitColumns(CountsTogether):
 
     def count_all(self, asked: np.ndarray) -> Counted:
         """Count the cells of many tables of equally many variables in one pass over the bits."""
-        if max(self.levels) ** asked.shape[1] <= MOST_CELLS:
-            return self._by_bits(asked)
         is_small = self._sizes[asked].prod(axis=1) <= MOST_CELLS
         if is_small.all():
             return self._by_bits(asked)
@@ -149,15 +147,11 @@ class BitColumns(CountsTogether):
             variables = np.take_along_axis(np.where(has, ordered[table], -1), first, axis=1)
             prefix = self._keys[known + new] // len(self.levels)
             groups = np.append(np.flatnonzero(np.diff(prefix, prepend=-1)), len(new))
-            self._count(variables, groups, self._ends[known + new])
+            starts = self._ends[known + new]
+            masks, codes = np.empty((depth + 1, BLOCK), np.uint64), np.ones(depth, np.int64)
+            columns = self._bits, self._planes, self._first, self._sizes
+            count_subsets(*columns, variables, groups, starts, self._counts, masks, codes)
         return numbers
-
-    def _count(self, subsets, groups, starts):
-        """Count the rows of some subsets; those of a group differ in their last variable only."""
-        depth = subsets.shape[1]
-        masks, codes = np.empty((depth + 1, BLOCK), np.uint64), np.ones(depth, np.int64)
-        columns = self._bits, self._planes, self._first, self._sizes
-        count_subsets(*columns, subsets, groups, starts, self._counts, masks, codes)
 
     def _make_room(self, subsets, cells):
         if self._known + subsets > MOST_SUBSETS or self._ends[self._known] + cells > MOST_COUNTS:

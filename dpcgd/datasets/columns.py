@@ -216,12 +216,10 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable, where:
     for name in names:
         if name not in public and name not in ignore:
             raise ValueError(f"column {name!r} of {source} {_unknown(name, where)}")
+    cure = f"add the column or take it out of the {where}"
     for name in public:
         if name not in names:
-            raise ValueError(
-                f"{source} has no column {name!r}, which is in the {where}; "
-                f"add the column or take it out of the {where}"
-            )
+            raise ValueError(f"{source} has no column {name!r}, which is in the {where}; {cure}")
 
 
 def _unknown(name, where) -> str:
@@ -233,8 +231,6 @@ def _unknown(name, where) -> str:
 
 
 NO_COLUMN = "ids must be one column, an entry a row; give the column of a DataFrame"
-
-NOBODY = "a row belongs to nobody; give each row the id of its person, or drop it"
 
 
 def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = None) -> None:
@@ -307,5 +303,5 @@ def _person(value: Any) -> str | tuple:
         return str(int(value))
     text = text_of(value).strip()
     if not text:
-        raise ValueError(NOBODY)
+        raise ValueError("a row belongs to nobody; give it the id of its person, or drop it")
     return POINT.whole(text) or text

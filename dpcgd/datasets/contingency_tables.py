@@ -32,17 +32,14 @@ class _Asked:
         new = [variables for variables in dict.fromkeys(sets) if variables not in tables]
         answers = self._data.counts_many(new) if new else ()
         for variables, table in zip(new, answers, strict=True):
-            tables[variables] = self._checked(variables, np.array(table))
-            self._keep(variables, tables[variables])
+            table = self._checked(variables, np.array(table))
+            if self._cells + table.size > MOST_KEPT_CELLS:
+                self.forget()
+            tables[variables] = self._known[variables] = table
+            self._cells += table.size
         axes = np.argsort(np.argsort(asked, axis=1), axis=1)
         turned = [tables[key].transpose(turn) for key, turn in zip(sets, axes, strict=True)]
         return Counted.joined(turned, np.array(self._levels)[asked])
-
-    def _keep(self, variables, table):
-        if self._cells + table.size > MOST_KEPT_CELLS:
-            self.forget()
-        self._known[variables] = table
-        self._cells += table.size
 
     def _checked(self, variables, table) -> np.ndarray:
         """Counts from elsewhere, unless they are no table of all records."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import REFUSE
+from dpcgd.datasets.variable import Variable
 
 __all__ = ["Counted", "Counts", "CountsTogether", "Records", "cell_numbers", "clipped_sums"]
 
@@ -116,9 +116,8 @@ class Counts(Protocol):
         """What is public about each variable, in the words of a schema; JSON can hold it."""
         if self.schema is not None:
             return self.schema.to_dict()
-        missing, ordered = self.missing, self.ordered
         return {
-            v: {"levels": list(levels), "missing": missing.get(v, REFUSE), "ordered": v in ordered}
+            v: Variable(v, tuple(levels), v in self.ordered, self.missing.get(v)).as_schema()
             for v, levels in self.levels.items()
         }
 

@@ -95,7 +95,7 @@ def read_csv(
     check_file(path, NO_PATH, utf_16=encoding != UTF_8)
     schema = Schema.of(schema)
     columns = [Column(path, variable, numerals) for variable in schema.variables.values()]
-    batches = []
+    batches: list[list[np.ndarray]] = []
     try:
         with open(path, encoding=encoding, newline="") as file:
             first_row = csv.reader(file, delimiter=separator)
@@ -103,7 +103,9 @@ def read_csv(
             check_columns(path, header, schema.variables, ignore)
             rows = csv.reader(file, delimiter=separator, strict=True)
             records = _records(path, rows, len(header), first_row.line_num)
-            for first, texts in _batches(records, header):
+            while batch := list(islice(records, BATCH)):
+                texts = dict(zip(header, zip(*batch, strict=True), strict=True))
+                first = BATCH * len(batches)
                 batches.append([c.codes(texts[c.variable.name], first) for c in columns])
     except UnicodeError:
         problem = f"{path} is not {encoding.upper().removesuffix('-SIG')} text"
@@ -145,14 +147,6 @@ def _header(path, first_row, schema, separator) -> list[str]:
     if values.issuperset(header) and not set(header) & set(schema.levels):
         raise ValueError(f"{path} has values in its first line; put a header above them")
     return header
-
-
-def _batches(records, header) -> Iterator[tuple[int, dict[str, tuple[str, ...]]]]:
-    """Some records at a time: the number of the first one, and their texts by column."""
-    first = 0
-    while batch := list(islice(records, BATCH)):
-        yield first, dict(zip(header, zip(*batch, strict=True), strict=True))
-        first += len(batch)
 
 
 def _records(path, rows, width, lines) -> Iterator[list[str]]:

@@ -224,10 +224,9 @@ def _check_codes(codes, levels) -> np.ndarray:
     sizes = np.array([len(listed) for listed in levels.values()])
     for code in (codes.min(axis=0), codes.max(axis=0)):
         for v in np.flatnonzero((code < 0) | (code >= sizes)):
-            name, cure = list(levels)[v], "add the level to the schema or correct the record"
-            raise ValueError(
-                f"variable {name!r} has code {code[v]}, not 0 to {sizes[v] - 1}; {cure}"
-            )
+            name, problem = list(levels)[v], f"has code {code[v]}, not 0 to {sizes[v] - 1}"
+            cure = "add the level to the schema or correct the record"
+            raise ValueError(f"variable {name!r} {problem}; {cure}")
     codes = np.array(codes, dtype=np.min_scalar_type(sizes.max() - 1), order="F")
     codes.flags.writeable = False
     return codes

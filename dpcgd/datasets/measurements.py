@@ -1,6 +1,6 @@
 """Real-valued records with public ranges, and how coded data become such."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -9,14 +9,12 @@ from types import MappingProxyType
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_array, check_name, check_whole
+from dpcgd.datasets.arguments import check_array, check_whole
 from dpcgd.datasets.columns import check_frame
 from dpcgd.datasets.dataset import Dataset, check_records, check_truth
+from dpcgd.datasets.variable import check_range, check_variables
 
 __all__ = ["Measurements"]
-
-SHORTEST = 1e-300
-"""Half a range is at least this long: values divided by it are still numbers."""
 
 NUMBERS = (Real, Decimal, type(None))
 """Objects among the values are of these types; None is a missing value."""
@@ -182,23 +180,8 @@ class Measurements:
 
 
 def _check_ranges(ranges) -> dict[str, tuple[float, float]]:
-    if not isinstance(ranges, Mapping) or len(ranges) < 2:
-        raise ValueError("ranges must map each of at least two variables to its public (low, high)")
-    return {check_name(name): _check_range(name, ends) for name, ends in ranges.items()}
-
-
-def _check_range(name, ends) -> tuple[float, float]:
-    ordered = isinstance(ends, Iterable) and not isinstance(ends, (Set, Mapping))
-    pair = tuple(ends) if ordered else ()
-    if len(pair) != 2 or not all(isinstance(end, Real) for end in pair):
-        problem = f"a range is two numbers, not {ends!r}"
-    elif pair[0] > pair[1]:
-        problem = f"the range {pair[0]} to {pair[1]} is the wrong way round"
-    elif not SHORTEST <= (float(pair[1]) - float(pair[0])) / 2 < np.inf:
-        problem = f"the range {pair[0]} to {pair[1]} is empty or not finite"
-    else:
-        return float(pair[0]), float(pair[1])
-    raise ValueError(f"variable {name!r}: {problem}; give the public (low, high)")
+    check_variables(ranges, "ranges")
+    return {name: check_range(name, ends) for name, ends in ranges.items()}
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:

@@ -1,15 +1,14 @@
 """What is public about a table of people: variables, their levels, their order; drafts of it."""
 
 import json
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from dpcgd.datasets.arguments import check_file, check_known, check_once, check_whole, is_real
+from dpcgd.datasets.arguments import check_file, check_known, check_once, check_whole
 from dpcgd.datasets.columns import check_frame
-from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_variables, text_of
+from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_range, check_variables, text_of
 
 __all__ = ["Schema", "draft_schema", "draft_schema_from_data_not_private"]
 
@@ -275,9 +274,5 @@ def _seen(column, bins) -> dict[str, Any]:
 
 def _equal_edges(name, ends, bins) -> list[float]:
     """Edges of so many levels of equal width, without the last digits of the division."""
-    pair = ends if isinstance(ends, (list, tuple)) and len(ends) == 2 else (1, 0)
-    if not all(is_real(end) and math.isfinite(end) for end in pair) or pair[0] >= pair[1]:
-        right = "two finite numbers, the lower one first"
-        raise ValueError(f"variable {name!r}: a range is {right}, not {ends!r}; give [low, high]")
-    low, high = map(float, pair)
+    low, high = check_range(name, ends)
     return [float(f"{low + (high - low) * i / bins:.12g}") for i in range(bins + 1)]

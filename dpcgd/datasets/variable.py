@@ -18,13 +18,16 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_name, check_once, is_real, is_whole
 
-__all__ = ["REFUSE", "Numerals", "Variable", "check_levels", "number_text", "text_of"]
+__all__ = ["REFUSE", "Numerals", "Variable", "as_list", "check_levels", "number_text", "text_of"]
 
 REFUSE = "refuse"
 """A schema says this where a missing value, or one outside the edges, refuses the table."""
 
 KEYS = ("levels", "edges", "outside", "missing", "ordered")
 """A schema may say these things about a variable."""
+
+SHORTEST = 1e-300
+"""Half a range is at least this long: values divided by it are still numbers."""
 
 OUTSIDE = ("clip", REFUSE)
 """A number outside the edges goes to the nearer end, or the table is refused."""
@@ -135,8 +138,8 @@ def number_text(number: Any) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
-def check_variables(public: object) -> None:
-    """Refuse what is no mapping from the names of at least two variables.
+def check_variables(public: object, values: str = "levels") -> None:
+    """Refuse what is no mapping from the names of at least two variables to such values.
 
     Raises
     ------
@@ -144,7 +147,7 @@ def check_variables(public: object) -> None:
         If it is none.
     """
     if not isinstance(public, Mapping):
-        raise ValueError("levels must be a mapping from each variable's name to its levels")
+        raise ValueError(f"{values} must be a mapping from each variable's name to its {values}")
     if len(public) < 2:
         raise ValueError(f"a causal graph needs at least two variables, this has {len(public)}")
     for name in public:
@@ -217,7 +220,8 @@ class Variable:
             return cls(name, _listed(name, entry))
         _check_keys(name, entry)
         edges = _edges(name, entry["edges"]) if "edges" in entry else None
-        levels = _between(edges) if edges else _listed(name, entry["levels"])
+        between = (f"{number_text(a)} to {number_text(b)}" for a, b in pairwise(edges or ()))
+        levels = tuple(between) or _listed(name, entry["levels"])
         codes = _missing_codes(name, entry.get("missing", REFUSE), levels)
         missing = codes[0] if codes else None
         if missing is not None and missing not in levels:
@@ -309,16 +313,38 @@ def _check_keys(name, entry):
     raise ValueError(f"variable {name!r}: {problem}")
 
 
-def _as_list(name, values, what) -> list:
-    """Values that stand in order, unless they are text, have no order or are no several values."""
+def as_list(name: str, values: object, what: str) -> list:
+    """Return what is said of a variable in a list.
+
+    Raises
+    ------
+    ValueError
+        If it is text, has no order or is no several values.
+    """
     if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
         raise ValueError(f"variable {name!r}: give its {what} as a list, not {values!r}")
     return list(values)
 
 
+def check_range(name: str, ends: object) -> tuple[float, float]:
+    """Return the ends of the range of a number.
+
+    Raises
+    ------
+    ValueError
+        If they are not two numbers in order, or their distance is no finite number.
+    """
+    pair = as_list(name, ends, "range")
+    low, high = map(float, pair) if len(pair) == 2 and all(map(is_real, pair)) else (1.0, 0.0)
+    if not SHORTEST <= (high - low) / 2 < math.inf:
+        right = "two finite numbers, the lower one first"
+        raise ValueError(f"variable {name!r}: a range is {right}, not {ends!r}; give (low, high)")
+    return low, high
+
+
 def _listed(name, levels) -> tuple[str, ...]:
     """The levels of one variable as text, unless there is none or one comes twice."""
-    texts = tuple(_level(name, level) for level in _as_list(name, levels, "levels"))
+    texts = tuple(_level(name, level) for level in as_list(name, levels, "levels"))
     if not texts:
         raise ValueError(f"variable {name!r} has no level; list every value it may take")
     check_once(texts, f"variable {name!r} lists level", "list each level once")
@@ -340,7 +366,10 @@ def _level(name, level) -> str:
 
 def _edges(name, listed) -> tuple[float, ...]:
     """Where the levels of a number begin and end."""
-    edges = tuple(_edge(name, edge) for edge in _as_list(name, listed, "edges"))
+    given = as_list(name, listed, "edges")
+    if odd := [edge for edge in given if not (is_real(edge) and abs(edge) <= sys.float_info.max)]:
+        raise ValueError(f"variable {name!r}: an edge must be a finite number, not {odd[0]!r}")
+    edges = tuple(float(edge) + 0.0 for edge in given)  # no negative zero
     if len(edges) < 3:
         raise ValueError(f"variable {name!r} has {len(edges)} edges; give three or more")
     for low, high in pairwise(edges):
@@ -348,17 +377,6 @@ def _edges(name, listed) -> tuple[float, ...]:
             problem = f"edge {number_text(high)} follows {number_text(low)}"
             raise ValueError(f"variable {name!r}: {problem}; list them from lowest to highest")
     return edges
-
-
-def _edge(name, edge) -> float:
-    if not (is_real(edge) and abs(edge) <= sys.float_info.max):
-        raise ValueError(f"variable {name!r}: an edge must be a finite number, not {edge!r}")
-    return float(edge) + 0.0  # no negative zero
-
-
-def _between(edges) -> tuple[str, ...]:
-    """The names of the levels between edges."""
-    return tuple(f"{number_text(low)} to {number_text(high)}" for low, high in pairwise(edges))
 
 
 def _missing_codes(name, entry, levels) -> list[str]:

@@ -4,7 +4,7 @@ import math
 import warnings
 from bisect import bisect_left
 from collections import ChainMap, Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import combinations, combinations_with_replacement, product
@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpcgd.datasets.arguments import check_once, check_whole, is_real
+from dpcgd.datasets.arguments import check_known, check_once, check_whole, is_real
 from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import as_list
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import blocks_of, rows_of
 from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subsets_of
@@ -128,7 +129,7 @@ class Plan:
         ValueError
             If one is no variable of the table, or named twice.
         """
-        return self._testable(*self._shares_of(x, y, given))
+        return self._may(*map(len, self._shares_of(x, y, given)))
 
     def smallest(self, x: str, y: str, given: Collection[str] = ()) -> float:
         """Smallest correlation of x and y that the test finds with the plan's probability.
@@ -173,7 +174,7 @@ class Plan:
         """
         _check_between("r", r, 0, 1, zero=True)
         shares = self._shares_of(x, y, given, most=1)
-        return self._detection(*shares).power(r) if self._testable(*shares) else 0.0
+        return self._detection(*shares).power(r) if self._may(*map(len, shares)) else 0.0
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], PlannedPair]:
@@ -217,9 +218,9 @@ class Plan:
             (" x ".join(map(str, kind)), tables, self._deviation(kind), self._cell(kind))
             for k in (1, 2, 3)
             for kind, tables in _kinds(sizes, k)
-            if not math.isnan(self._deviation(kind))
         ]
-        return pd.DataFrame(rows, columns=["levels", "tables", "number", "cell"])
+        frame = pd.DataFrame(rows, columns=["levels", "tables", "number", "cell"])
+        return frame.dropna(ignore_index=True)
 
     def plot(self, ax) -> None:
         """Draw the smallest correlation that is found, for each pair of variables.
@@ -283,9 +284,8 @@ class Plan:
         sizes = Counter(map(len, others.elements()))
         orders = range(self.rules.max_order + 1)
         testable = tuple(self._share_testable(pair, sizes, order) for order in orders)
-        given_one = [
-            self._smallest(*pair, third) for third in others if self._testable(*pair, third)
-        ]
+        may = [third for third in others if self._may(*map(len, (*pair, third)))]
+        given_one = [self._smallest(*pair, third) for third in may]
         missed = any(math.isnan(r) for r, _ in given_one)
         worst = max(given_one) if given_one and not missed else NEVER
         return PlannedPair(*self._smallest(*pair), *worst, testable)
@@ -297,9 +297,6 @@ class Plan:
         may = sum(ways for kind, ways in kinds if self._may(*map(len, pair), *kind))
         return may / total if total else math.nan
 
-    def _testable(self, *shares: Shares) -> bool:
-        return self._may(*map(len, shares))
-
     def _may(self, x: int, y: int, *given: int) -> bool:
         """Whether a test of variables with so many levels is made."""
         by_tests, noise = self.system is testing.table_pc, self.deviation / self.n
@@ -308,7 +305,7 @@ class Plan:
 
     def _smallest(self, *shares: Shares) -> tuple[float, float]:
         """As a correlation and in percentage points."""
-        if not self._testable(*shares):
+        if not self._may(*map(len, shares)):
             return NEVER
         test = self._detection(*shares)
         r = test.smallest(self.power)
@@ -356,17 +353,11 @@ class Plan:
         return math.sqrt(variance)
 
     def _shares_of(self, x, y, given, most: float = math.inf) -> list[Shares]:
-        if isinstance(given, str):
-            raise ValueError(f"given must be a list of variables, not {given!r}; give a list")
+        given = check_known("given", given, self.shares)
         if len(given) > most:
-            raise ValueError(
-                f"a plan tells the power of tests given one variable or none, not {len(given)}; "
-                "whether they can be made it tells with testable"
-            )
-        names = [x, y, *given]
+            raise ValueError(f"no power is planned given {len(given)} variables; ask for testable")
+        names = [*check_known("the test", (x, y), self.shares), *given]
         check_once(names, "the test names", "name each variable once")
-        if unknown := [name for name in names if name not in self.shares]:
-            raise ValueError(f"{unknown[0]!r} is no variable of the plan; correct the name")
         return [self.shares[name] for name in names]
 
 
@@ -491,8 +482,7 @@ def _measure_as(system, table: Expected, rules: testing.Rules) -> Callable[..., 
 def _all_shares(schema: Schema, known) -> dict[str, Shares]:
     if not isinstance(known, Mapping):
         raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
-    if unknown := [name for name in known if name not in schema.variables]:
-        raise ValueError(f"shares names {unknown[0]!r}, which is no variable; correct the name")
+    check_known("shares", known, schema.variables)
     return {
         name: _normalized(name, levels, known.get(name, (1,) * len(levels)))
         for name, levels in schema.levels.items()
@@ -500,8 +490,7 @@ def _all_shares(schema: Schema, known) -> dict[str, Shares]:
 
 
 def _normalized(name, levels, shares) -> Shares:
-    if not isinstance(shares, Collection) or isinstance(shares, (str, Mapping, Set)):
-        raise ValueError(f"variable {name!r}: give its shares as a list, not {shares!r}")
+    shares = as_list(name, shares, "shares")
     if len(shares) != len(levels):
         raise ValueError(
             f"variable {name!r} has {len(levels)} levels and {len(shares)} shares; give each level "
@@ -674,7 +663,5 @@ def _asked(planned: Plan, between) -> list[tuple[str, str]]:
         return pairs
     asked = [pair for pair in planned.pairs if between in (pair, pair[::-1])]
     if not asked:
-        raise ValueError(
-            f"between must name two variables of the table, as in ('a', 'b'), not {between!r}"
-        )
+        raise ValueError(f"between must name two variables, as in ('a', 'b'), not {between!r}")
     return asked

@@ -211,16 +211,15 @@ def measure_all_cells(
     by = ("dag_posterior", "thm-whole-table")
     run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
     if not has_few_cells(data.cardinalities):
-        raise ValueError(
-            f"the whole table has {math.prod(data.cardinalities):,} cells of {data.d} variables, "
-            f"and at most {MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take "
-            "private_graph"
+        cells = f"{math.prod(data.cardinalities):,} cells of {data.d} variables"
+        cure = (
+            f"at most {MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take private_graph"
         )
+        raise ValueError(f"the whole table has {cells}, and {cure}")
     whole = run.account.limit.price * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
-    return Measured(
-        run, table, data.levels, {}, unlike_training(data.d, data.n, squared(whole) / 2)
-    )
+    caution = unlike_training(data.d, data.n, squared(whole) / 2)
+    return Measured(run, table, data.levels, {}, caution)
 
 
 @takes_keywords

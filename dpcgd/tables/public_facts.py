@@ -131,6 +131,5 @@ def refuse_data(levels: object) -> None:
         With what to pass instead.
     """
     if isinstance(levels, (Counts, pd.DataFrame, np.ndarray)):
-        raise ValueError(
-            f"this takes no data, and a {type(levels).__name__} holds some; pass the schema"
-        )
+        kind = type(levels).__name__
+        raise ValueError(f"this takes no data, and a {kind} holds some; pass the schema")

@@ -185,15 +185,11 @@ def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:
 
 def _check_public(public, schema) -> None:
     if not isinstance(public, Dataset):
-        raise ValueError(
-            f"public must be a Dataset that everyone may see, not {type(public).__name__}; make "
-            "one with Dataset.from_pandas or read_csv"
-        )
+        kind, cure = type(public).__name__, "make one with Dataset.from_pandas or read_csv"
+        raise ValueError(f"public must be a Dataset that everyone may see, not {kind}; {cure}")
     if dict(public.levels) != dict(schema.levels):
-        raise ValueError(
-            f"the public table {public.name!r} has other variables or levels than the schema; read "
-            "it with this schema"
-        )
+        problem = "has other variables or levels than the schema; read it with this schema"
+        raise ValueError(f"the public table {public.name!r} {problem}")
 
 
 def _compared(run: Release, true: frozenset) -> RehearsedRun:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, Unpack
 
@@ -137,8 +137,8 @@ class TableOracle:
     price : float
         Rho of a triple. At 0 nothing new is measured (but by marginals without noise, which take
         no price).
-    determined, explained, most_noise, doubt : float
-        See ``DETERMINED``, ``EXPLAINED``, ``MOST_NOISE`` and ``DOUBT`` in the source.
+    determined, most_noise : float
+        See ``DETERMINED`` and ``MOST_NOISE`` in the source.
     joined : collection of int
         Variables whose levels were joined: what is given is then less than the variable.
     least_effect : float
@@ -150,7 +150,7 @@ class TableOracle:
     Raises
     ------
     ValueError
-        If alpha is no level, the price no price or doubt below 1.
+        If alpha is no level or the price no price.
 
     Attributes
     ----------
@@ -163,9 +163,7 @@ class TableOracle:
     alpha: float = ALPHA
     price: float = 0.0
     determined: float = DETERMINED
-    explained: float = EXPLAINED
     most_noise: float = MOST_NOISE
-    doubt: float = DOUBT
     joined: Collection[int] = ()
     least_effect: float = LEAST_EFFECT
     least_share: float = LEAST_SHARE
@@ -177,10 +175,7 @@ class TableOracle:
         check_level(self.alpha)
         if not 0 <= self.price < math.inf:
             raise ValueError(f"price must be finite and not negative, not {self.price!r}")
-        if not self.doubt >= 1:
-            raise ValueError(f"doubt must be at least 1, not {self.doubt!r}")
         self._ahead = Ahead(self._associations, self._likely_separates)
-        self._strength = cache(partial(strength, self.marginals))
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the releases cannot tell x and y given these from independent ones.
@@ -247,12 +242,12 @@ class TableOracle:
         """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
         other = replace(self, price=0.0)
         other.largest.update(self.largest)
-        other._known, other._strength = self._known, self._strength
+        other._known = self._known
         return other
 
     def in_doubt(self) -> list[Subset]:
         """Pairs that a more precise measurement may well join or part."""
-        low, high = self.alpha / self.doubt, self.alpha * self.doubt
+        low, high = self.alpha / DOUBT, self.alpha * DOUBT
         return sorted(pair for pair, p in self.largest.items() if low < p < high)
 
     def measure_again(self, pairs: Sequence[Subset], rho: float) -> None:
@@ -266,7 +261,6 @@ class TableOracle:
         assert isinstance(self.marginals, MeasuredMarginals)
         self.marginals.measure_again(pairs, rho)
         self.begin({})
-        self._strength.cache_clear()
         measured = set(pairs)
         self._known = {
             test: row
@@ -298,7 +292,7 @@ class TableOracle:
 
     def strength(self, x: int, y: int) -> float:
         """How dependent two variables are, given none."""
-        return self._strength(min(x, y), max(x, y))
+        return strength(self.marginals, min(x, y), max(x, y))
 
     def _too_noisy(self, x, y, given) -> bool:
         levels, deviation = self.marginals.levels, self.marginals.moment(0).deviation
@@ -307,7 +301,7 @@ class TableOracle:
 
     def _needs_triples(self, known) -> bool:
         """Independent, or so little dependent that interacting conditions might explain it."""
-        clear = known.effect > self.explained and known.p_value <= self.alpha
+        clear = known.effect > EXPLAINED and known.p_value <= self.alpha
         return known.undetermined >= self.determined and not clear
 
     def _has_triples(self, x, y, given) -> bool:

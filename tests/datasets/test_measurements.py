@@ -38,7 +38,6 @@ LARGEST = np.finfo(float).max
     ("values", "ranges", "cure"),
     [
         ([[1.0, np.nan]], RANGES, "missing or infinite"),
-        ([[1.0, np.inf]], RANGES, "missing or infinite"),
         ([[1.0, None]], RANGES, "missing or infinite; drop or impute"),
         ([[1.0]], RANGES, "one column for each of the 2"),
         (np.empty((0, 2)), RANGES, "one row a record"),
@@ -47,24 +46,16 @@ LARGEST = np.finfo(float).max
         (np.array([["1", 1]], object), RANGES, "must be numbers, not text"),
         (np.array([[1, 1]], "datetime64[s]"), RANGES, "must be numbers, not text or other objects"),
         (ROW, {"age": (0, 80)}, "at least two variables"),
-        (ROW, [(0, 80), (1, 2)], "ranges must map"),
-        (ROW, pd.DataFrame(RANGES), "ranges must map"),
         *[
-            (ROW, {"age": ends, "height": (1, 2)}, f"'age': .*{problem}.*; give the public")
-            for ends, problem in [
-                ((0, 0), "empty or not finite"),
-                ((0, np.inf), "empty or not finite"),
-                ((0, np.nan), "empty or not finite"),
-                ((-LARGEST, LARGEST), "empty or not finite"),
-                ((0.0, 5e-324), "empty or not finite"),
-                ((80, 0), "the wrong way round"),
-                (2, "two numbers"),
-                (None, "two numbers"),
-                ("12", "two numbers"),
-                (("1", "2"), "two numbers"),
-                ((1, 1.5, 2), "two numbers"),
-                ({1, 2}, "two numbers"),
-            ]
+            (ROW, {"age": ends, "height": (1, 2)}, r"'age': a range is two finite .* give \(low, ")
+            for ends in (
+                *((0, 0), (0, np.nan), (-LARGEST, LARGEST), (0.0, 5e-324), (80, 0)),
+                *(("1", "2"), (1, 1.5, 2)),
+            )
+        ],
+        *[
+            (ROW, {"age": ends, "height": (1, 2)}, "'age': give its range as a list, not")
+            for ends in (2, "12", {1, 2})
         ],
         (ROW, {"age": (0, 80), 2: (1, 2)}, "write it as '2'"),
         (ROW, {"age": (0, 80), "b ": (1, 2)}, "'b ' is empty or has blanks at its ends"),
@@ -79,18 +70,6 @@ def test_ends_and_values_may_be_any_numbers():
     ends = {"age": [np.int8(0), Fraction(160, 2)], "height": np.array([1, 2])}
     data = Measurements(np.array([[Decimal(20), 1.5]], object), ends)
     assert (dict(data.ranges), data.values.tolist()) == (RANGES, [[20, 1.5]])
-
-
-@pytest.mark.parametrize(
-    ("truth", "cure"),
-    [
-        (nx.DiGraph([("age", "height"), ("height", "age")]), "has a cycle; take one of its arcs"),
-        ([("age", "height")], "truth must be a DiGraph, not list; make one"),
-        (nx.DiGraph([("age", "weight")]), "the ranges must name the same variables"),
-    ],
-)
-def test_a_true_graph_that_does_not_fit_is_refused(truth, cure):
-    refused(cure, Measurements, [[1, 1]], RANGES, truth)
 
 
 def test_codes_become_level_numbers():
@@ -168,7 +147,6 @@ def test_columns_are_the_variables_and_those_to_ignore(frame, ignore, cure):
 @pytest.mark.parametrize(
     ("values", "levels"),
     [
-        ([1, 0], BIT),
         (["1", "0"], BIT),
         (np.array([1, 0], np.uint8), BIT),
         (pd.array([1, 0], dtype="Int64"), BIT),
@@ -191,10 +169,8 @@ def test_values_are_compared_as_text(values, levels):
     "values",
     [
         [1, None],
-        np.array([1, None], object),
         ["1", None],
         ["1", ""],
-        pd.array([1, pd.NA], dtype="Int64"),
         pd.array(["1", pd.NA], dtype="string"),
         pd.Categorical(["1", None]),
         np.array(["1", np.nan], object),
@@ -216,7 +192,9 @@ def test_what_does_not_fit_is_refused():
     refused("is empty; give at least one record", Dataset.from_pandas, frame[:0], LEVELS)
     refused("schema must be a mapping", Dataset.from_pandas, FRAME, ["a", "b"])
     refused("one row a record", Measurements.from_pandas, PEOPLE[:0], RANGES, ignore=["id"])
-    refused("ranges must map", Measurements.from_pandas, PEOPLE, [(0, 80), (1, 2)])
+    refused("ranges must be a mapping", Measurements.from_pandas, PEOPLE, [(0, 80), (1, 2)])
+    odd = nx.DiGraph([("age", "weight")])
+    refused("the ranges must name the same variables", Measurements, ROW, RANGES, odd)
 
 
 class DataFrame:
