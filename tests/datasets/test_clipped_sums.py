@@ -11,7 +11,7 @@ from people import drawn, levels_of
 
 from dpcgd import Dataset
 from dpcgd.datasets.bit_columns import PackedRecords, pack
-from dpcgd.datasets.counts import Counts, Records, clipped_sums
+from dpcgd.datasets.counts import clipped_sums
 from dpcgd.datasets.schema import Schema
 from dpcgd.moments.interactions import exactly
 from dpcgd.moments.joined_levels import join_levels
@@ -139,12 +139,3 @@ def test_without_length_there_is_nothing_to_add():
     data = data_of(10)
     zeros = [np.zeros((k, 1)) for k in LEVELS]
     assert not data.clipped_sums(zeros, bound=0.0).any()
-
-
-def test_who_only_counts_has_no_records():
-    class Only(Counts):
-        levels, n = levels_of(LEVELS), 10
-
-    assert isinstance(data_of(10), Records)
-    assert isinstance(packed(data_of(10), 0), Records)
-    assert not isinstance(Only(), Records)

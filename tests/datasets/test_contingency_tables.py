@@ -78,17 +78,6 @@ def test_counts_equal_brute_force(levels, sizes, collapses, draws):
         np.testing.assert_array_equal(table, brute(data, asked))
 
 
-@pytest.mark.parametrize(("levels", "n"), [((300, 2, 1000), 500), ((300, 2), 5000)])
-def test_more_than_256_levels_are_counted_exactly(levels, n):
-    data = drawn(default_rng(0), levels, n)
-    assert data.codes.dtype == np.uint16
-    assert len(np.unique(data.codes[:, 0])) > 100
-    tables = Tables(data)
-    assert collapsed(tables) == (n == 5000)
-    for variables in [(0,), (1, 0), (0, 1)]:
-        np.testing.assert_array_equal(tables.counts(variables), brute(data, variables))
-
-
 def test_constant_columns_may_be_many():
     data = dataset(np.arange(200).reshape(-1, 1) % 2 * ([1] * 2 + [0] * 70), [2] * 2 + [1] * 70)
     assert Tables(data).counts([0, 71, 1]).tolist() == [[[100, 0]], [[0, 100]]]
@@ -148,26 +137,6 @@ def test_all_subsets_give_the_right_tables_the_right_number_of_times(name, m, va
         expected[brute(data, variables, chosen).tobytes()] += 1
     assert found == expected
     assert found.total() == comb(7, m)
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_a_subsample_of_a_subsample_is_a_subsample(name):
-    data, tables = tiny(name)
-    found, expected = Counter(), Counter()
-    for first in itertools.combinations(range(7), 5):
-        part = tables.subsample(np.array(first))
-        for second in itertools.combinations(range(5), 2):
-            found[part.subsample(np.array(second)).counts((1, 0)).tobytes()] += 1
-    for pair in itertools.combinations(range(7), 2):
-        expected[brute(data, (1, 0), np.array(pair)).tobytes()] += comb(5, 3)
-    assert found == expected
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_a_record_that_is_not_there_cannot_be_chosen(name):
-    _, tables = tiny(name)
-    with pytest.raises(IndexError):
-        tables.subsample(np.array([7]))
 
 
 def uniform(levels, n):
@@ -329,28 +298,3 @@ def test_every_record_counts_once(form, shape):
     assert [t.tolist() for t in together] == [
         counted(codes, weights, shape, of) for of in ([0, 1], [2, 3])
     ]
-
-
-def test_one_record_more_is_seen_among_ten_to_the_twelve():
-    codes, weights, data = many(replays.as_bits, (2, 3, 4, 2))
-    more = weights.copy()
-    more[7] += 1
-    other = replays.as_bits(codes, more, data.levels, ())
-    for variables in ([0], [1, 2], [0, 1, 2, 3]):
-        apart = other.counts(variables) - data.counts(variables)
-        assert apart.sum() == np.abs(apart).sum() == 1
-
-
-@pytest.mark.parametrize("bound", [0.5, 3.0])
-def test_sums_over_many_records_are_the_sums_of_their_parts(bound):
-    codes, weights, data = many(replays.as_bits, (2, 3, 4, 2))
-    vectors = [np.eye(k) * (v + 1.0) for v, k in enumerate((2, 3, 4, 2))]
-    found = data.clipped_sums(vectors, bound=bound)
-    parts = [weights // 3, weights - weights // 3]
-    halves = [replays.as_bits(codes, of, data.levels, ()) for of in parts]
-    sums = [half.clipped_sums(vectors, bound=bound, n=data.n) for half in halves]
-    assert np.array_equal(found, sums[0] + sums[1])
-    rows = np.hstack([of[code] for of, code in zip(vectors, codes.T, strict=True)])
-    rows *= bound / np.maximum(np.linalg.norm(rows, axis=1), bound)[:, None]
-    assert found == pytest.approx((rows * weights[:, None]).T @ rows, rel=0.2)
-    assert np.trace(found) <= data.n * bound**2

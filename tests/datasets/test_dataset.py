@@ -15,7 +15,6 @@ from people import BIT, LEVELS, csv_of, refused
 from dpcgd import Dataset, from_bif, load, read_csv
 
 ONLY_A = nx.empty_graph(["a"], create_using=nx.DiGraph)
-NAN = float("nan")
 
 
 @pytest.mark.parametrize(
@@ -61,17 +60,14 @@ def test_codes_that_are_none_are_refused(codes, cure):
             ({"a": BIT, "b": listed}, cure)
             for listed, cure in [
                 (["0", "1", "1"], "'b' lists level '1' twice; list each level once"),
-                ([1, "1"], "list each level once"),
                 ([], "'b' has no level; list every value it may take"),
                 *[(odd, "'b': give its levels as a list") for odd in ("01", b"01", 2, None)],
                 ({"0": "no", "1": "yes"}, "'b': give its levels as a list"),
                 ({"0", "1"}, "'b': give its levels as a list"),
                 (["0", None], "'b': the missing value None is among its levels; take it out"),
-                (["0", NAN], "missing value nan"),
                 (["0", pd.NA], "missing value <NA>"),
                 (["0", " 1"], "'b': level ' 1' has blanks at its ends; take them out"),
                 (["0", ["1", "2"]], r"'b': \['1', '2'\] is among its levels; list them one by one"),
-                (["0", b"1"], "list them one by one"),
             ]
         ],
     ],
@@ -80,20 +76,13 @@ def test_levels_that_are_none_are_refused(levels, cure):
     refused(cure, Dataset, [[0] * len(levels)], levels)
 
 
-def test_levels_given_as_booleans_are_read_as_their_text():
-    data = Dataset([[0, 1]], {"a": [False, True], "b": [np.False_, np.True_]})
-    assert set(data.levels.values()) == {("False", "True")}
-
-
 @pytest.mark.parametrize(
     ("truth", "cure"),
     [
         (nx.DiGraph([("a", "b"), ("b", "c")]), "same variables; only one of them has c"),
         (ONLY_A, "same variables; only one of them has b"),
-        (nx.Graph([("a", "b")]), r"make one with nx.DiGraph\(arcs\)"),
         ([("a", "b")], r"make one with nx.DiGraph\(arcs\)"),
         (nx.DiGraph([("a", "b"), ("b", "a")]), "has a cycle; take one of its arcs out"),
-        (nx.DiGraph([("a", "b"), ("a", "a")]), "has a cycle; take one of its arcs out"),
     ],
 )
 def test_a_truth_that_is_none_is_refused(truth, cure):
@@ -128,7 +117,6 @@ def test_values_are_compared_as_text(tmp_path, value):
         ("a,b\n0,1\n\n0,1,1\n", "line 4, record 2: the row has 3 values for 2 columns"),
         ('a,b\n"0\n0",1\n1,0\n0,1,1\n', "line 5, record 3: the row has 3 values for 2 columns"),
         ("a,b\r0,1\r0\r", "line 3, record 2: the row has 1 values for 2 columns"),
-        ("a,b\n0,1,\n", "line 2, record 1: the row has 3 values for 2 columns"),
     ],
 )
 def test_a_ragged_row_is_named_by_its_line_and_record(tmp_path, text, where):
@@ -145,7 +133,6 @@ def test_a_ragged_row_is_named_by_its_line_and_record(tmp_path, text, where):
         ('a,b\n0,1\n0,"1\n1,0\n', "close every quotation mark"),
         ("a,b,c\n0,1,2\n", r"'c' of .*clinic.csv is not in the schema; .* or pass ignore=\['c'\]"),
         ("a\n0\n", "has no column 'b', which is in the schema; add the column or take it out"),
-        ("a,b\n7,0,1\n", "as many values as the header"),
         *[(text, "has a header but no record; give") for text in ("a,b", "a,b\n", "a,b\r\n\r\n")],
         *[(text, "is empty; give a header and at least one rec") for text in ("", "\n", "\ufeff")],
     ],
@@ -186,8 +173,6 @@ WORDS = ("0, or less", 'the "1"', "two\nlines")
         ("größe,b\nüber,1\n", {"größe": ("über",), "b": BIT}, [], [[0, 1]]),
         ("a,b\r\n0,1\r\n1,0\r\n", LEVELS, [], [[0, 1], [1, 0]]),
         ("id,a,note,b\n7,0,,1\n7,1,NA,0\n", LEVELS, ["id", "note"], [[0, 1], [1, 0]]),
-        ("id,a,note,b\n7,0,,1\n", LEVELS, {"id", "note"}, [[0, 1]]),
-        ("id,a,note,b\n7,0,,1\n", LEVELS, pd.Index(["id", "note"]), [[0, 1]]),
         (
             'a,"b"\n"0, or less",1\n"the ""1""",0\n"two\nlines",1\n',
             {"a": WORDS, "b": BIT},
@@ -204,25 +189,12 @@ def test_a_table_is_read_as_it_is_written(tmp_path, text, schema, ignore, codes)
     ("ignore", "cure"),
     [
         (["id", "chd"], "ignore names 'chd', .* no column of .*clinic.csv; take it out of ignore"),
-        (["id", 7], "ignore names 7, which is no column"),
         ([["id", "note"]], r"ignore names \['id', 'note'\], which is no column"),
         (None, "ignore must be a list of columns"),
     ],
 )
 def test_what_is_ignored_are_columns_and_no_variables(tmp_path, ignore, cure):
     refused(cure, csv_of, tmp_path, "id,a,note,b\n7,0,,1\n", ignore=ignore)
-
-
-def test_variables_come_in_the_order_of_the_schema(tmp_path):
-    schema = {"b": ("no", "yes"), "c": BIT, "a": BIT}
-    table, described = tmp_path / "clinic.csv", tmp_path / "schema.json"
-    table.write_text("a,b,c\n1,no,0\n0,yes,0\n")
-    described.write_text(json.dumps(schema))
-    for given in (schema, described, str(described)):
-        data = read_csv(table, given)
-        assert (data.variables, data.name) == (("b", "c", "a"), "clinic")
-        assert data.codes.tolist() == [[0, 0, 1], [1, 0, 0]]
-    assert read_csv(table, schema, name="ward 3").name == "ward 3"
 
 
 def test_codes_and_levels_are_read_only_copies():
@@ -244,14 +216,6 @@ def test_codes_take_the_smallest_type_that_holds_the_public_levels(size, kind):
     data = Dataset([[0, 0], [size - 1, 0]], {"a": range(size), "b": BIT})
     assert data.codes.dtype == np.dtype(kind)
     assert data.codes[1, 0] == size - 1
-
-
-def test_a_data_set_says_how_large_it_is():
-    truth = nx.DiGraph([("a", "b")])
-    data = Dataset([[0, 2], [1, 1], [0, 0]], {"a": BIT, "b": range(3)}, truth=truth, name="toy")
-    assert (data.n, data.d, data.variables, data.cardinalities) == (3, 2, ("a", "b"), (2, 3))
-    assert repr(data) == "Dataset('toy', n=3, d=2, 1 true edges)"
-    assert repr(Dataset([[0, 1]], LEVELS)) == "Dataset('data', n=1, d=2, no truth)"
 
 
 # --- numbers of records, generators and files that are not what they should be
@@ -304,12 +268,6 @@ def test_a_file_that_is_no_plain_text_is_recognised_by_its_content(tmp_path, rea
         refused(cure, read, tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["clinic.csv.gz", "clinic.zip", "clinic.xlsx", "clinic"])
-def test_plain_text_may_have_any_name(tmp_path, name):
-    (tmp_path / name).write_text("a,b\n0,1\n")
-    assert read_csv(tmp_path / name, LEVELS).codes.tolist() == [[0, 1]]
-
-
 CURES = ["give it as text$", "use Dataset.from_pandas$", "map each"]
 
 
@@ -329,7 +287,6 @@ def test_what_is_no_path_is_refused(read, cure):
         ("a\tb\n0\t1\n", r"pass separator='\\t'$"),
         ("a, b\n0, 1\n", "' b' of .* has blanks at the ends of its name; take them out"),
         ("0,1\n1,1\n", "has values in its first line; put a header"),
-        ("0,0\n1,1\n", "has values in its first line; put a header"),
         ('a,b\n0,"' + 200_000 * "1", "close every quotation mark$"),
         ("a,c\n" + 100_000 * "0,1\n" + "\udce9,1,1\n", "'c' of .* is not in the schema"),
     ],
@@ -344,7 +301,6 @@ def test_another_kind_of_table_is_recognised(tmp_path, text, cure):
         ('{"a": ["0"],\n "b": ["0"}', "schema.json, line 2, column 11: .*; correct the JSON"),
         ("", "line 1, column 1: .*; correct the JSON there$"),
         ('["a", "b"]', "map each variable's name to the list of its levels, as"),
-        ("null", "map each variable's name to the list of its levels"),
         ('{"a": ["0"], "b": [NaN]}', "missing value nan is among its levels; take it out"),
         ('{"a": ["0"], "b": ["0", "1"], "a": ["0", "1"]}', "names 'a' twice; name it once"),
         ('{"a": ["0"], "b": {"edges": [1, 2], "edges": [1, 2]}}', "names 'edges' twice"),

@@ -127,12 +127,10 @@ def test_data_without_a_schema_have_rules_too():
             ({**AGE, "missing": entry}, "missing must be 'refuse', the name of a level or a list")
             for entry in ([], ["NA", ""], ["NA", None], ["refuse", 9], [True], NAN, {"NA": 9})
         ],
-        ({**AGE, "missing": [-9, "-9"]}, "'a' lists missing code '-9' twice; list it once"),
         ({**AGE, "missing": [9, "9.0"]}, "'a' lists missing code '9' twice; list it once"),
         ({**AGE, "missing": ["unknown", " 9"]}, "level ' 9' has blanks at its ends; take them out"),
         ({**AGE, "missing": ["NA", "0 to 10"]}, "missing code '0 to 10' is level '0 to 10' too"),
         ({"levels": BIT, "missing": ["no", 1]}, "missing code '1' is level '1' too; take it out"),
-        ({"levels": ["1.0", "2.0"], "missing": 1}, "missing code '1' is level '1.0' too"),
         ({"levels": ["01", "02"], "missing": ["x", 1]}, "missing code '1' is level '01' too"),
         ({"levels": ["", "2"], "missing": ["x", 1]}, "two levels for missing values, '' and 'x'"),
     ],
@@ -156,7 +154,6 @@ WIDE = {"a": {"edges": [0, 3, 10, 3000, 9000]}, "b": BIT}
         (["2,000", "3,500"], {"decimal": ","}, [1, 1, 0, 0]),
         (["2,000", "3,500.5"], {"thousands": ","}, [0, 0, 1, 1]),
         (["2'000", "3.5"], {"thousands": "'"}, [0, 1, 1, 0]),
-        (["2 000", "3.5"], {"thousands": " "}, [0, 1, 1, 0]),
         (["2\u00a0000", "3,5"], {"decimal": ",", "thousands": "\u00a0"}, [0, 1, 1, 0]),
         (["2.000", "3.5"], {}, [1, 1, 0, 0]),
         (["0.500", "3.500"], {}, [1, 1, 0, 0]),
@@ -199,17 +196,13 @@ def test_a_mark_holds_for_whole_levels_and_codes_too(tmp_path):
     ("value", "how", "cure"),
     [
         ("2,5", {}, "'2,5' is no number with a decimal point; pass decimal= or thousands="),
-        ("2.000.000", {}, "is no number with a decimal point; pass decimal= or thousands="),
         ("2.5", {"decimal": ","}, "'2.5' is no number"),
-        ("2.5", {"thousands": "."}, "'2.5' is no number"),
         ("20.00", {"thousands": "."}, "'20.00' is no number"),
         ("1_000", {"thousands": ","}, "'1_000' is no number"),
         ("\u0661\u0664", {}, "is no number"),
         ("inf", {}, "'inf' is no number"),
-        ("True", {}, "'True' is no number"),
         ("1", {"decimal": "x"}, "decimal must be '.' or ',', not 'x'"),
         ("1", {"thousands": "0"}, "thousands must be one of"),
-        ("1", {"thousands": ["."]}, "thousands must be one of"),
         ("1", {"decimal": ".", "thousands": "."}, "decimal and thousands are both '.'; let them"),
     ],
 )

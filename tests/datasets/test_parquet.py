@@ -17,7 +17,6 @@ from people import BIT, LEVELS, drawn, frame_of, levels_of, refused
 
 from dpcgd import Dataset, Schema, graph_from_moments, load, read_parquet, table_pc
 from dpcgd.datasets import parquet_files
-from dpcgd.datasets.bit_columns import pack
 from dpcgd.datasets.contingency_tables import Tables
 
 pa = pytest.importorskip("pyarrow", reason="it is in the parquet extra")
@@ -73,15 +72,6 @@ def test_counts_are_those_in_memory_to_the_last_record(tmp_path_factory, data):
         assert all(map(np.array_equal, answers, plain))
     assert all(map(np.array_equal, map(found.counts, asked), plain))
     assert all(map(np.array_equal, map(Tables(expected).counts, asked), plain))
-
-
-def test_a_small_domain_is_kept_as_cells(tmp_path):
-    data = load("asia", 20_000, rng=np.random.default_rng(0))
-    path = write(tmp_path, frame_of(data), row_group_size=999)
-    found = read_parquet(path, data.levels)
-    assert len(found.columns.weights) <= 2**8
-    assert found.n == 20_000
-    assert np.array_equal(found.counts(range(8)), data.counts(range(8)))
 
 
 COLUMNS = {
@@ -184,10 +174,6 @@ WRONG = [
     (cut_to(0, -20), "people.parquet cannot be read: .*; write the file anew$"),
     (cut_to(196), "people.parquet cannot be read: .*; write the file anew$"),
     (
-        lambda folder: good(folder, bad=999),
-        "people.parquet, record 1000, column 'b': '7' is not am",
-    ),
-    (
         lambda folder: [good(folder), good(folder, bad=997, name="b.parquet")],
         "b.parquet, record 998, column 'b': '7' is not among",
     ),
@@ -196,16 +182,13 @@ WRONG = [
     (lambda folder: folder, "has no file that ends in .parquet; correct the path"),
     (lambda folder: folder / "lost.parquet", "there is no file .*; correct the path$"),
     (lambda folder: [], "name at least one file$"),
-    (lambda folder: 3, "paths must be the path of a Parquet file, of a folder of them"),
     (lambda folder: pd.DataFrame({"a": BIT}), "use Dataset.from_pandas$"),
     (lambda folder: [good(folder), folder / "." / "people.parquet"], "name each file once$"),
-    (lambda folder: [good(folder)] * 2, "name each file once$"),
     (linked, "is the same file as .*; name each file once$"),
     (of_frame(a=BIT, b=[0.0, 1.5]), "record 2, column 'b': '1.5' is not among the levels 0, 1"),
     (of_frame(a=BIT, b=[["0"], ["1"]]), "column 'b' of .* holds list<.*>, more than one value a"),
     (of_frame(a=BIT, b=[None, None]), "record 1, column 'b': the value is missing; drop or"),
     (of_frame(a=[], b=[]), "people.parquet has no record, nor has any other file; give at least"),
-    (of_frame(a=BIT), "people.parquet has no column 'b', which is in the schema; add the column"),
     (of_frame(a=BIT, b=BIT, c=BIT), r"people.parquet is not in the schema; .* ignore=\['c'\]$"),
 ]
 
@@ -258,15 +241,6 @@ def test_a_file_that_is_written_while_a_table_is_read_is_noticed(tmp_path, monke
 
     monkeypatch.setattr(parquet_files, "_decoded", written_meanwhile)
     refused(CHANGED, read_parquet, path, schema)
-
-
-def test_other_records_have_another_digest():
-    def digest(codes, most_bytes=0):
-        columns = pack([[np.array(codes)] * 2], (2, 2), len(codes), most_bytes=most_bytes)
-        return columns.digest
-
-    assert digest([1, 0, 0]) == digest([1, 0, 0]) != digest([0, 1, 0])
-    assert digest([0, 1], 1 << 20) != digest([0, 1, 1], 1 << 20)
 
 
 # --- on disk
@@ -332,6 +306,4 @@ def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path, name, system):
         system(table, epsilon=1.0, rng=np.random.default_rng(1))
         for table in (data, read_parquet(path, data.levels))
     )
-    assert one.graph == other.graph
-    assert one.ledger == other.ledger
-    assert one.terms == other.terms
+    assert one == other

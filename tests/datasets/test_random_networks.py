@@ -31,13 +31,6 @@ def test_every_kind_is_a_network(shape, tables, d):
     assert network.sample(50, rng=rng).codes.shape == (50, d)
 
 
-def test_one_state_gives_one_network():
-    one, two, other = (
-        random_network("hubs", "mixed", 12, np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    assert one.parents == two.parents != other.parents
-
-
 @pytest.mark.parametrize(
     ("shape", "tables", "levels", "cure"),
     [

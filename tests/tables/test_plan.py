@@ -168,14 +168,12 @@ DATA = load("asia", n=100, rng=default_rng(0))
 
 BAD_PLANS = [
     (LEVELS, {"n": 0}, "n must be at least 1"),
-    (LEVELS, {"n": 1e4}, "n must be a whole number"),
     (LEVELS, {"epsilon": 0}, "epsilon must be a positive finite number"),
     (LEVELS, {"delta": 1.5}, "delta must be below 1"),
     (LEVELS, {"alpha": 0}, "alpha must be a level above 0 and below 1"),
     (LEVELS, {"max_order": 3}, "max_order must be 0, 1 or 2"),
     (LEVELS, {"rows_per_person": 0}, "rows_per_person must be at least 1"),
     (LEVELS, {"power": 0.005}, "power must be above 0.01 and below 1"),
-    (LEVELS, {"power": "high"}, "power must be above 0.01 and below 1"),
     (LEVELS, {"related": -0.1}, "related must be at least 0 and below 1"),
     (LEVELS, {"shares": {"e": (1, 1)}}, "is no variable; correct the name"),
     (LEVELS, {"shares": {"b": (1, 1)}}, "give each level one"),
@@ -189,7 +187,6 @@ BAD_PLANS = [
     ({"a": BIT}, {}, "a causal graph needs at least two variables"),
     (DATA, {}, "this takes no data, and a Dataset holds some; pass the schema"),
     (pd.DataFrame({"a": [0]}), {}, "this takes no data"),
-    (DATA.codes, {}, "this takes no data"),
 ]
 
 
@@ -207,12 +204,10 @@ def test_a_plan_of_what_cannot_be_run_is_refused(levels, how, cure):
     ("how", "cure"),
     [
         ({}, "say how large a dependence is to be seen"),
-        ({"correlation": 0.1, "points": 10}, "say how large a dependence is to be seen"),
         ({"correlation": 0}, "correlation must be above 0 and below 1"),
         ({"points": "10"}, "points must be above 0 and below 100"),
         ({"correlation": 0.1, "order": 2}, "order must be 0 or 1"),
         ({"correlation": 0.1, "between": ("a", "a")}, "between must name two variables"),
-        ({"correlation": 0.1, "between": 3}, "between must name two variables"),
         ({"correlation": 0.001}, "no epsilon up to 999 finds that among 10,000 records; look for"),
         ({"correlation": 0.1, "levels": {"a": BIT, "b": ["only"]}}, "nothing can be found"),
     ],

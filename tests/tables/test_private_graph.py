@@ -38,13 +38,6 @@ def test_levels_that_no_record_has_count_like_all_others():
     assert not isinstance(release.marginals, NoisyTable)
 
 
-@pytest.mark.parametrize("name", ["asia", "child"])
-def test_it_finds_what_the_data_hold(name):
-    data = load(name, n=100_000, rng=rng())
-    graph = private_graph(data, epsilon=3.0, rng=rng(1)).graph
-    assert graph.skeleton_f1(data.truth) > 0.8
-
-
 def test_a_warning_names_the_line_of_the_caller():
     data = load("alarm", n=500, rng=rng())
     with pytest.warns(UserWarning, match="trained on tables of 1,000 records and more") as caught:

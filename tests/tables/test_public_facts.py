@@ -7,16 +7,7 @@ import dpcgd
 from dpcgd import Dataset, Knowledge
 from dpcgd.tables.public_facts import PublicFacts, RecordsAsked, check_run
 
-SYSTEMS = [
-    "private_graph",
-    "table_pc",
-    "graph_from_moments",
-    "dag_posterior",
-    "priv_pc",
-    "svt_pc",
-    "em_pc",
-    "curate_pc",
-]
+SYSTEMS = ["private_graph", "table_pc", "graph_from_moments", "priv_pc", "em_pc", "curate_pc"]
 N, LEVELS = 400, {name: ("no", "yes") for name in "abc"}
 SETTINGS = [
     {},
