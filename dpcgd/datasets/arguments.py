@@ -12,7 +12,6 @@ __all__ = [
     "check_file",
     "check_generator",
     "check_known",
-    "check_name",
     "check_once",
     "check_whole",
     "first_bytes",
@@ -84,21 +83,6 @@ def check_array(name: str, values, owner: str) -> np.ndarray:
         return np.asarray(values)
     except ValueError:  # numpy finds no shape
         raise ValueError(f"the rows of {name} differ in length; give all as many entries") from None
-
-
-def check_name(name) -> str:
-    """Return the name of a variable, unless it is none.
-
-    Raises
-    ------
-    ValueError
-        If it is not text, is empty, or has blanks at its ends.
-    """
-    if not isinstance(name, str):
-        raise ValueError(f"the variable name {name!r} is not text; write it as '{name}'")
-    if not name or name != name.strip():
-        raise ValueError(f"the variable name {name!r} is empty or has blanks at its ends; mend it")
-    return name
 
 
 def check_known(argument: str, names, public) -> list:

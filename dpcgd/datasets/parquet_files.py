@@ -144,9 +144,8 @@ def _files(paths) -> list[str]:
 def _in_folder(folder: Path) -> list[Path]:
     """In the order of their names; what begins with a dot or a low line is none of the table."""
     entries = [entry for entry in sorted(folder.iterdir()) if entry.name[0] not in "._"]
-    for entry in entries:
-        if entry.is_dir():
-            raise ValueError(f"{folder} has a folder in it, {entry.name}; give a list of all files")
+    if inside := next(filter(Path.is_dir, entries), None):
+        raise ValueError(f"{folder} has a folder in it, {inside.name}; give a list of all files")
     files = [entry for entry in entries if entry.suffix == ".parquet"]
     if not files:
         raise ValueError(f"{folder} has no file that ends in .parquet; correct the path")

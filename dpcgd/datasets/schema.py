@@ -200,7 +200,9 @@ def draft_schema(
     for name, entry in columns.items():
         draft = dict(entry) if isinstance(entry, Mapping) else {"levels": entry}
         if "range" in draft:
-            draft = {"edges": _equal_edges(name, draft.pop("range"), bins), **draft}
+            low, high = check_range(name, draft.pop("range"))
+            steps = (low + (high - low) * i / bins for i in range(bins + 1))
+            draft = {"edges": [float(f"{step:.12g}") for step in steps], **draft}
         if "edges" in draft:
             draft = {"outside": outside, **draft}
         elif name in ordered:
@@ -248,10 +250,10 @@ def draft_schema_from_data_not_private(
     check_whole("bins", bins, 2)
     kept = [name for name in getattr(frame, "columns", ()) if name not in ignore]
     check_frame(frame, dict.fromkeys(kept), ignore)
-    return draft_schema({name: _seen(frame[name], bins) for name in kept})
+    return draft_schema({name: _seen(frame[name]) for name in kept}, bins=bins)
 
 
-def _seen(column, bins) -> dict[str, Any]:
+def _seen(column) -> dict[str, Any]:
     """What the values of a column look like."""
     from pandas.api.types import is_numeric_dtype
 
@@ -266,13 +268,6 @@ def _seen(column, bins) -> dict[str, Any]:
         texts = list(map(text_of, values.sort_values().astype(object)))  # gaps make 14 a 14.0
         return {"levels": list(dict.fromkeys(POINT.whole(x) or x for x in texts)), **draft}
     if is_numeric_dtype(column):
-        ends = [float(values.min()), float(values.max())]
-        return {"edges": _equal_edges(column.name, ends, bins), "outside": "clip", **draft}
+        return {"range": [float(values.min()), float(values.max())], "outside": "clip", **draft}
     cure = f"pass ignore=[{column.name!r}] if it names records, or join its values first"
     raise ValueError(f"column {column.name!r} has {len(values)} different values; {cure}")
-
-
-def _equal_edges(name, ends, bins) -> list[float]:
-    """Edges of so many levels of equal width, without the last digits of the division."""
-    low, high = check_range(name, ends)
-    return [float(f"{low + (high - low) * i / bins:.12g}") for i in range(bins + 1)]

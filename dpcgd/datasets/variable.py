@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_name, check_once, is_real, is_whole
+from dpcgd.datasets.arguments import check_once, is_real, is_whole
 
 __all__ = ["REFUSE", "Numerals", "Variable", "as_list", "check_levels", "number_text", "text_of"]
 
@@ -144,14 +144,17 @@ def check_variables(public: object, values: str = "levels") -> None:
     Raises
     ------
     ValueError
-        If it is none.
+        If it is none, or a name is not text, is empty or has blanks at its ends.
     """
     if not isinstance(public, Mapping):
         raise ValueError(f"{values} must be a mapping from each variable's name to its {values}")
     if len(public) < 2:
         raise ValueError(f"a causal graph needs at least two variables, this has {len(public)}")
     for name in public:
-        check_name(name)
+        if not isinstance(name, str):
+            raise ValueError(f"the variable name {name!r} is not text; write it as '{name}'")
+        if not name or name != name.strip():
+            raise ValueError(f"variable name {name!r} is empty or has blanks at its ends; mend it")
 
 
 def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]]:
