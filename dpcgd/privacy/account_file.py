@@ -376,10 +376,10 @@ def open_account(
 
 def _resolved(path: Path) -> Path:
     """Where the file is, whatever link leads to it and wherever the program goes."""
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):  # links in a circle
-        raise ValueError(f"{path} cannot be read: its links lead nowhere") from None
+    with suppress(OSError, RuntimeError):  # links in a circle, before Python 3.13
+        if not (real := path.resolve()).is_symlink():
+            return real
+    raise ValueError(f"{path} cannot be read: its links lead nowhere")
 
 
 def _read(path: Path) -> tuple[AccountFile, tuple[Reservation, ...]]:
