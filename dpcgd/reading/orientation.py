@@ -16,11 +16,10 @@ from dpcgd.graphs.cpdag import meek
 from dpcgd.graphs.pc_search import Triple
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
-from dpcgd.reading.pair_features import LocalEvidence
+from dpcgd.reading.pair_features import Columns, LocalEvidence, columns_of
 from dpcgd.reading.reader import trained_on
 
 __all__ = [
-    "FEATURES",
     "arrow_confidence",
     "collider_log_odds",
     "open_triples",
@@ -31,27 +30,6 @@ __all__ = [
 
 NEAR = 4
 """Strongest neighbours of either end that separating sets are made of."""
-
-
-FEATURES = (
-    "evidence at the least with the middle, less at the least without",
-    "evidence at the least without the middle",
-    "what the middle adds at the least without it",
-    "what the middle adds at the least with it",
-    "log-likelihood of independent ends, less of a product through the middle",
-    "neighbours of the middle",
-    "variables to make sets of",
-    "correlation with the middle, the weaker",
-    "correlation with the middle, the stronger",
-    "correlation of the ends",
-    "neighbours of an end, the fewer",
-    "neighbours of an end, the more",
-    "neighbours of both ends",
-    "noise over sampling",
-    "records",
-)
-"""Of a triple, in the order of the columns that the trees read. The first five are taken by arsinh;
-correlations, squared and summed over contrasts, noise and records by their logarithms."""
 
 
 COOLING, DRAWS, APART = 60, 60, 2
@@ -184,13 +162,13 @@ def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, 
     Post-processing.
     """
     triples = open_triples(joined)
-    trees = trained_on("colliders.json", FEATURES).trees["trees"]
+    trees = trained_on("colliders.json").trees["trees"]
     log_odds = trees.log_odds(triple_features(marginals, joined, triples))
     return dict(zip(triples, log_odds.tolist(), strict=True))
 
 
-def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Triple]) -> np.ndarray:
-    """What the release says about each triple: a row each, a column for each of `FEATURES`.
+def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Triple]) -> Columns:
+    """What the release says about each triple: numbers by name, a row each.
 
     Parameters
     ----------
@@ -201,7 +179,8 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
 
     Returns
     -------
-    array of shape (triples, features)
+    dict
+        From the name of each to its column.
 
     Privacy
     -------
@@ -209,30 +188,34 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
 
     Notes
     -----
-    The log-likelihood among them is that of :prf:ref:`thm-triple-product`.
+    The log-likelihood among them is that of :prf:ref:`thm-triple-product`. Evidence and
+    log-likelihood are taken by arsinh; correlations, squared and summed over contrasts, noise and
+    records by their logarithms.
     """
-    if not triples:
-        return np.empty((0, len(FEATURES)))
     blocks = blocks_of(marginals)
     effects = blocks.sums(blocks.correlations**2)
     strength, near = np.log10(effects + WEAKEST), joined.sum(axis=1)
-    x, c, y = np.array(triples).T
+    x, c, y = np.array(triples, int).reshape(-1, 3).T
     noise = float(np.median(blocks.variances))
     local = LocalEvidence(blocks, np.where(joined, effects, 0.0))
     others = [_others(local, joined, *triple) for triple in triples]
-    columns = [
-        *_given_sets(local, triples, others),
-        [_likelihood(blocks, *triple) for triple in triples],
-        near[c],
-        [*map(len, others)],
-        *np.sort([strength[x, c], strength[c, y]], axis=0),
-        strength[x, y],
-        *np.sort([near[x], near[y]], axis=0),
-        (joined.astype(int) @ joined)[x, y],
-        np.full(len(triples), math.log10(noise * blocks.n)),
-        np.full(len(triples), math.log10(blocks.n)),
-    ]
-    return np.column_stack(columns).astype(np.float32)
+    numbers = {
+        **_given_sets(local, triples, others),
+        "log-likelihood of independent ends, less of a product through the middle": [
+            _likelihood(blocks, *triple) for triple in triples
+        ],
+        "neighbours of the middle": near[c],
+        "variables to make sets of": [*map(len, others)],
+        "correlation with the middle, the weaker": np.minimum(strength[x, c], strength[c, y]),
+        "correlation with the middle, the stronger": np.maximum(strength[x, c], strength[c, y]),
+        "correlation of the ends": strength[x, y],
+        "neighbours of an end, the fewer": np.minimum(near[x], near[y]),
+        "neighbours of an end, the more": np.maximum(near[x], near[y]),
+        "neighbours of both ends": (joined.astype(int) @ joined)[x, y],
+        "noise over sampling": math.log10(noise * blocks.n),
+        "records": math.log10(blocks.n),
+    }
+    return columns_of(numbers, len(triples))
 
 
 def open_triples(joined: np.ndarray) -> list[Triple]:
@@ -245,8 +228,8 @@ def open_triples(joined: np.ndarray) -> list[Triple]:
     ]
 
 
-def _given_sets(local, triples, others) -> list[np.ndarray]:
-    """What sets of others with the middle and without it leave of the ends, a column each."""
+def _given_sets(local, triples, others) -> Columns:
+    """What sets of others with the middle and without it leave of the ends."""
     sets = [[s for k in range(3) for s in combinations(near, k)] for near in others]
     middles = [c for _, c, _ in triples]
     with_c = [[(*s, c) for s in few if len(s) < 2] for c, few in zip(middles, sets, strict=True)]
@@ -254,15 +237,20 @@ def _given_sets(local, triples, others) -> list[np.ndarray]:
     held, apart_with_c = _least(local, triples, with_c)
     added, _ = _least(local, triples, [[(*s, c)] for c, s in zip(middles, apart, strict=True)])
     taken, _ = _least(local, triples, [[s[:-1]] for s in apart_with_c])
-    return [held - without, without, added - without, held - taken]
+    return {
+        "evidence at the least with the middle, less at the least without": held - without,
+        "evidence at the least without the middle": without,
+        "what the middle adds at the least without it": added - without,
+        "what the middle adds at the least with it": held - taken,
+    }
 
 
 def _least(local, triples, sets) -> tuple[np.ndarray, list[tuple[int, ...]]]:
     """The least evidence that any of its sets leaves between the ends of each triple, and where."""
     asked = [(x, y, s) for (x, _, y), few in zip(triples, sets, strict=True) for s in few]
     evidence = iter(local.given(asked)[:, 0].tolist())
-    least, where = zip(*(min((next(evidence), s) for s in few) for few in sets), strict=True)
-    return np.array(least), [*where]
+    least = [min((next(evidence), s) for s in few) for few in sets]
+    return np.array([value for value, _ in least]), [where for _, where in least]
 
 
 def _others(local, joined, x, c, y) -> list[int]:

@@ -10,26 +10,30 @@ others at once, whose effects need not add up.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise, zip_longest
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpcgd.moments.clipped_moments import Blocks, blocks_of
 from dpcgd.moments.interactions import Marginals, Subset
 from dpcgd.reading.association import Association, associations
 
 __all__ = [
-    "FEATURES",
-    "SECOND_FEATURES",
-    "THIRD_FEATURES",
+    "Columns",
     "LocalEvidence",
     "candidates",
+    "columns_of",
     "log_odds",
     "pair_features",
     "second_features",
     "third_features",
 ]
+
+Columns = dict[str, np.ndarray]
+"""Numbers about pairs or triples by their names, in single precision: a row for each of them."""
+
 
 RIDGES = (0.5, 2.0, 8.0)
 """In units of the noise's deviation times the root of the number of contrasts, which is half of
@@ -64,33 +68,6 @@ FEW = 3
 """Strongest neighbours of either that sets of two are made of."""
 
 
-FEATURES = (
-    "association",
-    "weak association",
-    "effect",
-    *(f"partial, ridge {ridge:g}" for ridge in RIDGES),
-    "partial, over the largest of either",
-    "rank for one",
-    "rank for the other",
-    "least given one",
-    "second least given one",
-    "effect at the least given one",
-    "least given two",
-    "effect at the least given two",
-    *(f"given the {k} strongest" for k in STRONGEST),
-    *(f"effect given the {k} strongest" for k in STRONGEST),
-    "left open",
-    "strongest path",
-    "variables",
-    "records",
-    "noise over sampling",
-    "deviation of an entry",
-    *(f"{what} of {which}" for what in ("levels", "evenness") for which in ("one", "the other")),
-    "clear pairs a variable",
-)
-"""Of a pair, in the order of the columns of :func:`pair_features`."""
-
-
 LEAST_LIKELY = 0.003
 """Pairs that are less likely edges are not read again."""
 
@@ -103,29 +80,6 @@ SUREST = 1e-4
 """Probabilities of an edge, or of none, are no smaller as log odds."""
 
 
-SECOND_FEATURES = (
-    "log odds",
-    "least given two likely",
-    "effect at the least given two likely",
-    *(f"given the {k} likeliest" for k in STRONGEST),
-    *(f"effect given the {k} likeliest" for k in STRONGEST),
-    "left open by the likeliest",
-    "likeliest path",
-    "second likeliest path",
-    "expected paths",
-    "least given the neighbours of one",
-    "most given the neighbours of one",
-    "effect at the least given neighbours",
-    "left open by neighbours",
-    "fewer other edges",
-    "more other edges",
-    "higher rank",
-    "lower rank",
-    "expected edges a variable",
-)
-"""Of a pair, in the order of the columns of :func:`second_features`."""
-
-
 LEAST_TELLING = 0.03
 """Share of a variance that others have to leave open; else they tell nothing about the pair."""
 
@@ -134,30 +88,21 @@ LIKELY_BY_TWO = 0.3
 """Of an edge: others that are so likely neighbours of either are looked at by themselves."""
 
 
-THIRD_FEATURES = (
-    "log odds",
-    "association",
-    "effect",
-    "least given one",
-    "effect at the least given one",
-    "least given any two",
-    "effect at the least given any two",
-    "left open at the least given any two",
-    "second least given any two",
-    "least given two likely ones",
-    "effect at the least given two likely ones",
-    "left open at the least given two likely ones",
-    "sets that leave nothing open",
-    "likeliest path",
-    "second likeliest path",
-    "expected edges of both",
-    "variables",
-    "records",
-    "noise over sampling",
-    "levels of one",
-    "levels of the other",
-)
-"""Of a pair, in the order of the columns of :func:`third_features`."""
+def columns_of(numbers: Mapping[str, ArrayLike], rows: int) -> Columns:
+    """Columns of so many rows; a single number fills its column.
+
+    Examples
+    --------
+    >>> columns_of({"variables": 3, "effect": [0.5, 0.25]}, 2)["variables"]
+    array([3., 3.], dtype=float32)
+    """
+    single = {name: np.asarray(values, np.float32) for name, values in numbers.items()}
+    return {name: np.broadcast_to(values, rows) for name, values in single.items()}
+
+
+def _of_both(what, *values) -> dict[str, np.ndarray]:
+    """The smaller of two numbers for each pair, and the larger one."""
+    return {f"{what} one": np.minimum(*values), f"{what} the other": np.maximum(*values)}
 
 
 def candidates(*strengths: np.ndarray) -> np.ndarray:
@@ -171,7 +116,7 @@ def candidates(*strengths: np.ndarray) -> np.ndarray:
     return np.argwhere(np.triu(near | near.T, 1))
 
 
-def pair_features(marginals: Marginals) -> tuple[np.ndarray, np.ndarray]:
+def pair_features(marginals: Marginals) -> tuple[np.ndarray, Columns]:
     """Numbers about each pair that may be an edge, worked out once.
 
     Parameters
@@ -183,8 +128,8 @@ def pair_features(marginals: Marginals) -> tuple[np.ndarray, np.ndarray]:
     -------
     pairs : array of shape (k, 2)
         Variables by number, x < y. Pairs that are not here are far from being an edge.
-    features : array of shape (k, number of features)
-        A column for each of `FEATURES`.
+    features : dict
+        From the name of each to its column.
 
     Raises
     ------
@@ -198,38 +143,44 @@ def pair_features(marginals: Marginals) -> tuple[np.ndarray, np.ndarray]:
     return marginals.worked_out(("features",), lambda: _features_of(marginals))
 
 
-def _features_of(marginals) -> tuple[np.ndarray, np.ndarray]:
+def _features_of(marginals) -> tuple[np.ndarray, Columns]:
     blocks, d = blocks_of(marginals), len(marginals.levels)
     squares = blocks.correlations**2
     evidence, effect = map(blocks.sums, _told(squares, blocks.variances))
     weak_evidence, _ = map(blocks.sums, _told(squares, blocks.variances, SMALL))
     association = np.arcsinh(evidence)
-    partials = [_partial(blocks, ridge) for ridge in RIDGES]
-    partial = partials[1]
+    partials = {f"partial, ridge {ridge:g}": _partial(blocks, ridge) for ridge in RIDGES}
+    partial = partials["partial, ridge 2"]
     largest = np.maximum(partial.max(axis=1)[:, None], partial.max(axis=1))
     relative = partial / np.maximum(largest, 1e-12)
-    *given_one, path = _given_one(blocks, association, effect)
-    pairs = candidates(partial, given_one[0])
+    least, second, at_least, path = _given_one(blocks, association, effect)
+    pairs = candidates(partial, least)
     x, y = pairs.T
     ranks = np.argsort(np.argsort(-partial, axis=1), axis=1)
     levels, tables = np.array(marginals.levels), map(marginals.table, range(d))
     evenness = np.array([-(p @ np.log(p)) / math.log(max(2, len(p))) for p in tables])
     typical = float(np.median(blocks.variances[~np.eye(len(squares), dtype=bool)]))
-    noise = math.log10(typical * blocks.n), math.log10(typical) / 2
-    clear = np.sum(np.triu(association, 1) > math.asinh(10)) / d
-    alike = [np.full(len(pairs), value) for value in (d, math.log10(blocks.n), *noise, clear)]
-    everywhere = (association, np.arcsinh(weak_evidence), effect, *partials, relative)
-    columns = [
-        *(values[x, y] for values in everywhere),
-        *np.sort([ranks[x, y], ranks[y, x]], axis=0),
-        *(values[x, y] for values in given_one),
-        *LocalEvidence(blocks, partial).features(pairs).T,
-        path[x, y],
-        *alike[:-1],
-        *(end for values in (levels, evenness) for end in np.sort(values[pairs], axis=1).T),
-        alike[-1],
-    ]
-    return pairs, np.column_stack(columns).astype(np.float32)
+    numbers = {
+        "association": association[x, y],
+        "weak association": np.arcsinh(weak_evidence)[x, y],
+        "effect": effect[x, y],
+        **{name: values[x, y] for name, values in partials.items()},
+        "partial, over the largest of either": relative[x, y],
+        **_of_both("rank for", ranks[x, y], ranks[y, x]),
+        "least given one": least[x, y],
+        "second least given one": second[x, y],
+        "effect at the least given one": at_least[x, y],
+        **LocalEvidence(blocks, partial).features(pairs),
+        "strongest path": path[x, y],
+        "variables": d,
+        "records": math.log10(blocks.n),
+        "noise over sampling": math.log10(typical * blocks.n),
+        "deviation of an entry": math.log10(typical) / 2,
+        **_of_both("levels of", *levels[pairs].T),
+        **_of_both("evenness of", *evenness[pairs].T),
+        "clear pairs a variable": np.sum(np.triu(association, 1) > math.asinh(10)) / d,
+    }
+    return pairs, columns_of(numbers, len(pairs))
 
 
 def _partial(blocks, ridge) -> np.ndarray:
@@ -298,8 +249,16 @@ class LocalEvidence:
         of_each = [range(size)[rows] for rows in blocks.rows]
         self.rows = np.array([*zip(*zip_longest(*of_each, (), fillvalue=size), strict=True)])
 
-    def features(self, pairs: np.ndarray) -> np.ndarray:
-        """The columns of some pairs that take sets of their own, shape (pairs, columns)."""
+    def features(
+        self,
+        pairs: np.ndarray,
+        two: str = "least given two",
+        nearest: str = "strongest",
+        left: str = "left open",
+    ) -> Columns:
+        """The columns of some pairs that take sets of their own, under names made of these."""
+        names = [two, f"effect at the {two}", *(f"given the {k} {nearest}" for k in STRONGEST)]
+        names += [*(f"effect given the {k} {nearest}" for k in STRONGEST), left]
         questions, starts = [], [0]
         for x, y in pairs.tolist():
             near = [[v for v in self.nearest[a] if v not in (x, y)] for a in (x, y)]
@@ -312,7 +271,7 @@ class LocalEvidence:
             strongest, twos = answers[start : start + many], answers[start + many : end]
             least = twos[twos[:, 0].argmin()] if len(twos) else strongest[0]
             rows.append([*least[:2], *strongest[:, 0], *strongest[:, 1], strongest[1, 2]])
-        return np.array(rows).reshape(len(pairs), 3 + 2 * many)
+        return dict(zip(names, np.array(rows).reshape(-1, len(names)).T, strict=True))
 
     def given(self, questions: Sequence[tuple[int, int, Sequence[int]]]) -> np.ndarray:
         """Of x and y given some others, a row for each question.
@@ -388,7 +347,7 @@ def log_odds(probabilities: np.ndarray) -> np.ndarray:
     return np.log(p / (1 - p))
 
 
-def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, Columns]:
     """Numbers about each pair that a first reading does not rule out.
 
     Parameters
@@ -402,8 +361,8 @@ def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, np.
     -------
     pairs : array of shape (k, 2)
         Variables by number, x < y.
-    features : array of shape (k, number of features)
-        A column for each of `SECOND_FEATURES`.
+    features : dict
+        From the name of each to its column.
 
     Privacy
     -------
@@ -415,27 +374,26 @@ def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, np.
     local = LocalEvidence(blocks, likely)
     others = likely.sum(axis=1)[pairs] - own[:, None]
     ranks = np.argsort(np.argsort(-likely, axis=1, kind="stable"), axis=1)
-    columns = [
-        log_odds(own),
-        *local.features(pairs).T,
-        *_paths(likely, pairs).T,
-        *_given_neighbours(local, likely, pairs.tolist()).T,
-        *np.sort(others, axis=1).T,
-        *np.sort([ranks[x, y], ranks[y, x]], axis=0),
-        np.full(len(pairs), likely.sum() / 2 / len(likely)),
-    ]
-    return pairs, np.column_stack(columns).astype(np.float32)
-
-
-def _paths(likely, pairs) -> np.ndarray:
-    """Through a third variable: the best path's weaker link, the next one's, and paths in all."""
-    x, y = pairs.T
     weaker = np.sort(np.minimum(likely[x], likely[y]), axis=1)  # 0 at x and at y
-    expected = [likely[a] @ likely[b] for a, b in pairs]
-    return np.column_stack([weaker[:, -1], weaker[:, -2], expected])
+    numbers = {
+        "log odds": log_odds(own),
+        **local.features(
+            pairs, "least given two likely", "likeliest", "left open by the likeliest"
+        ),
+        "likeliest path": weaker[:, -1],
+        "second likeliest path": weaker[:, -2],
+        "expected paths": [likely[a] @ likely[b] for a, b in pairs],
+        **_given_neighbours(local, likely, pairs.tolist()),
+        "fewer other edges": others.min(axis=1),
+        "more other edges": others.max(axis=1),
+        "higher rank": np.minimum(ranks[x, y], ranks[y, x]),
+        "lower rank": np.maximum(ranks[x, y], ranks[y, x]),
+        "expected edges a variable": likely.sum() / 2 / len(likely),
+    }
+    return pairs, columns_of(numbers, len(pairs))
 
 
-def _given_neighbours(local, likely, pairs) -> np.ndarray:
+def _given_neighbours(local, likely, pairs) -> Columns:
     """The association given the likely neighbours of one end, and of the other."""
     near = [[v for v in order if likely[a, v] > LIKELY] for a, order in enumerate(local.nearest)]
     sides = []
@@ -445,11 +403,15 @@ def _given_neighbours(local, likely, pairs) -> np.ndarray:
         sides.append(local.given(questions))
     a, b = sides
     least = np.where((a[:, 0] < b[:, 0])[:, None], a, b)
-    most = np.maximum(a[:, 0], b[:, 0])
-    return np.column_stack([least[:, 0], most, least[:, 1:]])
+    return {
+        "least given the neighbours of one": least[:, 0],
+        "most given the neighbours of one": np.maximum(a[:, 0], b[:, 0]),
+        "effect at the least given neighbours": least[:, 1],
+        "left open by neighbours": least[:, 2],
+    }
 
 
-def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray, Columns]:
     """Numbers about each pair of variables that vary.
 
     Parameters
@@ -463,8 +425,8 @@ def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray
     -------
     pairs : array of shape (k, 2)
         Variables by number, x < y.
-    features : array of shape (k, number of features)
-        A column for each of `THIRD_FEATURES`.
+    features : dict
+        From the name of each to its column.
 
     Privacy
     -------
@@ -478,17 +440,19 @@ def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray
     *_, second, first = np.sort(likely[x] * likely[y], axis=1).T  # 0 at x and at y
     expected = likely.sum(axis=1)
     noise = marginals.moment(*pairs[0]).deviation * math.sqrt(n)
-    columns = [
-        log_odds(likely[x, y]),
-        *np.array([_given_others(known, likely, varying, *pair) for pair in pairs.tolist()]).T,
-        *(first, second, expected[x] + expected[y]),
-        *(
-            np.full(len(pairs), value)
-            for value in (len(varying), math.log10(n), math.asinh(100 * noise))
-        ),
-        *np.sort(levels[pairs], axis=1).T,
-    ]
-    return pairs, np.column_stack(columns).astype(np.float32)
+    rows = [_given_others(known, likely, varying, *pair) for pair in pairs.tolist()]
+    numbers = {
+        "log odds": log_odds(likely[x, y]),
+        **{name: [row[name] for row in rows] for name in rows[0]},
+        "likeliest path": first,
+        "second likeliest path": second,
+        "expected edges of both": expected[x] + expected[y],
+        "variables": len(varying),
+        "records": math.log10(n),
+        "noise over sampling": math.asinh(100 * noise),
+        **_of_both("levels of", *levels[pairs].T),
+    }
+    return pairs, columns_of(numbers, len(pairs))
 
 
 def _all_associations(marginals, varying) -> dict[Subset, Association]:
@@ -507,7 +471,7 @@ def _all_associations(marginals, varying) -> dict[Subset, Association]:
     return known
 
 
-def _given_others(known, likely, others, x, y) -> list[float]:
+def _given_others(known, likely, others, x, y) -> dict[str, float]:
     """How surprising a pair's association is, and how large, given none, one and two others."""
     alone = known[x, y]
     singles = (known[x, y, v] for v in others if (x, y, v) in known)
@@ -517,12 +481,20 @@ def _given_others(known, likely, others, x, y) -> list[float]:
     near = {v for v in others if max(likely[x, v], likely[y, v]) > LIKELY_BY_TWO}
     close = (tested for two, tested in couples.items() if near.issuperset(two))
     of_likely = min(close, key=_surprise, default=single)
-    lost = math.comb(len(others) - 2, 2) - len(couples)
-    return [
-        *(_surprise(alone), alone.effect, _surprise(single), single.effect),
-        *(_surprise(couple), couple.effect, couple.undetermined, _surprise(second)),
-        *(_surprise(of_likely), of_likely.effect, of_likely.undetermined, lost),
-    ]
+    return {
+        "association": _surprise(alone),
+        "effect": alone.effect,
+        "least given one": _surprise(single),
+        "effect at the least given one": single.effect,
+        "least given any two": _surprise(couple),
+        "effect at the least given any two": couple.effect,
+        "left open at the least given any two": couple.undetermined,
+        "second least given any two": _surprise(second),
+        "least given two likely ones": _surprise(of_likely),
+        "effect at the least given two likely ones": of_likely.effect,
+        "left open at the least given two likely ones": of_likely.undetermined,
+        "sets that leave nothing open": math.comb(len(others) - 2, 2) - len(couples),
+    }
 
 
 def _surprise(tested: Association) -> float:

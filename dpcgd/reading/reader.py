@@ -24,14 +24,7 @@ from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.reading.pair_features import (
-    FEATURES,
-    SECOND_FEATURES,
-    THIRD_FEATURES,
-    pair_features,
-    second_features,
-    third_features,
-)
+from dpcgd.reading.pair_features import Columns, pair_features, second_features, third_features
 
 __all__ = [
     "PRIOR",
@@ -96,11 +89,15 @@ class Trees(NamedTuple):
 
     Attributes
     ----------
+    features : tuple of str
+        Names of the columns that they read.
+    target : str
+        ``make`` trains them under this name.
     bias : float
     roots : array of int
         The first node of each tree.
     feature : array of int
-        What a node looks at, as a column of the features; -1 at a leaf.
+        What a node looks at, as a number among the features; -1 at a leaf.
     threshold : array of float
         Rows at or below it go left.
     left, right : array of int
@@ -108,6 +105,8 @@ class Trees(NamedTuple):
         Of a leaf.
     """
 
+    features: tuple[str, ...]
+    target: str
     bias: float
     roots: np.ndarray
     feature: np.ndarray
@@ -116,8 +115,20 @@ class Trees(NamedTuple):
     right: np.ndarray
     value: np.ndarray
 
-    def log_odds(self, features: np.ndarray) -> np.ndarray:
-        """For each row of features, shape (k,)."""
+    def log_odds(self, columns: Columns) -> np.ndarray:
+        """For each row of the columns, shape (k,).
+
+        Raises
+        ------
+        ValueError
+            If a column is missing: they were trained on others than this package computes.
+        """
+        if missing := [name for name in self.features if name not in columns]:
+            raise ValueError(
+                f"the trees were trained on other features, such as {missing[0]!r}; train them "
+                f"anew with: make {self.target}"
+            )
+        features = np.column_stack([columns[name] for name in self.features])
         rows = np.arange(len(features))
         log_odds = np.full(len(features), self.bias)
         for root in self.roots:
@@ -128,9 +139,9 @@ class Trees(NamedTuple):
             log_odds += self.value[node]
         return log_odds
 
-    def probabilities(self, features: np.ndarray) -> np.ndarray:
+    def probabilities(self, columns: Columns) -> np.ndarray:
         """The same as probabilities."""
-        return 1 / (1 + np.exp(-self.log_odds(features)))
+        return 1 / (1 + np.exp(-self.log_odds(columns)))
 
 
 class Trained(NamedTuple):
@@ -148,23 +159,21 @@ class Trained(NamedTuple):
 
 
 @cache
-def trained_on(name: str, features: tuple[str, ...]) -> Trained:
-    """What a file of the package's data holds, if it was trained on these features.
+def trained_on(name: str) -> Trained:
+    """What a file of the package's data holds.
 
-    Raises
-    ------
-    ValueError
-        If it was trained on others than this package computes.
+    The trees of a reading need the names up to the last one that they look at: those of a second
+    reading follow those of the first.
     """
     file = data_folder() / name
     kept = json.loads(file.read_text())
-    if tuple(kept.pop("features")) != features:
-        raise ValueError(
-            f"{file} was trained on other features; train it anew with: make {file.stem}"
-        )
-    trained = kept.pop("trained")
-    arrays = {k: map(np.array, map(trees.get, Trees._fields)) for k, trees in kept.items()}
-    return Trained(trained, {k: Trees._make(trees) for k, trees in arrays.items()})
+    features, trained = kept.pop("features"), kept.pop("trained")
+    trees = {}
+    for reading, parts in kept.items():
+        needed = tuple(features[: max(parts["feature"]) + 1])
+        arrays = {part: np.array(values) for part, values in parts.items()}
+        trees[reading] = Trees(needed, file.stem, **arrays)
+    return Trained(trained, trees)
 
 
 def trained_reader() -> Trained:
@@ -172,12 +181,12 @@ def trained_reader() -> Trained:
 
     The second one goes by the features of the first, then its own.
     """
-    return trained_on("reader.json", FEATURES + SECOND_FEATURES)
+    return trained_on("reader.json")
 
 
 def third_reader() -> Trained:
     """The trees of the third reading; ``make third_reader`` trains them."""
-    return trained_on("third_reader.json", THIRD_FEATURES)
+    return trained_on("third_reader.json")
 
 
 def holds_triples(marginals: Marginals) -> bool:
@@ -246,7 +255,8 @@ def pairs_read(marginals: Marginals) -> np.ndarray:
     first, (pairs, features) = first_reading(marginals), pair_features(marginals)
     open_pairs, more = second_features(blocks_of(marginals), first)
     row_of = _square(d, pairs, np.arange(len(pairs)))
-    both = np.hstack([features[row_of[tuple(open_pairs.T)]], more])
+    rows = row_of[tuple(open_pairs.T)]
+    both = {name: column[rows] for name, column in features.items()} | more
     second = _square(d, open_pairs, trained_reader().trees["second"].probabilities(both))
     return np.where(second > 0, second, first)
 
