@@ -5,6 +5,7 @@ padded with zeros to the largest number of levels among them.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache, partial, reduce
 from itertools import combinations
@@ -142,7 +143,7 @@ def associations(
     return [*zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _alike(levels) -> Iterator[tuple[np.ndarray, int, int]]:
+def _alike(levels) -> Iterator[tuple[list[int], int, int]]:
     """Tests of about equally many levels, tested and given, and not too many tests at once.
 
     A call costs as much as some hundred small tests. So the numbers of levels are rounded up, and
@@ -151,14 +152,14 @@ def _alike(levels) -> Iterator[tuple[np.ndarray, int, int]]:
     tested, given = levels[:, :2].max(axis=1), levels[:, 2:].max(axis=1, initial=2)
     if levels.shape[1] < 4:
         tested = given = np.maximum(tested, given)
-    row, column = np.searchsorted(SIZES, [tested, given])
-    kinds, kind = np.unique(row * len(SIZES) + column, return_inverse=True)
-    for i, number in enumerate(kinds.tolist()):
-        most, of_given = SIZES[[*divmod(number, len(SIZES))]].tolist()
-        alike = np.flatnonzero(kind == i)
+    alike = defaultdict(list)
+    for test, size in enumerate(SIZES[np.searchsorted(SIZES, [tested, given])].T.tolist()):
+        alike[*size].append(test)
+    for (most, of_given), some in alike.items():
         numbers = max(most, of_given) ** max(4, 2 * (levels.shape[1] - 2))
-        parts = -(-len(alike) * numbers // MOST_NUMBERS)
-        yield from ((some, most, of_given) for some in np.array_split(alike, parts))
+        at_once = max(1, MOST_NUMBERS // numbers)
+        for start in range(0, len(some), at_once):
+            yield some[start : start + at_once], most, of_given
 
 
 def strength(marginals: Marginals, x: int, y: int) -> float:
@@ -270,26 +271,26 @@ class _Tested:
         self.padded, self.beside = moments.padded(most), moments.padded(of_given)
         self.order = asked.shape[1] - 2
         self.exact = self.order < 2 or interacting
-        self._share(len(moments.levels))
+        self._share()
         self._describe()
         self._regress()
 
-    def _share(self, d):
+    def _share(self):
         """Find what tests have in common: choices, and variables beside them."""
-        asked = self.asked
-        keys = asked[:, 2:] @ d ** np.arange(self.order - 1, -1, -1)
-        _, first, self.choice = np.unique(keys, return_index=True, return_inverse=True)
-        self.given = asked[first, 2:].T
-        keys = np.concatenate([self.choice * d + asked[:, side] for side in (0, 1)])
-        keys, sides = np.unique(keys, return_inverse=True)
-        self.choice_of, self.variable = np.divmod(keys, d)
-        self.x, self.y = np.split(sides, 2)
+        choices, self.choice = _numbered(map(tuple, self.asked[:, 2:].tolist()))
+        choice, asked = self.choice.tolist(), self.asked[:, :2].T.tolist()
+        sides, numbers = _numbered(
+            pair for side in asked for pair in zip(choice, side, strict=True)
+        )
+        self.given, (self.choice_of, self.variable) = choices.T, sides.T
+        self.x, self.y = np.split(numbers, 2)
 
     def _describe(self):
         """Cells of the conditioning variables, their features, and what noise does to each."""
         moments, beside, given = self.moments, self.beside, self.given
         self.p = moments.tables(given, [beside.most] * self.order).reshape(given.shape[1], -1)
-        none = np.zeros((*self.p.shape, 0))
+        levels = moments.levels[given]
+        none, strata = np.zeros((*self.p.shape, 0)), levels.prod(axis=0)
         features, noises, means = [none], [none], [none[:, 0]]
         for chosen in [*subsets_of(tuple(range(self.order)))][1:]:
             parts = [
@@ -297,7 +298,7 @@ class _Tested:
                 for axis, v in enumerate(given)
             ]
             feature, ends = reduce(_outer, parts), given[[chosen[0], chosen[-1]]]
-            cells = np.prod(np.delete(moments.levels[given], chosen, axis=0), axis=0)
+            cells = strata // levels[[*chosen]].prod(axis=0)
             deviation = (moments.deviations[*ends] / cells)[:, None, None]
             noises.append(feature * deviation * (self.p > 0)[:, :, None])
             if len(chosen) == 1:
@@ -417,6 +418,13 @@ class _Tested:
         v = self.variable[other]
         own = self.moments.deviations[v, v][:, None, None] ** 2
         return through + own * intercept[:, :, None] * intercept[:, None]
+
+
+def _numbered(keys) -> tuple[np.ndarray, np.ndarray]:
+    """The different ones among some keys, a row each, and which of them each key is."""
+    numbers: dict[tuple, int] = {}
+    which = [numbers.setdefault(key, len(numbers)) for key in keys]
+    return np.array([*numbers], np.int64), np.array(which)
 
 
 def _outer(a, b) -> np.ndarray:

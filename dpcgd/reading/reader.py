@@ -171,8 +171,8 @@ def trained_on(name: str) -> Trained:
     trees = {}
     for reading, parts in kept.items():
         needed = tuple(features[: max(parts["feature"]) + 1])
-        arrays = {part: np.array(values) for part, values in parts.items()}
-        trees[reading] = Trees(needed, file.stem, **arrays)
+        arrays = (np.array(parts[part]) for part in Trees._fields[2:])
+        trees[reading] = Trees._make([needed, file.stem, *arrays])
     return Trained(trained, trees)
 
 
