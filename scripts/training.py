@@ -21,6 +21,7 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from chapters import BUILD, ROOT
 from dpcgd_book.results.digests import digest_of_files
 from joblib import Memory, Parallel, delayed
@@ -35,14 +36,7 @@ from dpcgd.moments.interactions import FEWEST, MOST, MOST_LEVELS, measure_triple
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading import orientation
-from dpcgd.reading.pair_features import (
-    FEATURES,
-    SECOND_FEATURES,
-    THIRD_FEATURES,
-    pair_features,
-    second_features,
-    third_features,
-)
+from dpcgd.reading.pair_features import pair_features, second_features, third_features
 from dpcgd.reading.reader import most_likely_edges, pairs_read
 
 TREES: dict = {
@@ -153,11 +147,11 @@ def are_edges(arcs, pairs) -> np.ndarray:
     return (arcs | arcs.T)[tuple(pairs.T)]
 
 
-def gathered(parts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def gathered(parts) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Features, labels and the network of every example."""
     groups = np.repeat(np.arange(len(parts)), [len(labels) for _, labels, *_ in parts])
-    rows, labels = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    return rows, labels, groups
+    rows = pd.concat([part[0] for part in parts], ignore_index=True)
+    return rows, np.concatenate([part[1] for part in parts]), groups
 
 
 def trees(rows, labels, **other) -> HistGradientBoostingClassifier:
@@ -212,7 +206,7 @@ def read_once(number: int):
     """Features and labels of the pairs of one network's releases, and the pairs of each."""
     some, arcs = releases(number)
     pairs, rows = zip(*map(pair_features, some), strict=True)
-    return np.concatenate(rows), are_edges(arcs, np.concatenate(pairs)), pairs
+    return pd.concat(map(pd.DataFrame, rows)), are_edges(arcs, np.concatenate(pairs)), pairs
 
 
 @kept
@@ -227,9 +221,10 @@ def read_again(number: int, probabilities: np.ndarray):
         likely, place = np.zeros((2, len(moments.levels), len(moments.levels)))
         likely[tuple(pairs.T)], place[tuple(pairs.T)] = probabilities[numbers], numbers
         again, rows = second_features(blocks_of(moments), likely + likely.T)
-        parts.append((rows, place[tuple(again.T)].astype(int)))
+        parts.append((pd.DataFrame(rows), place[tuple(again.T)].astype(int)))
         start += len(pairs)
-    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+    rows, places = zip(*parts, strict=True)
+    return pd.concat(rows), np.concatenate(places)
 
 
 def read_unseen(rows, labels, groups) -> np.ndarray:
@@ -249,13 +244,13 @@ def reader(workers: str):
     parts = in_parallel(read_again, workers, numbers, by_network)
     starts = np.searchsorted(groups, numbers)
     pairs = np.concatenate([start + pairs for start, (_, pairs) in zip(starts, parts, strict=True)])
-    both = np.hstack([rows[pairs], np.concatenate([more for more, _ in parts])])
+    again = pd.concat([more for more, _ in parts], ignore_index=True)
+    both = rows.iloc[pairs].reset_index(drop=True).join(again)
     checked(both, labels[pairs], groups[pairs], **READ_AGAIN)
     first = as_arrays(trees(rows, labels))
     second = as_arrays(trees(both, labels[pairs], **READ_AGAIN))
-    features = FEATURES + SECOND_FEATURES
     more = {"releases": RELEASES * READER.networks, "levels": [2, 20]}
-    READER.write("reader", more=more, features=features, first=first, second=second)
+    READER.write("reader", more=more, features=[*both], first=first, second=second)
 
 
 # --- the reader of releases with triples
@@ -275,14 +270,14 @@ def with_triples(number: int):
         pass  # such a budget affords no triples
     moments = measure_triples(data, simulated(rng), rho)
     pairs, rows = third_features(moments, pairs_read(moments))
-    return rows, are_edges(arcs_of(data), pairs)
+    return pd.DataFrame(rows), are_edges(arcs_of(data), pairs)
 
 
 def third_reader(workers: str):
     rows, labels, groups = gathered(in_parallel(with_triples, workers, range(THIRD.networks)))
     checked(rows, labels, groups, **SMALLER)
     third = as_arrays(trees(rows, labels, **SMALLER))
-    THIRD.write("third_reader", features=THIRD_FEATURES, third=third)
+    THIRD.write("third_reader", features=[*rows], third=third)
 
 
 # --- colliders
@@ -297,16 +292,16 @@ def triples(number: int):
     rows, meet = [], []
     for joined in (arcs | arcs.T, most_likely_edges(pairs_read(moments))):
         some = orientation.open_triples(joined)
-        rows.append(orientation.triple_features(moments, joined, some))
+        rows.append(pd.DataFrame(orientation.triple_features(moments, joined, some)))
         meet += [arcs[x, c] and arcs[y, c] for x, c, y in some]
-    return np.vstack(rows), np.array(meet, bool)
+    return pd.concat(rows), np.array(meet, bool)
 
 
 def colliders(workers: str):
     rows, labels, groups = gathered(in_parallel(triples, workers, range(COLLIDERS.networks)))
     checked(rows, labels, groups, **OF_COLLIDERS)
     model = as_arrays(trees(rows, labels, **OF_COLLIDERS))
-    COLLIDERS.write("colliders", features=orientation.FEATURES, trees=model)
+    COLLIDERS.write("colliders", features=[*rows], trees=model)
 
 
 TRAININGS = {"reader": reader, "third_reader": third_reader, "colliders": colliders}

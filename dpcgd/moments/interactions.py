@@ -3,7 +3,8 @@
 A contingency table is a sum of interactions, one for each subset of its variables, and an
 interaction is a sum over records of products of contrasts. Releasing each interaction once gives
 every table among the released subsets, with margins that agree and with less noise than the tables
-one by one.
+one by one. Of few variables the table of all of them can be released as it is, with noise in every
+cell.
 """
 
 import copy
@@ -20,7 +21,7 @@ from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.budget import BudgetSpent
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Account
-from dpcgd.privacy.mechanisms import gaussian_for_rho
+from dpcgd.privacy.mechanisms import gaussian_for_rho, laplace
 from dpcgd.privacy.noise import Noise
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "MeasuredMarginals",
     "Measurement",
     "Moment",
+    "NoisyTable",
     "Subset",
     "affords_triples",
     "contrasts",
@@ -36,6 +38,7 @@ __all__ = [
     "interaction_of",
     "interaction_sensitivity",
     "least_variance",
+    "measure_table",
     "measure_triples",
     "paid",
     "pairs_sensitivity",
@@ -58,6 +61,12 @@ NOISE_OVER_SAMPLING = 0.2
 
 SHARE_OF_TRIPLES = 0.25
 """Triples get this share of rho."""
+
+SENSITIVITY = 2.0
+"""Of all cells of a whole table, in L1 norm: a record that is replaced leaves one and joins another."""
+
+WIDEST = 1e90
+"""Scale of the noise up to which moments of the table are numbers that the reader can take."""
 
 Subset = tuple[int, ...]
 """A subset holds the numbers of some variables, in increasing order."""
@@ -517,6 +526,82 @@ def measure_triples(data: Counts, measure: Measurement, rho: float) -> Marginals
     marginals.measure_pairs(rho - SHARE_OF_TRIPLES * rho)
     marginals.measure_triples(SHARE_OF_TRIPLES * rho)
     return marginals.without_data()
+
+
+class NoisyTable(Marginals):
+    """Counts of every combination of levels, with Laplace noise.
+
+    It holds the interactions of all sets of its variables, and their noise's deviations. A cell of
+    a margin is a sum of cells, and so is its noise; interactions are orthonormal combinations.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    counts : array
+        An axis a variable; with noise, so below zero here and there.
+    scale : float
+        Of the noise in each cell.
+    """
+
+    def __init__(self, n: int, counts: np.ndarray, scale: float):
+        self.counts, self.scale = counts, scale
+        subsets = [*subsets_of(tuple(range(counts.ndim)))][1:]
+        super().__init__(n, counts.shape, {subset: self._moment(n, subset) for subset in subsets})
+
+    def _moment(self, n: int, subset: Subset) -> Moment:
+        others = tuple(v for v in range(self.counts.ndim) if v not in subset)
+        margin = self.counts.sum(axis=others)
+        deviation = math.sqrt(2 * self.counts.size / margin.size) * self.scale
+        return Moment(interaction_of(margin) / n, deviation / n)
+
+    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+        """None beside the theorem of the system, which is that of the whole table."""
+        return ()
+
+    def to_receipt(self) -> dict[str, Any]:
+        """What a receipt holds of it: the counts and the scale of their noise."""
+        return {"n": self.n, "counts": self.counts.tolist(), "scale": self.scale}
+
+
+def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Noise) -> NoisyTable:
+    """Release the count of every combination of levels.
+
+    Parameters
+    ----------
+    data : Dataset or Counts
+    epsilon : float
+    account, noise
+        Who pays and where randomness comes from.
+
+    Returns
+    -------
+    NoisyTable
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
+    ValueError
+        Before anything is paid, if epsilon buys nothing but noise.
+
+    Privacy
+    -------
+    (epsilon, 0) for replace-one neighbours: one record moves two cells by one each. Chapter 15,
+    :prf:ref:`thm-whole-table`.
+    """
+    if not SENSITIVITY / epsilon <= WIDEST:
+        raise ValueError(f"epsilon = {epsilon:g} buys nothing but noise; take a larger one")
+    tables = Tables(data)
+    everyone = tuple(range(len(tables.levels)))
+    counts = laplace(
+        lambda: np.asarray(tables.counts_many([everyone])[0], float),
+        sensitivity=SENSITIVITY,
+        epsilon=epsilon,
+        account=account,
+        noise=noise,
+    )
+    return NoisyTable(tables.n, counts, SENSITIVITY / epsilon)
 
 
 def interaction_of(table: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from scipy.special import gammaln
 
-from dpcgd.moments.noisy_table import NoisyTable
+from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading.orientation import _array, completed, leads
 
 __all__ = ["GraphPosterior", "best_graph", "bits_of", "shares_of"]

@@ -14,8 +14,7 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments
-from dpcgd.moments.interactions import Marginals, Moment
-from dpcgd.moments.noisy_table import NoisyTable
+from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed

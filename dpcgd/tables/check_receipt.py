@@ -16,14 +16,15 @@ from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, longest_kept
 from dpcgd.moments.interactions import (
+    SENSITIVITY,
     Marginals,
+    NoisyTable,
     Subset,
     interaction_sensitivity,
     pairs_sensitivity,
     triples_sensitivity,
 )
 from dpcgd.moments.joined_levels import MOST_LEVELS
-from dpcgd.moments.noisy_table import SENSITIVITY, NoisyTable
 from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter

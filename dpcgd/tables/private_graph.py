@@ -10,9 +10,14 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Answers
 from dpcgd.moments.clipped_moments import clips, measure_moments
-from dpcgd.moments.interactions import Marginals, affords_triples, measure_triples, paid
+from dpcgd.moments.interactions import (
+    Marginals,
+    affords_triples,
+    measure_table,
+    measure_triples,
+    paid,
+)
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
-from dpcgd.moments.noisy_table import measure_table
 from dpcgd.privacy.budget import ROOM, level_of_the_caller
 from dpcgd.privacy.conversions import squared
 from dpcgd.privacy.filters import GaussianFilter, PureFilter

@@ -19,7 +19,7 @@ import dpcgd
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.pc_search import search
 from dpcgd.graphs.release import Release
-from dpcgd.moments.noisy_table import NoisyTable
+from dpcgd.moments.interactions import NoisyTable
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.mechanisms import permute_and_flip
 from dpcgd.privacy.run import open_run

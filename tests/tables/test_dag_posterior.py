@@ -13,8 +13,7 @@ from scipy.stats import poisson
 
 from dpcgd import Budget, BudgetSpent, Knowledge, dag_posterior, load
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.moments.interactions import MeasuredMarginals, exactly
-from dpcgd.moments.noisy_table import NoisyTable, measure_table
+from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable, exactly, measure_table
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading import graph_posterior as compiled

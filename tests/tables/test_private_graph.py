@@ -5,7 +5,7 @@ import pytest
 from known_tables import records, unrelated
 
 from dpcgd import dag_posterior, graph_from_moments, load, private_graph
-from dpcgd.moments.noisy_table import NoisyTable
+from dpcgd.moments.interactions import NoisyTable
 
 
 def rng(seed=0):
