@@ -63,7 +63,8 @@ SHARE_OF_TRIPLES = 0.25
 """Triples get this share of rho."""
 
 SENSITIVITY = 2.0
-"""Of all cells of a whole table, in L1 norm: a record that is replaced leaves one and joins another."""
+"""Of all cells of a whole table, in L1 norm: a record that is replaced leaves one and joins
+another."""
 
 WIDEST = 1e90
 """Scale of the noise up to which moments of the table are numbers that the reader can take."""

@@ -68,6 +68,11 @@ FEW = 3
 """Strongest neighbours of either that sets of two are made of."""
 
 
+FIRST_NAMES = ("least given two", "strongest", "left open")
+SECOND_NAMES = ("least given two likely", "likeliest", "left open by the likeliest")
+"""What the columns of :meth:`LocalEvidence.features` are called in each reading."""
+
+
 LEAST_LIKELY = 0.003
 """Pairs that are less likely edges are not read again."""
 
@@ -249,16 +254,11 @@ class LocalEvidence:
         of_each = [range(size)[rows] for rows in blocks.rows]
         self.rows = np.array([*zip(*zip_longest(*of_each, (), fillvalue=size), strict=True)])
 
-    def features(
-        self,
-        pairs: np.ndarray,
-        two: str = "least given two",
-        nearest: str = "strongest",
-        left: str = "left open",
-    ) -> Columns:
+    def features(self, pairs: np.ndarray, names: Sequence[str] = FIRST_NAMES) -> Columns:
         """The columns of some pairs that take sets of their own, under names made of these."""
-        names = [two, f"effect at the {two}", *(f"given the {k} {nearest}" for k in STRONGEST)]
-        names += [*(f"effect given the {k} {nearest}" for k in STRONGEST), left]
+        two, nearest, left = names
+        kinds = [two, f"effect at the {two}", *(f"given the {k} {nearest}" for k in STRONGEST)]
+        kinds += [*(f"effect given the {k} {nearest}" for k in STRONGEST), left]
         questions, starts = [], [0]
         for x, y in pairs.tolist():
             near = [[v for v in self.nearest[a] if v not in (x, y)] for a in (x, y)]
@@ -271,7 +271,7 @@ class LocalEvidence:
             strongest, twos = answers[start : start + many], answers[start + many : end]
             least = twos[twos[:, 0].argmin()] if len(twos) else strongest[0]
             rows.append([*least[:2], *strongest[:, 0], *strongest[:, 1], strongest[1, 2]])
-        return dict(zip(names, np.array(rows).reshape(-1, len(names)).T, strict=True))
+        return dict(zip(kinds, np.array(rows).reshape(-1, len(kinds)).T, strict=True))
 
     def given(self, questions: Sequence[tuple[int, int, Sequence[int]]]) -> np.ndarray:
         """Of x and y given some others, a row for each question.
@@ -377,9 +377,7 @@ def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, Col
     weaker = np.sort(np.minimum(likely[x], likely[y]), axis=1)  # 0 at x and at y
     numbers = {
         "log odds": log_odds(own),
-        **local.features(
-            pairs, "least given two likely", "likeliest", "left open by the likeliest"
-        ),
+        **local.features(pairs, SECOND_NAMES),
         "likeliest path": weaker[:, -1],
         "second likeliest path": weaker[:, -2],
         "expected paths": [likely[a] @ likely[b] for a, b in pairs],

@@ -31,14 +31,6 @@ from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import SeededNoise, gaussian_scale
 
 
-@pytest.mark.parametrize("levels", [1, 2, 3, 7])
-def test_contrasts_are_orthonormal_and_sum_to_zero(levels):
-    columns = contrasts(levels)
-    assert columns.shape == (levels, levels - 1)
-    assert np.allclose(columns.T @ columns, np.eye(levels - 1))
-    assert np.allclose(columns.sum(axis=0), 0)
-
-
 def farthest(levels, subsets):
     """The largest distance of two records in these interactions."""
     if not subsets:

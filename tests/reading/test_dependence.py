@@ -104,18 +104,6 @@ def test_the_limit_is_the_prior_under_noise_and_else_grows_with_the_association(
     assert (np.diff([limit(r, 0.01) for r in np.linspace(0.0, 0.2, 21)]) >= 0).all()
 
 
-def test_the_choice_of_largest_expected_f1_is_never_empty_and_the_default_may_be():
-    data = load("survey", n=1000, rng=np.random.default_rng(0))
-    for system in SYSTEMS:
-        plain, chosen = (
-            system(data, epsilon=0.01, rng=np.random.default_rng(1), precision=rule)
-            for rule in (None, "f1")
-        )
-        assert not plain.graph.skeleton
-        assert chosen.graph.skeleton
-        assert plain.probabilities == chosen.probabilities
-
-
 @pytest.mark.parametrize("wrong", ["F1", "", 0, 2, True, [0.5]])
 def test_another_choice_is_refused(wrong):
     data = load("survey", n=1000, rng=np.random.default_rng(0))

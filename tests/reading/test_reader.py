@@ -9,12 +9,11 @@ from exact_pairs import marginals_of
 
 from dpcgd import load
 from dpcgd.datasets import data_files
-from dpcgd.reading import orientation, reader
+from dpcgd.reading import reader
 from dpcgd.reading.reader import (
     Trees,
     edge_probabilities,
     most_likely_edges,
-    third_reader,
     trained_on,
     trained_reader,
 )
@@ -63,6 +62,8 @@ def test_more_records_than_in_training_are_read_as_so_many(triples):
 
 
 TWO_TREES = Trees(
+    features=("never seen", "seen"),
+    target="two_trees",
     bias=-1.0,
     roots=np.array([0, 3]),
     feature=np.array([1, -1, -1, -1]),
@@ -74,20 +75,18 @@ TWO_TREES = Trees(
 
 
 def test_the_log_odds_are_the_sum_of_the_leaves():
-    found = TWO_TREES.probabilities(np.array([[9.0, 0.5], [9.0, 0.6]]))
+    columns = {"seen": np.array([0.5, 0.6]), "more": np.zeros(2), "never seen": np.full(2, 9.0)}
+    found = TWO_TREES.probabilities(columns)
     assert np.allclose(np.log(found / (1 - found)), [-1 - 2 + 0.25, -1 + 3 + 0.25])
 
 
 @pytest.mark.parametrize("name", ["reader", "third_reader", "colliders"])
 def test_what_was_trained_on_other_features_is_refused(name, tmp_path, monkeypatch):
-    read = {
-        "reader": trained_reader,
-        "third_reader": third_reader,
-        "colliders": lambda: trained_on("colliders.json", orientation.FEATURES),
-    }[name]
     kept = json.loads((data_files.data_folder() / f"{name}.json").read_text())
-    (tmp_path / f"{name}.json").write_text(json.dumps(kept | {"features": ["something else"]}))
+    columns = {feature: np.zeros(1) for feature in kept["features"]}
+    kept["features"][0] = "something else"
+    (tmp_path / f"{name}.json").write_text(json.dumps(kept))
     monkeypatch.setattr(reader, "data_folder", lambda: tmp_path)
-    trained_on.cache_clear()
-    with pytest.raises(ValueError, match=f"train it anew with: make {name}"):
-        read()
+    for trees in trained_on.__wrapped__(f"{name}.json").trees.values():
+        with pytest.raises(ValueError, match=f"'something else'.*with: make {name}"):
+            trees.probabilities(columns)
