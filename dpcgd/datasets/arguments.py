@@ -1,9 +1,10 @@
-"""What is checked about arguments before anything is read or drawn, each in one line."""
+"""What is checked about arguments and files before anything is read or drawn, each in one line."""
 
 import os
 from collections import Counter
 from collections.abc import Iterable
 from numbers import Integral, Real
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +15,7 @@ __all__ = [
     "check_known",
     "check_once",
     "check_whole",
+    "data_folder",
     "first_bytes",
     "is_real",
     "is_whole",
@@ -146,3 +148,10 @@ def check_file(path, refusal: str, *, utf_16: bool = False):
     for mark, problem in (NO_TEXT if utf_16 else NO_TEXT | UTF_16).items():
         if start.startswith(mark):
             raise ValueError(f"{path} {problem}")
+
+
+def data_folder() -> Path:
+    """The folder of the package's own data: inside an installed one, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "data"
+    return inside if inside.is_dir() else package.parent / "data"

@@ -10,9 +10,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_file, check_generator, check_whole
+from dpcgd.datasets.arguments import check_file, check_generator, check_whole, data_folder
 from dpcgd.datasets.counts import cell_numbers
-from dpcgd.datasets.data_files import data_folder
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.variable import check_levels
 
@@ -147,7 +146,7 @@ def from_bif(path) -> Network:
 
     Examples
     --------
-    >>> from dpcgd.datasets.data_files import data_folder
+    >>> from dpcgd.datasets.arguments import data_folder
     >>> network = from_bif(data_folder() / "networks" / "cancer.bif")
     >>> network.parents["Cancer"], network.tables["Smoker"].tolist()
     (('Pollution', 'Smoker'), [0.3, 0.7])

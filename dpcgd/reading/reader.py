@@ -18,8 +18,7 @@ import networkx as nx
 import numpy as np
 from scipy.special import expit, logit
 
-from dpcgd.datasets.arguments import is_real
-from dpcgd.datasets.data_files import data_folder
+from dpcgd.datasets.arguments import data_folder, is_real
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.privacy.budget import Budget

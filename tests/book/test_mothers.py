@@ -6,7 +6,7 @@ import hashlib
 import pandas as pd
 from dpcgd_book.data.mothers import load_mothers, mothers_schema
 
-from dpcgd.datasets.data_files import data_folder
+from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.schema import Schema
 

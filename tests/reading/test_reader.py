@@ -8,7 +8,7 @@ import pytest
 from exact_pairs import marginals_of
 
 from dpcgd import load
-from dpcgd.datasets import data_files
+from dpcgd.datasets.arguments import data_folder
 from dpcgd.reading import reader
 from dpcgd.reading.reader import (
     Trees,
@@ -82,7 +82,7 @@ def test_the_log_odds_are_the_sum_of_the_leaves():
 
 @pytest.mark.parametrize("name", ["reader", "third_reader", "colliders"])
 def test_what_was_trained_on_other_features_is_refused(name, tmp_path, monkeypatch):
-    kept = json.loads((data_files.data_folder() / f"{name}.json").read_text())
+    kept = json.loads((data_folder() / f"{name}.json").read_text())
     columns = {feature: np.zeros(1) for feature in kept["features"]}
     kept["features"][0] = "something else"
     (tmp_path / f"{name}.json").write_text(json.dumps(kept))

@@ -7,8 +7,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from dpcgd.datasets.arguments import check_whole, is_whole
-from dpcgd.datasets.data_files import data_folder
+from dpcgd.datasets.arguments import check_whole, data_folder, is_whole
 from dpcgd.datasets.measurements import Measurements
 
 __all__ = ["PAIRS", "load_pair", "pair_weights", "steep_pair", "synthetic_pair"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpcgd.datasets.data_files import data_folder
+from dpcgd.datasets.arguments import data_folder
 
 __all__ = ["load_mothers", "mothers_schema"]
 

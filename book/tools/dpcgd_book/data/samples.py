@@ -5,8 +5,8 @@ import csv
 import networkx as nx
 import numpy as np
 
+from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.bayesian_networks import from_bif
-from dpcgd.datasets.data_files import data_folder
 from dpcgd.datasets.measurements import Measurements
 from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 

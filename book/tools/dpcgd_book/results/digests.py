@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import dpcgd
-from dpcgd.datasets.data_files import data_folder
+from dpcgd.datasets.arguments import data_folder
 
 __all__ = ["digest_of_files", "digest_of_package"]
 
