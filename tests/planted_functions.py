@@ -200,7 +200,7 @@ for name, where in (("prices added up", "zcdp_rho"), ("an epsilon", "epsilon_of_
     place.swap(f"{name} in single precision", in_single)
 
 
-@Place("privacy:_paid_answer", "dag_posterior").swap("answers in single precision")
+@Place("privacy:_paid_answer", **MECHANISMS).swap("answers in single precision")
 def _(right, query, *rest):
     return right(lambda: np.asarray(query(), np.float32), *rest)
 
@@ -288,7 +288,12 @@ def says(words, say=lambda text: warnings.warn(text, stacklevel=2)):
 
 
 PRINTED = says(str, print)
-TO_STDERR = partial(print, file=sys.stderr)
+
+
+def to_stderr(text):
+    print(text, file=sys.stderr)
+
+
 place = Place("constraint/laplace_pc:value_of", "laplace_pc")
 place.swap("a warning of a weak test", says(lambda value: abs(value) < 0.1 and "it may be weak"))
 Place("constraint/priv_pc:value_of", "svt_pc,priv_pc").swap("a test that prints its value", PRINTED)
@@ -309,7 +314,7 @@ place = Place("datasets:Tables.counts_many", "table_pc,dag_posterior")
 warning = says(lambda tables: min(t.max() / t.sum() for t in tables) < 1 / 3 and "thin")
 place.swap("counts that warn where a table is thin", warning)
 place = Place("moments/interactions:Tables.counts_many", "dag_posterior")
-filled = says(lambda tables: f"{np.mean(tables[0] > 0):.0%} of the cells are filled", TO_STDERR)
+filled = says(lambda tables: f"{np.mean(tables[0] > 0):.0%} of the cells are filled", to_stderr)
 place.swap("a whole table that tells how full it is", filled)
 Place("constraint/em_pc:values_of", "em_pc").swap("a search that logs its scores", PRINTED)
 
