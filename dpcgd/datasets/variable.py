@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,13 +18,28 @@ import numpy as np
 
 from dpcgd.datasets.arguments import check_once, is_real, is_whole
 
-__all__ = ["REFUSE", "Numerals", "Variable", "as_list", "check_levels", "number_text", "text_of"]
+__all__ = [
+    "REFUSE",
+    "Numerals",
+    "Parts",
+    "Variable",
+    "as_list",
+    "check_levels",
+    "number_text",
+    "text_of",
+]
 
 REFUSE = "refuse"
 """A schema says this where a missing value, or one outside the edges, refuses the table."""
 
-KEYS = ("levels", "edges", "outside", "missing", "ordered")
+KEYS = ("levels", "edges", "range", "scale", "outside", "missing", "ordered")
 """A schema may say these things about a variable."""
+
+PARTS = 1 << 12
+"""A number is kept as one of so many equal parts of its range."""
+
+SCALES = ("linear", "log")
+"""The parts of a range are equal as they are, or by their logarithms."""
 
 SHORTEST = 1e-300
 """Half a range is at least this long: values divided by it are still numbers."""
@@ -167,7 +182,58 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]
         level comes twice, is missing, nested or has blanks at its ends.
     """
     check_variables(levels)
-    return MappingProxyType({name: _listed(name, listed) for name, listed in levels.items()})
+    return MappingProxyType(
+        {
+            name: listed if isinstance(listed, Parts) else _listed(name, listed)
+            for name, listed in levels.items()
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Parts(Sequence[str]):
+    """The parts of a number's range, each named when it is asked for.
+
+    Attributes
+    ----------
+    low, high : float
+        Public ends of the range.
+    scale : str
+        "linear" or "log": what the parts are equal in.
+    missing : str or None
+        The level of missing values, which comes last.
+
+    Examples
+    --------
+    >>> parts = Parts(0.0, 4096.0, missing="unknown")
+    >>> len(parts), parts[0], parts[-1], parts.middles[:2].tolist()
+    (4097, '0 to 1', 'unknown', [0.5, 1.5])
+    """
+
+    low: float
+    high: float
+    scale: str = SCALES[0]
+    missing: str | None = None
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """Where the parts begin, and where the last one ends."""
+        spaced = np.geomspace if self.scale == "log" else np.linspace
+        return spaced(self.low, self.high, PARTS + 1)
+
+    @property
+    def middles(self) -> np.ndarray:
+        """The number that each part stands for."""
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+    def __len__(self) -> int:
+        return PARTS + (self.missing is not None)
+
+    def __getitem__(self, position):
+        number = range(len(self))[position]
+        if number == PARTS:
+            return self.missing
+        return " to ".join(map(number_text, self.edges[number : number + 2]))
 
 
 @dataclass(frozen=True)
@@ -177,8 +243,8 @@ class Variable:
     Attributes
     ----------
     name : str
-    levels : tuple of str
-        All of them, that of missing values too.
+    levels : sequence of str
+        All of them, that of missing values too; :class:`Parts` of a number that has a range.
     ordered : bool
         Whether the levels stand in order (that of missing values aside).
     missing : str or None
@@ -201,7 +267,7 @@ class Variable:
     """
 
     name: str
-    levels: tuple[str, ...]
+    levels: Sequence[str]
     ordered: bool = False
     missing: str | None = None
     edges: tuple[float, ...] | None = None
@@ -222,6 +288,12 @@ class Variable:
         if not isinstance(entry, Mapping) or not set(KEYS) & set(entry):
             return cls(name, _listed(name, entry))
         _check_keys(name, entry)
+        outside = entry.get("outside", REFUSE)
+        if "range" in entry:
+            codes = _missing_codes(name, entry.get("missing", REFUSE), ())
+            parts = _parts(name, entry, next(iter(codes), None))
+            ends = tuple(parts.edges.tolist())
+            return cls(name, parts, True, parts.missing, ends, outside, tuple(codes[1:]))
         edges = _edges(name, entry["edges"]) if "edges" in entry else None
         between = (f"{number_text(a)} to {number_text(b)}" for a, b in pairwise(edges or ()))
         levels = tuple(between) or _listed(name, entry["levels"])
@@ -229,14 +301,18 @@ class Variable:
         missing = codes[0] if codes else None
         if missing is not None and missing not in levels:
             levels = (*levels, missing)
-        ordered, outside = entry.get("ordered", bool(edges)), entry.get("outside", REFUSE)
+        ordered = entry.get("ordered", bool(edges))
         return cls(name, levels, ordered, missing, edges, outside, tuple(codes[1:]))
 
     def as_schema(self) -> dict[str, Any]:
         """What a schema says about it, nothing left out; JSON can hold it."""
-        entry: dict[str, Any] = {"levels": list(self.levels)}
+        if isinstance(self.levels, Parts):
+            ends = [self.levels.low, self.levels.high]
+            entry: dict[str, Any] = {"range": ends, "scale": self.levels.scale}
+        else:
+            entry = {"edges": list(self.edges)} if self.edges else {"levels": list(self.levels)}
         if self.edges is not None:
-            entry = {"edges": list(self.edges), "outside": self.outside}
+            entry |= {"outside": self.outside}
         missing: Any = self.missing or REFUSE
         if self.codes_of_missing:
             missing = [self.missing, *self.codes_of_missing]
@@ -244,6 +320,8 @@ class Variable:
 
     @cached_property
     def _index(self) -> dict[str, int]:
+        if isinstance(self.levels, Parts):  # only the last is looked up by its name
+            return {self.levels.missing or "": PARTS}
         return {level: position for position, level in enumerate(self.levels)}
 
     @cached_property
@@ -301,14 +379,18 @@ def _check_keys(name, entry):
     ordered, outside = entry.get("ordered", True), entry.get("outside", REFUSE)
     if odd:
         problem = f"a schema says nothing about {odd[0]!r}; take it out, it knows {', '.join(KEYS)}"
-    elif ("levels" in entry) == ("edges" in entry):
-        problem = "it needs either levels or edges; list its levels, or give the edges of a number"
+    elif sum(key in entry for key in ("levels", "edges", "range")) != 1:
+        problem = "it needs levels, or the range or the edges of a number; give one of them"
+    elif "scale" in entry and "range" not in entry:
+        problem = "only a range has a scale; take 'scale' out"
+    elif entry.get("scale", SCALES[0]) not in SCALES:
+        problem = f"scale must be 'linear' or 'log', not {entry['scale']!r}"
     elif not isinstance(ordered, bool):
         problem = f"ordered must be true or false, not {ordered!r}"
     elif "levels" in entry and "outside" in entry:
-        problem = "it has levels and no edges to be outside of; take 'outside' out"
-    elif "edges" in entry and not ordered:
-        problem = "it has edges, and numbers have an order; take 'ordered' out"
+        problem = "it has levels, and nothing is outside of them; take 'outside' out"
+    elif "levels" not in entry and not ordered:
+        problem = "numbers have an order; take 'ordered' out"
     elif outside not in OUTSIDE:
         problem = f"outside must be 'clip' or 'refuse', not {outside!r}"
     else:
@@ -365,6 +447,16 @@ def _level(name, level) -> str:
     else:
         return text
     raise ValueError(f"variable {name!r}: {problem}")
+
+
+def _parts(name, entry, missing) -> Parts:
+    """The parts of a number's range, unless it has no logarithm where that is wanted."""
+    low, high = check_range(name, entry["range"])
+    scale = entry.get("scale", SCALES[0])
+    if scale == "log" and low <= 0:
+        problem = f"a range on a log scale is above 0, not from {number_text(low)}"
+        raise ValueError(f"variable {name!r}: {problem}; begin it above 0, or leave 'scale' out")
+    return Parts(low, high, scale, missing)
 
 
 def _edges(name, listed) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts, Records
+from dpcgd.datasets.variable import Parts
 from dpcgd.moments.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -22,6 +23,7 @@ from dpcgd.moments.interactions import (
     contrasts,
     least_variance,
 )
+from dpcgd.moments.scores import Singles, measure_singles
 from dpcgd.privacy.conversions import multiplier_of_rho
 
 __all__ = [
@@ -40,6 +42,9 @@ __all__ = [
 
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
 """The first look gets a share of the budget between these."""
+
+SHARE_WITH_NUMBERS = 0.15
+"""It gets this share where there are numbers."""
 
 
 FEW = 8
@@ -96,7 +101,7 @@ def share_of_singles(levels) -> float:
     return min(MOST_SHARE, max(LEAST_SHARE, 2 * varying / max(1, contrasts_in_all) ** 2))
 
 
-def level_vectors(singles: Marginals) -> list[np.ndarray]:
+def level_vectors(singles: Singles) -> list[np.ndarray]:
     """A vector for each level of each variable: its contrasts, centred, times variance^(-1/4).
 
     Parameters
@@ -116,21 +121,25 @@ def level_vectors(singles: Marginals) -> list[np.ndarray]:
     return [vectors_of(singles, v) for v in range(len(singles.levels))]
 
 
-def vectors_of(singles: Marginals, v: int) -> np.ndarray:
+def vectors_of(singles: Singles, v: int) -> np.ndarray:
     """The vectors of :func:`level_vectors` of one variable."""
     if singles.levels[v] == 1:
         return np.zeros((1, 1))
+    if v in singles.numbers:
+        return singles.numbers[v].vectors
     return (contrasts(singles.levels[v]) - singles.moment(v).values) @ _lengthening(singles, v)
 
 
-def _lengthening(singles: Marginals, v: int) -> np.ndarray:
-    """Variance^(-1/4) of a variable's contrasts, as a matrix."""
+def _lengthening(singles: Singles, v: int) -> np.ndarray:
+    """Variance^(-1/4) of a variable's contrasts, as a matrix; numbers have lengths of their own."""
+    if v in singles.numbers:
+        return np.eye(singles.levels[v] - 1)
     floor = singles.least_variance(v)
     values, turned = np.linalg.eigh(singles.variance(v))
     return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
 
 
-def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: float) -> float:
+def longest_kept(singles: Singles, vectors: list[np.ndarray], multiplier: float) -> float:
     """The norm from which on records are scaled down.
 
     Parameters
@@ -145,7 +154,7 @@ def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: floa
     -------
     Post-processing.
     """
-    shares = [singles.table(v) for v in range(len(vectors))]
+    shares = [singles.shares(v) for v in range(len(vectors))]
     squares = [(own**2).sum(axis=1) for own in vectors]
     means = [float(share @ own) for share, own in zip(shares, squares, strict=True)]
     second = sum(float(share @ own**2) for share, own in zip(shares, squares, strict=True))
@@ -156,7 +165,7 @@ def longest_kept(singles: Marginals, vectors: list[np.ndarray], multiplier: floa
     return math.sqrt(min(max(least, min(bearable, last)), longest))
 
 
-class ClippedMoments(Marginals):
+class ClippedMoments(Singles):
     """Single variables, and the second moments of all levels of records that were clipped.
 
     Parameters
@@ -177,8 +186,10 @@ class ClippedMoments(Marginals):
     All post-processing; it holds no data. Chapter 12, :prf:ref:`thm-clipped-moments`.
     """
 
-    def __init__(self, n: int, levels, released, moments: np.ndarray, deviation: float):
-        super().__init__(n, levels, released)
+    def __init__(
+        self, n: int, levels, released, moments: np.ndarray, deviation: float, numbers=None
+    ):
+        super().__init__(n, levels, released, numbers)
         if not Moment(moments, deviation).measured:
             raise ValueError(
                 "a clipped moment or the deviation of its noise is too large: that is noise only; "
@@ -202,7 +213,12 @@ class ClippedMoments(Marginals):
 
 def clips(data: Counts) -> bool:
     """Whether clipped moments of this data can be had and are worth it, by public facts."""
-    return data.d > FEW and isinstance(data, Records)
+    return isinstance(data, Records) and (data.d > FEW or holds_numbers(data))
+
+
+def holds_numbers(data: Counts) -> bool:
+    """Whether a variable is a number with a range."""
+    return any(isinstance(levels, Parts) for levels in data.levels.values())
 
 
 def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: bool) -> Marginals:
@@ -233,13 +249,17 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
     :prf:ref:`thm-pairs`); or two, and vectors and bound of the second follow from the first
     (chapter 12, :prf:ref:`thm-clipped-moments`).
     """
+    if holds_numbers(data):
+        first = SHARE_WITH_NUMBERS * rho
+        return _measured(data, measure_singles(data, measure, first), measure, rho - first)
     marginals = MeasuredMarginals(Tables(data), measure)
     if not clipped:
         marginals.measure_pairs(rho)
         return marginals.without_data()
     first = share_of_singles(marginals.levels) * rho
     marginals.measure_singles(first)
-    return _measured(data, marginals.without_data(), measure, rho - first)
+    kept = marginals.without_data()
+    return _measured(data, Singles(kept.n, kept.levels, kept.released), measure, rho - first)
 
 
 def _measured(data, singles, measure, rho) -> ClippedMoments:
@@ -259,7 +279,7 @@ def _measured(data, singles, measure, rho) -> ClippedMoments:
     moments[upper] = values / halves / singles.n
     moments += np.triu(moments, 1).T
     return ClippedMoments(
-        singles.n, singles.levels, singles.released, moments, deviation / singles.n
+        singles.n, singles.levels, singles.released, moments, deviation / singles.n, singles.numbers
     )
 
 

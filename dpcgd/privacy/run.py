@@ -16,6 +16,7 @@ import numpy as np
 
 from dpcgd.datasets.arguments import is_real, is_whole
 from dpcgd.datasets.dataset import check_records
+from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.account_file import ReservedEpsilon
 from dpcgd.privacy.budget import LEAST, MOST, Budget, delta_for, kept_for_rounding
 from dpcgd.privacy.filters import Account, Filter, NoPrivacy
@@ -443,7 +444,10 @@ def _terms(data: Any, settings: dict, coded: bool, records: bool, noise: str) ->
     check_data(data, coded=coded, records=records)
     check_settings(data, **settings)
     if hasattr(data, "cardinalities"):
-        domain = {name: tuple(levels) for name, levels in data.levels.items()}
+        domain = {
+            name: (levels.low, levels.high) if isinstance(levels, Parts) else tuple(levels)
+            for name, levels in data.levels.items()
+        }
         rules = data.rules
     else:
         domain = {name: tuple(map(float, ends)) for name, ends in data.ranges.items()}

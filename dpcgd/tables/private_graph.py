@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.variable import Parts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Answers
@@ -149,7 +150,7 @@ class Measured(NamedTuple):
             **self.run.receipt(*theorems, *joined),
             answers=answers,
             marginals=self.marginals,
-            levels={name: tuple(levels) for name, levels in self.levels.items()},
+            levels={name: _levels_of_moments(levels) for name, levels in self.levels.items()},
             joined_levels=self.joined_levels,
         )
 
@@ -158,6 +159,13 @@ class Measured(NamedTuple):
         knowledge = self.run.terms.settings.get("knowledge")
         names = tuple(self.levels)
         return self.release(read_moments(self.marginals, names, knowledge, precision, self.caution))
+
+
+def _levels_of_moments(levels) -> tuple[str, ...]:
+    """The levels of a category; those that stand for a number whose scores were measured."""
+    if not isinstance(levels, Parts):
+        return tuple(levels)
+    return ("low", "middle", "high", *filter(None, [levels.missing]))
 
 
 @takes_keywords
