@@ -28,6 +28,7 @@ from dpcgd.reading.pair_features import Columns, pair_features, second_features,
 __all__ = [
     "PRIOR",
     "Precision",
+    "Trained",
     "best_count",
     "check_precision",
     "dependence",
