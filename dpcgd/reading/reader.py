@@ -29,6 +29,7 @@ __all__ = [
     "PRIOR",
     "Precision",
     "Trained",
+    "Trees",
     "best_count",
     "check_precision",
     "dependence",
