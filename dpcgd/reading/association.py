@@ -243,7 +243,9 @@ class _Moments:
     def _pairs(self, u, v, first, second) -> np.ndarray:
         """The same of pairs, all at once: one by one they take a quarter of a search's time."""
         sizes = self.levels[u] * self.levels[v]
-        cells = first.contrasts[u] @ first.products(u, second, v) @ second.contrasts[v].swapaxes(1, 2)
+        cells = (
+            first.contrasts[u] @ first.products(u, second, v) @ second.contrasts[v].swapaxes(1, 2)
+        )
         cells += first.half[u][:, :, None] / self.levels[v][:, None, None]
         cells += second.half[v][:, None] / self.levels[u][:, None, None]
         least = np.maximum(1 / self.n, np.maximum(self.deviations[u, u], self.deviations[v, v]))
