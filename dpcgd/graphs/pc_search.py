@@ -225,7 +225,8 @@ class _Skeleton:
             for given in conditioning_sets(x, y, neighbours, order):
                 independent = oracle.separates(x, y, given)
                 self.tests += 1
-                self.tested[x, y] |= independent is not None
+                if independent is not None:
+                    self.tested[x, y] = True
                 if independent:
                     self.joined[x, y] = self.joined[y, x] = False
                     self.separated[x, y] = given

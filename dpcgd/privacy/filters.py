@@ -13,7 +13,16 @@ from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import LEAST, ROOM, Budget, BudgetSpent, Spent, check_delta, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
 
-__all__ = ["Account", "BasicFilter", "Filter", "GaussianFilter", "Ledger", "Odometer", "PureFilter"]
+__all__ = [
+    "Account",
+    "BasicFilter",
+    "Filter",
+    "GaussianFilter",
+    "Ledger",
+    "NoPrivacy",
+    "Odometer",
+    "PureFilter",
+]
 
 
 @dataclass(frozen=True)

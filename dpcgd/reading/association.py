@@ -231,12 +231,27 @@ class _Moments:
 
     def tables(self, variables, sizes) -> np.ndarray:
         """Probabilities of the levels of several variables, a row each, padded to these sizes."""
+        if len(variables) == 2:
+            return self._pairs(*variables, *map(self.padded, sizes))
         tables = np.zeros((variables.shape[1], *sizes))
         for row, of_row in enumerate(variables.T.tolist()):
             table = self.marginals.table(*of_row)
             cells: tuple = (row, *map(slice, table.shape))
             tables[cells] = table
         return tables
+
+    def _pairs(self, u, v, first, second) -> np.ndarray:
+        """The same of pairs, all at once: one by one they take a quarter of a search's time."""
+        sizes = self.levels[u] * self.levels[v]
+        cells = (
+            first.contrasts[u] @ first.products(u, second, v) @ second.contrasts[v].swapaxes(1, 2)
+        )
+        cells += first.half[u][:, :, None] / self.levels[v][:, None, None]
+        cells += second.half[v][:, None] / self.levels[u][:, None, None]
+        least = np.maximum(1 / self.n, np.maximum(self.deviations[u, u], self.deviations[v, v]))
+        cells = np.maximum(cells, (least / sizes)[:, None, None])
+        cells *= first.real[u][:, :, None] & second.real[v][:, None]
+        return cells / cells.sum(axis=(1, 2), keepdims=True)
 
 
 class _Padded:
@@ -253,6 +268,8 @@ class _Padded:
         self.contrasts = by_levels[kept]
         products = self.contrasts[:, :, :, None] * self.contrasts[:, :, None]
         self.squares = products.reshape(len(kept), most, -1)
+        self.real = np.arange(most) < moments.levels[:, None]
+        self.half = (self.contrasts @ self.mean[:, :, None])[:, :, 0] + 0.5 / kept[:, None]
 
     def products(self, u, other, v) -> np.ndarray:
         """Mean products of the contrasts of pairs of variables; `other` has those of v."""

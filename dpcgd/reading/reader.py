@@ -28,6 +28,8 @@ from dpcgd.reading.pair_features import Columns, pair_features, second_features,
 __all__ = [
     "PRIOR",
     "Precision",
+    "Trained",
+    "Trees",
     "best_count",
     "check_precision",
     "dependence",

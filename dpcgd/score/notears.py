@@ -221,7 +221,8 @@ def acyclic_graph(
     """
     names = range(len(weights)) if variables is None else variables
     strong = np.where(np.abs(weights) >= threshold, np.abs(weights), 0.0)
-    graph = nx.from_numpy_array(strong, create_using=nx.DiGraph, nodelist=names)
+    graph = nx.from_numpy_array(strong, create_using=nx.DiGraph)
+    graph = nx.relabel_nodes(graph, dict(enumerate(names)))
     for a, b, _ in sorted(graph.edges(data="weight"), key=itemgetter(2)):
         if nx.has_path(graph, b, a):
             graph.remove_edge(a, b)

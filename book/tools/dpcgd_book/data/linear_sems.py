@@ -56,7 +56,8 @@ class LinearSEM:
     def graph(self) -> nx.DiGraph:
         """The causal graph."""
         settings = {"create_using": nx.DiGraph, "edge_attr": None}
-        return nx.from_numpy_array(self.weights, **settings, nodelist=list(self.variables))
+        graph = nx.from_numpy_array(self.weights, **settings)
+        return nx.relabel_nodes(graph, dict(enumerate(self.variables)))
 
     @property
     def _effects(self) -> np.ndarray:

@@ -30,7 +30,8 @@ def check_same_variables(score, test) -> None:
 def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
     """The completed form of the DAG with these arcs."""
     settings = {"create_using": nx.DiGraph, "edge_attr": None}
-    return CPDAG.from_dag(nx.from_numpy_array(arcs, **settings, nodelist=list(variables)))
+    graph = nx.from_numpy_array(arcs, **settings)
+    return CPDAG.from_dag(nx.relabel_nodes(graph, dict(enumerate(variables))))
 
 
 @dataclass(frozen=True, eq=False)
