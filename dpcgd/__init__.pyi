@@ -12,7 +12,6 @@ from .datasets.columns import check_rows_per_person as check_rows_per_person
 from .datasets.counts import Counts as Counts
 from .datasets.csv_files import read_csv as read_csv
 from .datasets.dataset import Dataset as Dataset
-from .datasets.measurements import Measurements as Measurements
 from .datasets.parquet_files import read_parquet as read_parquet
 from .datasets.schema import Schema as Schema
 from .datasets.schema import draft_schema as draft_schema

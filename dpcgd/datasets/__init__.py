@@ -1,1 +1,1 @@
-"""Data: coded records with public levels, real ones with public ranges, networks."""
+"""Data: records whose levels and ranges are public, networks."""

@@ -88,16 +88,16 @@ class Column(dict[str, int]):
 
     def _refusal(self, text) -> str:
         """What is wrong with a value, in words for whoever holds the data."""
-        edges, cure = self.variable.edges, "correct the value"
+        cuts, cure = self.variable.cuts, "correct the value"
         marks = [self.numerals or POINT, POINT, POINTS_PART_THOUSANDS, Numerals(",")]
         is_number, *any_mark = (numerals.value(text) is not None for numerals in marks)
         if text == "":
             return "the value is missing; drop or impute such records, or give 'missing' a level"
-        if edges is None:
+        if cuts is None:
             levels = ", ".join(self.variable.levels)
             return f"{text!r} is not among the levels {levels}; {cure} or add it to the schema"
         if is_number:
-            ends = " to ".join(map(number_text, (edges[0], edges[-1])))
+            ends = " to ".join(map(number_text, (cuts[0], cuts[-1])))
             return f"{text!r} is outside {ends}; {cure}, or let outside be 'clip' in the schema"
         if any(any_mark):
             return f"{text!r} is no number with a decimal point; pass decimal= or thousands="
@@ -116,7 +116,7 @@ class Column(dict[str, int]):
         names = [levels[position] for position in positions if position >= 0]
         names = [name for name in names if name != self.variable.missing]
         right = sorted(names, key=levels.index)
-        if self.variable.edges is None and names != right:
+        if self.variable.cuts is None and names != right:
             orders = f"{', '.join(names)}, in the schema as {', '.join(right)}; give both one order"
             raise ValueError(f"{self.variable.name!r} of {self.source} is ordered as {orders}")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import Variable
+from dpcgd.datasets.variable import Parts, Variable
 
 __all__ = ["Counted", "Counts", "CountsTogether", "Records", "cell_numbers", "clipped_sums"]
 
@@ -53,8 +53,9 @@ class Counts(Protocol):
 
     Attributes
     ----------
-    levels : mapping of str to tuple of str
-        Every level each variable may take, public; its keys are the variables, in order.
+    levels : mapping of str to sequence of str
+        Every level each variable may take, public; its keys are the variables, in order. Of a
+        number with a range they are the :class:`~dpcgd.datasets.variable.Parts` of it.
     n : int
         Number of records (public).
     ordered : collection of str
@@ -107,6 +108,11 @@ class Counts(Protocol):
         return tuple(len(levels) for levels in self.levels.values())
 
     @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the variables that are numbers with a range."""
+        return tuple(name for name, own in self.levels.items() if isinstance(own, Parts))
+
+    @property
     def d(self) -> int:
         """Number of variables."""
         return len(self.levels)
@@ -117,7 +123,7 @@ class Counts(Protocol):
         if self.schema is not None:
             return self.schema.to_dict()
         return {
-            v: Variable(v, tuple(levels), v in self.ordered, self.missing.get(v)).as_schema()
+            v: Variable(v, levels, v in self.ordered, self.missing.get(v)).as_schema()
             for v, levels in self.levels.items()
         }
 

@@ -13,7 +13,7 @@ from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import check_numerals
+from dpcgd.datasets.variable import Parts, check_numerals
 
 __all__ = ["read_csv"]
 
@@ -143,7 +143,8 @@ def _header(path, first_row, schema, separator) -> list[str]:
     for mark, marks in SEPARATORS.items():
         if len(header) == 1 and mark in header[0] and mark != separator:
             raise ValueError(f"{path} has {marks} between its columns; pass separator={mark!r}")
-    values = {level for levels in schema.levels.values() for level in levels}
+    listed = (levels for levels in schema.levels.values() if not isinstance(levels, Parts))
+    values = {level for levels in listed for level in levels}
     if values.issuperset(header) and not set(header) & set(schema.levels):
         raise ValueError(f"{path} has values in its first line; put a header above them")
     return header

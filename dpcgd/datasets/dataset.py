@@ -2,25 +2,36 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_array, check_known
+from dpcgd.datasets.arguments import check_array, check_known, check_whole
 from dpcgd.datasets.columns import check_frame, frame_codes
 from dpcgd.datasets.counts import BATCH, Counts, Vectors, cell_numbers, clipped_sums
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import check_levels
+from dpcgd.datasets.variable import (
+    PARTS,
+    Parts,
+    check_levels,
+    check_range,
+    check_variables,
+)
 
-__all__ = ["Dataset", "check_records"]
+__all__ = ["Dataset", "check_records", "half_widths"]
+
+NUMBERS = (Real, Decimal, type(None))
+"""Objects among values are of these types; None is a missing value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset(Counts):
-    """Records over discrete variables whose levels are public.
+    """Records over variables whose levels or ranges are public.
 
     Parameters
     ----------
@@ -29,6 +40,7 @@ class Dataset(Counts):
     levels : mapping of str to sequence of str
         Every level each variable may take, in its natural order (rank tests use the order), from
         metadata and never from the data at hand. Its keys name the columns of `codes`, in order.
+        Of a number with a range the levels are the :class:`~dpcgd.datasets.variable.Parts` of it.
     truth : networkx.DiGraph, optional
         The true causal graph, where it is known.
     name : str, optional
@@ -126,6 +138,53 @@ class Dataset(Counts):
         return cls.of_schema(frame_codes(frame, schema.variables), schema, truth, name)
 
     @classmethod
+    def of_numbers(
+        cls,
+        values: np.ndarray,
+        ranges: Mapping[str, tuple[float, float]],
+        truth: nx.DiGraph | None = None,
+        name: str = "data",
+    ) -> "Dataset":
+        """Take real values whose ranges are public.
+
+        Parameters
+        ----------
+        values : array of numbers, shape (n, d)
+            Values outside their variable's range are moved to its nearer end. Each is kept as one
+            of 32,768 equal parts of the range.
+        ranges : mapping of str to (low, high)
+            From metadata and never from the data at hand. Its keys name the columns, in order.
+        truth, name
+            As for the class.
+
+        Raises
+        ------
+        ValueError
+            If there is no record, a value is no number or not finite, a range is no pair (low,
+            high) or its length no finite number, or the shapes or the true graph do not fit.
+
+        Examples
+        --------
+        >>> values = [[20.0, 1.5], [95.0, 1.9]]
+        >>> data = Dataset.of_numbers(values, {"age": (0, 80), "height": (1, 2)})
+        >>> data.scaled.round(3)
+        array([[-0.5,  0. ],
+               [ 1. ,  0.8]])
+        """
+        check_variables(ranges, "ranges")
+        ends = {name: check_range(name, ends) for name, ends in ranges.items()}
+        schema = Schema({name: {"range": pair, "outside": "clip"} for name, pair in ends.items()})
+        values = _numbers(check_array("values", values, "Dataset.of_numbers"))
+        if values.ndim != 2 or values.shape[1] != len(ends) or len(values) == 0:
+            shape = f"one row a record and one column for each of the {len(ends)} ranges"
+            raise ValueError(f"values must have {shape}, but have shape {values.shape}")
+        if not np.isfinite(values).all():
+            raise ValueError("a value is missing or infinite; drop or impute such records first")
+        columns = zip(schema.variables.values(), values.T, strict=True)
+        codes = [variable.positions_of_numbers(column) for variable, column in columns]
+        return cls.of_schema(np.column_stack(codes), schema, truth, name)
+
+    @classmethod
     def of_schema(
         cls, codes: np.ndarray, schema: Schema, truth: nx.DiGraph | None = None, name: str = "data"
     ) -> "Dataset":
@@ -136,6 +195,51 @@ class Dataset(Counts):
     def n(self) -> int:  # type: ignore[override]  # read-only here
         """Number of records (public)."""
         return len(self.codes)
+
+    @property
+    def half_widths(self) -> np.ndarray:
+        """Half of each range, one unit of :attr:`scaled`; that of level numbers for a category."""
+        return half_widths(self.levels.values())
+
+    @property
+    def scaled(self) -> np.ndarray:
+        """Numbers, and the level numbers of categories, each range brought to [-1, 1].
+
+        Raises
+        ------
+        ValueError
+            If numbers may be missing.
+        """
+        numbers = [isinstance(levels, Parts) for levels in self.levels.values()]
+        for name, is_number in zip(self.levels, numbers, strict=True):
+            if is_number and name in self.missing:
+                cure = "drop or impute such records, or cut it into bins"
+                raise ValueError(f"variable {name!r} has missing numbers; {cure}")
+        middles = np.where(numbers, 0.5, 0.0)
+        halves = np.where(numbers, PARTS / 2, np.maximum(1, np.array(self.cardinalities) - 1) / 2)
+        return (self.codes + middles) / halves - 1
+
+    def binned(self, bins: int) -> "Dataset":
+        """Every number in bins of its range, equally wide; categories as they are.
+
+        Raises
+        ------
+        ValueError
+            If bins is no whole number of 1 or more.
+
+        Examples
+        --------
+        >>> data = Dataset.of_numbers([[2.0, 1.5], [9.0, 1.9]], {"age": (0, 8), "height": (1, 2)})
+        >>> data.binned(4).codes.tolist(), data.binned(2).levels["age"]
+        ([[1, 2], [3, 3]], ('0 to 4', '4 to 8'))
+        """
+        check_whole("bins", bins, 1)
+        codes, levels = self.codes.copy(), dict(self.levels)
+        for v, (name, parts) in enumerate(self.levels.items()):
+            if isinstance(parts, Parts):
+                levels[name] = parts.joined(bins)
+                codes[:, v] = self.codes[:, v].astype(int) * bins // PARTS
+        return replace(self, codes=codes, levels=levels)
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables, axes in this order.
@@ -161,12 +265,18 @@ class Dataset(Counts):
         return f"Dataset({self.name!r}, n={self.n:,}, d={self.d}, {known})"
 
 
+def half_widths(levels: Iterable[Sequence[str]]) -> np.ndarray:
+    """Half of the range of each number, or of the level numbers of each category."""
+    halves = (own.half if isinstance(own, Parts) else max(1, len(own) - 1) / 2 for own in levels)
+    return np.array([*halves])
+
+
 def check_records(data: object, who: str) -> None:
     """Refuse data that only answers counts where its records are needed.
 
     Parameters
     ----------
-    data : Dataset, Counts or Measurements
+    data : Dataset or Counts
     who : str
         Needs them.
 
@@ -198,6 +308,17 @@ def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str)
         raise ValueError(f"{both}; only one of them has {', '.join(odd)}")
     if not nx.is_directed_acyclic_graph(truth):
         raise ValueError("the true graph has a cycle; take one of its arcs out")
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """A copy as floats; text that looks like numbers is still text."""
+    numeric = values.dtype.kind in "biuf"
+    if values.dtype.kind == "O":
+        numeric = all(isinstance(value, NUMBERS) for value in values.flat)
+    if not numeric:
+        cure = "convert them first, as with np.array(values, float)"
+        raise ValueError(f"the values must be numbers, not text or other objects; {cure}")
+    return np.array(values, float)
 
 
 def _check_missing(missing, levels) -> Mapping[str, str]:

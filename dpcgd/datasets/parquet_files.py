@@ -293,7 +293,7 @@ def _codes(column: Column, values, first: int) -> np.ndarray:
     from pyarrow import types
 
     variable, kind = column.variable, values.type
-    if variable.edges is not None and (types.is_integer(kind) or types.is_floating(kind)):
+    if variable.cuts is not None and (types.is_integer(kind) or types.is_floating(kind)):
         numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
         codes = variable.positions_of_numbers(numbers)
     else:

@@ -35,7 +35,7 @@ REFUSE = "refuse"
 KEYS = ("levels", "edges", "range", "scale", "outside", "missing", "ordered")
 """A schema may say these things about a variable."""
 
-PARTS = 1 << 12
+PARTS = 1 << 15
 """A number is kept as one of so many equal parts of its range."""
 
 SCALES = ("linear", "log")
@@ -172,7 +172,7 @@ def check_variables(public: object, values: str = "levels") -> None:
             raise ValueError(f"variable name {name!r} is empty or has blanks at its ends; mend it")
 
 
-def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, tuple[str, ...]]:
+def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, Sequence[str]]:
     """Return the public domain as a read-only mapping of names to tuples of strings.
 
     Raises
@@ -205,9 +205,11 @@ class Parts(Sequence[str]):
 
     Examples
     --------
-    >>> parts = Parts(0.0, 4096.0, missing="unknown")
-    >>> len(parts), parts[0], parts[-1], parts.middles[:2].tolist()
-    (4097, '0 to 1', 'unknown', [0.5, 1.5])
+    >>> parts = Parts(0.0, 32768.0, missing="unknown")
+    >>> len(parts), parts[0], parts[-1]
+    (32769, '0 to 1', 'unknown')
+    >>> parts.values([0, 16384]).tolist(), parts.half
+    ([0.5, 16384.5], 16384.0)
     """
 
     low: float
@@ -222,9 +224,28 @@ class Parts(Sequence[str]):
         return spaced(self.low, self.high, PARTS + 1)
 
     @property
-    def middles(self) -> np.ndarray:
-        """The number that each part stands for."""
-        return (self.edges[1:] + self.edges[:-1]) / 2
+    def half(self) -> float:
+        """Half of the range, or of that of the logarithms."""
+        if self.scale == "log":
+            return math.log(self.high / self.low) / 2
+        return (self.high - self.low) / 2
+
+    def values(self, places) -> np.ndarray:
+        """The numbers in the middle of these parts; places between parts are numbers too."""
+        shares = (np.asarray(places) + 0.5) / PARTS
+        if self.scale == "log":
+            return self.low * (self.high / self.low) ** shares
+        return self.low + (self.high - self.low) * shares
+
+    def joined(self, bins: int) -> tuple[str, ...]:
+        """Names of so many bins of these parts, and the level of missing values."""
+        cuts = self.values(np.arange(bins + 1) * PARTS / bins - 0.5)
+        ends = [number_text(float(f"{cut:.12g}")) for cut in cuts]
+        missing = () if self.missing is None else (self.missing,)
+        return (*(f"{low} to {high}" for low, high in pairwise(ends)), *missing)
+
+    def __contains__(self, level: object) -> bool:
+        return level == self.missing or super().__contains__(level)
 
     def __len__(self) -> int:
         return PARTS + (self.missing is not None)
@@ -292,8 +313,7 @@ class Variable:
         if "range" in entry:
             codes = _missing_codes(name, entry.get("missing", REFUSE), ())
             parts = _parts(name, entry, next(iter(codes), None))
-            ends = tuple(parts.edges.tolist())
-            return cls(name, parts, True, parts.missing, ends, outside, tuple(codes[1:]))
+            return cls(name, parts, True, parts.missing, None, outside, tuple(codes[1:]))
         edges = _edges(name, entry["edges"]) if "edges" in entry else None
         between = (f"{number_text(a)} to {number_text(b)}" for a, b in pairwise(edges or ()))
         levels = tuple(between) or _listed(name, entry["levels"])
@@ -311,12 +331,17 @@ class Variable:
             entry: dict[str, Any] = {"range": ends, "scale": self.levels.scale}
         else:
             entry = {"edges": list(self.edges)} if self.edges else {"levels": list(self.levels)}
-        if self.edges is not None:
+        if self.cuts is not None:
             entry |= {"outside": self.outside}
         missing: Any = self.missing or REFUSE
         if self.codes_of_missing:
             missing = [self.missing, *self.codes_of_missing]
         return {**entry, "missing": missing, "ordered": self.ordered}
+
+    @property
+    def cuts(self) -> Any:
+        """Where the bins or the parts of a number begin, and where the last one ends."""
+        return self.levels.edges if isinstance(self.levels, Parts) else self.edges
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -335,7 +360,7 @@ class Variable:
         """The position of a level, or of a code of missing values, that is written like this."""
         if self.missing is not None and text in ("", self.missing, *self.codes_of_missing):
             return self._index[self.missing]
-        return self._index.get(text) if self.edges is None else None
+        return self._index.get(text) if self.cuts is None else None
 
     def is_plain_number(self, text: str) -> bool:
         """Whether a text is a number with a decimal point, and no level or code."""
@@ -351,21 +376,21 @@ class Variable:
             return -1
         if number in self._missing_numbers:
             return self._index[self.missing or ""]
-        if self.edges is not None:
-            inside = self.outside != REFUSE or self.edges[0] <= number <= self.edges[-1]
-            return bisect_right(self.edges[1:-1], number) if inside else -1
+        if (cuts := self.cuts) is not None:
+            inside = self.outside != REFUSE or cuts[0] <= number <= cuts[-1]
+            return bisect_right(cuts, number, 1, len(cuts) - 1) - 1 if inside else -1
         for level in (numerals.plain(text), numerals.whole(text)):
             if level in self._index:  # 14.0 is the level "14" where "14.0" is none: gaps make it so
                 return self._index[level]
         return -1
 
     def positions_of_numbers(self, values: np.ndarray) -> np.ndarray:
-        """The same of numbers, where there are edges; what is no number is missing."""
-        edges = self.edges or ()
-        positions = np.searchsorted(edges[1:-1], values, side="right")
+        """The same of numbers, where there are cuts; what is no number is missing."""
+        cuts = np.asarray(self.cuts)
+        positions = np.searchsorted(cuts[1:-1], values, side="right")
         refused = ~np.isfinite(values)
         if self.outside == REFUSE:
-            refused |= (values < edges[0]) | (values > edges[-1])
+            refused |= (values < cuts[0]) | (values > cuts[-1])
         positions[refused] = -1
         if self.missing is not None:
             missing = np.isnan(values) | np.isin(values, list(self._missing_numbers))

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import DependenceScore, Hsic
 from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy.budget import ROOM
@@ -119,7 +119,7 @@ def confidence(margin: float, scale: float) -> float:
 
 
 def anm(
-    pair: Measurements,
+    pair: Dataset,
     *,
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
@@ -132,8 +132,8 @@ def anm(
 
     Parameters
     ----------
-    pair : Measurements
-        Two columns.
+    pair : Dataset
+        Of two numbers.
     score : DependenceScore, optional
         ``Hsic()`` unless given.
     ridge : Ridge, optional
@@ -159,13 +159,13 @@ def anm(
     --------
     >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 1000))
     >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
-    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
+    >>> pair = Dataset.of_numbers(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> anm(pair, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
     _check_pair(pair)
-    run = run_without_privacy(pair, coded=False, score=score, ridge=ridge)
-    constant = np.ptp(pair.values, axis=0) == 0
+    run = run_without_privacy(pair, numbers=True, score=score, ridge=ridge)
+    constant = np.ptp(pair.codes, axis=0) == 0
     if constant.any():
         name = pair.variables[int(constant.argmax())]
         raise ValueError(f"column {name!r} is constant within its range: it has no cause here")
@@ -177,7 +177,7 @@ def anm(
 
 @takes_keywords
 def private_anm(
-    pair: Measurements,
+    pair: Dataset,
     *,
     score: DependenceScore | None = None,
     ridge: Ridge | None = None,
@@ -188,8 +188,8 @@ def private_anm(
 
     Parameters
     ----------
-    pair : Measurements
-        Two columns. Values outside the public ranges have been moved to their ends.
+    pair : Dataset
+        Of two numbers. Values outside the public ranges have been moved to their ends.
     epsilon, delta : float
         The guarantee. Only a score that is released by propose-test-release spends delta.
     allow_delta : bool
@@ -237,7 +237,7 @@ def private_anm(
     --------
     >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 4000))
     >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
-    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
+    >>> pair = Dataset.of_numbers(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> release = private_anm(pair, epsilon=2.0, protects="test set", rng=np.random.default_rng(1))
     >>> release.direction, release.confidence > 0.9, release.ledger.spent.epsilon <= 2
     (('x', 'y'), True, True)
@@ -251,7 +251,7 @@ def private_anm(
     by = ("private_anm", *halves, *getattr(score, "theorems", ()))
     _check_pair(pair)
     settings: dict[str, Any] = {"protects": protects, "score": score, "ridge": ridge}
-    run = open_run(pair, account=account, coded=False, by=by, **settings, **shared)
+    run = open_run(pair, account=account, numbers=True, records=True, by=by, **settings, **shared)
     look = _Look(pair, run.noise, ridge)
     m = int(look.test.sum())
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0
@@ -266,7 +266,7 @@ def private_anm(
 
 @takes_keywords
 def histogram_anm(
-    pair: Measurements,
+    pair: Dataset,
     *,
     bins: int | None = None,
     score: DependenceScore | None = None,
@@ -309,14 +309,14 @@ def histogram_anm(
     --------
     >>> x, noise = np.random.default_rng(0).uniform(-1, 1, (2, 4000))
     >>> columns = np.column_stack([x, np.sin(6 * x) / 2 + 0.3 * noise])
-    >>> pair = Measurements(columns, {"x": (-1, 1), "y": (-1, 1)})
+    >>> pair = Dataset.of_numbers(columns, {"x": (-1, 1), "y": (-1, 1)})
     >>> histogram_anm(pair, epsilon=2.0, rng=np.random.default_rng(1)).direction
     ('x', 'y')
     """
     _check_pair(pair)
     by = ("histogram_anm", "thm-gaussian", "thm-table-gram")
     parts: dict[str, Any] = {"score": score, "ridge": ridge}
-    run = open_run(pair, coded=False, by=by, **parts, bins=bins, **shared)
+    run = open_run(pair, numbers=True, records=True, by=by, **parts, bins=bins, **shared)
     multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
     bins = bins or int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))
@@ -348,7 +348,7 @@ def histogram_anm(
     return replace(_release(scores, 0.0, "everyone", run), confidence=None)
 
 
-def _histogram(pair: Measurements, bins: int) -> np.ndarray:
+def _histogram(pair: Dataset, bins: int) -> np.ndarray:
     codes = pair.binned(bins).codes.astype(int)
     return np.bincount(codes[:, 0] * bins + codes[:, 1], minlength=bins**2).reshape(bins, bins)
 
@@ -359,24 +359,27 @@ def _independent(counts: np.ndarray, n: int) -> np.ndarray:
     return n * np.outer(rows / rows.sum(), columns / columns.sum())
 
 
-def _drawn(pair: Measurements, weights: np.ndarray, rng: np.random.Generator) -> Measurements:
+def _drawn(pair: Dataset, weights: np.ndarray, rng: np.random.Generator) -> Dataset:
     """As many records as there were, drawn from cells by weight and uniformly within them."""
     bins = len(weights)
     cells = rng.choice(weights.size, pair.n, p=weights.ravel() / weights.sum())
     places = np.column_stack(np.unravel_index(cells, weights.shape)) + rng.random((pair.n, 2))
     ends = dict.fromkeys(pair.variables, (-1.0, 1.0))
-    return Measurements(places * 2 / bins - 1, ends)
+    return Dataset.of_numbers(places * 2 / bins - 1, ends)
 
 
-def _check_pair(pair: Measurements):
-    check_data(pair, coded=False)
+def _check_pair(pair: Dataset):
+    check_data(pair, numbers=True, records=True)
+    if len(pair.numbers) < pair.d:
+        odd = next(name for name in pair.variables if name not in pair.numbers)
+        raise ValueError(f"{odd!r} is a category, and a pair holds numbers; give it a range")
     if pair.d != 2:
         raise ValueError(f"a pair has two columns, not {pair.d}; choose two of {pair.variables}")
     if pair.n < FEWEST:
         raise ValueError(f"{pair.n} records cannot be split in halves; there must be {FEWEST}")
 
 
-def _directions(pair: Measurements) -> tuple[Direction, Direction]:
+def _directions(pair: Dataset) -> tuple[Direction, Direction]:
     first, second = pair.variables
     return (first, second), (second, first)
 
@@ -387,7 +390,7 @@ class _Look:
     The halves are drawn without a look at the data; the other half fits the regression.
     """
 
-    def __init__(self, pair: Measurements, noise: Noise, ridge: Ridge):
+    def __init__(self, pair: Dataset, noise: Noise, ridge: Ridge):
         self.pair, self.ridge = pair, ridge
         self.test = np.zeros(pair.n, bool)
         self.test[noise.choose(pair.n, pair.n - pair.n // 2)] = True

@@ -84,7 +84,7 @@ class Ridge:
         Parameters
         ----------
         x, y : arrays of numbers, shape (n,)
-            y in [-1, 1], as are the columns of `Measurements.scaled`.
+            y in [-1, 1], as are the columns of `Dataset.scaled`.
 
         Raises
         ------
@@ -227,5 +227,5 @@ def _checked(x, y) -> tuple[np.ndarray, np.ndarray]:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("a value is missing or infinite; drop or impute such records first")
     if np.abs(y).max() > 1:
-        raise ValueError("y must lie in [-1, 1]; use the columns of Measurements.scaled")
+        raise ValueError("y must lie in [-1, 1]; use the columns of Dataset.scaled")
     return x, y

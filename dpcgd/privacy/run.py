@@ -5,7 +5,7 @@ import inspect
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -141,26 +141,30 @@ def _told(value: Any) -> Any:
 # --- what a run refuses, before anything is spent
 
 
-def check_data(data: object, *, coded: bool, records: bool = False) -> None:
-    """Refuse what is no data set; some systems need levels, others take ranges too.
+def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
+    """Refuse what is no data set, or holds what the system does not take.
 
-    Those need records at hand, as others do that say so; the rest asks for counts.
+    Parameters
+    ----------
+    data : Dataset or Counts
+    numbers : bool
+        Whether the system takes numbers with a range, and not only categories.
+    records : bool
+        Whether it needs records at hand, and not only counts.
 
     Raises
     ------
     ValueError
         With the way to make one.
     """
-    if hasattr(data, "cardinalities"):
-        if records or not coded:
-            check_records(data, "this system")
-        return
-    if not hasattr(data, "ranges"):
+    if not hasattr(data, "cardinalities"):
         cure = "make one with read_csv(path, schema) or Dataset.from_pandas(frame, levels)"
         raise ValueError(f"data must be a data set, not a {type(data).__name__}; {cure}")
-    if coded:
-        cure = "make some by data.binned(bins)"
-        raise ValueError(f"this system needs levels, not real values; {cure}")
+    if records:
+        check_records(data, "this system")
+    if data.numbers and not numbers:
+        problem = f"{data.numbers[0]!r} is a number, and this system takes categories"
+        raise ValueError(f"{problem}; cut numbers into bins, as with data.binned(5)")
 
 
 BELOW_ONE, ABOVE_ZERO = math.nextafter(1, 0), math.nextafter(0, 1)
@@ -311,7 +315,7 @@ def open_run(
     rng: np.random.Generator | None = None,
     secure: bool = False,
     account: Callable[[Budget], Account] = Filter,
-    coded: bool = True,
+    numbers: bool = False,
     records: bool = False,
     rows_per_person: int = 1,
     by: tuple[str, ...] = ("",),
@@ -321,7 +325,7 @@ def open_run(
 
     Parameters
     ----------
-    data : Dataset, Counts or Measurements
+    data : Dataset or Counts
         Only its public facts are looked at.
     epsilon : float
         Of more than half a million records, a part is kept for rounding. One that an account
@@ -335,8 +339,8 @@ def open_run(
         Refuses a seed.
     account : callable
         From the budget to the account that pays.
-    coded : bool
-        Whether the system needs levels.
+    numbers : bool
+        Whether the system takes numbers, and not only categories.
     records : bool
         Whether it needs records at hand, such as for sub-samples, and not only counts.
     rows_per_person : int
@@ -366,7 +370,7 @@ def open_run(
     :prf:ref:`thm-rows-per-person`.
     """
     started = time.perf_counter()
-    terms = _terms(data, settings, coded, records, "secure" if rng is None else "seeded")
+    terms = _terms(data, settings, numbers, records, "secure" if rng is None else "seeded")
     proved = _is_proved(settings)
     budget = Budget(epsilon, delta_for(data.n, delta, allow_delta), rows_per_person)
     if rows_per_person > max(data.n, 1):
@@ -439,21 +443,21 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     return called
 
 
-def _terms(data: Any, settings: dict, coded: bool, records: bool, noise: str) -> Terms:
+def _terms(data: Any, settings: dict, numbers: bool, records: bool, noise: str) -> Terms:
     """Refuse what the data and the settings are unusable for, and say what is public of them."""
-    check_data(data, coded=coded, records=records)
+    check_data(data, numbers=numbers, records=records)
     check_settings(data, **settings)
-    if hasattr(data, "cardinalities"):
-        domain = {
-            name: (levels.low, levels.high) if isinstance(levels, Parts) else tuple(levels)
-            for name, levels in data.levels.items()
-        }
-        rules = data.rules
-    else:
-        domain = {name: tuple(map(float, ends)) for name, ends in data.ranges.items()}
-        rules = {name: {"range": list(ends), "outside": "clip"} for name, ends in domain.items()}
+    domain = domain_of(data.levels)
     shown = {name: _told(value) for name, value in settings.items() if value is not None}
-    return Terms(noise, data.n, domain, settings=shown, rules=rules)
+    return Terms(noise, data.n, domain, settings=shown, rules=data.rules)
+
+
+def domain_of(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple]:
+    """Of each variable the levels, or the ends of the range of a number."""
+    return {
+        name: (own.low, own.high) if isinstance(own, Parts) else tuple(own)
+        for name, own in levels.items()
+    }
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:
@@ -469,8 +473,10 @@ def _is_proved(settings: dict[str, Any]) -> bool:
     return are_ours and statistic.proved
 
 
-def run_without_privacy(data: Any, *, coded: bool = True, **settings: Any) -> Run:
+def run_without_privacy(
+    data: Any, *, numbers: bool = False, records: bool = False, **settings: Any
+) -> Run:
     """Open a run that promises nothing; settings are checked as for :func:`open_run`."""
     started = time.perf_counter()
-    terms = _terms(data, settings, coded, False, "none")
+    terms = _terms(data, settings, numbers, records, "none")
     return Run(NoPrivacy(), None, NoPrivacy.guarantee, terms, started)

@@ -8,7 +8,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.measurements import Measurements
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import GaussianFilter
@@ -149,7 +148,7 @@ def without_diagonal(square: np.ndarray) -> np.ndarray:
 
 @takes_keywords
 def noleaks(
-    data: Dataset | Measurements,
+    data: Dataset,
     *,
     steps: int = 30,
     clip: float | None = None,
@@ -163,7 +162,7 @@ def noleaks(
 
     Parameters
     ----------
-    data : Dataset or Measurements
+    data : Dataset
     epsilon, delta : float
         The guarantee.
     allow_delta : bool
@@ -215,7 +214,9 @@ def noleaks(
     settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
     settings |= {"schedule": schedule, "standardized": standardized}
     by = ("noleaks", "thm-noleaks")
-    run = open_run(data, account=GaussianFilter, coded=False, by=by, **settings, **shared)
+    run = open_run(
+        data, account=GaussianFilter, numbers=True, records=True, by=by, **settings, **shared
+    )
     shares = epsilons_of(schedule, shared["epsilon"], steps)
     clip = 2 * data.d if clip is None else clip
     rows, times = distinct_rows(data)
@@ -259,14 +260,14 @@ def epsilons_of(schedule, epsilon, steps) -> np.ndarray:
     return shares
 
 
-def distinct_rows(data: Dataset | Measurements) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Scaled rows and how many records each stands for; of coded data each row but once."""
-    if isinstance(data, Measurements) or math.prod(data.cardinalities) >= 2**63:
-        return notears.measured(data).scaled, np.ones(data.n)
+    if data.numbers or math.prod(data.cardinalities) >= 2**63:
+        return data.scaled, np.ones(data.n)
     cells = np.ravel_multi_index(data.codes.T, data.cardinalities)
     _, first, times = np.unique(cells, return_index=True, return_counts=True)
     rows = Dataset(data.codes[first], data.levels)
-    return notears.measured(rows).scaled, times.astype(float)
+    return rows.scaled, times.astype(float)
 
 
 def _for_shares(rho: float, shares: np.ndarray) -> Iterator[float]:

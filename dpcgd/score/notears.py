@@ -11,8 +11,7 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import minimize
 
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset, half_widths
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import GaussianFilter
@@ -229,33 +228,21 @@ def acyclic_graph(
     return graph
 
 
-def measured(data: Dataset | Measurements) -> Measurements:
-    """Codes of a Dataset taken for numbers."""
-    return data if isinstance(data, Measurements) else Measurements.from_codes(data)
-
-
-def squares_known(data: Dataset | Measurements) -> np.ndarray:
+def squares_known(data: Dataset) -> np.ndarray:
     """Which scaled columns are -1 or 1 for everybody."""
-    return np.array(getattr(data, "cardinalities", [0] * data.d)) == 2
-
-
-def half_widths_of(data: Dataset | Measurements) -> np.ndarray:
-    """Of the public ranges, without a look at the records."""
-    if isinstance(data, Measurements):
-        return data.half_widths
-    return np.maximum(1, np.array(data.cardinalities) - 1) / 2
+    return np.array(data.cardinalities) == 2
 
 
 def divisors_of(variances, data, standardized) -> np.ndarray:
     """Of scaled columns: each one's deviation, or in original units the smallest of all."""
     if standardized:
         return np.sqrt(variances)
-    half_widths = half_widths_of(data)
-    return np.sqrt(np.min(variances * half_widths**2)) / half_widths
+    halves = half_widths(data.levels.values())
+    return np.sqrt(np.min(variances * halves**2)) / halves
 
 
 def notears(
-    data: Dataset | Measurements,
+    data: Dataset,
     *,
     l1: float = L1,
     threshold: float = THRESHOLD,
@@ -265,8 +252,8 @@ def notears(
 
     Parameters
     ----------
-    data : Dataset or Measurements
-        Codes of a Dataset are taken for numbers.
+    data : Dataset
+        Level numbers of categories are taken for numbers.
     l1 : float
         Penalty of a weight, where variances are 1, or the smallest of them is.
     threshold : float
@@ -292,15 +279,15 @@ def notears(
     >>> round(notears(data).graph.skeleton_f1(data.truth), 2)
     0.89
     """
-    run = run_without_privacy(data, coded=False, l1=l1, threshold=threshold)
-    moments = second_moments(measured(data).scaled, bound=math.sqrt(data.d))
+    run = run_without_privacy(data, numbers=True, records=True, l1=l1, threshold=threshold)
+    moments = second_moments(data.scaled, bound=math.sqrt(data.d))
     weights = _fitted(moments, 0.0, data, l1, standardized)
     return release_by_weights(weights, threshold, run, data.variables)
 
 
 @takes_keywords
 def gram_notears(
-    data: Dataset | Measurements,
+    data: Dataset,
     *,
     l1: float = L1,
     threshold: float = THRESHOLD,
@@ -312,7 +299,7 @@ def gram_notears(
 
     Parameters
     ----------
-    data : Dataset or Measurements
+    data : Dataset
     epsilon, delta : float
         The guarantee.
     allow_delta : bool
@@ -360,7 +347,9 @@ def gram_notears(
     settings: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
     settings["standardized"] = standardized
     by = ("gram_notears", "thm-gram-notears", "thm-second-moments")
-    run = open_run(data, account=GaussianFilter, coded=False, by=by, **settings, **shared)
+    run = open_run(
+        data, account=GaussianFilter, numbers=True, records=True, by=by, **settings, **shared
+    )
     full = math.sqrt(data.d)
     bound = full if row_norm is None else row_norm
     moments, deviation = released_moments(data, bound, run.account, run.noise)
@@ -375,7 +364,7 @@ def released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
     """Noisy second moments, symmetric, for all that the account has; the noise's deviation."""
     upper = tuple(part[1:] for part in np.triu_indices(data.d + 1))  # the corner is 1
     noisy, deviation = gaussian_for_rho(
-        lambda: second_moments(measured(data).scaled, bound=bound)[upper],
+        lambda: second_moments(data.scaled, bound=bound)[upper],
         sensitivity=second_moments_sensitivity(data.n, data.d, bound=bound),
         rho=account.rho,
         account=account,

@@ -91,7 +91,7 @@ def private_graph(
 
 def system_for(data: Counts) -> Callable[..., MarginalRelease]:
     """The system that finds most in a table of this size, by public facts."""
-    check_data(data, coded=True)
+    check_data(data, numbers=True)
     return dag_posterior if has_few_cells(data.cardinalities) else graph_from_moments
 
 
@@ -302,7 +302,7 @@ def measure_for_edges(
 ) -> Measured:
     """Measure what :func:`graph_from_moments` reads; its settings are those of that."""
     by = ("graph_from_moments", "thm-learned-pc")
-    run = open_run(data, account=GaussianFilter, by=by, precision=precision, **shared)
+    run = open_run(data, account=GaussianFilter, numbers=True, by=by, precision=precision, **shared)
     caution = unlike_training(data.d, data.n, run.account.rho)
     if caution:
         warnings.warn(caution, stacklevel=level_of_the_caller())
