@@ -25,10 +25,11 @@ from dpcgd.statistics.many_tables import (
     values_of,
     where_allowed,
 )
+from dpcgd.statistics.moment_matrices import FisherZ, fisher_z
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
-__all__ = ["LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
+__all__ = ["CorrelationOracle", "LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
 
 
 @dataclass
@@ -87,6 +88,44 @@ class PlainOracle:
         return nothing
 
 
+class CorrelationOracle:
+    """Asks the correlations of numbers, by Fisher's z. Not private.
+
+    Parameters
+    ----------
+    data : Dataset
+    test : FisherZ
+
+    Raises
+    ------
+    ValueError
+        If a variable is the same in all records.
+    """
+
+    def __init__(self, data: Any, test: FisherZ):
+        numbers = data.scaled
+        for name, range_of_one in zip(data.variables, np.ptp(numbers, axis=0), strict=True):
+            if range_of_one == 0:
+                raise ValueError(f"variable {name!r} is the same in all records; leave it out")
+        self._critical, self._correlations, self._n = test.critical, np.corrcoef(numbers.T), data.n
+        self._ahead = Ahead[float](self._log_p, lambda log_p: log_p > test.critical)
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked, to work it out together."""
+        self._ahead.begin_order(order, joined, to_test)
+
+    def separates(self, x: int, y: int, given: Set) -> bool:
+        """Whether the p-value is above the level."""
+        return bool(self._ahead.of((x, y, *given)) > self._critical)
+
+    def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> list[float]:
+        """Logarithms of p-values."""
+        return self._log_p([(x, y, *given) for x, y, given in tests]) if tests else []
+
+    def _log_p(self, tests: Sequence[Sequence[int]]) -> list[float]:
+        return fisher_z(self._correlations, self._n, tests).tolist()
+
+
 @dataclass
 class LaplaceOracle:
     """Adds Laplace noise to every test.
@@ -135,7 +174,7 @@ class LaplaceOracle:
 def pc(
     data: Counts,
     *,
-    statistic: Statistic | None = None,
+    statistic: Statistic | FisherZ | None = None,
     max_order: int = 3,
     knowledge: Knowledge | None = None,
 ) -> Release:
@@ -148,8 +187,9 @@ def pc(
     Parameters
     ----------
     data : Dataset or Counts
-    statistic : Statistic, optional
-        ``KendallP(alpha=0.1)`` unless given.
+    statistic : Statistic or FisherZ, optional
+        Unless given ``KendallP(alpha=0.1)``, or ``FisherZ(alpha=0.01)`` of a table with numbers,
+        which takes level numbers of categories for numbers.
     max_order : int
         Largest conditioning set.
     knowledge : Knowledge, optional
@@ -176,8 +216,17 @@ def pc(
     Alarm -> JohnCalls
     Alarm -> MaryCalls
     """
-    run = run_without_privacy(data, statistic=statistic, max_order=max_order, knowledge=knowledge)
-    oracle = PlainOracle(Tables(data), statistic or KendallP())
+    test = statistic or (FisherZ() if data.numbers else KendallP())
+    by_numbers = isinstance(test, FisherZ)
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
+    run = run_without_privacy(
+        data, numbers=by_numbers, records=by_numbers, statistic=statistic, **settings
+    )
+    oracle: CorrelationOracle | PlainOracle
+    if isinstance(test, FisherZ):
+        oracle = CorrelationOracle(data, test)
+    else:
+        oracle = PlainOracle(Tables(data), test)
     return released_by(oracle, run, data.variables, max_order, knowledge, grading=oracle)
 
 

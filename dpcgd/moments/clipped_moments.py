@@ -14,7 +14,6 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts, Records
-from dpcgd.datasets.variable import Parts
 from dpcgd.moments.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -199,7 +198,7 @@ class ClippedMoments(Singles):
 
     def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
         """Labels of the theorems that give the sensitivities of what has been released."""
-        return ("thm-clipped-moments",)
+        return ("thm-clipped-moments", *super().theorems())
 
     def _parts(self) -> list:
         return [*super()._parts(), self.moments, self.deviation]
@@ -213,12 +212,7 @@ class ClippedMoments(Singles):
 
 def clips(data: Counts) -> bool:
     """Whether clipped moments of this data can be had and are worth it, by public facts."""
-    return isinstance(data, Records) and (data.d > FEW or holds_numbers(data))
-
-
-def holds_numbers(data: Counts) -> bool:
-    """Whether a variable is a number with a range."""
-    return any(isinstance(levels, Parts) for levels in data.levels.values())
+    return isinstance(data, Records) and (data.d > FEW or bool(data.numbers))
 
 
 def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: bool) -> Marginals:
@@ -249,9 +243,9 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
     :prf:ref:`thm-pairs`); or two, and vectors and bound of the second follow from the first
     (chapter 12, :prf:ref:`thm-clipped-moments`).
     """
-    if holds_numbers(data):
-        first = SHARE_WITH_NUMBERS * rho
-        return _measured(data, measure_singles(data, measure, first), measure, rho - first)
+    if data.numbers:
+        singles, used = measure_singles(data, measure, SHARE_WITH_NUMBERS * rho)
+        return _measured(data, singles, measure, rho - used)
     marginals = MeasuredMarginals(Tables(data), measure)
     if not clipped:
         marginals.measure_pairs(rho)

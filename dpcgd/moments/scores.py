@@ -1,14 +1,15 @@
-"""Numbers as vectors: a noisy look at their histograms, and the normal scores that follow.
+"""Numbers as vectors: a noisy look at where they are in their ranges, and normal scores from it.
 
-A number is kept as one of many equal parts of its public range. Counts of halves, quarters and so
-on say where its records are, however wide the range is; from there the entries of a number are
-those of its rank, whatever its unit.
+A number is kept as one of many equal parts of its public range. Halves are counted, then halves of
+the halves that hold many, and so on: so records are found however wide the range is. From there a
+number's entries are those of its rank, whatever its unit.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,204 +17,146 @@ from scipy.special import ndtri
 
 from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.moments.interactions import Marginals, Measurement, Moment, contrasts
-from dpcgd.privacy.conversions import multiplier_of_rho
 
 __all__ = [
+    "DEPTH",
+    "ENTRIES",
     "Histogram",
     "Singles",
-    "depth_of_look",
-    "dyadic_counts",
     "look_sensitivity",
     "measure_singles",
     "number_vectors",
-    "shares_of_parts",
 ]
 
-SHALLOWEST, DEEPEST = 8, 12
-"""Halvings of a number's range that a look counts, by how much noise there is."""
+DEPTH = PARTS.bit_length() - 1
+"""Halvings from a whole range to one part."""
+
+USUAL_DEPTH = 8
+"""A look's share of the budget is for so many halvings; those beyond cost extra."""
 
 CLEAR = 2.0
-"""A node is split by its counts if it holds so many deviations of noise; else evenly."""
+"""A piece is halved if it holds more records than so many deviations of the noise."""
+
+FINE = 0.01
+"""A piece with at most this share of the records is not halved."""
 
 FARTHEST = 3.0
 """Scores are cut off here."""
+
+ENTRIES = 2
+"""A number has so many: its score, and the score squared."""
 
 LENGTH, SECOND = 0.84, 0.5
 """Deviation of a number's score in its vector, as of an even category of two levels. The entry that
 sees shapes which are not monotone is shorter by the second factor, for its noise is everyone's."""
 
 
-def look_sensitivity(categories: int, numbers: int, depth: int) -> float:
-    """Replace-one L2 sensitivity of the counts of all levels, and of all nodes of numbers.
+def look_sensitivity(variables: int) -> float:
+    """Replace-one L2 sensitivity of counts of disjoint pieces, of so many variables together.
 
     Notes
     -----
-    A record leaves one level of a category and enters another; of a number it leaves one node at
-    each depth and enters another. Chapter 16, :prf:ref:`thm-look-at-numbers`.
+    A record leaves one piece of each variable and enters another. Chapter 16,
+    :prf:ref:`thm-look-at-numbers`.
 
     Examples
     --------
-    >>> look_sensitivity(2, 1, 6)
+    >>> look_sensitivity(8)
     4.0
     """
-    return math.sqrt(2 * categories + 2 * depth * numbers)
+    return math.sqrt(2 * variables)
 
 
-def depth_of_look(n: int, categories: int, numbers: int, multiplier: float) -> int:
-    """Halvings that are worth their noise, by public facts.
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """What was released of one number: pieces of its range, and the share of records in each.
 
-    Parameters
+    Attributes
     ----------
-    n : int
-        Records.
-    categories, numbers : int
-        Variables of either kind.
-    multiplier : float
-        Deviation of the noise over the sensitivity.
-
-    Examples
-    --------
-    >>> [depth_of_look(n, 0, 46, 18.0) for n in (10**4, 10**5, 10**7)]
-    [8, 11, 12]
+    starts : integer array
+        The first part of each piece, in order.
+    shares : array
+        Of the records whose number is known; not negative, they sum to one.
+    missing : array of shape (0,) or (1,)
+        Share of the records where it is missing, if that has a level.
     """
-    deviation = multiplier * look_sensitivity(categories, numbers, DEEPEST)
-    return min(DEEPEST, max(SHALLOWEST, math.floor(math.log2(n / deviation)) + 4))
+
+    starts: np.ndarray
+    shares: np.ndarray
+    missing: np.ndarray
+
+    @classmethod
+    def of_receipt(cls, content: Mapping[str, Any]) -> "Histogram":
+        """What :meth:`Singles.to_receipt` has written of a number."""
+        starts = np.array(content["starts"], int)
+        return cls(starts, np.array(content["shares"], float), np.array(content["missing"], float))
+
+    @property
+    def depth(self) -> int:
+        """How often the range was halved where it was halved most."""
+        return DEPTH + 1 - int(np.diff(self.starts, append=PARTS).min()).bit_length()
+
+    @property
+    def by_part(self) -> np.ndarray:
+        """Share of each part of the range, and of missing values: pieces are taken to be even."""
+        widths = np.diff(self.starts, append=PARTS)
+        parts = np.repeat(self.shares / widths, widths)
+        return np.concatenate([parts * (1 - self.missing.sum()), self.missing])
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """A vector for each part; a missing value has mean scores and an entry of its own."""
+        shares = self.by_part
+        vectors = number_vectors(shares[:PARTS] / shares[:PARTS].sum())
+        if not len(self.missing):
+            return vectors
+        (share,) = self.missing
+        apart = np.append(np.full(PARTS, -share), 1 - share) / (share * (1 - share)) ** 0.25
+        return np.column_stack([np.vstack([vectors, np.zeros(2)]), apart])
 
 
-def dyadic_counts(parts: np.ndarray, depth: int) -> np.ndarray:
-    """Counts of the halves, quarters and so on of a range, one depth after the other.
-
-    Parameters
-    ----------
-    parts : array of shape (2^k,)
-        Counts of the smallest parts.
-    depth : int
-        At most k.
-
-    Examples
-    --------
-    >>> dyadic_counts(np.array([1, 0, 2, 3]), 2)
-    array([1, 5, 1, 0, 2, 3])
-    """
-    return np.concatenate([parts.reshape(2**level, -1).sum(1) for level in range(1, depth + 1)])
-
-
-def shares_of_parts(noisy: np.ndarray, n: int, deviation: float, depth: int) -> np.ndarray:
-    """Shares of the records in the smallest nodes, which agree with all depths from the top down.
-
-    Parameters
-    ----------
-    noisy : array
-        Of :func:`dyadic_counts`, with noise.
-    n : int
-        Records.
-    deviation : float
-        Of the noise of each count.
-    depth : int
-
-    Returns
-    -------
-    array of shape (2^depth,)
-        Not negative; they sum to one.
-
-    Privacy
-    -------
-    Post-processing.
-
-    Examples
-    --------
-    >>> shares_of_parts(np.array([1.0, 5.0, 1.0, 0.0, 2.0, 3.0]), 6, 0.0, 2).round(3)
-    array([0.167, 0.   , 0.333, 0.5  ])
-    """
-    shares = np.ones(1)
-    for level in range(1, depth + 1):
-        first = 2**level - 2
-        left, right = noisy[first : first + 2**level].reshape(-1, 2).T / n
-        clear = shares * n > CLEAR * deviation
-        half = np.where(clear, np.clip((shares + left - right) / 2, 0, shares), shares / 2)
-        shares = np.column_stack([half, shares - half]).ravel()
-    return shares
-
-
-def number_vectors(shares: np.ndarray, parts: int) -> np.ndarray:
+def number_vectors(shares: np.ndarray) -> np.ndarray:
     """The vector of each part of a number's range: its normal score, and that score squared.
 
     Parameters
     ----------
     shares : array
-        Of :func:`shares_of_parts`: of 2^depth nodes.
-    parts : int
-        A multiple of so many.
+        Of the records, in each part.
 
     Returns
     -------
     array of shape (parts, 2)
-        Of mean zero under these shares.
+        Of mean zero under these shares, and uncorrelated.
 
     Privacy
     -------
     Post-processing.
+
+    Examples
+    --------
+    >>> number_vectors(np.full(4, 0.25)).round(2)
+    array([[-1.2 ,  0.42],
+           [-0.33, -0.42],
+           [ 0.33, -0.42],
+           [ 1.2 ,  0.42]])
     """
-    each = np.repeat(shares, parts // len(shares)) * len(shares) / parts
-    middle = np.clip(np.cumsum(each) - each / 2, 1e-12, 1 - 1e-12)
+    middle = np.clip(np.cumsum(shares) - shares / 2, 1e-12, 1 - 1e-12)
     score = np.clip(ndtri(middle), -FARTHEST, FARTHEST)
     entries = np.column_stack([score, score**2])
-    entries -= each @ entries
-    entries[:, 1] -= entries[:, 0] * (each @ entries.prod(axis=1)) / (each @ entries[:, 0] ** 2)
-    return entries / np.sqrt(each @ entries**2) * (LENGTH, LENGTH * SECOND)
-
-
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """What was released of one number: counts of the nodes of its range, and how noisy they are.
-
-    Attributes
-    ----------
-    counts : array
-        Of :func:`dyadic_counts`, then of records where it is missing, if that has a level.
-    deviation : float
-        Of the noise of each count.
-    n : int
-    """
-
-    counts: np.ndarray
-    deviation: float
-    n: int
-
-    @property
-    def depth(self) -> int:
-        """Halvings of the range."""
-        return (len(self.counts) + 2).bit_length() - 2
-
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """Of the records in each part of the range, and of those where it is missing."""
-        nodes = 2 ** (self.depth + 1) - 2
-        least = max(1.0, self.deviation) / self.n
-        missing = np.clip(self.counts[nodes:] / self.n, least, 0.5)
-        shares = shares_of_parts(self.counts[:nodes], self.n, self.deviation, self.depth)
-        parts = np.repeat(shares, PARTS >> self.depth) * 2**self.depth / PARTS
-        return np.concatenate([parts * (1 - missing.sum()), missing])
-
-    @cached_property
-    def vectors(self) -> np.ndarray:
-        """A vector for each part; a missing value has mean scores and an entry of its own."""
-        vectors = number_vectors(self.shares[:PARTS] / self.shares[:PARTS].sum(), PARTS)
-        if len(self.shares) == PARTS:
-            return vectors
-        share = self.shares[-1]
-        apart = np.append(np.full(PARTS, -share), 1 - share) / (share * (1 - share)) ** 0.25
-        return np.column_stack([np.vstack([vectors, np.zeros(2)]), apart])
+    entries -= shares @ entries
+    skew = (shares @ entries.prod(axis=1)) / (shares @ entries[:, 0] ** 2)
+    entries[:, 1] -= entries[:, 0] * skew
+    return entries / np.sqrt(shares @ entries**2) * (LENGTH, LENGTH * SECOND)
 
 
 class Singles(Marginals):
-    """Single variables: categories by their levels, numbers by histograms of their ranges.
+    """Single variables: categories by their levels, numbers by pieces of their ranges.
 
     Parameters
     ----------
     n, levels, released
-        As for :class:`~dpcgd.moments.interactions.Marginals`. A number with k entries stands as a
-        variable of k + 1 levels that are alike.
+        As for :class:`~dpcgd.moments.interactions.Marginals`. A number with k entries stands among
+        the levels as k + 1, and its entries are released as zero: they are centred.
     numbers : mapping of int to Histogram
     """
 
@@ -222,48 +165,135 @@ class Singles(Marginals):
         self.numbers = dict(numbers or {})
 
     def shares(self, v: int) -> np.ndarray:
-        """Of the records in each level of a category, or each part of a number's range."""
-        return self.numbers[v].shares if v in self.numbers else self.table(v)
+        """Of the records in each level of a category, or in each part of a number's range."""
+        return self.numbers[v].by_part if v in self.numbers else self.table(v)
+
+    def _parts(self) -> list:
+        histograms = ((own.starts, own.shares, own.missing) for own in self.numbers.values())
+        return [*super()._parts(), *self.numbers, *chain.from_iterable(histograms)]
+
+    def to_receipt(self) -> dict[str, Any]:
+        """What a receipt holds of it: of numbers the pieces of their ranges."""
+        numbers = [
+            {
+                "variable": v,
+                "starts": own.starts.tolist(),
+                "shares": own.shares.tolist(),
+                "missing": own.missing.tolist(),
+            }
+            for v, own in self.numbers.items()
+        ]
+        return super().to_receipt() | ({"numbers": numbers} if numbers else {})
+
+    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+        """Labels of the theorems that give the sensitivities of what has been released."""
+        return ("thm-look-at-numbers",) if self.numbers else ()
 
 
-def measure_singles(data: Any, measure: Measurement, rho: float) -> Singles:
-    """Release every single variable, categories and numbers, with one noise.
+class _Pieces:
+    """Of one number: the pieces that are still halved, and those that are not any more.
+
+    Pieces are (first part, share of the known records), all of the same width.
+    """
+
+    def __init__(self):
+        self.open, self.closed = [(0, 1.0)], []
+
+    def halves(self, counts: np.ndarray, width: int) -> np.ndarray:
+        """Exact counts of the halves of the open pieces; they are so wide."""
+        by_half = counts.reshape(-1, width // 2).sum(axis=1)
+        first = np.array([2 * start // width for start, _ in self.open], int)
+        return by_half[first[:, None] + [0, 1]].ravel()
+
+    def halve(self, noisy: np.ndarray, width: int, records: float, least: float):
+        """Give each half of an open piece its share, by noisy counts among so many records."""
+        halved = []
+        for (start, share), (left, right) in zip(self.open, noisy.reshape(-1, 2), strict=True):
+            part = min(max((share + (left - right) / records) / 2, 0.0), share)
+            halved += [(start, part), (start + width // 2, share - part)]
+        goes_on = [width > 2 and share > least for _, share in halved]
+        self.open = [piece for piece, on in zip(halved, goes_on, strict=True) if on]
+        self.closed += [piece for piece, on in zip(halved, goes_on, strict=True) if not on]
+
+    def histogram(self, missing: np.ndarray) -> Histogram:
+        starts, shares = zip(*sorted(self.closed + self.open), strict=True)
+        return Histogram(np.array(starts), np.array(shares), missing)
+
+
+def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Singles, float]:
+    """Count levels of categories and halves of ranges, then halves of what holds many.
+
+    Parameters
+    ----------
+    data : Dataset or Records
+    measure : callable
+        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
+    rho : float
+        For the levels and so many halvings as are usual.
+
+    Returns
+    -------
+    Singles
+    float
+        The rho that was used: less where no piece was left to be halved, more where a range was
+        much wider than what lies in it.
+
+    Raises
+    ------
+    BudgetSpent
+        Before the data is touched, if the account cannot pay.
 
     Privacy
     -------
-    rho-zCDP for replace-one neighbours: one Gaussian release. Chapter 16,
-    :prf:ref:`thm-look-at-numbers`.
+    zCDP for replace-one neighbours with the rho that was used: Gaussian releases one after the
+    other; which pieces are halved, and how many releases there are, follows from those before.
+    Chapter 16, :prf:ref:`thm-look-at-numbers`.
     """
-    ranges = [isinstance(levels, Parts) for levels in data.levels.values()]
-    numbers = sum(ranges)
-    depth = depth_of_look(data.n, len(ranges) - numbers, numbers, multiplier_of_rho(rho))
+    pieces = {v: _Pieces() for v, own in enumerate(data.levels.values()) if isinstance(own, Parts)}
+    counts = cache(lambda: [data.counts([v]) for v in range(data.d)])
+    unit = rho / (data.d + (USUAL_DEPTH - 1) * len(pieces))
 
-    def counted() -> list[np.ndarray]:
-        tables = (data.counts([v]) for v in range(len(ranges)))
-        return [
-            np.concatenate([dyadic_counts(table[:PARTS], depth), table[PARTS:]])
-            if is_number
-            else table
-            for table, is_number in zip(tables, ranges, strict=True)
-        ]
+    def look(query: Callable[[], list[np.ndarray]], sizes: Sequence[int]):
+        noisy, deviation = measure(
+            lambda: np.concatenate(query()).astype(float),
+            sensitivity=look_sensitivity(len(sizes)),
+            rho=unit * len(sizes),
+        )
+        return np.split(noisy, np.cumsum(sizes)[:-1]), deviation
 
-    sizes = [
-        2 ** (depth + 1) - 2 + size - PARTS if is_number else size
-        for size, is_number in zip(data.cardinalities, ranges, strict=True)
-    ]
-    noisy, deviation = measure(
-        lambda: np.concatenate(counted()).astype(float),
-        sensitivity=look_sensitivity(len(ranges) - numbers, numbers, depth),
-        rho=rho,
+    def halved(v: int, width: int) -> np.ndarray:
+        return pieces[v].halves(counts()[v][:PARTS], width)
+
+    sizes = [2 + own - PARTS if v in pieces else own for v, own in enumerate(data.cardinalities)]
+    first, deviation = look(
+        lambda: [
+            np.append(halved(v, PARTS), counts()[v][PARTS:]) if v in pieces else counts()[v]
+            for v in range(data.d)
+        ],
+        sizes,
     )
-    levels, released, histograms = [], {}, {}
-    for v, counts in enumerate(np.split(noisy, np.cumsum(sizes)[:-1])):
-        if ranges[v]:
-            levels.append(3 + data.cardinalities[v] - PARTS)
+    missing = {v: np.clip(first[v][2:] / data.n, max(1.0, deviation) / data.n, 0.5) for v in pieces}
+    used, width, halves = unit * data.d, PARTS, {v: first[v][:2] for v in pieces}
+    while halves:
+        for v, noisy in halves.items():
+            records = data.n * (1 - missing[v].sum())
+            pieces[v].halve(noisy, width, records, max(FINE, CLEAR * deviation / records))
+        width //= 2
+        asked = [v for v in pieces if pieces[v].open]
+        halves = {}
+        if asked:
+            noisy, _ = look(
+                partial(lambda width, asked: [halved(v, width) for v in asked], width, asked),
+                [2 * len(pieces[v].open) for v in asked],
+            )
+            halves, used = dict(zip(asked, noisy, strict=True)), used + unit * len(asked)
+    levels, released = list(data.cardinalities), {}
+    for v, counted in enumerate(first):
+        if v in pieces:
+            levels[v] = 1 + ENTRIES + len(missing[v])
             moment = np.zeros(levels[v] - 1)
-            histograms[v] = Histogram(counts, deviation, data.n)
         else:
-            levels.append(len(counts))
-            moment = contrasts(len(counts)).T @ counts / data.n
+            moment = contrasts(levels[v]).T @ counted / data.n
         released[(v,)] = Moment(moment, deviation / data.n)
-    return Singles(data.n, levels, released, histograms)
+    histograms = {v: own.histogram(missing[v]) for v, own in pieces.items()}
+    return Singles(data.n, levels, released, histograms), used

@@ -30,6 +30,7 @@ __all__ = [
     "check_data",
     "check_level",
     "check_settings",
+    "domain_of",
     "open_run",
     "run_without_privacy",
     "takes_keywords",

@@ -144,8 +144,8 @@ def fit_network(
     Raises
     ------
     ValueError
-        If the release holds no moments, the graph is no DAG of its variables, or there is to be no
-        redraw.
+        If the release holds no moments, or a number; if the graph is no DAG of its variables, or
+        there is to be no redraw.
 
     Privacy
     -------
@@ -182,6 +182,9 @@ def fit_network(
     measured = check_moments(release)
     check_whole("redraws", redraws, 1)
     marginals, names = measured.marginals, list(measured.levels)
+    if numbers := [name for name, levels in measured.levels.items() if not levels]:
+        problem = f"{numbers[0]!r} is a number, which has no table of probabilities"
+        raise ValueError(f"{problem}; give it edges in the schema, and run again")
     dag = consistent_extension(release.graph) if dag is None else dag
     if set(dag) != set(names) or not nx.is_directed_acyclic_graph(dag):
         raise ValueError("dag must have the variables of the release and no cycle")

@@ -15,6 +15,7 @@ from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
+from dpcgd.moments.scores import Histogram
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
@@ -58,7 +59,7 @@ class MarginalRelease(Release):
     marginals : Marginals
         What was measured: a whole table, pairs, perhaps with triples, or clipped moments.
     levels : mapping of str to tuple of str
-        Public, those of the moments: where levels were joined, the new ones.
+        Public, those of the moments: where levels were joined, the new ones. A number has none.
     joined_levels : dict
         From each variable whose levels were joined to what has become of each of them.
     """
@@ -295,4 +296,7 @@ def _marginals(content) -> Marginals:
     moments = np.zeros((len(upper),) * 2)
     moments[np.triu_indices(len(upper))] = [value for row in upper for value in row]
     moments += np.triu(moments, 1).T
-    return ClippedMoments(n, levels, released, moments, deviation)
+    numbers = {
+        number["variable"]: Histogram.of_receipt(number) for number in content.get("numbers", ())
+    }
+    return ClippedMoments(n, levels, released, moments, deviation, numbers)

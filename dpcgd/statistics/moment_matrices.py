@@ -1,16 +1,21 @@
 """Matrices of moments, their sensitivities, and the partial correlation."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import log_ndtr
 
+from dpcgd.privacy.run import check_level
 from dpcgd.statistics.statistic import AgainstNumber
 
 __all__ = [
+    "FisherZ",
     "PartialCorrelation",
     "clipped_gram",
+    "fisher_z",
     "gram_sensitivity",
     "partial_correlation",
     "second_moments",
@@ -77,6 +82,76 @@ class PartialCorrelation(AgainstNumber):
 
     def _bound(self, n, levels):
         return 1.0
+
+
+def fisher_z(correlations: np.ndarray, n: int, tests: Sequence[Sequence[int]]) -> np.ndarray:
+    """Logarithms of two-sided p-values of partial correlations, by Fisher's z.
+
+    Parameters
+    ----------
+    correlations : array of shape (d, d)
+    n : int
+        Records behind them.
+    tests : sequence of sequence of int
+        Equally long: x, y and the variables that are given, of each test.
+
+    Raises
+    ------
+    ValueError
+        If there are too few records to condition on so many.
+
+    Notes
+    -----
+    Exact in the limit for Gaussian records.
+
+    Examples
+    --------
+    >>> round(math.exp(fisher_z(np.array([[1, 0.5], [0.5, 1]]), 28, [(0, 1)])[0]), 4)
+    0.006
+    """
+    tested = np.array(tests, int)
+    given = tested.shape[1] - 2
+    if n - given <= 3:
+        raise ValueError(f"{n} records cannot condition on {given} variables; lower max_order")
+    among = correlations[tested[:, :, None], tested[:, None, :]]
+    precision = np.linalg.pinv(among, hermitian=True)
+    with np.errstate(over="ignore"):
+        scale = np.sqrt(np.maximum(precision[:, 0, 0] * precision[:, 1, 1], 0.0))
+    partial = -precision[:, 0, 1] / np.where(scale > 0, scale, np.inf)
+    z = np.arctanh(np.clip(partial, -1 + 1e-15, 1 - 1e-15))
+    return np.minimum(0.0, math.log(2) + log_ndtr(-math.sqrt(n - given - 3) * np.abs(z)))
+
+
+@dataclass(frozen=True)
+class FisherZ:
+    """Fisher's z test of the partial correlations of numbers: for PC without privacy.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of each test.
+
+    Privacy
+    -------
+    None: one record can move a partial correlation all the way, and no sensitivity below that is
+    known. Chapter 16, :prf:ref:`thm-no-partial-correlation`.
+    """
+
+    alpha: float = 0.01
+    name: ClassVar[str] = "Fisher's z"
+    proved: ClassVar[bool] = False
+
+    def __post_init__(self):
+        check_level(self.alpha)
+
+    @property
+    def critical(self) -> float:
+        """The logarithm of alpha."""
+        return math.log(self.alpha)
+
+    def value(self, correlations: np.ndarray, n: int, test: Sequence[int]) -> float:
+        """Logarithm of the p-value of one test."""
+        return float(fisher_z(correlations, n, [test])[0])
 
 
 def clipped_gram(rows: np.ndarray, *, bound: float) -> np.ndarray:

@@ -25,10 +25,11 @@ from dpcgd.moments.interactions import (
     triples_sensitivity,
 )
 from dpcgd.moments.joined_levels import MOST_LEVELS
+from dpcgd.moments.scores import Singles, look_sensitivity
 from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
-from dpcgd.privacy.run import Terms
+from dpcgd.privacy.run import Terms, domain_of
 from dpcgd.reading.release import MarginalRelease, read_release
 from dpcgd.tables.table_pc import LOOKS
 
@@ -149,9 +150,7 @@ def _check_terms(result: Release) -> None:
         raise ValueError("the graph has other variables than the domain")
     if terms.noise == "secure" and "opendp" not in terms.versions:
         raise ValueError("its noise is said to be secure, and it names no version of OpenDP")
-    ranges = {name: tuple(rule["range"]) for name, rule in terms.rules.items() if "range" in rule}
-    levels = ranges or Schema(terms.rules).levels
-    if levels != {name: tuple(listed) for name, listed in terms.domain.items()}:
+    if domain_of(Schema(terms.rules).levels) != dict(terms.domain):
         raise ValueError("the rules of the schema make other levels than the domain")
     wanted = sorted(_theorems(result))
     if terms.system in THEOREMS and sorted(terms.theorems) != wanted:
@@ -207,14 +206,13 @@ def _check_table(result: MarginalRelease) -> None:
 
 
 def _check_moments(result: MarginalRelease) -> None:
-    domain = result.terms.domain.items()
-    if set(result.joined_levels) != {name for name, old in domain if len(old) > MOST_LEVELS}:
+    wide = {name for name, old in result.terms.domain.items() if len(old) > MOST_LEVELS}
+    if set(result.joined_levels) != wide:
         raise ValueError("other variables have joined levels than those with too many")
     released, paid = result.marginals, _paid(result)
     if isinstance(released, ClippedMoments):
         _check_sets(released, [1])
-        apart = math.hypot(*(_distance(released, (v,)) for v in range(len(released.levels))))
-        _check_together(released, [1], apart, paid)
+        _check_singles(released, paid)
         _check_clipped(released, paid)
     else:
         triples = any(len(subset) == 3 for subset in released.released)
@@ -236,12 +234,16 @@ def _check_looks(result: MarginalRelease) -> None:
 
 def _paid(result: Any) -> list[float]:
     """The noise multipliers in the ledger, but for that of the look that joined levels."""
-    domain, levels = result.terms.domain, result.levels
+    domain, levels = _categories(result.terms), result.levels
     for name, old in domain.items():
         became = result.joined_levels.get(name, dict(zip(old, old, strict=True)))
         if set(became) != set(old) or set(became.values()) != set(levels.get(name, ())):
             raise ValueError(f"{name} has other levels than those that its own were joined to")
-    if tuple(map(len, levels.values())) != result.marginals.levels or len(levels) != len(domain):
+    counted = [len(levels[name]) for name in domain]
+    numbers = getattr(result.marginals, "numbers", {})
+    measured = [own for v, own in enumerate(result.marginals.levels) if v not in numbers]
+    ours = [v for v, name in enumerate(result.terms.domain) if name not in domain]
+    if counted != measured or list(numbers) != ours or list(levels) != list(result.terms.domain):
         raise ValueError("the released moments have other levels than the release")
     if result.marginals.n != result.terms.n:
         raise ValueError("the released moments are of another number of records")
@@ -251,6 +253,11 @@ def _paid(result: Any) -> list[float]:
     if result.joined_levels:
         _next(paid)
     return paid
+
+
+def _categories(terms: Terms) -> dict[str, tuple]:
+    """The domain without the numbers."""
+    return {v: own for v, own in terms.domain.items() if "range" not in terms.rules[v]}
 
 
 def _next(paid: list[float]) -> float:
@@ -276,12 +283,27 @@ def _check_together(
             _check_equal(subset, deviation, multiplier * distance)
 
 
+def _check_singles(marginals: ClippedMoments, paid: list[float]) -> None:
+    """The first look: at all variables together, then at pieces of numbers, all with one noise."""
+    many = len(marginals.levels)
+    if not marginals.numbers:
+        apart = math.hypot(*(_distance(marginals, (v,)) for v in range(many)))
+        return _check_together(marginals, [1], apart, paid)
+    _check_together(marginals, [1], look_sensitivity(many), paid)
+    depths = [number.depth for number in marginals.numbers.values()]
+    for depth in range(1, max(depths)):
+        together = sum(own > depth for own in depths)
+        deviation = _next(paid) * look_sensitivity(together)
+        _check_equal("a look at pieces", deviation, _deviations(marginals)[0,])
+
+
 def _check_clipped(marginals: ClippedMoments, paid: list[float]) -> None:
     """The bound follows from the first look, and two clipped records are its square apart."""
     multiplier, bound = 0.0, 0.0
     if max(marginals.levels) > 1:
         multiplier = _next(paid)
-        singles = Marginals(marginals.n, marginals.levels, marginals.released)
+        kept = marginals.levels, marginals.released, marginals.numbers
+        singles = Singles(marginals.n, *kept)
         bound = longest_kept(singles, level_vectors(singles), multiplier)
     _check_equal("the clipped moments", marginals.deviation * marginals.n, multiplier * bound**2)
 

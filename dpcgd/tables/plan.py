@@ -15,10 +15,11 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_known, check_once, check_whole, is_real
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import as_list
+from dpcgd.datasets.variable import Parts, as_list
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import blocks_of, rows_of
 from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subsets_of
+from dpcgd.moments.scores import ENTRIES
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget, delta_for
 from dpcgd.privacy.conversions import multiplier_of_rho
@@ -397,7 +398,8 @@ def plan(
         Probability with which what is called found is found.
     shares : mapping of str to sequence of float, optional
         What is publicly known about how common the levels of some variables are, in any unit. The
-        levels of others are taken to be equally common, which flatters uneven ones.
+        levels of others are taken to be equally common, which flatters uneven ones. A number counts
+        as three levels, for it has two entries.
     related : float
         What is conditioned on is taken to correlate this much with both variables of a test.
 
@@ -448,7 +450,7 @@ def plan(
     _check_between("related", related, 0, 1, zero=True)
     expected = _all_shares(schema, {} if shares is None else shares)
     rules = testing.Rules(max_order, "drop", alpha, least_effect, least_share)
-    table = Expected(schema, n, [*map(np.array, expected.values())])
+    table = Expected(schema, n, _shares_of_codes(schema, expected))
     measured = _measure_as(system, table, rules)(
         table,
         epsilon=unreserved(epsilon),
@@ -483,10 +485,22 @@ def _all_shares(schema: Schema, known) -> dict[str, Shares]:
     if not isinstance(known, Mapping):
         raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
     check_known("shares", known, schema.variables)
-    return {
-        name: _normalized(name, levels, known.get(name, (1,) * len(levels)))
-        for name, levels in schema.levels.items()
+    levels = {
+        name: own.joined(ENTRIES + 1) if isinstance(own, Parts) else own
+        for name, own in schema.levels.items()
     }
+    return {
+        name: _normalized(name, own, known.get(name, (1,) * len(own)))
+        for name, own in levels.items()
+    }
+
+
+def _shares_of_codes(schema: Schema, expected: Mapping[str, Shares]) -> list[np.ndarray]:
+    """Of each variable; where a number lies in its range is not known, and so it is even."""
+    return [
+        np.full(len(own), 1 / len(own)) if isinstance(own, Parts) else np.array(expected[name])
+        for name, own in schema.levels.items()
+    ]
 
 
 def _normalized(name, levels, shares) -> Shares:

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
-from dpcgd.datasets.counts import Counts
+from dpcgd.datasets.counts import Counts, Records
 from dpcgd.datasets.variable import Parts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import SearchKeywords
@@ -150,7 +150,10 @@ class Measured(NamedTuple):
             **self.run.receipt(*theorems, *joined),
             answers=answers,
             marginals=self.marginals,
-            levels={name: _levels_of_moments(levels) for name, levels in self.levels.items()},
+            levels={
+                name: () if isinstance(levels, Parts) else tuple(levels)
+                for name, levels in self.levels.items()
+            },
             joined_levels=self.joined_levels,
         )
 
@@ -159,13 +162,6 @@ class Measured(NamedTuple):
         knowledge = self.run.terms.settings.get("knowledge")
         names = tuple(self.levels)
         return self.release(read_moments(self.marginals, names, knowledge, precision, self.caution))
-
-
-def _levels_of_moments(levels) -> tuple[str, ...]:
-    """The levels of a category; those that stand for a number whose scores were measured."""
-    if not isinstance(levels, Parts):
-        return tuple(levels)
-    return ("low", "middle", "high", *filter(None, [levels.missing]))
 
 
 @takes_keywords
@@ -306,6 +302,9 @@ def measure_for_edges(
     caution = unlike_training(data.d, data.n, run.account.rho)
     if caution:
         warnings.warn(caution, stacklevel=level_of_the_caller())
+    if data.numbers and not isinstance(data, Records):
+        problem = f"{data.numbers[0]!r} is a number, and {type(data).__name__} answers counts alone"
+        raise ValueError(f"{problem}; read the records, or give it edges in the schema")
     measure, clipped = paid(run.account, run.noise), clips(data)
     data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
     rho = run.account.remaining

@@ -43,6 +43,18 @@ class PublicFacts(Counts):
         """
         raise RecordsAsked
 
+    def clipped_sums(
+        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
+    ) -> np.ndarray:
+        """There is nothing to sum.
+
+        Raises
+        ------
+        RecordsAsked
+            Always.
+        """
+        raise RecordsAsked
+
 
 class Expected(PublicFacts):
     """A table that is not there: independent variables with these shares of their levels.
@@ -63,10 +75,8 @@ class Expected(PublicFacts):
         """The expected counts as whole numbers with the sum n."""
         shares = (self.shares[v] for v in variables)
         expected = self.n * reduce(np.multiply.outer, shares, np.ones(()))
-        table = np.floor(expected).astype(np.int64)
-        left = np.argsort((table - expected).ravel(), kind="stable")[: self.n - int(table.sum())]
-        table.ravel()[left] += 1
-        return table
+        up_to = np.rint(expected.cumsum()).astype(np.int64)
+        return np.diff(up_to, prepend=0).reshape(expected.shape)
 
     def clipped_sums(
         self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None

@@ -12,6 +12,7 @@ from dpcgd.datasets.arguments import check_generator, check_whole
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.account_file import unreserved
@@ -33,6 +34,9 @@ class RehearsedRun(NamedTuple):
 
 NO_NOISE = 1e6
 """At this epsilon the noise is gone, for what a system finds in a public table."""
+
+BINS = 5
+"""Numbers of random networks are drawn from so many bins of their range, anywhere in them."""
 
 SCORES = ("precision", "recall", "f1")
 
@@ -177,10 +181,15 @@ def rehearse(
 
 
 def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:
-    network = random_network(shape, strength, len(schema.variables), rng, levels=schema.levels)
-    drawn = network.sample(n, rng=rng)
-    twin = replace(drawn, ordered=schema.ordered, missing=schema.missing)
-    return twin, CPDAG.from_dag(network.graph).skeleton
+    numbers = {name for name, own in schema.levels.items() if isinstance(own, Parts)}
+    levels = {v: own.joined(BINS) if v in numbers else own for v, own in schema.levels.items()}
+    network = random_network(shape, strength, len(levels), rng, levels=levels)
+    codes = network.sample(n, rng=rng).codes.astype(int)
+    for v, name in enumerate(levels):
+        if name in numbers:  # anywhere in one of a few bins
+            anywhere = (codes[:, v] + rng.random(n)) * PARTS // BINS
+            codes[:, v] = np.minimum(anywhere, PARTS)  # those that are missing come last
+    return Dataset.of_schema(codes, schema, network.graph), CPDAG.from_dag(network.graph).skeleton
 
 
 def _check_public(public, schema) -> None:
