@@ -42,7 +42,7 @@ __all__ = [
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
 """The first look gets a share of the budget between these."""
 
-SHARE_WITH_NUMBERS = 0.25
+SHARE_WITH_NUMBERS = 0.1
 """It gets this share where there are numbers."""
 
 

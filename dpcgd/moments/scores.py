@@ -37,7 +37,7 @@ USUAL_DEPTH = 8
 CLEAR = 2.0
 """A piece is halved if it holds more records than so many deviations of the noise."""
 
-FINE = 0.01
+FINE = 0.03
 """A piece with at most this share of the records is not halved."""
 
 FARTHEST = 3.0
