@@ -22,7 +22,7 @@ from dpcgd.moments.interactions import (
     contrasts,
     least_variance,
 )
-from dpcgd.moments.scores import Singles, measure_singles
+from dpcgd.moments.scores import Singles, measure_singles, share_of_look
 from dpcgd.privacy.conversions import multiplier_of_rho
 
 __all__ = [
@@ -41,10 +41,6 @@ __all__ = [
 
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
 """The first look gets a share of the budget between these."""
-
-SHARE_WITH_NUMBERS = 0.1
-"""It gets this share where there are numbers."""
-
 
 FEW = 8
 """The pairs of so few variables are released as they are, for clipping gains nothing there."""
@@ -244,7 +240,9 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
     (chapter 12, :prf:ref:`thm-clipped-moments`).
     """
     if data.numbers:
-        singles, used = measure_singles(data, measure, SHARE_WITH_NUMBERS * rho)
+        numbers = len(data.numbers)
+        first = share_of_look(data.n, data.d - numbers, numbers, rho) * rho
+        singles, used = measure_singles(data, measure, first)
         return _measured(data, singles, measure, rho - used)
     marginals = MeasuredMarginals(Tables(data), measure)
     if not clipped:

@@ -26,6 +26,7 @@ __all__ = [
     "look_sensitivity",
     "measure_singles",
     "number_vectors",
+    "share_of_look",
 ]
 
 DEPTH = PARTS.bit_length() - 1
@@ -34,7 +35,13 @@ DEPTH = PARTS.bit_length() - 1
 USUAL_DEPTH = 8
 """A look's share of the budget is for so many halvings; those beyond cost extra."""
 
-CLEAR = 2.0
+LEAST_SHARE, MOST_SHARE = 0.1, 0.3
+"""The look gets a share of the budget between these."""
+
+TOLERATED = 0.05
+"""It gets more than the least where the noise of a count is more than this share of all records."""
+
+CLEAR = 4.0
 """A piece is halved if it holds more records than so many deviations of the noise."""
 
 FINE = 0.03
@@ -65,6 +72,23 @@ def look_sensitivity(variables: int) -> float:
     4.0
     """
     return math.sqrt(2 * variables)
+
+
+def share_of_look(n: int, categories: int, numbers: int, rho: float) -> float:
+    """Share of rho for the look at single variables, by public facts.
+
+    Examples
+    --------
+    >>> [round(share_of_look(n, 0, 46, 0.0016), 2) for n in (10**4, 3 * 10**4, 10**5)]
+    [0.3, 0.1, 0.1]
+    """
+    noise = 1 / math.sqrt(LEAST_SHARE * _unit(categories, numbers, rho)) / n
+    return LEAST_SHARE * min(max(1.0, noise / TOLERATED), MOST_SHARE / LEAST_SHARE)
+
+
+def _unit(categories: int, numbers: int, rho: float) -> float:
+    """Of rho, for one variable in one release; its counts have a variance of one over this."""
+    return rho / (categories + USUAL_DEPTH * numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +159,10 @@ def number_vectors(shares: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> number_vectors(np.full(4, 0.25)).round(2)
-    array([[-1.2 ,  0.42],
-           [-0.33, -0.42],
-           [ 0.33, -0.42],
-           [ 1.2 ,  0.42]])
+    array([[-1.14,  0.42],
+           [-0.32, -0.42],
+           [ 0.32, -0.42],
+           [ 1.14,  0.42]])
     """
     middle = np.clip(np.cumsum(shares) - shares / 2, 1e-12, 1 - 1e-12)
     score = np.clip(ndtri(middle), -FARTHEST, FARTHEST)
@@ -251,7 +275,7 @@ def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Single
     """
     pieces = {v: _Pieces() for v, own in enumerate(data.levels.values()) if isinstance(own, Parts)}
     counts = cache(lambda: [data.counts([v]) for v in range(data.d)])
-    unit = rho / (data.d + (USUAL_DEPTH - 1) * len(pieces))
+    unit = _unit(data.d - len(pieces), len(pieces), rho)
 
     def look(query: Callable[[], list[np.ndarray]], sizes: Sequence[int]):
         noisy, deviation = measure(
