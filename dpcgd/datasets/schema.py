@@ -32,9 +32,14 @@ class Schema:
         ``edges``
             In place of levels, for a number: ``[15, 25, 50]`` makes the levels ``15 to 25`` and
             ``25 to 50``. A level holds its lower edge, the last one its upper edge too.
+        ``range``
+            In place of levels, for a number that stays one: ``[0, 120]`` keeps it as one of 32,768
+            equal parts of that range. A range much too wide does little harm.
+        ``scale``
+            Of a range: ``"linear"`` (the default), or ``"log"`` for parts of equal ratios.
         ``outside``
-            Of a number: ``"refuse"`` (the default) a table with a value outside the edges, or
-            ``"clip"``: it goes to the nearer end.
+            Of a number: ``"refuse"`` (the default) a table with a value outside the edges or the
+            range, or ``"clip"``: it goes to the nearer end.
         ``missing``
             ``"refuse"`` (the default) a table with a missing value, or the name of a level for
             them, such as ``"unknown"``. It comes last if it is not among the levels. A list says
