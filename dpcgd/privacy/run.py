@@ -5,7 +5,7 @@ import inspect
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_t
 import numpy as np
 
 from dpcgd.datasets.arguments import is_real, is_whole
-from dpcgd.datasets.dataset import check_records
+from dpcgd.datasets.dataset import check_records, check_values
 from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.account_file import ReservedEpsilon
 from dpcgd.privacy.budget import LEAST, MOST, Budget, delta_for, kept_for_rounding
@@ -150,7 +150,8 @@ def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
     numbers : bool
         Whether the system takes numbers with a range, and not only categories.
     records : bool
-        Whether it needs records at hand, and not only counts.
+        Whether it needs records at hand, and not only counts. One that takes numbers too then
+        needs the number of each.
 
     Raises
     ------
@@ -164,7 +165,10 @@ def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
         check_records(data, "this system")
     if data.numbers and not numbers:
         problem = f"{data.numbers[0]!r} is a number, and this system takes categories"
-        raise ValueError(f"{problem}; cut numbers into bins, as with data.binned(5)")
+        cure = "cut numbers into bins, with data.binned(5), or edges in place of the range"
+        raise ValueError(f"{problem}; {cure}")
+    if records and numbers:
+        check_values(data)
 
 
 BELOW_ONE, ABOVE_ZERO = math.nextafter(1, 0), math.nextafter(0, 1)
@@ -447,17 +451,12 @@ def _terms(data: Any, settings: dict, numbers: bool, records: bool, noise: str) 
     """Refuse what the data and the settings are unusable for, and say what is public of them."""
     check_data(data, numbers=numbers, records=records)
     check_settings(data, **settings)
-    domain = domain_of(data.levels)
+    domain = {
+        name: (own.low, own.high) if isinstance(own, Parts) else tuple(own)
+        for name, own in data.levels.items()
+    }
     shown = {name: _told(value) for name, value in settings.items() if value is not None}
     return Terms(noise, data.n, domain, settings=shown, rules=data.rules)
-
-
-def domain_of(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple]:
-    """Of each variable the levels, or the ends of the range of a number."""
-    return {
-        name: (own.low, own.high) if isinstance(own, Parts) else tuple(own)
-        for name, own in levels.items()
-    }
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:
