@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_whole, data_folder, is_whole
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 
 __all__ = ["PAIRS", "load_pair", "pair_weights", "steep_pair", "synthetic_pair"]
 
@@ -34,7 +34,7 @@ def pair_weights() -> dict[int, float]:
     return {number: row["weight"] for number, row in _rows("weights.csv").items()}
 
 
-def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measurements:
+def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Dataset:
     """One of the Tuebingen cause-effect pairs (Mooij et al. 2016).
 
     Parameters
@@ -47,7 +47,7 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
 
     Returns
     -------
-    Measurements
+    Dataset
         Columns x (the cause) and y, the true arc x -> y, and ranges. The ranges are the ends of the
         data, rounded outward to two significant digits: a stand-in for a public range, which the
         collection does not have.
@@ -60,8 +60,8 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
     Examples
     --------
     >>> pair = load_pair(1)
-    >>> pair, pair.ranges["x"]
-    (Measurements('pair 1', n=349, d=2), (0.0, 3000.0))
+    >>> pair, pair.rules["x"]["range"]
+    (Dataset('pair 1', n=349, d=2, 1 true edges), [0.0, 3000.0])
     """
     if not is_whole(number) or number not in PAIRS:
         raise ValueError(f"no pair has the number {number!r}; take one from 1 to {PAIRS[-1]}")
@@ -76,7 +76,7 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
 
 def synthetic_pair(
     n: int, *, lipschitz: float = 3.0, noise: float = 0.3, rng: np.random.Generator
-) -> Measurements:
+) -> Dataset:
     """Draw n records of y = f(x) + e with a known direction and a known Lipschitz constant.
 
     Parameters
@@ -91,7 +91,7 @@ def synthetic_pair(
 
     Returns
     -------
-    Measurements
+    Dataset
         x is uniform on its range [-1, 1]; the range of y is [-1, 1] too, and nothing is clipped.
 
     Raises
@@ -127,7 +127,7 @@ STEEP_NOISE = 0.1
 """e of a steep pair is uniform on minus to plus this."""
 
 
-def steep_pair(n: int, *, rng: np.random.Generator) -> Measurements:
+def steep_pair(n: int, *, rng: np.random.Generator) -> Dataset:
     """Draw n records of y = f(x) + e where the inverse of f is the smoother regression.
 
     Parameters
@@ -138,7 +138,7 @@ def steep_pair(n: int, *, rng: np.random.Generator) -> Measurements:
 
     Returns
     -------
-    Measurements
+    Dataset
         x is uniform on its range [-1, 1]; the range of y is [-1, 1] too, and nothing is clipped.
 
     Raises
@@ -162,8 +162,9 @@ def steep_pair(n: int, *, rng: np.random.Generator) -> Measurements:
     return _directed(np.column_stack([x, y]), RANGES, "cube root", rng)
 
 
-def _directed(values, ranges, name, rng) -> Measurements:
+def _directed(values, ranges, name, rng) -> Dataset:
     """With the true arc x -> y, the columns in random order if there is an rng."""
     order = [0, 1] if rng is None else rng.permutation(2).tolist()
     ranges = {"xy"[i]: ranges["xy"[i]] for i in order}
-    return Measurements(values[:, order], ranges, nx.freeze(nx.DiGraph([("x", "y")])), name)
+    truth = nx.freeze(nx.DiGraph([("x", "y")]))
+    return Dataset.of_numbers(values[:, order], ranges, truth, name)
