@@ -10,10 +10,14 @@ import pandas as pd
 from dpcgd.datasets.arguments import check_whole, data_folder, is_whole
 from dpcgd.datasets.dataset import Dataset
 
-__all__ = ["PAIRS", "load_pair", "pair_weights", "steep_pair", "synthetic_pair"]
+__all__ = ["PAIRS", "load_pair", "pair_weights", "recorded_pair", "steep_pair", "synthetic_pair"]
 
 PAIRS = tuple(range(1, 100))
 """Numbers of the pairs, as in the cdt package; 51 to 99 differ from the official numbers."""
+
+
+NAMES = {"x": "cause", "y": "effect"}
+"""What the files call the columns."""
 
 
 def _rows(name: str) -> dict[int, dict[str, float]]:
@@ -63,15 +67,34 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Dataset
     >>> pair, pair.rules["x"]["range"]
     (Dataset('pair 1', n=349, d=2, 1 true edges), [0.0, 3000.0])
     """
+    values, row = recorded_pair(number), _rows("ranges.csv")[number]
+    ends = {v: (row[f"{end}_low"], row[f"{end}_high"]) for v, end in NAMES.items()}
+    return _directed(values, ends, f"pair {number}", rng)
+
+
+def recorded_pair(number: int) -> np.ndarray:
+    """The values of a pair as they are in the collection, the cause first.
+
+    Parameters
+    ----------
+    number : int
+        One of `PAIRS`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such pair.
+
+    Examples
+    --------
+    >>> recorded_pair(1)[0]
+    array([205. ,   9.7])
+    """
     if not is_whole(number) or number not in PAIRS:
         raise ValueError(f"no pair has the number {number!r}; take one from 1 to {PAIRS[-1]}")
     with gzip.open(data_folder() / "pairs" / "records.txt.gz", "rt") as file:
         lines = file.readlines()[2 * number - 2 : 2 * number]
-    values = np.array([line.split() for line in lines], float).T
-    row = _rows("ranges.csv")[number]
-    ranges = {"x": (row["cause_low"], row["cause_high"])}
-    ranges["y"] = (row["effect_low"], row["effect_high"])
-    return _directed(values, ranges, f"pair {number}", rng)
+    return np.array([line.split() for line in lines], float).T
 
 
 def synthetic_pair(
@@ -166,5 +189,4 @@ def _directed(values, ranges, name, rng) -> Dataset:
     """With the true arc x -> y, the columns in random order if there is an rng."""
     order = [0, 1] if rng is None else rng.permutation(2).tolist()
     ranges = {"xy"[i]: ranges["xy"[i]] for i in order}
-    truth = nx.freeze(nx.DiGraph([("x", "y")]))
-    return Dataset.of_numbers(values[:, order], ranges, truth, name)
+    return Dataset.of_numbers(values[:, order], ranges, nx.freeze(nx.DiGraph(["xy"])), name)
