@@ -40,7 +40,7 @@ class Network:
     """
 
     name: str
-    levels: Mapping[str, tuple[str, ...]]
+    levels: Mapping[str, Sequence[str]]
     parents: Mapping[str, tuple[str, ...]]
     tables: Mapping[str, np.ndarray] = field(repr=False)
 
