@@ -25,6 +25,16 @@ def one_wide(n=20_000):
     )
 
 
+def with_numbers(n=20_000):
+    """Ages, incomes of which some are missing, and a category."""
+    rng, unknown = default_rng(4), {"range": [0, 9], "missing": "unknown"}
+    schema = {"age": {"range": [0, 80]}, "income": unknown, "smoke": ["no", "yes"]}
+    income = rng.normal(16_000, 300, n).astype(int)
+    income[::9] = 2**15
+    codes = [rng.normal(9000, 2000, n).astype(int), income, rng.integers(0, 2, n)]
+    return dpcgd.Dataset.of_schema(np.column_stack(codes), dpcgd.Schema(schema))
+
+
 SMALL = dpcgd.load("cancer", n=5000, rng=default_rng(0))
 MANY = dpcgd.load("sachs", n=100_000, rng=default_rng(0))
 NOISY = dpcgd.load("sachs", n=2000, rng=default_rng(0))
@@ -34,6 +44,7 @@ RELEASES = {
     "pairs": lambda rng: dpcgd.graph_from_moments(SMALL, epsilon=1.0, rng=rng),
     "triples": lambda rng: dpcgd.graph_from_moments(MANY, epsilon=1.0, rng=rng),
     "clipped": lambda rng: dpcgd.graph_from_moments(NOISY, epsilon=1.0, rng=rng),
+    "numbers": lambda rng: dpcgd.graph_from_moments(with_numbers(), epsilon=1.0, rng=rng),
     "joined": lambda rng: dpcgd.graph_from_moments(one_wide(), epsilon=1.0, rng=rng),
     "looks": lambda rng: dpcgd.table_pc(MANY, epsilon=1.0, rng=rng),
     "joined, looks": lambda rng: dpcgd.table_pc(one_wide(), epsilon=1.0, rng=rng),
@@ -114,6 +125,30 @@ def wider_on_paper(content):
         event["noise_multiplier"] *= 1.1
 
 
+def histogram(content, which=0):
+    return marginals(content)["numbers"][which]
+
+
+def swapped(content):
+    here, there = marginals(content)["numbers"]
+    here["variable"], there["variable"] = there["variable"], here["variable"]
+
+
+def with_other_pieces(content):
+    own = histogram(content)
+    place = next(i for i, width in enumerate(np.diff(own["starts"])) if width > 2)
+    own["starts"][place + 1] -= 1
+
+
+def with_a_piece_less_deep(content):
+    own = histogram(content, 1)
+    starts, shares = own["starts"], own["shares"]
+    while (narrow := np.diff(starts, append=2**15)).min() < 2**9:
+        first = next(i for i in narrow.argsort(kind="stable") if not starts[i] % (2 * narrow[i]))
+        shares[first] += shares.pop(first + 1)
+        starts.pop(first + 1)
+
+
 def with_a_removed_edge(content):
     removed = next(entry for entry in content["pairs"] if entry["status"] == "removed")
     content["graph"]["undirected"].append(removed["pair"])
@@ -134,6 +169,21 @@ TAMPERED = {
     "less noise in triples": ("triples", narrower(size=3)),
     "less noise in clipped moments": ("clipped", narrower(0.999, moments=clipped)),
     "less noise in single variables": ("clipped", narrower(size=1)),
+    "less noise in a look at numbers": ("numbers", narrower(size=1)),
+    "less noise in moments of numbers": ("numbers", narrower(0.999, moments=clipped)),
+    "no mechanism for a look at pieces": ("numbers", lambda c: events(c).pop(2)),
+    "a share of a range": ("numbers", lambda c: histogram(c)["shares"].append(0.1)),
+    "more in a piece": ("numbers", lambda c: histogram(c)["shares"].__setitem__(3, 0.5)),
+    "a negative share": ("numbers", lambda c: histogram(c)["shares"].__setitem__(0, -0.1)),
+    "other pieces": ("numbers", with_other_pieces),
+    "a look that gave nothing": ("numbers", with_a_piece_less_deep),
+    "swapped histograms": ("numbers", swapped),
+    "a known number missing": ("numbers", lambda c: histogram(c)["missing"].append(0.2)),
+    "another range": ("numbers", lambda c: c["data"]["rules"]["age"].update(range=[0, 90])),
+    "no theorem of looks": (
+        "numbers",
+        lambda c: c["guarantee"]["theorems"].remove("thm-look-at-numbers"),
+    ),
     "less noise in a triple": ("looks", narrower(size=3)),
     "less noise in pairs seen again": ("looks", narrower(0.9, size=2)),
     "more noise on paper": ("pairs", wider_on_paper),
