@@ -181,7 +181,7 @@ def as_numbers(rng, shape, many) -> tuple[dict, list]:
     Of a number the parts are anywhere or side by side, and the last code may be a missing one.
     """
     levels, places = levels_of(shape), [np.arange(of) for of in shape]
-    for v in rng.permutation(len(shape))[:many]:
+    for v in rng.permutation(len(shape))[:many] if many else ():
         gap = int(rng.choice([1, 30, PARTS // shape[v]]))
         places[v] = rng.integers(PARTS - gap * (shape[v] - 1)) + gap * places[v]
         missing = (None, "unknown")[rng.integers(2)]

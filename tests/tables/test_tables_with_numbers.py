@@ -19,48 +19,39 @@ def numbers(codes, own=NUMBER):
     return Dataset(codes, {f"v{i}": own for i in range(codes.shape[1])})
 
 
-def anywhere(rng, n, d=9):
+def anywhere(rng, n=5000, d=9):
     return rng.integers(0, PARTS, (n, d))
 
 
-def at_two_places(rng, n, d=9):
+def at_two_places(rng, n=5000, d=9):
     return np.where(rng.random((n, d)) < 0.4, 77, 30_000)
 
 
-def mostly_missing(share):
-    return lambda rng, n: np.where(rng.random((n, 9)) < share, PARTS, anywhere(rng, n))
+def with_some(first, change):
+    """Independent numbers, the first of which are changed."""
 
-
-def with_some(change):
-    """Independent numbers; the first of them are changed."""
-
-    def drawn(rng, n):
-        codes = anywhere(rng, n)
-        change(codes)
+    def drawn(rng):
+        codes = anywhere(rng)
+        codes[:, :first] = change(codes[:, :first])
         return codes
 
     return drawn
 
 
-def constant(codes):
-    codes[:, :3] = 12_345
-
-
-def narrow(codes):
-    codes[:, :5] = 9000 + codes[:, :5] % 2
+def without(share):
+    return lambda rng: np.where(rng.random((5000, 9)) < share, PARTS, anywhere(rng))
 
 
 ODD = {
-    "two": lambda rng, n: anywhere(rng, n, 2),
-    "eight": lambda rng, n: anywhere(rng, n, 8),
-    "constants": with_some(constant),
-    "all constant": lambda rng, n: np.full((n, 9), 5),
-    "far too wide": with_some(narrow),
-    "everything in one part": with_some(lambda codes: np.minimum(codes, 1, out=codes)),
+    "two": lambda rng: anywhere(rng, d=2),
+    "eight": lambda rng: anywhere(rng, d=8),
+    "constants": with_some(3, lambda codes: 12_345),
+    "all constant": with_some(9, lambda codes: 5),
+    "far too wide": with_some(5, lambda codes: 9000 + codes % 2),
     "two values": at_two_places,
-    "mostly missing": mostly_missing(0.9),
-    "half missing": mostly_missing(0.5),
-    "all missing": mostly_missing(1.0),
+    "half missing": without(0.5),
+    "mostly missing": without(0.9),
+    "all missing": without(1.0),
 }
 
 
@@ -70,8 +61,7 @@ def test_nothing_is_found_where_there_is_nothing(kind):
     """Of some 36 pairs of each table; numbers, noise and parts of a range are not taken for one."""
     edges = 0
     for seed, epsilon in enumerate((1e-3, 1.0, 1.0, 1.0, 1e6)):
-        codes = ODD[kind](default_rng(seed), 5000)
-        data = numbers(codes, HOLED if "missing" in kind else NUMBER)
+        data = numbers(ODD[kind](default_rng(seed)), HOLED if "missing" in kind else NUMBER)
         edges += len(private_graph(data, epsilon=epsilon, rng=default_rng(seed)).graph.skeleton)
     assert edges <= 2
 
@@ -93,13 +83,11 @@ def test_copies_are_joined_and_a_category_that_follows_a_number_is(places):
     codes = places(default_rng(0), 20_000)
     codes[:, 1] = codes[:, 0]
     codes[:, 2] = codes[:, 3] > PARTS / 2
-    levels = {f"v{i}": NUMBER for i in range(9)} | {"v2": BIT}
-    for d, found in ((9, {("v0", "v1"), ("v2", "v3")}), (2, {("v0", "v1")})):
-        data = Dataset(codes[:, :d], dict(list(levels.items())[:d]))
-        release = private_graph(data, epsilon=1.0, rng=default_rng(1))
-        assert release.graph.skeleton == {frozenset(pair) for pair in found}
-    pair = Dataset(codes[:, [2, 3]], {"a": BIT, "b": NUMBER})
-    assert len(private_graph(pair, epsilon=1.0, rng=default_rng(1)).graph.skeleton) == 1
+    levels = {f"v{i}": BIT if i == 2 else NUMBER for i in range(9)}
+    pairs = [("v0", "v1"), ("v2", "v3")]
+    for of, found in ((range(9), pairs), ((0, 1), pairs[:1]), ((2, 3), pairs[1:])):
+        data = Dataset(codes[:, of], {f"v{i}": levels[f"v{i}"] for i in of})
+        assert released(data).graph.skeleton == {*map(frozenset, found)}
 
 
 # --- a mixed table, from a file to the page
@@ -116,12 +104,11 @@ SCHEMA = {
 
 def people(n=20_000):
     rng = default_rng(0)
-    size = rng.normal(size=n)
-    frame = pd.DataFrame({"sex": rng.choice(BIT, n), "age": 45 + 10 * (size + rng.normal(size=n))})
-    frame["age"] = frame["age"].clip(0, 90)
-    frame["income"] = np.where(rng.random(n) < 0.2, np.nan, np.exp(frame["age"] / 10))
-    frame["town"] = rng.choice(SCHEMA["town"], n)
-    return frame.assign(size=size)
+    size, other = rng.normal(size=(2, n))
+    age = np.clip(45 + 10 * (size + other), 0, 90)
+    income = np.where(rng.random(n) < 0.2, np.nan, np.exp(age / 10))
+    sex, town = rng.choice(BIT, n), rng.choice(SCHEMA["town"], n)
+    return pd.DataFrame({"sex": sex, "age": age, "income": income, "town": town, "size": size})
 
 
 FRAME = people()
@@ -132,7 +119,25 @@ def released(data=DATA, seed=1, **settings):
     return private_graph(data, epsilon=1.0, rng=default_rng(seed), **settings)
 
 
-def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path):
+class InPieces(Counts):
+    """Records in several places: counts and sums are added up."""
+
+    def __init__(self, parts):
+        self.parts, self.n, self.schema = parts, sum(part.n for part in parts), parts[0].schema
+        self.levels, self.ordered, self.missing = (
+            parts[0].levels,
+            parts[0].ordered,
+            parts[0].missing,
+        )
+
+    def counts(self, variables):
+        return sum(part.counts(variables) for part in self.parts)
+
+    def clipped_sums(self, vectors, *, bound, n=None):
+        return sum(part.clipped_sums(vectors, bound=bound, n=n or self.n) for part in self.parts)
+
+
+def test_a_run_on_files_or_on_pieces_is_the_run_on_the_data_set(tmp_path):
     pytest.importorskip("pyarrow", reason="it is in the parquet extra")
     for i, part in enumerate(np.array_split(np.arange(len(FRAME)), 3)):
         FRAME.iloc[part].to_parquet(tmp_path / f"{i}.parquet", row_group_size=900)
@@ -140,6 +145,8 @@ def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path):
     assert release.graph.skeleton == {frozenset(p) for p in (("age", "size"), ("age", "income"))}
     for spill in (False, True):
         assert released(dpcgd.read_parquet(tmp_path, SCHEMA, spill=spill)) == release
+    pieces = [Dataset.from_pandas(FRAME[i::3], SCHEMA) for i in range(3)]
+    assert released(InPieces(pieces)) == release
 
 
 def test_a_secure_run_needs_no_seed():
@@ -155,9 +162,8 @@ def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
     again = dpcgd.read_release(tmp_path / "receipt.json")
     assert again == release
     assert dpcgd.check_receipt(tmp_path / "receipt.json").epsilon <= 1.0
-    numbers = zip(*(one.marginals.numbers.values() for one in (release, again)), strict=True)
-    for here, there in numbers:
-        assert np.array_equal(here.vectors, there.vectors)
+    for v, number in release.marginals.numbers.items():
+        assert np.array_equal(number.vectors, again.marginals.numbers[v].vectors)
     for name in ("page.html", "page.md"):
         page = release.report(tmp_path / name)
         assert "income" in str(page)
@@ -173,12 +179,10 @@ def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
 
 @pytest.mark.parametrize("system", ["table_pc", "priv_pc", "em_pc", "curate_pc", "dag_posterior"])
 def test_systems_for_categories_refuse_numbers_and_say_what_to_do(system):
-    how = {"epsilon": 1.0, "rng": default_rng(0)}
-    with pytest.raises(ValueError, match=r"^'age' is a number.*data\.binned\(5\).*$"):
-        getattr(dpcgd, system)(DATA, **how)
-    with pytest.raises(ValueError, match=r"^'age' is a number.*data\.binned\(5\).*$"):
-        check_run(getattr(dpcgd, system), SCHEMA, 1000, **how)
-    assert dpcgd.graph_from_moments(DATA.binned(5), **how)
+    how, run = {"epsilon": 1.0, "rng": default_rng(0)}, getattr(dpcgd, system)
+    for refused in (lambda: run(DATA, **how), lambda: check_run(run, SCHEMA, 1000, **how)):
+        with pytest.raises(ValueError, match=r"^'age' is a number.*data\.binned\(5\).*$"):
+            refused()
 
 
 class CountsAlone(Counts):
@@ -212,8 +216,7 @@ def test_a_plan_has_the_noise_of_its_run_where_numbers_lie_evenly(holes):
     assert planned.marginals.deviation == pytest.approx(release.marginals.deviation, rel=0.01)
     for subset, moment in release.marginals.released.items():
         assert planned.marginals.released[subset].deviation == pytest.approx(moment.deviation)
-    assert planned.smallest("x0", "x1") > 0
-    assert "9 variables" in repr(planned) or not holes
+    assert "points" in repr(planned)
 
 
 def test_public_facts_of_numbers_do_for_budgets_and_rehearsals():
@@ -223,5 +226,3 @@ def test_public_facts_of_numbers_do_for_budgets_and_rehearsals():
     back = dpcgd.rehearse(SCHEMA, 20_000, epsilon=1.0, rng=default_rng(0), runs=2)
     assert len(back.to_frame()) == 2
     check_run(private_graph, SCHEMA, 1000, epsilon=1.0, rng=default_rng(0))
-    with pytest.raises(ValueError, match="epsilon must be"):
-        check_run(private_graph, SCHEMA, 1000, epsilon=-1.0)
