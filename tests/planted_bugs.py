@@ -127,6 +127,7 @@ place.edit("pieces halved by their exact counts", "width //= 2", wrong)
 wrong = """__import__("dataclasses").replace(_, shares=np.add.reduceat(
     counts()[v][:PARTS], _.starts) / max(1, counts()[v][:PARTS].sum()))"""
 place.edit("histograms with exact shares", "own.histogram(...)", wrong)
+place.edit("numbers counted before they are paid for", "", "data.counts([0])")
 place.edit("exact shares of missing numbers", "first[v][2:]", "counts()[v][PARTS:]")
 place = Place("moments:share_of_look", "graph_from_moments", "tables/test_tables_with_numbers.py")
 place.swap("a look that leaves nothing for moments", times(3.5))

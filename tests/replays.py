@@ -160,8 +160,8 @@ def as_bits(codes, weights, levels, ordered, *, most_bytes=0):
 def entry_of(name, levels, ordered):
     """What a schema says of a variable."""
     if isinstance(levels, Parts):
-        missing = {"missing": levels.missing} if levels.missing else {}
-        return {"range": [levels.low, levels.high], **missing}
+        missing = levels.missing or "refuse"
+        return {"range": [levels.low, levels.high], "scale": levels.scale, "missing": missing}
     return {"levels": levels, "ordered": name in ordered}
 
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.random import default_rng
 
 from dpcgd import Dataset, load, pc, priv_pc
+from dpcgd.datasets.variable import Parts
 from dpcgd.statistics.moment_matrices import FisherZ
 
 
@@ -50,11 +51,8 @@ def test_categories_are_tested_by_their_level_numbers():
     assert pc(Dataset(codes, mixed)).graph.skeleton == by_numbers.skeleton
 
 
-def of_one_value(missing="refuse"):
-    frame = {"a": [1.0, 1.0, 1.0, 1.0, 1.0], "b": [0.0, 1.0, 2.0, 3.0, 5.0]}
-    pandas = pytest.importorskip("pandas")
-    schema = {v: {"range": [0, 9], "missing": missing} for v in frame}
-    return Dataset.from_pandas(pandas.DataFrame(frame), schema)
+def of_one_value(missing=None):
+    return Dataset([[1, 2], [1, 5], [1, 7]], {v: Parts(0.0, 9.0, missing=missing) for v in "ab"})
 
 
 @pytest.mark.parametrize(

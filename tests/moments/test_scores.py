@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moment_audits import audited
 from numpy.random import default_rng
+from replays import as_bits
 from scipy import stats
 
-from dpcgd import Counts, Dataset
-from dpcgd.datasets.counts import clipped_sums
+from dpcgd import Budget, BudgetSpent, Dataset, Schema
 from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.clipped_moments import clipped_sensitivity, level_vectors, measure_moments
-from dpcgd.moments.interactions import exactly
+from dpcgd.moments.interactions import exactly, paid
 from dpcgd.moments.scores import (
     DEPTH,
     FARTHEST,
@@ -27,8 +27,11 @@ from dpcgd.moments.scores import (
     number_vectors,
 )
 from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
 from dpcgd.tables.check_receipt import check_noise
 from dpcgd.tables.private_graph import measure_for_edges
+from dpcgd.tables.public_facts import PublicFacts, RecordsAsked
 
 NUMBER, HOLED = Parts(0.0, 1.0), Parts(1.0, 1e6, "log", missing="unknown")
 LAST = PARTS - 1
@@ -160,23 +163,6 @@ def test_all_looks_together_pass_their_audit_and_with_half_the_noise_they_fail()
 # --- what is paid
 
 
-class Crowds(Counts):
-    """A few kinds of records, of up to 10^12 people."""
-
-    def __init__(self, codes, weights, sizes):
-        self.levels, self.n = levels_of(sizes), int(weights.sum())
-        self.missing = {v: own.missing for v, own in self.levels.items() if own is HOLED}
-        self._codes, self._weights = codes, weights
-
-    def counts(self, variables):
-        counted = np.zeros([self.cardinalities[v] for v in variables], np.int64)
-        np.add.at(counted, tuple(self._codes[:, v] for v in variables), self._weights)
-        return counted
-
-    def clipped_sums(self, vectors, *, bound, n=None):
-        return clipped_sums([(self._codes.T, self._weights)], vectors, bound=bound, n=self.n)
-
-
 @pytest.mark.filterwarnings("error", "ignore:the edge model was trained")
 @some
 @given(
@@ -189,9 +175,10 @@ class Crowds(Counts):
 def test_looks_and_moments_cost_the_budget_and_have_the_noise_that_was_paid(
     sizes, size, budget, rows_per_person, seed
 ):
+    """Of a few kinds of records, of up to 10^12 people."""
     sizes, rng, epsilon = (*sizes, NUMBER), default_rng(seed), 10.0**budget
     weights = rng.multinomial(int(10**size), rng.dirichlet(np.full(20, 0.5)))
-    data = Crowds(codes_of(rng, sizes, 20), weights, sizes)
+    data = as_bits(codes_of(rng, sizes, 20), weights, levels_of(sizes), ())
     how = {"epsilon": epsilon, "rows_per_person": rows_per_person, "rng": rng}
     measured = measure_for_edges(data, **how)
     account, moments = measured.run.account, measured.marginals
@@ -199,6 +186,16 @@ def test_looks_and_moments_cost_the_budget_and_have_the_noise_that_was_paid(
     assert sum(map(zcdp_rho, account.ledger.events)) <= account.rho
     assert np.isfinite(moments.moments).all()
     check_noise(measured.release(CPDAG(data.variables, np.zeros((data.d, data.d), bool))))
+
+
+def test_nothing_is_counted_before_it_is_paid_for():
+    blind = PublicFacts(Schema({"a": ["0", "1"], "x": {"range": [0, 1]}}), 1000)
+    account = GaussianFilter(Budget(1.0, 1e-6))
+    paying = paid(account, SeededNoise(default_rng(0)))
+    for rho, ends in ((1e3, BudgetSpent), (1.0, RecordsAsked)):
+        with pytest.raises(ends):
+            measure_singles(blind, paying, rho * account.rho)
+        assert len(account.ledger.events) == (ends is RecordsAsked)
 
 
 # --- what is released

@@ -119,25 +119,7 @@ def released(data=DATA, seed=1, **settings):
     return private_graph(data, epsilon=1.0, rng=default_rng(seed), **settings)
 
 
-class InPieces(Counts):
-    """Records in several places: counts and sums are added up."""
-
-    def __init__(self, parts):
-        self.parts, self.n, self.schema = parts, sum(part.n for part in parts), parts[0].schema
-        self.levels, self.ordered, self.missing = (
-            parts[0].levels,
-            parts[0].ordered,
-            parts[0].missing,
-        )
-
-    def counts(self, variables):
-        return sum(part.counts(variables) for part in self.parts)
-
-    def clipped_sums(self, vectors, *, bound, n=None):
-        return sum(part.clipped_sums(vectors, bound=bound, n=n or self.n) for part in self.parts)
-
-
-def test_a_run_on_files_or_on_pieces_is_the_run_on_the_data_set(tmp_path):
+def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path):
     pytest.importorskip("pyarrow", reason="it is in the parquet extra")
     for i, part in enumerate(np.array_split(np.arange(len(FRAME)), 3)):
         FRAME.iloc[part].to_parquet(tmp_path / f"{i}.parquet", row_group_size=900)
@@ -145,8 +127,6 @@ def test_a_run_on_files_or_on_pieces_is_the_run_on_the_data_set(tmp_path):
     assert release.graph.skeleton == {frozenset(p) for p in (("age", "size"), ("age", "income"))}
     for spill in (False, True):
         assert released(dpcgd.read_parquet(tmp_path, SCHEMA, spill=spill)) == release
-    pieces = [Dataset.from_pandas(FRAME[i::3], SCHEMA) for i in range(3)]
-    assert released(InPieces(pieces)) == release
 
 
 def test_a_secure_run_needs_no_seed():
