@@ -134,6 +134,14 @@ def _lengthening(singles: Singles, v: int) -> np.ndarray:
     return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
 
 
+def _error_of_mean(singles, v) -> float:
+    """Of the levels that vectors are centred at."""
+    deviation = singles.moment(v).deviation
+    if v in singles.numbers:
+        return singles.numbers[v].error(deviation)
+    return deviation * (singles.levels[v] - 1) ** 0.25
+
+
 def longest_kept(singles: Singles, vectors: list[np.ndarray], multiplier: float) -> float:
     """The norm from which on records are scaled down.
 
@@ -392,7 +400,7 @@ def _turned(clipped) -> Blocks:
             floor = least_variance(clipped.deviation, n)
             scale[own, own] = (turned / np.sqrt(np.maximum(values, floor))).T
             lengths[own] = ((scale[own, own] @ _lengthening(clipped, v)) ** 2).sum(axis=1)
-            errors[own] = clipped.moment(v).deviation * (own.stop - own.start) ** 0.25
+            errors[own] = _error_of_mean(clipped, v)
     varying, wide = scale.any(axis=1), (scale**2).sum(axis=1)
     spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
     parts = (
