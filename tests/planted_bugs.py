@@ -167,7 +167,8 @@ place.edit("divided by deviations", "divisors_of(...)", "data.scaled.std(axis=0)
 place = Place("score:squares_known", "gram_notears,noleaks")
 place.edit("squares known from records", "A == 2", "(data.scaled**2 == 1).all(axis=0)")
 place = Place("datasets:Dataset.half_widths", "gram_notears,noleaks")
-place.edit("half-widths of the levels that occur", "np.array(A)", "_ * np.ptp(self.codes, axis=0)")
+wrong = "np.maximum(1, np.ptp(self.codes, axis=0)) / 2"
+place.edit("half-widths of the levels that occur", "np.array(A)", wrong)
 place = Place("score:released_moments", "gram_notears")
 place.edit("moments priced for a variable less", "second_moments_sensitivity(..., _)", "_ - 1")
 wrong = "_\nA[0, 1:] = data.scaled.mean(axis=0)"
