@@ -104,7 +104,7 @@ class Plan:
 
     @property
     def levels(self) -> dict[str, Sequence[str]]:
-        """Of each variable."""
+    def levels(self) -> Mapping[str, Sequence[str]]:
         return self.schema.levels
 
     @cached_property
