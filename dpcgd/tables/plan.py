@@ -103,8 +103,8 @@ class Plan:
     rho_of_triple: float
 
     @property
-    def levels(self) -> dict[str, Sequence[str]]:
     def levels(self) -> Mapping[str, Sequence[str]]:
+        """Of each variable."""
         return self.schema.levels
 
     @cached_property
