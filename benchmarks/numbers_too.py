@@ -1,6 +1,6 @@
 """Numbers as numbers: published Gaussian networks and random mixed ones, beside bins.
 
-python benchmarks/numbers.py [seconds]
+python benchmarks/numbers_too.py [seconds]
 
 Keeps a row a run in book/stored/16_numbers_too/runs.csv and writes what they come to beside it:
 numbers.json (private_graph by epsilon, the same without noise, and what others find without
