@@ -128,10 +128,9 @@ def without_privacy(network, n, epsilon, run) -> Graphs:
     data = records(network, n, run)
     values, usual = data.scaled * data.half_widths, {"lambda_value": 0.5}
     bic = {"score_func": "local_score_BIC_from_cov", **usual}
-    covariance = np.cov(values.T, ddof=0)
     yield "PC, Fisher's z", pc(data).graph
     searches: dict[str, Callable] = {
-        "GES, BIC": lambda: ges(cov=covariance, n=n, **bic)["G"],
+        "GES, BIC": lambda: ges(cov=np.cov(values.T, ddof=0), n=n, **bic)["G"],
         "GRaSP, BIC": lambda: grasp(values, parameters=usual, verbose=False),
         "BOSS, BIC": lambda: boss(values, parameters=usual, verbose=False),
         "GRaSP, four times BIC's penalty": lambda: grasp(values, verbose=False),
