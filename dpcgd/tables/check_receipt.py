@@ -15,7 +15,7 @@ from dpcgd.datasets.variable import PARTS, REFUSE
 from dpcgd.graphs.check_ledger import Checked, check_ledger
 from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
-from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, longest_kept
+from dpcgd.moments.clipped_moments import Aim, ClippedMoments, level_vectors, longest_kept
 from dpcgd.moments.interactions import (
     SENSITIVITY,
     Marginals,
@@ -215,7 +215,7 @@ def _check_moments(result: MarginalRelease) -> None:
         _check_histograms(result)
         _check_sets(released, [1])
         _check_singles(released, paid)
-        _check_clipped(released, paid)
+        _check_clipped(released, paid, result.terms.settings.get("aim", "edges"))
     else:
         triples = any(len(subset) == 3 for subset in released.released)
         _check_sets(released, [1, 2, 3] if triples else [1, 2])
@@ -312,14 +312,14 @@ def _check_singles(marginals: ClippedMoments, paid: list[float]) -> None:
         _check_equal("a look at pieces", deviation, _deviations(marginals)[0,])
 
 
-def _check_clipped(marginals: ClippedMoments, paid: list[float]) -> None:
+def _check_clipped(marginals: ClippedMoments, paid: list[float], aim: Aim) -> None:
     """The bound follows from the first look, and two clipped records are its square apart."""
     multiplier, bound = 0.0, 0.0
     if paid:  # nothing is measured of records without length
         multiplier = _next(paid)
         kept = marginals.levels, marginals.released, marginals.numbers
         singles = Singles(marginals.n, *kept)
-        bound = longest_kept(singles, level_vectors(singles), multiplier)
+        bound = longest_kept(singles, level_vectors(singles), multiplier, aim)
     _check_equal("the clipped moments", marginals.deviation * marginals.n, multiplier * bound**2)
 
 
