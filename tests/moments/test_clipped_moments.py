@@ -10,7 +10,7 @@ from moment_audits import audited
 from numpy.random import default_rng
 from scipy.linalg import fractional_matrix_power
 
-from dpcgd import Budget, BudgetSpent, load
+from dpcgd import Budget, BudgetSpent, check_receipt, graph_from_moments, load, private_graph
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.moments import clipped_moments
 from dpcgd.moments.clipped_moments import (
@@ -174,3 +174,22 @@ def test_neighbours_move_a_release_by_no_more_than_it_reckons_with(levels):
         apart = 3 * (told[0].moments - told[1].moments)
         moved.append(np.linalg.norm(apart) / math.sqrt(2) / reckoned[-1])
     assert 0.5 < max(moved) <= 1 + 1e-9
+
+
+def test_for_effects_records_are_shortened_two_and_a_half_times_as_late(tmp_path):
+    data = load("alarm", n=5000, rng=default_rng(0))
+    deviations = []
+    for aim in ("edges", "effects"):
+        rng = default_rng(1)
+        release = graph_from_moments(data, epsilon=1.0, rng=rng, aim=aim)
+        release.save(tmp_path / "receipt.json")
+        check_receipt(tmp_path / "receipt.json")
+        deviations.append(release.marginals.deviation)
+    assert deviations[1] == pytest.approx(2.5 * deviations[0])
+
+
+@pytest.mark.parametrize("network", ["asia", "alarm"])
+def test_an_aim_that_is_none_is_refused_before_a_record_is_looked_at(network):
+    data = load(network, n=500, rng=default_rng(0))
+    with pytest.raises(ValueError, match="aim must be 'edges' or 'effects', not 'both'"):
+        private_graph(data, epsilon=1.0, aim="both")
