@@ -277,7 +277,7 @@ def measure_moments(
     return _measured(data, Singles(kept.n, kept.levels, kept.released), measure, rho - first, aim)
 
 
-def _measured(data, singles, measure, rho, aim) -> ClippedMoments:
+def _measured(data, singles, measure, rho, aim: Aim = "edges") -> ClippedMoments:
     vectors = level_vectors(singles)
     bound = longest_kept(singles, vectors, multiplier_of_rho(rho), aim)
     size = sum(own.shape[1] for own in vectors)
