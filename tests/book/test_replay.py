@@ -72,6 +72,7 @@ def test_real_networks_against_data_that_are_all_the_same(name):
     assert replay(run, two, one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_secure_runs_know_the_data_by_their_mechanisms_too(name):
     pytest.importorskip("opendp")
