@@ -48,13 +48,14 @@ check: .venv/installed ## style, types and the fast tests, for every save
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	$(VENV) -m mypy
-	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -m "not slow" \
+	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -n auto -m "not slow" \
 		--ignore tests/test_notebooks.py --ignore tests/test_benchmarks.py
 
 test: .venv/installed ## style, all tests, every chapter
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
-	OMP_NUM_THREADS=1 $(VENV) -m pytest
+	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -n auto --ignore tests/test_notebooks.py
+	OMP_NUM_THREADS=1 $(VENV) -m pytest tests/test_notebooks.py
 	$(VENV) scripts/portable.py passed
 
 # With MACHINE, CHAPTER=06 names chapters, without the tests.

@@ -17,6 +17,7 @@ UNLINKED = {"korn1984", "taylor1987"}  # no DOI of these two could be confirmed
 PAGES = ["README.md", "book/intro.md", "book/fork.md", "book/your_table.md"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_example_prints_what_stands_below_it(page):
     ((code, printed),) = EXAMPLE.findall((ROOT / page).read_text())

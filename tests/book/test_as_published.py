@@ -80,6 +80,7 @@ def test_the_optimal_rate_is_a_rate(epsilon):
     assert 0.05 <= optimal_rate(epsilon) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("system", "statistic"),
     [

@@ -56,6 +56,7 @@ def test_ranges_are_rounded_outward(values, ends):
     assert script().rounded_outward(values) == ends
 
 
+@pytest.mark.slow
 def test_columns_are_shuffled_with_their_ranges_and_the_truth_stays():
     plain = load_pair(3)
     orders = set()

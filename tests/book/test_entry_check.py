@@ -29,6 +29,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(anm, "CONTROLS", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", CHECKED, ids=lambda system: system.name)
 def test_every_private_system_of_the_book_passes(system):
     """Replays reach the price, so that noise only a little too narrow is seen; but for HSIC."""
@@ -96,6 +97,7 @@ def test_noise_of_its_own_that_no_replay_knows_is_refused():
         refused(histogram_anm, "through mechanisms only")
 
 
+@pytest.mark.slow
 def test_noise_much_too_narrow_is_audited():
     """A source of noise that does not give what it was asked for: replays see requests only."""
     kendall = partial(private_anm, score=Kendall(), protects="test set")

@@ -60,6 +60,7 @@ def with_half_noise(system, kind, n, epsilon, run, seed):
     return on_pair(KNOWN[system], pair_of(kind, n, run, seed), 2 * epsilon, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, system in KNOWN.items() if system.private])
 def test_a_run_comes_out_again_from_its_seed_and_half_the_noise_is_noticed(name):
     """By released scores, or by the directions of twenty runs where only these are let out."""

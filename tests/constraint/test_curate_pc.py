@@ -218,6 +218,7 @@ def test_a_slope_and_a_probability_are_refused_otherwise(bad):
             Surrogate(*wrong)
 
 
+@pytest.mark.slow
 def test_numbers_of_questions_are_floats_however_many():
     joined = ~np.eye(1100, dtype=bool)
     assert np.isfinite(guessed_questions(joined, 0, 1)).all()

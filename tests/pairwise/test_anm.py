@@ -119,6 +119,7 @@ def test_secure_runs_tell_no_seconds(run):
     assert run(model(400), rng=default_rng(0)).seconds > 0
 
 
+@pytest.mark.slow
 def test_iqr_answers_where_there_are_many_records_only():
     few = private_anm(model(100), epsilon=0.5, score=Iqr(), rng=default_rng(0))
     assert few.direction is few.confidence is None

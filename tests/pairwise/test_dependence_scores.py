@@ -196,6 +196,7 @@ def test_training_moves_count_in_the_distance():
         assert abs(Iqr().distance(x, change=0.01) - Iqr().distance(moved, change=0.01)) <= 1
 
 
+@pytest.mark.slow
 def test_a_large_sample_gets_an_answer_unless_training_records_move_all_residuals():
     answers = [release(Iqr(), two_columns(m), epsilon=2.0) for m in (20, 20_000)]
     assert answers[0] is release(Iqr(), two_columns(20_000), epsilon=2.0, change=0.5) is None

@@ -237,6 +237,7 @@ def test_two_runs_at_once_share_one_budget(account, path):
     assert account.remaining.epsilon == 0
 
 
+@pytest.mark.slow
 def test_of_processes_that_share_a_reservation_one_runs(account):
     said = said_by_two(OTHER, given=pickle.dumps(account.reserve(epsilon=0.4)))
     assert sum(text.startswith("ran") for text in said) == 1
@@ -516,6 +517,7 @@ def test_a_reservation_is_for_what_was_reserved(path, other):
     run_of(priv_pc, granted)
 
 
+@pytest.mark.slow
 def test_refusals_by_public_facts_plans_and_rehearsals_leave_a_reservation(account):
     granted = account.reserve(epsilon=0.4)
     few = replace(DATA, codes=DATA.codes[:4])

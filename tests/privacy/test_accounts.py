@@ -304,7 +304,7 @@ REFUSED = [
     *(GaussianEvent("g", multiplier) for multiplier in (*NONE, 1e-200, 1e200)),
     *(ApproximateEvent("a", epsilon, 1e-9) for epsilon in NONE),
     *(ApproximateEvent("a", 0.1, delta) for delta in (*NONE[1:], 1.0)),
-    *("Laplace", 0.1, None, object(), dp_event.LaplaceDpEvent(1.0)),
+    *("Laplace", 0.1, None, ..., dp_event.LaplaceDpEvent(1.0)),
 ]
 
 

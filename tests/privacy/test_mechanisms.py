@@ -523,6 +523,7 @@ def test_a_scale_too_small_for_doubles_is_refused():
         SecureNoise().laplace(1e-320, PureEvent("Laplace", 1e10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_a_sum_with_noise_is_not_rounded_before_it_is_added(kind):
     # Noise that is drawn around zero and added to 1 in doubles is a multiple of 2^-54 where the

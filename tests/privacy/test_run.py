@@ -116,7 +116,9 @@ NO_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("system", "bad"), NO_NUMBERS, ids=str)
+@pytest.mark.parametrize(
+    ("system", "bad"), NO_NUMBERS, ids=lambda part: getattr(part, "__name__", str(part))
+)
 def test_bad_numbers(system, bad, spent):
     (name,) = bad
     refused(system, Untouchable(), f"{name} must be", **bad)

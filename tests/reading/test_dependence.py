@@ -38,6 +38,7 @@ MANY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("systems", "runs", "most", "case"),
     [*((SYSTEMS, 10, 9, few) for few in FEW), *(((private_graph,), 5, 7, many) for many in MANY)],
@@ -71,6 +72,7 @@ def test_a_constant_or_rare_column_is_isolated_beside_an_edge(system, rare):
     assert joined <= 6  # some .03 a run: the chance of more is below 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [2, 3, 5])
 @pytest.mark.parametrize("others", [0, 7])
 def test_copies_are_connected_and_nothing_else_is(copies, others):

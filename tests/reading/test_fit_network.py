@@ -219,6 +219,7 @@ def cover_of(systems, numbers, n, epsilon):
 
 # With networks drawn again from these 16 the share has a deviation below .014: .86 is six of them
 # below .945, which is rarer than one in a million. benchmarks/fit_cover.py has every size.
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon"), [(5000, 1.0), (100_000, 1.0)])
 @pytest.mark.filterwarnings("ignore:.*too noisy")
 def test_bars_cover_random_networks(n, epsilon):

@@ -27,6 +27,7 @@ def release(request):
     return request.param(data, epsilon=0.5, rng=default_rng(1))
 
 
+@pytest.mark.slow
 def test_every_reading_takes_it(release, tmp_path):
     pairs = {frozenset(pair) for pair in release.pair_status()}
     assert set(release.probabilities) == pairs
@@ -38,6 +39,7 @@ def test_every_reading_takes_it(release, tmp_path):
     assert read(again) == read(release)
 
 
+@pytest.mark.slow
 def test_what_is_read_is_free(release):
     spent, graphs = release.ledger, [read(release, precision=p) for p in (None, 0.99, 0.5, "f1")]
     assert release.ledger is spent
@@ -48,6 +50,7 @@ def test_what_is_read_is_free(release):
         assert graph.certainty.edges == graphs[0].certainty.edges
 
 
+@pytest.mark.slow
 def test_other_knowledge_may_be_tried(release):
     free = read(release, precision="f1")
     start, end = sorted(free.skeleton, key=sorted)[0]

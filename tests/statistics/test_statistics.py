@@ -459,6 +459,7 @@ def test_critical_values_and_levels_are_numbers(bad):
                 kind(alpha=alpha)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_large_counts_do_not_leave_the_integers():
     crowd = 5 * 10**9

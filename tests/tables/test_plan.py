@@ -280,6 +280,7 @@ def test_a_plan_of_private_graph_has_the_noise_of_its_run(levels):
     np.testing.assert_allclose(noise, expected, rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [3, 20])
 def test_what_a_plan_of_private_graph_finds_is_joined_as_often(d):
     """One pair of the planned size; its edge is drawn in most runs, and in few of half the size."""
