@@ -189,7 +189,7 @@ def beside_five_bins(rows: pd.DataFrame) -> dict:
         family: [*map(float, (own.mean(), own.sem(), own.size, *wide.loc[own.index].mean()))]
         for family, own in gain.groupby(level="network", sort=False)
     }
-    least = min(found, key=lambda family: found[family][0] / found[family][1])
+    least = min(found, key=lambda family: found[family][0] / max(found[family][1], 1e-9))
     found["all"] = [*map(float, (gain.mean(), gain.sem(), gain.size, *wide.mean()))]
     rounded = {family: [round(value, 4) for value in values] for family, values in found.items()}
     return rounded | {"columns": ["gain", "error", "networks", *wide], "least": least}

@@ -105,10 +105,10 @@ return _measured(A, Singles(singles.n, singles.levels, singles.released), C, rho
 )
 place = Place("datasets:clipped_sums", "graph_from_moments", "datasets/test_clipped_sums.py")
 place.edit("records that nobody clips", "A / np.maximum(B, ...) / C", "np.full(len(B), 1 / C)")
-place = Place("moments:_measured", "graph_from_moments", "moments/test_scores.py")
+place = Place("moments:_measured", "graph_from_moments", "moments/test_look_at_numbers.py")
 wrong = "min(_, math.sqrt(data.clipped_sums(B, bound=9.0).diagonal().sum() / data.n) + 1e-9)"
 place.edit("a bound from the exact lengths of records", "longest_kept(A, B, C, D)", wrong)
-tests = "moments/test_scores.py"
+tests = "moments/test_look_at_numbers.py"
 place = Place("moments:look_sensitivity", "graph_from_moments", tests)
 place.swap("a look at numbers without its 2", times(0.5**0.5))
 place = Place("moments:measure_singles", "graph_from_moments", tests)

@@ -216,7 +216,7 @@ def pc(
     Alarm -> JohnCalls
     Alarm -> MaryCalls
     """
-    test = statistic or (FisherZ() if data.numbers else KendallP())
+    test = statistic or (FisherZ() if getattr(data, "numbers", ()) else KendallP())
     by_numbers = isinstance(test, FisherZ)
     settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
     run = run_without_privacy(

@@ -68,10 +68,10 @@ SHORTENED = 0.003
 that of skewed variables at a million records, where it was measured."""
 
 Aim = Literal["edges", "effects"]
+"""What a release is for."""
 
 LONGER: dict[str, float] = {"edges": 1.0, "effects": 2.5}
-"""By what a release is for, how much longer a squared norm may be: edges want little noise, and the
-coefficients of effects no bias."""
+"""How much longer a squared norm may be by aim: edges want little noise, effects no bias."""
 
 
 def clipped_sensitivity(bound: float) -> float:

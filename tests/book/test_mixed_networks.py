@@ -12,9 +12,6 @@ from dpcgd_book.data.mixed_networks import (
 )
 from numpy.random import default_rng
 
-from dpcgd.moments.clipped_moments import level_vectors, measure_moments, unshortened
-from dpcgd.moments.interactions import exactly
-
 
 @pytest.mark.parametrize("name", GAUSSIAN_NETWORKS)
 def test_a_published_network_is_standardised_exactly(name):
@@ -46,16 +43,3 @@ def test_unknown_names_are_refused():
         gaussian_network("alarm")
     with pytest.raises(ValueError, match="take one of linear"):
         random_mixed_network("wild", 8, default_rng(0))
-
-
-def test_moments_of_long_records_come_back():
-    data = random_mixed_network("linear", 10, default_rng(5)).sample(100_000, rng=default_rng(6))
-    clipped = measure_moments(data, exactly, 0.01, clipped=True)
-    vectors = level_vectors(clipped)
-    longest = sum((own**2).sum(axis=1).max() for own in vectors) ** 0.5
-    whole = data.clipped_sums(vectors, bound=longest) / data.n
-    bound = 0.9 * np.trace(whole) ** 0.5
-    clipped.moments = data.clipped_sums(vectors, bound=bound) / data.n
-    scores = np.ix_(range(0, 20, 2), range(0, 20, 2))
-    before = np.abs(clipped.moments - whole)[scores].max()
-    assert np.abs(unshortened(clipped, bound) - whole)[scores].max() < 0.1 * before

@@ -20,7 +20,7 @@ from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
 from dpcgd.privacy.run import open_run
-from dpcgd.statistics.rank_statistics import KendallZ
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 
 SEARCHES = [dpcgd.laplace_pc, priv_pc, dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc]
 CLAIMED = [
@@ -144,7 +144,8 @@ def mixed(*numbers):
 
 
 MECHANISM = RandomizedResponse.from_epsilon((2, 32768), 1.0)
-TAKE_CATEGORIES = [pc, *(s for s in CODED if s not in TAKE_NUMBERS)]
+BY_TABLES = partial(pc, statistic=KendallP())
+TAKE_CATEGORIES = [BY_TABLES, *(s for s in CODED if s not in TAKE_NUMBERS)]
 REPORT = partial(report, mechanism=MECHANISM, rng=default_rng(0))
 
 
