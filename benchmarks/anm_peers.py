@@ -12,28 +12,29 @@ import importlib.metadata
 import json
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from causallearn.search.FCMBased.ANM.ANM import ANM
 from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights
 
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.anm import anm
 
 RECORDS, SPLITS = 300, 10
 
 
-def causal_learn(pair: Measurements) -> bool:
+def causal_learn(pair: Dataset) -> bool:
     """Does it find x -> y? Columns standardised, as it expects."""
-    values = pair.values - pair.values.mean(axis=0)
+    values = pair.scaled - pair.scaled.mean(axis=0)
     values = values / values.std(axis=0)
     first, second = values[:, :1], values[:, 1:]
     forward, backward = ANM().cause_or_effect(first, second)
     return (forward > backward) == (pair.variables == ("x", "y"))
 
 
-def ours(pair: Measurements) -> float:
+def ours(pair: Dataset) -> float:
     """How often does it find x -> y, over ten random halves?"""
     found = [anm(pair, rng=np.random.default_rng(split)).direction for split in range(SPLITS)]
     return found.count(("x", "y")) / SPLITS
@@ -46,7 +47,7 @@ def main():
         rng = np.random.default_rng([0, number])
         pair = load_pair(number, rng=rng)
         few = rng.choice(pair.n, min(RECORDS, pair.n), replace=False)
-        pair = Measurements(pair.values[few], pair.ranges, pair.truth, pair.name)
+        pair = replace(pair, codes=pair.codes[few])
         for name, task in {"causal-learn": causal_learn, "dpcgd": ours}.items():
             started = time.perf_counter()
             right[name][number] = float(task(pair))

@@ -3,14 +3,14 @@
 import functools
 import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from dpcgd_book.data.cause_effect_pairs import load_pair, pair_weights, steep_pair, synthetic_pair
 
 from benchmarks.entries import DELTA, Entry, attempted, code_of, entries_in
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.anm import PairRelease
 
 KINDS = ("sine", "steep", "real")
@@ -43,7 +43,7 @@ class PairSystem(Entry):
 pair_systems = functools.partial(entries_in, "pair_systems")
 
 
-def pair_of(kind: str, n: int, run: int, seed: int) -> Measurements:
+def pair_of(kind: str, n: int, run: int, seed: int) -> Dataset:
     """The records of a run, the same ones for every system and epsilon; x is the cause.
 
     A real pair is drawn by its official weight among those with at least n records, so that a mean
@@ -57,7 +57,7 @@ def pair_of(kind: str, n: int, run: int, seed: int) -> Measurements:
     numbers, weights = _with_records(n)
     pair = load_pair(int(rng.choice(numbers, p=weights)), rng=rng)
     some = rng.choice(pair.n, n, replace=False)
-    return Measurements(pair.values[some], pair.ranges, pair.truth, pair.name)
+    return replace(pair, codes=pair.codes[some])
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def noise_of(system: str, kind: str, n: int, epsilon: float, run: int, seed: int
     return np.random.default_rng([seed, run, zlib.crc32(case)])
 
 
-def on_pair(system: PairSystem, pair: Measurements, epsilon: float, rng) -> dict:
+def on_pair(system: PairSystem, pair: Dataset, epsilon: float, rng) -> dict:
     """What a system says of a pair whose cause is x.
 
     `right` is 1, 0, or 0.5 for no answer, as if by a coin. `margin` is of the released scores,

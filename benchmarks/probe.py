@@ -10,7 +10,6 @@ from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from benchmarks.entries import Entry
 from benchmarks.pair_cases import PairSystem
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.measurements import Measurements
 from dpcgd.graphs.release import Release
 from dpcgd.pairwise.anm import PairRelease
 from dpcgd.privacy.noise import SeededNoise
@@ -119,48 +118,52 @@ RANGES = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
 FEW = 6, 16, 40
 
 
-def _model(rng, who) -> Measurements:
+def _numbers(values) -> Dataset:
+    return Dataset.of_numbers(values, RANGES)
+
+
+def _model(rng, who) -> Dataset:
     """An additive noise model."""
-    return Measurements(synthetic_pair(len(who), rng=rng).values, RANGES)
+    return _numbers(synthetic_pair(len(who), rng=rng).scaled)
 
 
-def _close(rng, who) -> Measurements:
+def _close(rng, who) -> Dataset:
     """Equal columns, so close that no regression sees it: residuals rise with their input."""
-    return Measurements(np.repeat(rng.uniform(-1e-6, 1e-6, (len(who), 1)), 2, axis=1), RANGES)
+    return _numbers(np.repeat(rng.uniform(-1e-6, 1e-6, (len(who), 1)), 2, axis=1))
 
 
-def _corners(rng, who) -> Measurements:
+def _corners(rng, who) -> Dataset:
     """Four crowds, one in each corner of the ranges."""
-    return Measurements(np.sign(rng.uniform(-1, 1, (len(who), 2))), RANGES)
+    return _numbers(np.sign(rng.uniform(-1, 1, (len(who), 2))))
 
 
-def _few_inputs(rng, who) -> Measurements:
+def _few_inputs(rng, who) -> Dataset:
     """Three inputs, next to no effect: who fits the regression moves many residuals."""
     inputs = rng.integers(-1, 2, len(who))
-    return Measurements(np.column_stack([inputs, rng.uniform(-1e-3, 1e-3, len(who))]), RANGES)
+    return _numbers(np.column_stack([inputs, rng.uniform(-1e-3, 1e-3, len(who))]))
 
 
-def _two_crowds(rng, who) -> Measurements:
+def _two_crowds(rng, who) -> Dataset:
     """In two corners, a quarter in one; whoever is not protected is in between, where all is 0."""
     crowd = np.where(rng.random(len(who)) < 0.25, -1.0, 1.0) * who
-    return Measurements(np.column_stack([crowd, crowd]), RANGES)
+    return _numbers(np.column_stack([crowd, crowd]))
 
 
 KINDS = (_model, _close, _corners, _few_inputs, _two_crowds)
 
 
-def _moved(data, who, rng) -> Measurements:
+def _moved(data, who, rng) -> Dataset:
     """One record elsewhere, mostly in a corner of the ranges."""
-    values, to = data.values.copy(), rng.uniform(-1, 1, 2)
+    values, to = data.scaled, rng.uniform(-1, 1, 2)
     values[who] = np.sign(to) if rng.integers(3) else to
-    return Measurements(values, RANGES)
+    return _numbers(values)
 
 
 def _turned(data) -> Couple:
     """The first record in a corner where the columns have opposite signs."""
-    values = data.values.copy()
+    values = data.scaled
     values[0] = np.sign(values[0, 0]) * np.array([1, -1])
-    return data, Measurements(values, RANGES)
+    return data, _numbers(values)
 
 
 def _first_score(release) -> float:

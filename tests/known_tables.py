@@ -14,6 +14,12 @@ def records(codes, levels):
     return Dataset(np.atleast_2d(codes), names)
 
 
+def numbers_in(data):
+    """Of each number the values that are kept, the middles of its parts."""
+    columns = zip(data.levels.items(), data.codes.T, strict=True)
+    return {name: own.values(codes) for (name, own), codes in columns if name in data.numbers}
+
+
 def unrelated(levels, n, rng):
     """Records of independent variables with so many levels, all equally common."""
     return records(rng.integers(0, levels, (n, len(levels))), levels)

@@ -10,8 +10,7 @@ from planting import Place
 
 HALF, FIRST_TWO = "_ / 2", "_[:2]"
 A_COUNT = "self.tables.counts((0, 1))[0, 0]"
-NOTEARS = "__import__('dpcgd.score.notears', fromlist=['x'])"
-LONGEST = f"float(np.linalg.norm({NOTEARS}.measured(data).scaled, axis=1).max()) + 1e-9"
+LONGEST = "float(np.linalg.norm(data.scaled, axis=1).max()) + 1e-9"
 
 # --- tests with Laplace noise
 
@@ -134,14 +133,14 @@ place.edit("tests kept of pairs measured again", "measured.isdisjoint(...)", "Tr
 # --- scores of graphs
 
 place = Place("score:_fitted", "gram_notears")
-place.edit("divided by deviations", "divisors_of(...)", "measured(data).scaled.std(axis=0) + 0.01")
+place.edit("divided by deviations", "divisors_of(...)", "data.scaled.std(axis=0) + 0.01")
 place = Place("score:squares_known", "gram_notears,noleaks")
-place.edit("squares known from records", "A == 2", "(measured(data).scaled ** 2 == 1).all(axis=0)")
-place = Place("score:half_widths_of", "gram_notears,noleaks")
-place.edit("half-widths of the levels that occur", "A - 1", "np.ptp(data.codes, axis=0)")
+place.edit("squares known from records", "A == 2", "(data.scaled**2 == 1).all(axis=0)")
+place = Place("datasets:Dataset.half_widths", "gram_notears,noleaks")
+place.edit("half-widths of the levels that occur", "np.array(A)", "_ * np.ptp(self.codes, axis=0)")
 place = Place("score:released_moments", "gram_notears")
 place.edit("moments priced for a variable less", "second_moments_sensitivity(..., _)", "_ - 1")
-wrong = "_\nA[0, 1:] = measured(data).scaled.mean(axis=0)"
+wrong = "_\nA[0, 1:] = data.scaled.mean(axis=0)"
 place.edit("exact means by products", "A.T[B] = C", wrong)
 place = Place("score:gram_notears", "gram_notears")
 place.edit("a bound of the longest row", "A if row_norm is None else B", LONGEST)
@@ -164,8 +163,8 @@ place = Place("pairwise:_histogram", "histogram_anm")
 place.edit(
     "bins by the spread of the data",
     "pair.binned(A)",
-    "Measurements(pair.values, {v: (c.min() - 1e-9, c.max()) for v, c in "
-    "zip(pair.variables, pair.values.T)}).binned(A)",
+    "Dataset.of_numbers(pair.scaled, {v: (c.min() - 1e-9, c.max()) for v, c in "
+    "zip(pair.variables, pair.scaled.T)}).binned(A)",
 )
 place = Place("pairwise:histogram_anm", "histogram_anm")
 place.edit("a histogram's noise for one cell", "gaussian(sensitivity=_)", "1.0")
@@ -249,11 +248,18 @@ place.swap("a Gram matrix moved by one row only", times(0.5**0.5))
 
 # --- data and search
 
-place = Place("datasets:Measurements.from_codes", "gram_notears,noleaks")
-place.edit("ranges of codes that occur", "max(1, len(A) - 1)", "max(1, int(data.codes.max()))")
-place = Place("datasets:Measurements.__post_init__", tests="datasets/test_measurements.py")
-place.edit("values beyond their range", "np.clip(A, ...)", "np.array(A)")
-place.edit("values that are rounded into their range", "np.clip(_)", "np.rint(_)")
+place = Place("datasets:Dataset.scaled", "gram_notears,noleaks")
+place.edit("ranges of codes that occur", "np.maximum(1, A)", "max(1, int(self.codes.max()))")
+NUMBERS = {"tests": "datasets/test_numbers.py"}
+place = Place("datasets:Dataset.scaled", **NUMBERS)
+place.edit("numbers at the lower ends of their parts", "np.where(A, 0.5, 0.0)", "0.0")
+place.edit("numbers used that may be missing", "check_values(self)", "None")
+place = Place("datasets:Dataset.binned", **NUMBERS)
+place.edit("a number on an edge in the lower bin", "(A + 1) * bins - 1", "A * bins")
+place = Place("datasets:Variable.positions_of_numbers", **NUMBERS)
+place.edit("numbers between parts in the lower one", "searchsorted(side=_)", "'left'")
+place = Place("datasets:Parts.values", **NUMBERS)
+place.edit("lower ends of parts in place of their middles", "A + 0.5", "A")
 place = Place("datasets:clipped_sums", tests="datasets/test_clipped_sums.py")
 place.edit("vectors rounded instead of cut", "np.trunc", "np.rint")
 place.edit("vectors cut downwards instead of towards zero", "np.trunc", "np.floor")

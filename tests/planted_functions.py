@@ -335,9 +335,8 @@ def _(right, data, **rest):
 @Place("privacy:check_data", "gram_notears,noleaks").swap("a refusal that names a value")
 def _(right, data, **rest):
     right(data, **rest)
-    values = data.values if hasattr(data, "values") else data.codes
-    if values.max() < 1:
-        raise ValueError(f"the largest value is {values.max()}")
+    if data.scaled.max() < 0.9:
+        raise ValueError(f"the largest value is {data.scaled.max()}")
 
 
 # --- constants at the ends

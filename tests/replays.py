@@ -22,7 +22,7 @@ from dpcgd_book.attacks.replay import replay, worst
 from numpy.random import Generator, default_rng
 
 import dpcgd
-from dpcgd import Counts, Dataset, Measurements, Schema
+from dpcgd import Counts, Dataset, Schema
 from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
 from dpcgd.graphs.receipt import content_of
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
@@ -248,8 +248,8 @@ def values_of(rng: Generator, d: int, n: int) -> np.ndarray:
     return values * 10.0 ** -rng.uniform(0, 12) if rng.integers(5) == 0 else values
 
 
-def measurements(values) -> Measurements:
-    return Measurements(values, {f"v{i}": (-1, 1) for i in range(values.shape[1])})
+def numbers_of(values) -> Dataset:
+    return Dataset.of_numbers(values, {f"v{i}": (-1, 1) for i in range(values.shape[1])})
 
 
 def measured(rng: Generator, settings=None, *, strange=False, **sizes):
@@ -262,9 +262,9 @@ def measured(rng: Generator, settings=None, *, strange=False, **sizes):
 
 def values_beside(values, rng, settings, strange, replaceable=None):
     """These, and neighbours or a stranger."""
-    yield measurements(values)
+    yield numbers_of(values)
     if strange:
-        yield measurements(values_of(rng, values.shape[1], len(values)))
+        yield numbers_of(values_of(rng, values.shape[1], len(values)))
     replaceable = range(len(values)) if replaceable is None else replaceable
     for _ in range(0 if strange else NEIGHBOURS):
         other = values.copy()
@@ -272,7 +272,7 @@ def values_beside(values, rng, settings, strange, replaceable=None):
             to = rng.uniform(-1, 1, values.shape[1])
             at_the_end = np.sign(to) * (np.arange(values.shape[1]) > rng.integers(-1, 1))
             other[rng.choice(replaceable)] = at_the_end if rng.integers(3) else to
-        yield measurements(other)
+        yield numbers_of(other)
 
 
 def paired(rng: Generator, settings, *, strange=False, **_):

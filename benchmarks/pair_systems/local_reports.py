@@ -10,7 +10,7 @@ import numpy as np
 from dpcgd_book.attacks.reconstruction import reconstruct
 
 from benchmarks.pair_cases import PairSystem
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import Geometric
 from dpcgd.local.randomized_response import RandomizedResponse
@@ -32,7 +32,8 @@ def reconstructed(told, mechanism, rng):
     joint = reconstruct(told.codes, mechanism, most=UPDATES).joint
     cells = rng.choice(joint.size, DRAWN, p=joint.ravel())
     places = np.column_stack(np.unravel_index(cells, joint.shape)) + rng.random((DRAWN, 2))
-    return anm(Measurements(places, dict.fromkeys(told.variables, (0.0, BINS))), rng=rng).direction
+    drawn = Dataset.of_numbers(places, dict.fromkeys(told.variables, (0.0, BINS)))
+    return anm(drawn, rng=rng).direction
 
 
 def run(pair, *, epsilon, delta, rng, kind, judge):

@@ -21,7 +21,8 @@ DRAWN = 10_000
 # (epsilon, delta)-DP, by thm-gaussian: two cells change by one, and nothing else is looked at
 def histogram_reci(pair, *, epsilon, delta, rng):
     by = "histogram_reci", "thm-gaussian"
-    run = open_run(pair, coded=False, epsilon=epsilon, delta=delta, rng=rng, by=by)
+    promise = {"epsilon": epsilon, "delta": delta, "rng": rng}
+    run = open_run(pair, numbers=True, records=True, by=by, **promise)
     multiplier = 1 / math.sqrt(2 * run.account.rho * (1 - ROOM))
     deviation = math.sqrt(2) * multiplier
     bins = int(np.clip(math.sqrt(pair.n / (2 * deviation)), 4, 32))

@@ -101,7 +101,7 @@ class Column(dict[str, int]):
             return f"{text!r} is outside {ends}; {cure}, or let outside be 'clip' in the schema"
         if any(any_mark):
             return f"{text!r} is no number with a decimal point; pass decimal= or thousands="
-        return f"{text!r} is no number; {cure}, or list levels in place of edges"
+        return f"{text!r} is no number; {cure}, or list levels in the schema"
 
     def check_order(self, categories: Iterable):
         """Check that the categories of an ordered column stand in the order of the levels.
@@ -116,7 +116,7 @@ class Column(dict[str, int]):
         names = [levels[position] for position in positions if position >= 0]
         names = [name for name in names if name != self.variable.missing]
         right = sorted(names, key=levels.index)
-        if self.variable.cuts is None and names != right:
+        if names != right:
             orders = f"{', '.join(names)}, in the schema as {', '.join(right)}; give both one order"
             raise ValueError(f"{self.variable.name!r} of {self.source} is ordered as {orders}")
 
@@ -154,14 +154,14 @@ def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
         values, kind = frame[name].astype(object), frame[name].dtype
         is_text = pd.api.types.infer_dtype(values, skipna=True) == "string"
         column = Column(FRAME, variable, None if is_text else POINT)
-        if variable.ordered and getattr(kind, "ordered", False):
+        if variable.ordered and variable.cuts is None and getattr(kind, "ordered", False):
             column.check_order(kind.categories)
         codes.append(column.codes(list(map(text_of, values))))
         column.check_points()
     return np.column_stack(codes)
 
 
-def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema"):
+def check_frame(frame, public: Mapping, ignore: Iterable):
     """Check that a DataFrame has the columns of the public variables and those to ignore.
 
     Raises
@@ -177,10 +177,10 @@ def check_frame(frame, public: Mapping, ignore: Iterable, where: str = "schema")
         if hasattr(frame, "to_pandas"):
             cure = "convert it with frame.to_pandas()"
         raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
-    check_columns(FRAME, list(frame.columns), public, ignore, where)
+    check_columns(FRAME, list(frame.columns), public, ignore)
 
 
-def check_columns(source, names: list, public: Mapping, ignore: Iterable, where: str = "schema"):
+def check_columns(source, names: list, public: Mapping, ignore: Iterable):
     """Check that a table has the columns of the public variables and those to ignore, each once.
 
     Parameters
@@ -193,8 +193,6 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable, where:
         From each variable to what is public about it.
     ignore : iterable of str
         Columns that are no variables.
-    where : str
-        What the messages call that mapping.
 
     Raises
     ------
@@ -212,22 +210,22 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable, where:
             cure = f"did you mean {near[0]!r}?" if near else "take it out of ignore"
             raise ValueError(f"ignore names {name!r}, which is no column of {source}; {cure}")
         if name in public:
-            raise ValueError(f"column {name!r} is in ignore and in the {where}; take it out of one")
+            raise ValueError(f"column {name!r} is in ignore and in the schema; take it out of one")
     for name in names:
         if name not in public and name not in ignore:
-            raise ValueError(f"column {name!r} of {source} {_unknown(name, where)}")
-    cure = f"add the column or take it out of the {where}"
+            raise ValueError(f"column {name!r} of {source} {_unknown(name)}")
+    cure = "add the column or take it out of the schema"
     for name in public:
         if name not in names:
-            raise ValueError(f"{source} has no column {name!r}, which is in the {where}; {cure}")
+            raise ValueError(f"{source} has no column {name!r}, which is in the schema; {cure}")
 
 
-def _unknown(name, where) -> str:
+def _unknown(name) -> str:
     if not isinstance(name, str):
         return "has a name that is not text; rename it: frame.columns = frame.columns.map(str)"
     if name != name.strip():
         return "has blanks at the ends of its name; take them out, and out of the values too"
-    return f"is not in the {where}; add it to the {where}, or pass ignore=[{name!r}]"
+    return f"is not in the schema; add it to the schema, or pass ignore=[{name!r}]"
 
 
 NO_COLUMN = "ids must be one column, an entry a row; give the column of a DataFrame"

@@ -46,8 +46,8 @@ def read_csv(
         A comma-separated file with a header.
     schema : Schema, mapping, str or path
         What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: for each variable
-        every level it may take, or the edges of a number. It must come from metadata: a level list
-        read off the data would tell who is in it.
+        every level it may take, or the range or the edges of a number. It must come from metadata:
+        a level list read off the data would tell who is in it.
     ignore : iterable of str
         Columns of the file to leave out, such as record numbers.
     name : str, optional

@@ -15,15 +15,9 @@ from dpcgd.datasets.arguments import check_array, check_known, check_whole
 from dpcgd.datasets.columns import check_frame, frame_codes
 from dpcgd.datasets.counts import BATCH, Counts, Vectors, cell_numbers, clipped_sums
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import (
-    PARTS,
-    Parts,
-    check_levels,
-    check_range,
-    check_variables,
-)
+from dpcgd.datasets.variable import PARTS, Parts, check_levels, check_variables
 
-__all__ = ["Dataset", "check_records", "half_widths"]
+__all__ = ["Dataset", "check_records", "check_values"]
 
 NUMBERS = (Real, Decimal, type(None))
 """Objects among values are of these types; None is a missing value."""
@@ -47,9 +41,10 @@ class Dataset(Counts):
         What to call the data set in figures and tables.
     ordered : iterable of str, optional
         Variables whose levels are known to stand in order: public too. Neighbours among their
-        levels may be joined.
+        levels may be joined. Numbers are always among them.
     missing : mapping of str to str, optional
-        Of variables that have one, the level of missing values; it has no place in the order.
+        Of variables that have one, the level of missing values; it has no place in the order. Of
+        numbers, their parts tell it.
     schema : Schema, optional
         What the records were read with. A schema with other levels is not kept.
 
@@ -83,8 +78,8 @@ class Dataset(Counts):
     def __post_init__(self):
         levels = check_levels(self.levels)
         codes = _check_codes(self.codes, levels)
-        check_truth(self.truth, levels, "levels")
-        ordered = frozenset(check_known("ordered", self.ordered, levels))
+        check_truth(self.truth, levels)
+        ordered = frozenset([*check_known("ordered", self.ordered, levels), *self.numbers])
         missing = _check_missing(self.missing, levels)
         vars(self).update(codes=codes, levels=levels, ordered=ordered, missing=missing)
         if self.schema is not None and self.schema.levels != dict(levels):  # they were joined
@@ -110,7 +105,7 @@ class Dataset(Counts):
             schema has for it, or ``""``, if that is listed.
         schema : Schema, mapping, str or path
             What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: the levels of
-            each variable, or the edges of a number. Its order is the order of the variables.
+            each variable, or the range or edges of a number. Its order is that of the variables.
         ignore : iterable of str
             Columns to leave out, such as record numbers.
         truth : networkx.DiGraph, optional
@@ -172,11 +167,10 @@ class Dataset(Counts):
                [ 1. ,  0.8]])
         """
         check_variables(ranges, "ranges")
-        ends = {name: check_range(name, ends) for name, ends in ranges.items()}
-        schema = Schema({name: {"range": pair, "outside": "clip"} for name, pair in ends.items()})
-        values = _numbers(check_array("values", values, "Dataset.of_numbers"))
-        if values.ndim != 2 or values.shape[1] != len(ends) or len(values) == 0:
-            shape = f"one row a record and one column for each of the {len(ends)} ranges"
+        schema = Schema({name: {"range": ends, "outside": "clip"} for name, ends in ranges.items()})
+        values = _numbers(check_array("values", values, "Dataset"))
+        if values.ndim != 2 or values.shape[1] != len(ranges) or len(values) == 0:
+            shape = f"one row a record and one column for each of the {len(ranges)} ranges"
             raise ValueError(f"values must have {shape}, but have shape {values.shape}")
         if not np.isfinite(values).all():
             raise ValueError("a value is missing or infinite; drop or impute such records first")
@@ -199,7 +193,9 @@ class Dataset(Counts):
     @property
     def half_widths(self) -> np.ndarray:
         """Half of each range, one unit of :attr:`scaled`; that of level numbers for a category."""
-        return half_widths(self.levels.values())
+        every = self.levels.values()
+        halves = (x.half if isinstance(x, Parts) else max(1, len(x) - 1) / 2 for x in every)
+        return np.array([*halves])
 
     @property
     def scaled(self) -> np.ndarray:
@@ -210,17 +206,16 @@ class Dataset(Counts):
         ValueError
             If numbers may be missing.
         """
+        check_values(self)
         numbers = [isinstance(levels, Parts) for levels in self.levels.values()]
-        for name, is_number in zip(self.levels, numbers, strict=True):
-            if is_number and name in self.missing:
-                cure = "drop or impute such records, or cut it into bins"
-                raise ValueError(f"variable {name!r} has missing numbers; {cure}")
         middles = np.where(numbers, 0.5, 0.0)
         halves = np.where(numbers, PARTS / 2, np.maximum(1, np.array(self.cardinalities) - 1) / 2)
         return (self.codes + middles) / halves - 1
 
     def binned(self, bins: int) -> "Dataset":
         """Every number in bins of its range, equally wide; categories as they are.
+
+        A part that lies in two bins goes to the upper one, as a number does that begins it.
 
         Raises
         ------
@@ -234,11 +229,11 @@ class Dataset(Counts):
         ([[1, 2], [3, 3]], ('0 to 4', '4 to 8'))
         """
         check_whole("bins", bins, 1)
-        codes, levels = self.codes.copy(), dict(self.levels)
+        codes, levels = self.codes.astype(int), dict(self.levels)
         for v, (name, parts) in enumerate(self.levels.items()):
             if isinstance(parts, Parts):
                 levels[name] = parts.joined(bins)
-                codes[:, v] = self.codes[:, v].astype(int) * bins // PARTS
+                codes[:, v] = np.minimum(((codes[:, v] + 1) * bins - 1) // PARTS, bins)
         return replace(self, codes=codes, levels=levels)
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
@@ -265,12 +260,6 @@ class Dataset(Counts):
         return f"Dataset({self.name!r}, n={self.n:,}, d={self.d}, {known})"
 
 
-def half_widths(levels: Iterable[Sequence[str]]) -> np.ndarray:
-    """Half of the range of each number, or of the level numbers of each category."""
-    halves = (own.half if isinstance(own, Parts) else max(1, len(own) - 1) / 2 for own in levels)
-    return np.array([*halves])
-
-
 def check_records(data: object, who: str) -> None:
     """Refuse data that only answers counts where its records are needed.
 
@@ -290,13 +279,27 @@ def check_records(data: object, who: str) -> None:
         raise ValueError(f"{who} needs records at hand, and {kind} only answers counts; {cure}")
 
 
-def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str):
+def check_values(data: Counts) -> None:
+    """Refuse numbers that may be missing where every record's number is needed.
+
+    Raises
+    ------
+    ValueError
+        By public facts alone.
+    """
+    for name, levels in data.levels.items():
+        if isinstance(levels, Parts) and levels.missing is not None:
+            cure = "drop or impute such records and leave 'missing' out, or cut it into bins"
+            raise ValueError(f"the number {name!r} may be missing, and is needed here; {cure}")
+
+
+def check_truth(truth: nx.DiGraph | None, variables: Iterable[str]):
     """Check that the true graph, if there is one, is acyclic and over the variables.
 
     Raises
     ------
     ValueError
-        If it is not; `public` says what else names the variables.
+        If it is not.
     """
     if truth is None:
         return
@@ -304,7 +307,7 @@ def check_truth(truth: nx.DiGraph | None, variables: Iterable[str], public: str)
         kind = type(truth).__name__
         raise ValueError(f"truth must be a DiGraph, not {kind}; make one with nx.DiGraph(arcs)")
     if odd := sorted(map(str, set(truth) ^ set(variables))):
-        both = f"the true graph and the {public} must name the same variables"
+        both = "the true graph and the data must name the same variables"
         raise ValueError(f"{both}; only one of them has {', '.join(odd)}")
     if not nx.is_directed_acyclic_graph(truth):
         raise ValueError("the true graph has a cycle; take one of its arcs out")
@@ -325,11 +328,13 @@ def _check_missing(missing, levels) -> Mapping[str, str]:
     if not isinstance(missing, Mapping):
         raise ValueError(f"missing must map variables to levels, not {missing!r}; give a mapping")
     check_known("missing", missing, levels)
+    own = {name: parts.missing for name, parts in levels.items() if isinstance(parts, Parts)}
     for name, level in missing.items():
-        if level not in levels[name]:
+        if level not in levels[name] or own.get(name, level) != level:
             problem = f"variable {name!r} has no level {level!r} for missing values"
             raise ValueError(f"{problem}; add it to the levels")
-    return MappingProxyType(dict(missing))
+    every = (own | dict(missing)).items()
+    return MappingProxyType({name: level for name, level in every if level is not None})
 
 
 def _check_codes(codes, levels) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What is public about a table of people: variables, their levels, their order; drafts of it."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -29,18 +29,25 @@ class Schema:
         ``levels``
             The same list. Values are compared with levels as text; a number that is whole, such as
             14.0, is the level ``"14"`` too, unless ``"14.0"`` is one.
+        ``range``
+            In place of levels, for a number that stays one: ``[0, 80]`` are its least and largest
+            value. It is kept as one of 32,768 equal parts of its range. Where a system takes only
+            categories, give ``edges``, or call :meth:`~dpcgd.datasets.dataset.Dataset.binned`.
+        ``scale``
+            Of a range: ``"linear"`` (the default), or ``"log"`` for a number above 0 whose parts
+            are equal by their logarithms.
         ``edges``
-            In place of levels, for a number: ``[15, 25, 50]`` makes the levels ``15 to 25`` and
+            For a number that becomes a category: ``[15, 25, 50]`` makes the levels ``15 to 25`` and
             ``25 to 50``. A level holds its lower edge, the last one its upper edge too.
         ``outside``
-            Of a number: ``"refuse"`` (the default) a table with a value outside the edges, or
-            ``"clip"``: it goes to the nearer end.
+            Of a number: ``"refuse"`` (the default) a table with a value outside the range or the
+            edges, or ``"clip"``: it goes to the nearer end.
         ``missing``
             ``"refuse"`` (the default) a table with a missing value, or the name of a level for
             them, such as ``"unknown"``. It comes last if it is not among the levels. A list says
             which codes stand for missing values beside an empty cell, and the first of them names
-            the level: ``["unknown", -9, 99, "NA"]``. Codes are compared with values before levels
-            and edges are, numbers as numbers and the rest as text.
+            the level: ``["unknown", -9, 99, "NA"]``. Codes are compared with values before levels,
+            ranges and edges are, numbers as numbers and the rest as text.
         ``ordered``
             Whether the levels stand in order: true or false, the default. Numbers have an order.
 
@@ -98,7 +105,7 @@ class Schema:
         return cls(schema if isinstance(schema, Mapping) else _read(schema))
 
     @property
-    def levels(self) -> dict[str, tuple[str, ...]]:
+    def levels(self) -> dict[str, Sequence[str]]:
         """Of each variable, in order."""
         return {name: variable.levels for name, variable in self.variables.items()}
 
@@ -150,7 +157,7 @@ def _named_once(pairs):
 def draft_schema(
     columns: Mapping[str, Any],
     *,
-    bins: int = 5,
+    bins: int | None = None,
     ordered: Collection[str] = (),
     missing: Any = REFUSE,
     outside: str = REFUSE,
@@ -160,10 +167,10 @@ def draft_schema(
     Parameters
     ----------
     columns : mapping of str to list or mapping
-        Of each variable a list of its levels, or ``{"range": [low, high]}`` for a number that gets
-        levels of equal width, or whatever else :class:`~dpcgd.datasets.schema.Schema` takes.
-    bins : int
-        Levels of a number that has a range.
+        Of each variable a list of its levels, or ``{"range": [low, high]}`` for a number, or
+        whatever else :class:`~dpcgd.datasets.schema.Schema` takes.
+    bins : int, optional
+        Levels of equal width of a number that has a range; it stays a number unless given.
     ordered : collection of str
         Variables with lists of levels that stand in order.
     missing, outside : str
@@ -177,7 +184,8 @@ def draft_schema(
     Raises
     ------
     ValueError
-        If a range is no two numbers, the lower one first, or the schema contradicts itself.
+        If a range is no two numbers, the lower one first, or is to have bins on a log scale, or
+        the schema contradicts itself.
 
     Privacy
     -------
@@ -188,10 +196,13 @@ def draft_schema(
     >>> draft = draft_schema({"age": {"range": [0, 80]}, "smoke": ["no", "yes"]}, bins=4)
     >>> draft["age"]["edges"], draft["age"]["outside"]
     ([0.0, 20.0, 40.0, 60.0, 80.0], 'refuse')
+    >>> draft_schema({"age": {"range": [0, 80]}, "smoke": ["no", "yes"]})["age"]["range"]
+    [0.0, 80.0]
     >>> draft["smoke"]
     {'levels': ['no', 'yes'], 'missing': 'refuse', 'ordered': False}
     """
-    check_whole("bins", bins, 2)
+    if bins is not None:
+        check_whole("bins", bins, 2)
     if not isinstance(columns, Mapping):
         kind = f"{type(columns).__name__}; a table's own values are no metadata"
         raise ValueError(f"columns must map each variable to its levels or range, not a {kind}")
@@ -199,11 +210,11 @@ def draft_schema(
     drafts = {}
     for name, entry in columns.items():
         draft = dict(entry) if isinstance(entry, Mapping) else {"levels": entry}
-        if "range" in draft:
+        if "range" in draft and bins is not None:
             low, high = check_range(name, draft.pop("range"))
             steps = (low + (high - low) * i / bins for i in range(bins + 1))
             draft = {"edges": [float(f"{step:.12g}") for step in steps], **draft}
-        if "edges" in draft:
+        if {"edges", "range"} & set(draft):
             draft = {"outside": outside, **draft}
         elif name in ordered:
             draft = {"ordered": True, **draft}
@@ -212,15 +223,16 @@ def draft_schema(
 
 
 def draft_schema_from_data_not_private(
-    frame, *, bins: int = 5, ignore: Collection[str] = ()
+    frame, *, bins: int | None = None, ignore: Collection[str] = ()
 ) -> dict[str, dict[str, Any]]:
     """Write a schema off the data, to be replaced by what a codebook says. NOT private.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-    bins : int
-        Levels of a number with more than twenty values, of equal width from least to largest.
+    bins : int, optional
+        Levels of equal width of a number with more than twenty values, from least to largest; it
+        stays a number unless given.
     ignore : collection of str
         Columns to leave out, such as record numbers.
 
@@ -236,8 +248,8 @@ def draft_schema_from_data_not_private(
 
     Privacy
     -------
-    None. Levels and edges tell what values there are, the rarest too: a release with this schema
-    promises nothing until each of them has been replaced by, or found in, metadata.
+    None. Levels, ranges and edges tell what values there are, the rarest too: a release with this
+    schema promises nothing until each of them has been replaced by, or found in, metadata.
 
     Examples
     --------
@@ -247,7 +259,6 @@ def draft_schema_from_data_not_private(
     >>> draft["smoke"]["levels"], draft["smoke"]["missing"], draft["pain"]["levels"]
     (['no', 'yes', 'unknown'], 'unknown', ['0', '1', '2'])
     """
-    check_whole("bins", bins, 2)
     kept = [name for name in getattr(frame, "columns", ()) if name not in ignore]
     check_frame(frame, dict.fromkeys(kept), ignore)
     return draft_schema({name: _seen(frame[name]) for name in kept}, bins=bins)

@@ -226,26 +226,30 @@ class Parts(Sequence[str]):
     @property
     def half(self) -> float:
         """Half of the range, or of that of the logarithms."""
-        if self.scale == "log":
-            return math.log(self.high / self.low) / 2
-        return (self.high - self.low) / 2
+        is_log = self.scale == "log"
+        return (math.log(self.high / self.low) if is_log else self.high - self.low) / 2
 
     def values(self, places) -> np.ndarray:
         """The numbers in the middle of these parts; places between parts are numbers too."""
         shares = (np.asarray(places) + 0.5) / PARTS
         if self.scale == "log":
-            return self.low * (self.high / self.low) ** shares
+            return self.low ** (1 - shares) * self.high**shares
         return self.low + (self.high - self.low) * shares
 
     def joined(self, bins: int) -> tuple[str, ...]:
         """Names of so many bins of these parts, and the level of missing values."""
         cuts = self.values(np.arange(bins + 1) * PARTS / bins - 0.5)
         ends = [number_text(float(f"{cut:.12g}")) for cut in cuts]
-        missing = () if self.missing is None else (self.missing,)
-        return (*(f"{low} to {high}" for low, high in pairwise(ends)), *missing)
+        names = [f"{low} to {high}" for low, high in pairwise(ends)]
+        if len({*names}) < bins:  # they are so narrow that twelve digits do not tell them apart
+            names = [f"part {number} of {bins}" for number in range(1, bins + 1)]
+        return (*names, *(() if self.missing is None else (self.missing,)))
 
     def __contains__(self, level: object) -> bool:
-        return level == self.missing or super().__contains__(level)
+        return level is not None and (level == self.missing or super().__contains__(level))
+
+    def __reduce__(self):  # without the edges
+        return Parts, (self.low, self.high, self.scale, self.missing)
 
     def __len__(self) -> int:
         return PARTS + (self.missing is not None)
@@ -336,7 +340,7 @@ class Variable:
         missing: Any = self.missing or REFUSE
         if self.codes_of_missing:
             missing = [self.missing, *self.codes_of_missing]
-        return {**entry, "missing": missing, "ordered": self.ordered}
+        return {**entry, "missing": missing, "ordered": self.ordered or self.cuts is not None}
 
     @property
     def cuts(self) -> Any:
@@ -478,9 +482,9 @@ def _parts(name, entry, missing) -> Parts:
     """The parts of a number's range, unless it has no logarithm where that is wanted."""
     low, high = check_range(name, entry["range"])
     scale = entry.get("scale", SCALES[0])
-    if scale == "log" and low <= 0:
-        problem = f"a range on a log scale is above 0, not from {number_text(low)}"
-        raise ValueError(f"variable {name!r}: {problem}; begin it above 0, or leave 'scale' out")
+    if scale == "log" and not (low > 0 and high / low < math.inf):
+        problem = f"a range on a log scale is well above 0, not from {number_text(low)}"
+        raise ValueError(f"variable {name!r}: {problem}; begin it higher, or leave 'scale' out")
     return Parts(low, high, scale, missing)
 
 

@@ -2,8 +2,9 @@
 
 from numpy.random import Generator
 
-from dpcgd.datasets.dataset import Dataset, check_records
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.local.component_wise import LocalMechanism
+from dpcgd.privacy.run import check_data
 
 __all__ = ["report"]
 
@@ -31,7 +32,8 @@ def report(
     Raises
     ------
     ValueError
-        If the mechanism is for other levels, or the source of randomness is unusable.
+        If the mechanism is for other levels, a variable is a number with a range, or the source of
+        randomness is unusable.
 
     Privacy
     -------
@@ -51,7 +53,7 @@ def report(
     >>> report(data, mechanism, rng=np.random.default_rng(0)).codes.tolist()
     [[0, 2], [1, 1]]
     """
-    check_records(data, "reporting")
+    check_data(data, numbers=False, records=True)
     if mechanism.levels != data.cardinalities:
         raise ValueError(f"a mechanism for {mechanism.levels}; make it from data.cardinalities")
     codes = mechanism.sample(data.codes, rng=rng, secure=secure)

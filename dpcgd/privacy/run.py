@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_t
 import numpy as np
 
 from dpcgd.datasets.arguments import is_real, is_whole
-from dpcgd.datasets.dataset import check_records
+from dpcgd.datasets.dataset import check_records, check_values
 from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.account_file import ReservedEpsilon
 from dpcgd.privacy.budget import LEAST, MOST, Budget, delta_for, kept_for_rounding
@@ -151,7 +151,8 @@ def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
     numbers : bool
         Whether the system takes numbers with a range, and not only categories.
     records : bool
-        Whether it needs records at hand, and not only counts.
+        Whether it needs records at hand, and not only counts. One that takes numbers too then
+        needs the number of each.
 
     Raises
     ------
@@ -165,7 +166,10 @@ def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
         check_records(data, "this system")
     if data.numbers and not numbers:
         problem = f"{data.numbers[0]!r} is a number, and this system takes categories"
-        raise ValueError(f"{problem}; cut numbers into bins, as with data.binned(5)")
+        cure = "cut numbers into bins, with data.binned(5), or edges in place of the range"
+        raise ValueError(f"{problem}; {cure}")
+    if records and numbers:
+        check_values(data)
 
 
 BELOW_ONE, ABOVE_ZERO = math.nextafter(1, 0), math.nextafter(0, 1)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import minimize
 
-from dpcgd.datasets.dataset import Dataset, half_widths
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import GaussianFilter
@@ -237,8 +237,7 @@ def divisors_of(variances, data, standardized) -> np.ndarray:
     """Of scaled columns: each one's deviation, or in original units the smallest of all."""
     if standardized:
         return np.sqrt(variances)
-    halves = half_widths(data.levels.values())
-    return np.sqrt(np.min(variances * halves**2)) / halves
+    return np.sqrt(np.min(variances * data.half_widths**2)) / data.half_widths
 
 
 def notears(

@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
+from known_tables import numbers_in
 from numpy.random import default_rng
+
+from dpcgd.datasets.variable import PARTS
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FOLDER = DATA / "pairs"
@@ -26,8 +29,11 @@ def test_every_pair_is_there_and_no_value_is_clipped():
     assert [len(line.split()) for line in lines[::2]] == [len(line.split()) for line in lines[1::2]]
     for number in (1, 52, 65, 84, 99):
         pair = load_pair(number)
-        assert pair.values[:, 0].tolist() == [float(v) for v in lines[2 * number - 2].split()]
-        assert pair.values[:, 1].tolist() == [float(v) for v in lines[2 * number - 1].split()]
+        own_lines = lines[2 * number - 2 : 2 * number]
+        for (name, kept), line in zip(numbers_in(pair).items(), own_lines, strict=True):
+            own, values = pair.levels[name], np.array(line.split(), float)
+            assert own.low <= values.min() <= values.max() <= own.high
+            np.testing.assert_allclose(kept, values, rtol=1e-12, atol=own.half / PARTS)
 
 
 def test_sizes_and_weights_are_the_published_ones():
@@ -57,9 +63,9 @@ def test_columns_are_shuffled_with_their_ranges_and_the_truth_stays():
         pair = load_pair(3, rng=default_rng(seed))
         orders.add(pair.variables)
         assert set(pair.truth.edges) == {("x", "y")}
-        assert pair.ranges["x"] == plain.ranges["x"]
+        assert pair.levels["x"] == plain.levels["x"]
         at = pair.variables.index("x")
-        assert np.array_equal(pair.values[:, at], plain.values[:, 0])
+        assert np.array_equal(pair.codes[:, at], plain.codes[:, 0])
     assert orders == {("x", "y"), ("y", "x")}
 
 
@@ -72,14 +78,16 @@ def test_unknown_pairs_are_refused(number):
 @pytest.mark.parametrize("lipschitz", [0.5, 3.0, 6.0])
 def test_a_synthetic_pair_has_its_lipschitz_constant_and_its_noise(lipschitz):
     pair = synthetic_pair(20_000, lipschitz=lipschitz, noise=1e-9, rng=default_rng(0))
-    x, y = pair.values[:, [pair.variables.index(name) for name in "xy"]].T
-    order = x.argsort()
+    x, y = pair.scaled[:, [pair.variables.index(name) for name in "xy"]].T
+    part = 2 / PARTS
+    order = x.argsort()[::50]  # steps of many parts
     steps = np.abs(np.diff(y[order])), np.diff(x[order])
-    assert (steps[0] <= lipschitz * steps[1] + 3e-9).all()
-    wide = steps[1] > 1e-5  # where the tiny noise does not count
+    assert (steps[0] <= lipschitz * (steps[1] + part) + part + 3e-9).all()
+    wide = steps[1] > 40 * part  # where neither they nor the tiny noise count
     assert (steps[0][wide] / steps[1][wide]).max() > 0.9 * lipschitz
     noisy = synthetic_pair(1000, lipschitz=lipschitz, noise=0.5, rng=default_rng(1))
-    assert np.abs(noisy.values).max() <= 1
+    ends = {0, PARTS - 1}  # nothing was moved there
+    assert ends.isdisjoint(noisy.codes[:, noisy.variables.index("y")].tolist())
 
 
 @pytest.mark.parametrize(

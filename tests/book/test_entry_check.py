@@ -106,7 +106,7 @@ def test_noise_much_too_narrow_is_audited():
 
 def looks_past(pair, *, epsilon, delta, rng):
     """As many cells as the data seem to need."""
-    bins = 4 + int(pair.values[:, 0].sum() > 0)
+    bins = 4 + int(pair.scaled[:, 0].sum() > 0)
     return histogram_anm(pair, epsilon=epsilon, delta=delta, rng=rng, bins=bins)
 
 
@@ -181,10 +181,10 @@ def test_a_neighbour_differs_in_one_protected_record_and_the_rest_is_public(syst
     for make in probe.records:
         data = make(rng, probe.protected(probe.n, 5))
         for who in (0, data.n - 1):
-            changed = (probe.replaced(data, who, rng).values != data.values).any(axis=1)
+            changed = (probe.replaced(data, who, rng).codes != data.codes).any(axis=1)
             assert set(np.flatnonzero(changed)) <= {who}
     for one, other in probe.couples(rng):
-        assert set(np.flatnonzero((one.values != other.values).any(axis=1))) <= {0}
-        assert one.ranges == other.ranges == data.ranges
+        assert set(np.flatnonzero((one.codes != other.codes).any(axis=1))) <= {0}
+        assert one.levels == other.levels == data.levels
     half = system.protects == "test half"
     assert probe.protected(301, 5).sum() == (151 if half else 301)

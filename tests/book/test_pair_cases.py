@@ -13,7 +13,7 @@ from numpy.random import default_rng
 
 from benchmarks import entries, kept, pair_cases, pairs
 from benchmarks.pair_cases import PairSystem, noise_of, on_pair, pair_of, run_pair, shares_of
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 
 KNOWN = pair_cases.pair_systems()
@@ -79,9 +79,9 @@ def test_noise_differs_between_cases_and_records_only_where_the_run_does():
     assert len({*draws, noise_of("a", **CASE).random(), noise_of("b", **CASE).random()}) == 7
     for kind in pair_cases.KINDS:
         one, same, other = (pair_of(kind, 1000, run, 0) for run in (0, 0, 1))
-        assert (one.values == same.values).all()
-        assert one.values.shape == other.values.shape == (1000, 2)
-        assert (one.values != other.values).any()
+        assert (one.codes == same.codes).all()
+        assert one.codes.shape == other.codes.shape == (1000, 2)
+        assert (one.codes != other.codes).any()
         assert list(one.truth.edges) == [("x", "y")]
 
 
@@ -104,15 +104,15 @@ def test_what_a_published_system_is_worth_is_what_it_says(name, proved, share):
 @pytest.mark.parametrize("name", ["histogram", "histogram-RECI"])
 def test_a_noisy_histogram_loses_no_more_than_it_pays_and_stops_at_no_data(name):
     """Replayed on neighbours and on strangers, with the same noisy counts."""
-    data = synthetic_pair(300, rng=default_rng(0))
+    data, ranges = synthetic_pair(300, rng=default_rng(0)), {"x": (-1, 1), "y": (-1, 1)}
     others = []
     for at, record in ((0, (1.0, 1.0)), (17, (-1.0, 1.0)), (200, (0.0, -0.9))):
-        values = data.values.copy()
+        values = data.scaled
         values[at] = record
-        others.append(Measurements(values, data.ranges))
+        others.append(Dataset.of_numbers(values, ranges))
     run = partial(KNOWN[name].run, **BUDGET)
     assert worst(replay(lambda of: run(of, rng=default_rng(1)), data, *others)) <= 1
-    stranger = Measurements(np.zeros((300, 2)), data.ranges)
+    stranger = Dataset.of_numbers(np.zeros((300, 2)), ranges)
     replay(lambda of: run(of, rng=default_rng(1)), data, stranger)
     assert run(data, rng=default_rng(1)).ledger.spent.epsilon <= 1
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dpcgd_book.data.samples import SAMPLES, load_sample, synthetic_model
+from known_tables import numbers_in
+
+from dpcgd.datasets.variable import PARTS
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDED = ("galton", "sachs", "sachs_icam2")
@@ -52,25 +55,31 @@ def test_no_recorded_value_is_cut_off_by_its_range(name):
     data = load_sample(name)
     values = np.array(rows, float)
     assert data.variables == tuple(header)
-    np.testing.assert_array_equal(data.values, values if name == "galton" else np.log(values))
+    values = values if name == "galton" else np.log(values)
+    for (variable, kept), column in zip(numbers_in(data).items(), values.T, strict=True):
+        own = data.levels[variable]
+        assert own.low <= column.min() <= column.max() <= own.high
+        np.testing.assert_allclose(kept, column, rtol=1e-12, atol=own.half / PARTS)
 
 
 def test_the_icam2_cells_are_those_of_the_benchpress_file():
     # its first three z-scores of Raf and Akt, from natural logarithms with divisor n - 1
     data = load_sample("sachs_icam2")
-    scores = (data.values - data.values.mean(axis=0)) / data.values.std(axis=0, ddof=1)
+    scores = (data.scaled - data.scaled.mean(axis=0)) / data.scaled.std(axis=0, ddof=1)
     raf, akt = (scores[:3, data.variables.index(v)] for v in ("Raf", "Akt"))
-    np.testing.assert_allclose(raf, [-0.514837876, -0.110112967, 0.645707051], atol=1e-8)
-    np.testing.assert_allclose(akt, [-0.634336123, -3.040910292, -0.107952693], atol=1e-8)
+    parts = 2e-4  # half a part, or a little more, since the deviation is of parts too
+    np.testing.assert_allclose(raf, [-0.514837876, -0.110112967, 0.645707051], atol=parts)
+    np.testing.assert_allclose(akt, [-0.634336123, -3.040910292, -0.107952693], atol=parts)
 
 
 @pytest.mark.parametrize("name", ["synth5", "synth10"])
 def test_a_synthetic_sample_is_one_fixed_draw_from_its_model(name):
     data, model = load_sample(name), synthetic_model(name)
-    np.testing.assert_array_equal(data.values, load_sample(name).values)
+    np.testing.assert_array_equal(data.codes, load_sample(name).codes)
     assert set(data.truth.edges) == set(model.graph.edges)
     scale = np.sqrt(np.diag(model.covariance))
-    errors = (np.cov(data.values.T) - model.covariance) / np.outer(scale, scale)
+    values = data.scaled * data.half_widths
+    errors = (np.cov(values.T) - model.covariance) / np.outer(scale, scale)
     # an entry's deviation is at most sqrt(2 / n); clipping at 4 deviations moves it by under 0.001
     assert np.abs(errors).max() < 7 * np.sqrt(2 / data.n) + 0.001
 

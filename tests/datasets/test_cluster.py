@@ -132,6 +132,16 @@ def test_a_run_on_a_cluster_is_the_run_on_the_data_set(client, survey):
 
 
 @pytest.mark.slow
+def test_numbers_come_to_the_same_parts_on_a_cluster(client, tmp_path):
+    rng, schema = np.random.default_rng(0), {"a": ["0", "1"], "x": {"range": [-1, 1]}}
+    frame = pd.DataFrame({"a": rng.choice(["0", "1"], 3000), "x": rng.uniform(-1, 1, 3000)})
+    for i in range(3):
+        frame[i::3].to_parquet(tmp_path / f"{i}.parquet", index=False)
+    found, plain = read_parquet(tmp_path, schema, client=client), Dataset.from_pandas(frame, schema)
+    assert np.array_equal(found.counts([1, 0]), plain.counts([1, 0]))
+
+
+@pytest.mark.slow
 def test_the_first_bad_value_is_named_by_file_and_record(client, survey, tmp_path):
     for i in range(6):
         bad = pd.DataFrame({"a": ["0"] * 20, "b": ["0"] * 19 + ["7" if i > 3 else "0"]})

@@ -26,7 +26,6 @@ import dpcgd
 from dpcgd import load
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.datasets.measurements import Measurements
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
 from dpcgd.moments.clipped_moments import ClippedMoments
@@ -116,7 +115,6 @@ NEED_RECORDS = [
     partial(report, mechanism=MECHANISM, rng=default_rng(0)),
     dpcgd.notears,
     BDeu,
-    Measurements.from_codes,
 ]
 
 

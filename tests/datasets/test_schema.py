@@ -147,13 +147,30 @@ BAD_AGES = [
     ({"outside": "drop"}, "outside must be 'clip' or 'refuse', not 'drop'"),
     *[({"missing": entry}, "missing must be 'refuse', the name") for entry in (None, " ", True)],
     ({"ordered": "yes"}, "ordered must be true or false, not 'yes'"),
-    ({"ordered": False}, "it has edges, and numbers have an order; take 'ordered' out"),
-    ({"levels": ["15", "25"]}, "needs either levels or edges; list its levels, or give"),
+    ({"ordered": False}, "'age': numbers have an order; take 'ordered' out"),
+    ({"levels": ["15", "25"]}, "needs levels, or the range or the edges of a number; give one"),
+    ({"range": [15, 50]}, "needs levels, or the range or the edges of a number; give one"),
+    ({"scale": "log"}, "only a range has a scale; take 'scale' out"),
     ({"bins": 3}, "a schema says nothing about 'bins'; take it out"),
+]
+PAIR = "a range is two finite numbers, the lower one first, not .*; give"
+BAD_RANGES = [
+    *[({"range": ends}, PAIR) for ends in ([0], [0, 1, 2], [1, 0], [0, INF], [0, "1"], [True, 2])],
+    *[({"range": ends}, "'b': give its range as a list, not") for ends in (80, "0 to 80", {0, 80})],
+    ({"range": [0, 80], "scale": "log"}, "a log scale is well above 0, not from 0; begin it hi"),
+    ({"range": [1e-300, 1e300], "scale": "log"}, "not from 1e-300; begin it higher, or leave 'sca"),
+    ({"range": [1, 80], "scale": "ln"}, "scale must be 'linear' or 'log', not 'ln'"),
+    ({"range": [1, 80], "scale": None}, "scale must be 'linear' or 'log', not None"),
+    ({"range": [0, 80], "ordered": False}, "'b': numbers have an order; take 'ordered' out"),
+    ({"range": [0, 80], "outside": "drop"}, "outside must be 'clip' or 'refuse', not 'drop'"),
+    ({"range": [0, 80], "missing": [-9, -9.0]}, "lists missing code '-9' twice; list it once"),
+    ({"range": [0, 80], "levels": BIT}, "needs levels, or the range or the edges of a number"),
 ]
 BAD_SCHEMAS = [
     *[(with_age(**entry), cure) for entry, cure in BAD_AGES],
-    ({"a": BIT, "b": {"ordered": True}}, "'b': it needs either levels or edges; list its levels"),
+    *[({"a": BIT, "b": entry}, cure) for entry, cure in BAD_RANGES],
+    ({"a": BIT, "b": {"ordered": True}}, "'b': it needs levels, or the range or the edges of"),
+    ({"a": BIT, "b": {"scale": "log"}}, "'b': it needs levels, or the range or the edges of"),
     *[
         ({"a": BIT, "b": levels}, "'b': give its levels as a list")
         for levels in ({}, {"0": "no"}, {"levels": "01"}, None)
@@ -175,7 +192,7 @@ def test_a_schema_that_contradicts_itself_is_refused(schema, cure, tmp_path):
     [
         ("14.9", "record 2, column 'age': '14.9' is outside 15 to 50; correct the value, or let"),
         ("1e999", "'1e999' is outside 15 to 50"),
-        ("old", "'old' is no number; correct the value, or list levels in place of edges"),
+        ("old", "'old' is no number; correct the value, or list levels in the schema"),
         *[(odd, f"'{odd}' is no number") for odd in ("nan", "inf", "1_6", "16,5", " 16", "0x11")],
         ("", "record 2, column 'age': the value is missing; drop or impute such records"),
         (True, "'True' is no number"),
@@ -226,6 +243,10 @@ def test_a_draft_from_a_codebook_spells_everything_out():
     }
     assert Schema(json.loads(json.dumps(draft))).to_dict() == draft
     assert draft_schema(draft) == draft
+    number = draft_schema(CODEBOOK, missing="not said")["age"]
+    plain = {"missing": "not said", "ordered": True}
+    assert number == {"range": [15, 80], "scale": "linear", "outside": "refuse", **plain}
+    assert draft_schema({"age": number, "pain": ["none"]})["age"] == number
 
 
 def test_whole_numbers_with_gaps_are_drafted_as_whole_numbers():
@@ -254,6 +275,7 @@ def test_a_draft_from_data_reads_the_data():
     assert draft["pain"] == expected
     data = Dataset.from_pandas(frame, draft, ignore=["id"])
     assert data.codes[:3].tolist() == [[0, 1, 1, 0], [0, 0, 0, 1], [0, 2, 2, 0]]
+    assert draft_schema_from_data_not_private(frame, ignore=["id"])["age"]["range"] == [0.5, 29.5]
 
 
 FRAME = pd.DataFrame({"a": BIT, "b": BIT})
@@ -267,7 +289,8 @@ FRAME = pd.DataFrame({"a": BIT, "b": BIT})
             for ends in ([80, 15], [15, 15], [15], ["15", "80"], [0, NAN], [0, INF])
         ],
         ({"a": {"range": "15"}}, {}, "'a': give its range as a list"),
-        ({"a": {"range": [0, 1], "levels": ["0"]}}, {}, "'a': it needs either levels or edges"),
+        ({"a": {"range": [0, 1], "levels": ["0"]}}, {}, "'a': it needs levels, or the range or"),
+        ({"a": {"range": [1, 9], "scale": "log"}}, {"bins": 2}, "only a range has a scale; take"),
         ({"a": {"range": [0, 1]}}, {"bins": 1}, "bins must be at least 2, not 1"),
         ({"a": {"range": [0, 1]}}, {"bins": 2.5}, "bins must be a whole number"),
         ({"a": BIT}, {"ordered": ["c"]}, "ordered names 'c', which is no variable"),

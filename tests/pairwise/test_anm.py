@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given
 from numpy.random import default_rng
 
 import dpcgd.pairwise.anm
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.anm import anm, confidence, histogram_anm, private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import GaussianRidge, Ridge
@@ -33,19 +34,21 @@ every_private_run = pytest.mark.parametrize("run", PRIVATE.values(), ids=PRIVATE
 
 
 def pair_of(x, y):
-    return Measurements(np.column_stack([x, y]), RANGES)
+    return Dataset.of_numbers(np.column_stack([x, y]), RANGES)
 
 
 def model(n=2000, seed=0):
     return synthetic_pair(n, rng=default_rng(seed))
 
 
-class Spy(Measurements):
+class Spy(Dataset):
     """Fails when its values are looked at."""
 
     @property
     def scaled(self):
         raise AssertionError("looked")
+
+    binned = scaled
 
 
 def test_the_direction_of_additive_noise_models_is_found():
@@ -61,9 +64,7 @@ def test_a_run_without_privacy_says_so():
 
 def test_the_smaller_score_decides_and_columns_may_be_in_any_order():
     pair = model(600)
-    swapped = Measurements(
-        pair.values[:, ::-1], dict(reversed(pair.ranges.items())), pair.truth, pair.name
-    )
+    swapped = Dataset(pair.codes[:, ::-1], dict(reversed(pair.levels.items())))
     one, two = (anm(each, rng=default_rng(3)) for each in (pair, swapped))
     assert one.scores == two.scores
     assert one.direction == two.direction == min(one.scores, key=one.scores.get)
@@ -164,7 +165,7 @@ def test_a_histogram_counts_everyone_once():
 def test_drawn_records_lie_in_their_cells():
     weights = np.zeros((4, 4))
     weights[3, 0] = 2.0
-    drawn = dpcgd.pairwise.anm._drawn(model(100), weights, default_rng(0)).values
+    drawn = dpcgd.pairwise.anm._drawn(model(100), weights, default_rng(0)).scaled
     assert drawn[:, 0].min() >= 0.5
     assert drawn[:, 1].max() <= -0.5
 
@@ -196,10 +197,10 @@ def test_epsilons_and_deltas_add_up():
 @pytest.mark.parametrize("run", [anm, *PRIVATE.values()], ids=["anm", *PRIVATE])
 def test_bad_pairs_are_refused_before_a_look(run):
     with pytest.raises(ValueError, match="two columns, not 3"):
-        run(Measurements(np.zeros((9, 3)), RANGES | {"z": (0, 1)}), rng=default_rng(0))
+        run(Dataset.of_numbers(np.zeros((9, 3)), RANGES | {"z": (0, 1)}), rng=default_rng(0))
     for n in (2, 3):
         with pytest.raises(ValueError, match=f"{n} records cannot be split"):
-            run(Spy(np.zeros((n, 2)), RANGES), rng=default_rng(0))
+            run(Spy.of_numbers(np.zeros((n, 2)), RANGES), rng=default_rng(0))
     run(pair_of([-1, 0, 0.5, 1], [1, 0, 0, -1]), rng=default_rng(0))  # four are enough
 
 
@@ -212,7 +213,7 @@ def test_bad_pairs_are_refused_before_a_look(run):
     ],
 )
 def test_bad_settings_are_refused_before_a_look(run, wrong, message):
-    spy = Spy(np.zeros((50, 2)), RANGES)
+    spy = Spy.of_numbers(np.zeros((50, 2)), RANGES)
     with pytest.raises(ValueError, match=message):
         run(spy, **{"epsilon": 1.0, "rng": default_rng(0)} | wrong)
 
@@ -223,7 +224,7 @@ def test_a_constant_column_is_refused_where_looking_is_allowed():
 
 
 def test_more_than_half_a_million_records_keep_a_part_of_the_budget_for_rounding():
-    pair = Measurements(default_rng(0).uniform(-1, 1, (600_000, 2)), RANGES)
+    pair = Dataset.of_numbers(default_rng(0).uniform(-1, 1, (600_000, 2)), RANGES)
     release = private_anm(pair, epsilon=1.0, score=Kendall(), rng=default_rng(0))
     assert len(release.ledger.events) == 2
     assert 1 - 3e-9 < release.ledger.spent.epsilon < 1
@@ -263,7 +264,7 @@ def test_histograms_at_any_epsilon(epsilon):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("ridge", [Ridge(1e-9, 1e300), Ridge(1.0, MOST), GaussianRidge(1e-9)])
 def test_neighbours_do_not_differ_in_whether_a_fit_fails(ridge):
-    for data in (PAIR, Measurements(np.zeros((60, 2)), PAIR.ranges)):
+    for data in (PAIR, replace(PAIR, codes=0 * PAIR.codes)):
         assert private_anm(data, epsilon=1.0, ridge=ridge, rng=default_rng(0)).direction
 
 

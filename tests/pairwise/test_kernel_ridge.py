@@ -98,7 +98,7 @@ def test_bad_settings_and_records_are_refused(kind):
     for x, y in (([0.0, NAN], [0.0, 0.0]), ([0.0, 1.0], [0.0, INF])):
         with pytest.raises(ValueError, match="drop or impute"):
             kind().fit(x, y)
-    with pytest.raises(ValueError, match=r"Measurements\.scaled"):
+    with pytest.raises(ValueError, match=r"Dataset\.scaled"):
         kind().fit([0.0, 1.0], [0.0, 1.1])
 
 

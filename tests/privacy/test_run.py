@@ -15,6 +15,9 @@ from numpy.random import default_rng
 import dpcgd
 from dpcgd import Budget, Knowledge, load, noleaks, pc, plan, priv_pc, table_pc
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.variable import Parts
+from dpcgd.local.randomized_response import RandomizedResponse
+from dpcgd.local.report import report
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer, PureFilter
 from dpcgd.privacy.run import open_run
 from dpcgd.statistics.rank_statistics import KendallZ
@@ -25,6 +28,7 @@ CLAIMED = [
     for name in ("priv_pc", "svt_pc", "em_pc", "curate_pc")
 ]
 ASKING = [*SEARCHES, *CLAIMED, table_pc]
+TAKE_NUMBERS = dpcgd.graph_from_moments, dpcgd.private_graph
 CODED = [*ASKING, dpcgd.graph_from_moments, dpcgd.private_graph, dpcgd.dag_posterior]
 SCORED = [dpcgd.gram_notears, noleaks, as_published.published_noleaks]
 PAIRS = [dpcgd.private_anm, dpcgd.histogram_anm]
@@ -42,7 +46,7 @@ def test_every_private_system_is_here():
 class Untouchable:
     """Public facts of coded data whose records must not be looked at."""
 
-    n, d, variables, cardinalities = 1000, 3, tuple("abc"), (2, 2, 2)
+    n, d, variables, cardinalities, numbers = 1000, 3, tuple("abc"), (2, 2, 2), ()
     levels, rules = dict.fromkeys("abc", ("0", "1")), MappingProxyType({})
 
     @property
@@ -120,7 +124,8 @@ def test_bad_numbers(system, bad, spent):
 
 def how_to_run(system):
     """What a private system needs beside its data; the others take no budget."""
-    return {"epsilon": 1.0, "rng": default_rng(0)} if system in PRIVATE else {}
+    rng = {"rng": default_rng(0)}
+    return {"epsilon": 1.0, **rng} if system in PRIVATE else rng if system is dpcgd.anm else {}
 
 
 @pytest.mark.parametrize("system", [pc, dpcgd.notears, *PRIVATE])
@@ -130,20 +135,48 @@ def test_what_is_no_data_set(system, data, spent):
         system(data, **how_to_run(system))
 
 
-@pytest.mark.parametrize("system", [pc, *CODED])
-def test_real_values_where_levels_are_needed(system, spent):
-    data = dpcgd.Measurements([[0.1, 0.2], [0.3, 0.4]], {"a": (0, 1), "b": (0, 1)})
-    with pytest.raises(ValueError, match=r"needs levels.*data.binned\(bins\)"):
+def mixed(*numbers):
+    """Records of a category and numbers."""
+    codes = default_rng(0).integers(0, 2, (1000, 1 + len(numbers)))
+    return Dataset(codes, {"a": ("0", "1"), **dict.fromkeys(numbers, Parts(-1.0, 1.0))})
+
+
+MECHANISM = RandomizedResponse.from_epsilon((2, 32768), 1.0)
+TAKE_CATEGORIES = [pc, *(s for s in CODED if s not in TAKE_NUMBERS)]
+REPORT = partial(report, mechanism=MECHANISM, rng=default_rng(0))
+
+
+@pytest.mark.parametrize("system", [*TAKE_CATEGORIES, REPORT])
+def test_numbers_where_categories_are_needed(system, spent):
+    with pytest.raises(ValueError, match=r"^'x' is a number, .*; cut .* data.binned\(5\).*range$"):
+        system(mixed("x"), **how_to_run(system))
+
+
+@pytest.mark.parametrize("system", [dpcgd.notears, dpcgd.anm, *SCORED, *PAIRS])
+def test_numbers_that_may_be_missing_where_each_is_needed(system, spent):
+    data = Dataset([[0, 1]] * 50, dict.fromkeys("xy", Parts(-1.0, 1.0, missing="unknown")))
+    with pytest.raises(ValueError, match=r"^the number 'x' may be missing, .*; drop or .*bins$"):
         system(data, **how_to_run(system))
+
+
+@pytest.mark.parametrize("system", [dpcgd.anm, *PAIRS])
+def test_a_category_in_a_pair(system, spent):
+    with pytest.raises(ValueError, match="'a' is a category, and a pair holds numbers; give it"):
+        system(mixed("x"), **how_to_run(system))
+
+
+@pytest.mark.parametrize("system", [dpcgd.notears, *SCORED])
+def test_scores_take_categories_beside_numbers(system):
+    assert system(mixed("x", "y"), **how_to_run(system)).graph.variables == ("a", "x", "y")
 
 
 @pytest.mark.parametrize("system", [dpcgd.anm, *PAIRS])
 @pytest.mark.parametrize("bad", [{"score": "hsic"}, {"ridge": 0.1}], ids=str)
 def test_bad_parts_of_a_run_on_a_pair(system, bad, spent):
-    pair = dpcgd.Measurements(default_rng(0).random((9, 2)), {"a": (0, 1), "b": (0, 1)})
+    pair = Dataset.of_numbers(default_rng(0).random((9, 2)), {"a": (0, 1), "b": (0, 1)})
     (name,) = bad
     with pytest.raises(ValueError, match=f"{name} must be one such as"):
-        system(pair, **{"rng": default_rng(0)} | how_to_run(system), **bad)
+        system(pair, **how_to_run(system), **bad)
 
 
 @pytest.mark.parametrize("system", PRIVATE)
@@ -203,7 +236,7 @@ def test_a_secure_run_keeps_its_budget_and_tells_no_time(system):
 @pytest.mark.parametrize(("n", "kept"), [(500_000, 0), (10**7, 1e7 / 2**49), (10**9, 1e9 / 2**49)])
 def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
     levels = {"x": ("0", "1"), "y": ("0", "1")}
-    facts = SimpleNamespace(n=n, cardinalities=(2, 2), levels=levels, rules={})
+    facts = SimpleNamespace(n=n, cardinalities=(2, 2), levels=levels, rules={}, numbers=())
     for epsilon, delta in ((2.0, 1e-12), (1e-6, 1e-12), (1e-9, 0.9 / n)):
         how = {"epsilon": epsilon, "delta": delta, "rng": default_rng(0)}
         for account in (Filter, GaussianFilter, PureFilter):
@@ -214,7 +247,7 @@ def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
 
 @pytest.mark.parametrize("system", [*SEARCHES, *CLAIMED, *SCORED])
 def test_a_system_refuses_keywords_that_it_does_not_have(system, spent):
-    for bad in ({"epsilom": 1.0}, {"account": Filter}, {"coded": True}, {"planned_test": 3}):
+    for bad in ({"epsilom": 1.0}, {"account": Filter}, {"numbers": True}, {"planned_test": 3}):
         (name,) = bad
         with pytest.raises(TypeError, match=rf"{system.__name__}\(\) got an unexpected.*{name}"):
             system(Untouchable(), epsilon=1.0, rng=default_rng(0), **bad)

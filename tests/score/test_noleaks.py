@@ -15,7 +15,6 @@ from numpy.random import default_rng
 
 import dpcgd.score.noleaks as module
 from dpcgd import Budget, load
-from dpcgd.datasets.measurements import Measurements
 from dpcgd.privacy.conversions import gaussian_multiplier, zcdp_rho
 from dpcgd.privacy.events import GaussianEvent
 from dpcgd.privacy.filters import GaussianFilter
@@ -69,7 +68,7 @@ def test_a_clipped_gradient_is_the_mean_over_records():
 def test_equal_rows_may_be_told_once():
     data = load("sachs", n=3000, rng=default_rng(0))
     rows, times = module.distinct_rows(data)
-    every = Measurements.from_codes(data).scaled
+    every = data.scaled
     assert times.sum() == 3000
     assert len(rows) < 3000
     assert times @ rows == pytest.approx(every.sum(axis=0), rel=1e-12)

@@ -19,7 +19,7 @@ from numpy.random import default_rng
 import dpcgd.score.notears as module
 from dpcgd import Budget, load
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.score.notears import acyclic_graph, acyclicity, fit, gram_notears, notears, squared_loss
@@ -134,7 +134,7 @@ def neighbours(n=200):
     second = first.copy()
     first[0], second[0] = (1, 1, 1), (1, -1, -1)
     ranges = {name: (-1, 1) for name in "abc"}
-    return Measurements(first, ranges), Measurements(second, ranges)
+    return Dataset.of_numbers(first, ranges), Dataset.of_numbers(second, ranges)
 
 
 def apart(pair, look):
@@ -190,8 +190,8 @@ def test_original_units_tell_directions_and_a_common_unit_does_not_matter():
     weights = np.zeros((3, 3))
     weights[0, 1], weights[1, 2] = 1.5, 1.5
     data = LinearSEM(weights).sample(20_000, rng=default_rng(0))
-    wide = {v: (1000 * low, 1000 * high) for v, (low, high) in data.ranges.items()}
-    other = Measurements(1000 * data.values, wide)
+    wide = {name: Parts(1000 * own.low, 1000 * own.high) for name, own in data.levels.items()}
+    other = Dataset(data.codes, wide)
     rng = default_rng(5)
     private = gram_notears(data, epsilon=1.0, standardized=False, threshold=0.3, rng=rng)
     found = notears(data, standardized=False, threshold=0.3)
@@ -271,7 +271,7 @@ def released_skeleton(values, run=notears, widths=20.0, **settings):
     names = [f"v{i}" for i in range(values.shape[1])]
     widths = np.broadcast_to(widths, len(names)).tolist()
     ranges = {name: (-w, w) for name, w in zip(names, widths, strict=True)}
-    found = run(Measurements(values, ranges), **settings).graph.skeleton
+    found = run(Dataset.of_numbers(values, ranges), **settings).graph.skeleton
     return {tuple(sorted(int(name[1:]) for name in pair)) for pair in found}
 
 

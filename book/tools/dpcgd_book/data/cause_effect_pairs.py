@@ -8,12 +8,16 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_whole, data_folder, is_whole
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 
-__all__ = ["PAIRS", "load_pair", "pair_weights", "steep_pair", "synthetic_pair"]
+__all__ = ["PAIRS", "load_pair", "pair_weights", "recorded_pair", "steep_pair", "synthetic_pair"]
 
 PAIRS = tuple(range(1, 100))
 """Numbers of the pairs, as in the cdt package; 51 to 99 differ from the official numbers."""
+
+
+NAMES = {"x": "cause", "y": "effect"}
+"""What the files call the columns."""
 
 
 def _rows(name: str) -> dict[int, dict[str, float]]:
@@ -34,7 +38,7 @@ def pair_weights() -> dict[int, float]:
     return {number: row["weight"] for number, row in _rows("weights.csv").items()}
 
 
-def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measurements:
+def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Dataset:
     """One of the Tuebingen cause-effect pairs (Mooij et al. 2016).
 
     Parameters
@@ -47,7 +51,7 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
 
     Returns
     -------
-    Measurements
+    Dataset
         Columns x (the cause) and y, the true arc x -> y, and ranges. The ranges are the ends of the
         data, rounded outward to two significant digits: a stand-in for a public range, which the
         collection does not have.
@@ -60,23 +64,42 @@ def load_pair(number: int, *, rng: np.random.Generator | None = None) -> Measure
     Examples
     --------
     >>> pair = load_pair(1)
-    >>> pair, pair.ranges["x"]
-    (Measurements('pair 1', n=349, d=2), (0.0, 3000.0))
+    >>> pair, pair.rules["x"]["range"]
+    (Dataset('pair 1', n=349, d=2, 1 true edges), [0.0, 3000.0])
+    """
+    values, row = recorded_pair(number), _rows("ranges.csv")[number]
+    ends = {v: (row[f"{end}_low"], row[f"{end}_high"]) for v, end in NAMES.items()}
+    return _directed(values, ends, f"pair {number}", rng)
+
+
+def recorded_pair(number: int) -> np.ndarray:
+    """The values of a pair as they are in the collection, the cause first.
+
+    Parameters
+    ----------
+    number : int
+        One of `PAIRS`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such pair.
+
+    Examples
+    --------
+    >>> recorded_pair(1)[0]
+    array([205. ,   9.7])
     """
     if not is_whole(number) or number not in PAIRS:
         raise ValueError(f"no pair has the number {number!r}; take one from 1 to {PAIRS[-1]}")
     with gzip.open(data_folder() / "pairs" / "records.txt.gz", "rt") as file:
         lines = file.readlines()[2 * number - 2 : 2 * number]
-    values = np.array([line.split() for line in lines], float).T
-    row = _rows("ranges.csv")[number]
-    ranges = {"x": (row["cause_low"], row["cause_high"])}
-    ranges["y"] = (row["effect_low"], row["effect_high"])
-    return _directed(values, ranges, f"pair {number}", rng)
+    return np.array([line.split() for line in lines], float).T
 
 
 def synthetic_pair(
     n: int, *, lipschitz: float = 3.0, noise: float = 0.3, rng: np.random.Generator
-) -> Measurements:
+) -> Dataset:
     """Draw n records of y = f(x) + e with a known direction and a known Lipschitz constant.
 
     Parameters
@@ -91,7 +114,7 @@ def synthetic_pair(
 
     Returns
     -------
-    Measurements
+    Dataset
         x is uniform on its range [-1, 1]; the range of y is [-1, 1] too, and nothing is clipped.
 
     Raises
@@ -127,7 +150,7 @@ STEEP_NOISE = 0.1
 """e of a steep pair is uniform on minus to plus this."""
 
 
-def steep_pair(n: int, *, rng: np.random.Generator) -> Measurements:
+def steep_pair(n: int, *, rng: np.random.Generator) -> Dataset:
     """Draw n records of y = f(x) + e where the inverse of f is the smoother regression.
 
     Parameters
@@ -138,7 +161,7 @@ def steep_pair(n: int, *, rng: np.random.Generator) -> Measurements:
 
     Returns
     -------
-    Measurements
+    Dataset
         x is uniform on its range [-1, 1]; the range of y is [-1, 1] too, and nothing is clipped.
 
     Raises
@@ -162,8 +185,8 @@ def steep_pair(n: int, *, rng: np.random.Generator) -> Measurements:
     return _directed(np.column_stack([x, y]), RANGES, "cube root", rng)
 
 
-def _directed(values, ranges, name, rng) -> Measurements:
+def _directed(values, ranges, name, rng) -> Dataset:
     """With the true arc x -> y, the columns in random order if there is an rng."""
     order = [0, 1] if rng is None else rng.permutation(2).tolist()
     ranges = {"xy"[i]: ranges["xy"[i]] for i in order}
-    return Measurements(values[:, order], ranges, nx.freeze(nx.DiGraph([("x", "y")])), name)
+    return Dataset.of_numbers(values[:, order], ranges, nx.freeze(nx.DiGraph(["xy"])), name)

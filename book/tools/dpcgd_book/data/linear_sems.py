@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.datasets.arguments import check_whole
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 
 __all__ = ["LinearSEM", "random_sem"]
 
@@ -69,7 +69,7 @@ class LinearSEM:
         """Of the variables, exactly."""
         return self._effects.T @ self._effects
 
-    def sample(self, n: int, *, rng: np.random.Generator) -> Measurements:
+    def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
         """Draw n independent records; the ranges follow from the model, as metadata would.
 
         Raises
@@ -80,13 +80,13 @@ class LinearSEM:
         Examples
         --------
         >>> random_sem(5, 4, rng=np.random.default_rng(0)).sample(10, rng=np.random.default_rng(1))
-        Measurements('linear SEM', n=10, d=5)
+        Dataset('linear SEM', n=10, d=5, 4 true edges)
         """
         check_whole("n", n, 1)
         values = rng.standard_normal((n, len(self.weights))) @ self._effects
         ends = DEVIATIONS * np.sqrt(np.diag(self.covariance))
         ranges = {name: (-end, end) for name, end in zip(self.variables, ends, strict=True)}
-        return Measurements(values, ranges, nx.freeze(self.graph), "linear SEM")
+        return Dataset.of_numbers(values, ranges, nx.freeze(self.graph), "linear SEM")
 
 
 def random_sem(d: int, arcs: int, *, rng: np.random.Generator) -> LinearSEM:

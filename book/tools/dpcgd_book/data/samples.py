@@ -1,13 +1,14 @@
 """Samples with a known graph for local privacy: two recorded, and two from linear models."""
 
 import csv
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 
 from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.bayesian_networks import from_bif
-from dpcgd.datasets.measurements import Measurements
+from dpcgd.datasets.dataset import Dataset
 from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 
 __all__ = ["SAMPLES", "load_sample", "synthetic_model"]
@@ -20,7 +21,7 @@ SAMPLES = ("galton", "sachs", "sachs_icam2", *SYNTHETIC)
 """What can be loaded."""
 
 
-def load_sample(name: str) -> Measurements:
+def load_sample(name: str) -> Dataset:
     """Load a sample; every call gives the same records.
 
     Parameters
@@ -33,8 +34,9 @@ def load_sample(name: str) -> Measurements:
 
     Returns
     -------
-    Measurements
-        With the true graph: the one agreed on for the proteins, both parents for a child's height.
+    Dataset
+        Of numbers, with the true graph: the one agreed on for the proteins, both parents for a
+        child's height.
 
     Raises
     ------
@@ -50,16 +52,16 @@ def load_sample(name: str) -> Measurements:
     Examples
     --------
     >>> load_sample("galton")
-    Measurements('galton', n=898, d=3)
-    >>> load_sample("galton").ranges["mother"]
-    (58.0, 71.0)
+    Dataset('galton', n=898, d=3, 2 true edges)
+    >>> load_sample("galton").rules["mother"]["range"]
+    [58.0, 71.0]
     """
     if name not in SAMPLES:
         raise ValueError(f"no sample is called {name!r}; take one of {', '.join(SAMPLES)}")
     if name in SYNTHETIC:
         d, n = SYNTHETIC[name]
         drawn = synthetic_model(name).sample(n, rng=np.random.default_rng([d, n]))
-        return Measurements(drawn.values, drawn.ranges, drawn.truth, name)
+        return replace(drawn, name=name)
     folder = data_folder() / "samples"
     values = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
     rows = csv.DictReader((folder / "ranges.csv").read_text().splitlines())
@@ -68,7 +70,7 @@ def load_sample(name: str) -> Measurements:
         truth = nx.DiGraph([("father", "child"), ("mother", "child")])
     else:
         truth, values = from_bif(data_folder() / "networks" / "sachs.bif").graph, np.log(values)
-    return Measurements(values, ends, nx.freeze(truth), name)
+    return Dataset.of_numbers(values, ends, nx.freeze(truth), name)
 
 
 def synthetic_model(name: str) -> LinearSEM:

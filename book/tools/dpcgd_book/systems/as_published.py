@@ -28,7 +28,6 @@ from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.measurements import Measurements
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, Spent
@@ -532,7 +531,7 @@ class _PairsAddedUp(Odometer):
 
 @takes_keywords
 def published_noleaks(
-    data: Dataset | Measurements,
+    data: Dataset,
     *,
     steps: int = 30,
     clip: float = 1.0,
@@ -567,7 +566,8 @@ def published_noleaks(
     """
     run = _open_run(
         data,
-        coded=False,
+        numbers=True,
+        records=True,
         steps=steps,
         clip=clip,
         l1=l1,
