@@ -11,9 +11,11 @@ from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts, Records
+from dpcgd.datasets.variable import PARTS
 from dpcgd.moments.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -22,7 +24,7 @@ from dpcgd.moments.interactions import (
     contrasts,
     least_variance,
 )
-from dpcgd.moments.scores import Singles, measure_singles, share_of_look
+from dpcgd.moments.scores import ENTRIES, Histogram, Singles, measure_singles, share_of_look
 from dpcgd.privacy.conversions import multiplier_of_rho
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "measure_moments",
     "rows_of",
     "share_of_singles",
+    "unshortened",
     "vectors_of",
 ]
 
@@ -65,6 +68,15 @@ LARGEST = 1e6
 SHORTENED = 0.003
 """Shortening long records gives independent variables a correlation of this size at most, nearly:
 that of skewed variables at a million records, where it was measured."""
+
+DRAWN, ROUNDS = 100_000, 10
+"""So many records are drawn, so often, to learn what shortening takes from moments."""
+
+SCORES = np.linspace(-5.0, 5.0, 1001)
+"""Normal scores at which the entries of a number are worked out."""
+
+INNER = 2.5
+"""Ends of a histogram's pieces are used if their scores are no farther from zero."""
 
 
 def clipped_sensitivity(bound: float) -> float:
@@ -273,6 +285,78 @@ def _measured(data, singles, measure, rho) -> ClippedMoments:
     return ClippedMoments(
         singles.n, singles.levels, singles.released, moments, deviation / singles.n, singles.numbers
     )
+
+
+def unshortened(clipped: ClippedMoments, bound: float) -> np.ndarray:
+    """The released moments as if no record had been shortened: for effects among numbers.
+
+    Parameters
+    ----------
+    clipped : ClippedMoments
+    bound : float
+        The norm from which on records were scaled down.
+
+    Returns
+    -------
+    array of shape (D, D)
+        Their noise is somewhat larger than before.
+
+    Privacy
+    -------
+    Post-processing.
+
+    Notes
+    -----
+    A record u that is shortened keeps a share w(u) of u u^T, so the moments of all records are
+    those released plus the mean of (1 - w) u u^T. That mean is taken of records which are drawn
+    with the moments of the last round: numbers of jointly normal scores, with the entries that
+    their histograms give these; other entries as if they were normal, but with norms of levels
+    drawn by their shares. Effects that are not linear in the scores, and numbers that are nearly
+    copies of others, leave a bias. The draws are the same in every call.
+    """
+    rows = rows_of(clipped.levels)
+    numbers = {rows[v].start: _by_score(own) for v, own in clipped.numbers.items()}
+    normal = [i for i in range(len(clipped.moments)) if i - 1 not in numbers]
+    block = np.ix_(normal, normal)
+    noise = np.random.default_rng(0).standard_normal((DRAWN, len(normal)))
+    moments, records = clipped.moments, np.zeros((DRAWN, len(clipped.moments)))
+    scored = [i for i in range(len(moments)) if i in numbers or i - 1 in numbers]
+    others, rng = np.zeros(DRAWN), np.random.default_rng(1)
+    for v in range(len(rows)):
+        if v not in clipped.numbers:
+            squares, shares = (vectors_of(clipped, v) ** 2).sum(axis=1), clipped.shares(v)
+            others += rng.choice(squares, DRAWN, p=shares / shares.sum())
+    for _ in range(ROUNDS):
+        values, turned = np.linalg.eigh(moments[block])
+        records[:, normal] = noise @ (turned * np.sqrt(np.maximum(values, 0.0))).T
+        for i, entries in numbers.items():
+            unit = (len(SCORES) - 1) / (SCORES[-1] - SCORES[0]) / records[:, i].std()
+            places = (records[:, i] * unit + len(SCORES) / 2).astype(int)
+            records[:, i : i + ENTRIES] = entries.take(places, axis=0, mode="clip")
+        norms = others + (records[:, scored] ** 2).sum(axis=1)
+        lost = np.maximum(0.0, 1 - bound**2 / norms)
+        missing = (records.T * lost) @ records / DRAWN
+        drawn = records[:, normal].T @ records[:, normal] / DRAWN
+        missing[block] -= lost.mean() * (drawn - moments[block])  # draws are not quite as wanted
+        moments = clipped.moments + missing
+    return moments
+
+
+def _by_score(own: Histogram) -> np.ndarray:
+    """A number's entries at each of the SCORES; between the ends of pieces it is taken for normal.
+
+    Pieces at the ends of a range are wide, and nearly all that is in them is at their inner end.
+    """
+    scores = ndtri(np.clip(np.cumsum(own.shares)[:-1], 1e-12, 1 - 1e-12))
+    inner = (np.abs(scores) < INNER) & (np.diff(scores, prepend=-np.inf) > 0)
+    scores, ends = scores[inner], own.starts[1:][inner]
+    if len(scores) < 2:
+        scores, ends = SCORES[[0, -1]], np.array([0, PARTS])
+    slopes = np.gradient(ends, scores)
+    places = np.interp(SCORES, scores, ends)
+    places += np.minimum(SCORES - scores[0], 0) * slopes[0]
+    places += np.maximum(SCORES - scores[-1], 0) * slopes[-1]
+    return own.vectors[np.clip(places, 0, PARTS - 1).astype(int), :ENTRIES]
 
 
 class Blocks(NamedTuple):

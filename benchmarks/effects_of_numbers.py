@@ -1,0 +1,146 @@
+"""Adjusted coefficients from shortened moments: how far they are off, in standard errors.
+
+python benchmarks/effects_of_numbers.py
+
+Of every arc between numbers of a network, the coefficient of the cause, given the other numbers
+that are parents, from three matrices of moments: of all records, of records that were shortened,
+and those again after unshortened. Vectors and bound are those of one release at (1, 1e-6) of
+100,000 records; bias is the mean difference over batches of fresh records, on the same records, and
+the error is that of one release: sampling by the spread over batches, noise by draws and their
+mirror images. Writes book/stored/16_numbers_too/bound.json, network by network, and goes on where
+it stopped; some ten minutes.
+"""
+
+import json
+import math
+from functools import partial
+
+import numpy as np
+from dpcgd_book.data.mixed_networks import (
+    FAMILIES,
+    GAUSSIAN_NETWORKS,
+    gaussian_network,
+    random_mixed_network,
+)
+from dpcgd_book.results.stored import stored_folder
+
+from dpcgd.moments.clipped_moments import (
+    ClippedMoments,
+    level_vectors,
+    measure_moments,
+    rows_of,
+    unshortened,
+)
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.conversions import multiplier_of_rho
+from dpcgd.privacy.filters import GaussianFilter
+
+SEED, RECORDS, EPSILON, DELTA, DRAWS = 4617, 100_000, 1.0, 1e-6, 4
+LINEAR, OTHERS = (5, 10, 20, 40, 60), (40,)
+"""Variables of random networks, of the linear family and of the others."""
+
+BOUNDS = (1.0, 2.5)
+"""Times the squared norm from which on a release shortens records."""
+
+FEW_BATCHES, MANY_BATCHES = 10, 40
+"""The latter for few variables, where errors are small."""
+
+COLUMNS = {
+    "bias over error": ["median", "nine in ten below", "below a quarter", "root mean square"],
+    "further": ["error", "what the bias is known to, over the error"],
+}
+FILE = stored_folder() / "16_numbers_too" / "bound.json"
+
+
+def released(data, rng) -> tuple[ClippedMoments, float]:
+    """What a release measures, and the norm from which on it shortens records."""
+    sensitivities = []
+
+    def measure(query, *, sensitivity, rho):
+        sensitivities.append(sensitivity)
+        values, deviation = query(), sensitivity * multiplier_of_rho(rho)
+        return values + rng.normal(size=len(values)) * deviation, deviation
+
+    rho = GaussianFilter(Budget(EPSILON, DELTA)).rho
+    moments = measure_moments(data, measure, rho, clipped=True)
+    return moments, math.sqrt(sensitivities[-1])
+
+
+def tests_of(data, rows) -> list[tuple[list[int], int]]:
+    """For each arc between numbers, the rows of the cause and of other parents, and of the effect.
+
+    A number's row is that of its score.
+    """
+    row = {v: rows[data.variables.index(v)].start for v in data.numbers}
+    parents = {v: [p for p in data.truth.predecessors(v) if p in row] for v in row}
+    return [
+        ([row[a], *(row[p] for p in parents[b] if p != a)], row[b]) for b in row for a in parents[b]
+    ]
+
+
+def coefficients(tests, moments) -> np.ndarray:
+    return np.array([np.linalg.solve(moments[np.ix_(x, x)], moments[x, y])[0] for x, y in tests])
+
+
+def again(clipped, bound, moments) -> np.ndarray:
+    """Other moments in place of the released ones, unshortened."""
+    one = ClippedMoments(
+        clipped.n, clipped.levels, clipped.released, moments, clipped.deviation, clipped.numbers
+    )
+    return unshortened(one, bound)
+
+
+def noise_of(rng, size) -> np.ndarray:
+    upper = np.triu(rng.normal(size=(size, size)), 1)
+    return upper + upper.T + np.diag(rng.normal(size=size)) * math.sqrt(2)
+
+
+def study(network, batches: int, rng) -> dict[str, dict]:
+    """By bound what the bias of all coefficients comes to, before and after."""
+    clipped, usual = released(network.sample(RECORDS, rng=rng), rng)
+    vectors = level_vectors(clipped)
+    longest = math.sqrt(sum((own**2).sum(axis=1).max() for own in vectors))
+    bounds = {longer: usual * math.sqrt(longer) for longer in BOUNDS} | {math.inf: longest}
+    sums: dict[float, list] = {longer: [] for longer in bounds}
+    for _ in range(batches):
+        data = network.sample(RECORDS, rng=rng)
+        for longer, bound in bounds.items():
+            sums[longer].append(data.clipped_sums(vectors, bound=bound) / RECORDS)
+    values = partial(coefficients, tests_of(data, rows_of(clipped.levels)))
+    truth, found = np.array([*map(values, sums[math.inf])]), {}
+    for longer in BOUNDS:
+        bound, batch = bounds[longer], np.array([*map(values, sums[longer])])
+        mean, deviation = np.mean(sums[longer], axis=0), clipped.deviation * longer
+        row = {"squared norm": round(bound**2, 1), "coefficients": len(truth[0])}
+        for name, cure in (("shortened", np.array), ("after", partial(again, clipped, bound))):
+            draws = [noise_of(rng, len(mean)) * deviation for _ in range(DRAWS)]
+            ends = np.array([[values(cure(mean + e)), values(cure(mean - e))] for e in draws])
+            noise = np.sqrt((np.diff(ends, axis=1) ** 2 / 4).mean(axis=(0, 1)))
+            error = np.hypot(noise, batch.std(axis=0, ddof=1))
+            bias = np.abs(ends.mean(axis=(0, 1)) - truth.mean(axis=0)) / error
+            unsure = (batch - truth).std(axis=0, ddof=1) / math.sqrt(batches) / error
+            said = np.median(bias), np.quantile(bias, 0.9), (bias < 0.25).mean()
+            said = (*said, np.sqrt((bias**2).mean()), np.median(error), np.median(unsure))
+            row[name] = [round(float(value), 4) for value in said]
+        found[f"{longer:g}"] = row
+    return found
+
+
+def main():
+    plan = [(name, gaussian_network(name)) for name in GAUSSIAN_NETWORKS]
+    for family in FAMILIES:
+        for d in LINEAR if family == "linear" else OTHERS:
+            rng = np.random.default_rng([SEED, FAMILIES.index(family), d])
+            plan.append((f"{family}, {d} variables", random_mixed_network(family, d, rng)))
+    found = json.loads(FILE.read_text()) if FILE.exists() else {"columns": COLUMNS}
+    for number, (name, network) in enumerate(plan):
+        if name not in found:
+            batches = FEW_BATCHES if len(network.graph) > 10 else MANY_BATCHES
+            found[name] = study(network, batches, np.random.default_rng([SEED, number]))
+            FILE.parent.mkdir(parents=True, exist_ok=True)
+            FILE.write_text(json.dumps(found, indent=1) + "\n")
+            print(name, found[name], flush=True)
+
+
+if __name__ == "__main__":
+    main()
