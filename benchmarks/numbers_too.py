@@ -34,7 +34,7 @@ from scipy.special import ndtri
 
 from benchmarks.entries import attempted
 from dpcgd import CPDAG, Dataset, pc, private_graph
-from dpcgd.moments.clipped_moments import measure_moments
+from dpcgd.moments.clipped_moments import Aim, measure_moments
 from dpcgd.moments.interactions import exactly
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
@@ -85,9 +85,10 @@ def cut(data: Dataset, bins: int, *, exact: bool) -> Dataset:
     return Dataset(codes, levels, data.truth, data.name)
 
 
-def private(data, epsilon, *seed) -> CPDAG:
+def private(data, epsilon, *seed, aim: Aim = "edges") -> CPDAG:
     rng = rng_of("noise", epsilon, *seed)
-    return private_graph(data, epsilon=epsilon, delta=DELTA, rng=rng, precision="f1").graph
+    release = private_graph(data, epsilon=epsilon, delta=DELTA, rng=rng, precision="f1", aim=aim)
+    return release.graph
 
 
 def numbers(network, n, epsilon, run) -> Graphs:
@@ -96,6 +97,8 @@ def numbers(network, n, epsilon, run) -> Graphs:
     release = private_graph(data, epsilon=epsilon, delta=DELTA, rng=rng, precision="f1")
     yield "private_graph", release.graph
     yield "default reading", read_moments(release.marginals, data.variables, None, None, "")
+    if network in GAUSSIAN_NETWORKS:
+        yield "aim='effects'", private(data, epsilon, network, run, aim="effects")
     if epsilon == 1.0:  # without noise epsilon only moves the bound
         rho = GaussianFilter(Budget(epsilon, DELTA)).rho
         moments = measure_moments(data, exactly, rho, clipped=True)
@@ -128,10 +131,9 @@ def without_privacy(network, n, epsilon, run) -> Graphs:
     data = records(network, n, run)
     values, usual = data.scaled * data.half_widths, {"lambda_value": 0.5}
     bic = {"score_func": "local_score_BIC_from_cov", **usual}
-    covariance = np.cov(values.T, ddof=0)
     yield "PC, Fisher's z", pc(data).graph
     searches: dict[str, Callable] = {
-        "GES, BIC": lambda: ges(cov=covariance, n=n, **bic)["G"],
+        "GES, BIC": lambda: ges(cov=np.cov(values.T, ddof=0), n=n, **bic)["G"],
         "GRaSP, BIC": lambda: grasp(values, parameters=usual, verbose=False),
         "BOSS, BIC": lambda: boss(values, parameters=usual, verbose=False),
         "GRaSP, four times BIC's penalty": lambda: grasp(values, verbose=False),

@@ -10,6 +10,7 @@ from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from benchmarks.entries import Entry
 from benchmarks.pair_cases import PairSystem
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.variable import PARTS
 from dpcgd.graphs.release import Release
 from dpcgd.pairwise.anm import PairRelease
 from dpcgd.privacy.noise import SeededNoise
@@ -128,8 +129,9 @@ def _model(rng, who) -> Dataset:
 
 
 def _close(rng, who) -> Dataset:
-    """Equal columns, so close that no regression sees it: residuals rise with their input."""
-    return _numbers(np.repeat(rng.uniform(-1e-6, 1e-6, (len(who), 1)), 2, axis=1))
+    """Equal columns, a part of the range apart: no regression sees it, and residuals rise."""
+    places = rng.permutation(len(who)) - len(who) // 2
+    return _numbers(np.repeat(2 * places[:, None] / PARTS, 2, axis=1))
 
 
 def _corners(rng, who) -> Dataset:

@@ -98,13 +98,43 @@ place.edit("the diagonal of moments in full", "np.where(A, ...)", "np.ones_like(
 place = Place("moments:measure_moments", "graph_from_moments")
 place.edit(
     "vectors of levels from the exact table",
-    "return _measured(A, B, C, ...)",
+    "return _measured(A, Singles(...), C, ...)",
     """singles = MeasuredMarginals(Tables(A), lambda query, **rest: (query(), 0.0))
 singles.measure_singles(1.0)
-return _measured(A, singles, C, rho / 2)""",
+return _measured(A, Singles(singles.n, singles.levels, singles.released), C, rho / 2, aim)""",
 )
 place = Place("datasets:clipped_sums", "graph_from_moments", "datasets/test_clipped_sums.py")
 place.edit("records that nobody clips", "A / np.maximum(B, ...) / C", "np.full(len(B), 1 / C)")
+place = Place("moments:_measured", "graph_from_moments", "moments/test_scores.py")
+wrong = "min(_, math.sqrt(data.clipped_sums(B, bound=9.0).diagonal().sum() / data.n) + 1e-9)"
+place.edit("a bound from the exact lengths of records", "longest_kept(A, B, C, D)", wrong)
+tests = "moments/test_scores.py"
+place = Place("moments:look_sensitivity", "graph_from_moments", tests)
+place.swap("a look at numbers without its 2", times(0.5**0.5))
+place = Place("moments:measure_singles", "graph_from_moments", tests)
+place.edit("looks at the price of one variable", "look_sensitivity(_)", "1")
+exact = "[counted.astype(float) for counted in C(D, E)]"
+place.edit("later looks without noise", "look(partial(C, D, E), B)", f"({exact}, deviation)")
+wrong = f"([np.random.default_rng(0).normal(x, deviation) for x in {exact}], deviation)"
+place.edit("later looks that nobody pays for", "look(partial(C, D, E), B)", wrong)
+place.edit("looks that are paid for and not counted", "halves, used = A, used + B", "halves = A")
+wrong = """_
+for v, own in pieces.items():
+    empty = [p for p in own.open if not counts()[v][p[0] : p[0] + width].any()]
+    own.closed += empty
+    own.open = [p for p in own.open if p not in empty]"""
+place.edit("pieces halved by their exact counts", "width //= 2", wrong)
+wrong = """__import__("dataclasses").replace(_, shares=np.add.reduceat(
+    counts()[v][:PARTS], _.starts) / max(1, counts()[v][:PARTS].sum()))"""
+place.edit("histograms with exact shares", "own.histogram(...)", wrong)
+place.edit("numbers counted before they are paid for", "", "data.counts([0])")
+place.edit("exact shares of missing numbers", "first[v][2:]", "counts()[v][PARTS:]")
+place = Place("moments:share_of_look", "graph_from_moments", "tables/test_tables_with_numbers.py")
+place.swap("a look that leaves nothing for moments", times(3.5))
+place = Place("moments:Histogram.error", tests="tables/test_tables_with_numbers.py")
+place.swap("means of numbers that are taken for exact", times(0.0))
+place = Place("moments:number_vectors", tests=tests)
+place.edit("noise of constant numbers stretched", "np.maximum(A, least)", "A")
 place = Place("moments:levels_sensitivity", "table_pc", "moments/test_joined_levels.py")
 place.edit("a first look at the price of one variable", "2 * A", "2")
 place = Place("moments:join_levels", "table_pc", "moments/test_joined_levels.py")
@@ -137,7 +167,8 @@ place.edit("divided by deviations", "divisors_of(...)", "data.scaled.std(axis=0)
 place = Place("score:squares_known", "gram_notears,noleaks")
 place.edit("squares known from records", "A == 2", "(data.scaled**2 == 1).all(axis=0)")
 place = Place("datasets:Dataset.half_widths", "gram_notears,noleaks")
-place.edit("half-widths of the levels that occur", "np.array(A)", "_ * np.ptp(self.codes, axis=0)")
+wrong = "np.maximum(1, np.ptp(self.codes, axis=0)) / 2"
+place.edit("half-widths of the levels that occur", "np.array(A)", wrong)
 place = Place("score:released_moments", "gram_notears")
 place.edit("moments priced for a variable less", "second_moments_sensitivity(..., _)", "_ - 1")
 wrong = "_\nA[0, 1:] = data.scaled.mean(axis=0)"

@@ -24,6 +24,7 @@ from numpy.random import Generator, default_rng
 import dpcgd
 from dpcgd import Counts, Dataset, Schema
 from dpcgd.datasets.bit_columns import BitColumns, PackedRecords, pack
+from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.graphs.receipt import content_of
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import LEAST_PENALTY, GaussianRidge, Ridge
@@ -153,8 +154,15 @@ def as_bits(codes, weights, levels, ordered, *, most_bytes=0):
     bits = pack([list(codes.T)], shape, len(codes), most_bytes=most_bytes, allocate=room)
     if kept:
         bits = BitColumns(shape, kept[-1], weights)
-    told = {name: {"levels": of, "ordered": name in ordered} for name, of in levels.items()}
-    return PackedRecords(bits, Schema(told))
+    return PackedRecords(bits, Schema({v: entry_of(v, of, ordered) for v, of in levels.items()}))
+
+
+def entry_of(name, levels, ordered):
+    """What a schema says of a variable."""
+    if isinstance(levels, Parts):
+        missing = levels.missing or "refuse"
+        return {"range": [levels.low, levels.high], "scale": levels.scale, "missing": missing}
+    return {"levels": levels, "ordered": name in ordered}
 
 
 as_distinct_rows = partial(as_bits, most_bytes=1 << 16)
@@ -165,6 +173,22 @@ def crowd_of(rng, shape) -> tuple[np.ndarray, np.ndarray]:
     """A few rows that stand for up to 10^12 records."""
     rows = corners(rng, shape, rng.integers(1, 4))
     return rows, rng.multinomial(int(log_uniform(3, 1e12)(rng)), np.full(len(rows), 1 / len(rows)))
+
+
+def as_numbers(rng, shape, many) -> tuple[dict, list]:
+    """Levels of variables, of which so many are numbers, and the part that stands for each code.
+
+    Of a number the parts are anywhere or side by side, and the last code may be a missing one.
+    """
+    levels, places = levels_of(shape), [np.arange(of) for of in shape]
+    for v in rng.permutation(len(shape))[:many] if many else ():
+        gap = int(rng.choice([1, 30, PARTS // shape[v]]))
+        places[v] = rng.integers(PARTS - gap * (shape[v] - 1)) + gap * places[v]
+        missing = (None, "unknown")[rng.integers(2)]
+        if missing and shape[v] > 1:
+            places[v][-1] = PARTS
+        levels[f"v{v}"] = Parts(0.0, 1.0, missing=missing)
+    return levels, places
 
 
 def coded(rng: Generator, settings=None, *, forms=(as_records,), strange=False, **sizes):
@@ -180,8 +204,12 @@ def coded(rng: Generator, settings=None, *, forms=(as_records,), strange=False, 
         rows, weights = crowd_of(rng, shape)
     weights = np.concatenate([np.ones(len(codes), np.int64), weights])
 
+    levels, places = as_numbers(rng, shape, settings.get("numbers", 0))
+
     def data(these):
-        return form(np.concatenate([these, rows]), weights, levels_of(shape), ordered)
+        columns = np.concatenate([these, rows]).T
+        codes = [place[column] for place, column in zip(places, columns, strict=True)]
+        return form(np.column_stack(codes), weights, levels, ordered)
 
     yield data(codes)
     if strange:
@@ -220,8 +248,9 @@ many_in_any_form = partial(coded_with_many, forms=ANY_FORM)
 
 
 def more_in_any_form(rng: Generator, settings, sizes=(2, 3, 4, 9, 9, 10), **how):
-    """The same, with more variables every other time."""
-    yield from many_in_any_form(rng, settings, sizes=sizes, **how)
+    """The same, with more variables every other time, and often with numbers among them."""
+    numbers = {"numbers": any_of(0, 1, 3)(rng)}
+    yield from many_in_any_form(rng, settings | numbers, sizes=sizes, **how)
 
 
 def sampled(rng: Generator, settings, **how):

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import contains, indexOf
 from pathlib import Path
@@ -40,7 +40,7 @@ class Network:
     """
 
     name: str
-    levels: Mapping[str, tuple[str, ...]]
+    levels: Mapping[str, Sequence[str]]
     parents: Mapping[str, tuple[str, ...]]
     tables: Mapping[str, np.ndarray] = field(repr=False)
 

@@ -147,18 +147,26 @@ def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
         If a value does not fit its variable, the points of a column of text may part thousands, or
         a categorical column stands in another order than its variable.
     """
+    columns = (_frame_column(frame[name], variable) for name, variable in variables.items())
+    return np.column_stack([*columns])
+
+
+def _frame_column(values, variable: Variable) -> np.ndarray:
+    """Codes of one column: numbers go between edges as they are, all else by its text."""
     import pandas as pd
 
-    codes = []
-    for name, variable in variables.items():
-        values, kind = frame[name].astype(object), frame[name].dtype
-        is_text = pd.api.types.infer_dtype(values, skipna=True) == "string"
-        column = Column(FRAME, variable, None if is_text else POINT)
-        if variable.ordered and variable.cuts is None and getattr(kind, "ordered", False):
-            column.check_order(kind.categories)
-        codes.append(column.codes(list(map(text_of, values))))
-        column.check_points()
-    return np.column_stack(codes)
+    kind = values.dtype
+    if variable.cuts is not None and getattr(kind, "kind", "") in "iuf":
+        codes = variable.positions_of_numbers(values.to_numpy(float, na_value=np.nan))
+        return Column(FRAME, variable).checked(codes, lambda row: text_of(values.iloc[row]), 0)
+    values = values.astype(object)
+    is_text = pd.api.types.infer_dtype(values, skipna=True) == "string"
+    column = Column(FRAME, variable, None if is_text else POINT)
+    if variable.ordered and variable.cuts is None and getattr(kind, "ordered", False):
+        column.check_order(kind.categories)
+    codes = column.codes(list(map(text_of, values)))
+    column.check_points()
+    return codes
 
 
 def check_frame(frame, public: Mapping, ignore: Iterable):

@@ -1,7 +1,7 @@
 """What is public about a table of people: variables, their levels, their order; drafts of it."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -105,7 +105,7 @@ class Schema:
         return cls(schema if isinstance(schema, Mapping) else _read(schema))
 
     @property
-    def levels(self) -> dict[str, Sequence[str]]:
+    def levels(self) -> dict[str, tuple[str, ...]]:
         """Of each variable, in order."""
         return {name: variable.levels for name, variable in self.variables.items()}
 

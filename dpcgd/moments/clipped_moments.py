@@ -8,14 +8,12 @@ hide records that are rare in a few.
 import math
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts, Records
-from dpcgd.datasets.variable import PARTS
 from dpcgd.moments.interactions import (
     Marginals,
     MeasuredMarginals,
@@ -24,10 +22,11 @@ from dpcgd.moments.interactions import (
     contrasts,
     least_variance,
 )
-from dpcgd.moments.scores import ENTRIES, Histogram, Singles, measure_singles, share_of_look
+from dpcgd.moments.scores import Singles, measure_singles, share_of_look
 from dpcgd.privacy.conversions import multiplier_of_rho
 
 __all__ = [
+    "Aim",
     "Blocks",
     "ClippedMoments",
     "blocks_of",
@@ -38,7 +37,6 @@ __all__ = [
     "measure_moments",
     "rows_of",
     "share_of_singles",
-    "unshortened",
     "vectors_of",
 ]
 
@@ -69,14 +67,11 @@ SHORTENED = 0.003
 """Shortening long records gives independent variables a correlation of this size at most, nearly:
 that of skewed variables at a million records, where it was measured."""
 
-DRAWN, ROUNDS = 100_000, 10
-"""So many records are drawn, so often, to learn what shortening takes from moments."""
+Aim = Literal["edges", "effects"]
 
-SCORES = np.linspace(-5.0, 5.0, 1001)
-"""Normal scores at which the entries of a number are worked out."""
-
-INNER = 2.5
-"""Ends of a histogram's pieces are used if their scores are no farther from zero."""
+LONGER: dict[str, float] = {"edges": 1.0, "effects": 2.5}
+"""By what a release is for, how much longer a squared norm may be: edges want little noise, and the
+coefficients of effects no bias."""
 
 
 def clipped_sensitivity(bound: float) -> float:
@@ -146,7 +141,17 @@ def _lengthening(singles: Singles, v: int) -> np.ndarray:
     return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
 
 
-def longest_kept(singles: Singles, vectors: list[np.ndarray], multiplier: float) -> float:
+def _error_of_mean(singles, v) -> float:
+    """Of the levels that vectors are centred at."""
+    deviation = singles.moment(v).deviation
+    if v in singles.numbers:
+        return singles.numbers[v].error(deviation)
+    return deviation * (singles.levels[v] - 1) ** 0.25
+
+
+def longest_kept(
+    singles: Singles, vectors: list[np.ndarray], multiplier: float, aim: Aim = "edges"
+) -> float:
     """The norm from which on records are scaled down.
 
     Parameters
@@ -156,6 +161,8 @@ def longest_kept(singles: Singles, vectors: list[np.ndarray], multiplier: float)
         Of :func:`level_vectors`.
     multiplier : float
         Deviation of the noise over the sensitivity.
+    aim : {"edges", "effects"}
+        What the moments are for.
 
     Privacy
     -------
@@ -169,7 +176,7 @@ def longest_kept(singles: Singles, vectors: list[np.ndarray], multiplier: float)
     expected, longest = sum(means), sum(float(own.max()) for own in squares)
     bearable = NOISE_OVER_SAMPLING * math.sqrt(singles.n) / multiplier
     least, last = USUAL_NORM * expected, expected + LAST_NORM * apart
-    return math.sqrt(min(max(least, min(bearable, last)), longest))
+    return math.sqrt(min(max(least, min(bearable, last)) * LONGER[aim], longest))
 
 
 class ClippedMoments(Singles):
@@ -223,7 +230,9 @@ def clips(data: Counts) -> bool:
     return isinstance(data, Records) and (data.d > FEW or bool(data.numbers))
 
 
-def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: bool) -> Marginals:
+def measure_moments(
+    data: Any, measure: Measurement, rho: float, *, clipped: bool, aim: Aim = "edges"
+) -> Marginals:
     """Release single variables and the moments of all pairs, for rho in all.
 
     Parameters
@@ -235,6 +244,8 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
     clipped : bool
         Whether the moments are :class:`ClippedMoments`, after a first look at single variables;
         else they are those of :class:`~dpcgd.moments.interactions.MeasuredMarginals`.
+    aim : {"edges", "effects"}
+        What clipped moments are for.
 
     Returns
     -------
@@ -255,7 +266,7 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
         numbers = len(data.numbers)
         first = share_of_look(data.n, data.d - numbers, numbers, rho) * rho
         singles, used = measure_singles(data, measure, first)
-        return _measured(data, singles, measure, rho - used)
+        return _measured(data, singles, measure, rho - used, aim)
     marginals = MeasuredMarginals(Tables(data), measure)
     if not clipped:
         marginals.measure_pairs(rho)
@@ -263,12 +274,12 @@ def measure_moments(data: Any, measure: Measurement, rho: float, *, clipped: boo
     first = share_of_singles(marginals.levels) * rho
     marginals.measure_singles(first)
     kept = marginals.without_data()
-    return _measured(data, Singles(kept.n, kept.levels, kept.released), measure, rho - first)
+    return _measured(data, Singles(kept.n, kept.levels, kept.released), measure, rho - first, aim)
 
 
-def _measured(data, singles, measure, rho) -> ClippedMoments:
+def _measured(data, singles, measure, rho, aim) -> ClippedMoments:
     vectors = level_vectors(singles)
-    bound = longest_kept(singles, vectors, multiplier_of_rho(rho))
+    bound = longest_kept(singles, vectors, multiplier_of_rho(rho), aim)
     size = sum(own.shape[1] for own in vectors)
     upper = np.triu_indices(size)
     halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)
@@ -285,78 +296,6 @@ def _measured(data, singles, measure, rho) -> ClippedMoments:
     return ClippedMoments(
         singles.n, singles.levels, singles.released, moments, deviation / singles.n, singles.numbers
     )
-
-
-def unshortened(clipped: ClippedMoments, bound: float) -> np.ndarray:
-    """The released moments as if no record had been shortened: for effects among numbers.
-
-    Parameters
-    ----------
-    clipped : ClippedMoments
-    bound : float
-        The norm from which on records were scaled down.
-
-    Returns
-    -------
-    array of shape (D, D)
-        Their noise is somewhat larger than before.
-
-    Privacy
-    -------
-    Post-processing.
-
-    Notes
-    -----
-    A record u that is shortened keeps a share w(u) of u u^T, so the moments of all records are
-    those released plus the mean of (1 - w) u u^T. That mean is taken of records which are drawn
-    with the moments of the last round: numbers of jointly normal scores, with the entries that
-    their histograms give these; other entries as if they were normal, but with norms of levels
-    drawn by their shares. Effects that are not linear in the scores, and numbers that are nearly
-    copies of others, leave a bias. The draws are the same in every call.
-    """
-    rows = rows_of(clipped.levels)
-    numbers = {rows[v].start: _by_score(own) for v, own in clipped.numbers.items()}
-    normal = [i for i in range(len(clipped.moments)) if i - 1 not in numbers]
-    block = np.ix_(normal, normal)
-    noise = np.random.default_rng(0).standard_normal((DRAWN, len(normal)))
-    moments, records = clipped.moments, np.zeros((DRAWN, len(clipped.moments)))
-    scored = [i for i in range(len(moments)) if i in numbers or i - 1 in numbers]
-    others, rng = np.zeros(DRAWN), np.random.default_rng(1)
-    for v in range(len(rows)):
-        if v not in clipped.numbers:
-            squares, shares = (vectors_of(clipped, v) ** 2).sum(axis=1), clipped.shares(v)
-            others += rng.choice(squares, DRAWN, p=shares / shares.sum())
-    for _ in range(ROUNDS):
-        values, turned = np.linalg.eigh(moments[block])
-        records[:, normal] = noise @ (turned * np.sqrt(np.maximum(values, 0.0))).T
-        for i, entries in numbers.items():
-            unit = (len(SCORES) - 1) / (SCORES[-1] - SCORES[0]) / records[:, i].std()
-            places = (records[:, i] * unit + len(SCORES) / 2).astype(int)
-            records[:, i : i + ENTRIES] = entries.take(places, axis=0, mode="clip")
-        norms = others + (records[:, scored] ** 2).sum(axis=1)
-        lost = np.maximum(0.0, 1 - bound**2 / norms)
-        missing = (records.T * lost) @ records / DRAWN
-        drawn = records[:, normal].T @ records[:, normal] / DRAWN
-        missing[block] -= lost.mean() * (drawn - moments[block])  # draws are not quite as wanted
-        moments = clipped.moments + missing
-    return moments
-
-
-def _by_score(own: Histogram) -> np.ndarray:
-    """A number's entries at each of the SCORES; between the ends of pieces it is taken for normal.
-
-    Pieces at the ends of a range are wide, and nearly all that is in them is at their inner end.
-    """
-    scores = ndtri(np.clip(np.cumsum(own.shares)[:-1], 1e-12, 1 - 1e-12))
-    inner = (np.abs(scores) < INNER) & (np.diff(scores, prepend=-np.inf) > 0)
-    scores, ends = scores[inner], own.starts[1:][inner]
-    if len(scores) < 2:
-        scores, ends = SCORES[[0, -1]], np.array([0, PARTS])
-    slopes = np.gradient(ends, scores)
-    places = np.interp(SCORES, scores, ends)
-    places += np.minimum(SCORES - scores[0], 0) * slopes[0]
-    places += np.maximum(SCORES - scores[-1], 0) * slopes[-1]
-    return own.vectors[np.clip(places, 0, PARTS - 1).astype(int), :ENTRIES]
 
 
 class Blocks(NamedTuple):
@@ -476,7 +415,7 @@ def _turned(clipped) -> Blocks:
             floor = least_variance(clipped.deviation, n)
             scale[own, own] = (turned / np.sqrt(np.maximum(values, floor))).T
             lengths[own] = ((scale[own, own] @ _lengthening(clipped, v)) ** 2).sum(axis=1)
-            errors[own] = clipped.moment(v).deviation * (own.stop - own.start) ** 0.25
+            errors[own] = _error_of_mean(clipped, v)
     varying, wide = scale.any(axis=1), (scale**2).sum(axis=1)
     spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
     parts = (

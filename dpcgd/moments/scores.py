@@ -57,6 +57,10 @@ LENGTH, SECOND = 0.84, 0.5
 """Deviation of a number's score in its vector, as of an even category of two levels. The entry that
 sees shapes which are not monotone is shorter by the second factor, for its noise is everyone's."""
 
+LEAST_SPREAD = 1e-3
+"""Entries that vary less, of a number that is nearly the same in all records, are not stretched
+further."""
+
 
 def look_sensitivity(variables: int) -> float:
     """Replace-one L2 sensitivity of counts of disjoint pieces, of so many variables together.
@@ -138,6 +142,28 @@ class Histogram:
         apart = np.append(np.full(PARTS, -share), 1 - share) / (share * (1 - share)) ** 0.25
         return np.column_stack([np.vstack([vectors, np.zeros(2)]), apart])
 
+    def error(self, deviation: float) -> float:
+        """How far the records' mean vector may be from zero, where counts have noise.
+
+        Noise moves records between the halves of every piece that was halved; where nearly all
+        records lie in one piece, vectors are long and that is far.
+
+        Parameters
+        ----------
+        deviation : float
+            Of the noise of a count, as a share of all records.
+        """
+        shares = np.maximum(self.by_part, 1 / PARTS**2)
+        weighed = np.column_stack([shares, shares[:, None] * self.vectors])
+        total = float((self.vectors[PARTS:] ** 2).sum())
+        for depth in range(1, self.depth + 1):
+            width = PARTS >> depth
+            mass, *sums = weighed[:PARTS].reshape(2**depth, width, -1).sum(axis=1).T
+            apart = np.diff((np.array(sums) / mass).reshape(len(sums), -1, 2))
+            halved = np.isin(np.arange(width, PARTS, 2 * width), self.starts)
+            total += (apart[:, halved] ** 2).sum() / 2
+        return deviation * math.sqrt(total)
+
 
 def number_vectors(shares: np.ndarray) -> np.ndarray:
     """The vector of each part of a number's range: its normal score, and that score squared.
@@ -168,9 +194,11 @@ def number_vectors(shares: np.ndarray) -> np.ndarray:
     score = np.clip(ndtri(middle), -FARTHEST, FARTHEST)
     entries = np.column_stack([score, score**2])
     entries -= shares @ entries
-    skew = (shares @ entries.prod(axis=1)) / (shares @ entries[:, 0] ** 2)
+    least = LEAST_SPREAD**2
+    skew = (shares @ entries.prod(axis=1)) / max(shares @ entries[:, 0] ** 2, least)
     entries[:, 1] -= entries[:, 0] * skew
-    return entries / np.sqrt(shares @ entries**2) * (LENGTH, LENGTH * SECOND)
+    spread = np.sqrt(np.maximum(shares @ entries**2, least))
+    return entries / spread * (LENGTH, LENGTH * SECOND)
 
 
 class Singles(Marginals):
@@ -296,7 +324,8 @@ def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Single
         ],
         sizes,
     )
-    missing = {v: np.clip(first[v][2:] / data.n, max(1.0, deviation) / data.n, 0.5) for v in pieces}
+    least = min(max(1.0, deviation) / data.n, 0.5)  # nobody is all but missing, or all but known
+    missing = {v: np.clip(first[v][2:] / data.n, least, 1 - least) for v in pieces}
     used, width, halves = unit * data.d, PARTS, {v: first[v][:2] for v in pieces}
     while halves:
         for v, noisy in halves.items():

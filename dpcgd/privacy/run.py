@@ -201,7 +201,15 @@ PARTS = {
 }
 """Settings that are parts of a system: an example, and the attributes that each needs."""
 
-CHECKED_BY_THE_SYSTEM = "choose", "precision", "protects", "schedule", "standardized", "untested"
+CHECKED_BY_THE_SYSTEM = (
+    "aim",
+    "choose",
+    "precision",
+    "protects",
+    "schedule",
+    "standardized",
+    "untested",
+)
 """A system refuses these itself before it opens its run."""
 
 

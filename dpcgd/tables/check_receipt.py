@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import PARTS, REFUSE
 from dpcgd.graphs.check_ledger import Checked, check_ledger
 from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
-from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, longest_kept
+from dpcgd.moments.clipped_moments import Aim, ClippedMoments, level_vectors, longest_kept
 from dpcgd.moments.interactions import (
     SENSITIVITY,
     Marginals,
@@ -25,7 +26,7 @@ from dpcgd.moments.interactions import (
     triples_sensitivity,
 )
 from dpcgd.moments.joined_levels import MOST_LEVELS
-from dpcgd.moments.scores import Singles, look_sensitivity
+from dpcgd.moments.scores import ENTRIES, Singles, look_sensitivity
 from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
@@ -211,9 +212,10 @@ def _check_moments(result: MarginalRelease) -> None:
         raise ValueError("other variables have joined levels than those with too many")
     released, paid = result.marginals, _paid(result)
     if isinstance(released, ClippedMoments):
+        _check_histograms(result)
         _check_sets(released, [1])
         _check_singles(released, paid)
-        _check_clipped(released, paid)
+        _check_clipped(released, paid, result.terms.settings.get("aim", "edges"))
     else:
         triples = any(len(subset) == 3 for subset in released.released)
         _check_sets(released, [1, 2, 3] if triples else [1, 2])
@@ -253,6 +255,19 @@ def _paid(result: Any) -> list[float]:
     if result.joined_levels:
         _next(paid)
     return paid
+
+
+def _check_histograms(result: Any) -> None:
+    """Pieces of a range are halves of halves, their shares are shares, and entries as many."""
+    names = list(result.terms.domain)
+    for v, own in result.marginals.numbers.items():
+        widths = np.diff(own.starts, append=PARTS)
+        covers = own.starts[0] == 0 < widths.min() and not (own.starts % widths).any()
+        adds_up = (own.shares >= 0).all() and math.isclose(own.shares.sum(), 1)
+        entries = ENTRIES + (result.terms.rules[names[v]]["missing"] != REFUSE)
+        counted = (ENTRIES + len(own.missing), result.marginals.levels[v] - 1, len(own.shares))
+        if not (covers and adds_up and counted == (entries, entries, len(widths))):
+            raise ValueError(f"what was released of {names[v]} is no histogram of its range")
 
 
 def _categories(terms: Terms) -> dict[str, tuple]:
@@ -297,14 +312,14 @@ def _check_singles(marginals: ClippedMoments, paid: list[float]) -> None:
         _check_equal("a look at pieces", deviation, _deviations(marginals)[0,])
 
 
-def _check_clipped(marginals: ClippedMoments, paid: list[float]) -> None:
+def _check_clipped(marginals: ClippedMoments, paid: list[float], aim: Aim) -> None:
     """The bound follows from the first look, and two clipped records are its square apart."""
     multiplier, bound = 0.0, 0.0
-    if max(marginals.levels) > 1:
+    if paid:  # nothing is measured of records without length
         multiplier = _next(paid)
         kept = marginals.levels, marginals.released, marginals.numbers
         singles = Singles(marginals.n, *kept)
-        bound = longest_kept(singles, level_vectors(singles), multiplier)
+        bound = longest_kept(singles, level_vectors(singles), multiplier, aim)
     _check_equal("the clipped moments", marginals.deviation * marginals.n, multiplier * bound**2)
 
 

@@ -103,7 +103,7 @@ class Plan:
     rho_of_triple: float
 
     @property
-    def levels(self) -> dict[str, tuple[str, ...]]:
+    def levels(self) -> Mapping[str, Sequence[str]]:
         """Of each variable."""
         return self.schema.levels
 

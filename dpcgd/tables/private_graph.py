@@ -10,7 +10,7 @@ from dpcgd.datasets.variable import Parts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Answers
-from dpcgd.moments.clipped_moments import clips, measure_moments
+from dpcgd.moments.clipped_moments import LONGER, Aim, clips, measure_moments
 from dpcgd.moments.interactions import (
     Marginals,
     affords_triples,
@@ -34,7 +34,11 @@ MOST_VARIABLES, MOST_CELLS = 8, 1024
 
 @takes_keywords
 def private_graph(
-    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+    data: Counts,
+    *,
+    precision: Precision = None,
+    aim: Aim = "edges",
+    **shared: Unpack[SearchKeywords],
 ) -> MarginalRelease:
     """The best graph that this package has for a table, whatever its size.
 
@@ -51,6 +55,9 @@ def private_graph(
         A number asks for the largest set of edges of which that share is expected to be right;
         "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
         table. Otherwise an edge is drawn if it is likelier than not.
+    aim : {"edges", "effects"}
+        What the release is for. Records that are long are shortened so that noise can be small,
+        which is best for edges; for effects two and a half times as late, since it biases them.
 
     Returns
     -------
@@ -60,8 +67,8 @@ def private_graph(
     Raises
     ------
     ValueError
-        If the budget, the noise source, the knowledge or the precision is unusable; nothing has
-        run then.
+        If the budget, the noise source, the knowledge, the precision or the aim is unusable;
+        nothing has run then.
 
     Warns
     -----
@@ -86,7 +93,10 @@ def private_graph(
     MarginalRelease True
     MarginalRelease True
     """
-    return system_for(data)(data, precision=precision, **shared)
+    check_aim(aim)
+    if system_for(data) is dag_posterior:
+        return dag_posterior(data, precision=precision, **shared)
+    return graph_from_moments(data, precision=precision, aim=aim, **shared)
 
 
 def system_for(data: Counts) -> Callable[..., MarginalRelease]:
@@ -233,7 +243,11 @@ def measure_all_cells(
 
 @takes_keywords
 def graph_from_moments(
-    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+    data: Counts,
+    *,
+    precision: Precision = None,
+    aim: Aim = "edges",
+    **shared: Unpack[SearchKeywords],
 ) -> MarginalRelease:
     """Moments of all pairs, read by a model that was trained on simulated networks.
 
@@ -254,6 +268,9 @@ def graph_from_moments(
         A number asks for the largest set of edges of which that share is expected to be right;
         "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
         table. Otherwise an edge is drawn if it is likelier than not.
+    aim : {"edges", "effects"}
+        What the release is for. Records that are long are shortened so that noise can be small,
+        which is best for edges; for effects two and a half times as late, since it biases them.
 
     Returns
     -------
@@ -262,8 +279,8 @@ def graph_from_moments(
     Raises
     ------
     ValueError
-        If the budget, the noise source, the knowledge or the precision is unusable; nothing has
-        run then.
+        If the budget, the noise source, the knowledge, the precision or the aim is unusable;
+        nothing has run then.
 
     Warns
     -----
@@ -290,15 +307,21 @@ def graph_from_moments(
     (1.0, True)
     """
     check_precision(precision)
-    return measure_for_edges(data, precision=precision, **shared).read(precision)
+    check_aim(aim)
+    return measure_for_edges(data, precision=precision, aim=aim, **shared).read(precision)
 
 
 def measure_for_edges(
-    data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
+    data: Counts,
+    *,
+    precision: Precision = None,
+    aim: Aim = "edges",
+    **shared: Unpack[SearchKeywords],
 ) -> Measured:
     """Measure what :func:`graph_from_moments` reads; its settings are those of that."""
     by = ("graph_from_moments", "thm-learned-pc")
-    run = open_run(data, account=GaussianFilter, numbers=True, by=by, precision=precision, **shared)
+    settings: dict[str, Any] = {"precision": precision, "aim": aim}
+    run = open_run(data, account=GaussianFilter, numbers=True, by=by, **settings, **shared)
     caution = unlike_training(data.d, data.n, run.account.rho)
     if caution:
         warnings.warn(caution, stacklevel=level_of_the_caller())
@@ -311,8 +334,14 @@ def measure_for_edges(
     if affords_triples(data.cardinalities, data.n, rho):
         marginals = measure_triples(data, measure, rho)
     else:
-        marginals = measure_moments(data, measure, rho, clipped=clipped)
+        marginals = measure_moments(data, measure, rho, clipped=clipped, aim=aim)
     return Measured(run, marginals, data.levels, joined_levels, caution)
+
+
+def check_aim(aim: str) -> None:
+    """Refuse what a release cannot be for."""
+    if aim not in LONGER:
+        raise ValueError(f"aim must be 'edges' or 'effects', not {aim!r}")
 
 
 def learned_pc(*data: Any, **keywords: Any) -> MarginalRelease:

@@ -62,7 +62,7 @@ def test_every_loss_between_neighbours_is_paid_for(name):
 def test_real_networks_against_data_that_are_all_the_same(name):
     case = replays.SYSTEMS[name]
     if case.data is replays.paired:
-        one, two = (replays.measurements(v) for v in (np.zeros((50, 2)), np.ones((50, 2))))
+        one, two = (replays.numbers_of(v) for v in (np.zeros((50, 2)), np.ones((50, 2))))
     else:
         one = load("cancer", n=2000, rng=default_rng(0))
         two = Dataset(np.zeros((2000, one.d), int), one.levels)

@@ -139,6 +139,11 @@ def test_numbers_come_to_the_same_parts_on_a_cluster(client, tmp_path):
         frame[i::3].to_parquet(tmp_path / f"{i}.parquet", index=False)
     found, plain = read_parquet(tmp_path, schema, client=client), Dataset.from_pandas(frame, schema)
     assert np.array_equal(found.counts([1, 0]), plain.counts([1, 0]))
+    runs = (
+        graph_from_moments(data, epsilon=1.0, rng=np.random.default_rng(1))
+        for data in (found, plain)
+    )
+    assert next(runs) == next(runs)
 
 
 @pytest.mark.slow

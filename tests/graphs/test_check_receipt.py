@@ -25,6 +25,14 @@ def one_wide(n=20_000):
     )
 
 
+def with_numbers(n=20_000):
+    """Ages, incomes of which some are missing, and a category."""
+    schema = {"age": {"range": [0, 80]}, "income": {"range": [0, 9], "missing": "unknown"}}
+    codes = default_rng(4).normal((9000, 16_000, 0.5), (2000, 300, 0), (n, 3)).astype(int)
+    codes[::9, 1] = 2**15
+    return dpcgd.Dataset.of_schema(codes, dpcgd.Schema({**schema, "smoke": ["no", "yes"]}))
+
+
 SMALL = dpcgd.load("cancer", n=5000, rng=default_rng(0))
 MANY = dpcgd.load("sachs", n=100_000, rng=default_rng(0))
 NOISY = dpcgd.load("sachs", n=2000, rng=default_rng(0))
@@ -34,6 +42,7 @@ RELEASES = {
     "pairs": lambda rng: dpcgd.graph_from_moments(SMALL, epsilon=1.0, rng=rng),
     "triples": lambda rng: dpcgd.graph_from_moments(MANY, epsilon=1.0, rng=rng),
     "clipped": lambda rng: dpcgd.graph_from_moments(NOISY, epsilon=1.0, rng=rng),
+    "numbers": lambda rng: dpcgd.graph_from_moments(with_numbers(), epsilon=1.0, rng=rng),
     "joined": lambda rng: dpcgd.graph_from_moments(one_wide(), epsilon=1.0, rng=rng),
     "looks": lambda rng: dpcgd.table_pc(MANY, epsilon=1.0, rng=rng),
     "joined, looks": lambda rng: dpcgd.table_pc(one_wide(), epsilon=1.0, rng=rng),
@@ -114,6 +123,15 @@ def wider_on_paper(content):
         event["noise_multiplier"] *= 1.1
 
 
+def histogram(content, which=0):
+    return marginals(content)["numbers"][which]
+
+
+def swapped(content):
+    here, there = marginals(content)["numbers"]
+    here["variable"], there["variable"] = there["variable"], here["variable"]
+
+
 def with_a_removed_edge(content):
     removed = next(entry for entry in content["pairs"] if entry["status"] == "removed")
     content["graph"]["undirected"].append(removed["pair"])
@@ -134,6 +152,18 @@ TAMPERED = {
     "less noise in triples": ("triples", narrower(size=3)),
     "less noise in clipped moments": ("clipped", narrower(0.999, moments=clipped)),
     "less noise in single variables": ("clipped", narrower(size=1)),
+    "less noise in a look at numbers": ("numbers", narrower(size=1)),
+    "less noise in moments of numbers": ("numbers", narrower(0.999, moments=clipped)),
+    "no mechanism for a look at pieces": ("numbers", lambda c: events(c).pop(2)),
+    "a share of a range": ("numbers", lambda c: histogram(c)["shares"].append(0.1)),
+    "more in a piece": ("numbers", lambda c: histogram(c)["shares"].__setitem__(3, 0.5)),
+    "a negative share": ("numbers", lambda c: histogram(c)["shares"].__setitem__(0, -0.1)),
+    "other pieces": ("numbers", lambda c: histogram(c)["starts"].__setitem__(1, 3)),
+    "a look that gave nothing": ("numbers", lambda c: events(c).insert(1, events(c)[1])),
+    "swapped histograms": ("numbers", swapped),
+    "a known number missing": ("numbers", lambda c: histogram(c)["missing"].append(0.2)),
+    "another range": ("numbers", lambda c: c["data"]["rules"]["age"].update(range=[0, 90])),
+    "no theorem of looks": ("numbers", lambda c: c["guarantee"]["theorems"].pop()),
     "less noise in a triple": ("looks", narrower(size=3)),
     "less noise in pairs seen again": ("looks", narrower(0.9, size=2)),
     "more noise on paper": ("pairs", wider_on_paper),

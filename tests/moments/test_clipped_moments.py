@@ -21,7 +21,8 @@ from dpcgd.moments.clipped_moments import (
     measure_moments,
     share_of_singles,
 )
-from dpcgd.moments.interactions import Marginals, Moment, contrasts, exactly, paid
+from dpcgd.moments.interactions import Moment, contrasts, exactly, paid
+from dpcgd.moments.scores import Singles
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.pair_features import pair_features
@@ -36,6 +37,11 @@ def drawn(d=8, n=20_000, seed=0):
 
 def pairs_of(data):
     return measure_moments(data, exactly, 1.0, clipped=False)
+
+
+def singles_of(data):
+    pairs = pairs_of(data)
+    return Singles(pairs.n, pairs.levels, pairs.released)
 
 
 def clipped_of(data, measure, rho):
@@ -59,7 +65,7 @@ def test_without_noise_and_unclipped_they_say_what_the_pairs_say(data):
 
 def test_the_vectors_of_a_variable_have_the_root_of_its_covariance():
     data = drawn(4)
-    singles = pairs_of(data)
+    singles = singles_of(data)
     for v, of in enumerate(level_vectors(singles)):
         share = singles.table(v)
         assert np.allclose(share @ of, 0)
@@ -85,7 +91,7 @@ def test_noise_is_as_wide_as_it_says():
 
 def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
     data = drawn(n=1000)
-    singles = pairs_of(data)
+    singles = singles_of(data)
     vectors = level_vectors(singles)
     squares = [(of**2).sum(axis=1) for of in vectors]
     norms = [of[column] for of, column in zip(squares, data.codes.T, strict=True)]
@@ -136,7 +142,7 @@ def test_moments_that_are_noise_only_are_refused():
 def fair(n, levels):
     """Single variables whose levels are equally frequent."""
     values = {(v,): np.full(of, 1 / of) @ contrasts(of) for v, of in enumerate(levels)}
-    return Marginals(n, levels, {of: Moment(mean, 0.0) for of, mean in values.items()})
+    return Singles(n, levels, {of: Moment(mean, 0.0) for of, mean in values.items()})
 
 
 @pytest.mark.slow

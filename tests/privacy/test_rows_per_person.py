@@ -113,7 +113,7 @@ def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstri
     case, how = replays.SYSTEMS[name], replays.FAST.get(name, {})
     data = load("cancer", n=2000, rng=default_rng(0))
     if case.data is replays.paired:
-        data = replays.measurements(default_rng(0).uniform(-1, 1, (50, 2)))
+        data = replays.numbers_of(default_rng(0).uniform(-1, 1, (50, 2)))
     promise = {"epsilon": 2.0, "delta": 1e-4, "rows_per_person": 2}
     release = case.system(data, rng=default_rng(0), **promise, **how)
     assert release.ledger.budget == Budget(**promise)

@@ -153,8 +153,7 @@ def gaussian_network(name: str) -> GaussianNetwork:
         for a in np.flatnonzero(weights[:, b]):
             weights[a, b] = _only(model["coefficients"][content["nodes"][a]])
     errors = np.sqrt([_only(model["variance"]) for model in models])
-    raw = GaussianNetwork(name, graph, weights, errors)
-    deviations = np.sqrt(np.diag(raw.correlations))
+    deviations = np.sqrt(np.diag(GaussianNetwork(name, graph, weights, errors).correlations))
     weights = weights * deviations[:, None] / deviations
     return GaussianNetwork(name, nx.freeze(graph), weights, errors / deviations)
 

@@ -1,0 +1,208 @@
+"""Numbers from the run to the page: odd tables, files, plans, receipts, readings, refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.random import default_rng
+
+import dpcgd
+from dpcgd import Counts, Dataset, Schema, private_graph
+from dpcgd.datasets.variable import PARTS, Parts
+from dpcgd.tables.public_facts import check_run
+
+NUMBER, HOLED = Parts(0.0, 1.0), Parts(0.0, 1.0, missing="unknown")
+BIT = ("no", "yes")
+quiet = pytest.mark.filterwarnings("error", "ignore:the edge model was trained")
+
+
+def numbers(codes, own=NUMBER):
+    return Dataset(codes, {f"v{i}": own for i in range(codes.shape[1])})
+
+
+def anywhere(rng, n=5000, d=9):
+    return rng.integers(0, PARTS, (n, d))
+
+
+def at_two_places(rng, n=5000, d=9):
+    return np.where(rng.random((n, d)) < 0.4, 77, 30_000)
+
+
+def with_some(first, change):
+    """Independent numbers, the first of which are changed."""
+
+    def drawn(rng):
+        codes = anywhere(rng)
+        codes[:, :first] = change(codes[:, :first])
+        return codes
+
+    return drawn
+
+
+def without(share):
+    return lambda rng: np.where(rng.random((5000, 9)) < share, PARTS, anywhere(rng))
+
+
+ODD = {
+    "two": lambda rng: anywhere(rng, d=2),
+    "eight": lambda rng: anywhere(rng, d=8),
+    "constants": with_some(3, lambda codes: 12_345),
+    "all constant": with_some(9, lambda codes: 5),
+    "far too wide": with_some(5, lambda codes: 9000 + codes % 2),
+    "two values": at_two_places,
+    "half missing": without(0.5),
+    "mostly missing": without(0.9),
+    "all missing": without(1.0),
+}
+
+
+@quiet
+@pytest.mark.parametrize("kind", ODD)
+def test_nothing_is_found_where_there_is_nothing(kind):
+    """Of some 36 pairs of each table; numbers, noise and parts of a range are not taken for one."""
+    edges = 0
+    for seed, epsilon in enumerate((1e-3, 1.0, 1.0, 1.0, 1e6)):
+        data = numbers(ODD[kind](default_rng(seed)), HOLED if "missing" in kind else NUMBER)
+        edges += len(private_graph(data, epsilon=epsilon, rng=default_rng(seed)).graph.skeleton)
+    assert edges <= 2
+
+
+@quiet
+@pytest.mark.parametrize("n", [1, 2, 10])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e6, 1e100])
+def test_a_few_records_make_a_release(n, epsilon):
+    for codes, own in ((anywhere(default_rng(n), n, 3), NUMBER), (np.full((n, 3), PARTS), HOLED)):
+        data = numbers(codes, own)
+        release = private_graph(data, epsilon=epsilon, delta=1e-3, rng=default_rng(0))
+        assert release.ledger.spent.epsilon <= epsilon
+        assert np.isfinite(list(release.probabilities.values())).all()
+
+
+@pytest.mark.filterwarnings("ignore:the edge model was trained")
+@pytest.mark.parametrize("places", [anywhere, at_two_places])
+def test_copies_are_joined_and_a_category_that_follows_a_number_is(places):
+    codes = places(default_rng(0), 20_000)
+    codes[:, 1] = codes[:, 0]
+    codes[:, 2] = codes[:, 3] > PARTS / 2
+    levels = {f"v{i}": BIT if i == 2 else NUMBER for i in range(9)}
+    pairs = [("v0", "v1"), ("v2", "v3")]
+    for of, found in ((range(9), pairs), ((0, 1), pairs[:1]), ((2, 3), pairs[1:])):
+        data = Dataset(codes[:, of], {f"v{i}": levels[f"v{i}"] for i in of})
+        assert released(data).graph.skeleton == {*map(frozenset, found)}
+
+
+# --- a mixed table, from a file to the page
+
+
+SCHEMA = {
+    "sex": BIT,
+    "age": {"range": [0, 90]},
+    "income": {"range": [1, 1e6], "scale": "log", "outside": "clip", "missing": "unknown"},
+    "town": [f"t{i}" for i in range(30)],
+    "size": {"range": [-10, 10], "outside": "clip"},
+}
+
+
+def people(n=20_000):
+    rng = default_rng(0)
+    size, other = rng.normal(size=(2, n))
+    age = np.clip(45 + 10 * (size + other), 0, 90)
+    income = np.where(rng.random(n) < 0.2, np.nan, np.exp(age / 10))
+    sex, town = rng.choice(BIT, n), rng.choice(SCHEMA["town"], n)
+    return pd.DataFrame({"sex": sex, "age": age, "income": income, "town": town, "size": size})
+
+
+FRAME = people()
+DATA = Dataset.from_pandas(FRAME, SCHEMA)
+
+
+def released(data=DATA, seed=1, **settings):
+    return private_graph(data, epsilon=1.0, rng=default_rng(seed), **settings)
+
+
+def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path):
+    pytest.importorskip("pyarrow", reason="it is in the parquet extra")
+    for i, part in enumerate(np.array_split(np.arange(len(FRAME)), 3)):
+        FRAME.iloc[part].to_parquet(tmp_path / f"{i}.parquet", row_group_size=900)
+    release = released()
+    assert release.graph.skeleton == {frozenset(p) for p in (("age", "size"), ("age", "income"))}
+    for spill in (False, True):
+        assert released(dpcgd.read_parquet(tmp_path, SCHEMA, spill=spill)) == release
+
+
+def test_a_secure_run_needs_no_seed():
+    pytest.importorskip("opendp")
+    release = private_graph(DATA, epsilon=1.0, secure=True)
+    assert (release.terms.kind, release.seconds) == ("release", None)
+    assert frozenset(("age", "size")) in release.graph.skeleton
+
+
+def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
+    release = released()
+    release.save(tmp_path / "receipt.json")
+    again = dpcgd.read_release(tmp_path / "receipt.json")
+    assert again == release
+    assert dpcgd.check_receipt(tmp_path / "receipt.json").epsilon <= 1.0
+    for v, number in release.marginals.numbers.items():
+        assert np.array_equal(number.vectors, again.marginals.numbers[v].vectors)
+    for name in ("page.html", "page.md"):
+        page = release.report(tmp_path / name)
+        assert "income" in str(page)
+        assert len((tmp_path / name).read_text()) < 100_000
+    assert "age" in release.graph.to_dot()
+    assert "5 variables" in repr(release)
+    few, many = (dpcgd.read(again, precision=share).skeleton for share in (0.99, 0.1))
+    assert few < many
+    assert dpcgd.read(again) == release.graph
+    with pytest.raises(ValueError, match="'age' is a number, which has no table"):
+        dpcgd.fit_network(release, rng=default_rng(0))
+
+
+@pytest.mark.parametrize("system", ["table_pc", "priv_pc", "em_pc", "curate_pc", "dag_posterior"])
+def test_systems_for_categories_refuse_numbers_and_say_what_to_do(system):
+    how, run = {"epsilon": 1.0, "rng": default_rng(0)}, getattr(dpcgd, system)
+    for refused in (lambda: run(DATA, **how), lambda: check_run(run, SCHEMA, 1000, **how)):
+        with pytest.raises(ValueError, match=r"^'age' is a number.*data\.binned\(5\).*$"):
+            refused()
+
+
+class CountsAlone(Counts):
+    levels, n = Schema(SCHEMA).levels, 20_000
+
+    def counts(self, variables):
+        raise AssertionError("looked")
+
+
+def test_counts_without_records_are_refused_before_anything_is_spent(tmp_path):
+    account = dpcgd.open_account(tmp_path / "account.json", epsilon=2.0, delta=1e-6)
+    reserved = account.reserve(epsilon=1.0, delta=1e-7)
+    with pytest.raises(ValueError, match=r"^'age' is a number, and CountsAlone answers counts"):
+        private_graph(CountsAlone(), **reserved)
+    assert [run.system for run in account.runs] == [""]
+
+
+# --- plans
+
+
+UNIFORM = {f"x{i}": {"range": [0, 2]} for i in range(6)} | {"sex": BIT, "town": SCHEMA["town"]}
+
+
+@pytest.mark.parametrize("holes", [0, 1])
+def test_a_plan_has_the_noise_of_its_run_where_numbers_lie_evenly(holes):
+    schema = Schema(UNIFORM | {"h": {"range": [0, 1], "missing": "unknown"}} if holes else UNIFORM)
+    rng, n = default_rng(0), 50_000
+    codes = [rng.integers(len(own), size=n) for own in schema.levels.values()]
+    release = released(Dataset.of_schema(np.column_stack(codes), schema))
+    planned = dpcgd.plan(schema, n, epsilon=1.0)
+    assert planned.marginals.deviation == pytest.approx(release.marginals.deviation, rel=0.01)
+    for subset, moment in release.marginals.released.items():
+        assert planned.marginals.released[subset].deviation == pytest.approx(moment.deviation)
+    assert "points" in repr(planned)
+
+
+def test_public_facts_of_numbers_do_for_budgets_and_rehearsals():
+    less, more = (dpcgd.epsilon_for(UNIFORM, 20_000, correlation=r) for r in (0.2, 0.1))
+    assert 0 < less < more
+    assert dpcgd.plan(UNIFORM, 20_000, epsilon=more).smallest("x0", "x1") <= 0.1
+    back = dpcgd.rehearse(SCHEMA, 20_000, epsilon=1.0, rng=default_rng(0), runs=2)
+    assert len(back.to_frame()) == 2
+    check_run(private_graph, SCHEMA, 1000, epsilon=1.0, rng=default_rng(0))
