@@ -1,9 +1,10 @@
-"""The mothers of the 1980 census are those that were counted, and the schema fits them."""
+"""The mothers of the 1980 census are those that were counted, and schemas fit their tables."""
 
 import gzip
 import hashlib
 
 import pandas as pd
+import pytest
 from dpcgd_book.data.mothers import load_mothers, mothers_schema
 
 from dpcgd.datasets.arguments import data_folder
@@ -13,10 +14,12 @@ from dpcgd.datasets.schema import Schema
 FOLDER = data_folder() / "fertility"
 
 
-def test_the_files_are_those_of_the_checksums():
-    sums = dict(line.split()[::-1] for line in (FOLDER / "SHA256SUMS").read_text().splitlines())
-    table = gzip.decompress((FOLDER / "mothers.csv.gz").read_bytes())
-    found = {"mothers.csv": table, "schema.json": (FOLDER / "schema.json").read_bytes()}
+@pytest.mark.parametrize(("folder", "table"), [("fertility", "mothers"), ("earnings", "earnings")])
+def test_the_files_are_those_of_the_checksums(folder, table):
+    folder = data_folder() / folder
+    sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    rows = gzip.decompress((folder / f"{table}.csv.gz").read_bytes())
+    found = {f"{table}.csv": rows, "schema.json": (folder / "schema.json").read_bytes()}
     assert sums == {name: hashlib.sha256(text).hexdigest() for name, text in found.items()}
 
 
@@ -37,3 +40,10 @@ def test_the_schema_fits():
     assert schema.ordered == {"age", "work"}
     sizes = {name: len(levels) for name, levels in schema.levels.items() if len(levels) > 2}
     assert sizes == {"age": 4, "work": 4}
+
+
+def test_the_schema_of_earnings_has_their_numbers():
+    folder = data_folder() / "earnings"
+    table = pd.read_csv(folder / "earnings.csv.gz")
+    data = Dataset.from_pandas(table, folder / "schema.json")
+    assert (data.n, data.numbers) == (15_992, ("age", "educ", "re74", "re75", "re78"))
