@@ -49,9 +49,7 @@ def with_codes():
 
 
 TABLES = {
-    "where no test given another variable can be planned": (*coins(4_000, 12, 4), ()),
     "of thirty records": (*coins(30, 4, 2), ()),
-    "of 600,000 records": (*coins(600_000, 3, 2), ()),
     "with codes": (*with_codes(), ("-p", "rows_per_person", "2", "-p", "ids", "who")),
 }
 
