@@ -1,4 +1,4 @@
-"""Every planted bug fits the code, and one a room is noticed; make mutants runs all of them."""
+"""Every planted bug fits the code, and a few are noticed; make mutants runs all of them."""
 
 import ast
 
@@ -24,7 +24,7 @@ def test_there_are_bugs_for_every_room():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", ONE_A_ROOM)
+@pytest.mark.parametrize("room", ["constraint", "local", "score"])  # a few seconds each
 def test_a_planted_bug_is_noticed(room):
     import mutants  # needs papermill
 

@@ -143,7 +143,7 @@ def test_numbers_of_numpy_come_back_as_from_the_file(path):
 def cluster():
     distributed = pytest.importorskip("distributed", reason="it is in the cluster extra")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     ) as local:
         yield local.scheduler_address
 

@@ -23,7 +23,7 @@ PAIRS = [(i, j) for i in range(8) for j in range(i)]
 @pytest.fixture(scope="module")
 def client():
     """Two worker processes, each with a nurse that starts it again."""
-    settings = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": 50}
+    settings = {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": 50}
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **settings) as cluster,
         distributed.Client(cluster) as client,
