@@ -48,13 +48,13 @@ check: .venv/installed ## style, types and the fast tests, for every save
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	$(VENV) -m mypy
-	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -n auto -m "not slow" \
+	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -n auto --dist worksteal -m "not slow" \
 		--ignore tests/test_notebooks.py --ignore tests/test_benchmarks.py
 
 test: .venv/installed ## style, all tests, every chapter
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
-	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -n auto --ignore tests/test_notebooks.py
+	OMP_NUM_THREADS=1 $(VENV) -m pytest -q -n auto --dist worksteal --ignore tests/test_notebooks.py
 	OMP_NUM_THREADS=1 $(VENV) -m pytest tests/test_notebooks.py
 	$(VENV) scripts/portable.py passed
 

@@ -208,7 +208,7 @@ TOO_MANY = [
 NAMELESS = [None, "", " \t", pd.NaT, math.nan]
 OF_NOBODY = [*(["ann", "bob", name] for name in NAMELESS), [("a", 1), ("a", None)]]
 NO_COLUMN = [
-    *({"ann": 1, "bob": 2}, {"ann"}, frozenset([1, 2]), {"ann": 1}.keys(), "ann", 7),
+    *({"ann": 1, "bob": 2}, {10, 20}, frozenset([1, 2]), {"ann": 1}.keys(), "ann", 7),
     *([("a", [1]), ("b", [2])], [[1, 2], [3, 4]], np.array(7), np.zeros((2, 2))),
     pd.DataFrame({"id": [1, 2]}),
 ]
