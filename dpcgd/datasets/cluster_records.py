@@ -17,6 +17,9 @@ __all__ = ["ClusterRecords"]
 TRIES = 20
 """Times that what dead workers held or worked on is begun anew."""
 
+PATIENCE = 60
+"""Seconds without an answer after which it is asked whether there is a worker, or soon will be."""
+
 DIE = (
     "workers die whenever they pack or count these records; give them more memory, or write the "
     "files with smaller row groups"
@@ -45,7 +48,7 @@ class ClusterRecords(Counts):
     ValueError
         If there is no such client, a file is damaged or a value does not fit its variable: of those
         found the first, by file and record; if workers die whenever they pack; or, here and later,
-        if a file has changed.
+        if a file has changed or the cluster is left without a worker.
     """
 
     def __init__(self, client, pack, parts: Sequence[list], schema: Schema, name: str = "data"):
@@ -82,10 +85,10 @@ class ClusterRecords(Counts):
 
     def _results(self, futures) -> list:
         """Wait for all of them; begin anew what only failed for its worker died."""
-        from distributed import KilledWorker, wait
+        from distributed import KilledWorker
 
         for _ in range(TRIES):
-            wait(futures)
+            self._wait(futures)
             if any(future.cancelled() for future in futures):
                 raise ValueError("the cluster has gone; connect to it, and read the files anew")
             failed = [future for future in futures if future.status == "error"]
@@ -98,6 +101,19 @@ class ClusterRecords(Counts):
             with suppress(KilledWorker):
                 return self._client.gather(futures)
         raise ValueError(DIE)
+
+    def _wait(self, futures) -> None:
+        """Wait for all of them, as long as there is somebody who works."""
+        from distributed import wait
+
+        while True:
+            with suppress(TimeoutError):
+                wait(futures, timeout=PATIENCE)
+                return
+            try:
+                self._client.wait_for_workers(1, timeout=PATIENCE)
+            except TimeoutError:
+                raise ValueError("the cluster has no worker; start some, and call again") from None
 
     def __repr__(self):
         return f"ClusterRecords({self.name!r}, n={self.n:,}, d={self.d})"

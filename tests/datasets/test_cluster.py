@@ -12,20 +12,27 @@ import pytest
 from people import frame_of, refused
 
 from dpcgd import Dataset, graph_from_moments, load, priv_pc, read_parquet, table_pc
+from dpcgd.datasets import cluster_records
 from dpcgd.datasets.contingency_tables import Tables
 
 pytest.importorskip("pyarrow", reason="it is in the cluster extra")
+dask = pytest.importorskip("dask", reason="it is in the cluster extra")
 distributed = pytest.importorskip("distributed", reason="it is in the cluster extra")
 
 PAIRS = [(i, j) for i in range(8) for j in range(i)]
+SETTINGS = {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": 50}
 
 
 @pytest.fixture(scope="module")
 def client():
-    """Two worker processes, each with a nurse that starts it again."""
-    settings = {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": 50}
+    """Two worker processes, each with a nurse that starts it again.
+
+    Unless told otherwise, Dask gives up a worker that is down 15 seconds after it was lost, though
+    it may have been back and been killed again since.
+    """
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **settings) as cluster,
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **SETTINGS) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -159,6 +166,17 @@ def test_the_first_bad_value_is_named_by_file_and_record(client, survey, tmp_pat
 def test_what_is_no_client_is_refused(survey):
     cure = "client must be a distributed.Client, not a str; use Client"
     refused(cure, read_parquet, survey[0], survey[1].levels, client="tcp://here")
+
+
+@pytest.mark.slow
+def test_a_cluster_without_a_worker_is_not_waited_for_in_vain(survey, monkeypatch):
+    monkeypatch.setattr(cluster_records, "PATIENCE", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, **SETTINGS) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        cure = "the cluster has no worker; start some, and call again"
+        refused(cure, read_parquet, survey[0], survey[1].levels, client=client)
 
 
 @pytest.mark.slow
