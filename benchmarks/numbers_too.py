@@ -29,7 +29,7 @@ from dpcgd_book.data.mixed_networks import (
     gaussian_network,
     random_mixed_network,
 )
-from dpcgd_book.results.stored import stored_folder
+from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from scipy.special import ndtri
 
 from benchmarks.entries import attempted
@@ -197,7 +197,8 @@ def beside_five_bins(rows: pd.DataFrame) -> dict:
 
 def write(rows: pd.DataFrame):
     """All files from the rows."""
-    rows.to_csv(FOLDER / "runs.csv", index=False, float_format="%.6g")
+    about = rows[[*KEYS, "system"]].to_dict("records")
+    keep(FOLDER, "runs", rows, about, "F1", made_by="python benchmarks/numbers_too.py")
     parts = dict(iter(rows.groupby("part", sort=False)))
     gains = parts.pop("mixed").groupby(["n", "epsilon"])
     mixed_ones: dict[str, dict] = {}
@@ -214,9 +215,9 @@ def write(rows: pd.DataFrame):
 
 def main(seconds: str = "inf"):
     warnings.simplefilter("ignore")
-    end, file = time.monotonic() + float(seconds), FOLDER / "runs.csv"
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    rows = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=KEYS)
+    end = time.monotonic() + float(seconds)
+    kept = (FOLDER / "runs.csv").exists()
+    rows = rows_on_file(FOLDER, "runs") if kept else pd.DataFrame(columns=KEYS)
     done = {*rows[KEYS].itertuples(index=False, name=None)}
     left = [case for case in cases() if case not in done]
     for number, case in enumerate(left, 1):

@@ -15,10 +15,10 @@ from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
-    "dpcgd": 10_000,
-    "book/tools": 2_800,
-    "tests": 15_000,
-    "benchmarks and scripts": 3_900,
+    "dpcgd": 10_400,
+    "book/tools": 2_970,
+    "tests": 15_600,
+    "benchmarks and scripts": 4_140,
 }
 """What each part of the project may have."""
 FLOORS = (

@@ -154,14 +154,14 @@ class Histogram:
             Of the noise of a count, as a share of all records.
         """
         shares = np.maximum(self.by_part, 1 / PARTS**2)
-        weighed = np.column_stack([shares, shares[:, None] * self.vectors])
+        pieces = np.column_stack([shares, shares[:, None] * self.vectors])[:PARTS]
         total = float((self.vectors[PARTS:] ** 2).sum())
-        for depth in range(1, self.depth + 1):
-            width = PARTS >> depth
-            mass, *sums = weighed[:PARTS].reshape(2**depth, width, -1).sum(axis=1).T
+        for depth in range(DEPTH, 0, -1):
+            mass, *sums = pieces.T
             apart = np.diff((np.array(sums) / mass).reshape(len(sums), -1, 2))
-            halved = np.isin(np.arange(width, PARTS, 2 * width), self.starts)
-            total += (apart[:, halved] ** 2).sum() / 2
+            middles = np.arange(PARTS >> depth, PARTS, PARTS >> depth - 1)
+            total += (apart[:, np.isin(middles, self.starts)] ** 2).sum() / 2
+            pieces = pieces[::2] + pieces[1::2]
         return deviation * math.sqrt(total)
 
 
@@ -251,11 +251,10 @@ class _Pieces:
     def __init__(self):
         self.open, self.closed = [(0, 1.0)], []
 
-    def halves(self, counts: np.ndarray, width: int) -> np.ndarray:
-        """Exact counts of the halves of the open pieces; they are so wide."""
-        by_half = counts.reshape(-1, width // 2).sum(axis=1)
-        first = np.array([2 * start // width for start, _ in self.open], int)
-        return by_half[first[:, None] + [0, 1]].ravel()
+    def halves(self, below: np.ndarray, width: int) -> np.ndarray:
+        """Exact counts of the halves of open pieces, so wide, by the records below each part."""
+        starts = np.array([start for start, _ in self.open], int)
+        return np.diff(below[starts[:, None] + [0, width // 2, width]]).ravel()
 
     def halve(self, noisy: np.ndarray, width: int, records: float, least: float):
         """Give each half of an open piece its share, by noisy counts among so many records."""
@@ -303,6 +302,7 @@ def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Single
     """
     pieces = {v: _Pieces() for v, own in enumerate(data.levels.values()) if isinstance(own, Parts)}
     counts = cache(lambda: [data.counts([v]) for v in range(data.d)])
+    below = cache(lambda: {v: np.cumsum(np.append(0, counts()[v][:PARTS])) for v in pieces})
     unit = _unit(data.d - len(pieces), len(pieces), rho)
 
     def look(query: Callable[[], list[np.ndarray]], sizes: Sequence[int]):
@@ -314,7 +314,7 @@ def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Single
         return np.split(noisy, np.cumsum(sizes)[:-1]), deviation
 
     def halved(v: int, width: int) -> np.ndarray:
-        return pieces[v].halves(counts()[v][:PARTS], width)
+        return pieces[v].halves(below()[v], width)
 
     sizes = [2 + own - PARTS if v in pieces else own for v, own in enumerate(data.cardinalities)]
     first, deviation = look(

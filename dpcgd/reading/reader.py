@@ -85,6 +85,10 @@ LARGEST = 300.0
 """Log-likelihood ratios beyond are as good as certain; their exponential is a number."""
 
 
+AT_ONCE = 4096
+"""So many rows of as many trees are looked at together."""
+
+
 class Trees(NamedTuple):
     """Boosted trees: log odds are a sum of what the trees say.
 
@@ -131,14 +135,15 @@ class Trees(NamedTuple):
             )
         features = np.column_stack([columns[name] for name in self.features])
         rows = np.arange(len(features))
-        log_odds = np.full(len(features), self.bias)
-        for root in self.roots:
-            node = np.full(len(features), root)
+        log_odds = np.full((1, len(features)), self.bias)
+        trees = 1 + AT_ONCE // (1 + len(rows))
+        for roots in np.split(self.roots, range(trees, len(self.roots), trees)):
+            node = np.broadcast_to(roots[:, None], (len(roots), len(rows)))
             while (inner := self.feature[node] >= 0).any():
                 goes_left = features[rows, self.feature[node]] <= self.threshold[node]
                 node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
-            log_odds += self.value[node]
-        return log_odds
+            log_odds = np.add.accumulate(np.vstack([log_odds, self.value[node]]))[-1:]
+        return log_odds[0]
 
     def probabilities(self, columns: Columns) -> np.ndarray:
         """The same as probabilities."""
