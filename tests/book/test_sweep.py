@@ -180,7 +180,7 @@ from dpcgd_book.results.sweep import sweep
 path, log, workers = sys.argv[1:]
 
 def task(x):
-    time.sleep(0.01)
+    time.sleep(0.04)
     with open(log, "a") as file:
         file.write(f"{x}\\n")
     return {"square": x * x, "padding": "." * 2000}
@@ -196,7 +196,10 @@ KILLS = 5
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_kills_lose_no_finished_case(tmp_path, workers):
-    """Seeded moments; a case may be run again only if it was under way when a kill came."""
+    """Seeded moments; a case may be run again only if it was under way when a kill came.
+
+    Each takes longer than to write it down, or finished ones would wait for that.
+    """
     path, log, rng = tmp_path / "sweep.sqlite3", tmp_path / "log", random.Random(workers)
     command = [sys.executable, "-c", KILLED, str(path), str(log), str(workers)]
     before = set()
