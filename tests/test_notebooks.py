@@ -118,7 +118,13 @@ def test_a_failing_chapter_is_reported_with_its_cell_and_error(tmp_path):
     assert not at.stamp(broken).exists()
 
 
-def test_a_chapter_is_executed_once_for_the_same_contents(tmp_path):
+@pytest.fixture
+def compiled(monkeypatch):
+    """What chapters of two lines do not use is not compiled for them."""
+    monkeypatch.setattr(chapters.Run, "compile_once", lambda self: None)
+
+
+def test_a_chapter_is_executed_once_for_the_same_contents(tmp_path, compiled):
     at, chapter = chapters.Home(tmp_path / "home"), tmp_path / "98_counts.ipynb"
 
     def write(text):
@@ -141,7 +147,7 @@ def test_a_chapter_is_executed_once_for_the_same_contents(tmp_path):
     assert result() == "ok"
 
 
-def test_the_time_that_is_left_is_told_if_it_is_known(tmp_path):
+def test_the_time_that_is_left_is_told_if_it_is_known(tmp_path, compiled):
     at, chapter = chapters.Home(tmp_path), tmp_path / "98_short.ipynb"
     write_chapter(chapter, "(lambda: None)()")
     assert at.left([chapter]) == ""

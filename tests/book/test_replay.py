@@ -22,7 +22,7 @@ from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.many_tables import value_of
 
-PAIRS = {"private_graph": 200, "graph_from_moments": 300, "dag_posterior": 200, "table_pc": 500}
+PAIRS = {"private_graph": 100, "graph_from_moments": 200, "dag_posterior": 200, "table_pc": 500}
 """Neighbours; fewer of slow systems, and of the call that is one of two others."""
 
 
