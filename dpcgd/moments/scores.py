@@ -146,7 +146,8 @@ class Histogram:
         """How far the records' mean vector may be from zero, where counts have noise.
 
         Noise moves records between the halves of every piece that was halved; where nearly all
-        records lie in one piece, vectors are long and that is far.
+        records lie in one piece, vectors are long and that is far. And in a piece that was not
+        halved the records may lie anywhere.
 
         Parameters
         ----------
@@ -162,7 +163,16 @@ class Histogram:
             middles = np.arange(PARTS >> depth, PARTS, PARTS >> depth - 1)
             total += (apart[:, np.isin(middles, self.starts)] ** 2).sum() / 2
             pieces = pieces[::2] + pieces[1::2]
-        return deviation * math.sqrt(total)
+        return math.hypot(deviation * math.sqrt(total), self._unseen())
+
+    def _unseen(self) -> float:
+        """How far the mean may be off for where the records of a piece lie in it."""
+        widths = np.diff(self.starts, append=PARTS)[:, None]
+        mean, square = (
+            np.add.reduceat(self.vectors[:PARTS] ** k, self.starts) / widths for k in (1, 2)
+        )
+        spread = np.maximum(square - mean**2, 0).sum(axis=1)
+        return math.sqrt(self.shares**2 @ spread)
 
 
 def number_vectors(shares: np.ndarray) -> np.ndarray:
