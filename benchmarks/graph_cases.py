@@ -22,7 +22,7 @@ class System(Entry):
     """One that takes part, as a file in ``benchmarks/systems`` names it.
 
     `run` returns a release or a graph. Without it the rows are those of `yardstick`, its name in
-    ``book/stored/yardsticks/scores.csv``.
+    ``book/stored/yardsticks/scores.parquet``.
     """
 
     yardstick: str = ""

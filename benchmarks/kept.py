@@ -45,7 +45,7 @@ class Kept:
 
     def __init__(self):
         self.folder, self.columns = stored_folder() / HOME, COLUMNS[self.name]
-        there = (self.folder / f"{self.name}.csv").exists()
+        there = (self.folder / f"{self.name}.parquet").exists()
         rows = rows_on_file(self.folder, self.name).to_dict("records") if there else []
         self.rows = {self.key(row): row for row in rows}
 

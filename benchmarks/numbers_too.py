@@ -2,7 +2,7 @@
 
 python benchmarks/numbers_too.py [seconds]
 
-Keeps a row a run in book/stored/16_numbers_too/runs.csv and writes what they come to beside it:
+Keeps a row a run in book/stored/16_numbers_too/runs.parquet and writes what they come to beside it:
 numbers.json (private_graph by epsilon, the same without noise, and what others find without
 privacy), beside_bins.json and mixed.json. Goes on where it stopped; of bound.json see
 effects_of_numbers.py. Some half an hour of one core.
@@ -216,7 +216,7 @@ def write(rows: pd.DataFrame):
 def main(seconds: str = "inf"):
     warnings.simplefilter("ignore")
     end = time.monotonic() + float(seconds)
-    kept = (FOLDER / "runs.csv").exists()
+    kept = (FOLDER / "runs.parquet").exists()
     rows = rows_on_file(FOLDER, "runs") if kept else pd.DataFrame(columns=KEYS)
     done = {*rows[KEYS].itertuples(index=False, name=None)}
     left = [case for case in cases() if case not in done]

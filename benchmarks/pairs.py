@@ -8,7 +8,7 @@ python benchmarks/pairs.py --runs 3 --minutes 30 --workers 2
 
 A case is a system, a kind of pair, a number of records, an epsilon and a run; the run is the seed
 of the records, the same for all systems, and of the noise. Systems are the files in
-benchmarks/pair_systems. Rows are in book/stored/17_which_one_should_i_use/pairs.csv.
+benchmarks/pair_systems. Rows are in book/stored/17_which_one_should_i_use/pairs.parquet.
 """
 
 from benchmarks.kept import EPSILONS, RUNS, Kept

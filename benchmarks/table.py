@@ -5,13 +5,13 @@ python benchmarks/table.py --case "table_pc child 1 100000 3" # one row, beside 
 python benchmarks/table.py --system table_pc                  # what is missing or of other code
 python benchmarks/table.py --check table_pc                   # its guarantee, as far as runs can
 python benchmarks/table.py --runs 3 --minutes 30 --workers 2
-python benchmarks/table.py --memory                           # memory.csv: peaks of a run each
+python benchmarks/table.py --memory                           # memory.parquet: peaks of a run each
 
 A case is a system, a network, an epsilon, a number of records and a run; the run is the seed of its
 records, which are the same for all systems, and of its noise. Systems are the files in
 benchmarks/systems. Cases come in rounds: the first has the first run of everything, so that a table
 that is not complete has all of its cells. Rows are in
-book/stored/17_which_one_should_i_use/table.csv.
+book/stored/17_which_one_should_i_use/table.parquet.
 """
 
 import math
@@ -63,7 +63,7 @@ class Table(Kept):
         return super().sorted_rows().astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
 
     def memory(self):
-        """What each system takes beside the records, at its peak: memory.csv, one run a row."""
+        """What each system takes beside the records, at its peak: memory.parquet, one run a row."""
         run_here = [s for s in entries_in("systems").values() if s.run]
         counts = [s for s in run_here if s.family in ASK_COUNTS or s.name == "PC"]
         cases = [

@@ -43,7 +43,7 @@ def moved(old, new) -> list[str]:
 
 def take(made, kept) -> None:
     """Say what moved and put the new tables in place of the old ones; other tables stay."""
-    for file in sorted(made.glob("*.csv")):
+    for file in sorted(made.glob("*.parquet")):
         known = (kept / file.name).exists()
         lines = moved(cells(kept, file.stem), cells(made, file.stem)) if known else ["    new"]
         print(f"  {made.name}, {file.stem}: {'' if lines else 'nothing moved'}", *lines, sep="\n")

@@ -1,12 +1,13 @@
 """Full results, kept in the repository; a build repeats some and runs others like them.
 
 A figure needs hundreds of runs, a build has time for a few. So the runs are on file, in
-``book/stored/<chapter>/<name>.csv``, one a line, and ``made.json`` beside them says when and with
+``book/stored/<chapter>/<name>.parquet``, a row each, and ``made.json`` beside says when and with
 what they were made. ``make results`` makes them anew. What a build compares with them are runs
 repeated from their seeds, which notice a change of the noise, and fresh ones, which would notice
 results that nobody else gets.
 """
 
+import io
 import json
 import math
 import os
@@ -335,7 +336,8 @@ def keep(
     """
     folder.mkdir(parents=True, exist_ok=True)
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
-    rows.drop(columns=[*fixed]).to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
+    as_text = rows.drop(columns=[*fixed]).to_csv(index=False, float_format="%.6g")
+    read_text(as_text).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
     packages = {package: version(package) for package in ("dpcgd", "numpy", "scipy")}
     about = {
         "made_by": made_by,
@@ -351,15 +353,20 @@ def keep(
     (folder / "made.json").write_text(text + "\n")
 
 
+def read_text(rows: str) -> pd.DataFrame:
+    """Rows from text, so that numbers of a table have six digits, wherever they were made."""
+    return pd.read_csv(io.StringIO(rows), keep_default_na=False, na_values=[""])
+
+
 def rows_on_file(folder: Path, name: str) -> pd.DataFrame:
     """The rows of a table, with the columns that never vary."""
-    rows = pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+    rows = pd.read_parquet(folder / f"{name}.parquet")
     return rows.assign(**made_of(folder)[name]["settings"])
 
 
 def _on_file(folder, name, cases) -> pd.DataFrame | None:
     """The rows of just these cases, in their order; None unless all are there."""
-    if not (folder / f"{name}.csv").exists():
+    if not (folder / f"{name}.parquet").exists():
         return None
     rows = rows_on_file(folder, name)
     keys = [key for key in cases[0] if key != "seed"]
