@@ -13,8 +13,7 @@
 Records are those of :func:`dpcgd_book.results.larger_networks.drawn` for the same run and
 seed as in the chapters, so rows pair. Other packages live in .venv/yardsticks, made at the first
 call. A finished case is appended to book/stored/yardsticks/scores.parquet and never run again; one
-that took too long
-has a row without scores that says so.
+that took too long has a row without scores that says so.
 """
 
 import contextlib

@@ -336,8 +336,8 @@ def keep(
     """
     folder.mkdir(parents=True, exist_ok=True)
     fixed = {k: v for k, v in cases[0].items() if k != "run" and len(set(rows[k])) == 1}
-    as_text = rows.drop(columns=[*fixed]).to_csv(index=False, float_format="%.6g")
-    read_text(as_text).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+    rounded = _rounded(rows.drop(columns=[*fixed]))
+    rounded.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
     packages = {package: version(package) for package in ("dpcgd", "numpy", "scipy")}
     about = {
         "made_by": made_by,
@@ -353,9 +353,10 @@ def keep(
     (folder / "made.json").write_text(text + "\n")
 
 
-def read_text(rows: str) -> pd.DataFrame:
-    """Rows from text, so that numbers of a table have six digits, wherever they were made."""
-    return pd.read_csv(io.StringIO(rows), keep_default_na=False, na_values=[""])
+def _rounded(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with numbers of six digits, and types that follow from what a whole column holds."""
+    text = io.StringIO(rows.to_csv(index=False, float_format="%.6g"))
+    return pd.read_csv(text, keep_default_na=False, na_values=[""], low_memory=False)
 
 
 def rows_on_file(folder: Path, name: str) -> pd.DataFrame:
