@@ -6,7 +6,7 @@ from collections import Counter
 
 import nbformat
 import reading
-from chapters import ROOT, Home
+from chapters import NOTEBOOKS, ROOT, Home
 
 GLOSSARY = ROOT / "book" / "glossary.md"
 OTHER_FORMS = {
@@ -78,6 +78,52 @@ def with_verdicts(text: str, at: Home, paths) -> str:
         ]
         parts.append("\n".join(lines))
     return text.replace(VERDICTS, "\n\n".join(parts))
+
+
+COVERAGE = "<!-- coverage -->"
+STATUSES = ("derived", "implemented", "attacked", "re-run", "answered", "not done")
+
+
+def ledgers() -> list[dict]:
+    """What each paper says, item by item, and where the book has it."""
+    return [json.loads(f.read_text()) for f in sorted((ROOT / "book" / "coverage").glob("*.json"))]
+
+
+def covered(papers: list[dict]) -> dict[str, dict[str, int]]:
+    """From each paper to how many of its items have which status."""
+    found = {paper["name"]: dict.fromkeys(STATUSES, 0) for paper in papers}
+    for paper in papers:
+        for row in paper["items"]:
+            found[paper["name"]][row["status"]] += row.get("count", 1)
+    return found
+
+
+def sections(chapter: str) -> dict[str, str]:
+    """From the anchor that a heading of a chapter gets to the heading."""
+    book = nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
+    prose = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    headings = re.findall(r"^#{1,3} (.+)$", prose, re.MULTILINE)
+    bare = (re.sub(r"\$[^$]*\$|[^\w\- ]", "", heading.lower()) for heading in headings)
+    return dict(zip((text.replace(" ", "-") for text in bare), headings, strict=True))
+
+
+def with_coverage(text: str, papers: list[dict]) -> str:
+    """A page with the ledgers where its mark stands."""
+    count = covered(papers)
+    parts = ["| | " + " | ".join(STATUSES) + " |\n" + "|---" * (len(STATUSES) + 1) + "|"]
+    parts[0] += "".join(
+        f"\n| {name} | " + " | ".join(str(n) for n in of.values()) + " |"
+        for name, of in count.items()
+    )
+    for paper in papers:
+        lines = ["| in the paper | look for | status | in the book | said in | note |", "|---" * 6 + "|"]
+        for row in paper["items"]:
+            chapter, anchor = row["place"].split("#")
+            place = f"[{chapter[:2]}: {sections(chapter)[anchor]}](../notebooks/{chapter}.ipynb#{anchor})"
+            cells = [row["item"], f"`{row['anchor']}`", f"**{row['status']}**", place]
+            lines.append("| " + " | ".join([*cells, row["source"], row.get("note", "")]) + " |")
+        parts += [f"## {paper['name']} {{cite}}`{paper['cite']}`", "\n".join(lines)]
+    return text.replace(COVERAGE, "\n\n".join(parts))
 
 
 def terms() -> dict[str, str]:
