@@ -6,7 +6,7 @@ from collections import Counter
 
 import nbformat
 import reading
-from chapters import NOTEBOOKS, ROOT, Home
+from chapters import ROOT, Home
 
 GLOSSARY = ROOT / "book" / "glossary.md"
 OTHER_FORMS = {
@@ -70,17 +70,17 @@ def with_verdicts(text: str, at: Home, paths) -> str:
     parts = [f"{sum(count.values())} entries: {total}."] if count else []
     for path, rows in found.items():
         title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].strip("# ")
-        parts.append(f"## [{title}](../notebooks/{path.name})")
-        lines = ["| in the paper | what it shows | verdict | why |", "|---|---|---|---|"]
-        lines += [
-            f"| [{r['item']}](#{r['section']}) | {r['shows']} | **{r['verdict']}** | {r['why']} |"
-            for r in rows
-        ]
-        parts.append("\n".join(lines))
+        lines = [judged(**row) for row in rows]
+        table = as_table(["in the paper", "what it shows", "verdict", "why"], lines)
+        parts += [f"## [{title}](../notebooks/{path.name})", table]
     return text.replace(VERDICTS, "\n\n".join(parts))
 
 
-COVERAGE = "<!-- coverage -->"
+def judged(item, shows, verdict, why, section) -> list[str]:
+    """The line of one table or figure."""
+    return [f"[{item}](#{section})", shows, f"**{verdict}**", why]
+
+
 STATUSES = ("derived", "implemented", "attacked", "re-run", "answered", "not done")
 
 
@@ -89,41 +89,34 @@ def ledgers() -> list[dict]:
     return [json.loads(f.read_text()) for f in sorted((ROOT / "book" / "coverage").glob("*.json"))]
 
 
-def covered(papers: list[dict]) -> dict[str, dict[str, int]]:
+def covered() -> dict[str, dict[str, int]]:
     """From each paper to how many of its items have which status."""
-    found = {paper["name"]: dict.fromkeys(STATUSES, 0) for paper in papers}
-    for paper in papers:
-        for row in paper["items"]:
-            found[paper["name"]][row["status"]] += row.get("count", 1)
+    found = {paper["name"]: dict.fromkeys(STATUSES, 0) for paper in ledgers()}
+    for name, row in ((paper["name"], row) for paper in ledgers() for row in paper["items"]):
+        found[name][row["status"]] += row.get("count", 1)
     return found
 
 
-def sections(chapter: str) -> dict[str, str]:
-    """From the anchor that a heading of a chapter gets to the heading."""
-    book = nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
-    prose = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
-    headings = re.findall(r"^#{1,3} (.+)$", prose, re.MULTILINE)
-    bare = (re.sub(r"\$[^$]*\$|[^\w\- ]", "", heading.lower()) for heading in headings)
-    return dict(zip((text.replace(" ", "-") for text in bare), headings, strict=True))
+def with_coverage(text: str) -> str:
+    """A page and, below it, the ledgers."""
+    parts = [text, as_table(["", *STATUSES], [[n, *of.values()] for n, of in covered().items()])]
+    columns = ["in the paper", "look for", "status", "in the book", "said in", "note"]
+    for paper in ledgers():
+        lines = [placed(**row) for row in paper["items"]]
+        parts += [f"## {paper['name']} {{cite}}`{paper['cite']}`", as_table(columns, lines)]
+    return "\n\n".join(parts)
 
 
-def with_coverage(text: str, papers: list[dict]) -> str:
-    """A page with the ledgers where its mark stands."""
-    count = covered(papers)
-    parts = ["| | " + " | ".join(STATUSES) + " |\n" + "|---" * (len(STATUSES) + 1) + "|"]
-    parts[0] += "".join(
-        f"\n| {name} | " + " | ".join(str(n) for n in of.values()) + " |"
-        for name, of in count.items()
-    )
-    for paper in papers:
-        lines = ["| in the paper | look for | status | in the book | said in | note |", "|---" * 6 + "|"]
-        for row in paper["items"]:
-            chapter, anchor = row["place"].split("#")
-            place = f"[{chapter[:2]}: {sections(chapter)[anchor]}](../notebooks/{chapter}.ipynb#{anchor})"
-            cells = [row["item"], f"`{row['anchor']}`", f"**{row['status']}**", place]
-            lines.append("| " + " | ".join([*cells, row["source"], row.get("note", "")]) + " |")
-        parts += [f"## {paper['name']} {{cite}}`{paper['cite']}`", "\n".join(lines)]
-    return text.replace(COVERAGE, "\n\n".join(parts))
+def placed(item, anchor, status, place, source, note="", count=1) -> list[str]:
+    """The line of one item."""
+    chapter, name = place.split("#")
+    where = f"[{chapter[:2]}: {name.replace('-', ' ')}](../notebooks/{chapter}.ipynb#{name})"
+    return [item, f"`{anchor}`".replace("|", "\\|"), f"**{status}**", where, source, note]
+
+
+def as_table(columns, rows) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def terms() -> dict[str, str]:
