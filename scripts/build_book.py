@@ -12,7 +12,7 @@ import check_pages
 import nbformat
 import pages
 import yaml
-from chapters import BUILD, ROOT, Home, chapters, execute_all, home, publish, table
+from chapters import BUILD, ROOT, Home, chapters, execute_all, home, publish, table, write_results
 from nbformat import v4
 
 STAGE = BUILD / "book"
@@ -60,6 +60,9 @@ def build_html(at: Home) -> bool:
         nbformat.write(shown, STAGE / "notebooks" / path.name)
     page = STAGE / "book" / "tables_and_figures.md"
     page.write_text(pages.with_verdicts(page.read_text(), at, chapters()))
+    page = STAGE / "book" / "coverage.md"
+    page.write_text(pages.with_coverage(page.read_text()))
+    write_results("coverage", pages.covered())
     shutil.copy(ROOT / "_toc.yml", STAGE)
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     config["execute"]["execute_notebooks"] = "off"

@@ -17,8 +17,8 @@ PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 10_400,
     "book/tools": 2_970,
-    "tests": 15_600,
-    "benchmarks and scripts": 4_140,
+    "tests": 15_660,
+    "benchmarks and scripts": 4_200,
 }
 """What each part of the project may have."""
 FLOORS = (

@@ -70,14 +70,53 @@ def with_verdicts(text: str, at: Home, paths) -> str:
     parts = [f"{sum(count.values())} entries: {total}."] if count else []
     for path, rows in found.items():
         title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].strip("# ")
-        parts.append(f"## [{title}](../notebooks/{path.name})")
-        lines = ["| in the paper | what it shows | verdict | why |", "|---|---|---|---|"]
-        lines += [
-            f"| [{r['item']}](#{r['section']}) | {r['shows']} | **{r['verdict']}** | {r['why']} |"
-            for r in rows
-        ]
-        parts.append("\n".join(lines))
+        lines = [judged(**row) for row in rows]
+        table = as_table(["in the paper", "what it shows", "verdict", "why"], lines)
+        parts += [f"## [{title}](../notebooks/{path.name})", table]
     return text.replace(VERDICTS, "\n\n".join(parts))
+
+
+def judged(item, shows, verdict, why, section) -> list[str]:
+    """The line of one table or figure."""
+    return [f"[{item}](#{section})", shows, f"**{verdict}**", why]
+
+
+STATUSES = ("derived", "implemented", "attacked", "re-run", "answered", "not done")
+
+
+def ledgers() -> list[dict]:
+    """What each paper says, item by item, and where the book has it."""
+    return [json.loads(f.read_text()) for f in sorted((ROOT / "book" / "coverage").glob("*.json"))]
+
+
+def covered() -> dict[str, dict[str, int]]:
+    """From each paper to how many of its items have which status."""
+    found = {paper["name"]: dict.fromkeys(STATUSES, 0) for paper in ledgers()}
+    for name, row in ((paper["name"], row) for paper in ledgers() for row in paper["items"]):
+        found[name][row["status"]] += row.get("count", 1)
+    return found
+
+
+def with_coverage(text: str) -> str:
+    """A page and, below it, the ledgers."""
+    parts = [text, as_table(["", *STATUSES], [[n, *of.values()] for n, of in covered().items()])]
+    columns = ["in the paper", "look for", "status", "in the book", "said in", "note"]
+    for paper in ledgers():
+        lines = [placed(**row) for row in paper["items"]]
+        parts += [f"## {paper['name']} {{cite}}`{paper['cite']}`", as_table(columns, lines)]
+    return "\n\n".join(parts)
+
+
+def placed(item, anchor, status, place, source, note="", count=1) -> list[str]:
+    """The line of one item."""
+    chapter, name = place.split("#")
+    where = f"[{chapter[:2]}: {name.replace('-', ' ')}](../notebooks/{chapter}.ipynb#{name})"
+    return [item, f"`{anchor}`".replace("|", "\\|"), f"**{status}**", where, source, note]
+
+
+def as_table(columns, rows) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def terms() -> dict[str, str]:

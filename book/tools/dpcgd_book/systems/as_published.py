@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 BETA = 0.2
-"""CURATE's published grey zone is this share of the threshold wide, to either side."""
+"""In CURATE's code the grey zone is this share of the threshold wide, to either side."""
 
 TWEAK = 0.02
 """Priv-PC's published code lowers the sieve's threshold on the p-value by this."""
@@ -445,7 +445,7 @@ def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
 
 
 def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, last: int) -> Plan:
-    """The paper's: c1 = c2 = 1, margins of beta T, every set of other variables, its account."""
+    """Every set of other variables, the paper's account; margins and c1 = c2 = 1 of the code."""
     surrogate = Surrogate(BETA * resolution(statistic, n), grey=1.0)
     price = functools.partial(leakage, delta=account.delta)
     return planner(lambda: account.remaining, most_questions, surrogate, price, last=last)
@@ -501,8 +501,8 @@ def published_gradient(
 
     Privacy
     -------
-    None proved: claimed is a sensitivity of sqrt(d (d - 1)) clip / n, and one record can move the
-    mean by more. Chapter 07.
+    None proved: claimed is a sensitivity of sqrt(d (d - 1)) clip / n, twice that in the authors'
+    code, and one record can move the mean by more. Chapter 07.
 
     Examples
     --------
