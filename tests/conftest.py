@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
+
+settings.register_profile("no clock", deadline=None)
+settings.load_profile("no clock")  # a busy machine is no fault
 
 OF_CHAPTERS = ("test_notebooks", "test_pages")
 RUNNING = pytest.StashKey[subprocess.Popen]()
