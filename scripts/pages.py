@@ -103,7 +103,7 @@ def with_coverage(text: str) -> str:
     columns = ["in the paper", "look for", "status", "in the book", "said in", "note"]
     for paper in ledgers():
         lines = [placed(**row) for row in paper["items"]]
-        parts += [f"## {paper['name']} {{cite}}`{paper['cite']}`", as_table(columns, lines)]
+        parts += [f"## {paper['name']}", f"{{cite:t}}`{paper['cite']}`", as_table(columns, lines)]
     return "\n\n".join(parts)
 
 
