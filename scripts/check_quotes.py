@@ -36,7 +36,8 @@ def unknown(name: str, prose: str, copies) -> list[str]:
 
 def misprinted(name: str, source: str, copies) -> list[str]:
     """Numbers of a printed table in a cell that none of these papers has."""
-    tables, known = " ".join(map("".join, TABLE.findall(source))), NUMBER.findall(" ".join(copies))
+    tables = " ".join(map("".join, TABLE.findall(source)))
+    known = NUMBER.findall(" ".join(copies)) if tables else ()  # most cells print none
     return [f"{name}: {x:g}" for x in {*map(float, NUMBER.findall(tables))} - {*map(float, known)}]
 
 

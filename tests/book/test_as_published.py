@@ -36,7 +36,7 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, kendall_p
 
-seeded = settings(derandomize=True, deadline=None, max_examples=60)
+seeded = settings(derandomize=True, max_examples=60)
 
 
 @pytest.mark.parametrize("n", [100, 2_000, 100_000])

@@ -31,7 +31,7 @@ from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ
 
-seeded = settings(derandomize=True, deadline=None, max_examples=60)
+seeded = settings(derandomize=True, max_examples=60)
 
 
 @seeded

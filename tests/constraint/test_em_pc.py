@@ -19,7 +19,7 @@ from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import SeededNoise, selection_scale
 from dpcgd.statistics.rank_statistics import KendallZ
 
-seeded = settings(derandomize=True, deadline=None, max_examples=200)
+seeded = settings(derandomize=True, max_examples=200)
 scores = st.lists(st.floats(-50, 50, allow_subnormal=False), min_size=1, max_size=6)
 
 

@@ -91,7 +91,7 @@ def upper(sums):
     return sums[at] * np.where(at[0] == at[1], math.sqrt(0.5), 1.0)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.floats(-3, 3))
 def test_no_record_moves_them_by_more_than_the_bound_squared(seed, size):
     rng, bound = default_rng(seed), 10.0**size

@@ -20,7 +20,7 @@ from dpcgd.datasets.parquet_files import zeros_on_disk
 
 SIZES = st.one_of(st.integers(1, 300), st.sampled_from([1, 63, 64, 65, 127, 128, 129]))
 SEEDS = st.integers(0, 2**32 - 1)
-exactly = settings(derandomize=True, deadline=None, database=None, max_examples=150)
+exactly = settings(derandomize=True, database=None, max_examples=150)
 
 
 def dataset(codes, sizes):

@@ -157,7 +157,7 @@ def test_a_question_is_asked_once(survey):
 # --- joined levels
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=60)
+@settings(derandomize=True, database=None, max_examples=60)
 @given(
     st.lists(st.integers(1, 9), min_size=2, max_size=4),
     st.integers(1, 60),

@@ -27,7 +27,7 @@ def test_values_outside_a_range_go_to_its_nearer_end():
     assert (data.numbers, data.half_widths.tolist()) == (("age", "height"), [40, 0.5])
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, max_examples=200)
 @given(
     st.sampled_from([(0.0, 80.0), (-1e9, 1e-3), (1e-300, 1e-6), (7.0, 7.0000001), (0.1, 1e5)]),
     st.sampled_from(["linear", "log"]),

@@ -22,7 +22,7 @@ from dpcgd.datasets.contingency_tables import Tables
 pa = pytest.importorskip("pyarrow", reason="it is in the parquet extra")
 from pyarrow import parquet  # noqa: E402
 
-exactly = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+exactly = settings(derandomize=True, database=None, max_examples=60)
 AGE = {"edges": [15, 25, 50]}
 CHANGED = "other records than at first; let nobody write"
 

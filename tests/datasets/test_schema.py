@@ -57,7 +57,7 @@ edges_and_values = st.tuples(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, max_examples=200)
 @given(edges_and_values)
 def test_numbers_go_to_the_level_between_their_edges(drawn):
     edges, values = sorted(drawn[0]), np.array(drawn[1])

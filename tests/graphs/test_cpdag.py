@@ -14,7 +14,7 @@ from known_graphs import NAMES, equivalence_classes
 
 from dpcgd.graphs.cpdag import CPDAG, Certainty, consistent_extension, meek
 
-seeded = settings(derandomize=True, deadline=None, max_examples=200)
+seeded = settings(derandomize=True, max_examples=200)
 
 
 def graph(variables, *edges):

@@ -14,7 +14,7 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.pc_search import FIRST, Ahead, conditioning_sets, neighbours_of, search
 from dpcgd.privacy.budget import BudgetSpent
 
-seeded = settings(derandomize=True, deadline=None, max_examples=60)
+seeded = settings(derandomize=True, max_examples=60)
 
 
 class Asked:

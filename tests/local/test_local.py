@@ -124,7 +124,7 @@ def test_what_falls_outside_a_domain_keeps_its_digits():
     raised=st.floats(0.01, 0.9),
     norm=st.sampled_from([1, 2, math.inf]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_bounded_geometric_is_exact(levels, raised, norm):
     least = 1 / math.prod(levels)
     mechanism = Geometric(tuple(levels), least + raised * (1 - least), norm)

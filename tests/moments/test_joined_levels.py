@@ -16,7 +16,7 @@ from dpcgd.moments.joined_levels import join_levels, levels_sensitivity
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 
-seeded = settings(derandomize=True, deadline=None, max_examples=60)
+seeded = settings(derandomize=True, max_examples=60)
 
 
 def told(counts):

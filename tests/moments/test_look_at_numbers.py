@@ -36,7 +36,7 @@ from dpcgd.tables.public_facts import PublicFacts, RecordsAsked
 NUMBER, HOLED = Parts(0.0, 1.0), Parts(1.0, 1e6, "log", missing="unknown")
 LAST = PARTS - 1
 MIXED = (2, NUMBER, 3, HOLED, NUMBER, 1, HOLED)
-some = settings(derandomize=True, deadline=None, max_examples=60)
+some = settings(derandomize=True, max_examples=60)
 seeds = st.integers(0, 2**32 - 1)
 some_levels = st.lists(st.sampled_from([1, 2, 3, 7, NUMBER, HOLED]), min_size=1, max_size=6)
 

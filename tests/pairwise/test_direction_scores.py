@@ -13,7 +13,7 @@ from scipy.special import psi
 from dpcgd.pairwise.direction_scores import cds, igci, reci
 
 SCORES = [reci, igci, cds]
-seeded = settings(derandomize=True, deadline=None, max_examples=60)
+seeded = settings(derandomize=True, max_examples=60)
 
 
 @st.composite

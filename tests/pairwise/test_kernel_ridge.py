@@ -13,7 +13,7 @@ from numpy.random import default_rng
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import GRID, GaussianRidge, Ridge
 
-seeded = settings(derandomize=True, deadline=None, max_examples=100)
+seeded = settings(derandomize=True, max_examples=100)
 KERNELS = {
     Ridge: lambda distance, width: np.exp(-np.abs(distance) / width),
     GaussianRidge: lambda distance, width: np.exp(-(distance**2) / (2 * width**2)),

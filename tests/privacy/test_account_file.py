@@ -116,7 +116,7 @@ def test_a_run_gets_what_it_asked_for_and_the_account_keeps_the_rest(account):
 parts = st.lists(st.floats(1e-3, 1), min_size=1, max_size=30)
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(derandomize=True, max_examples=40)
 @given(parts, st.sampled_from([1.0, 0.1, 3.0, 0.7]))
 def test_what_is_granted_never_exceeds_the_whole_not_by_a_digit(tmp_path_factory, parts, whole):
     """Exactly, in fractions; and parts that come to the whole but for rounding are all granted."""

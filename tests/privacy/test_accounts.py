@@ -29,7 +29,7 @@ from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
 
-seeded = settings(derandomize=True, deadline=None)
+seeded = settings(derandomize=True)
 budgets = st.builds(
     Budget,
     st.floats(math.log(1e-3), math.log(50)).map(math.exp),

@@ -14,7 +14,7 @@ import opendp.prelude as dp
 import pytest
 from dpcgd_book.attacks.audit import Recorder, empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
 from opendp.mod import OpenDPException
@@ -491,7 +491,6 @@ def test_noise_that_opendp_prices_higher_is_refused_before_anything_is_paid(run,
 amounts = st.floats(1e-9, 1e9)
 
 
-@settings(deadline=None)
 @given(sensitivity=amounts, epsilon=st.floats(1e-6, 100.0), multiplier=st.floats(1e-2, 1e6))
 def test_by_opendps_own_price_the_noise_is_worth_its_event_and_no_more(
     sensitivity, epsilon, multiplier

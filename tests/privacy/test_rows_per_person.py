@@ -27,7 +27,7 @@ from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 from dpcgd.privacy.run import open_run
 
-seeded = settings(derandomize=True, deadline=None)
+seeded = settings(derandomize=True)
 epsilons = st.floats(math.log(1e-3), math.log(50)).map(math.exp)
 deltas = st.floats(math.log(1e-12), math.log(0.1)).map(math.exp)
 rows = st.integers(2, 40)

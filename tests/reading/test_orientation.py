@@ -122,7 +122,7 @@ def test_between_a_pair_that_was_never_looked_at_nothing_meets_for_sure():
     assert not sure.any()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(SHAPES), st.sampled_from(TABLES), st.integers(4, 12), st.integers(0, 99))
 def test_arrows_are_edges_of_the_skeleton_and_close_no_cycle(shape, tables, d, seed):
     data = random_network(shape, tables, d, rng(seed)).sample(2_000, rng=rng(seed))
@@ -133,7 +133,7 @@ def test_arrows_are_edges_of_the_skeleton_and_close_no_cycle(shape, tables, d, s
     assert nx.is_directed_acyclic_graph(arrows)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 99), st.data())
 def test_knowledge_of_a_true_order_is_never_broken(seed, draw):
     data = random_network("dense", "mixed", 8, rng(seed)).sample(2_000, rng=rng(seed))

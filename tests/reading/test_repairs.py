@@ -110,7 +110,7 @@ class Right(Told):
         return nx.is_d_separator(self.dag, {x}, {y}, set(given))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(3, 7), st.floats(0.2, 0.8), st.integers(0, 2**32 - 1))
 def test_a_search_that_was_right_is_left_as_it_is(d, density, seed):
     rng = np.random.default_rng(seed)

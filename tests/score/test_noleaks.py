@@ -22,7 +22,7 @@ from dpcgd.score.noleaks import clipped_gradient, descend, noleaks
 from dpcgd.score.notears import acyclic_graph, fit, squared_loss
 from dpcgd.score.schedules import additive, exponential, multiplicative, rising, uniform
 
-seeded = settings(derandomize=True, deadline=None, max_examples=100)
+seeded = settings(derandomize=True, max_examples=100)
 SCHEDULES = [uniform, additive, exponential, multiplicative, rising]
 
 

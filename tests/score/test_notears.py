@@ -24,7 +24,7 @@ from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.score.notears import acyclic_graph, acyclicity, fit, gram_notears, notears, squared_loss
 
-seeded = settings(derandomize=True, deadline=None, max_examples=100)
+seeded = settings(derandomize=True, max_examples=100)
 squares = st.integers(2, 6).flatmap(
     lambda d: arrays(float, (d, d), elements=st.floats(-2, 2, allow_subnormal=False))
 )
@@ -231,7 +231,7 @@ def _matrix(entries, rank, scale):
     return scale * (rows.T @ rows)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(gram=matrices(), l1=st.sampled_from([0.0, 0.02, 1e100]))
 def test_every_matrix_has_weights(gram, l1):
     with warnings.catch_warnings(action="error"):

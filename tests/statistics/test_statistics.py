@@ -55,7 +55,7 @@ from dpcgd.statistics.statistic import alone, in_sensitivities, refusal
 STATISTICS = [KendallZ(), KendallP(), SpearmanZ(), GTest(), ChiSquared(), PartialCorrelation()]
 every_statistic = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda each: each.name)
 ROUNDING = 1 + 1e-12
-exactly = settings(derandomize=True, deadline=None, database=None, max_examples=150)
+exactly = settings(derandomize=True, database=None, max_examples=150)
 small_tables = arrays(
     np.int64, array_shapes(min_dims=2, max_dims=4, max_side=4), elements=st.integers(0, 3)
 )

@@ -28,7 +28,7 @@ def uneven(levels):
 some_shares = st.sampled_from([shares(k) for k in range(2, 7) for shares in (even, uneven)])
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, max_examples=60)
 @given(
     st.lists(st.integers(2, 7), min_size=2, max_size=3),
     st.integers(100, 10**7),
@@ -44,7 +44,7 @@ def test_with_even_shares_the_power_has_a_closed_form(levels, n, deviation, r):
     assert test.power(r) == pytest.approx(expected, abs=1e-6)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, max_examples=60)
 @given(st.lists(some_shares, min_size=2, max_size=3), st.floats(0.05, 0.95), st.floats(1e-6, 0.002))
 def test_the_smallest_correlation_is_found_with_the_power_asked_for(shares, power, deviation):
     test = Detection(10_000, tuple(shares), deviation, 0.01, 0.3)
@@ -57,7 +57,7 @@ def test_the_smallest_correlation_is_found_with_the_power_asked_for(shares, powe
     assert noisier.power(0.1) < test.power(0.1) or test.power(0.1) > 1 - 1e-6
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, max_examples=60)
 @given(some_shares, some_shares, some_shares, st.floats(0, 0.3), st.floats(0.0, 0.3))
 def test_the_least_share_is_of_the_correlation_given_none(x, y, z, related, r):
     test = Detection(10**6, (x, y, z), 1e-7, 0.01, related, least_share=0.02)
@@ -86,7 +86,7 @@ def correlation(pair):
     return (pair[1, 1] - a * b) / math.sqrt(a * (1 - a) * b * (1 - b))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, max_examples=60)
 @given(some_shares, some_shares, some_shares, st.floats(0, 0.3))
 def test_the_population_is_what_it_is_said_to_be(x, y, z, r):
     test = Detection(1000, (x, y, z), 0.001, 0.01, related=0.2)
@@ -100,7 +100,7 @@ def test_the_population_is_what_it_is_said_to_be(x, y, z, r):
     assert correlation(groups.sum(axis=1)) == pytest.approx(0.2, abs=1e-9)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, max_examples=60)
 @given(some_shares, some_shares)
 def test_points_and_the_largest_correlation_are_those_of_the_population(x, y):
     test = Detection(1000, (x, y), 0.001, 0.01)

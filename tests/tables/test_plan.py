@@ -56,7 +56,7 @@ def run_or_refusal(system, *args, **how):
         return None, str(error)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, max_examples=150)
 @given(some_tables, st.integers(20, 20_000), st.floats(0.1, 5), some_orders, some_rows)
 def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilon, max_order, rows):
     rng = default_rng(n)
@@ -73,7 +73,7 @@ def test_what_a_plan_calls_not_testable_is_what_the_run_refuses(sizes, n, epsilo
     assert release.answers.untested == {frozenset(pair) for pair in never}
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@settings(derandomize=True, max_examples=40)
 @given(some_tables, st.integers(2000, 10**6), st.floats(0.5, 5))
 def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
     rng = default_rng(n)

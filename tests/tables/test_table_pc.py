@@ -30,7 +30,7 @@ ASIA = load("asia", rng=default_rng(0))
 some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 
 
-@settings(derandomize=True, deadline=None, max_examples=25)
+@settings(derandomize=True, max_examples=25)
 @given(some_levels, st.floats(0.5, 20), st.integers(0, 2))
 def test_no_run_spends_more_than_its_budget(levels, epsilon, max_order):
     rng = default_rng(len(levels))
@@ -69,7 +69,7 @@ def test_others_that_leave_less_than_the_least_effect_separate(n):
     assert not TableOracle(above).separates(0, 1, (2,))
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, max_examples=100)
 @given(st.floats(0.02, 0.5), st.floats(0.2, 0.9), st.floats(0.001, 0.5))
 def test_others_that_leave_less_than_the_least_share_separate(r, with_third, share):
     marginals = with_a_faint_effect(10**9, r, with_third)
