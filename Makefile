@@ -6,7 +6,7 @@ VENV = .venv/bin/python
 CLUSTER ?=
 export DPCGD_CLUSTER ?= $(CLUSTER)
 
-.PHONY: help book results table pairs reader third_reader colliders look chapter check test portable halved mutants golden bench lock clean
+.PHONY: help book results table pairs models look chapter check test portable halved mutants golden bench lock clean
 
 book: .venv/installed ## every chapter executed and the book built; CHAPTER=06 one, CHAPTER=06,07 some, PROFILE=paper large
 	$(VENV) scripts/build_book.py $(PROFILE) $(CHAPTER)
@@ -29,14 +29,9 @@ pairs: .venv/installed ## its second table, cause or effect; CASE="histogram sin
 	OMP_NUM_THREADS=1 $(VENV) benchmarks/pairs.py $(if $(CASE),--case "$(CASE)") \
 		$(if $(SYSTEM),--system $(SYSTEM)) $(if $(RUNS),--runs $(RUNS)) $(if $(CHECK),--check $(CHECK))
 
-reader: .venv/installed ## the edge model, trained anew on simulated networks
-	$(VENV) scripts/training.py reader
-
-third_reader: .venv/installed ## what reads releases with triples, trained anew after the reader
-	$(VENV) scripts/training.py third_reader
-
-colliders: .venv/installed ## what says which triples are colliders, trained anew after the reader
-	$(VENV) scripts/training.py colliders
+# Some twenty minutes on two cores; goes on where it stopped.
+models: .venv/installed ## what reads releases, trained anew on simulated tables
+	$(VENV) scripts/training.py
 
 look: .venv/installed ## pictures of every built page in a browser, wide, on a phone and in the dark, and its faults
 	$(VENV) scripts/look.py

@@ -1,122 +1,196 @@
-"""Train what reads releases on simulated networks, where the truth is known.
+"""Train what reads releases on simulated tables of every kind, where the truth is known.
 
-python scripts/training.py reader|third_reader|colliders [workers]     # make reader, and so on
+python scripts/training.py [workers]     # make models; writes data/reader.json, data/colliders.json
 
-All draw networks of every kind (dpcgd/datasets/random_networks.py), none of which is in the book,
-and release their moments at random budgets. What is drawn is kept in _build/reader, so that a
-command that was killed goes on where it stopped. Each writes a file of data/.
+Tables are drawn, none of which is in the book, and their moments are released at random budgets:
+categories, numbers, both; with edges and without; with constant, rare and copied columns among the
+others. What is drawn is kept in _build/reader, so that a command that was killed goes on where it
+stopped.
 
-- reader: boosted trees say which pairs are edges. A second model reads each release again, with the
-  probabilities of a first model that has not seen its network.
-- third_reader, for data/reader.json as it is: networks of six to twelve variables that the reader
-  has not seen, at budgets that afford triples, have their pairs read, and trees that know the
-  triples too say which pairs are edges.
-- colliders, for data/reader.json as it is: trees say which triples of the true skeleton, and of one
-  that the reader finds, are colliders.
+- Boosted trees say which pairs are edges. A second model reads each release again, with the
+  probabilities of a first model that has not seen its table.
+- Trees say which triples of the true skeleton, and of one that the first model finds, are
+  colliders.
 """
 
 import json
 import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from chapters import BUILD, ROOT
+from dpcgd_book.data.mixed_networks import FAMILIES, random_mixed_network
 from dpcgd_book.results.digests import digest_of_files
 from joblib import Memory, Parallel, delayed
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
-from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.random_networks import any_network
+from dpcgd.datasets.random_networks import (
+    MORE_TABLES,
+    SHAPES,
+    TABLES,
+    any_network,
+    random_network,
+)
+from dpcgd.datasets.schema import Schema
+from dpcgd.datasets.variable import Variable
 from dpcgd.moments.clipped_moments import blocks_of, clips, measure_moments
-from dpcgd.moments.interactions import FEWEST, MOST, MOST_LEVELS, measure_triples, pairs_sensitivity
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading import orientation
-from dpcgd.reading.pair_features import pair_features, second_features, third_features
-from dpcgd.reading.reader import most_likely_edges, pairs_read
+from dpcgd.reading.pair_features import PRIOR, pair_features, second_features
+from dpcgd.reading.reader import most_likely_edges
+
+SEED, TABLES_IN_ALL = 2030, 4000
+VARIABLES, RECORDS, EPSILONS = (3, 450), (30, 1e6), (0.005, 10.0)
+"""Each is drawn evenly on a logarithmic scale between these."""
+MOST_CODES = 1e7
+"""Records times variables, for time."""
+KINDS = {"categories": 0.34, "numbers": 0.26, "many levels": 0.08, "nothing": 0.32}
+"""Kinds of tables, and how often each is drawn."""
+MORE_COLUMNS = 0.25
+"""So many tables have constant, rare or copied columns among the others."""
+MANY_CAUSES = 0.2
+"""So many graphs of numbers have variables with many causes."""
+UNCLIPPED, WITHOUT_NOISE = 0.08, 0.04
+"""Shares of the releases of pairs as they are, and of those with next to no noise."""
+LARGEST_SKELETON = 60
+"""Triples are taken from tables of so many variables at most, for time."""
 
 TREES: dict = {
     "max_iter": 400,
     "learning_rate": 0.08,
     "max_leaf_nodes": 24,
-    "min_samples_leaf": 60,
+    "min_samples_leaf": 150,
     "l2_regularization": 1.0,
     "early_stopping": False,
     "random_state": 2026,
 }
-"""The settings of boosted trees, unless a training has others."""
+"""The settings of boosted trees, unless a model has others."""
 READ_AGAIN = {"max_iter": 200}
-SMALLER = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 12, "min_samples_leaf": 40}
-OF_COLLIDERS = {"max_iter": 250, "learning_rate": 0.06, "max_leaf_nodes": 16}
-"""Other settings: of the second reading, of the third, and of what says colliders."""
-RELEASES = 2
-"""Of each network, for the reader."""
-UNCLIPPED = 0.2
-"""Share of releases of more variables that are not clipped, as of data that only answers counts."""
-WITHOUT_NOISE = 0.05
-"""Share of the reader's releases with next to no noise."""
-NOISE_OVER_SAMPLING = 0.3
-"""The most for a pair of the third reader: somewhat more than releases with triples have."""
-
+OF_COLLIDERS = {"max_iter": 200, "learning_rate": 0.06, "max_leaf_nodes": 16}
 
 ROOMS = (f"dpcgd/{room}" for room in ("datasets", "moments", "reading"))
-CODE = digest_of_files([*ROOMS, "data/reader.json", __file__], root=ROOT)[:8]
+CODE = digest_of_files([*ROOMS, __file__], root=ROOT)[:8]
 kept = Memory(BUILD / "reader" / CODE, verbose=0).cache
 """What a function returns is kept on file, as long as this code stays as it is."""
 
 
-@dataclass(frozen=True)
-class Training:
-    """What a model is trained on: networks, records, budgets."""
-
-    seed: int
-    networks: int
-    variables: tuple[int, int]
-    records: tuple[float, float]
-    epsilons: tuple[float, float]
-    most_codes: float = 1.5e7
-    """Records times variables, for time."""
-
-    def rng(self, number: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, number])
-
-    def network(self, rng) -> Network:
-        return any_network(round(between(self.variables, rng)), rng)
-
-    def records_of(self, network, rng) -> Dataset:
-        most = self.most_codes / len(network.levels)
-        return network.sample(round(min(between(self.records, rng), most)), rng=rng)
-
-    def rho(self, rng) -> float:
-        return rho_of_budget(Budget(between(self.epsilons, rng), 1e-6))
-
-    def write(self, name: str, *, more=(), **models) -> None:
-        """Put trained models, and what they were trained on, into a file of data/."""
-        facts = {"networks": self.networks, **dict(more), "variables": self.variables}
-        facts |= {"records": self.records, "epsilons": self.epsilons}
-        facts["script"] = digest_of_files([__file__])[:16]
-        (ROOT / "data" / f"{name}.json").write_text(json.dumps({"trained": facts, **models}) + "\n")
-
-
-READER = Training(2026, 2000, (3, 200), (1e3, 1e6), (0.05, 10.0))
-THIRD = Training(2028, 3000, (FEWEST, MOST), (3e3, 1e6), (0.1, 10.0))
-COLLIDERS = Training(2029, 1200, (4, 60), (5e3, 5e5), (0.1, 5.0), 6e6)
-
-
-# --- what all share
-
-
-def in_parallel(task, workers: str, *cases) -> list:
-    """The task of every case, on so many processes; -1 takes all cores."""
-    return Parallel(int(workers))(delayed(task)(*case) for case in zip(*cases, strict=True))
-
-
 def between(bounds, rng) -> float:
     return math.exp(rng.uniform(*map(math.log, bounds)))
+
+
+# --- tables
+
+
+def table(number: int, rng) -> Dataset:
+    """One table, with the graph that made it."""
+    d = round(between(VARIABLES, rng))
+    n = round(min(between(RECORDS, rng), MOST_CODES / d))
+    kind = str(rng.choice([*KINDS], p=[*KINDS.values()]))
+    nothing = kind == "nothing"
+    if nothing:
+        kind = str(rng.choice(["categories", "numbers", "many levels"], p=[0.5, 0.3, 0.2]))
+    if kind == "categories":
+        data = in_order(any_network(d, rng).sample(n, rng=rng), rng)
+    elif kind == "many levels":
+        data = many_levels(min(d, 12), n, rng)
+    else:
+        data = numbers(min(d, 150), n, rng)
+    if nothing:
+        codes = np.column_stack([rng.permutation(column) for column in data.codes.T])
+        data = replace(data, codes=codes, truth=nx.empty_graph(data.variables, nx.DiGraph))
+    return more_columns(data, rng) if rng.random() < MORE_COLUMNS else data
+
+
+def in_order(data, rng) -> Dataset:
+    """The same, and the levels of some variables are said to stand in order."""
+    share = rng.choice([0.0, 0.0, 0.5, 1.0])
+    return replace(data, ordered=[v for v in data.variables if rng.random() < share])
+
+
+def many_levels(d, n, rng) -> Dataset:
+    """Few variables, most of them with tens or hundreds of levels."""
+    large = np.exp(rng.uniform(math.log(20), math.log(1000), d)).astype(int)
+    sizes = np.where(rng.random(d) < 0.7, large, rng.integers(2, 6, d))
+    levels = {f"v{i}": tuple(map(str, range(size))) for i, size in enumerate(sizes.tolist())}
+    kind = rng.choice(TABLES + MORE_TABLES)
+    return in_order(
+        random_network(rng.choice(SHAPES), kind, d, rng, levels=levels).sample(n, rng=rng), rng
+    )
+
+
+def numbers(d, n, rng) -> Dataset:
+    """Numbers, or numbers and categories, anywhere in ranges that may be far too wide."""
+    graph = converging(d, rng) if rng.random() < MANY_CAUSES else None
+    network = random_mixed_network(str(rng.choice(FAMILIES)), d, rng, graph)
+    values, entries, codes = network.values(n, rng=rng), {}, []
+    skewed = rng.random() < 0.3
+    for v, own in values.items():
+        if v in network.levels:
+            entries[v], column = network.levels[v], own
+        else:
+            own = np.exp(1.5 * np.clip(own, -6, 6)) if skewed and rng.random() < 0.5 else own
+            width = between((6, 2000), rng)
+            low = -width * rng.uniform(0.1, 0.9)
+            entries[v] = {"range": (low, low + width), "outside": "clip"}
+            column = Variable.from_schema(v, entries[v]).positions_of_numbers(own)
+        codes.append(column)
+    order = list(network.graph)
+    by_name = dict(zip(values, codes, strict=True))
+    schema = Schema({v: entries[v] for v in order})
+    return Dataset.of_schema(
+        np.column_stack([by_name[v] for v in order]), schema, network.graph, network.name
+    )
+
+
+def converging(d, rng) -> nx.DiGraph:
+    """A graph in which some variables have many causes, as a trait has genes."""
+    graph, order = nx.empty_graph([f"v{i}" for i in range(d)], nx.DiGraph), rng.permutation(d)
+    for place in rng.choice(np.arange(2, d), max(1, d // 6), replace=False):
+        causes = rng.choice(place, min(place, rng.integers(2, 10)), replace=False)
+        graph.add_edges_from((f"v{order[cause]}", f"v{order[place]}") for cause in causes)
+    return graph
+
+
+def more_columns(data, rng) -> Dataset:
+    """The same with constant and rare columns, or copies, each joined to what it is like."""
+    columns, levels, graph = list(data.codes.T), dict(data.levels), nx.DiGraph(data.truth)
+    empty = not graph.edges
+    of_few = data.variables[: 2 if empty else None]
+    for i in range(1 + rng.geometric(0.4)):
+        kind = rng.choice(["constant", "rare", *["copy"] * (3 if empty else 2)])
+        name = f"more{i}"
+        graph.add_node(name)
+        if kind == "copy":
+            like = data.variables[rng.integers(len(of_few))]
+            if rng.random() < 0.25:
+                like = data.variables[rng.integers(data.d)]
+            columns.append(columns[data.variables.index(like)])
+            levels[name] = levels[like]
+            graph.add_edge(like, name)
+        else:
+            levels[name] = tuple("abcdef"[: rng.integers(2, 6)])
+            share = 0.0 if kind == "constant" else between((1 / data.n, 0.03), rng)
+            columns.append((rng.random(data.n) < share).astype(int))
+    order = rng.permutation(len(columns)).tolist()
+    names = [[*levels][i] for i in order]
+    ordered = [v for v in data.ordered if not v.startswith("more")]
+    return Dataset(
+        np.column_stack([columns[i] for i in order]),
+        {v: levels[v] for v in names},
+        graph,
+        data.name,
+        ordered,
+    )
+
+
+# --- releases
 
 
 def simulated(rng):
@@ -130,36 +204,83 @@ def simulated(rng):
     return measure
 
 
-def released(data, rho, rng):
-    clipped = clips(data) and rng.random() >= UNCLIPPED
-    return measure_moments(data, simulated(rng), rho, clipped=clipped)
-
-
-def arcs_of(data) -> np.ndarray:
-    """The true graph, ``arcs[a, b]`` where a is a parent of b."""
+@kept
+def release(number: int):
+    """The release of one table's moments, and its arcs: ``arcs[a, b]`` where a is a parent of b."""
+    rng = np.random.default_rng([SEED, number])
+    data = table(number, rng)
+    rho = (
+        1e6 if rng.random() < WITHOUT_NOISE else rho_of_budget(Budget(between(EPSILONS, rng), 1e-6))
+    )
+    as_they_are = rng.random() < UNCLIPPED and sum(data.cardinalities) < 500
+    clipped = clips(data, rho) and (bool(data.numbers) or not as_they_are)
     arcs = np.zeros((data.d, data.d), bool)
     for edge in data.truth.edges:
         arcs[tuple(map(data.variables.index, edge))] = True
-    return arcs
+    return measure_moments(data, simulated(rng), rho, clipped=clipped), arcs
 
 
-def are_edges(arcs, pairs) -> np.ndarray:
-    return (arcs | arcs.T)[tuple(pairs.T)]
+@kept
+def read_once(number: int):
+    """Features and labels of the pairs of one release, and the pairs."""
+    moments, arcs = release(number)
+    pairs, rows = pair_features(moments)
+    return pd.DataFrame(rows), (arcs | arcs.T)[tuple(pairs.T)], pairs
 
 
-def gathered(parts) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Features, labels and the network of every example."""
-    groups = np.repeat(np.arange(len(parts)), [len(labels) for _, labels, *_ in parts])
-    rows = pd.concat([part[0] for part in parts], ignore_index=True)
-    return rows, np.concatenate([part[1] for part in parts]), groups
+@kept
+def read_again(number: int, likely: np.ndarray):
+    """Features for the second reading, and which rows of the first they continue.
+
+    The probabilities are those of a first reading that has not seen the table.
+    """
+    moments, pairs = release(number)[0], read_once(number)[2]
+    square, place = np.zeros((2, len(moments.levels), len(moments.levels)))
+    square[tuple(pairs.T)], place[tuple(pairs.T)] = likely, np.arange(len(pairs))
+    again, rows = second_features(blocks_of(moments), square + square.T)
+    return pd.DataFrame(rows), place[tuple(again.T)].astype(int)
 
 
-def trees(rows, labels, **other) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(**TREES | other).fit(rows, labels)
+@kept
+def triples(number: int, likely: np.ndarray):
+    """Features of the triples of one skeleton, true and found, and whether they meet."""
+    moments, arcs = release(number)
+    pairs, square = read_once(number)[2], np.zeros(arcs.shape)
+    square[tuple(pairs.T)] = likely
+    rows, meet = [], []
+    for joined in (arcs | arcs.T, most_likely_edges(square + square.T)):
+        some = orientation.open_triples(joined)
+        if len(joined) <= LARGEST_SKELETON and some:
+            rows.append(pd.DataFrame(orientation.triple_features(moments, joined, some)))
+            meet += [arcs[x, c] and arcs[y, c] for x, c, y in some]
+    return pd.concat(rows) if rows else pd.DataFrame(), np.array(meet, bool)
+
+
+# --- models
+
+
+def in_parallel(task, workers: str, *cases) -> list:
+    """The task of every case, on so many processes; -1 takes all cores."""
+    return Parallel(int(workers))(delayed(task)(*case) for case in zip(*cases, strict=True))
+
+
+def trees(rows, labels, weights=None, **other) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(**TREES | other).fit(rows, labels, weights)
 
 
 def said_by(model, rows) -> np.ndarray:
     return model.predict_proba(rows)[:, 1]
+
+
+def checked(what, rows, labels, groups, weights, **settings):
+    """Print how good trees are on a tenth of the tables if they have not seen it."""
+    held = groups % 10 == 0
+    model = trees(rows[~held], labels[~held], weights[~held], **settings)
+    loss = log_loss(labels[held], said_by(model, rows[held]), sample_weight=weights[held])
+    alone = np.full(len(labels), np.average(labels, weights=weights))
+    by_share = log_loss(labels, alone, sample_weight=weights)
+    print(f"{what}: {len(labels):,} examples; log loss {loss:.4f} on a tenth of the tables, which")
+    print(f"trees have not seen; {by_share:.4f} by the share alone", flush=True)
 
 
 def as_arrays(model) -> dict:
@@ -171,141 +292,65 @@ def as_arrays(model) -> dict:
         thresholds, values = np.where(leaf, 0, nodes["num_threshold"]), nodes["value"]
         arrays["roots"].append(start)
         arrays["feature"] += np.where(leaf, -1, nodes["feature_idx"]).tolist()
-        arrays["threshold"] += [float(f"{t:.6g}") for t in thresholds]
+        arrays["threshold"] += [float(f"{t:.5g}") for t in thresholds]
         arrays["left"] += (nodes["left"] + start).tolist()
         arrays["right"] += (nodes["right"] + start).tolist()
-        arrays["value"] += [float(f"{v:.4g}") for v in np.where(leaf, values, 0)]
+        arrays["value"] += [float(f"{v:.3g}") for v in np.where(leaf, values, 0)]
     return {"bias": float(np.ravel(model._baseline_prediction)[0]), **arrays}
 
 
-def checked(rows, labels, groups, **settings):
-    """Print how good trees are on a tenth of the networks if they have not seen it."""
-    held = groups % 10 == 0
-    said = said_by(trees(rows[~held], labels[~held], **settings), rows[held])
-    share = np.full(len(labels), labels.mean())
-    print(f"{len(labels)} examples; log loss {log_loss(labels[held], said):.4f} on a tenth of the")
-    print(f"networks, which trees have not seen; {log_loss(labels, share):.4f} by the share alone")
+def write(name: str, **models):
+    """Put trained models, and what they were trained on, into a file of data/."""
+    facts = {"tables": TABLES_IN_ALL, "variables": VARIABLES, "records": RECORDS}
+    facts |= {"epsilons": EPSILONS, "script": digest_of_files([__file__])[:16]}
+    (ROOT / "data" / f"{name}.json").write_text(json.dumps({"trained": facts, **models}) + "\n")
 
 
-# --- the reader of released pairs
+def weights_of(labels: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """Of each table: where noise hides everything, the prior share of the pairs are edges.
 
-
-@kept
-def releases(number: int):
-    """Two releases of one network's records, and its arcs."""
-    rng, some = READER.rng(number), []
-    data = READER.records_of(READER.network(rng), rng)
-    for _ in range(RELEASES):
-        rho = READER.rho(rng)
-        some.append(released(data, 1e6 if rng.random() < WITHOUT_NOISE else rho, rng))
-    return some, arcs_of(data)
-
-
-@kept
-def read_once(number: int):
-    """Features and labels of the pairs of one network's releases, and the pairs of each."""
-    some, arcs = releases(number)
-    pairs, rows = zip(*map(pair_features, some), strict=True)
-    return pd.concat(map(pd.DataFrame, rows)), are_edges(arcs, np.concatenate(pairs)), pairs
-
-
-@kept
-def read_again(number: int, probabilities: np.ndarray):
-    """Features for the second reading, and which rows of the first they continue.
-
-    The probabilities of all pairs are those of a first reading that has not seen the network.
+    Small networks have edges between most variables; so tables of few variables in which there is
+    nothing weigh more.
     """
-    parts, start = [], 0
-    for moments, pairs in zip(releases(number)[0], read_once(number)[2], strict=True):
-        numbers = np.arange(start, start + len(pairs))
-        likely, place = np.zeros((2, len(moments.levels), len(moments.levels)))
-        likely[tuple(pairs.T)], place[tuple(pairs.T)] = probabilities[numbers], numbers
-        again, rows = second_features(blocks_of(moments), likely + likely.T)
-        parts.append((pd.DataFrame(rows), place[tuple(again.T)].astype(int)))
-        start += len(pairs)
-    rows, places = zip(*parts, strict=True)
-    return pd.concat(rows), np.concatenate(places)
+    pairs, edges = np.array([(len(own), own.sum()) for own in labels]).T
+    weights, band = np.ones(len(labels)), np.floor(2 * np.log2(sizes))
+    for alike in (band == one for one in np.unique(band)):
+        nothing, something = (pairs[alike & (edges == 0)], pairs[alike & (edges > 0)])
+        wanted = edges[alike].sum() / PRIOR - something.sum()
+        weights[alike & (edges == 0)] = max(1.0, wanted / max(1, nothing.sum()))
+    return weights
 
 
-def read_unseen(rows, labels, groups) -> np.ndarray:
-    """Probabilities of each pair, by trees that have not seen its network."""
-    probabilities = np.zeros(len(labels))
-    for half in (groups % 2 == 0, groups % 2 == 1):
-        probabilities[half] = said_by(trees(rows[~half], labels[~half]), rows[half])
-    return probabilities
+def main(workers: str = "-1"):
+    numbered = range(TABLES_IN_ALL)
+    parts = in_parallel(read_once, workers, numbered)
+    labels_of = [labels for _, labels, _ in parts]
+    sizes = np.array([1 + pairs.max(initial=1) for *_, pairs in parts])
+    groups = np.repeat(numbered, [*map(len, labels_of)])
+    rows, labels = pd.concat([own for own, *_ in parts], ignore_index=True), np.hstack(labels_of)
+    weights = weights_of(labels_of, sizes)[groups]
+    checked("first reading", rows, labels, groups, weights)
+    likely = np.zeros(len(labels))
+    for half in (groups % 2 == 0, groups % 2 == 1):  # by trees that have not seen the table
+        likely[half] = said_by(trees(rows[~half], labels[~half], weights[~half]), rows[half])
+    starts = np.searchsorted(groups, numbered)
+    likely_of = np.split(likely, starts[1:])
+    again, places = zip(*in_parallel(read_again, workers, numbered, likely_of), strict=True)
+    kept_rows = np.hstack([start + own for start, own in zip(starts, places, strict=True)])
+    both = rows.iloc[kept_rows].reset_index(drop=True).join(pd.concat(again, ignore_index=True))
+    second = both, labels[kept_rows], groups[kept_rows], weights[kept_rows]
+    checked("second reading", *second, **READ_AGAIN)
+    models = {
+        "first": as_arrays(trees(rows, labels, weights)),
+        "second": as_arrays(trees(both, second[1], second[3], **READ_AGAIN)),
+    }
+    write("reader", features=[*both], **models)
+    some, meet = zip(*in_parallel(triples, workers, numbered, likely_of), strict=True)
+    of_each = np.repeat(numbered, [*map(len, meet)])
+    every, meets = pd.concat(some, ignore_index=True), np.hstack(meet)
+    checked("colliders", every, meets, of_each, np.ones(len(meets)), **OF_COLLIDERS)
+    write("colliders", features=[*every], trees=as_arrays(trees(every, meets, **OF_COLLIDERS)))
 
-
-def reader(workers: str):
-    numbers = range(READER.networks)
-    rows, labels, groups = gathered(in_parallel(read_once, workers, numbers))
-    checked(rows, labels, groups)
-    probabilities = read_unseen(rows, labels, groups)
-    by_network = (probabilities[groups == k] for k in numbers)
-    parts = in_parallel(read_again, workers, numbers, by_network)
-    starts = np.searchsorted(groups, numbers)
-    pairs = np.concatenate([start + pairs for start, (_, pairs) in zip(starts, parts, strict=True)])
-    again = pd.concat([more for more, _ in parts], ignore_index=True)
-    both = rows.iloc[pairs].reset_index(drop=True).join(again)
-    checked(both, labels[pairs], groups[pairs], **READ_AGAIN)
-    first = as_arrays(trees(rows, labels))
-    second = as_arrays(trees(both, labels[pairs], **READ_AGAIN))
-    more = {"releases": RELEASES * READER.networks, "levels": [2, 20]}
-    READER.write("reader", more=more, features=[*both], first=first, second=second)
-
-
-# --- the reader of releases with triples
-
-
-@kept
-def with_triples(number: int):
-    """Features and labels of the pairs of one network's release."""
-    rng = THIRD.rng(number)
-    while True:
-        network = THIRD.network(rng)
-        if max(map(len, network.levels.values())) <= MOST_LEVELS:
-            break
-    data = THIRD.records_of(network, rng)
-    moves, most = pairs_sensitivity(data.cardinalities), NOISE_OVER_SAMPLING * math.sqrt(data.n)
-    while moves * multiplier_of_rho(rho := THIRD.rho(rng)) > most:
-        pass  # such a budget affords no triples
-    moments = measure_triples(data, simulated(rng), rho)
-    pairs, rows = third_features(moments, pairs_read(moments))
-    return pd.DataFrame(rows), are_edges(arcs_of(data), pairs)
-
-
-def third_reader(workers: str):
-    rows, labels, groups = gathered(in_parallel(with_triples, workers, range(THIRD.networks)))
-    checked(rows, labels, groups, **SMALLER)
-    third = as_arrays(trees(rows, labels, **SMALLER))
-    THIRD.write("third_reader", features=[*rows], third=third)
-
-
-# --- colliders
-
-
-@kept
-def triples(number: int):
-    """Features of the triples of one network's skeleton, true and found, and whether they meet."""
-    rng = COLLIDERS.rng(number)
-    data = COLLIDERS.records_of(COLLIDERS.network(rng), rng)
-    moments, arcs = released(data, COLLIDERS.rho(rng), rng), arcs_of(data)
-    rows, meet = [], []
-    for joined in (arcs | arcs.T, most_likely_edges(pairs_read(moments))):
-        some = orientation.open_triples(joined)
-        rows.append(pd.DataFrame(orientation.triple_features(moments, joined, some)))
-        meet += [arcs[x, c] and arcs[y, c] for x, c, y in some]
-    return pd.concat(rows), np.array(meet, bool)
-
-
-def colliders(workers: str):
-    rows, labels, groups = gathered(in_parallel(triples, workers, range(COLLIDERS.networks)))
-    checked(rows, labels, groups, **OF_COLLIDERS)
-    model = as_arrays(trees(rows, labels, **OF_COLLIDERS))
-    COLLIDERS.write("colliders", features=[*rows], trees=model)
-
-
-TRAININGS = {"reader": reader, "third_reader": third_reader, "colliders": colliders}
 
 if __name__ == "__main__":
-    name, *workers = sys.argv[1:]
-    TRAININGS[name](*workers or ["-1"])
+    main(*sys.argv[1:])

@@ -14,13 +14,14 @@ import numpy as np
 
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts, Records
+from dpcgd.moments.entries import entries_carried, most_entries
 from dpcgd.moments.interactions import (
     Marginals,
     MeasuredMarginals,
     Measurement,
     Moment,
-    contrasts,
     least_variance,
+    pairs_sensitivity,
 )
 from dpcgd.moments.scores import Singles, measure_singles, share_of_look
 from dpcgd.privacy.conversions import multiplier_of_rho
@@ -47,6 +48,10 @@ FEW = 8
 """The pairs of so few variables are released as they are, for clipping gains nothing there."""
 
 
+LITTLE_NOISE = 0.2
+"""So are those of more, where their noise is at most this many deviations of sampling."""
+
+
 USUAL_NORM = 0.8
 """Records are scaled down at this many times the expected squared norm, or later."""
 
@@ -62,6 +67,9 @@ independent."""
 
 LARGEST = 1e6
 """Larger correlations, covariances and deviations are nothing but noise, and are cut off here."""
+
+HIDDEN = 0.25
+"""A correlation whose noise has a larger variance tells nothing, and counts as zero."""
 
 SHORTENED = 0.003
 """Shortening long records gives independent variables a correlation of this size at most, nearly:
@@ -90,21 +98,25 @@ def clipped_sensitivity(bound: float) -> float:
     return bound * bound
 
 
-def share_of_singles(levels) -> float:
+def share_of_singles(widths: Sequence[int]) -> float:
     """Share of rho for the first look: with few variables single ones and pairs have noise alike.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Entries of each variable.
 
     Examples
     --------
-    >>> share_of_singles([2] * 10), share_of_singles([4] * 100)
+    >>> share_of_singles([1] * 10), share_of_singles([3] * 100)
     (0.2, 0.05)
     """
-    contrasts_in_all = sum(size - 1 for size in levels)
-    varying = sum(size > 1 for size in levels)
-    return min(MOST_SHARE, max(LEAST_SHARE, 2 * varying / max(1, contrasts_in_all) ** 2))
+    varying = sum(width > 0 for width in widths)
+    return min(MOST_SHARE, max(LEAST_SHARE, 2 * varying / max(1, sum(widths)) ** 2))
 
 
 def level_vectors(singles: Singles) -> list[np.ndarray]:
-    """A vector for each level of each variable: its contrasts, centred, times variance^(-1/4).
+    """A vector for each level of each variable: its entries, centred, times variance^(-1/4).
 
     Parameters
     ----------
@@ -113,7 +125,7 @@ def level_vectors(singles: Singles) -> list[np.ndarray]:
 
     Returns
     -------
-    list of array of shape (levels, levels - 1)
+    list of array of shape (levels, entries)
         Of one column of zeros for a variable of one level.
 
     Privacy
@@ -129,24 +141,29 @@ def vectors_of(singles: Singles, v: int) -> np.ndarray:
         return np.zeros((1, 1))
     if v in singles.numbers:
         return singles.numbers[v].vectors
-    return (contrasts(singles.levels[v]) - singles.moment(v).values) @ _lengthening(singles, v)
+    return singles.columns(v) @ _lengthening(singles, v)
 
 
 def _lengthening(singles: Singles, v: int) -> np.ndarray:
-    """Variance^(-1/4) of a variable's contrasts, as a matrix; numbers have lengths of their own."""
+    """Variance^(-1/4) of a variable's entries, as a matrix; numbers have lengths of their own."""
     if v in singles.numbers:
-        return np.eye(singles.levels[v] - 1)
+        return np.eye(singles.widths[v])
+    columns = singles.columns(v)
+    values, turned = np.linalg.eigh((columns.T * singles.table(v)) @ columns)
     floor = singles.least_variance(v)
-    values, turned = np.linalg.eigh(singles.variance(v))
     return (turned / np.maximum(values, floor) ** 0.25) @ turned.T  # whatever the vectors' signs
 
 
-def _error_of_mean(singles, v) -> float:
-    """Of the levels that vectors are centred at."""
+def _blur(singles, v) -> np.ndarray:
+    """Covariance of the noise in the means at which a variable's entries are centred.
+
+    The largest directions of a block lean towards it, so that of categories is taken for wider.
+    """
     deviation = singles.moment(v).deviation
     if v in singles.numbers:
-        return singles.numbers[v].error(deviation)
-    return deviation * (singles.levels[v] - 1) ** 0.25
+        return np.eye(singles.widths[v]) * singles.numbers[v].error(deviation) ** 2
+    columns = singles.columns(v)
+    return columns.T @ columns * deviation**2 * math.sqrt(columns.shape[1])
 
 
 def longest_kept(
@@ -184,8 +201,7 @@ class ClippedMoments(Singles):
 
     Parameters
     ----------
-    n, levels, released
-        As for :class:`~dpcgd.moments.interactions.Marginals`: the single variables.
+    singles : Singles
     moments : array of shape (D, D)
         Mean products of the entries of :func:`level_vectors`.
     deviation : float
@@ -193,17 +209,16 @@ class ClippedMoments(Singles):
 
     Attributes
     ----------
-    n, levels, released, moments, deviation
+    n, levels, released, numbers, entries, moments, deviation
 
     Privacy
     -------
     All post-processing; it holds no data. Chapter 12, :prf:ref:`thm-clipped-moments`.
     """
 
-    def __init__(
-        self, n: int, levels, released, moments: np.ndarray, deviation: float, numbers=None
-    ):
-        super().__init__(n, levels, released, numbers)
+    def __init__(self, singles: Singles, moments: np.ndarray, deviation: float):
+        kept = singles.levels, singles.released, singles.numbers, singles.entries
+        super().__init__(singles.n, *kept)
         if not Moment(moments, deviation).measured:
             raise ValueError(
                 "a clipped moment or the deviation of its noise is too large: that is noise only; "
@@ -211,7 +226,7 @@ class ClippedMoments(Singles):
             )
         self.moments, self.deviation = moments, deviation
 
-    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+    def theorems(self) -> tuple[str, ...]:
         """Labels of the theorems that give the sensitivities of what has been released."""
         return ("thm-clipped-moments", *super().theorems())
 
@@ -225,9 +240,14 @@ class ClippedMoments(Singles):
         return {**super().to_receipt(), "clipped": clipped}
 
 
-def clips(data: Counts) -> bool:
-    """Whether clipped moments of this data can be had and are worth it, by public facts."""
-    return isinstance(data, Records) and (data.d > FEW or bool(data.numbers))
+def clips(data: Counts, rho: float) -> bool:
+    """Whether moments of this data are to be clipped, by public facts; counts alone cannot be."""
+    if not isinstance(data, Records):
+        return False
+    noise = pairs_sensitivity(data.cardinalities) * multiplier_of_rho(rho)
+    little = data.d <= FEW or noise <= LITTLE_NOISE * math.sqrt(data.n)
+    contrasts = sum(data.cardinalities) - data.d
+    return bool(data.numbers) or not little or contrasts > most_entries(data.n, rho)
 
 
 def measure_moments(
@@ -242,8 +262,9 @@ def measure_moments(
         Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
     rho : float
     clipped : bool
-        Whether the moments are :class:`ClippedMoments`, after a first look at single variables;
-        else they are those of :class:`~dpcgd.moments.interactions.MeasuredMarginals`.
+        Whether the moments are :class:`ClippedMoments`, after a first look at single variables,
+        with as many entries a category as the budget carries; else they are those of
+        :class:`~dpcgd.moments.interactions.MeasuredMarginals`.
     aim : {"edges", "effects"}
         What clipped moments are for.
 
@@ -259,27 +280,23 @@ def measure_moments(
     Privacy
     -------
     rho-zCDP for replace-one neighbours: one Gaussian release of all pairs (chapter 11,
-    :prf:ref:`thm-pairs`); or two, and vectors and bound of the second follow from the first
-    (chapter 12, :prf:ref:`thm-clipped-moments`).
+    :prf:ref:`thm-pairs`); or of single variables and then of clipped moments, whose vectors and
+    bound follow from public facts and the first release (chapter 12,
+    :prf:ref:`thm-clipped-moments`).
     """
-    if data.numbers:
-        numbers = len(data.numbers)
-        first = share_of_look(data.n, data.d - numbers, numbers, rho) * rho
-        singles, used = measure_singles(data, measure, first)
-        return _measured(data, singles, measure, rho - used, aim)
-    marginals = MeasuredMarginals(Tables(data), measure)
     if not clipped:
+        marginals = MeasuredMarginals(Tables(data), measure)
         marginals.measure_pairs(rho)
         return marginals.without_data()
-    first = share_of_singles(marginals.levels) * rho
-    marginals.measure_singles(first)
-    kept = marginals.without_data()
-    return _measured(data, Singles(kept.n, kept.levels, kept.released), measure, rho - first, aim)
-
-
-def _measured(data, singles, measure, rho, aim: Aim = "edges") -> ClippedMoments:
+    entries, numbers = entries_carried(data, data.n, rho), len(data.numbers)
+    first = share_of_look(data.n, data.d - numbers, numbers, rho)
+    if not numbers:
+        widths = (own - 1 for own in data.cardinalities)
+        kept = [entries[v].count if v in entries else own for v, own in enumerate(widths)]
+        first = share_of_singles(kept)
+    singles, used = measure_singles(data, measure, first * rho, entries)
     vectors = level_vectors(singles)
-    bound = longest_kept(singles, vectors, multiplier_of_rho(rho), aim)
+    bound = longest_kept(singles, vectors, multiplier_of_rho(rho - used), aim)
     size = sum(own.shape[1] for own in vectors)
     upper = np.triu_indices(size)
     halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)
@@ -288,32 +305,28 @@ def _measured(data, singles, measure, rho, aim: Aim = "edges") -> ClippedMoments
         values, deviation = measure(
             lambda: data.clipped_sums(vectors, bound=bound)[upper] * halves,
             sensitivity=clipped_sensitivity(bound),
-            rho=rho,
+            rho=rho - used,
         )
     moments = np.zeros((size, size))
     moments[upper] = values / halves / singles.n
     moments += np.triu(moments, 1).T
-    return ClippedMoments(
-        singles.n, singles.levels, singles.released, moments, deviation / singles.n, singles.numbers
-    )
+    return ClippedMoments(singles, moments, deviation / singles.n)
 
 
 class Blocks(NamedTuple):
-    """Correlations of all scaled contrasts, (D, D), and the variance that noise gives each entry.
+    """Correlations of all scaled entries, (D, D), and the variance that noise gives each of them.
 
-    Each variable's contrasts are turned and scaled so that their covariance is the identity; what
-    is left of two variables is a block of correlations. A variable's block with itself is the
-    identity. ``covariances`` and the ``deviations`` of their noise are those of the contrasts as
-    they were released. ``further`` is variance that the edge model leaves out of ``noise``: from
-    the noise of means, and from single records where few tell. ``rows`` says where each variable's
-    rows are.
+    Each variable's contrasts, or what entries it has, are turned and scaled so that their
+    covariance is the identity; what is left of two variables is a block of correlations. A
+    variable's block with itself is the identity. ``noise`` holds the noise of means too, and that
+    of single records where few tell. ``covariances`` and the ``deviations`` of their noise are
+    those of the entries as they were released. ``rows`` says where each variable's rows are.
     """
 
     correlations: np.ndarray
     noise: np.ndarray
     covariances: np.ndarray
     deviations: np.ndarray
-    further: np.ndarray
     n: int
     rows: list[slice]
 
@@ -328,17 +341,17 @@ class Blocks(NamedTuple):
         return np.add.reduceat(np.add.reduceat(entries, starts, 0), starts, 1)
 
 
-def rows_of(levels: Sequence[int]) -> list[slice]:
-    """Where the rows of each variable are.
+def rows_of(widths: Sequence[int]) -> list[slice]:
+    """Where the rows of each variable are, by its number of entries.
 
-    A variable of one level has no contrasts; a constant stands in for it.
+    A variable of one level has none; a constant stands in for it.
 
     Examples
     --------
-    >>> rows_of([3, 1])
+    >>> rows_of([2, 0])
     [slice(0, 2, None), slice(2, 3, None)]
     """
-    ends = np.cumsum([0, *(max(1, size - 1) for size in levels)]).tolist()
+    ends = np.cumsum([0, *(max(1, width) for width in widths)]).tolist()
     return [slice(*ends_of_one) for ends_of_one in pairwise(ends)]
 
 
@@ -356,7 +369,7 @@ def blocks_of(marginals: Marginals) -> Blocks:
 
 def _gathered(marginals) -> Blocks:
     """The moments of pairs as correlations: each variable turned and scaled by its own levels."""
-    rows, n = rows_of(marginals.levels), marginals.n
+    rows, n = rows_of(marginals.widths), marginals.n
     size = rows[-1].stop
     scale, covariances, spread = np.zeros((3, size, size))
     means, errors = np.zeros((2, size))
@@ -369,31 +382,40 @@ def _gathered(marginals) -> Blocks:
         products, spread[block] = marginals.moment(x, y)
         covariances[block] = products - np.outer(means[rows[x]], means[rows[y]])
     wide = (scale**2).sum(axis=1)
-    parts = (scale @ covariances @ scale.T, spread**2 * np.outer(wide, wide), covariances, spread)
+    noise = spread**2 * np.outer(wide, wide)
+    parts = (scale @ covariances @ scale.T, noise, covariances, spread)
     correlations, noise, covariances, spread = (_limited(part + part.T) for part in parts)
     for v, own in enumerate(rows):
         correlations[own, own] = np.eye(own.stop - own.start)
         covariances[own, own] = marginals.variance(v) if v in varying else 1.0
-    further = _limited(_further_variance(wide, errors, scale @ means, n))
-    return Blocks(correlations, noise, covariances, spread, further, n, rows)
+    noise += _further_variance(wide, errors**2 * wide, scale @ means, n)
+    return _seen(Blocks(correlations, noise, covariances, spread, n, rows))
+
+
+def _seen(blocks: Blocks) -> Blocks:
+    """Blocks without the correlations that are hidden by their noise."""
+    noise = _limited(blocks.noise)
+    for own in blocks.rows:
+        noise[own, own] = 0.0
+    correlations = np.where(noise <= HIDDEN, blocks.correlations, 0.0)
+    return blocks._replace(correlations=correlations, noise=noise)
 
 
 def _limited(entries) -> np.ndarray:
     return np.clip(entries, -LARGEST, LARGEST)
 
 
-def _further_variance(wide, errors, means, n) -> np.ndarray:
+def _further_variance(wide, off, means, n) -> np.ndarray:
     """Variance of correlations from the noise of means, and from single records where few tell.
 
-    Of the squared length of each scaled contrast, in contrasts as they were released, the deviation
-    of the noise of each contrast's mean, and the means of the scaled contrasts, where they were not
-    centred before products were taken.
+    Of the squared length of each scaled entry, in entries before they were scaled, the variance of
+    the noise of its mean, and the means of scaled entries that were not centred before products
+    were taken.
 
     A product of means with errors e and f is off by e m + f l + e f. The correlation of two rare
     levels is a Poisson count over the root of its mean, far from normal where that is below one;
     with the variance of one record more it is no larger than a normal number.
     """
-    off = errors**2 * wide
     one_sided = np.outer(off, means**2)
     return one_sided + one_sided.T + np.outer(off, off) + np.outer(wide, wide) / n**2
 
@@ -401,28 +423,26 @@ def _further_variance(wide, errors, means, n) -> np.ndarray:
 def _turned(clipped) -> Blocks:
     """The moments as correlations: each variable turned and scaled by its own block.
 
-    Vectors are centred at noisy means, so moments hold products of these errors. The largest
-    directions of a block lean towards them: their errors are taken for wider than others are.
+    Vectors are centred at noisy means, so moments hold products of these errors.
     """
-    rows, n = rows_of(clipped.levels), clipped.n
+    rows, n = rows_of(clipped.widths), clipped.n
     size = rows[-1].stop
     scale, free, unit = np.zeros((size, size)), np.ones((size, size), bool), np.eye(size)
-    lengths, errors = np.zeros((2, size))
+    lengths, off = np.zeros((2, size))
     for v, own in enumerate(rows):
         free[own, own] = False
         if clipped.levels[v] > 1:
             values, turned = np.linalg.eigh(clipped.moments[own, own])
             floor = least_variance(clipped.deviation, n)
             scale[own, own] = (turned / np.sqrt(np.maximum(values, floor))).T
-            lengths[own] = ((scale[own, own] @ _lengthening(clipped, v)) ** 2).sum(axis=1)
-            errors[own] = _error_of_mean(clipped, v)
+            as_told = scale[own, own] @ _lengthening(clipped, v)
+            lengths[own] = (as_told**2).sum(axis=1)
+            off[own] = np.einsum("ij,jk,ik->i", as_told, _blur(clipped, v), as_told)
     varying, wide = scale.any(axis=1), (scale**2).sum(axis=1)
     spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
-    parts = (
-        np.where(free, scale @ clipped.moments @ scale.T, unit),
-        spread**2 * np.outer(wide, wide),
-        np.where(varying, clipped.moments, unit),
-        spread,
-        SHORTENED**2 + _further_variance(lengths, errors, np.zeros(size), n),
-    )
-    return Blocks._make([*map(_limited, parts), n, rows])
+    noise = spread**2 * np.outer(wide, wide) + SHORTENED**2
+    noise += _further_variance(lengths, off, np.zeros(size), n)
+    correlations = np.where(free, scale @ clipped.moments @ scale.T, unit)
+    covariances = np.where(varying, clipped.moments, unit)
+    parts = (_limited(part) for part in (correlations, noise, covariances, spread))
+    return _seen(Blocks(*parts, n, rows))

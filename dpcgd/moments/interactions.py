@@ -19,7 +19,6 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.budget import BudgetSpent
-from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Account
 from dpcgd.privacy.mechanisms import gaussian_for_rho, laplace
 from dpcgd.privacy.noise import Noise
@@ -31,7 +30,6 @@ __all__ = [
     "Moment",
     "NoisyTable",
     "Subset",
-    "affords_triples",
     "contrasts",
     "covariance_of_contrasts",
     "exactly",
@@ -39,11 +37,9 @@ __all__ = [
     "interaction_sensitivity",
     "least_variance",
     "measure_table",
-    "measure_triples",
     "paid",
     "pairs_sensitivity",
     "subsets_of",
-    "triples_sensitivity",
 ]
 
 LARGEST = 1e100
@@ -51,16 +47,6 @@ LARGEST = 1e100
 
 LEAST_RHO = 1e-150
 """A smaller rho buys nothing but noise, which is nearly too large a number."""
-
-FEWEST, MOST, MOST_LEVELS = 6, 12, 8
-"""Triples are measured of so many variables with at most so many levels. Of fewer variables a pair
-hardly has two others to be given; of more there are too many triples."""
-
-NOISE_OVER_SAMPLING = 0.2
-"""Triples are measured if a pair's noise is at most this many deviations of sampling."""
-
-SHARE_OF_TRIPLES = 0.25
-"""Triples get this share of rho."""
 
 SENSITIVITY = 2.0
 """Of all cells of a whole table, in L1 norm: a record that is replaced leaves one and joins
@@ -139,36 +125,6 @@ def pairs_sensitivity(levels: Sequence[int]) -> float:
     return math.sqrt(moved.max(initial=0.0))
 
 
-def triples_sensitivity(levels: Sequence[int]) -> float:
-    """Replace-one L2 sensitivity of the interactions of all triples, of at most twenty variables.
-
-    Notes
-    -----
-    As for pairs: two records whose levels differ at some variables are 2 (e(r) - e(t)) apart,
-    squared, where e sums the products of three and t is r - 1 there, r elsewhere; largest over all
-    choices of these variables. Chapter 12, :prf:ref:`thm-triples`.
-
-    Examples
-    --------
-    >>> triples_sensitivity([2] * 3) == interaction_sensitivity([2] * 3)
-    True
-    >>> round(triples_sensitivity([2] * 8) ** 2, 9)
-    28.0
-    """
-    norms = np.array([1 - 1 / size for size in levels if size > 1])
-    if len(norms) < 3:
-        return 0.0
-    differ = np.array([*product((0.0, 1.0), repeat=len(norms))])
-    moved = 2 * (_products_of_three(norms) - _products_of_three(norms - differ))
-    return math.sqrt(float(moved.max()))
-
-
-def _products_of_three(values) -> np.ndarray:
-    """The sum over all choices of three in a row."""
-    ones, squares, cubes = (np.sum(values**k, axis=-1) for k in (1, 2, 3))
-    return (ones**3 - 3 * ones * squares + 2 * cubes) / 6
-
-
 class Moment(NamedTuple):
     """A released interaction as a mean over records, and the deviation of its noise."""
 
@@ -245,6 +201,11 @@ class Marginals:
         """All that was released, in an order."""
         moments = sorted(self.released.items())
         return [self.n, self.levels, *(part for kept in moments for part in (kept[0], *kept[1]))]
+
+    @property
+    def widths(self) -> list[int]:
+        """Contrasts of each variable."""
+        return [size - 1 for size in self.levels]
 
     def worked_out(self, what: tuple, work: Callable[[], Any]) -> Any:
         """The result of a piece of work on the releases, done once."""
@@ -336,13 +297,8 @@ class Marginals:
         ]
         return {"n": self.n, "levels": list(self.levels), "moments": moments}
 
-    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+    def theorems(self) -> tuple[str, ...]:
         """Labels of the theorems that give the sensitivities of what has been released.
-
-        Parameters
-        ----------
-        triples : str
-            The theorem for triples; by default that for all of them at once.
 
         Examples
         --------
@@ -352,7 +308,8 @@ class Marginals:
         """
         sizes = set(map(len, self.released))
         precisions = {kept.deviation for subset, kept in self.released.items() if len(subset) == 2}
-        ran = {"thm-pairs": 2 in sizes, triples: 3 in sizes, "thm-look-again": len(precisions) > 1}
+        ran = {"thm-pairs": 2 in sizes, "thm-interactions": 3 in sizes}
+        ran["thm-look-again"] = len(precisions) > 1
         return tuple(label for label, used in ran.items() if used)
 
 
@@ -395,8 +352,8 @@ class MeasuredMarginals(Marginals):
     Privacy
     -------
     Every release is one Gaussian mechanism, paid before the tables are counted. Chapter 11,
-    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, chapter 12, :prf:ref:`thm-triples`, and
-    chapter 14, :prf:ref:`thm-look-again`. What rounding adds is proved to be less than what a run
+    :prf:ref:`thm-interactions` and :prf:ref:`thm-pairs`, and chapter 14,
+    :prf:ref:`thm-look-again`. What rounding adds is proved to be less than what a run
     keeps for it, :func:`~dpcgd.privacy.budget.kept_for_rounding`.
     """
 
@@ -404,21 +361,11 @@ class MeasuredMarginals(Marginals):
         super().__init__(tables.n, tables.levels)
         self._tables, self._measure = tables, measure
 
-    def measure_singles(self, rho: float):
-        """Release every single variable's interaction, for rho in all."""
-        subsets = [*combinations(range(len(self.levels)), 1)]
-        self._release(subsets, math.hypot(*map(self._moves, subsets)), rho)
-
     def measure_pairs(self, rho: float):
         """Release every single variable's and every pair's interaction, for rho in all."""
         variables = range(len(self.levels))
         subsets = [*combinations(variables, 1), *combinations(variables, 2)]
         self._release(subsets, pairs_sensitivity(self.levels), rho)
-
-    def measure_triples(self, rho: float):
-        """Release every triple's interaction, for rho in all."""
-        subsets = [*combinations(range(len(self.levels)), 3)]
-        self._release(subsets, triples_sensitivity(self.levels), rho)
 
     def measure(self, subset: Subset, rho: float):
         """Release one interaction for rho.
@@ -475,60 +422,6 @@ class MeasuredMarginals(Marginals):
         return Marginals(self.n, self.levels, self.released)
 
 
-def affords_triples(levels: Sequence[int], n: int, rho: float) -> bool:
-    """Whether triples are worth their share, by public facts.
-
-    Parameters
-    ----------
-    levels : sequence of int
-        Of each variable; where levels were joined, what has been released says how many are left.
-    n : int
-        Records.
-    rho : float
-        For pairs and triples together.
-
-    Examples
-    --------
-    >>> affords_triples([3] * 11, 100_000, 0.02), affords_triples([3] * 11, 1000, 0.02)
-    (True, False)
-    """
-    varying = sum(size > 1 for size in levels)
-    if varying < FEWEST or len(levels) > MOST or max(levels) > MOST_LEVELS:
-        return False
-    noise = pairs_sensitivity(levels) * multiplier_of_rho(rho)
-    return noise <= NOISE_OVER_SAMPLING * math.sqrt(n)
-
-
-def measure_triples(data: Counts, measure: Measurement, rho: float) -> Marginals:
-    """Release single variables, pairs and triples, for rho in all.
-
-    Parameters
-    ----------
-    data : Dataset or Counts
-    measure : callable
-        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
-    rho : float
-
-    Returns
-    -------
-    Marginals
-
-    Raises
-    ------
-    BudgetSpent
-        Before the data is touched, if the account cannot pay.
-
-    Privacy
-    -------
-    rho-zCDP for replace-one neighbours: a Gaussian release of all pairs and one of all triples.
-    Chapter 11, :prf:ref:`thm-pairs`, and chapter 12, :prf:ref:`thm-triples`.
-    """
-    marginals = MeasuredMarginals(Tables(data), measure)
-    marginals.measure_pairs(rho - SHARE_OF_TRIPLES * rho)
-    marginals.measure_triples(SHARE_OF_TRIPLES * rho)
-    return marginals.without_data()
-
-
 class NoisyTable(Marginals):
     """Counts of every combination of levels, with Laplace noise.
 
@@ -556,7 +449,7 @@ class NoisyTable(Marginals):
         deviation = math.sqrt(2 * self.counts.size / margin.size) * self.scale
         return Moment(interaction_of(margin) / n, deviation / n)
 
-    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+    def theorems(self) -> tuple[str, ...]:
         """None beside the theorem of the system, which is that of the whole table."""
         return ()
 

@@ -153,14 +153,6 @@ class JoinedCounts(Counts):
         asked = list(questions)
         return list(map(self._summed, asked, self._data.counts_many(asked)))
 
-    def clipped_sums(
-        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
-    ) -> np.ndarray:
-        """Sum over records of u u^T, where levels that are joined have one vector."""
-        groups = self._groups
-        by_level = [v[groups[i]] if i in groups else v for i, v in enumerate(vectors)]
-        return self._data.clipped_sums(by_level, bound=bound, n=n)
-
     def _summed(self, variables, table) -> np.ndarray:
         for axis, v in enumerate(variables):
             if v in self._groups:

@@ -8,19 +8,18 @@ number's entries are those of its rank, whatever its unit.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpcgd.datasets.variable import PARTS, Parts
+from dpcgd.moments.entries import ENTRIES, Entries, category_columns, scores_of, uncorrelated_square
 from dpcgd.moments.interactions import Marginals, Measurement, Moment, contrasts
 
 __all__ = [
     "DEPTH",
-    "ENTRIES",
     "Histogram",
     "Singles",
     "look_sensitivity",
@@ -47,15 +46,12 @@ CLEAR = 4.0
 FINE = 0.03
 """A piece with at most this share of the records is not halved."""
 
-FARTHEST = 3.0
-"""Scores are cut off here."""
-
-ENTRIES = 2
-"""A number has so many: its score, and the score squared."""
-
 LENGTH, SECOND = 0.84, 0.5
 """Deviation of a number's score in its vector, as of an even category of two levels. The entry that
 sees shapes which are not monotone is shorter by the second factor, for its noise is everyone's."""
+
+AT_ONE_END = 0.9
+"""Records of a piece may all lie near one of its ends: so far from its middle, as a share."""
 
 LEAST_SPREAD = 1e-3
 """Entries that vary less, of a number that is nearly the same in all records, are not stretched
@@ -131,7 +127,7 @@ class Histogram:
         parts = np.repeat(self.shares / widths, widths)
         return np.concatenate([parts * (1 - self.missing.sum()), self.missing])
 
-    @cached_property
+    @property
     def vectors(self) -> np.ndarray:
         """A vector for each part; a missing value has mean scores and an entry of its own."""
         shares = self.by_part
@@ -154,25 +150,27 @@ class Histogram:
         deviation : float
             Of the noise of a count, as a share of all records.
         """
+        vectors = self.vectors
         shares = np.maximum(self.by_part, 1 / PARTS**2)
-        pieces = np.column_stack([shares, shares[:, None] * self.vectors])[:PARTS]
-        total = float((self.vectors[PARTS:] ** 2).sum())
+        pieces = np.column_stack([shares, shares[:, None] * vectors])[:PARTS]
+        total = float((vectors[PARTS:] ** 2).sum())
         for depth in range(DEPTH, 0, -1):
             mass, *sums = pieces.T
             apart = np.diff((np.array(sums) / mass).reshape(len(sums), -1, 2))
             middles = np.arange(PARTS >> depth, PARTS, PARTS >> depth - 1)
             total += (apart[:, np.isin(middles, self.starts)] ** 2).sum() / 2
             pieces = pieces[::2] + pieces[1::2]
-        return math.hypot(deviation * math.sqrt(total), self._unseen())
+        return math.hypot(deviation * math.sqrt(total), self._unseen(vectors[:PARTS]))
 
-    def _unseen(self) -> float:
-        """How far the mean may be off for where the records of a piece lie in it."""
-        widths = np.diff(self.starts, append=PARTS)[:, None]
-        mean, square = (
-            np.add.reduceat(self.vectors[:PARTS] ** k, self.starts) / widths for k in (1, 2)
-        )
-        spread = np.maximum(square - mean**2, 0).sum(axis=1)
-        return math.sqrt(self.shares**2 @ spread)
+    def _unseen(self, vectors) -> float:
+        """How far the mean may be off for where the records of a piece lie in it.
+
+        They may all lie at one end, as those of a skewed number do: then the means of all such
+        numbers are off the same way, and a product of two looks like a correlation.
+        """
+        ends = np.append(self.starts[1:], PARTS) - 1
+        apart = AT_ONE_END * np.abs(vectors[ends] - vectors[self.starts]) / 2
+        return math.sqrt(float(self.shares**2 @ (apart**2).sum(axis=1)))
 
 
 def number_vectors(shares: np.ndarray) -> np.ndarray:
@@ -200,14 +198,9 @@ def number_vectors(shares: np.ndarray) -> np.ndarray:
            [ 0.32, -0.42],
            [ 1.14,  0.42]])
     """
-    middle = np.clip(np.cumsum(shares) - shares / 2, 1e-12, 1 - 1e-12)
-    score = np.clip(ndtri(middle), -FARTHEST, FARTHEST)
-    entries = np.column_stack([score, score**2])
-    entries -= shares @ entries
-    least = LEAST_SPREAD**2
-    skew = (shares @ entries.prod(axis=1)) / max(shares @ entries[:, 0] ** 2, least)
-    entries[:, 1] -= entries[:, 0] * skew
-    spread = np.sqrt(np.maximum(shares @ entries**2, least))
+    score = scores_of(shares)
+    entries = np.column_stack([score - shares @ score, uncorrelated_square(score, shares)])
+    spread = np.sqrt(np.maximum(shares @ entries**2, LEAST_SPREAD**2))
     return entries / spread * (LENGTH, LENGTH * SECOND)
 
 
@@ -220,11 +213,34 @@ class Singles(Marginals):
         As for :class:`~dpcgd.moments.interactions.Marginals`. A number with k entries stands among
         the levels as k + 1, and its entries are released as zero: they are centred.
     numbers : mapping of int to Histogram
+    entries : mapping of int to Entries
+        Of the categories that have fewer than all their contrasts.
     """
 
-    def __init__(self, n: int, levels, released, numbers: Mapping[int, Histogram] | None = None):
+    def __init__(
+        self,
+        n: int,
+        levels,
+        released,
+        numbers: Mapping[int, Histogram] | None = None,
+        entries: Mapping[int, Entries] | None = None,
+    ):
         super().__init__(n, levels, released)
-        self.numbers = dict(numbers or {})
+        self.numbers, self.entries = dict(numbers or {}), dict(entries or {})
+
+    @property
+    def widths(self) -> list[int]:
+        """Entries of each variable."""
+        return [
+            self.entries[v].count if v in self.entries else size - 1
+            for v, size in enumerate(self.levels)
+        ]
+
+    def columns(self, v: int) -> np.ndarray:
+        """What tells the levels of a category, centred; shape (levels, entries)."""
+        shares = self.table(v)
+        columns = category_columns(shares, self.entries.get(v))
+        return columns - shares @ columns
 
     def shares(self, v: int) -> np.ndarray:
         """Of the records in each level of a category, or in each part of a number's range."""
@@ -232,10 +248,11 @@ class Singles(Marginals):
 
     def _parts(self) -> list:
         histograms = ((own.starts, own.shares, own.missing) for own in self.numbers.values())
-        return [*super()._parts(), *self.numbers, *chain.from_iterable(histograms)]
+        entries = self.entries.items()
+        return [*super()._parts(), *self.numbers, *chain.from_iterable(histograms), *entries]
 
     def to_receipt(self) -> dict[str, Any]:
-        """What a receipt holds of it: of numbers the pieces of their ranges."""
+        """What a receipt holds of it: the pieces of numbers' ranges, and who has fewer entries."""
         numbers = [
             {
                 "variable": v,
@@ -245,11 +262,13 @@ class Singles(Marginals):
             }
             for v, own in self.numbers.items()
         ]
-        return super().to_receipt() | ({"numbers": numbers} if numbers else {})
+        entries = [{"variable": v, **own._asdict()} for v, own in self.entries.items()]
+        held = {"numbers": numbers, "entries": entries}
+        return super().to_receipt() | {name: some for name, some in held.items() if some}
 
-    def theorems(self, triples: str = "thm-triples") -> tuple[str, ...]:
+    def theorems(self) -> tuple[str, ...]:
         """Labels of the theorems that give the sensitivities of what has been released."""
-        return ("thm-look-at-numbers",) if self.numbers else ()
+        return ("thm-look-at-numbers",)
 
 
 class _Pieces:
@@ -281,7 +300,9 @@ class _Pieces:
         return Histogram(np.array(starts), np.array(shares), missing)
 
 
-def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Singles, float]:
+def measure_singles(
+    data: Any, measure: Measurement, rho: float, entries: Mapping[int, Entries] | None = None
+) -> tuple[Singles, float]:
     """Count levels of categories and halves of ranges, then halves of what holds many.
 
     Parameters
@@ -291,6 +312,8 @@ def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Single
         Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
     rho : float
         For the levels and so many halvings as are usual.
+    entries : mapping of int to Entries, optional
+        Of the categories that have fewer than all their contrasts, by public facts.
 
     Returns
     -------
@@ -359,4 +382,4 @@ def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Single
             moment = contrasts(levels[v]).T @ counted / data.n
         released[(v,)] = Moment(moment, deviation / data.n)
     histograms = {v: own.histogram(missing[v]) for v, own in pieces.items()}
-    return Singles(data.n, levels, released, histograms), used
+    return Singles(data.n, levels, released, histograms, entries), used

@@ -515,7 +515,7 @@ def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
     from a product of two has a square of at most what it took from the squares of both (Cauchy and
     Schwarz), and that follows from the single levels, which nothing has clipped.
     """
-    rows = rows_of(marginals.levels)
+    rows = rows_of(marginals.widths)
     (left, lost), (right, also) = (_correction(marginals, v, rows[v]) for v in (x, y))
     values = left @ marginals.moments[rows[x], rows[y]] @ right.T
     noise = np.outer((left**2).sum(axis=1), (right**2).sum(axis=1)) * marginals.deviation**2

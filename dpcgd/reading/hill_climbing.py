@@ -1,64 +1,18 @@
 """Hill climbing over DAGs, by a score for which released pairs are enough."""
 
-import math
-from functools import lru_cache
-from itertools import chain, permutations
+from itertools import permutations
 
 import networkx as nx
-import numpy as np
 
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.moments.clipped_moments import blocks_of
-from dpcgd.moments.interactions import Marginals
+from dpcgd.reading.pair_score import PairScore
 from dpcgd.reading.release import MarginalRelease, check_moments
 
-__all__ = ["PairScore", "climb"]
+__all__ = ["climb"]
 
 TIE = 1e-4
 """Gains that differ by less, in nats, are equal: an arc in either direction often scores the same,
 and the last digit of an eigenvalue must not choose, nor turn the arc again and again."""
-
-
-class PairScore:
-    """Gaussian log-likelihood of a variable's contrasts given its parents', less a penalty.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released.
-
-    Notes
-    -----
-    -n/2 ln det of the covariance that the parents leave, less ln(n)/2 for each coefficient (Schwarz
-    1978) times sampling and privacy variance together over sampling variance alone: by so much
-    more does a useless coefficient win by chance. Chapter 14.
-    """
-
-    def __init__(self, marginals: Marginals):
-        blocks = blocks_of(marginals)
-        self.n, self._covariance = blocks.n, blocks.covariances
-        spans = zip(blocks.rows, marginals.levels, strict=True)
-        every = range(len(blocks.covariances))  # a variable of one level has no contrasts
-        self._rows = [every[rows] if levels > 1 else every[:0] for rows, levels in spans]
-        self._deviation = marginals.moment(0).deviation
-        self._floor = max(self._deviation, 1 / self.n)
-        self.family = lru_cache(None)(self._family)
-
-    def _family(self, child: int, parents: frozenset[int]) -> float:
-        """Score of one variable with these parents."""
-        effect, cause = self._rows[child], [*chain(*(self._rows[p] for p in sorted(parents)))]
-        own, theirs = self._part(effect, effect), self._part(cause, cause)
-        values, vectors = np.linalg.eigh(theirs)
-        along = self._part(effect, cause) @ vectors
-        explained = (along / np.maximum(values, self._floor)) @ along.T
-        left = np.maximum(np.linalg.eigvalsh(own - explained), self._floor)
-        coefficients = len(effect) * len(cause)
-        sampling = np.trace(own) * np.trace(theirs) / max(1, coefficients) / self.n
-        inflated = 1 + self._deviation**2 / sampling if coefficients else 1.0
-        return -(self.n * np.log(left).sum() + math.log(self.n) * coefficients * inflated) / 2
-
-    def _part(self, rows, columns) -> np.ndarray:
-        return self._covariance[np.ix_(rows, columns)]
 
 
 def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:

@@ -5,8 +5,7 @@ Each variable's contrasts are turned and scaled so that their covariance is the 
 left of two variables is a block of correlations, and the variance of each entry is known.
 
 A first reading has to guess which variables matter for a pair. A second one knows how likely each
-of them is a neighbour. A third one, where triples were released, looks at a pair given any two
-others at once, whose effects need not add up.
+of them is a neighbour.
 """
 
 import math
@@ -15,20 +14,21 @@ from itertools import combinations, pairwise, zip_longest
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit, logit
 
 from dpcgd.moments.clipped_moments import Blocks, blocks_of
-from dpcgd.moments.interactions import Marginals, Subset
-from dpcgd.reading.association import Association, associations
+from dpcgd.moments.interactions import Marginals
 
 __all__ = [
     "Columns",
+    "PRIOR",
     "LocalEvidence",
     "candidates",
     "columns_of",
+    "dependence",
     "log_odds",
     "pair_features",
     "second_features",
-    "third_features",
 ]
 
 Columns = dict[str, np.ndarray]
@@ -48,8 +48,38 @@ USUAL, SMALL = 0.05, 0.015
 """Deviations of a correlation where there is an edge, as the Bayes factors assume them."""
 
 
+PRIOR = 0.09
+"""Probability of an edge before anything is known, 2 e^-3 / (1 + 2 e^-3) as in a graph posterior
+of two variables."""
+
+
+PSEUDO_PAIRS = 1.1
+"""Pairs that the prior is worth when the share of dependent pairs is estimated."""
+
+
+EFFECTS = np.geomspace(0.01, 0.6, 8)
+"""Deviations of a correlation where two variables depend on each other, all alike beforehand."""
+
+
+STEPS = 100
+"""Of the estimate of that share; its error falls by a constant factor in each."""
+
+
+LARGEST = 300.0
+"""Log-likelihood ratios beyond are as good as certain; their exponential is a number."""
+
+
+SEEN = 0.2
+"""Where the noise of a pair deviates by more in all entries, public facts say nothing of it: all
+pairs of a table have them alike, and a model would know tables by them."""
+
+
 NEAREST = 8
 """A pair is looked at if either is among so many strongest of the other."""
+
+
+NEAR = 24
+"""Only so many strongest of a third variable can lose by it what two have in common."""
 
 
 LEAST_OPEN = 0.02
@@ -83,14 +113,6 @@ LIKELY, MOST_LIKELY = 0.5, 8
 
 SUREST = 1e-4
 """Probabilities of an edge, or of none, are no smaller as log odds."""
-
-
-LEAST_TELLING = 0.03
-"""Share of a variance that others have to leave open; else they tell nothing about the pair."""
-
-
-LIKELY_BY_TWO = 0.3
-"""Of an edge: others that are so likely neighbours of either are looked at by themselves."""
 
 
 def columns_of(numbers: Mapping[str, ArrayLike], rows: int) -> Columns:
@@ -154,7 +176,7 @@ def _features_of(marginals) -> tuple[np.ndarray, Columns]:
     evidence, effect = map(blocks.sums, _told(squares, blocks.variances))
     weak_evidence, _ = map(blocks.sums, _told(squares, blocks.variances, SMALL))
     association = np.arcsinh(evidence)
-    partials = {f"partial, ridge {ridge:g}": _partial(blocks, ridge) for ridge in RIDGES}
+    partials = _partials(blocks)
     partial = partials["partial, ridge 2"]
     largest = np.maximum(partial.max(axis=1)[:, None], partial.max(axis=1))
     relative = partial / np.maximum(largest, 1e-12)
@@ -164,8 +186,11 @@ def _features_of(marginals) -> tuple[np.ndarray, Columns]:
     ranks = np.argsort(np.argsort(-partial, axis=1), axis=1)
     levels, tables = np.array(marginals.levels), map(marginals.table, range(d))
     evenness = np.array([-(p @ np.log(p)) / math.log(max(2, len(p))) for p in tables])
-    typical = float(np.median(blocks.variances[~np.eye(len(squares), dtype=bool)]))
+    kept = np.array(marginals.widths) / np.maximum(levels - 1, 1)
+    noise = _least(blocks)[x, y]
+    seen = noise < SEEN**2
     numbers = {
+        "log odds of dependence": np.where(seen, logit(dependence(marginals)[x, y]), 0.0),
         "association": association[x, y],
         "weak association": np.arcsinh(weak_evidence)[x, y],
         "effect": effect[x, y],
@@ -178,59 +203,143 @@ def _features_of(marginals) -> tuple[np.ndarray, Columns]:
         **LocalEvidence(blocks, partial).features(pairs),
         "strongest path": path[x, y],
         "variables": d,
-        "records": math.log10(blocks.n),
-        "noise over sampling": math.log10(typical * blocks.n),
-        "deviation of an entry": math.log10(typical) / 2,
+        "records": seen * math.log10(blocks.n),
+        "noise over sampling": seen * np.log10(noise * blocks.n),
+        "deviation of an entry": np.log10(np.minimum(noise, 1.0)) / 2,
         **_of_both("levels of", *levels[pairs].T),
+        **_of_both("share of contrasts kept of", *(seen * kept[pairs].T)),
         **_of_both("evenness of", *evenness[pairs].T),
         "clear pairs a variable": np.sum(np.triu(association, 1) > math.asinh(10)) / d,
     }
     return pairs, columns_of(numbers, len(pairs))
 
 
-def _partial(blocks, ridge) -> np.ndarray:
-    """Squared partial correlations given all others, from a ridge-regularised inverse.
+def dependence(marginals: Marginals) -> np.ndarray:
+    """Probability that two variables depend on each other, as far as their pair was released.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released.
+
+    Returns
+    -------
+    array of shape (d, d)
+        Symmetric. The prior where the noise hides everything, near zero where the release shows
+        that there is nothing, near one where it shows an association.
+
+    Raises
+    ------
+    KeyError
+        If a pair has not been released.
+
+    Privacy
+    -------
+    Post-processing.
+
+    Notes
+    -----
+    Empirical Bayes: the share of dependent pairs is the likeliest for this release, and at most the
+    prior. Chapter 12.
+    """
+    ratios = _log_ratios(blocks_of(marginals))
+    pairs = np.triu_indices(len(ratios), 1)
+    share = PRIOR
+    for _ in range(STEPS):
+        likely = expit(logit(share) + ratios[pairs])
+        share = (PRIOR * PSEUDO_PAIRS + likely.sum()) / (PSEUDO_PAIRS + len(pairs[0]))
+    return expit(logit(min(share, PRIOR)) + np.clip(ratios, -LARGEST, LARGEST / 10))
+
+
+def _log_ratios(blocks) -> np.ndarray:
+    """Log-likelihood of each pair if it is dependent, less that if it is not; symmetric.
+
+    An effect is in all entries of the pair's block alike, or in one of them.
+    """
+    entries = blocks.sums(np.ones_like(blocks.variances))
+    total = np.full(entries.shape, -np.inf)
+    for effect in EFFECTS:
+        signal = effect**2 / (blocks.variances + effect**2)
+        entry = (blocks.correlations**2 / blocks.variances * signal + np.log1p(-signal)) / 2
+        together = blocks.sums(entry)
+        alone = np.log(blocks.sums(np.exp(np.minimum(entry, LARGEST))) / entries)
+        total = np.logaddexp.reduce([total, together, alone])
+    upper = np.triu(total - np.log(2 * len(EFFECTS)), 1)
+    return upper + upper.T  # the last digits of the blocks may differ
+
+
+def _least(blocks) -> np.ndarray:
+    """The least variance of an entry, of each pair."""
+    starts = [rows.start for rows in blocks.rows]
+    return np.minimum.reduceat(np.minimum.reduceat(blocks.variances, starts, 0), starts, 1)
+
+
+def _partials(blocks) -> Columns:
+    """Squared partial correlations given all others, from ridge-regularised inverses.
 
     In released units the noise of all entries is alike; what is lost in it does not count.
     """
     sampling = np.diag(blocks.covariances).mean() / math.sqrt(blocks.n)
     noise = math.hypot(float(blocks.deviations.max()), sampling)
-    extra = max(LEAST_RIDGE, ridge * noise * math.sqrt(len(blocks.covariances)))
     values, vectors = np.linalg.eigh(blocks.covariances)
-    precision = (vectors / np.maximum(values + extra, extra / 2)) @ vectors.T
-    scale = np.zeros_like(precision)
+    unit = noise * math.sqrt(len(values))
+    return {
+        f"partial, ridge {ridge:g}": _partial(blocks, values, vectors, ridge * unit)
+        for ridge in RIDGES
+    }
+
+
+def _partial(blocks, values, vectors, ridge) -> np.ndarray:
+    extra = max(LEAST_RIDGE, ridge)
+    scaled = (vectors / np.maximum(values + extra, extra / 2)) @ vectors.T
+    scales = []
     for rows in blocks.rows:
-        own, turned = np.linalg.eigh(precision[rows, rows])
+        own, turned = np.linalg.eigh(scaled[rows, rows])
         known = np.clip(1 - extra * own, 0, 1)  # 0 where a variance is lost in the ridge
-        scale[rows, rows] = (turned * (known / np.sqrt(own))) @ turned.T
-    squares = blocks.sums((scale @ precision @ scale) ** 2)
+        scales.append((turned * (known / np.sqrt(own))) @ turned.T)
+    for rows, scale in zip(blocks.rows, scales, strict=True):
+        scaled[rows] = scale @ scaled[rows]
+    for rows, scale in zip(blocks.rows, scales, strict=True):
+        scaled[:, rows] = scaled[:, rows] @ scale
+    squares = blocks.sums(scaled**2)
     np.fill_diagonal(squares, 0.0)
     return squares
 
 
 def _given_one(blocks, association, effect) -> list[np.ndarray]:
     """The least association given one other variable, the next, its effect, the strongest path."""
-    b, v = blocks.correlations, blocks.noise
     least, at_least = association.copy(), effect.copy()
     second, path = np.full_like(least, np.inf), np.zeros_like(least)
-    for z, rows in enumerate(blocks.rows):
-        open_share = np.clip(1 - (b[:, rows] ** 2).sum(axis=1), LEAST_OPEN, 1.0)
-        both = np.outer(open_share, open_share)
-        through = b[:, rows] ** 2 @ v[rows]
-        q = (b - b[:, rows] @ b[rows]) / np.sqrt(both)
-        variance = (v + through + through.T) / both + 1 / blocks.n
-        evidence, size = map(blocks.sums, _told(q**2, variance))
-        evidence = np.arcsinh(evidence)
-        other = np.ones(least.shape, bool)
-        other[z], other[:, z] = False, False
-        smallest = other & (evidence < least)
-        second = np.where(other, np.minimum(second, np.maximum(least, evidence)), second)
-        least, at_least = np.where(smallest, evidence, least), np.where(smallest, size, at_least)
-        weaker = np.minimum.outer(effect[z], effect[z])
-        path = np.where(other, np.maximum(path, weaker), path)
+    for z in range(len(blocks.rows)):
+        near = np.sort(np.argsort(-effect[z], kind="stable")[: NEAR + 1])
+        near = near[near != z]
+        pairs = np.ix_(near, near)
+        evidence, size = _given_this(blocks, z, near)
+        smaller = evidence < least[pairs]
+        second[pairs] = np.minimum(second[pairs], np.maximum(least[pairs], evidence))
+        least[pairs] = np.where(smaller, evidence, least[pairs])
+        at_least[pairs] = np.where(smaller, size, at_least[pairs])
+        path[pairs] = np.maximum(path[pairs], np.minimum.outer(effect[z, near], effect[z, near]))
     second = np.where(np.isfinite(second), second, association)
     upper = [np.triu(values, 1) for values in (least, second, at_least, path)]
     return [values + values.T for values in upper]
+
+
+def _given_this(blocks, z, near) -> tuple[np.ndarray, np.ndarray]:
+    """The association of each two of some variables given this one, and its effect."""
+    some = np.concatenate([np.arange(len(blocks.noise))[blocks.rows[v]] for v in near])
+    starts = np.cumsum([0, *(blocks.rows[v].stop - blocks.rows[v].start for v in near[:-1])])
+    own = blocks.rows[z]
+    inner, to_z = blocks.correlations[np.ix_(some, some)], blocks.correlations[some, own]
+    noise, blurred = blocks.noise[np.ix_(some, some)], blocks.noise[some, own]
+    open_share = np.clip(1 - (to_z**2).sum(axis=1), LEAST_OPEN, 1.0)
+    both = np.outer(open_share, open_share)
+    through = to_z**2 @ blurred.T
+    q = (inner - to_z @ to_z.T) / np.sqrt(both)
+    variance = (noise + through + through.T) / both + 1 / blocks.n
+    parts = _told(q**2, variance)
+    evidence, size = (np.add.reduceat(np.add.reduceat(p, starts, 0), starts, 1) for p in parts)
+    return np.arcsinh(evidence), size
 
 
 class LocalEvidence:
@@ -407,95 +516,3 @@ def _given_neighbours(local, likely, pairs) -> Columns:
         "effect at the least given neighbours": least[:, 1],
         "left open by neighbours": least[:, 2],
     }
-
-
-def third_features(marginals: Marginals, likely: np.ndarray) -> tuple[np.ndarray, Columns]:
-    """Numbers about each pair of variables that vary.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs and triples released.
-    likely : array of shape (d, d)
-        Of an edge, as the readings of the pairs have it; symmetric, and zero on the diagonal.
-
-    Returns
-    -------
-    pairs : array of shape (k, 2)
-        Variables by number, x < y.
-    features : dict
-        From the name of each to its column.
-
-    Privacy
-    -------
-    Post-processing of what has been released.
-    """
-    levels, n = np.array(marginals.levels), marginals.n
-    varying = np.flatnonzero(levels > 1).tolist()
-    pairs = np.array([*combinations(varying, 2)])
-    known = _all_associations(marginals, varying)
-    x, y = pairs.T
-    *_, second, first = np.sort(likely[x] * likely[y], axis=1).T  # 0 at x and at y
-    expected = likely.sum(axis=1)
-    noise = marginals.moment(*pairs[0]).deviation * math.sqrt(n)
-    rows = [_given_others(known, likely, varying, *pair) for pair in pairs.tolist()]
-    numbers = {
-        "log odds": log_odds(likely[x, y]),
-        **{name: [row[name] for row in rows] for name in rows[0]},
-        "likeliest path": first,
-        "second likeliest path": second,
-        "expected edges of both": expected[x] + expected[y],
-        "variables": len(varying),
-        "records": math.log10(n),
-        "noise over sampling": math.asinh(100 * noise),
-        **_of_both("levels of", *levels[pairs].T),
-    }
-    return pairs, columns_of(numbers, len(pairs))
-
-
-def _all_associations(marginals, varying) -> dict[Subset, Association]:
-    """Of each pair given none of the others, and each one and two that leave something open."""
-    known: dict[Subset, Association] = {}
-    for size in range(min(3, len(varying) - 1)):
-        tests = [
-            (*pair, *given)
-            for pair in combinations(varying, 2)
-            for given in combinations([v for v in varying if v not in pair], size)
-        ]
-        for test, row in zip(tests, associations(marginals, tests, interacting=True), strict=True):
-            tested = Association(*row)
-            if not size or tested.undetermined >= LEAST_TELLING:
-                known[test] = tested
-    return known
-
-
-def _given_others(known, likely, others, x, y) -> dict[str, float]:
-    """How surprising a pair's association is, and how large, given none, one and two others."""
-    alone = known[x, y]
-    singles = (known[x, y, v] for v in others if (x, y, v) in known)
-    couples = {two: known[x, y, *two] for two in combinations(others, 2) if (x, y, *two) in known}
-    single = min(singles, key=_surprise, default=alone)
-    couple, second = (*sorted(couples.values(), key=_surprise), single, single)[:2]
-    near = {v for v in others if max(likely[x, v], likely[y, v]) > LIKELY_BY_TWO}
-    close = (tested for two, tested in couples.items() if near.issuperset(two))
-    of_likely = min(close, key=_surprise, default=single)
-    return {
-        "association": _surprise(alone),
-        "effect": alone.effect,
-        "least given one": _surprise(single),
-        "effect at the least given one": single.effect,
-        "least given any two": _surprise(couple),
-        "effect at the least given any two": couple.effect,
-        "left open at the least given any two": couple.undetermined,
-        "second least given any two": _surprise(second),
-        "least given two likely ones": _surprise(of_likely),
-        "effect at the least given two likely ones": of_likely.effect,
-        "left open at the least given two likely ones": of_likely.undetermined,
-        "sets that leave nothing open": math.comb(len(others) - 2, 2) - len(couples),
-    }
-
-
-def _surprise(tested: Association) -> float:
-    """How many deviations above independence, on a scale that is logarithmic far out."""
-    freedom = max(1, tested.freedom)
-    return math.asinh((tested.statistic - freedom) / math.sqrt(2 * freedom))

@@ -1,44 +1,31 @@
 """A reader of released pairs, trained on simulated networks: which pairs are edges.
 
-It reads a release twice: the second time it knows which edges the first reading found likely. Where
-there are triples, it reads a third time.
-
-An edge is no likelier than that two variables depend on each other at all. The reader was trained
-on networks with edges; where nothing is to be found, or noise is all there is, this limit holds its
-probabilities to what was seen.
+It reads a release twice: the second time it knows which edges the first reading found likely.
 """
 
 import json
 from collections.abc import Mapping
 from functools import cache
-from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
-import networkx as nx
 import numpy as np
-from scipy.special import expit, logit
 
 from dpcgd.datasets.arguments import data_folder, is_real
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.reading.pair_features import Columns, pair_features, second_features, third_features
+from dpcgd.reading.pair_features import Columns, pair_features, second_features
 
 __all__ = [
-    "PRIOR",
     "Precision",
     "Trained",
     "Trees",
     "best_count",
     "check_precision",
-    "dependence",
     "edge_probabilities",
     "first_reading",
-    "holds_triples",
     "most_likely_edges",
-    "pairs_read",
-    "third_reader",
     "trained_reader",
     "unlike_training",
 ]
@@ -56,33 +43,8 @@ Precision = float | Literal["f1"] | None
 """What :func:`most_likely_edges` goes by."""
 
 
-PRIOR = 0.09
-"""Probability of an edge before anything is known, 2 e^-3 / (1 + 2 e^-3) as in a graph posterior
-of two variables."""
-
-
-PSEUDO_PAIRS = 1.1
-"""Pairs that the prior is worth when the share of dependent pairs is estimated."""
-
-
-EFFECTS = np.geomspace(0.01, 0.6, 8)
-"""Deviations of a correlation where two variables depend on each other, all alike beforehand."""
-
-
 LIKELY = 0.5
 """Edges of this probability are as likely as not."""
-
-
-STEPS = 100
-"""Of the estimate of that share; its error falls by a constant factor in each."""
-
-
-COPIED = 0.9
-"""Share of the variance of either, explained by the other, from which two variables are copies."""
-
-
-LARGEST = 300.0
-"""Log-likelihood ratios beyond are as good as certain; their exponential is a number."""
 
 
 AT_ONCE = 4096
@@ -96,8 +58,6 @@ class Trees(NamedTuple):
     ----------
     features : tuple of str
         Names of the columns that they read.
-    target : str
-        ``make`` trains them under this name.
     bias : float
     roots : array of int
         The first node of each tree.
@@ -111,7 +71,6 @@ class Trees(NamedTuple):
     """
 
     features: tuple[str, ...]
-    target: str
     bias: float
     roots: np.ndarray
     feature: np.ndarray
@@ -131,7 +90,7 @@ class Trees(NamedTuple):
         if missing := [name for name in self.features if name not in columns]:
             raise ValueError(
                 f"the trees were trained on other features, such as {missing[0]!r}; train them "
-                f"anew with: make {self.target}"
+                "anew with: make models"
             )
         features = np.column_stack([columns[name] for name in self.features])
         rows = np.arange(len(features))
@@ -177,65 +136,21 @@ def trained_on(name: str) -> Trained:
     trees = {}
     for reading, parts in kept.items():
         needed = tuple(features[: max(parts["feature"]) + 1])
-        arrays = (np.array(parts[part]) for part in Trees._fields[2:])
-        trees[reading] = Trees._make([needed, file.stem, *arrays])
+        arrays = (np.array(parts[part]) for part in Trees._fields[1:])
+        trees[reading] = Trees._make([needed, *arrays])
     return Trained(trained, trees)
 
 
 def trained_reader() -> Trained:
-    """The trees of the first and the second reading; ``make reader`` trains them.
+    """The trees of the first and the second reading; ``make models`` trains them.
 
     The second one goes by the features of the first, then its own.
     """
     return trained_on("reader.json")
 
 
-def third_reader() -> Trained:
-    """The trees of the third reading; ``make third_reader`` trains them."""
-    return trained_on("third_reader.json")
-
-
-def holds_triples(marginals: Marginals) -> bool:
-    """Whether every triple has been released, and there is one.
-
-    Examples
-    --------
-    >>> holds_triples(Marginals(10, (2, 2, 2)))
-    False
-    """
-    triples = [*combinations(range(len(marginals.levels)), 3)]
-    return bool(triples) and marginals.released.keys() >= set(triples)
-
-
 def edge_probabilities(marginals: Marginals) -> np.ndarray:
-    """Of an edge between any two variables, symmetric, shape (d, d).
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released; and all triples, for a third reading of as many variables as that
-        was trained on.
-
-    Raises
-    ------
-    KeyError
-        If a pair has not been released.
-
-    Privacy
-    -------
-    Post-processing.
-    """
-    likely = pairs_read(marginals)
-    fewest, most = third_reader().trained["variables"]
-    varying = sum(levels > 1 for levels in marginals.levels)
-    if not (fewest <= varying <= most and holds_triples(marginals)):
-        return likely
-    pairs, features = third_features(_as_in_training(marginals), likely)
-    return _square(len(likely), pairs, third_reader().trees["third"].probabilities(features))
-
-
-def pairs_read(marginals: Marginals) -> np.ndarray:
-    """The same probabilities from the pairs alone, read twice.
+    """Of an edge between any two variables, read twice.
 
     Parameters
     ----------
@@ -245,6 +160,7 @@ def pairs_read(marginals: Marginals) -> np.ndarray:
     Returns
     -------
     array of shape (d, d)
+        Symmetric.
 
     Raises
     ------
@@ -380,107 +296,6 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
         count = int(np.sum(expected >= precision))
     least = falling[count - 1] if count else np.inf
     return (probabilities >= least) & (probabilities > 0)
-
-
-def dependence(marginals: Marginals) -> np.ndarray:
-    """Probability that two variables depend on each other, as far as their pair was released.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released.
-
-    Returns
-    -------
-    array of shape (d, d)
-        Symmetric. The prior where the noise hides everything, near zero where the release shows
-        that there is nothing, near one where it shows an association.
-
-    Raises
-    ------
-    KeyError
-        If a pair has not been released.
-
-    Privacy
-    -------
-    Post-processing.
-
-    Notes
-    -----
-    Empirical Bayes: the share of dependent pairs is the likeliest for this release, and at most the
-    prior. Chapter 12.
-    """
-    ratios = _log_ratios(marginals)
-    pairs = np.triu_indices(len(ratios), 1)
-    share = PRIOR
-    for _ in range(STEPS):
-        likely = expit(logit(share) + ratios)
-        share = (PRIOR * PSEUDO_PAIRS + likely[pairs].sum()) / (PSEUDO_PAIRS + len(pairs[0]))
-    return expit(logit(min(share, PRIOR)) + ratios)
-
-
-def _log_ratios(marginals) -> np.ndarray:
-    """Log-likelihood of each pair if it is dependent, less that if it is not; symmetric.
-
-    An effect is in all entries of the pair's block alike, or in one of them.
-    """
-    blocks = blocks_of(marginals)
-    variance = blocks.variances + blocks.further
-    entries = blocks.sums(np.ones_like(variance))
-    total = np.full(entries.shape, -np.inf)
-    for effect in EFFECTS:
-        signal = effect**2 / (variance + effect**2)
-        entry = (blocks.correlations**2 / variance * signal + np.log1p(-signal)) / 2
-        together = blocks.sums(entry)
-        alone = np.log(blocks.sums(np.exp(np.minimum(entry, LARGEST))) / entries)
-        total = np.logaddexp.reduce([total, together, alone])
-    upper = np.triu(total - np.log(2 * len(EFFECTS)), 1)
-    return upper + upper.T  # the last digits of the blocks may differ
-
-
-def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray:
-    """Probabilities that leave variables which are copies of each other connected.
-
-    Given a third copy nothing is left of two others, so an edge model sees no reason for any of
-    their edges. Yet a graph that explains copies connects them: the likeliest edges that do so get
-    a probability of one half or more.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released.
-    probabilities : array of shape (d, d)
-
-    Returns
-    -------
-    array of shape (d, d)
-
-    Privacy
-    -------
-    Post-processing.
-
-    Examples
-    --------
-    >>> from dpcgd.moments.interactions import Moment
-    >>> means = {(v,): Moment(np.zeros(1), 0.0) for v in range(3)}
-    >>> pairs = {pair: Moment(np.full((1, 1), 0.5), 0.0) for pair in ((0, 1), (0, 2), (1, 2))}
-    >>> copies_joined(Marginals(1000, (2, 2, 2), means | pairs), np.full((3, 3), 0.2))
-    array([[0.2, 0.5, 0.5],
-           [0.5, 0.2, 0.2],
-           [0.5, 0.2, 0.2]])
-    """
-    blocks = blocks_of(marginals)
-    explained = blocks.sums(blocks.correlations**2 - blocks.variances)
-    blurred = blocks.sums(blocks.variances + blocks.further)
-    free = np.array(marginals.levels) - 1
-    whole = np.maximum(np.maximum.outer(free, free), 1)
-    alike = (explained >= COPIED * whole) & (blurred <= (1 - COPIED) * whole)
-    alike &= probabilities > 0  # what knowledge rules out stays so
-    graph = nx.from_numpy_array(np.where(np.triu(alike, 1), 1.0 + probabilities, 0.0))
-    joined = probabilities.copy()
-    for a, b in nx.maximum_spanning_tree(graph).edges:
-        joined[a, b] = joined[b, a] = max(probabilities[a, b], LIKELY)
-    return joined
 
 
 def unlike_training(d: int, n: int, rho: float) -> str:

@@ -14,8 +14,9 @@ from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import ClippedMoments
+from dpcgd.moments.entries import Entries
 from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
-from dpcgd.moments.scores import Histogram
+from dpcgd.moments.scores import Histogram, Singles
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
@@ -23,17 +24,12 @@ from dpcgd.reading.reader import (
     LARGEST_F1,
     Precision,
     check_precision,
-    copies_joined,
-    dependence,
     edge_probabilities,
     most_likely_edges,
     unlike_training,
 )
 
 __all__ = ["MarginalRelease", "read", "read_moments", "read_release", "weigh_graphs"]
-
-LEVEL_OF_WEIGHED = 0.5
-"""An edge of a whole table gets an arrow that is likelier than this."""
 
 WEIGHTS = (0.87, 0.32, 0.67)
 """The log odds of an edge are a constant, and weighted sums of those of the likely graphs and of
@@ -180,17 +176,16 @@ def read_moments(
     """
     forbidden, required = (knowledge or Knowledge()).arrays(names)
     if whole := isinstance(marginals, NoisyTable):
-        model, sure, shares = weigh_graphs(marginals, forbidden, required)
+        likely, sure, shares = weigh_graphs(marginals, forbidden, required)
     else:
-        model = edge_probabilities(marginals)
-    model[required | required.T] = 1.0
-    model[forbidden & forbidden.T] = 0.0
-    limit = np.where(required | required.T, 1.0, dependence(marginals))
-    likely = copies_joined(marginals, np.minimum(model, limit))
-    joined = most_likely_edges(model if precision == LARGEST_F1 else likely, precision)
+        likely = edge_probabilities(marginals)
+    likely[required | required.T] = 1.0
+    likely[forbidden & forbidden.T] = 0.0
+    joined = most_likely_edges(likely, precision)
     if not whole:
         sure = shares = arrow_confidence(marginals, joined, forbidden)
-    arcs = pointed(sure, joined, forbidden, LEVEL_OF_WEIGHED if whole else LEVEL)
+    level = LEVEL if precision == LARGEST_F1 and not whole else None
+    arcs = pointed(sure, joined, forbidden, level)
     arrows = shares * likely
     pairs = combinations(range(len(names)), 2)
     edges = {frozenset((names[x], names[y])): likely[x, y] for x, y in pairs}
@@ -296,7 +291,9 @@ def _marginals(content) -> Marginals:
     moments = np.zeros((len(upper),) * 2)
     moments[np.triu_indices(len(upper))] = [value for row in upper for value in row]
     moments += np.triu(moments, 1).T
-    numbers = {
-        number["variable"]: Histogram.of_receipt(number) for number in content.get("numbers", ())
+    numbers = {own["variable"]: Histogram.of_receipt(own) for own in content.get("numbers", ())}
+    entries = {
+        own["variable"]: Entries(*(own[name] for name in Entries._fields))
+        for own in content.get("entries", ())
     }
-    return ClippedMoments(n, levels, released, moments, deviation, numbers)
+    return ClippedMoments(Singles(n, levels, released, numbers, entries), moments, deviation)

@@ -16,6 +16,7 @@ from dpcgd.graphs.check_ledger import Checked, check_ledger
 from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import Aim, ClippedMoments, level_vectors, longest_kept
+from dpcgd.moments.entries import ENTRIES, entries_carried
 from dpcgd.moments.interactions import (
     SENSITIVITY,
     Marginals,
@@ -23,10 +24,9 @@ from dpcgd.moments.interactions import (
     Subset,
     interaction_sensitivity,
     pairs_sensitivity,
-    triples_sensitivity,
 )
 from dpcgd.moments.joined_levels import MOST_LEVELS
-from dpcgd.moments.scores import ENTRIES, Singles, look_sensitivity
+from dpcgd.moments.scores import Singles, look_sensitivity
 from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
@@ -171,8 +171,7 @@ def _theorems(result) -> set[str]:
     if "choose" in terms.settings:
         wanted.add(f"thm-{terms.settings['choose'].replace('_', '-')}")
     if terms.system in ("graph_from_moments", "table_pc"):
-        triples = "thm-interactions" if terms.system == "table_pc" else "thm-triples"
-        wanted |= set(result.marginals.theorems(triples))
+        wanted |= set(result.marginals.theorems())
         if result.joined_levels:
             wanted.add("thm-joined-levels")
     return wanted
@@ -207,21 +206,20 @@ def _check_table(result: MarginalRelease) -> None:
 
 
 def _check_moments(result: MarginalRelease) -> None:
-    wide = {name for name, old in result.terms.domain.items() if len(old) > MOST_LEVELS}
-    if set(result.joined_levels) != wide:
-        raise ValueError("other variables have joined levels than those with too many")
     released, paid = result.marginals, _paid(result)
-    if isinstance(released, ClippedMoments):
+    clipped = isinstance(released, ClippedMoments)
+    wide = {name for name, old in result.terms.domain.items() if len(old) > MOST_LEVELS}
+    if result.joined_levels and (clipped or set(result.joined_levels) != wide):
+        raise ValueError("other variables have joined levels than those with too many")
+    if clipped:
         _check_histograms(result)
+        _check_entries(result)
         _check_sets(released, [1])
         _check_singles(released, paid)
         _check_clipped(released, paid, result.terms.settings.get("aim", "edges"))
     else:
-        triples = any(len(subset) == 3 for subset in released.released)
-        _check_sets(released, [1, 2, 3] if triples else [1, 2])
+        _check_sets(released, [1, 2])
         _check_together(released, [1, 2], pairs_sensitivity(released.levels), paid)
-        if triples:
-            _check_together(released, [3], triples_sensitivity(released.levels), paid)
     if paid:
         raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
 
@@ -270,6 +268,15 @@ def _check_histograms(result: Any) -> None:
             raise ValueError(f"what was released of {names[v]} is no histogram of its range")
 
 
+def _check_entries(result: Any) -> None:
+    """How many numbers tell a category follows from public facts and the budget."""
+    account, terms = GaussianFilter(result.ledger.budget), result.terms
+    account.keep(kept_for_rounding(terms.n))
+    carried = entries_carried(Schema(terms.rules), terms.n, account.remaining)
+    if result.marginals.entries != carried:
+        raise ValueError("categories have other entries than the budget carries")
+
+
 def _categories(terms: Terms) -> dict[str, tuple]:
     """The domain without the numbers."""
     return {v: own for v, own in terms.domain.items() if "range" not in terms.rules[v]}
@@ -300,13 +307,9 @@ def _check_together(
 
 def _check_singles(marginals: ClippedMoments, paid: list[float]) -> None:
     """The first look: at all variables together, then at pieces of numbers, all with one noise."""
-    many = len(marginals.levels)
-    if not marginals.numbers:
-        apart = math.hypot(*(_distance(marginals, (v,)) for v in range(many)))
-        return _check_together(marginals, [1], apart, paid)
-    _check_together(marginals, [1], look_sensitivity(many), paid)
+    _check_together(marginals, [1], look_sensitivity(len(marginals.levels)), paid)
     depths = [number.depth for number in marginals.numbers.values()]
-    for depth in range(1, max(depths)):
+    for depth in range(1, max(depths, default=0)):
         together = sum(own > depth for own in depths)
         deviation = _next(paid) * look_sensitivity(together)
         _check_equal("a look at pieces", deviation, _deviations(marginals)[0,])
@@ -317,7 +320,7 @@ def _check_clipped(marginals: ClippedMoments, paid: list[float], aim: Aim) -> No
     multiplier, bound = 0.0, 0.0
     if paid:  # nothing is measured of records without length
         multiplier = _next(paid)
-        kept = marginals.levels, marginals.released, marginals.numbers
+        kept = marginals.levels, marginals.released, marginals.numbers, marginals.entries
         singles = Singles(marginals.n, *kept)
         bound = longest_kept(singles, level_vectors(singles), multiplier, aim)
     _check_equal("the clipped moments", marginals.deviation * marginals.n, multiplier * bound**2)

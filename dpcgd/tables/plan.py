@@ -324,7 +324,7 @@ class Plan:
         subset, marginals = tuple(sorted({x, y})), self.marginals
         if subset in marginals.released:
             return self.n * marginals.released[subset].deviation
-        rows = rows_of(marginals.levels)
+        rows = rows_of(marginals.widths)
         noise = blocks_of(marginals).noise[tuple(rows[v] for v in subset)]
         scaled = [marginals.uncorrelated(v, marginals.least_variance(v)) for v in subset]
         wide = math.prod((contrasts**2).sum(axis=0).mean() for contrasts in scaled)

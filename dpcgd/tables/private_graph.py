@@ -11,13 +11,7 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Answers
 from dpcgd.moments.clipped_moments import LONGER, Aim, clips, measure_moments
-from dpcgd.moments.interactions import (
-    Marginals,
-    affords_triples,
-    measure_table,
-    measure_triples,
-    paid,
-)
+from dpcgd.moments.interactions import Marginals, measure_table, paid
 from dpcgd.moments.joined_levels import FIRST_LOOK, join_levels
 from dpcgd.privacy.budget import ROOM, level_of_the_caller
 from dpcgd.privacy.conversions import squared
@@ -140,9 +134,7 @@ class Measured(NamedTuple):
     caution: str = ""
     price: float = 0.0
 
-    def release(
-        self, graph: CPDAG, answers: Answers | None = None, *, triples: str = "thm-triples"
-    ) -> MarginalRelease:
+    def release(self, graph: CPDAG, answers: Answers | None = None) -> MarginalRelease:
         """Release it with a graph, which follows from it.
 
         Parameters
@@ -150,10 +142,8 @@ class Measured(NamedTuple):
         graph : CPDAG
         answers : Answers, optional
             Of the search that made the graph.
-        triples : str
-            The theorem for triples, if there are some.
         """
-        theorems = self.marginals.theorems(triples)
+        theorems = self.marginals.theorems()
         joined = ("thm-joined-levels",) if self.joined_levels else ()
         return MarginalRelease(
             graph,
@@ -251,17 +241,18 @@ def graph_from_moments(
 ) -> MarginalRelease:
     """Moments of all pairs, read by a model that was trained on simulated networks.
 
-    They are read twice: the second model knows which edges the first one found likely. Of more than
-    eight variables the moments are clipped, after a first look at single variables that decides how
-    much each level weighs. Of six to twelve, where the noise is small beside what sampling does,
-    pairs and triples are released instead, and read a third time. Where a variable has very many
-    levels, a look before all this decides which of them are joined.
+    They are read twice: the second model knows which edges the first one found likely. Moments are
+    clipped, after a first look at single variables that decides how much each level weighs. A
+    category of many levels is told by as many numbers as the budget carries, at least by one. Of
+    few variables, and where noise is small beside what sampling does, the pairs are released as
+    they are.
 
     Parameters
     ----------
     data : Dataset or Counts
         Where it only answers counts, and is not one of :class:`~dpcgd.datasets.counts.Records`,
-        the moments are those of the pairs, whose noise is wider.
+        the moments are those of the pairs, whose noise is wider, and a look before decides which
+        levels are joined where a variable has very many.
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float or "f1", optional
@@ -291,10 +282,10 @@ def graph_from_moments(
     Privacy
     -------
     (epsilon, delta)-differentially private for replace-one neighbours: a Gaussian release of single
-    variables and pairs, perhaps one of triples, or one of single variables and then one of clipped
-    moments; reading it is post-processing, whatever the reader was trained on. Chapter 11,
-    :prf:ref:`thm-pairs`, chapter 12, :prf:ref:`thm-clipped-moments`, :prf:ref:`thm-triples` and
-    :prf:ref:`thm-learned-pc`, and chapter 18, :prf:ref:`thm-joined-levels`, where levels are
+    variables and pairs, or one of single variables and then one of clipped moments; reading it is
+    post-processing, whatever the reader was trained on. Chapter 11, :prf:ref:`thm-pairs`, chapter
+    12, :prf:ref:`thm-clipped-moments` and :prf:ref:`thm-learned-pc`, chapter 16,
+    :prf:ref:`thm-look-at-numbers`, and chapter 18, :prf:ref:`thm-joined-levels`, where levels are
     joined.
 
     Examples
@@ -328,13 +319,12 @@ def measure_for_edges(
     if data.numbers and not isinstance(data, Records):
         problem = f"{data.numbers[0]!r} is a number, and {type(data).__name__} answers counts alone"
         raise ValueError(f"{problem}; read the records, or give it edges in the schema")
-    measure, clipped = paid(run.account, run.noise), clips(data)
-    data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
+    measure, clipped = paid(run.account, run.noise), clips(data, run.account.remaining)
+    joined_levels: Mapping[str, Mapping[str, str]] = {}
+    if not isinstance(data, Records):
+        data, joined_levels = join_levels(data, measure, FIRST_LOOK * run.account.rho)
     rho = run.account.remaining
-    if affords_triples(data.cardinalities, data.n, rho):
-        marginals = measure_triples(data, measure, rho)
-    else:
-        marginals = measure_moments(data, measure, rho, clipped=clipped, aim=aim)
+    marginals = measure_moments(data, measure, rho, clipped=clipped, aim=aim)
     return Measured(run, marginals, data.levels, joined_levels, caution)
 
 

@@ -26,7 +26,7 @@ from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.run import check_level, open_run, takes_keywords
 from dpcgd.reading.association import Association, association, associations, strength
-from dpcgd.reading.orientation import orient
+from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.repairs import repaired
 from dpcgd.tables.private_graph import Measured
@@ -426,7 +426,7 @@ def table_pc(
     of another. What the search leaves of the budget measures the pairs in doubt once more, twice
     over. The search decides what is joined, and what contradicts itself in it is repaired
     (:func:`~dpcgd.reading.repairs.repaired`); which way the edges point is read off all released
-    pairs together, by :func:`~dpcgd.reading.orientation.orient`.
+    pairs together, by :func:`~dpcgd.reading.orientation.arrow_confidence`.
 
     Parameters
     ----------
@@ -498,7 +498,7 @@ def table_pc(
     graph = _oriented(result, marginals, knowledge)
     _measure_families(marginals, account, consistent_extension(graph), price)
     released = measured._replace(marginals=marginals.without_data())
-    return released.release(graph, result.answers, triples="thm-interactions")
+    return released.release(graph, result.answers)
 
 
 def measure_all_pairs(data: Any, rules: Rules, **shared: Unpack[SearchKeywords]) -> Measured:
@@ -548,7 +548,9 @@ def _oriented(result, marginals, knowledge) -> CPDAG:
     for x, y in (map(names.index, pair) for pair in result.untested):
         if not (arcs[x, y] or arcs[y, x]):  # apart without a test
             forbidden[x, y] = forbidden[y, x] = True
-    return CPDAG(names, orient(marginals, arcs | arcs.T, forbidden))
+    joined = arcs | arcs.T
+    sure = arrow_confidence(marginals, joined, forbidden)
+    return CPDAG(names, pointed(sure, joined, forbidden, LEVEL))
 
 
 def _measure_families(marginals, account, dag, price):

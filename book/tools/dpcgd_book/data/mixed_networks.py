@@ -182,6 +182,13 @@ class MixedNetwork:
     levels: Mapping[str, list[str]]
     draws: Mapping[str, Draw]
 
+    def values(self, n: int, *, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Numbers and codes of n independent records."""
+        values: dict[str, np.ndarray] = {}
+        for v, draw in self.draws.items():
+            values[v] = draw(values, n, rng)
+        return values
+
     def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
         """Draw n independent records; a range ends 20 deviations on either side of the mean.
 
@@ -192,9 +199,7 @@ class MixedNetwork:
         >>> data, data.numbers
         (Dataset('mixed', n=10, d=8, 11 true edges), ('v0', 'v2', 'v4'))
         """
-        values: dict[str, np.ndarray] = {}
-        for v, draw in self.draws.items():
-            values[v] = draw(values, n, rng)
+        values = self.values(n, rng=rng)
         number = {"range": (-END, END), "outside": "clip"}
         schema = Schema({v: self.levels.get(v, number) for v in self.graph})
         codes = [
@@ -204,7 +209,9 @@ class MixedNetwork:
         return Dataset.of_schema(np.column_stack(codes), schema, self.graph, self.name)
 
 
-def random_mixed_network(family: str, d: int, rng: np.random.Generator) -> MixedNetwork:
+def random_mixed_network(
+    family: str, d: int, rng: np.random.Generator, graph: nx.DiGraph | None = None
+) -> MixedNetwork:
     """A network of d variables of one of the `FAMILIES`, with a graph of any shape.
 
     Parameters
@@ -212,6 +219,8 @@ def random_mixed_network(family: str, d: int, rng: np.random.Generator) -> Mixed
     family : str
     d : int
     rng : numpy.random.Generator
+    graph : networkx.DiGraph, optional
+        In place of a random one.
 
     Returns
     -------
@@ -229,8 +238,9 @@ def random_mixed_network(family: str, d: int, rng: np.random.Generator) -> Mixed
     """
     if family not in FAMILIES:
         raise ValueError(f"no family is called {family!r}; take one of {', '.join(FAMILIES)}")
-    levels = {f"v{i}": ("0", "1") for i in range(d)}  # only the graph is taken
-    graph = random_network(str(rng.choice(SHAPES)), "weak", d, rng, levels=levels).graph
+    if graph is None:
+        levels = {f"v{i}": ("0", "1") for i in range(d)}  # only the graph is taken
+        graph = random_network(str(rng.choice(SHAPES)), "weak", d, rng, levels=levels).graph
     is_category = rng.random(d) < (0.5 if family == "mixed" else 0.0)
     sizes = {v: int(rng.integers(2, 6)) for v, yes in zip(graph, is_category, strict=True) if yes}
     draws: dict[str, Draw] = {}
