@@ -295,8 +295,13 @@ def measure_moments(
         kept = [entries[v].count if v in entries else own for v, own in enumerate(widths)]
         first = share_of_singles(kept)
     singles, used = measure_singles(data, measure, first * rho, entries)
+    return _measured(data, singles, measure, rho - used, aim)
+
+
+def _measured(data, singles, measure, rho, aim: Aim = "edges") -> ClippedMoments:
+    """The moments of what single variables say of each level, for rho."""
     vectors = level_vectors(singles)
-    bound = longest_kept(singles, vectors, multiplier_of_rho(rho - used), aim)
+    bound = longest_kept(singles, vectors, multiplier_of_rho(rho), aim)
     size = sum(own.shape[1] for own in vectors)
     upper = np.triu_indices(size)
     halves = np.where(upper[0] == upper[1], math.sqrt(0.5), 1.0)
@@ -305,7 +310,7 @@ def measure_moments(
         values, deviation = measure(
             lambda: data.clipped_sums(vectors, bound=bound)[upper] * halves,
             sensitivity=clipped_sensitivity(bound),
-            rho=rho - used,
+            rho=rho,
         )
     moments = np.zeros((size, size))
     moments[upper] = values / halves / singles.n
