@@ -80,29 +80,20 @@ place = Place("moments:MeasuredMarginals.measure_again", "table_pc", "moments/te
 place.edit("pairs measured again at the price of one", "hypot(*A)", "max(A)")
 place = Place("moments:MeasuredMarginals.measure", "table_pc", "moments/test_interactions.py")
 place.edit("triples without noise", "_release(A, ...)", "self._keep(A, self.exact(A), 0.0)")
-place = Place("moments:MeasuredMarginals.measure_triples", "graph_from_moments", "moments")
-place.edit("half the noise on all triples", "_release(..., _)", HALF)
-place = Place("moments:MeasuredMarginals.measure_singles", "graph_from_moments")
-place.edit("single variables at the price of one", "hypot(*A)", "max(A)")
 place = Place("moments:interaction_sensitivity", "table_pc", "moments/test_interactions.py")
 place.swap("the sensitivity of an interaction without its root of 2", times(0.5**0.5))
 place = Place("moments:pairs_sensitivity", "table_pc", "moments/test_interactions.py")
 place.edit("all pairs priced for one change", "A.max()", "A[0] if len(A) else 0.0")
-place = Place("moments:triples_sensitivity", "graph_from_moments", "moments/test_interactions.py")
-place.edit("all triples priced for one change", "A.max()", "A[1]")
 place = Place("moments:SENSITIVITY", "dag_posterior", "tables/test_dag_posterior.py")
 place.swap("a whole table with the noise of one cell", times(0.5))
 place = Place("moments:_measured", "graph_from_moments", "moments/test_clipped_moments.py")
 place.edit("half the noise on clipped moments", "measure(sensitivity=_)", HALF)
 place.edit("the diagonal of moments in full", "np.where(A, ...)", "np.ones_like(A, dtype=float)")
 place = Place("moments:measure_moments", "graph_from_moments")
-place.edit(
-    "vectors of levels from the exact table",
-    "return _measured(A, Singles(...), C, ...)",
-    """singles = MeasuredMarginals(Tables(A), lambda query, **rest: (query(), 0.0))
-singles.measure_singles(1.0)
-return _measured(A, Singles(singles.n, singles.levels, singles.released), C, rho / 2, aim)""",
-)
+exact = "measure_singles(A, lambda query, **rest: (query(), 0.0), D, E)[0]"
+place.edit("vectors of levels from the exact table", "measure_singles(A, B, D, E)", f"{exact}, D")
+wrong = "{v: own._replace(count=1 + int(data.counts([v])[0] > 9)) for v, own in _.items()}"
+place.edit("entries by an exact count", "entries_carried(...)", wrong)
 place = Place("datasets:clipped_sums", "graph_from_moments", "datasets/test_clipped_sums.py")
 place.edit("records that nobody clips", "A / np.maximum(B, ...) / C", "np.full(len(B), 1 / C)")
 place = Place("moments:_measured", "graph_from_moments", "moments/test_look_at_numbers.py")

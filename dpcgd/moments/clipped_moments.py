@@ -445,7 +445,7 @@ def _turned(clipped) -> Blocks:
             off[own] = np.einsum("ij,jk,ik->i", as_told, _blur(clipped, v), as_told)
     varying, wide = scale.any(axis=1), (scale**2).sum(axis=1)
     spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
-    noise = spread**2 * np.outer(wide, wide) + SHORTENED**2
+    noise = spread**2 * np.outer(wide, wide) + SHORTENED**2 * np.outer(varying, varying)
     noise += _further_variance(lengths, off, np.zeros(size), n)
     correlations = np.where(free, scale @ clipped.moments @ scale.T, unit)
     covariances = np.where(varying, clipped.moments, unit)

@@ -11,18 +11,30 @@ from numpy.random import default_rng
 
 import dpcgd
 from dpcgd.constraint.priv_pc import svt_pc
+from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears
 
 
 def one_wide(n=20_000):
-    """A variable of 30 levels, whose levels a run joins."""
+    """A variable of 30 levels, which one number tells where noise is wide."""
     rng = default_rng(3)
     codes = np.column_stack([rng.integers(0, 30, n), rng.integers(0, 2, (n, 3))])
     return dpcgd.Dataset(
         codes, {"town": [f"t{i}" for i in range(30)], **dict.fromkeys("abc", ("no", "yes"))}
     )
+
+
+class CountsAlone(Counts):
+    """A variable of 30 levels, whose levels a run joins; there are no records to go through."""
+
+    def __init__(self):
+        self.data = one_wide()
+        self.levels, self.n = self.data.levels, self.data.n
+
+    def counts(self, variables):
+        return self.data.counts(variables)
 
 
 def with_numbers(n=20_000):
@@ -40,10 +52,10 @@ NOISY = dpcgd.load("sachs", n=2000, rng=default_rng(0))
 RELEASES = {
     "table": lambda rng: dpcgd.dag_posterior(SMALL, epsilon=1.0, rng=rng),
     "pairs": lambda rng: dpcgd.graph_from_moments(SMALL, epsilon=1.0, rng=rng),
-    "triples": lambda rng: dpcgd.graph_from_moments(MANY, epsilon=1.0, rng=rng),
     "clipped": lambda rng: dpcgd.graph_from_moments(NOISY, epsilon=1.0, rng=rng),
     "numbers": lambda rng: dpcgd.graph_from_moments(with_numbers(), epsilon=1.0, rng=rng),
-    "joined": lambda rng: dpcgd.graph_from_moments(one_wide(), epsilon=1.0, rng=rng),
+    "entries": lambda rng: dpcgd.graph_from_moments(one_wide(600), epsilon=1.0, rng=rng),
+    "joined": lambda rng: dpcgd.graph_from_moments(CountsAlone(), epsilon=1.0, rng=rng),
     "looks": lambda rng: dpcgd.table_pc(MANY, epsilon=1.0, rng=rng),
     "joined, looks": lambda rng: dpcgd.table_pc(one_wide(), epsilon=1.0, rng=rng),
     "tests": lambda rng: dpcgd.laplace_pc(SMALL, epsilon=1.0, rng=rng),
@@ -127,6 +139,10 @@ def histogram(content, which=0):
     return marginals(content)["numbers"][which]
 
 
+def entries(content):
+    return marginals(content)["entries"][0]
+
+
 def swapped(content):
     here, there = marginals(content)["numbers"]
     here["variable"], there["variable"] = there["variable"], here["variable"]
@@ -149,7 +165,6 @@ TAMPERED = {
     "less noise in a table": ("table", lambda c: marginals(c).update(scale=1.98)),
     "less noise in pairs": ("pairs", narrower()),
     "less noise in one pair": ("pairs", lambda c: moments(c)[-1].update(deviation=1e-9)),
-    "less noise in triples": ("triples", narrower(size=3)),
     "less noise in clipped moments": ("clipped", narrower(0.999, moments=clipped)),
     "less noise in single variables": ("clipped", narrower(size=1)),
     "less noise in a look at numbers": ("numbers", narrower(size=1)),
@@ -170,7 +185,8 @@ TAMPERED = {
     "other records": ("pairs", lambda c: c["data"].update(n=10**6)),
     "no mechanism for a table": ("table", lambda c: events(c).clear()),
     "no mechanism for moments": ("pairs", lambda c: events(c).clear()),
-    "no mechanism for triples": ("triples", lambda c: events(c).pop()),
+    "more entries than the budget carries": ("entries", lambda c: entries(c).update(count=9)),
+    "no word of entries": ("entries", lambda c: marginals(c).pop("entries")),
     "no mechanism for a look that joined levels": ("joined", lambda c: events(c).pop(0)),
     "no mechanism for a triple": ("looks", lambda c: events(c).pop()),
     "no mechanism for tests": ("tests", lambda c: events(c).clear()),
@@ -184,7 +200,7 @@ TAMPERED = {
     "less used than it cost": ("tests", lambda c: c["ledger"]["used"].update(epsilon=0.01)),
     "kinder words": ("persons", lambda c: c["guarantee"].update(in_words=["Nobody can learn."])),
     "one word less": ("persons", lambda c: c["guarantee"]["not_protected"].pop()),
-    "a theorem too many": ("pairs", lambda c: c["guarantee"]["theorems"].append("thm-triples")),
+    "a theorem too many": ("pairs", lambda c: c["guarantee"]["theorems"].append("thm-look-again")),
     "a theorem less": ("joined", lambda c: c["guarantee"]["theorems"].remove("thm-joined-levels")),
     "not joined": ("joined", lambda c: c["released"].update(joined_levels={"mapping": []})),
     "a release, no experiment": ("tests", lambda c: c.update(kind="release")),

@@ -184,9 +184,9 @@ def test_a_receipt_says_the_budget_that_was_asked_for(system, n, path):
     ("system", "n", "levels", "theorems"),
     [
         (dpcgd.graph_from_moments, 500, [2] * 3, "learned-pc pairs"),
-        (dpcgd.graph_from_moments, 200_000, [2] * 6, "learned-pc pairs triples"),
-        (dpcgd.graph_from_moments, 500, [2] * 9, "learned-pc clipped-moments"),
-        (dpcgd.graph_from_moments, 500, [30, 2, 2], "learned-pc pairs joined-levels"),
+        (dpcgd.graph_from_moments, 200_000, [2] * 9, "learned-pc pairs"),
+        (dpcgd.graph_from_moments, 500, [2] * 9, "learned-pc clipped-moments look-at-numbers"),
+        (dpcgd.graph_from_moments, 500, [30, 2, 2], "learned-pc clipped-moments look-at-numbers"),
         (dpcgd.table_pc, 20_000, [2] * 3, "table-pc pairs"),
         (dpcgd.table_pc, 20_000, [30, 2, 2], "table-pc pairs joined-levels"),
         (dpcgd.dag_posterior, 500, [2] * 3, "whole-table"),

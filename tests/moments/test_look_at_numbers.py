@@ -16,10 +16,10 @@ from dpcgd import Budget, BudgetSpent, Dataset, Schema
 from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.clipped_moments import clipped_sensitivity, level_vectors, measure_moments
+from dpcgd.moments.entries import FARTHEST
 from dpcgd.moments.interactions import exactly, paid
 from dpcgd.moments.scores import (
     DEPTH,
-    FARTHEST,
     LENGTH,
     SECOND,
     Histogram,

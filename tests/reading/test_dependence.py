@@ -9,7 +9,7 @@ from known_tables import records
 
 from dpcgd import Knowledge, dag_posterior, graph_from_moments, load, private_graph
 from dpcgd.moments.interactions import Marginals, Moment
-from dpcgd.reading.reader import PRIOR, dependence
+from dpcgd.reading.pair_features import PRIOR, dependence
 
 pytestmark = pytest.mark.filterwarnings("ignore:the edge model was trained")
 
