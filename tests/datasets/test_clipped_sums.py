@@ -13,8 +13,6 @@ from dpcgd import Dataset
 from dpcgd.datasets.bit_columns import PackedRecords, pack
 from dpcgd.datasets.counts import clipped_sums
 from dpcgd.datasets.schema import Schema
-from dpcgd.moments.interactions import exactly
-from dpcgd.moments.joined_levels import join_levels
 
 LEVELS = (2, 3, 5, 2)
 WIDTHS = (1, 2, 3, 1)
@@ -74,15 +72,6 @@ def test_parts_bits_and_weights_give_the_same_to_the_last_digit():
     for most_bytes in (0, 1 << 20):
         assert np.array_equal(whole, packed(data, most_bytes).clipped_sums(of, bound=1.5))
     assert len(packed(data, 1 << 20).columns.weights) < 61
-
-
-def test_joined_levels_have_the_sums_of_the_recoded_records():
-    data = data_of(2000)
-    recoded, _ = join_levels(data, exactly, 1.0, most=3)
-    joined, _ = join_levels(packed(data, 0), exactly, 1.0, most=3)
-    of = [default_rng(3).normal(size=(k, 2)) for k in recoded.cardinalities]
-    ours, theirs = (one.clipped_sums(of, bound=1.0) for one in (recoded, joined))
-    assert np.array_equal(ours, theirs)
 
 
 def upper(sums):

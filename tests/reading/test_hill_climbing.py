@@ -7,7 +7,8 @@ from numpy.random import default_rng
 
 from dpcgd import load, table_pc
 from dpcgd.reading import hill_climbing as climbing
-from dpcgd.reading.hill_climbing import PairScore, climb
+from dpcgd.reading.hill_climbing import climb
+from dpcgd.reading.pair_score import PairScore
 
 CANCER = load("cancer", n=10_000, rng=default_rng(0))
 
