@@ -292,7 +292,7 @@ def as_arrays(model) -> dict:
         thresholds, values = np.where(leaf, 0, nodes["num_threshold"]), nodes["value"]
         arrays["roots"].append(start)
         arrays["feature"] += np.where(leaf, -1, nodes["feature_idx"]).tolist()
-        arrays["threshold"] += [float(f"{t:.5g}") for t in thresholds]
+        arrays["threshold"] += [float(f"{t:.4g}") for t in thresholds]
         arrays["left"] += (nodes["left"] + start).tolist()
         arrays["right"] += (nodes["right"] + start).tolist()
         arrays["value"] += [float(f"{v:.3g}") for v in np.where(leaf, values, 0)]
