@@ -47,8 +47,9 @@ class PairScore:
         """Sampling and privacy variance together over sampling variance alone."""
         effect, cause = self._rows[child], [*chain(*(self._rows[p] for p in parents))]
         spread = self._covariance.diagonal()
-        sampling = spread[effect].sum() * spread[cause].sum() / len(effect) / len(cause) / self.n
-        return float(1 + self._deviation**2 / sampling)
+        coefficients = max(1, len(effect) * len(cause))
+        sampling = spread[effect].sum() * spread[cause].sum() / coefficients
+        return float(1 + self.n * self._deviation**2 / max(sampling, self._floor**2))
 
     def _family(self, child: int, parents: frozenset[int]) -> float:
         """Score of one variable with these parents."""

@@ -41,7 +41,7 @@ def test_of_binary_variables_a_block_is_their_correlation():
     data = records(codes, (2, 2, 2, 2))
     blocks = blocks_of(marginals_of(data))
     assert np.allclose(np.abs(blocks.correlations), np.abs(np.corrcoef(data.codes.T)))
-    assert np.allclose(blocks.variances[0, 1], 1 / data.n)
+    assert np.allclose(blocks.variances[0, 1], 1 / data.n, rtol=2e-3)  # single records
 
 
 class Plain:
