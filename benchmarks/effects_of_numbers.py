@@ -96,7 +96,7 @@ def study(network, batches: int, rng) -> dict[str, dict]:
         data = network.sample(RECORDS, rng=rng)
         for aim, bound in bounds.items():
             sums[aim].append(data.clipped_sums(vectors, bound=bound) / RECORDS)
-    values = partial(coefficients, tests_of(data, rows_of(clipped.levels)))
+    values = partial(coefficients, tests_of(data, rows_of(clipped.widths)))
     truth, found = np.array([*map(values, sums["all"])]), {}
     for aim in LONGER:
         batch, mean = np.array([*map(values, sums[aim])]), np.mean(sums[aim], axis=0)

@@ -46,7 +46,7 @@ from dpcgd.reading import orientation
 from dpcgd.reading.pair_features import PRIOR, pair_features, second_features
 from dpcgd.reading.reader import most_likely_edges
 
-SEED, TABLES_IN_ALL = 2030, 4000
+SEED, TABLES_IN_ALL = 2030, 3000
 VARIABLES, RECORDS, EPSILONS = (3, 450), (30, 1e6), (0.005, 10.0)
 """Each is drawn evenly on a logarithmic scale between these."""
 MOST_CODES = 1e7
@@ -130,15 +130,21 @@ def numbers(d, n, rng) -> Dataset:
     graph = converging(d, rng) if rng.random() < MANY_CAUSES else None
     network = random_mixed_network(str(rng.choice(FAMILIES)), d, rng, graph)
     values, entries, codes = network.values(n, rng=rng), {}, []
-    skewed = rng.random() < 0.3
+    skewed, coarse, gaps = rng.random(3) < (0.3, 0.2, 0.15)
     for v, own in values.items():
         if v in network.levels:
             entries[v], column = network.levels[v], own
         else:
-            own = np.exp(1.5 * np.clip(own, -6, 6)) if skewed and rng.random() < 0.5 else own
+            if skewed and rng.random() < 0.5:
+                own = np.exp(1.5 * np.clip(own, -6, 6))
+            if coarse and rng.random() < 0.5:  # few places, or one for nearly all
+                own = np.round(own * rng.choice([0.2, 0.5, 1.0]))
             width = between((6, 2000), rng)
             low = -width * rng.uniform(0.1, 0.9)
             entries[v] = {"range": (low, low + width), "outside": "clip"}
+            if gaps and rng.random() < 0.5:
+                own = np.where(rng.random(n) < between((0.01, 0.95), rng), np.nan, own)
+                entries[v]["missing"] = "unknown"
             column = Variable.from_schema(v, entries[v]).positions_of_numbers(own)
         codes.append(column)
     order = list(network.graph)
@@ -176,7 +182,7 @@ def more_columns(data, rng) -> Dataset:
             graph.add_edge(like, name)
         else:
             levels[name] = tuple("abcdef"[: rng.integers(2, 6)])
-            share = 0.0 if kind == "constant" else between((1 / data.n, 0.03), rng)
+            share = 0.0 if kind == "constant" else between((1 / data.n, max(0.03, 1 / data.n)), rng)
             columns.append((rng.random(data.n) < share).astype(int))
     order = rng.permutation(len(columns)).tolist()
     names = [[*levels][i] for i in order]
