@@ -39,7 +39,7 @@ def test_levels_that_no_record_has_count_like_all_others():
 
 
 def test_a_warning_names_the_line_of_the_caller():
-    data = load("alarm", n=500, rng=rng())
-    with pytest.warns(UserWarning, match="trained on tables of 1,000 records and more") as caught:
+    data = load("alarm", n=20, rng=rng())
+    with pytest.warns(UserWarning, match="trained on tables of 30 records and more") as caught:
         private_graph(data, epsilon=1.0, rng=rng())
     assert caught[0].filename == __file__
