@@ -53,10 +53,9 @@ def test_very_many_levels_are_told_by_as_many_numbers_as_the_budget_carries():
     data = unrelated((9, 2, 40, 3, 2), 3000, rng())
     release = graph_from_moments(data, epsilon=1.0, rng=rng())
     assert release.marginals.levels == data.cardinalities
-    assert set(release.marginals.entries) == {0, 2}
-    assert sum(release.marginals.widths) <= most_entries(
-        data.n, GaussianFilter(release.ledger.budget).rho
-    )
+    assert set(release.marginals.entries) == {2}
+    room = most_entries(data.n, GaussianFilter(release.ledger.budget).rho)
+    assert room - 1 < sum(release.marginals.widths) <= room
     assert len(release.ledger.events) == 2
     assert release.ledger.spent.epsilon <= 1.0
 
