@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 
 __all__ = [
+    "GZIP",
+    "UTF_16",
     "check_array",
     "check_file",
     "check_generator",
@@ -21,15 +23,19 @@ __all__ = [
     "is_whole",
 ]
 
+GZIP = b"\x1f\x8b"
+"""A file that gzip has compressed begins with these bytes."""
+
+UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
+
 NO_TEXT = {
-    b"\x1f\x8b": "is compressed with gzip; unpack it first",
+    GZIP: "is compressed with gzip; unpack it first",
     b"PK\x03\x04": "is a zip archive or an Excel workbook; unpack it or save its sheet as CSV",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook; save its sheet as CSV",
     b"PAR1": "is a Parquet file; read it with read_parquet",
+    **UTF_16,
 }
 """What a file is that begins with these bytes, whatever its name."""
-
-UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
 
 
 def is_real(value) -> bool:
@@ -135,18 +141,19 @@ def first_bytes(path, refusal: str) -> bytes:
         return file.read(4)
 
 
-def check_file(path, refusal: str, *, utf_16: bool = False):
+def check_file(path, refusal: str, *, allowed: Iterable[bytes] = ()):
     """Check that there is a file at `path` and that it does not begin like something else.
 
     Raises
     ------
     ValueError
         If `path` is no path (that is what `refusal` says), there is no such file, or it is a
-        folder, compressed, a workbook, a Parquet file, or UTF-16 text unless `utf_16` allows it.
+        folder, compressed, a workbook, a Parquet file, or UTF-16 text, unless it begins with bytes
+        that are allowed.
     """
     start = first_bytes(path, refusal)
-    for mark, problem in (NO_TEXT if utf_16 else NO_TEXT | UTF_16).items():
-        if start.startswith(mark):
+    for mark, problem in NO_TEXT.items():
+        if start.startswith(mark) and mark not in allowed:
             raise ValueError(f"{path} {problem}")
 
 

@@ -1,9 +1,11 @@
 """Columns of a table: taken by name, and their texts as positions in public levels."""
 
 import difflib
+import importlib.util
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,34 @@ import numpy as np
 from dpcgd.datasets.arguments import check_once, check_whole, is_real
 from dpcgd.datasets.variable import POINT, Numerals, Variable, number_text, text_of
 
-__all__ = ["Column", "check_columns", "check_frame", "check_rows_per_person", "frame_codes"]
+__all__ = [
+    "Column",
+    "as_table",
+    "check_columns",
+    "check_flat",
+    "check_frame",
+    "check_rows_per_person",
+    "frame_codes",
+    "joined",
+]
 
 POINTS_PART_THOUSANDS = Numerals(",", ".")
 """The other way to read a number with points."""
 
 FRAME = "the frame"
 """Messages call a table so that comes from no file."""
+
+SCHEMA = "schema"
+"""Whoever asks for these columns wants those of the schema and no other."""
+
+MOST_TEXTS = 1 << 16
+"""A column that has met more different texts forgets them, and looks them up again."""
+
+FEW_DIGITS = "^-?[0-9]{1,15}([%s][0-9]{0,15})?$"
+"""Such numbers, with this decimal mark, are the same by all rules that read them."""
+
+FIRST_POINTS = 100
+"""So few numbers with points usually tell that these part decimals."""
 
 NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
 """A reader of files says so of anything else."""
@@ -45,9 +68,16 @@ class Column(dict[str, int]):
         super().__init__()
         self.source, self.variable, self.numerals = source, variable, numerals
         self._smallest = np.min_scalar_type(-len(variable.levels))  # -1 is for what is refused
+        self._fits_both = numerals is None  # as far as is known
+        self._pointed = ""  # the first number with a point
 
     def __missing__(self, text: str) -> int:
+        if len(self) >= MOST_TEXTS:
+            self.clear()
         self[text] = position = self.variable.position(text, self.numerals or POINT)
+        if self._fits_both and "." in text and self.variable.is_plain_number(text):
+            self._fits_both = self.variable.position(text, POINTS_PART_THOUSANDS) >= 0
+            self._pointed = self._pointed or text
         return position
 
     def codes(self, texts: Sequence[str], first: int = 0) -> np.ndarray:
@@ -71,6 +101,66 @@ class Column(dict[str, int]):
         """Positions of texts in the levels, -1 of what is refused."""
         return np.fromiter(map(self.__getitem__, texts), self._smallest, len(texts))
 
+    def codes_of_arrow(self, values, first: int = 0) -> np.ndarray:
+        """Codes of an Arrow array of records, as :meth:`codes` has them of texts.
+
+        Numbers go between edges as they are; of all else the different values are looked up.
+
+        Raises
+        ------
+        ValueError
+            As there, or if an ordered dictionary stands in another order than the levels.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> age = Column(FRAME, Variable.from_schema("age", {"edges": [15, 25, 50]}))
+        >>> age.codes_of_arrow(pa.array([24.5, 25])), age.codes_of_arrow(pa.array(["24.5", "+25"]))
+        (array([0, 1], dtype=int8), array([0, 1], dtype=int8))
+        """
+        from pyarrow import types
+
+        kind = values.type
+        if self.variable.cuts is not None and (types.is_integer(kind) or types.is_floating(kind)):
+            numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+            codes = self.variable.positions_of_numbers(numbers)
+        else:
+            if not types.is_dictionary(kind):
+                values = values.dictionary_encode()
+            if self.variable.ordered and getattr(kind, "ordered", False):
+                self.check_order(map(text_of, values.dictionary.to_pylist()))
+            different = values.dictionary
+            if _is_text(different.type):
+                different = different.cast("string")
+            places = values.indices.cast("int32").fill_null(-1).to_numpy()
+            seen = np.bincount(places + 1, minlength=len(different) + 1) > 0
+            known = np.full(len(seen), self[""] if seen[0] else -1, self._smallest)
+            known[:-1][seen[1:]] = self._positions_of_arrow(different.filter(seen[1:]))
+            codes = known.take(places)
+        return self.checked(codes, lambda row: text_of(values[row].as_py()), first)
+
+    def _positions_of_arrow(self, texts) -> np.ndarray:
+        """Positions of different values; numbers of few digits are read all together."""
+        import pyarrow.compute as pc
+        from pyarrow import array
+
+        if self.variable.cuts is None or texts.type != "string":
+            return self.positions([*map(text_of, texts.to_pylist())])
+        mark = (self.numerals or POINT).decimal
+        codes = [self.variable.missing or "", *self.variable.codes_of_missing]
+        is_code = pc.is_in(texts, array(codes, "string"))
+        plain = pc.and_not(pc.match_substring_regex(texts, FEW_DIGITS % mark), is_code)
+        pointed = texts.filter(pc.and_(plain, pc.match_substring(texts, ".")))
+        for some in (pointed[:FIRST_POINTS], pointed):
+            if self._fits_both:
+                self.positions(some.to_pylist())
+        numbers = pc.replace_substring(texts.filter(plain), mark, ".").cast("float64")
+        is_plain = plain.to_numpy(zero_copy_only=False)
+        positions = np.empty(len(texts), self._smallest)
+        positions[is_plain] = self.variable.positions_of_numbers(numbers.to_numpy())
+        positions[~is_plain] = self.positions(texts.filter(pc.invert(plain)).to_pylist())
+        return positions
+
     def checked(self, codes: np.ndarray, text_at: Callable[[int], str], first: int) -> np.ndarray:
         """These codes of some records, unless one of them is -1.
 
@@ -84,7 +174,7 @@ class Column(dict[str, int]):
             row = int(np.argmin(codes))
             where = f"{self.source}, record {first + row + 1}, column {self.variable.name!r}"
             raise ValueError(f"{where}: {self._refusal(text_at(row))}")
-        return codes
+        return codes.astype(self._smallest, copy=False)
 
     def _refusal(self, text) -> str:
         """What is wrong with a value, in words for whoever holds the data."""
@@ -128,18 +218,74 @@ class Column(dict[str, int]):
         ValueError
             If every point so far may part thousands as well as decimals, and both fit.
         """
-        if self.numerals is not None:
-            return
-        texts = [text for text in self if "." in text and self.variable.is_plain_number(text)]
-        wrong = (self.variable.position(text, POINTS_PART_THOUSANDS) < 0 for text in texts)
-        if texts and not any(wrong):
-            both = f"{POINT.value(texts[0]):g} or {POINTS_PART_THOUSANDS.plain(texts[0])}"
-            where = f"{self.source}, column {self.variable.name!r}: {texts[0]!r} may be {both}"
+        if self._fits_both and (text := self._pointed):
+            both = f"{POINT.value(text):g} or {POINTS_PART_THOUSANDS.plain(text)}"
+            where = f"{self.source}, column {self.variable.name!r}: {text!r} may be {both}"
             raise ValueError(f"{where}; pass decimal='.' or thousands='.', or use pd.to_numeric")
 
 
-def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
-    """Codes of the columns of a DataFrame, one column of the result for each variable.
+def as_table(frame):
+    """A DataFrame of pandas as it is, and of any other with an Arrow stream its batches.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or there is no pyarrow to read the stream.
+    """
+    import pandas as pd
+
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
+    if hasattr(frame, "__arrow_c_stream__"):
+        if importlib.util.find_spec("pyarrow") is None:
+            raise ValueError(f"a {kind} takes pyarrow; pip install pyarrow")
+        from pyarrow import RecordBatchReader
+
+        with suppress(ValueError):  # it is one column
+            return RecordBatchReader.from_stream(frame)
+    cure = "name the columns with pd.DataFrame(values, columns=names)"
+    for method in ("to_pandas", "collect"):
+        if hasattr(type(frame), method):
+            cure = f"convert it with frame.{method}()"
+    raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
+
+
+def _is_text(kind) -> bool:
+    """Whether an Arrow type holds texts, or numbers of texts in a dictionary."""
+    return "string" in str(kind)
+
+
+def check_flat(source, fields: Iterable) -> None:
+    """Refuse a field of an Arrow schema that holds several values a record.
+
+    Raises
+    ------
+    ValueError
+        With the field's name.
+    """
+    from pyarrow import types
+
+    for field in fields:
+        if types.is_nested(field.type):
+            problem = f"column {field.name!r} of {source} holds {field.type}, more than one value"
+            raise ValueError(f"{problem} a record; make a column of each")
+
+
+def joined(batches: Sequence[Sequence[np.ndarray]], width: int) -> np.ndarray:
+    """Codes of batches, each a column a variable, as one array."""
+    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return np.column_stack(columns) if columns else np.empty((0, width), np.uint8)
+
+
+def frame_codes(table, variables: Mapping[str, Variable]) -> np.ndarray:
+    """Codes of the columns of a table, one column of the result for each variable.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame or pyarrow.RecordBatchReader
+        What :func:`as_table` returns.
+    variables : mapping of str to Variable
 
     Raises
     ------
@@ -147,48 +293,84 @@ def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
         If a value does not fit its variable, the points of a column of text may part thousands, or
         a categorical column stands in another order than its variable.
     """
-    columns = (_frame_column(frame[name], variable) for name, variable in variables.items())
-    return np.column_stack([*columns])
+    if hasattr(table, "columns"):
+        return np.column_stack([_frame_column(table[name], v) for name, v in variables.items()])
+    fields = [table.schema.field(name) for name in variables]
+    check_flat(FRAME, fields)
+    marks = [None if _is_text(field.type) else POINT for field in fields]
+    columns = [Column(FRAME, *pair) for pair in zip(variables.values(), marks, strict=True)]
+    batches: list[list[np.ndarray]] = []
+    first = 0
+    for batch in table:
+        batches.append([c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns])
+        first += batch.num_rows
+    for column in columns:
+        column.check_points()
+    return joined(batches, len(columns))
 
 
 def _frame_column(values, variable: Variable) -> np.ndarray:
     """Codes of one column: numbers go between edges as they are, all else by its text."""
-    import pandas as pd
-
     kind = values.dtype
     if variable.cuts is not None and getattr(kind, "kind", "") in "iuf":
         codes = variable.positions_of_numbers(values.to_numpy(float, na_value=np.nan))
         return Column(FRAME, variable).checked(codes, lambda row: text_of(values.iloc[row]), 0)
-    values = values.astype(object)
-    is_text = pd.api.types.infer_dtype(values, skipna=True) == "string"
+    places, different = _different(values)
+    texts = [*map(text_of, different), ""]  # last, that of missing values
+    is_text = all(isinstance(value, str) for value in different if text_of(value))
     column = Column(FRAME, variable, None if is_text else POINT)
     if variable.ordered and variable.cuts is None and getattr(kind, "ordered", False):
         column.check_order(kind.categories)
-    codes = column.codes(list(map(text_of, values)))
+    codes = column.positions(texts).take(places)
+    codes = column.checked(codes, lambda row: texts[places[row]], 0)
     column.check_points()
     return codes
 
 
-def check_frame(frame, public: Mapping, ignore: Iterable):
-    """Check that a DataFrame has the columns of the public variables and those to ignore.
+def _different(values) -> tuple[np.ndarray, list]:
+    """Of each value its place among the different ones, -1 if it is missing, and those.
+
+    They stand as they first come. Where values may be equal and have different texts, such as 1
+    and True among objects, each row has a place of its own.
+    """
+    import pandas as pd
+
+    kind = values.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        places, seen = pd.factorize(values.cat.codes)
+        categories = [*kind.categories.astype(object), None]
+        return places, [categories[code] for code in seen]
+    if kind in (np.float32, np.float64):
+        places, bits = pd.factorize(values.to_numpy().view(f"i{kind.itemsize}"))
+        return places, [*bits.view(kind).astype(object)]
+    if kind.kind in "iub" or pd.api.types.infer_dtype(values, skipna=True) == "string":
+        places, different = pd.factorize(values)
+        return places, [*different.astype(object)]
+    return np.arange(len(values)), [*values.astype(object)]
+
+
+def check_frame(table, public: Mapping, ignore: Iterable, columns: str | None = None):
+    """Check that a table has the columns of the public variables and those to ignore.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame or pyarrow.RecordBatchReader
+        What :func:`as_table` returns.
+    public, ignore, columns
+        As for :func:`check_columns`.
 
     Raises
     ------
     ValueError
-        If it is none, or as :func:`check_columns` does.
+        As :func:`check_columns` does.
     """
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
-        cure = "name the columns with pd.DataFrame(values, columns=names)"
-        if hasattr(frame, "to_pandas"):
-            cure = "convert it with frame.to_pandas()"
-        raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
-    check_columns(FRAME, list(frame.columns), public, ignore)
+    names = table.columns if hasattr(table, "columns") else table.schema.names
+    check_columns(FRAME, list(names), public, ignore, columns)
 
 
-def check_columns(source, names: list, public: Mapping, ignore: Iterable):
+def check_columns(
+    source, names: list, public: Mapping, ignore: Iterable, columns: str | None = None
+):
     """Check that a table has the columns of the public variables and those to ignore, each once.
 
     Parameters
@@ -201,13 +383,18 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable):
         From each variable to what is public about it.
     ignore : iterable of str
         Columns that are no variables.
+    columns : {"schema"}, optional
+        Whether to ignore whatever is no variable.
 
     Raises
     ------
     ValueError
-        If a name comes twice, `ignore` is no list, names a variable or no column, or the other
-        columns are not the variables.
+        If a name comes twice, `ignore` is no list, names a variable or no column, the other
+        columns are not the variables, or `columns` is something else.
     """
+    if columns not in (None, SCHEMA):
+        cure = "to read fewer, take variables out of the schema"
+        raise ValueError(f"columns must be 'schema', or be left out, not {columns!r}; {cure}")
     check_once(names, f"{source} names column", "rename one of the two")
     if isinstance(ignore, str) or not isinstance(ignore, Iterable):
         raise ValueError(f"ignore must be a list of columns, such as ['id'], not {ignore!r}")
@@ -220,7 +407,7 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable):
         if name in public:
             raise ValueError(f"column {name!r} is in ignore and in the schema; take it out of one")
     for name in names:
-        if name not in public and name not in ignore:
+        if columns is None and name not in public and name not in ignore:
             raise ValueError(f"column {name!r} of {source} {_unknown(name)}")
     cure = "add the column or take it out of the schema"
     for name in public:
@@ -233,7 +420,8 @@ def _unknown(name) -> str:
         return "has a name that is not text; rename it: frame.columns = frame.columns.map(str)"
     if name != name.strip():
         return "has blanks at the ends of its name; take them out, and out of the values too"
-    return f"is not in the schema; add it to the schema, or pass ignore=[{name!r}]"
+    cure = "add it to the schema, pass columns='schema'"
+    return f"is not in the schema; {cure}, or pass ignore=[{name!r}]"
 
 
 NO_COLUMN = "ids must be one column, an entry a row; give the column of a DataFrame"

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpcgd.datasets.arguments import check_file, check_known, check_once, check_whole
-from dpcgd.datasets.columns import check_frame
+from dpcgd.datasets.columns import as_table, check_frame
 from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_range, check_variables, text_of
 
 __all__ = ["Schema", "draft_schema", "draft_schema_from_data_not_private"]
@@ -229,7 +229,7 @@ def draft_schema_from_data_not_private(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : pandas.DataFrame, or a table with an Arrow stream
     bins : int, optional
         Levels of equal width of a number with more than twenty values, from least to largest; it
         stays a number unless given.
@@ -259,7 +259,10 @@ def draft_schema_from_data_not_private(
     >>> draft["smoke"]["levels"], draft["smoke"]["missing"], draft["pain"]["levels"]
     (['no', 'yes', 'unknown'], 'unknown', ['0', '1', '2'])
     """
-    kept = [name for name in getattr(frame, "columns", ()) if name not in ignore]
+    frame = as_table(frame)
+    if not hasattr(frame, "columns"):  # of pandas
+        frame = frame.read_pandas()
+    kept = [name for name in frame.columns if name not in ignore]
     check_frame(frame, dict.fromkeys(kept), ignore)
     return draft_schema({name: _seen(frame[name]) for name in kept}, bins=bins)
 
