@@ -2,9 +2,11 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -14,11 +16,13 @@ __all__ = [
     "check_array",
     "check_file",
     "check_generator",
+    "check_handled",
     "check_known",
     "check_once",
     "check_whole",
     "data_folder",
     "first_bytes",
+    "handles_plain_rows",
     "is_real",
     "is_whole",
 ]
@@ -36,6 +40,50 @@ NO_TEXT = {
     **UTF_16,
 }
 """What a file is that begins with these bytes, whatever its name."""
+
+
+UNHANDLED = {
+    "weight": "every row counts once, and noise for one row would not hide a heavy one; leave the "
+    "weights out, and have the columns that decided them in the schema",
+    "cluster": "rows count as independent, and no test is corrected for those that are alike; keep "
+    "one row a cluster by a rule fixed beforehand (rows_per_person protects, it does not correct)",
+}
+"""Words for what surveys have and this package does not handle, and the reason and the cure."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def check_handled(names: Iterable[object], where: str = "") -> None:
+    """Refuse weights and clusters of rows by their names.
+
+    Raises
+    ------
+    ValueError
+        With the reason and the cure.
+
+    Examples
+    --------
+    >>> check_handled(["epsilon", "sample_weight"])
+    Traceback (most recent call last):
+    ...
+    ValueError: 'sample_weight' is not handled: every row counts once, and noise for one row ...
+    """
+    for name in names:
+        for word, reason in UNHANDLED.items():
+            if word in str(name).lower():
+                raise ValueError(f"{where}{name!r} is not handled: {reason}")
+
+
+def handles_plain_rows(reader: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a reader say why it takes no weights, in place of that it does not know them."""
+
+    @wraps(reader)
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        check_handled(kwargs)
+        return reader(*args, **kwargs)
+
+    return called
 
 
 def is_real(value) -> bool:

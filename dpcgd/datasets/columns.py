@@ -237,6 +237,7 @@ def as_table(frame):
     if isinstance(frame, pd.DataFrame):
         return frame
     kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
+    cure = "name the columns with pd.DataFrame(values, columns=names)"
     if hasattr(frame, "__arrow_c_stream__"):
         if importlib.util.find_spec("pyarrow") is None:
             raise ValueError(f"a {kind} takes pyarrow; pip install pyarrow")
@@ -244,10 +245,8 @@ def as_table(frame):
 
         with suppress(ValueError):  # it is one column
             return RecordBatchReader.from_stream(frame)
-    cure = "name the columns with pd.DataFrame(values, columns=names)"
-    for method in ("to_pandas", "collect"):
-        if hasattr(type(frame), method):
-            cure = f"convert it with frame.{method}()"
+    elif method := next((m for m in ("to_pandas", "collect") if hasattr(type(frame), m)), ""):
+        cure = f"convert it with frame.{method}()"
     raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
 
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes
+from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes, handles_plain_rows
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns, joined
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.schema import Schema
@@ -34,6 +34,7 @@ BLOCK = 1 << 20
 """Letters that Arrow gets at once."""
 
 
+@handles_plain_rows
 def read_csv(
     path,
     schema: Any,
@@ -90,6 +91,8 @@ def read_csv(
     Notes
     -----
     The messages name records and values: they are for whoever holds the data, not for release.
+    Each row counts once and as independent of the others: *Weights, and several rows a person* in
+    the book's page on your own table says what that means for surveys.
 
     Where pyarrow is installed it takes the file apart, in a third of the time. What it refuses, and
     files with quotation marks where none belong, are then read row by row, as without it.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_once, is_real, is_whole
+from dpcgd.datasets.arguments import check_handled, check_once, is_real, is_whole
 
 __all__ = [
     "REFUSE",
@@ -406,6 +406,7 @@ def _check_keys(name, entry):
     """Check what a mapping of a schema says, levels, edges and missing values aside."""
     odd = [key for key in entry if key not in KEYS]
     ordered, outside = entry.get("ordered", True), entry.get("outside", REFUSE)
+    check_handled(odd, f"variable {name!r}: ")
     if odd:
         problem = f"a schema says nothing about {odd[0]!r}; take it out, it knows {', '.join(KEYS)}"
     elif sum(key in entry for key in ("levels", "edges", "range")) != 1:
@@ -436,6 +437,7 @@ def as_list(name: str, values: object, what: str) -> list:
         If it is text, has no order or is no several values.
     """
     if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
+        check_handled(values if isinstance(values, Mapping) else [values], f"variable {name!r}: ")
         raise ValueError(f"variable {name!r}: give its {what} as a list, not {values!r}")
     return list(values)
 

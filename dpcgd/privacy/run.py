@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_t
 
 import numpy as np
 
-from dpcgd.datasets.arguments import is_real, is_whole
+from dpcgd.datasets.arguments import check_handled, is_real, is_whole
 from dpcgd.datasets.dataset import check_records, check_values
 from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.account_file import ReservedEpsilon
@@ -449,6 +449,7 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
+            check_handled(kwargs)
             raise TypeError(f"{system.__name__}() {error}") from None
         return system(*args, **kwargs)
 
