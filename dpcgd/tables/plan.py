@@ -15,10 +15,15 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_known, check_once, check_whole, is_real
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import Parts, as_list
+from dpcgd.datasets.variable import PARTS, Parts, as_list
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import blocks_of, rows_of
-from dpcgd.moments.interactions import Marginals, interaction_sensitivity, subsets_of
+from dpcgd.moments.interactions import (
+    Marginals,
+    covariance_of_contrasts,
+    interaction_sensitivity,
+    subsets_of,
+)
 from dpcgd.moments.scores import ENTRIES
 from dpcgd.privacy.account_file import unreserved
 from dpcgd.privacy.budget import Budget, delta_for
@@ -38,6 +43,9 @@ RELATED = 0.3
 Shares = tuple[float, ...]
 """Shares of the levels of a variable."""
 
+HALVED = math.sqrt(2 / math.pi)
+"""The correlation of a normal score with the half that it lies in."""
+
 NEVER = (math.nan, math.nan)
 """A test that cannot be made finds no correlation and no difference in points."""
 
@@ -56,6 +64,18 @@ NO_NOISE = 1e9
 
 MORE_RECORDS = 1000
 """So many times as many records show whether more records would help."""
+
+
+class NumberShares(tuple):
+    """Shares of a number as a test sees it: a half, two quarters, and missing values if any.
+
+    They equal the shares of no category, for the noise of numbers is another.
+    """
+
+    def __eq__(self, other):
+        return type(other) is type(self) and super().__eq__(other)
+
+    __hash__ = tuple.__hash__
 
 
 class PlannedPair(NamedTuple):
@@ -310,7 +330,8 @@ class Plan:
             return NEVER
         test = self._detection(*shares)
         r = test.smallest(self.power)
-        return r, test.points(r)
+        numbers = sum(isinstance(own, NumberShares) for own in shares[:2])
+        return r, test.points(r) * HALVED**numbers
 
     def _detection(self, *shares: Shares) -> Detection:
         widest = max(self._pair_deviation(*pair) for pair in combinations(shares, 2))
@@ -324,11 +345,17 @@ class Plan:
         subset, marginals = tuple(sorted({x, y})), self.marginals
         if subset in marginals.released:
             return self.n * marginals.released[subset].deviation
-        rows = rows_of(marginals.levels)
-        noise = blocks_of(marginals).noise[tuple(rows[v] for v in subset)]
-        scaled = [marginals.uncorrelated(v, marginals.least_variance(v)) for v in subset]
-        wide = math.prod((contrasts**2).sum(axis=0).mean() for contrasts in scaled)
-        return self.n * math.sqrt(noise.mean() / wide)
+        rows, wide = rows_of(marginals.levels), 1.0
+        tested = [rows[v] for v in subset]
+        for i, v in enumerate(subset):
+            if v in getattr(marginals, "numbers", ()):  # a test of its score, which varies most
+                tested[i] = slice(rows[v].stop - 1, rows[v].stop)
+                own = np.array(numbered[v][1])
+                wide *= (1 / np.linalg.eigvalsh(covariance_of_contrasts(own, len(own)))).mean()
+            else:
+                scaled = marginals.uncorrelated(v, marginals.least_variance(v))
+                wide *= (scaled**2).sum(axis=0).mean()
+        return self.n * math.sqrt(blocks_of(marginals).noise[tuple(tested)].mean() / wide)
 
     def _deviation(self, levels: Sequence[int]) -> float:
         """Deviation, in records, of an interaction of variables with so many levels."""
@@ -398,8 +425,8 @@ def plan(
         Probability with which what is called found is found.
     shares : mapping of str to sequence of float, optional
         What is publicly known about how common the levels of some variables are, in any unit. The
-        levels of others are taken to be equally common, which flatters uneven ones. A number counts
-        as three levels, for it has two entries.
+        levels of others are taken to be equally common, which flatters uneven ones. Of a number
+        that may be missing, two shares: known, and missing; one quarter is missing unless given.
     related : float
         What is conditioned on is taken to correlate this much with both variables of a test.
 
@@ -485,22 +512,30 @@ def _all_shares(schema: Schema, known) -> dict[str, Shares]:
     if not isinstance(known, Mapping):
         raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
     check_known("shares", known, schema.variables)
-    levels = {
-        name: own.joined(ENTRIES + 1) if isinstance(own, Parts) else own
+    return {
+        name: _of_number(name, own, known)
+        if isinstance(own, Parts)
+        else _normalized(name, own, known.get(name, (1,) * len(own)))
         for name, own in schema.levels.items()
     }
-    return {
-        name: _normalized(name, own, known.get(name, (1,) * len(own)))
-        for name, own in levels.items()
-    }
+
+
+def _of_number(name: str, parts: Parts, known) -> NumberShares:
+    """What is known of a number is how often it is missing; else as often as one of four levels."""
+    named = ("not missing", *(() if parts.missing is None else (parts.missing,)))
+    there, *missing = _normalized(name, named, known.get(name, (3, 1)[: len(named)]))
+    return NumberShares((there / 2, there / 4, there / 4, *missing))
 
 
 def _shares_of_codes(schema: Schema, expected: Mapping[str, Shares]) -> list[np.ndarray]:
     """Of each variable; where a number lies in its range is not known, and so it is even."""
-    return [
-        np.full(len(own), 1 / len(own)) if isinstance(own, Parts) else np.array(expected[name])
-        for name, own in schema.levels.items()
-    ]
+    shares = {}
+    for name, own in schema.levels.items():
+        shares[name] = np.array(expected[name])
+        if isinstance(own, Parts):
+            there, missing = shares[name][: ENTRIES + 1].sum(), shares[name][ENTRIES + 1 :]
+            shares[name] = np.append(np.full(PARTS, there / PARTS), missing)
+    return [*shares.values()]
 
 
 def _normalized(name, levels, shares) -> Shares:
