@@ -12,6 +12,7 @@ import numpy as np
 from dpcgd.datasets.arguments import check_file
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Parts, check_numerals
 
@@ -103,7 +104,8 @@ def read_csv(
             check_columns(path, header, schema.variables, ignore)
             rows = csv.reader(file, delimiter=separator, strict=True)
             records = _records(path, rows, len(header), first_row.line_num)
-            while batch := list(islice(records, BATCH)):
+            parts = iter(lambda: list(islice(records, BATCH)), [])
+            for batch in progress(parts, f"reading {path}", unit=" batches"):
                 texts = dict(zip(header, zip(*batch, strict=True), strict=True))
                 first = BATCH * len(batches)
                 batches.append([c.codes(texts[c.variable.name], first) for c in columns])

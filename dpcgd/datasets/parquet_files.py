@@ -22,6 +22,7 @@ from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
 from dpcgd.datasets.columns import Column, check_columns
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import text_of
 
@@ -269,7 +270,8 @@ def _batches(part, schema) -> Iterator[list[np.ndarray]]:
     _check_same(part)
     columns = [Column(part.path, variable) for variable in schema.variables.values()]
     first = part.first
-    for batch in _decoded(part, list(schema.variables)):
+    decoded, number = _decoded(part, list(schema.variables)), math.ceil(part.n / BATCH)
+    for batch in progress(decoded, f"reading {part.path}", number, " batches"):
         yield [_codes(column, batch.column(column.variable.name), first) for column in columns]
         first += batch.num_rows
     _check_same(part)

@@ -26,6 +26,12 @@ LONGEST_WAIT = 10.0
 COMPOSITIONS = ("basic", "renyi")
 """The ways in which the runs of an account add up."""
 
+IN_WORDS = (
+    "Each run is written here before it draws noise. One that names a system is spent, even where "
+    "it was ended before its receipt was written; what it drew is lost then. dpcgd check tells."
+)
+"""An account file says this to whoever opens it."""
+
 ROUNDING = 1e-12
 """Of epsilons and deltas, the last run may get less than it asks for by this part, for rounding."""
 
@@ -60,6 +66,11 @@ class Reservation:
     domain: str = field(default="", compare=False)
     divergence: float | None = field(default=None, compare=False)
 
+    @property
+    def state(self) -> str:
+        """What has become of it, in words."""
+        return f"spent by {self.system}" if self.system else "reserved, no noise was drawn for it"
+
 
 class ReservedEpsilon(float):
     """The epsilon of a reservation: one run can pay with it, and no other.
@@ -70,19 +81,28 @@ class ReservedEpsilon(float):
     ----------
     account : AccountFile
     entry : str
+    pending : Reservation or None
+        What is written to the account when the run pays; None if it stands there already.
     """
 
     account: "AccountFile"
     entry: str
+    pending: Reservation | None
 
-    def __new__(cls, epsilon: float, account: "AccountFile", entry: str) -> "ReservedEpsilon":
-        """Make one; :meth:`AccountFile.reserve` does."""
+    def __new__(
+        cls,
+        epsilon: float,
+        account: "AccountFile",
+        entry: str,
+        pending: Reservation | None = None,
+    ) -> "ReservedEpsilon":
+        """Make one; :meth:`AccountFile.reserve` and :meth:`AccountFile.pay_once` do."""
         reserved = super().__new__(cls, epsilon)
-        reserved.account, reserved.entry = account, entry
+        reserved.account, reserved.entry, reserved.pending = account, entry, pending
         return reserved
 
     def __getnewargs__(self):
-        return float(self), self.account, self.entry
+        return float(self), self.account, self.entry, self.pending
 
 
 def unreserved(epsilon: Any) -> Any:
@@ -112,10 +132,10 @@ class AccountFile:
     Rogers et al. 2016), or a Renyi filter (Feldman and Zrnic 2021) of an order that is fixed when
     the account is made. A run by a zCDP or Gaussian filter counts its rho times the order then, a
     pure one what randomised response has, and a run of which no divergence is proved is refused.
-    The threat model has the proof. Each reservation is on the disk before the
-    run can begin, and is marked as used, by which system and on which domain, before the run spends
-    anything: a crash gives nothing back, and no second run can pay with it. Whoever deletes or
-    copies the file, or makes a second one, has left the account.
+    The threat model has the proof. Each reservation is on the disk, and marked as used, by which
+    system and on which domain, before the run spends anything: a crash gives nothing back, and no
+    second run can pay with it. Whoever deletes or copies the file, or makes a second one, has left
+    the account.
 
     Examples
     --------
@@ -175,24 +195,77 @@ class AccountFile:
         ValueError
             If the budget is none, another run is at the file, or the file is not what was written.
         """
+        asked = self._asked(epsilon, delta, label)
+        with self._changing() as runs:
+            granted = self._granted(asked, list(runs.values()))
+            run = replace(granted, label=label, entry=secrets.token_hex(16))
+            runs[run.entry] = run
+        return self._keywords(run)
+
+    def pay_once(self, *, epsilon: float, label: str, delta: float | None = None) -> dict[str, Any]:
+        """Let a run take its budget out by itself, at the moment before it first draws noise.
+
+        Until then the file stays as it is: a run that is refused or ended before has spent nothing.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            As for :meth:`reserve`.
+        label : str
+            What the run is for, such as the file of its receipt. A label pays once.
+
+        Returns
+        -------
+        dict
+            As of :meth:`reserve`.
+
+        Raises
+        ------
+        BudgetSpent, ValueError
+            As :meth:`reserve`, or if the label has paid already. The run raises the same, with
+            nothing spent, if another run was faster.
+        """
+        asked = self._asked(epsilon, delta, label)
+        runs = self.runs
+        with self._named():
+            granted = self._granted(asked, self._without(label, runs))
+        run = replace(granted, label=label, entry=secrets.token_hex(16))
+        return self._keywords(run, run)
+
+    def _without(self, label: str, runs: Sequence[Reservation]) -> Sequence[Reservation]:
+        """The runs, of which none may have this label."""
+        for run in runs:
+            if run.label == label:
+                cure = "if its receipt is elsewhere, put it there, else give out another name"
+                raise ValueError(f"paid for {label} already ({run.state}); {cure}")
+        return runs
+
+    def _asked(self, epsilon: float, delta: float | None, label: str) -> Budget:
+        """The budget of a run; its delta is in proportion unless given."""
         whole = self.budget
         asked = replace(whole, epsilon=epsilon, delta=whole.delta if delta is None else delta)
         if delta is None and not self.order:
             asked = replace(asked, delta=min(asked.epsilon / whole.epsilon, 1.0) * whole.delta)
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
-        with self._changing() as runs:
-            entry = secrets.token_hex(16)
-            granted = self._granted(asked, list(runs.values()))
-            runs[entry] = replace(granted, label=label, entry=entry)
+        return asked
+
+    def _keywords(self, run: Reservation, pending: Reservation | None = None) -> dict[str, Any]:
+        """What a system takes."""
         return {
-            "epsilon": ReservedEpsilon(granted.epsilon, self, entry),
-            "delta": granted.delta,
+            "epsilon": ReservedEpsilon(run.epsilon, self, run.entry, pending),
+            "delta": run.delta,
             "rows_per_person": self.budget.rows_per_person,
         }
 
     def redeem(
-        self, entry: str, promised: Budget, system: str, domain: str, divergence: Divergence
+        self,
+        entry: str,
+        promised: Budget,
+        system: str,
+        domain: str,
+        divergence: Divergence,
+        pending: Reservation | None = None,
     ) -> None:
         """Pay a run with its reservation, once, before it spends anything.
 
@@ -206,15 +279,23 @@ class AccountFile:
             What runs, and the digest of the public domain of its data.
         divergence : callable
             From an order to the Renyi divergence that the run keeps to.
+        pending : Reservation, optional
+            What :meth:`pay_once` left to be written now.
 
         Raises
         ------
+        BudgetSpent
+            If there is less left by now for what :meth:`pay_once` granted.
         ValueError
             If the reservation has been used, is not in the account or is not what the run promises,
             if divergences add up and the run's exceeds what is left, or if another run is at the
             file.
         """
         with self._changing() as runs:
+            if pending is not None and entry not in runs:
+                asked = replace(self.budget, epsilon=pending.epsilon, delta=pending.delta)
+                self._granted(asked, self._without(pending.label, list(runs.values())))
+                runs[entry] = pending
             if entry not in runs:
                 raise ValueError("no such reservation; reserve again")
             reserved = runs[entry]
@@ -233,13 +314,19 @@ class AccountFile:
         """Lock, read, let the runs be changed by entry, write: nobody else writes in between."""
         with _locked(self.path) as is_ours:
             runs = {run.entry: run for run in self.runs}
-            try:
+            with self._named():
                 yield runs
-            except (BudgetSpent, ValueError) as error:
-                raise type(error)(f"{self.path} has {error}") from None
             if not is_ours():
                 raise ValueError(f"the lock of {self.path} was taken away meanwhile; try again")
             _write(self, *runs.values())
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say of what is refused which account refuses it."""
+        try:
+            yield
+        except (BudgetSpent, ValueError) as error:
+            raise type(error)(f"{self.path} has {error}") from None
 
     def _counted(self, run: Reservation) -> tuple[float, ...]:
         """The amounts of a run that add up."""
@@ -305,7 +392,9 @@ class AccountFile:
             for rest, amount in zip(left, (whole.epsilon, whole.delta), strict=True)
         ]
         lines = [f"{whole!r}, {' and '.join(shown)} of it left"]
-        lines += [f"  ({run.epsilon:g}, {run.delta:g}) {run.label}".rstrip() for run in self.runs]
+        for run in self.runs:
+            label = f" {run.label}" if run.label else ""
+            lines.append(f"  ({run.epsilon:g}, {run.delta:g}){label}: {run.state}")
         return "\n".join(lines)
 
 
@@ -395,7 +484,8 @@ def _read(path: Path) -> tuple[AccountFile, tuple[Reservation, ...]]:
 
 def _write(account: AccountFile, *runs: Reservation) -> None:
     made_for = {"format": FORM, "budget": vars(account.budget), "order": account.order}
-    write_sealed(account.path, {**made_for, "runs": [vars(run) for run in runs]})
+    entries = [vars(run) for run in runs]
+    write_sealed(account.path, {**made_for, "in_words": IN_WORDS, "runs": entries})
 
 
 @contextmanager
