@@ -71,8 +71,8 @@ def options(*names: str) -> Callable:
     def add(command):
         for name in reversed(names):
             kind, text = OPTIONS[name.rstrip("!")]
-            extra: dict[str, Any] = {"type": kind, "default": DEFAULTS.get(name)}
-            extra = {True: {"is_flag": True}, ...: {"multiple": True}}.get(kind, extra)
+            extra: dict[str, Any] = {"default": DEFAULTS[name]} if name in DEFAULTS else {}
+            extra |= {True: {"is_flag": True}, ...: {"multiple": True}}.get(kind, {"type": kind})
             flag = "--" + name.rstrip("!").replace("_", "-")
             command = click.option(flag, required=name.endswith("!"), help=text, **extra)(command)
         return command
@@ -107,11 +107,9 @@ class Commands(click.Group):
             if "unexpected keyword argument" not in str(error):
                 raise
             return 2, f"{error}; leave it out"
-        except OSError as error:
-            return (
-                1,
-                f"{error.filename or 'the output'} cannot be written or read: {error.strerror}",
-            )
+        except OSError as error:  # without a name it is stdout, when all is done
+            place = error.filename or "what stdout leads to"
+            return 2 if error.filename else 1, f"{place} cannot be used: {error.strerror}"
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -226,7 +224,7 @@ def release(table: str, schema: str, system: str, knowledge: str | None, **asked
     for line in kept.lines:
         click.echo(f"dpcgd: {line}", err=True)
     click.echo(f"{kept.release}\n{kept.release.graph}" if kept.path else kept.receipt)
-    return len(kept.problems)
+    return int(bool(kept.problems))
 
 
 @main.command()
@@ -256,8 +254,8 @@ def effects(receipt: str, out: str | None, **asked: Any) -> None:
 
     --out writes them as CSV.
     """
-    find: Any = getattr(dpcgd, "effects")  # noqa: B009
-    frame = find(dpcgd.read_release(receipt), **given(**asked)).frame()
+    released, find = dpcgd.read_release(receipt), getattr(dpcgd, "effects")  # noqa: B009
+    frame = find(released, **given(**asked)).frame()
     show(frame.to_csv(index=False) if out else frame.to_string(index=False), out)
 
 
