@@ -38,10 +38,8 @@ from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears
 from .tables.check_receipt import check_receipt as check_receipt
 from .tables.door import check_files as check_files
-from .tables.door import read_knowledge as read_knowledge
 from .tables.door import read_table as read_table
 from .tables.door import release_once as release_once
-from .tables.door import write_graph as write_graph
 from .tables.plan import epsilon_for as epsilon_for
 from .tables.plan import plan as plan
 from .tables.private_graph import dag_posterior as dag_posterior

@@ -105,7 +105,7 @@ def read_csv(
             rows = csv.reader(file, delimiter=separator, strict=True)
             records = _records(path, rows, len(header), first_row.line_num)
             parts = iter(lambda: list(islice(records, BATCH)), [])
-            for batch in progress(parts, f"reading {path}", unit=" batches"):
+            for batch in progress(parts, f"reading {path}"):
                 texts = dict(zip(header, zip(*batch, strict=True), strict=True))
                 first = BATCH * len(batches)
                 batches.append([c.codes(texts[c.variable.name], first) for c in columns])

@@ -271,7 +271,7 @@ def _batches(part, schema) -> Iterator[list[np.ndarray]]:
     columns = [Column(part.path, variable) for variable in schema.variables.values()]
     first = part.first
     decoded, number = _decoded(part, list(schema.variables)), math.ceil(part.n / BATCH)
-    for batch in progress(decoded, f"reading {part.path}", number, " batches"):
+    for batch in progress(decoded, f"reading {part.path}", number):
         yield [_codes(column, batch.column(column.variable.name), first) for column in columns]
         first += batch.num_rows
     _check_same(part)

@@ -1,8 +1,10 @@
 """A bar for whatever takes longer than two seconds, where a person looks on."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeVar
+
+from tqdm import tqdm
 
 __all__ = ["progress"]
 
@@ -12,32 +14,21 @@ SECONDS = 2.0
 _T = TypeVar("_T")
 
 
-def progress(
-    steps: Iterable[_T], title: str, total: int | None = None, unit: str = " steps"
-) -> Iterator[_T]:
+def progress(steps: Iterable[_T], title: str, total: int | None = None) -> Iterable[_T]:
     """Go through steps; a terminal on stderr shows how far it is, and anything else nothing.
 
     Parameters
     ----------
     steps : iterable
-    title, unit : str
-        What is done, and what is counted.
+    title : str
+        What is done.
     total : int, optional
-        Steps, where the iterable does not say it.
-
-    Yields
-    ------
-    object
-        Each step.
+        How many steps, where the iterable does not say it.
 
     Examples
     --------
     >>> list(progress(range(3), "counting"))
     [0, 1, 2]
     """
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield from steps
-        return
-    from tqdm import tqdm
-
-    yield from tqdm(steps, title, total, delay=SECONDS, leave=False, unit=unit)
+    silent = sys.stderr is None or not sys.stderr.isatty()
+    return tqdm(steps, title, total, delay=SECONDS, leave=False, disable=silent)

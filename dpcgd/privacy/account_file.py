@@ -4,7 +4,7 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -81,28 +81,22 @@ class ReservedEpsilon(float):
     ----------
     account : AccountFile
     entry : str
-    pending : Reservation or None
-        What is written to the account when the run pays; None if it stands there already.
+    label : str or None
+        Of a run that is entered only when it pays; None if it stands in the account already.
     """
 
     account: "AccountFile"
     entry: str
-    pending: Reservation | None
+    label: str | None
 
-    def __new__(
-        cls,
-        epsilon: float,
-        account: "AccountFile",
-        entry: str,
-        pending: Reservation | None = None,
-    ) -> "ReservedEpsilon":
-        """Make one; :meth:`AccountFile.reserve` and :meth:`AccountFile.pay_once` do."""
+    def __new__(cls, epsilon: float, account: "AccountFile", entry: str, label: str | None = None):
+        """Make one; :meth:`AccountFile.reserve` does."""
         reserved = super().__new__(cls, epsilon)
-        reserved.account, reserved.entry, reserved.pending = account, entry, pending
+        reserved.account, reserved.entry, reserved.label = account, entry, label
         return reserved
 
     def __getnewargs__(self):
-        return float(self), self.account, self.entry, self.pending
+        return float(self), self.account, self.entry, self.label
 
 
 def unreserved(epsilon: Any) -> Any:
@@ -170,7 +164,7 @@ class AccountFile:
         return self._as_budget(self._left(self.runs))
 
     def reserve(
-        self, *, epsilon: float, delta: float | None = None, label: str = ""
+        self, *, epsilon: float, delta: float | None = None, label: str = "", once: bool = False
     ) -> dict[str, Any]:
         """Take a run's budget out of the account, before the run.
 
@@ -181,6 +175,10 @@ class AccountFile:
             In proportion to epsilon unless given; the account's where divergences add up.
         label : str
             What the run is for.
+        once : bool
+            Take nothing out yet: the run enters itself at the moment before it first draws noise,
+            if no run with its label is there by then. What is refused or ends before has spent
+            nothing.
 
         Returns
         -------
@@ -193,68 +191,23 @@ class AccountFile:
         BudgetSpent
             If the account has less left. Nothing is taken then.
         ValueError
-            If the budget is none, another run is at the file, or the file is not what was written.
+            If the budget is none, another run is at the file, the file is not what was written, or
+            the label has paid already and is to pay once.
         """
-        asked = self._asked(epsilon, delta, label)
-        with self._changing() as runs:
-            granted = self._granted(asked, list(runs.values()))
-            run = replace(granted, label=label, entry=secrets.token_hex(16))
-            runs[run.entry] = run
-        return self._keywords(run)
-
-    def pay_once(self, *, epsilon: float, label: str, delta: float | None = None) -> dict[str, Any]:
-        """Let a run take its budget out by itself, at the moment before it first draws noise.
-
-        Until then the file stays as it is: a run that is refused or ended before has spent nothing.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            As for :meth:`reserve`.
-        label : str
-            What the run is for, such as the file of its receipt. A label pays once.
-
-        Returns
-        -------
-        dict
-            As of :meth:`reserve`.
-
-        Raises
-        ------
-        BudgetSpent, ValueError
-            As :meth:`reserve`, or if the label has paid already. The run raises the same, with
-            nothing spent, if another run was faster.
-        """
-        asked = self._asked(epsilon, delta, label)
-        runs = self.runs
-        with self._named():
-            granted = self._granted(asked, self._without(label, runs))
-        run = replace(granted, label=label, entry=secrets.token_hex(16))
-        return self._keywords(run, run)
-
-    def _without(self, label: str, runs: Sequence[Reservation]) -> Sequence[Reservation]:
-        """The runs, of which none may have this label."""
-        for run in runs:
-            if run.label == label:
-                cure = "if its receipt is elsewhere, put it there, else give out another name"
-                raise ValueError(f"paid for {label} already ({run.state}); {cure}")
-        return runs
-
-    def _asked(self, epsilon: float, delta: float | None, label: str) -> Budget:
-        """The budget of a run; its delta is in proportion unless given."""
         whole = self.budget
         asked = replace(whole, epsilon=epsilon, delta=whole.delta if delta is None else delta)
         if delta is None and not self.order:
             asked = replace(asked, delta=min(asked.epsilon / whole.epsilon, 1.0) * whole.delta)
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
-        return asked
-
-    def _keywords(self, run: Reservation, pending: Reservation | None = None) -> dict[str, Any]:
-        """What a system takes."""
+        entry = secrets.token_hex(16)
+        with self._changing() as runs:
+            granted = self._granted(asked, _without(label if once else None, runs))
+            if not once:
+                runs[entry] = replace(granted, label=label, entry=entry)
         return {
-            "epsilon": ReservedEpsilon(run.epsilon, self, run.entry, pending),
-            "delta": run.delta,
+            "epsilon": ReservedEpsilon(granted.epsilon, self, entry, label if once else None),
+            "delta": granted.delta,
             "rows_per_person": self.budget.rows_per_person,
         }
 
@@ -265,7 +218,7 @@ class AccountFile:
         system: str,
         domain: str,
         divergence: Divergence,
-        pending: Reservation | None = None,
+        label: str | None = None,
     ) -> None:
         """Pay a run with its reservation, once, before it spends anything.
 
@@ -279,23 +232,22 @@ class AccountFile:
             What runs, and the digest of the public domain of its data.
         divergence : callable
             From an order to the Renyi divergence that the run keeps to.
-        pending : Reservation, optional
-            What :meth:`pay_once` left to be written now.
+        label : str, optional
+            Of a run that has to be entered now.
 
         Raises
         ------
         BudgetSpent
-            If there is less left by now for what :meth:`pay_once` granted.
+            If it has to be entered now, and there is less left by now.
         ValueError
             If the reservation has been used, is not in the account or is not what the run promises,
             if divergences add up and the run's exceeds what is left, or if another run is at the
             file.
         """
         with self._changing() as runs:
-            if pending is not None and entry not in runs:
-                asked = replace(self.budget, epsilon=pending.epsilon, delta=pending.delta)
-                self._granted(asked, self._without(pending.label, list(runs.values())))
-                runs[entry] = pending
+            if label is not None and entry not in runs:
+                granted = self._granted(promised, _without(label, runs))
+                runs[entry] = replace(granted, label=label, entry=entry)
             if entry not in runs:
                 raise ValueError("no such reservation; reserve again")
             reserved = runs[entry]
@@ -314,19 +266,13 @@ class AccountFile:
         """Lock, read, let the runs be changed by entry, write: nobody else writes in between."""
         with _locked(self.path) as is_ours:
             runs = {run.entry: run for run in self.runs}
-            with self._named():
+            try:
                 yield runs
+            except (BudgetSpent, ValueError) as error:
+                raise type(error)(f"{self.path} has {error}") from None
             if not is_ours():
                 raise ValueError(f"the lock of {self.path} was taken away meanwhile; try again")
             _write(self, *runs.values())
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Say of what is refused which account refuses it."""
-        try:
-            yield
-        except (BudgetSpent, ValueError) as error:
-            raise type(error)(f"{self.path} has {error}") from None
 
     def _counted(self, run: Reservation) -> tuple[float, ...]:
         """The amounts of a run that add up."""
@@ -393,8 +339,7 @@ class AccountFile:
         ]
         lines = [f"{whole!r}, {' and '.join(shown)} of it left"]
         for run in self.runs:
-            label = f" {run.label}" if run.label else ""
-            lines.append(f"  ({run.epsilon:g}, {run.delta:g}){label}: {run.state}")
+            lines.append(f"  ({run.epsilon:g}, {run.delta:g}) {run.label}: {run.state}")
         return "\n".join(lines)
 
 
@@ -461,6 +406,15 @@ def open_account(
         if value not in (None, made := made_for[name]):
             raise ValueError(f"{path} was made for {name} = {made}, not {value!r}; leave it out")
     return account
+
+
+def _without(label: str | None, runs: Mapping[str, Reservation]) -> list[Reservation]:
+    """All runs, of which none may have this label."""
+    for run in runs.values():
+        if run.label == label:
+            cure = "if its receipt is elsewhere, put it there, else give out another name"
+            raise ValueError(f"paid for {label} already ({run.state}); {cure}")
+    return list(runs.values())
 
 
 def _resolved(path: Path) -> Path:

@@ -5,6 +5,9 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,13 +19,17 @@ __all__ = ["main"]
 SYSTEMS = ["private_graph", "dag_posterior", "graph_from_moments", "table_pc"]
 SYSTEMS += ["priv_pc", "svt_pc", "em_pc", "curate_pc", "laplace_pc"]
 
-FORMS = ("separator", "encoding", "decimal", "thousands")
-"""Options of a CSV file."""
+GRAPHS: dict[str, Callable] = {
+    ".csv": lambda graph: graph.to_frame().to_csv(index=False),
+    ".dagitty": methodcaller("to_dagitty"),
+    ".dot": methodcaller("to_dot"),
+    ".gml": methodcaller("to_gml"),
+    ".svg": lambda graph: import_module("dpcgd.graphs.drawing").to_svg(graph),
+}
+"""A graph is written in one of these forms, by the ending of its file."""
 
-DEFAULTS = {"seed": 0, "system": SYSTEMS[0]}
-"""What the package has no default for, or none that is a text."""
 
-PATH = click.Path()
+RULE = 'JSON file, such as {"tiers": [["age"], ["smoke", "cough"]]}.'
 
 
 def share_or_f1(text: str) -> float | str:
@@ -31,35 +38,27 @@ def share_or_f1(text: str) -> float | str:
 
 
 OPTIONS: dict[str, tuple[Any, str]] = {
-    "account": (PATH, "File of the account that pays; it is made if it is not there."),
+    "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
-    "allow_delta": (True, "Let delta be 1/n or more."),
-    "bins": (int, "Levels of equal width for each number with a range."),
-    "budget": (float, "Epsilon of the whole account, where it has to be made. [epsilon]"),
+    "budget": (float, "Epsilon of the whole account, where it has to be made.  [epsilon]"),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
-    "decimal": (str, "Decimal mark of numbers in a CSV file. [.]"),
-    "delta": (float, "Delta. [1e-6, or 1/(10 n) where that is less]"),
-    "encoding": (str, "Encoding of a CSV file. [utf-8]"),
+    "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
+    "delta": (float, "Delta of the release.  [1e-6, or 1/(10 n) where that is less]"),
+    "encoding": (str, "Encoding of a CSV file.  [utf-8]"),
     "epsilon": (float, "Epsilon of the release."),
     "ids": (str, "Column that says whose row it is; checked against the rows of a person."),
     "ignore": (..., "A column to leave out; may be given several times."),
-    "knowledge": (PATH, 'JSON file, such as {"tiers": [["age"], ["smoke", "cough"]]}.'),
-    "level": (float, "Level of the intervals. [0.9]"),
-    "missing": (str, "Level of missing values, for all variables that do not say it."),
+    "knowledge": (click.Path(), RULE),
+    "level": (float, "Level of the intervals.  [0.9]"),
     "not_private": (True, "Read the schema off the data. No release may rest on it."),
-    "ordered": (..., "A variable whose levels stand in order; may be given several times."),
-    "out": (PATH, "File to write to."),
-    "outside": (click.Choice(["refuse", "clip"]), "What becomes of numbers outside a range."),
+    "out": (click.Path(), "File to write to."),
     "points": (float, "Say which epsilon finds a difference of so many percentage points."),
     "precision": (share_or_f1, "Share of the edges that are expected to be right, or f1."),
-    "report": (PATH, "Page for a reviewer to write, .html or .md."),
-    "rows_per_person": (int, "Rows that one person may have, a public bound. [1]"),
-    "runs": (int, "Random networks. [5]"),
-    "seed": (click.IntRange(0), "Seed of the random networks. [0]"),
-    "separator": (str, "Mark between the columns of a CSV file. [,]"),
-    "shape": (str, "Shape of the networks. [sparse]"),
-    "strength": (str, "How strongly their variables depend on each other. [mixed]"),
-    "system": (click.Choice(SYSTEMS), "Which system runs. [private_graph]"),
+    "report": (click.Path(), "Page for a reviewer to write, .html or .md."),
+    "rows_per_person": (int, "Rows that one person may have, a public bound.  [1]"),
+    "runs": (int, "Random networks.  [5]"),
+    "separator": (str, "Mark between the columns of a CSV file.  [,]"),
+    "system": (click.Choice(SYSTEMS), f"Which system runs.  [{SYSTEMS[0]}]"),
     "thousands": (str, "Mark between thousands in a CSV file."),
 }
 """Of each option the type and the help; True is a flag, ... stands for a list."""
@@ -71,13 +70,18 @@ def options(*names: str) -> Callable:
     def add(command):
         for name in reversed(names):
             kind, text = OPTIONS[name.rstrip("!")]
-            extra: dict[str, Any] = {"default": DEFAULTS[name]} if name in DEFAULTS else {}
-            extra |= {True: {"is_flag": True}, ...: {"multiple": True}}.get(kind, {"type": kind})
+            extra = {True: {"is_flag": True}, ...: {"multiple": True}}.get(kind, {"type": kind})
             flag = "--" + name.rstrip("!").replace("_", "-")
             command = click.option(flag, required=name.endswith("!"), help=text, **extra)(command)
         return command
 
     return add
+
+
+def given(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The options that were given, those of some names or else all."""
+    chosen = {name: options[name] for name in names or options}
+    return {name: own for name, own in chosen.items() if own is not None and own != ()}
 
 
 class Commands(click.Group):
@@ -101,7 +105,7 @@ class Commands(click.Group):
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "dpcgd"
             return 2, f"{error.format_message()}; see {path} --help"
-        except (click.ClickException, dpcgd.BudgetSpent, ValueError, ImportError) as error:
+        except (dpcgd.BudgetSpent, ValueError, ImportError) as error:
             return 2, str(error)
         except TypeError as error:
             if "unexpected keyword argument" not in str(error):
@@ -112,72 +116,67 @@ class Commands(click.Group):
             return 2 if error.filename else 1, f"{place} cannot be used: {error.strerror}"
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
-    nothing = (None, False, ())
-    return {name: own for name, own in options.items() if not any(own is no for no in nothing)}
-
-
-ONE_COMMAND = """\b
-  dpcgd release people.csv schema.json --epsilon 1 --account study.json \\
-      --out release.json --report report.html
-"""
-
-SUMMARY = f"""Release a causal graph of a table of people, under a guarantee, and keep the receipt.
-
-\b
-  dpcgd schema codebook.json --out schema.json     what is public about the table
-  dpcgd plan schema.json 20000 --epsilon 1         what a run could find: takes no data
-  dpcgd rehearse schema.json 20000 --epsilon 1     the same on random networks
-
-{ONE_COMMAND}
-\b
-  dpcgd read release.json --out graph.svg          the graph again, costs nothing
-  dpcgd effects release.json                       how strong, costs nothing
-  dpcgd check release.json study.json              receipt and account agree
-
-Data that is refused, or a wrong option, is one line on stderr and exit 2: nothing is spent then and
-nothing is written. Messages about data name records: they are for whoever holds the table.
-"""
-
-EPILOG = """Completion: eval "$(_DPCGD_COMPLETE=bash_source dpcgd)", or zsh_source; for fish,
-_DPCGD_COMPLETE=fish_source dpcgd | source."""
-
-
-@click.group(cls=Commands, help=SUMMARY, epilog=EPILOG, no_args_is_help=False)
+@click.group(cls=Commands, no_args_is_help=False)
 @click.version_option(package_name="dpcgd")
 def main() -> None:
-    """See SUMMARY."""
+    """Release a causal graph of a table of people, under a guarantee, and keep the receipt.
+
+    \b
+    dpcgd schema codebook.json --out schema.json     what is public about the table
+    dpcgd plan schema.json 20000 --epsilon 1         what a run could find: takes no data
+    dpcgd rehearse schema.json 20000 --epsilon 1     the same on random networks
+    \b
+    dpcgd release people.csv schema.json --epsilon 1 --account study.json \\
+        --out release.json --report report.html
+    \b
+    dpcgd read release.json --out graph.svg          the graph again, costs nothing
+    dpcgd effects release.json                       how strong, costs nothing
+    dpcgd check release.json study.json              receipt and account agree
+
+    Data that is refused, or a wrong option, is one line on stderr and exit 2: nothing is spent then
+    and nothing is written. Messages about data name records: they are for whoever holds the table.
+
+    Completion of commands and options: eval "$(_DPCGD_COMPLETE=bash_source dpcgd)", or zsh_source;
+    for fish, _DPCGD_COMPLETE=fish_source dpcgd | source.
+    """  # noqa: D301
 
 
 def show(text: Any, out: str | None) -> None:
     """Write a text to a file, or print it."""
-    from dpcgd.privacy.sealed_file import write_whole
-
-    if out:
-        write_whole(out, f"{text}\n")
-    else:
+    if out is None:
         click.echo(str(text))
+    else:
+        import_module("dpcgd.privacy.sealed_file").write_whole(out, f"{text}\n")
+
+
+def knowledge_in(asked: dict[str, Any]) -> None:
+    """Read the file of what is known, if there is one."""
+    if asked["knowledge"] is not None:
+        read_mapping = import_module("dpcgd.datasets.schema").read_mapping
+        asked["knowledge"] = dpcgd.Knowledge(**read_mapping(asked["knowledge"], RULE))
 
 
 @main.command()
-@click.argument("codebook", type=PATH)
-@options("bins", "ordered", "missing", "outside", "not_private", "ignore", "out")
-def schema(codebook: str, not_private: bool, out: str | None, **drafted: Any) -> None:
-    """Write a schema: which values each variable may take.
+@click.argument("codebook", type=click.Path())
+@options("not_private", "ignore", "out")
+def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str | None) -> None:
+    """Spell out a schema: which values each variable may take.
 
     CODEBOOK is a JSON file that gives each variable its levels or its range, such as
-    {"smoke": ["no", "yes"], "age": {"range": [0, 80]}}. It must come from metadata, such as a
-    questionnaire. With --not-private it is a table, CSV or Parquet, and what is written a draft.
+    {"smoke": ["no", "yes"], "age": {"range": [0, 80], "missing": "unknown"}}. It must come from
+    metadata, such as a questionnaire. With --not-private it is a table, CSV or Parquet, and what is
+    written a draft.
     """
-    from dpcgd.tables.door import draft_of_codebook, draft_of_table_not_private
-
-    draft = draft_of_table_not_private if not_private else draft_of_codebook
-    show(json.dumps(draft(codebook, **given(**drafted)), indent=1), out)
+    if not_private:
+        frame = import_module("dpcgd.tables.door").read_frame(codebook)
+        draft = dpcgd.draft_schema_from_data_not_private(frame, ignore=ignore)
+    else:
+        draft = dpcgd.Schema.of(codebook).to_dict()
+    show(json.dumps(draft, indent=1), out)
 
 
 @main.command()
-@click.argument("schema", type=PATH)
+@click.argument("schema", type=click.Path())
 @click.argument("n", type=int)
 @options("epsilon", "points", "correlation", "delta", "rows_per_person", "out")
 def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
@@ -186,41 +185,45 @@ def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
     With --points or --correlation in place of --epsilon: which epsilon finds that.
     """
     planner = dpcgd.epsilon_for if asked["epsilon"] is None else dpcgd.plan
-    show(planner(schema, n, **given(**asked)), out)
+    show(planner(schema, n, **given(asked)), out)
 
 
 @main.command()
-@click.argument("schema", type=PATH)
+@click.argument("schema", type=click.Path())
 @click.argument("n", type=int)
-@options("epsilon!", "delta", "rows_per_person", "runs", "shape", "strength", "system", "seed")
-@options("out")
-def rehearse(schema: str, n: int, seed: int, system: str, out: str | None, **asked: Any) -> None:
+@options("epsilon!", "delta", "rows_per_person", "runs", "system", "out")
+def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: Any) -> None:
     """Run a system on N records of random networks like SCHEMA; takes no data, costs nothing."""
-    import numpy as np
+    rng = import_module("numpy").random.default_rng()
+    asked |= {"rng": rng, "system": getattr(dpcgd, system or SYSTEMS[0])}
+    show(dpcgd.rehearse(schema, n, **given(asked)), out)
 
-    asked |= {"rng": np.random.default_rng(seed), "system": getattr(dpcgd, system)}
-    show(dpcgd.rehearse(schema, n, **given(**asked)), out)
+
+FORMAT = ("separator", "encoding", "decimal", "thousands", "ignore", "ids", "rows_per_person")
+PROMISE = ("epsilon", "account", "out", "report", "delta", "budget", "rows_per_person")
+CHOICES = ("knowledge", "precision", "aim")
 
 
-@main.command(epilog=ONE_COMMAND)
-@click.argument("table", type=PATH)
-@click.argument("schema", type=PATH)
-@options("epsilon!", "account!", "out!", "report", "knowledge", "delta", "budget", "allow_delta")
-@options("rows_per_person", "ids", "ignore", "precision", "aim", "system", *FORMS)
-def release(table: str, schema: str, system: str, knowledge: str | None, **asked: Any) -> int:
+@main.command()
+@click.argument("table", type=click.Path())
+@click.argument("schema", type=click.Path())
+@options("epsilon!", "account!", "out!", *PROMISE[3:], *CHOICES, "system", *FORMAT[:-1])
+def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     """Release a graph of TABLE, a CSV file or Parquet, and write its receipt to --out.
 
     What can be refused is refused before anything is spent. Then the account is written, noise is
     drawn, the receipt is written, and the report. The receipt holds all that was released. Where
     --out is a receipt already, it is read, and nothing is spent: the same command can be given
-    until all files are there.
-    """
-    if knowledge:
-        asked["knowledge"] = dpcgd.read_knowledge(knowledge)
-    form = given(**{name: asked.pop(name) for name in ("ids", "ignore", *FORMS)})
-    form |= given(rows_per_person=asked["rows_per_person"])
-    data = partial(dpcgd.read_table, table, schema, **form)
-    kept = dpcgd.release_once(data, schema, system=getattr(dpcgd, system), **given(**asked))
+    until all files are there. An interrupt waits for the receipt.
+
+    \b
+    dpcgd release people.csv schema.json --epsilon 1 --account study.json \\
+        --out release.json --report report.html
+    """  # noqa: D301
+    knowledge_in(asked)
+    data = partial(dpcgd.read_table, table, schema, **given(asked, *FORMAT))
+    terms = given(asked, *PROMISE, *CHOICES) | {"system": getattr(dpcgd, system or SYSTEMS[0])}
+    kept = dpcgd.release_once(data, schema, **terms)
     for line in kept.lines:
         click.echo(f"dpcgd: {line}", err=True)
     click.echo(f"{kept.release}\n{kept.release.graph}" if kept.path else kept.receipt)
@@ -228,26 +231,25 @@ def release(table: str, schema: str, system: str, knowledge: str | None, **asked
 
 
 @main.command()
-@click.argument("receipt", type=PATH)
-@options("precision", "knowledge", "out", "report")
-def read(receipt: str, knowledge: str | None, out: str | None, **asked: Any) -> None:
+@click.argument("receipt", type=click.Path())
+@options("precision", "knowledge", "out")
+def read(receipt: str, out: str | None, **asked: Any) -> None:
     """Show what RECEIPT holds, or read another graph from it, at no cost.
 
-    --out writes the graph with its probabilities: .csv, .dagitty, .dot, .gml or .svg.
+    --out writes the graph with its probabilities, as .csv, .dagitty, .dot, .gml or .svg.
     """
-    report, released = asked.pop("report"), dpcgd.read_release(receipt)
-    if knowledge:
-        asked["knowledge"] = dpcgd.read_knowledge(knowledge)
-    graph = dpcgd.read(released, **given(**asked)) if given(**asked) else released.graph
-    if out:
-        dpcgd.write_graph(graph, out)
-    if report:
-        released.report(report)
+    knowledge_in(asked)
+    released = dpcgd.read_release(receipt)
+    graph = dpcgd.read(released, **given(asked)) if given(asked) else released.graph
+    if out is not None:
+        if Path(out).suffix not in GRAPHS:
+            raise ValueError(f"a graph ends in {', '.join(GRAPHS)}, not in {Path(out).suffix!r}")
+        show(GRAPHS[Path(out).suffix](graph), out)
     click.echo(f"{released}\n{graph}")
 
 
 @main.command()
-@click.argument("receipt", type=PATH)
+@click.argument("receipt", type=click.Path())
 @options("level", "out")
 def effects(receipt: str, out: str | None, **asked: Any) -> None:
     """Say how strong the effects are, with intervals, from RECEIPT alone; costs nothing more.
@@ -255,12 +257,12 @@ def effects(receipt: str, out: str | None, **asked: Any) -> None:
     --out writes them as CSV.
     """
     released, find = dpcgd.read_release(receipt), getattr(dpcgd, "effects")  # noqa: B009
-    frame = find(released, **given(**asked)).frame()
+    frame = find(released, **given(asked)).frame()
     show(frame.to_csv(index=False) if out else frame.to_string(index=False), out)
 
 
 @main.command()
-@click.argument("files", nargs=-1, required=True, type=PATH)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
 def check(files: tuple[str, ...]) -> None:
     """Check receipts part by part, and say of each run of an account what has become of it."""
     click.echo("\n".join(dpcgd.check_files(files)))

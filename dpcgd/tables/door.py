@@ -8,7 +8,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,38 +19,20 @@ from dpcgd.datasets.columns import check_rows_per_person
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.csv_files import read_csv
 from dpcgd.datasets.parquet_files import read_parquet
-from dpcgd.datasets.schema import (
-    Schema,
-    draft_schema,
-    draft_schema_from_data_not_private,
-    read_mapping,
-)
-from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.graphs.drawing import to_svg
-from dpcgd.graphs.knowledge import Knowledge
+from dpcgd.datasets.schema import Schema
 from dpcgd.graphs.receipt import content_of
 from dpcgd.graphs.release import Release
 from dpcgd.graphs.report import form_of
-from dpcgd.privacy import account_file
-from dpcgd.privacy.account_file import AccountFile, Reservation, open_account
+from dpcgd.privacy.account_file import FORM, AccountFile, Reservation, open_account
 from dpcgd.privacy.budget import delta_for
 from dpcgd.privacy.run import check_data, domain_of
-from dpcgd.privacy.sealed_file import check_target, hold_room, sealed, write_whole
+from dpcgd.privacy.sealed_file import check_target, hold_room, sealed
 from dpcgd.reading.release import read_release
 from dpcgd.tables.check_receipt import check_receipt
 from dpcgd.tables.private_graph import private_graph
 from dpcgd.tables.public_facts import check_run
 
-__all__ = [
-    "Kept",
-    "check_files",
-    "draft_of_codebook",
-    "draft_of_table_not_private",
-    "read_knowledge",
-    "read_table",
-    "release_once",
-    "write_graph",
-]
+__all__ = ["Kept", "check_files", "read_frame", "read_table", "release_once"]
 
 SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -59,15 +40,6 @@ SIGNALS = [
 """What ends a program politely; it waits until a receipt is written."""
 
 WAITS = b"\ndpcgd: the budget may be spent by now; this ends once the receipt is written\n"
-
-GRAPHS: dict[str, Callable[[CPDAG], str]] = {
-    ".csv": lambda graph: graph.to_frame().to_csv(index=False),
-    ".dagitty": CPDAG.to_dagitty,
-    ".dot": CPDAG.to_dot,
-    ".gml": CPDAG.to_gml,
-    ".svg": to_svg,
-}
-"""A graph is written in one of these forms, by the ending of its file."""
 
 
 class Kept(NamedTuple):
@@ -94,11 +66,9 @@ class Kept(NamedTuple):
         """What was spent, where the receipt is, and the problems."""
         promised = self.release.ledger.budget or self.release.ledger.spent
         budget = f"epsilon = {promised.epsilon:g} at delta = {promised.delta:g}"
-        if not self.spent:
-            done = f"{self.path} was there already, of {budget}: nothing was spent"
-        else:
-            done = f"spent {budget}; the receipt is {self.path or 'what follows'}"
-        return (done, *self.problems)
+        was_there = f"{self.path} was there already, of {budget}: nothing was spent"
+        spent = f"spent {budget}; the receipt is {self.path or 'what follows'}"
+        return (spent if self.spent else was_there, *self.problems)
 
     @property
     def receipt(self) -> str:
@@ -143,7 +113,8 @@ def read_table(
     read: Callable[..., Counts] = read_parquet if _is_parquet(path) else read_csv
     data = read(path, schema, ignore=[*ignore, ids] if ids else ignore, **form)
     if ids:
-        check_rows_per_person(_owners(path, ids, **form), rows_per_person, data.n)
+        owners = read_frame(path, [ids], form.get("separator"), form.get("encoding"))[ids]
+        check_rows_per_person(owners, rows_per_person, data.n)
     return data
 
 
@@ -151,69 +122,27 @@ def _is_parquet(path) -> bool:
     return Path(path).is_dir() or Path(path).suffix.lower() == ".parquet"
 
 
-def _owners(path, ids, separator=",", encoding="utf-8", **_) -> pd.Series:
-    if _is_parquet(path):
-        return pd.read_parquet(path, columns=[ids])[ids]
-    return pd.read_csv(path, usecols=[ids], dtype=str, sep=separator, encoding=encoding)[ids]
+def read_frame(
+    path: str | os.PathLike,
+    columns: list[str] | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """Read a table as pandas does, which is not what a release takes.
 
-
-def draft_of_codebook(path: str | os.PathLike, **drafted: Any) -> dict[str, dict[str, Any]]:
-    """Draft a schema from a JSON file: :func:`~dpcgd.datasets.schema.draft_schema`."""
-    return draft_schema(read_mapping(path), **drafted)
-
-
-def draft_of_table_not_private(
-    path: str | os.PathLike, **drafted: Any
-) -> dict[str, dict[str, Any]]:
-    """Draft a schema off the data in a file. NOT private.
-
-    It calls :func:`~dpcgd.datasets.schema.draft_schema_from_data_not_private`.
+    Parameters
+    ----------
+    path : path
+    columns : list of str, optional
+        Those to read, as text; all unless given.
+    separator, encoding : str, optional
+        Of a CSV file.
     """
     if _is_parquet(path):
-        frame = pd.read_parquet(path)
-    else:
-        check_file(path, "give the path of a table")
-        frame = pd.read_csv(path)
-    return draft_schema_from_data_not_private(frame, **drafted)
-
-
-def read_knowledge(path: str | os.PathLike) -> Knowledge:
-    """Read from a JSON file what is known beforehand: ``{"tiers": [["age"], ["smoke", "cough"]]}``.
-
-    Raises
-    ------
-    ValueError
-        If it holds no such mapping.
-    """
-    known = [field.name for field in fields(Knowledge)]
-    rule = f'it may say {", ".join(known)}, as in {{"tiers": [["age"], ["smoke", "cough"]]}}'
-    content = read_mapping(path, rule)
-    for name in content.keys() - known:
-        raise ValueError(f"{path} says {name!r}; {rule}")
-    return Knowledge(**content)
-
-
-def write_graph(graph: CPDAG, path: str | os.PathLike) -> None:
-    """Write a graph, with its probabilities, in the form that the file's ending names.
-
-    Raises
-    ------
-    ValueError
-        If no form has this ending, or the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_graph(CPDAG("ab", [[False, True], [False, False]]), f"{folder}/graph.csv")
-    ...     print((Path(folder) / "graph.csv").read_text().rstrip())
-    from,to,directed
-    a,b,True
-    """
-    ending = check_target(path).suffix.lower()
-    if ending not in GRAPHS:
-        raise ValueError(f"a graph ends in {' or '.join(GRAPHS)}, not in {ending!r}")
-    write_whole(path, GRAPHS[ending](graph))
+        return pd.read_parquet(path, columns=columns)
+    kind = None if columns is None else str
+    form = {"sep": separator or ",", "encoding": encoding or "utf-8"}
+    return pd.read_csv(path, usecols=columns, dtype=kind, **form)
 
 
 def release_once(
@@ -290,29 +219,25 @@ def release_once(
     """
     schema = Schema.of(schema)
     account, out = check_target(account).resolve(), check_target(out).resolve()
+    named = [account, out]
     if report is not None:
         form_of(report)
-    _check_apart(account, out, report)
+        named.append(Path(report).resolve())
+    if len({*named}) < len(named):
+        raise ValueError("account, out and report are one file; give each its own name")
     if out.exists():
         kept = Kept(_earlier(out, schema, epsilon), out, spent=False)
     else:
         data = table() if callable(table) else table
         settings |= {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
         kept = _spend(data, schema, account, out, budget, system, settings)
-    if report is None:
-        return kept
-    try:
-        kept.release.report(report)
-    except Exception as error:  # whatever it is, the release is there
-        problem = f"there is a receipt and no report: {error}; the same call tries again"
-        return kept._replace(problems=(*kept.problems, problem))
+    if report is not None:
+        try:
+            kept.release.report(report)
+        except Exception as error:  # whatever it is, the release is there
+            problem = f"there is a receipt and no report: {error}; the same call tries again"
+            kept = kept._replace(problems=(*kept.problems, problem))
     return kept
-
-
-def _check_apart(*paths) -> None:
-    named = [Path(path).resolve() for path in paths if path is not None]
-    if len({*named}) < len(named):
-        raise ValueError("account, out and report must be different files; give each its own name")
 
 
 def _earlier(out: Path, schema: Schema, epsilon: float) -> Release:
@@ -335,7 +260,7 @@ def _spend(data, schema, account: Path, out: Path, budget, system, settings) -> 
         raise ValueError("the table was read with another schema; give that one here too")
     check_run(system, schema, data.n, **settings)
     with hold_room(out) as room:
-        settings |= _paid(data.n, account, _label(out, account), budget, **settings)
+        settings |= _paid(data.n, account, out, budget, **settings)
         with _interrupts_wait(), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")  # none may end the run once it has spent
             release = system(data, **settings)
@@ -346,32 +271,24 @@ def _spend(data, schema, account: Path, out: Path, budget, system, settings) -> 
     return kept
 
 
-def _label(out: Path, account: Path) -> str:
-    """What the account calls the run: its receipt, as seen from the account's folder."""
-    with suppress(ValueError):
-        return out.relative_to(account.parent).as_posix()
-    return out.as_posix()
-
-
-def _paid(n, path: Path, label, budget, *, epsilon, delta, rows_per_person, **_) -> dict[str, Any]:
-    """Let the run pay from the account, which is made if it has to be."""
-    limit, made_for = epsilon if budget is None else budget, {"rows_per_person": rows_per_person}
+def _paid(n, path: Path, out: Path, budget, *, epsilon, delta, rows_per_person, **_) -> dict:
+    """Let the run pay from the account, which is made if it has to be, under its receipt's name."""
     if path.exists():
-        account = open_account(path, epsilon=budget, **made_for)
-    elif limit < epsilon:
-        raise ValueError(f"a budget of {limit:g} is less than epsilon = {epsilon:g}; give more")
+        account = open_account(path, epsilon=budget, rows_per_person=rows_per_person)
     else:
+        limit = epsilon if budget is None else budget
+        if limit < epsilon:
+            raise ValueError(f"budget = {limit:g} is less than epsilon = {epsilon:g}; give more")
         whole = delta_for(n) if delta is None else delta * (limit / epsilon)
-        account = open_account(path, epsilon=limit, delta=whole, **made_for)
-    return account.pay_once(epsilon=epsilon, delta=delta, label=label)
+        account = open_account(path, epsilon=limit, delta=whole, rows_per_person=rows_per_person)
+    inside = out.is_relative_to(path.parent)
+    label = (out.relative_to(path.parent) if inside else out).as_posix()
+    return account.reserve(epsilon=epsilon, delta=delta, label=label, once=True)
 
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
     """Let what can be caught wait, and end the program afterwards."""
-    if threading.current_thread() is not threading.main_thread():  # nothing interrupts another one
-        yield
-        return
     met: list[int] = []
 
     def wait(number, _):
@@ -379,12 +296,13 @@ def _interrupts_wait() -> Iterator[None]:
         with suppress(OSError):
             os.write(2, WAITS)
 
-    before = {number: signal.signal(number, wait) for number in SIGNALS}
+    is_main = threading.current_thread() is threading.main_thread()  # others meet none
+    before = {number: signal.signal(number, wait) for number in (SIGNALS if is_main else ())}
     try:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            signal.signal(number, handler or signal.SIG_DFL)
     for number in met[:1]:
         signal.raise_signal(number)
 
@@ -392,22 +310,17 @@ def _interrupts_wait() -> Iterator[None]:
 def _keep(release: Release, out: Path) -> Kept:
     """Write the receipt to `out`, or else to the first folder that takes it."""
     name, problem = f"{out.stem}-{secrets.token_hex(4)}.json", ""
-    for place in (
-        lambda: out,
-        lambda: Path(tempfile.gettempdir(), name),
-        lambda: Path.home() / name,
-    ):
+    for folder in (lambda: "", tempfile.gettempdir, Path.home):
         try:
-            path = place()
+            path = Path(folder(), name) if problem else out
             if path.exists():
                 raise ValueError(f"{path} was written by another run meanwhile")
             release.save(path)
+            cure = f"{problem}; the receipt is {path}, move it to {out}"
+            return Kept(release, path, spent=True, problems=(cure,) if problem else ())
         except Exception as error:  # whatever it is, nothing may be lost
-            problem = problem or str(error)
-            continue
-        problems = (f"{problem}; the receipt is {path}, move it to {out}",) if problem else ()
-        return Kept(release, path, spent=True, problems=problems)
-    return Kept(release, None, spent=True, problems=(f"{problem}, nor anywhere else",))
+            problem = problem or str(error) or repr(error)
+    return Kept(release, None, spent=True, problems=(f"{problem}, nor can any other file",))
 
 
 def check_files(paths: Iterable[str | os.PathLike]) -> list[str]:
@@ -433,35 +346,28 @@ def check_files(paths: Iterable[str | os.PathLike]) -> list[str]:
     lines, accounts, receipts = [], [], {}
     for path in map(Path, paths):
         check_file(path, "give the paths of receipts and accounts")
-        if account_file.FORM.encode() in path.read_bytes():
+        if FORM.encode() in path.read_bytes():
             accounts.append(open_account(path))
             continue
         checked = check_receipt(path)
-        receipts[_entry(path)] = path
+        receipts[read_release(path).terms.account_entry] = path
         lines.append(
             f"{path}: all parts agree; its ledger comes to epsilon = {checked.epsilon:.6g}"
         )
         lines.append(f"  recomputed by dp-accounting: {', '.join(checked.recomputed) or 'nothing'}")
         lines.append(f"  taken from this package: {', '.join(checked.ours) or 'nothing'}")
     for account in accounts:
-        lines.append(f"{account.path}: {account!s}".partition("\n")[0])
+        lines.append(f"{account.path}: {str(account).splitlines()[0]}")
         lines += (f"  {run.label}: {_became(run, account, receipts)}" for run in account.runs)
     return lines
 
 
-def _entry(path: Path) -> str:
-    return read_release(path).terms.account_entry
-
-
 def _became(run: Reservation, account: AccountFile, receipts: dict[str, Path]) -> str:
-    spent = f"{run.state}, epsilon = {run.epsilon:g}"
-    beside = account.path.parent / run.label
+    spent, beside = f"{run.state}, epsilon = {run.epsilon:g}", account.path.parent / run.label
     with suppress(ValueError):
-        if run.entry not in receipts and _entry(beside) == run.entry:
-            receipts = {run.entry: beside}
+        receipts = {read_release(beside).terms.account_entry: beside, **receipts}
     if run.entry in receipts:
         return f"{spent}; its receipt is {receipts[run.entry]}"
-    if not run.system:
-        return spent
     lost = "if it was ended before it was written, what was drawn is lost and stays spent"
-    return f"{spent}; no receipt is at {beside}: name it here if it is elsewhere; {lost}"
+    missing = f"; no receipt is at {beside}: name it here if it is elsewhere; {lost}"
+    return spent + missing * bool(run.system)

@@ -183,7 +183,7 @@ class Plan:
         """What the plan says of each pair of variables."""
         planned = cache(self._planned)
         number = math.comb(len(self.shares), 2)
-        pairs = progress(combinations(self.shares, 2), "planning", number, " pairs")
+        pairs = progress(combinations(self.shares, 2), "planning", number)
         return {(x, y): planned(self.shares[x], self.shares[y]) for x, y in pairs}
 
     def to_frame(self) -> pd.DataFrame:

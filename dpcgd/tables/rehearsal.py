@@ -176,7 +176,7 @@ def rehearse(
         twins = ((replace(public, codes=codes), edges) for codes in drawn)
         like = f"twins of {public.name}, which is public"
     delta = delta_for(n) if delta is None else delta
-    shown = progress(twins, "rehearsing", runs, " networks")
+    shown = progress(twins, "rehearsing", runs)
     done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in shown)
     name, d = getattr(system, "__name__", "a system"), len(schema.variables)
     return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")

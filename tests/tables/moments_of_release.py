@@ -21,7 +21,7 @@ MOMENTS = (
     (door, "check_run", "before"),
     (door, "hold_room", "before"),
     (door, "open_account", "before"),
-    (AccountFile, "pay_once", "before"),
+    (AccountFile, "reserve", "before"),
     (AccountFile, "redeem", "before"),
     (account_file, "write_sealed", "before"),
     (AccountFile, "redeem", "after"),
@@ -29,11 +29,7 @@ MOMENTS = (
     (door, "_keep", "after"),
     (door, "release_once", "after"),
 )
-"""From the first check to the moment before anything is printed; the last write of the account is
-the one that spends."""
-
-SPENT_FROM = 6
-"""From this moment on the account has paid."""
+"""From the first check to the moment before anything is printed."""
 
 LINE = ["release", "people.csv", "schema.json", "--epsilon", "1", "--account", "study.json"]
 LINE += ["--out", "release.json", "--report", "report.html"]
@@ -57,7 +53,7 @@ def hook(blow, owner, name, when):
     owner = owner if name != "release_once" else command_line.dpcgd
 
     def struck(*arguments, **settings):
-        is_last = name != "write_sealed" or arguments[1]["runs"]
+        is_last = name != "write_sealed" or arguments[1]["runs"]  # the one that spends
         if when == "before" and is_last:
             strike(blow)
         result = right(*arguments, **settings)

@@ -285,13 +285,6 @@ def test_ids_are_found_in_a_file_of_another_form(tmp_path):
     assert door.read_table(path, SCHEMA, ids="who", **form).n == N
 
 
-def test_a_graph_of_no_known_form_is_refused(tmp_path):
-    graph = dpcgd.CPDAG(("a", "b"), np.zeros((2, 2), bool))
-    with pytest.raises(ValueError, match="a graph ends in"):
-        door.write_graph(graph, tmp_path / "graph.docx")
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- bars
 
 
