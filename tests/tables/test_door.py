@@ -41,97 +41,11 @@ def entries(folder):
     return dpcgd.open_account(folder / "study.json").runs
 
 
-# --- a release that is struck
-
-unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-HERE = Path(__file__).parent
-
-
-@pytest.fixture(scope="module")
-def struck(tmp_path_factory):
-    """Of each blow and moment the folder that is left, and the exit code."""
-    pytest.importorskip("opendp", reason="a release has secure noise")
-    home = tmp_path_factory.mktemp("struck")
-    (table := home / "table").mkdir()
-    FRAME.to_csv(table / "people.csv", index=False)
-    (table / "schema.json").write_text(json.dumps(SCHEMA))
-    root = Path(dpcgd.__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    line = [sys.executable, str(HERE / "moments_of_release.py"), str(home)]
-    done = subprocess.run(line, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return home, json.loads(done.stdout)
-
-
 def spent_and_kept(folder):
     """Entries of runs that may have drawn noise, and the entry of the receipt."""
     account, receipt = folder / "study.json", folder / "release.json"
     spent = [run.entry for run in entries(folder)] if account.exists() else []
     return spent, [dpcgd.read_release(receipt).terms.account_entry] if receipt.exists() else []
-
-
-def retry(folder):
-    (folder / "study.json.lock").unlink(missing_ok=True)  # of whom the kill has met in there
-    return once(folder, rng=None)
-
-
-@unix
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", range(10))
-def test_a_kill_leaves_nothing_spent_or_a_receipt_or_an_account_that_says_so(struck, moment):
-    folder = struck[0] / f"kill-{moment}"
-    assert struck[1][folder.name] == -9
-    spent, kept = spent_and_kept(folder)
-    if moment < 6:
-        assert (spent, kept) == ([], []), "no noise was drawn"
-        assert retry(folder).spent
-    elif moment < 8:
-        assert (len(spent), kept) == (1, [])
-        assert "spent by" in str(dpcgd.open_account(folder / "study.json"))
-        explained = "\n".join(dpcgd.check_files([folder / "study.json"]))
-        assert "what was drawn is lost and stays spent" in explained
-        before = (folder / "study.json").read_bytes()
-        with pytest.raises(ValueError, match=PAID):
-            retry(folder)
-        assert (folder / "study.json").read_bytes() == before
-        return
-    else:
-        assert spent == kept
-        assert not retry(folder).spent
-    spent, kept = spent_and_kept(folder)
-    assert (len(spent), spent) == (1, kept)
-
-
-@unix
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", range(10))
-def test_an_interrupt_waits_for_the_receipt(struck, moment):
-    folder = struck[0] / f"interrupt-{moment}"
-    assert struck[1][folder.name] == 130
-    spent, kept = spent_and_kept(folder)
-    assert spent == kept
-    assert len(spent) == (moment > 3), "from the first call that may spend it waits"
-    assert retry(folder).spent == (moment <= 3)
-
-
-@unix
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", range(10))
-def test_a_full_disk_stops_a_run_that_has_not_spent_and_loses_none_that_has(struck, moment):
-    folder = struck[0] / f"disk-{moment}"
-    code, (spent, kept) = struck[1][folder.name], spent_and_kept(folder)
-    printed = Path(f"{folder}.stdout").read_text()
-    assert "Traceback" not in Path(f"{folder}.stderr").read_text()
-    if moment < 6:
-        assert (code, spent, kept, printed) == (2, [], [], "")
-    elif moment < 8:
-        assert (code, len(spent), kept) == (1, 1, []), "no folder took the receipt"
-        (folder / "release.json").write_text(printed)
-        assert spent_and_kept(folder) == (spent, spent), "it was printed"
-    else:
-        assert (code, spent) == (int(moment == 8), kept)
-    assert retry(folder).spent == (moment < 6)
-    assert len(entries(folder)) == 1
 
 
 # --- one release, and no other
@@ -322,3 +236,89 @@ def test_no_bar_goes_to_a_file_or_to_nothing(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
     assert list(bars.progress("ab", "counting")) == ["a", "b"]
     assert not (stream and stream.getvalue())
+
+
+# --- a release that is struck
+
+unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def struck(tmp_path_factory):
+    """Of each blow and moment the folder that is left, and the exit code."""
+    pytest.importorskip("opendp", reason="a release has secure noise")
+    home = tmp_path_factory.mktemp("struck")
+    (table := home / "table").mkdir()
+    FRAME.to_csv(table / "people.csv", index=False)
+    (table / "schema.json").write_text(json.dumps(SCHEMA))
+    root = Path(dpcgd.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    line = [sys.executable, str(HERE / "moments_of_release.py"), str(home)]
+    done = subprocess.run(line, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return home, json.loads(done.stdout)
+
+
+def retry(folder):
+    (folder / "study.json.lock").unlink(missing_ok=True)  # of whom the kill has met in there
+    return once(folder, rng=None)
+
+
+@unix
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(10))
+def test_a_kill_leaves_nothing_spent_or_a_receipt_or_an_account_that_says_so(struck, moment):
+    folder = struck[0] / f"kill-{moment}"
+    assert struck[1][folder.name] == -9
+    spent, kept = spent_and_kept(folder)
+    if moment < 6:
+        assert (spent, kept) == ([], []), "no noise was drawn"
+        assert retry(folder).spent
+    elif moment < 8:
+        assert (len(spent), kept) == (1, [])
+        assert "spent by" in str(dpcgd.open_account(folder / "study.json"))
+        explained = "\n".join(dpcgd.check_files([folder / "study.json"]))
+        assert "what was drawn is lost and stays spent" in explained
+        before = (folder / "study.json").read_bytes()
+        with pytest.raises(ValueError, match=PAID):
+            retry(folder)
+        assert (folder / "study.json").read_bytes() == before
+        return
+    else:
+        assert spent == kept
+        assert not retry(folder).spent
+    spent, kept = spent_and_kept(folder)
+    assert (len(spent), spent) == (1, kept)
+
+
+@unix
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(10))
+def test_an_interrupt_waits_for_the_receipt(struck, moment):
+    folder = struck[0] / f"interrupt-{moment}"
+    assert struck[1][folder.name] == 130
+    spent, kept = spent_and_kept(folder)
+    assert spent == kept
+    assert len(spent) == (moment > 3), "from the first call that may spend it waits"
+    assert retry(folder).spent == (moment <= 3)
+
+
+@unix
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(10))
+def test_a_full_disk_stops_a_run_that_has_not_spent_and_loses_none_that_has(struck, moment):
+    folder = struck[0] / f"disk-{moment}"
+    code, (spent, kept) = struck[1][folder.name], spent_and_kept(folder)
+    printed = Path(f"{folder}.stdout").read_text()
+    assert "Traceback" not in Path(f"{folder}.stderr").read_text()
+    if moment < 6:
+        assert (code, spent, kept, printed) == (2, [], [], "")
+    elif moment < 8:
+        assert (code, len(spent), kept) == (1, 1, []), "no folder took the receipt"
+        (folder / "release.json").write_text(printed)
+        assert spent_and_kept(folder) == (spent, spent), "it was printed"
+    else:
+        assert (code, spent) == (int(moment == 8), kept)
+    assert retry(folder).spent == (moment < 6)
+    assert len(entries(folder)) == 1
