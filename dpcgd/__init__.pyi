@@ -37,6 +37,9 @@ from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears
 from .tables.check_receipt import check_receipt as check_receipt
+from .tables.door import check_files as check_files
+from .tables.door import read_table as read_table
+from .tables.door import release_once as release_once
 from .tables.plan import epsilon_for as epsilon_for
 from .tables.plan import plan as plan
 from .tables.private_graph import dag_posterior as dag_posterior

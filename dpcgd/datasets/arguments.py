@@ -177,7 +177,7 @@ def first_bytes(path, refusal: str) -> bytes:
     Raises
     ------
     ValueError
-        If `path` is no path (that is what `refusal` says), or of no file.
+        If `path` is no path (that is what `refusal` says), or of no file, or of a device or pipe.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(refusal)
@@ -185,6 +185,8 @@ def first_bytes(path, refusal: str) -> bytes:
         raise ValueError(f"{path} is a folder; give the path of a file in it")
     if not os.path.exists(path):
         raise ValueError(f"there is no file {path}; correct the path")
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is no ordinary file; save what it gives to one first")
     with open(path, "rb") as file:
         return file.read(4)
 

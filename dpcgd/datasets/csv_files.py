@@ -16,6 +16,7 @@ import numpy as np
 from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes, handles_plain_rows
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns, joined
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Parts, check_numerals
 
@@ -121,7 +122,7 @@ def read_csv(
             header = _header(path, first_row, schema, separator)
             check_columns(path, header, schema.variables, ignore, columns)
             parts = batches(file, header, readers, separator, first_row.line_num)
-            codes = joined([*parts], len(readers))
+            codes = joined([*progress(parts, f"reading {path}")], len(readers))
         if not len(codes):
             raise ValueError(f"{path} has a header but no record; give at least one")
         for reader in readers:

@@ -22,6 +22,7 @@ from dpcgd.datasets.arguments import first_bytes, handles_plain_rows
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
 from dpcgd.datasets.columns import Column, check_columns, check_flat
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["Part", "pack_parts", "parts_of", "read_parquet", "zeros_on_disk"]
@@ -267,7 +268,8 @@ def _batches(part, schema) -> Iterator[list[np.ndarray]]:
     _check_same(part)
     columns = [Column(part.path, variable) for variable in schema.variables.values()]
     first = part.first
-    for batch in _decoded(part, list(schema.variables)):
+    decoded, number = _decoded(part, list(schema.variables)), math.ceil(part.n / BATCH)
+    for batch in progress(decoded, f"reading {part.path}", number):
         yield [c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns]
         first += batch.num_rows
     _check_same(part)

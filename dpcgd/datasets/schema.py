@@ -102,7 +102,7 @@ class Schema:
         """
         if isinstance(schema, cls):
             return schema
-        return cls(schema if isinstance(schema, Mapping) else _read(schema))
+        return cls(schema if isinstance(schema, Mapping) else read_mapping(schema))
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
@@ -133,9 +133,19 @@ class Schema:
         return Schema, (dict(self.variables),)
 
 
-def _read(path) -> dict:
-    lists = "map each variable's name to the list of its levels"
-    check_file(path, f"schema must be a mapping or the path of a JSON file; {lists}")
+LISTS = 'map each variable\'s name to the list of its levels, as in {"smoke": ["no", "yes"]}'
+"""What a schema's file holds."""
+
+
+def read_mapping(path, rule: str = LISTS) -> dict:
+    """The mapping in a JSON file.
+
+    Raises
+    ------
+    ValueError
+        If there is none, with the rule.
+    """
+    check_file(path, f"schema must be a mapping or the path of a JSON file; {rule}")
     try:
         with open(path, encoding="utf-8-sig") as file:
             content = json.load(file, object_pairs_hook=_named_once)
@@ -145,12 +155,12 @@ def _read(path) -> dict:
         where = f"{path}, line {error.lineno}, column {error.colno}"
         raise ValueError(f"{where}: {error.msg}; correct the JSON there") from None
     if not isinstance(content, dict):
-        raise ValueError(f'{path} holds no mapping; {lists}, as in {{"smoke": ["no", "yes"]}}')
+        raise ValueError(f"{path} holds no mapping; {rule}")
     return content
 
 
 def _named_once(pairs):
-    check_once([name for name, _ in pairs], "the schema names", "name it once")
+    check_once([name for name, _ in pairs], "the file names", "name it once")
     return dict(pairs)
 
 

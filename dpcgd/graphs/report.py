@@ -27,13 +27,11 @@ class Page(str):
 
 def write_report(path: str | os.PathLike | None, release: Any) -> Page:
     """Make the page of a release; see :meth:`dpcgd.graphs.release.Release.report`."""
-    ending = ".html" if path is None else check_target(path).suffix.lower()
-    if ending not in FORMS:
-        raise ValueError(f"a report ends in {' or '.join(FORMS)}, not in {ending!r}")
+    form = FORMS[".html"] if path is None else form_of(path)
     picture = to_svg(release.graph)
     text = render(
         "report.jinja",
-        form=FORMS[ending],
+        form=form,
         release=release,
         picture=picture,
         picture_base64=base64.b64encode(picture.encode()).decode(),
@@ -44,6 +42,20 @@ def write_report(path: str | os.PathLike | None, release: Any) -> Page:
     if path is not None:
         write_whole(path, text)
     return Page(text)
+
+
+def form_of(path: str | os.PathLike) -> str:
+    """The template of a report, by the ending of its file.
+
+    Raises
+    ------
+    ValueError
+        If no report ends like this, or no file can be there.
+    """
+    ending = check_target(path).suffix.lower()
+    if ending not in FORMS:
+        raise ValueError(f"a report ends in {' or '.join(FORMS)}, not in {ending!r}")
+    return FORMS[ending]
 
 
 def changed_places(

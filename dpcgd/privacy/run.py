@@ -408,7 +408,7 @@ def open_run(
         if (protects := settings.get("protects", "everyone")) != "everyone":
             raise ValueError(f"an account protects everyone, and this run the {protects} only")
         redeem = partial(epsilon.account.redeem, epsilon.entry, budget, system)
-        pays.before_spending = partial(redeem, terms.digest, pays.divergence)
+        pays.before_spending = partial(redeem, terms.digest, pays.divergence, epsilon.label)
     run = Run(pays, noise, guarantee, terms, started)
     observe = OBSERVER.get()
     return observe(run) if observe else run

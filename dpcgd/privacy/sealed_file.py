@@ -4,19 +4,23 @@ import hashlib
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dpcgd.datasets.arguments import check_file
 
-__all__ = ["digest_of", "read_sealed", "write_sealed", "write_whole"]
+__all__ = ["digest_of", "hold_room", "read_sealed", "sealed", "write_sealed", "write_whole"]
 
 CURE = "take the file as it was written"
 
 SEAL = "sha256"
 """The key of a file's digest of itself."""
+
+RECEIPT = 1 << 22
+"""Bytes of room that are held for a file that must be written later."""
 
 
 def digest_of(content: Any) -> str:
@@ -40,7 +44,7 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
         If the file cannot be written.
     """
     path = check_target(path)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    beside = _beside(path)
     try:
         with open(beside, "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -59,19 +63,54 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
             os.close(folder)
 
 
+def _beside(path: Path) -> Path:
+    """Where a file is written before it gets its name."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+
+
+def hold_room(path: str | os.PathLike) -> IO[bytes]:
+    """Hold some megabytes on the disk of a file that is to be written later.
+
+    Returns
+    -------
+    file
+        Nameless; the room is free again once it is closed, or the program is killed.
+
+    Raises
+    ------
+    ValueError
+        If no such file can be written there, by its name, its folder, or for want of room.
+    """
+    path = check_target(path)
+    try:
+        beside = _beside(path)
+        beside.touch(exist_ok=False)
+        beside.unlink()
+        held = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115
+        held.write(bytes(RECEIPT))
+        held.flush()
+        os.fsync(held.fileno())
+    except OSError as error:
+        cure = "give a file that can be written"
+        raise ValueError(f"{path} cannot be written: {error.strerror}; {cure}") from None
+    return held
+
+
 def check_target(path: str | os.PathLike) -> Path:
     """Refuse what no file can be written to.
 
     Raises
     ------
     ValueError
-        If it is no path, a folder, or in a folder that is not there.
+        If it is no path, a folder, a device, or in a folder that is not there.
     """
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise ValueError(f"give the path of a file to write to, not {path!r}")
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the path of a file in it")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no ordinary file; give the path of one")
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent}; make it first")
     return path
@@ -85,8 +124,13 @@ def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
     ValueError
         If the file cannot be written.
     """
-    sealed = {**content, SEAL: digest_of(content)}
-    write_whole(path, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
+    write_whole(path, sealed(content))
+
+
+def sealed(content: Mapping[str, Any]) -> str:
+    """The text of such a file."""
+    with_digest = {**content, SEAL: digest_of(content)}
+    return json.dumps(with_digest, indent=1, allow_nan=False) + "\n"
 
 
 def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpcgd.datasets.arguments import check_known, check_once, check_whole, is_real
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import PARTS, Parts, as_list
 from dpcgd.graphs.release import Release
@@ -201,7 +202,8 @@ class Plan:
     def pairs(self) -> dict[tuple[str, str], PlannedPair]:
         """What the plan says of each pair of variables."""
         planned = cache(self._planned)
-        pairs = combinations(self.shares, 2)
+        number = math.comb(len(self.shares), 2)
+        pairs = progress(combinations(self.shares, 2), "planning", number)
         return {(x, y): planned(self.shares[x], self.shares[y]) for x, y in pairs}
 
     def to_frame(self) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_generator, check_whole
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import PARTS, Parts
@@ -175,7 +176,8 @@ def rehearse(
         twins = ((replace(public, codes=codes), edges) for codes in drawn)
         like = f"twins of {public.name}, which is public"
     delta = delta_for(n) if delta is None else delta
-    done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in twins)
+    shown = progress(twins, "rehearsing", runs)
+    done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in shown)
     name, d = getattr(system, "__name__", "a system"), len(schema.variables)
     return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
 
