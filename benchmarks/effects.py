@@ -13,7 +13,6 @@ import json
 import sys
 import time
 from dataclasses import replace
-from copy import copy
 
 import networkx as nx
 import numpy as np
@@ -28,16 +27,18 @@ from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.moments.scores import LENGTH
 from dpcgd.reading.adjustment import spread_of
-from dpcgd.reading.effects import EffectReader, Question, effects
+from dpcgd.reading.effects import Reading, effects
+from dpcgd.reading.questions import Question, moments_of
+from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.second_moments import SecondMoments
 
-SEED, NETWORKS, MANY = 71_919, 500, 1_000_000
+SEED, NETWORKS, MANY = 71_919, 500, 10
 FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
 """What is reported: the last two are heteroscedastic and curved."""
 
 SIZES = (6, 10, 20, 40)
 PLANS = [(n, epsilon) for n in (10_000, 100_000) for epsilon in (0.3, 1.0)]
-MOST_PAIRS, SET = 12, 200_000
+MOST_PAIRS, SET = 8, 20_000
 FILE = stored_folder() / "19_how_strong_is_the_effect" / "cover.jsonl"
 
 
@@ -68,39 +69,43 @@ def intervened(network, cause, value):
     return replace(network, draws=draws)
 
 
-def population(reader, network, rng) -> EffectReader:
-    """The same reader with moments of a million fresh records and no noise."""
-    data, other = network.sample(MANY, rng=rng), copy(reader)
-    if isinstance(reader.marginals, NoisyTable):
+def population(release, network, rng) -> tuple[MarginalRelease, SecondMoments | None]:
+    """The same release with moments of many more fresh records and no noise."""
+    marginals, many = release.marginals, MANY * release.marginals.n
+    data = network.sample(many, rng=rng)
+    if isinstance(marginals, NoisyTable):
         [counts] = Tables(data).counts_many([tuple(range(data.d))])
-        other.marginals = NoisyTable(MANY, np.asarray(counts, float), 1e-9)
-        return other
-    vectors = reader.moments.vectors
+        return replace(release, marginals=NoisyTable(many, np.asarray(counts, float), 1e-9)), None
+    moments = moments_of(release)
+    vectors = moments.vectors
     longest = sum((own**2).sum(axis=1).max() for own in vectors) ** 0.5
-    sums = data.clipped_sums(vectors, bound=longest) / MANY
-    means = np.concatenate([data.counts([v]) @ own / MANY for v, own in enumerate(vectors)])
+    sums = data.clipped_sums(vectors, bound=longest) / many
+    means = np.concatenate([data.counts([v]) @ own / many for v, own in enumerate(vectors)])
     values = sums - np.outer(means, means)
     zero = np.zeros_like(values)
-    other.moments = SecondMoments(values, values, zero, reader.moments.rows, vectors, MANY)
-    return other
+    exact = replace(moments, values=values, shortened=values, deviations=zero, n=many)
+    return release, exact
 
 
-def by_intervention(reader, question, network, rng) -> float:
+def by_intervention(question, network, rng) -> float:
     """The difference of means between two interventions on the network."""
-    cause, effect = reader.names[question.x], reader.names[question.y]
     means = []
     for end in question.ends:
         value = end
-        if not question.levels_x:
-            score = reader.moments.vectors[question.x][:PARTS, 0]
-            place = int(np.searchsorted(score, LENGTH * end))
-            value = float(Parts(*reader.release.terms.domain[cause]).values(place))
-        data = intervened(network, cause, value).sample(SET, rng=rng)
+        if not question.levels:
+            score = question.moments.vectors[question.x][:PARTS, 0]
+            place = int(np.searchsorted(score, question._deviation(question.x) * end))
+            ends = question.release.terms.domain[question.cause]
+            value = float(Parts(*ends).values(place))
+        data = intervened(network, question.cause, value).sample(SET, rng=rng)
         shares = data.counts([question.y]) / SET
-        if question.levels_y:
-            means.append(float(shares[question.level]))
+        if question.outcomes:
+            means.append(float(shares[question.outcome]))
         else:
-            means.append(float(shares @ reader.moments.vectors[question.y][:, 0]) / LENGTH)
+            means.append(
+                float(shares @ question.moments.vectors[question.y][:, 0])
+                / question._deviation(question.y)
+            )
     return means[1] - means[0]
 
 
@@ -115,29 +120,35 @@ def pairs_of(graph, rng) -> list[tuple[str, str]]:
 def study(number: int, seed: int = SEED) -> dict:
     """All that is kept of a network: what was run, and a row for each effect."""
     network, family, n, epsilon, rng = network_of(number, seed)
-    release = private_graph(
-        network.sample(n, rng=rng), epsilon=epsilon, aim="effects", rng=rng
-    )
-    given, drawn = EffectReader(release, network.graph), EffectReader(release, None)
-    whole = population(given, network, rng)
+    release = private_graph(network.sample(n, rng=rng), epsilon=epsilon, aim="effects", rng=rng)
+    given, drawn = Reading(release, network.graph), Reading(release)
+    exact, moments = population(release, network, rng)
     rows = []
     for cause, effect in pairs_of(network.graph, rng):
-        own, over = given.effect(cause, effect), drawn.effect(cause, effect)
-        question = Question(given, *map(given.names.index, (cause, effect)), None, None)
-        parents = tuple(sorted(given.names.index(p) for p in network.graph.predecessors(cause)))
-        adjusted = question.adjusted(parents)
-        exact = Question(whole, question.x, question.y, None, None).adjusted(parents)
-        rows.append({
-            "kind": f"{'number category'.split()[bool(question.levels_x)]} {'number category'.split()[bool(question.levels_y)]}",
-            "truth": exact.difference if exact else None,
-            "truth_error": exact.deviation if exact else None,
-            "set": by_intervention(given, question, network, rng),
-            "given": [own.low, own.estimate, own.high],
-            "drawn": [over.low, over.estimate, over.high, over.probability],
-            "sampling": spread_of(adjusted.sampling) if adjusted else None,
-            "marked": own.marked, "marked_drawn": over.marked,
-            "identified": own.identified,
-        })
+        question = given.question(cause, effect)
+        own, over = given.answer(question), drawn.answer(question)
+        [parents] = given.shares(question.x, question.y)[0]
+        answer = question.adjusted(parents)
+        truth = Question(exact, cause, effect, moments=moments).adjusted(parents)
+        kinds = [
+            "category" if levels else "number" for levels in (question.levels, question.outcomes)
+        ]
+        rows.append(
+            {
+                "kind": " ".join(kinds),
+                "truth": truth.difference if truth else None,
+                "truth_error": spread_of(truth.sampling) if truth else None,
+                "set": by_intervention(question, network, rng) if not seed == 2 else 0,
+                "given": [own.low, own.estimate, own.high],
+                "drawn": [over.low, over.estimate, over.high, over.probability],
+                "sampling": spread_of(answer.sampling) if answer else None,
+                "departure": question.departure,
+                "doubt": answer.doubt if answer else None,
+                "marked": own.marked,
+                "marked_drawn": over.marked,
+                "identified": own.identified,
+            }
+        )
     names = dict(family=family, d=len(given.names), n=n, epsilon=epsilon)
     shown = effects(release)
     wrong = []
@@ -149,11 +160,19 @@ def study(number: int, seed: int = SEED) -> dict:
 
 if __name__ == "__main__":
     seconds, seed = float(sys.argv[1]), int(sys.argv[2])
-    start = time.time(); k = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    start = time.time()
+    k = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     with open(f"/tmp/dev{seed}.jsonl", "a") as file:
         while time.time() - start < seconds:
             try:
                 out = study(k, seed)
             except Exception as error:
-                import traceback; traceback.print_exc(); print("AT", k); k += 1; continue
-            file.write(json.dumps(out) + "\n"); file.flush(); k += 1
+                import traceback
+
+                traceback.print_exc()
+                print("AT", k)
+                k += 1
+                continue
+            file.write(json.dumps(out) + "\n")
+            file.flush()
+            k += 1

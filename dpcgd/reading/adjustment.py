@@ -22,6 +22,9 @@ MOST_NOISE = 0.5
 CLEAR = 5.0
 """A stratum tells something if it holds more records than so many deviations of their noise."""
 
+CLEAR_OF_ZERO = 3.0
+"""A ratio is formed of means that are so many of their deviations above zero."""
+
 LEAST_RECORDS = 5.0
 """And at least so many."""
 
@@ -52,10 +55,39 @@ class Adjusted(NamedTuple):
         """Of the difference, from everything."""
         return spread_of(self.sampling + self.further)
 
+    def moved(self, start: float, variance: float) -> "Adjusted":
+        """The same from another start, which has an error of its own."""
+        return self._replace(means=self.means + start, further=self.further + variance)
+
     @property
-    def hidden(self) -> float:
-        """Difference over its sampling deviation, for one record."""
-        return self.difference / max(spread_of(self.sampling), 1e-300)
+    def is_clear(self) -> bool:
+        """Whether both means are clear of zero."""
+        deviations = np.sqrt(np.diag(self.sampling + self.further))
+        return bool((self.means > CLEAR_OF_ZERO * deviations).all())
+
+    @property
+    def log_ratio(self) -> tuple[float, float]:
+        """Logarithm of the second mean over the first, and its deviation; of clear means only."""
+        turned = np.array([-1, 1]) / self.means
+        variance = float(turned @ (self.sampling + self.further) @ turned)
+        return math.log(self.means[1] / self.means[0]), math.sqrt(max(variance, 0.0))
+
+    def robustness(self, size: float, n: int) -> float:
+        """Share that a hidden common cause must explain to take so much away.
+
+        Of what is left of the cause and of what is left of the effect, where it explains the same
+        share of either.
+
+        Notes
+        -----
+        Cinelli and Hazlett (2020): the share r solves r^2 / (1 - r) = f^2, with f the size over its
+        sampling deviation for one record.
+        """
+        deviation = spread_of(self.sampling)
+        if size == 0 or deviation == 0:
+            return 0.0 if size == 0 else 1.0
+        f = (size / deviation) ** 2 / n
+        return 2 * f / (math.sqrt(f * f + 4 * f) + f)
 
 
 def spread_of(covariance: np.ndarray) -> float:
@@ -100,9 +132,8 @@ def regressed(
     The coefficients solve A beta = b. Noise E of A and e of b moves A^-1 b by A^-1 (e - E beta), to
     first order; the gains of the ends, A^-1 ends, say how that moves the means.
     """
-    rows = [*range(*moments.rows[cause].indices(len(moments.values)))]
-    for parent in parents:
-        rows += range(*moments.rows[parent].indices(len(moments.values)))
+    rows, width = moments.causes((cause, *parents)), len(moments.causes([cause]))
+    ends = ends[:, :width]
     own = moments.rows[effect]
     a, noise_a = moments.values[np.ix_(rows, rows)], moments.deviations[np.ix_(rows, rows)] ** 2
     if np.linalg.eigvalsh(a)[0] <= 0:
@@ -111,7 +142,7 @@ def regressed(
     wide = np.diag(inverse)
     if wide @ noise_a @ wide > MOST_NOISE**2:
         return None
-    gains = inverse[:, : ends.shape[1]] @ ends.T
+    gains = inverse[:, :width] @ ends.T
     beta = inverse @ moments.values[rows, own] @ outcome
     noise_b = moments.deviations[rows, own] ** 2 @ outcome**2
     means = gains.T @ moments.values[rows, own] @ outcome
@@ -120,7 +151,7 @@ def regressed(
     moved = gains[:, None] * beta[:, None] + gains[None] * beta[:, None, None]
     further = (gains.T * noise_b) @ gains + np.einsum("ij,ijk,ijl->kl", noise_a, moved, moved) / 2
     shortened = moments.shortened[np.ix_(rows, rows)], moments.shortened[rows, own] @ outcome
-    lost = means - ends @ np.linalg.solve(*shortened)[: ends.shape[1]]
+    lost = means - ends @ np.linalg.solve(*shortened)[:width]
     return Adjusted(means, sampling, further + np.outer(lost, lost), abs(float(lost[1] - lost[0])))
 
 
@@ -163,31 +194,26 @@ def standardised(
     """
     kept = [cause, effect, *parents]
     others = tuple(v for v in range(table.counts.ndim) if v not in kept)
-    axes = np.argsort(np.argsort(kept))
-    counts = np.transpose(table.counts.sum(axis=others), axes)
+    counts = np.transpose(table.counts.sum(axis=others), np.argsort(np.argsort(kept)))
     counts = counts.reshape(*counts.shape[:2], -1)
     noise = 2 * table.scale**2 * table.counts.size / counts.size
-    total, strata = counts.sum(), counts.sum(axis=(0, 1))
-    wide = math.sqrt(noise * counts.shape[1])
-    gradients, means, untold = [], [], []
-    for end in ends:
+    least = max(CLEAR * math.sqrt(noise * counts.shape[1]), LEAST_RECORDS)
+    strata = counts.sum(axis=(0, 1))
+    slopes, means, untold = np.zeros((2, *counts.shape)), np.zeros(2), np.zeros(2)
+    for k, end in enumerate(ends):
         held = counts[end].sum(axis=0)
-        clear = held > max(CLEAR * wide, LEAST_RECORDS)
-        lost = max(1 - float(strata[clear].sum() / total), 0.0)
-        if lost > MOST_UNTOLD:
+        clear = held > least
+        told = strata[clear].sum()
+        untold[k] = max(1 - told / strata.sum(), 0.0) / 2
+        if 2 * untold[k] > MOST_UNTOLD:
             return None
-        shares = np.where(clear, counts[end, level] / np.where(clear, held, 1.0), 0.0)
-        weights = np.where(clear, strata, 0.0) / strata[clear].sum()
-        mean = float(weights @ shares)
-        gradient = np.where(clear, shares - mean, 0.0) / strata[clear].sum()
-        gradient = np.broadcast_to(gradient, counts.shape).copy()
-        own = -shares * np.where(clear, weights / np.where(clear, held, 1.0), 0.0)
-        gradient[end] += own
-        gradient[end, level] += np.where(clear, weights / np.where(clear, held, 1.0), 0.0)
-        gradients.append(gradient.ravel())
-        means.append(mean)
-        untold.append(lost / 2)
-    slopes, expected = np.array(gradients), np.maximum(counts, 0.0).ravel()
+        held, weights = np.where(clear, held, 1.0), np.where(clear, strata, 0.0) / told
+        shares = np.where(clear, counts[end, level] / held, 0.0)
+        means[k] = weights @ shares
+        slopes[k] += np.where(clear, shares - means[k], 0.0) / told
+        slopes[k, end] -= shares * weights / held
+        slopes[k, end, level] += weights / held
+    slopes, expected = slopes.reshape(2, -1), np.maximum(counts, 0.0).ravel()
     centred = slopes - (slopes @ expected)[:, None] / expected.sum()
-    further = noise * slopes @ slopes.T + np.diag(untold) ** 2
-    return Adjusted(np.array(means), (centred * expected) @ centred.T, further)
+    further = noise * slopes @ slopes.T + np.diag(untold**2)
+    return Adjusted(means, (centred * expected) @ centred.T, further)

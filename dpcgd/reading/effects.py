@@ -2,37 +2,31 @@
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import permutations
 from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
-from dpcgd.moments.interactions import NoisyTable
-from dpcgd.moments.scores import FARTHEST, LENGTH
-from dpcgd.privacy.events import GaussianEvent
-from dpcgd.reading.adjustment import Adjusted, regressed, standardised
 from dpcgd.reading.graph_posterior import bits_of
 from dpcgd.reading.likely_graphs import Graphs, likely_graphs
 from dpcgd.reading.orientation import leads
+from dpcgd.reading.questions import Question
 from dpcgd.reading.release import MarginalRelease, check_moments
-from dpcgd.reading.second_moments import SecondMoments, second_moments
 
-__all__ = ["Adjustment", "Effect", "Effects", "effect", "effects"]
+__all__ = ["Adjustment", "Effect", "Effects", "Reading", "effect", "effects", "interval"]
 
 COVER = 0.9
 """An interval is meant to hold the value of its estimand so often."""
 
-CLEAR_OF_ZERO = 3.0
-"""A ratio is formed of shares that are so many of their deviations above zero."""
+BENT = 0.1
+"""Two numbers whose squares go along so much otherwise than under a Gaussian copula are marked."""
 
 
 class Adjustment(NamedTuple):
@@ -54,8 +48,8 @@ class Effect:
     estimand : str
         What the estimate is an estimate of, and in which unit.
     estimate : float
-        Mean over the likely graphs in which the cause comes before the effect; 0 if there is none,
-        not a number if it is not identified.
+        Mean over the likely graphs in which the effect does not come before the cause; 0 if there
+        is none, not a number if it is not identified.
     low, high : float
         Ends of a 90 % interval over all likely graphs: sampling, noise, shortened records and the
         graph in one. Minus and plus infinity where the release cannot tell.
@@ -66,8 +60,8 @@ class Effect:
     adjusted_for : tuple of str
         The likeliest set.
     adjustments : tuple of Adjustment
-        Every set, the likeliest first. Where the direction is open these are the values that are
-        possible beside zero.
+        Every set, the likeliest first. What their shares lack to one are graphs in which the
+        effect comes before the cause: where the direction is open, zero is possible, too.
     ratio : tuple of float or None
         Share after over share before, and its 90 % interval; where both shares are clear of zero.
     medians : tuple of float or None
@@ -144,7 +138,7 @@ def effects(
     In each graph, adjustment for the parents of the cause identifies its total effect, if there is
     no hidden common cause (Pearl 1993). Over graphs this is IDA with weights (Maathuis, Kalisch and
     Buehlmann 2009). Each adjustment has a normal error, from sampling and from noise; a graph in
-    which the cause does not come before the effect says zero. The interval is of their mixture.
+    which the effect comes before the cause says zero. The interval is of their mixture.
     From moments the adjustment is a linear regression on all entries of the parents; from a whole
     table it is standardisation.
 
@@ -157,9 +151,9 @@ def effects(
     >>> table[["cause", "effect", "estimate", "low", "high"]].round(2).values.tolist()
     []
     """
-    reader = EffectReader(release, graph)
-    chosen = reader.pairs() if pairs is None else list(pairs)
-    found = [reader.effect(cause, effect) for cause, effect in chosen]
+    reading = Reading(release, graph)
+    chosen = reading.pairs() if pairs is None else pairs
+    found = [reading.answer(reading.question(cause, effect)) for cause, effect in chosen]
     return Effects(sorted(found, key=lambda own: -own.probability) if pairs is None else found)
 
 
@@ -208,21 +202,27 @@ def effect(
     >>> print(found.estimand)
     >>> found.low < 0.7 < found.high
     """
-    return EffectReader(release, graph).effect(cause, effect, ends, outcome)
+    reading = Reading(release, graph)
+    return reading.answer(reading.question(cause, effect, ends, outcome))
 
 
-class EffectReader:
-    """A release and the graphs that effects are asked under."""
+class Reading:
+    """A release, and the graphs under which effects are asked for.
 
-    def __init__(self, release: Release, graph: nx.DiGraph | None):
+    Parameters
+    ----------
+    release, graph
+        As for :func:`effects`.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+
+    def __init__(self, release: Release, graph: nx.DiGraph | None = None):
         self.release: MarginalRelease = check_moments(release)
         self.names = [*self.release.levels]
-        self.marginals = self.release.marginals
         self.graphs = self._likely() if graph is None else {self._known(graph): 1.0}
-        if not isinstance(self.marginals, NoisyTable):
-            gaussian = [own for own in self.release.ledger.events if isinstance(own, GaussianEvent)]
-            multiplier = gaussian[-1].noise_multiplier if gaussian else 0.0
-            self.moments = second_moments(self.marginals, multiplier)
 
     def _known(self, graph) -> tuple[int, ...]:
         if {*graph} != {*self.names} or not nx.is_directed_acyclic_graph(graph):
@@ -235,188 +235,117 @@ class EffectReader:
         for pair, likely in self.release.probabilities.items():
             a, b = map(self.names.index, pair)
             edges[a, b] = edges[b, a] = likely
-        return likely_graphs(self.marginals, edges, *knowledge.arrays(self.names))
+        marginals = self.release.marginals
+        return likely_graphs(marginals, edges, *knowledge.arrays(tuple(self.names)))
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Arrows, and edges without direction both ways, between variables that vary."""
-        graph = self.release.graph
-        return [
-            (a, b)
-            for a, b in permutations(self.names, 2)
-            if graph.arcs[self.names.index(a), self.names.index(b)] and min(self._size(a), self._size(b)) > 1
-        ]
+        """Arrows, and edges without direction both ways."""
+        arcs = np.argwhere(self.release.graph.arcs).tolist()
+        return [(self.names[a], self.names[b]) for a, b in arcs]
 
-    def _size(self, name) -> int:
-        return self.marginals.levels[self.names.index(name)]
-
-    def effect(self, cause, effect, ends=None, outcome=None) -> Effect:
-        x, y = self._column(cause), self._column(effect)
-        if x == y:
+    def question(self, cause: str, effect: str, ends=None, outcome=None) -> Question:
+        """The question about a pair, if there is such a pair."""
+        for name in (cause, effect):
+            if name not in self.names:
+                near = difflib.get_close_matches(str(name), self.names, n=1) or self.names
+                raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
+            if len(self.release.levels[name]) == 1:
+                raise ValueError(f"{name!r} has one level and no effect; name another variable")
+        if cause == effect:
             raise ValueError(f"{cause!r} has no effect on itself; name two variables")
-        question = Question(self, x, y, ends, outcome)
-        shares: dict[tuple[int, ...], float] = {}
+        return Question(self.release, cause, effect, ends, outcome)
+
+    def shares(self, x: int, y: int) -> tuple[dict[tuple[int, ...], float], float]:
+        """How likely each set is to adjust for, and how likely x comes before y.
+
+        Graphs in which y comes before x have no such set.
+        """
+        sets: dict[tuple[int, ...], float] = {}
+        before = 0.0
         for parents, share in self.graphs.items():
-            if leads(list(parents), x, y):
-                own = tuple(v for v in range(len(self.names)) if parents[x] >> v & 1)
-                shares[own] = shares.get(own, 0.0) + share
-        ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-        return question.answered([(group, share, question.adjusted(group)) for group, share in ranked])
+            before += share * leads(list(parents), x, y)
+            if not leads(list(parents), y, x):
+                group = tuple(v for v in range(len(self.names)) if parents[x] >> v & 1)
+                sets[group] = sets.get(group, 0.0) + share
+        return dict(sorted(sets.items(), key=lambda item: (-item[1], item[0]))), before
 
-    def _column(self, name) -> int:
-        if name not in self.names:
-            near = difflib.get_close_matches(str(name), self.names, n=1) or self.names
-            raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
-        if self._size(name) == 1:
-            raise ValueError(f"{name!r} has one level and no effect; name another variable")
-        return self.names.index(name)
-
-
-class Question:
-    """One cause, one effect, the two values of the cause, and what is asked of the effect."""
-
-    def __init__(self, asked: EffectReader, x: int, y: int, ends, outcome):
-        self.asked, self.x, self.y = asked, x, y
-        self.levels_x, self.levels_y = ([*asked.release.levels.values()][v] for v in (x, y))
-        self.ends = self._checked_ends(ends)
-        if not self.levels_y:
-            if outcome is not None:
-                raise ValueError(f"{asked.names[y]!r} is a number and has no outcome; leave it out")
-        self.level = None if not self.levels_y else _level(self.levels_y, outcome, -1, asked.names[y])
-
-    def _checked_ends(self, ends) -> tuple:
-        name = self.asked.names[self.x]
-        if self.levels_x:
-            first, last = ends if ends is not None else (None, None)
-            return _level(self.levels_x, first, 0, name), _level(self.levels_x, last, -1, name)
-        if ends is None:
-            return 0.0, 1.0
-        if not all(isinstance(share, float) and 0 < share < 1 for share in ends):
-            raise ValueError(f"{name!r} is a number; ends are two shares of records, as (0.25, 0.75)")
-        return tuple(float(ndtri(share)) for share in ends)
-
-    @property
-    def estimand(self) -> str:
-        names, whole = self.asked.names, isinstance(self.asked.marginals, NoisyTable)
-        cause, effect = names[self.x], names[self.y]
-        what = f"deviations of the normal score of {effect}"
-        if self.levels_y:
-            what = f"share of {effect} = {self.levels_y[self.level]}"
-        change = f"{cause} from {{}} to {{}}".format(
-            *(self.levels_x[end] if self.levels_x else f"score {end:+.2f}" for end in self.ends)
-        )
-        by = "standardised over" if whole else "linear, given"
-        return f"change in the {what} from setting {change}, {by} the parents of {cause}"
-
-    def adjusted(self, parents) -> Adjusted | None:
-        marginals = self.asked.marginals
-        if isinstance(marginals, NoisyTable):
-            return standardised(marginals, self.x, self.y, parents, self.ends, self.level)
-        vectors = self.asked.moments.vectors
-        if self.levels_x:
-            ends = vectors[self.x][[*self.ends]]
-        else:
-            ends = np.zeros((2, vectors[self.x].shape[1]))
-            ends[:, 0] = LENGTH * np.array(self.ends)
-        if not self.levels_y:
-            outcome = np.zeros(vectors[self.y].shape[1])
-            outcome[0] = 1 / LENGTH
-            return regressed(self.asked.moments, self.x, self.y, parents, ends, outcome)
-        shares = marginals.table(self.y)
-        held = np.eye(len(shares))[self.level] - shares[self.level]
-        outcome = np.linalg.lstsq(vectors[self.y], held, rcond=None)[0]
-        found = regressed(self.asked.moments, self.x, self.y, parents, ends, outcome)
-        if found is None:
-            return None
-        share = shares[self.level]
-        deviation = marginals.moment(self.y).deviation
-        means = found.means + share
-        return found._replace(
-            means=means,
-            sampling=found.sampling + share * (1 - share) / marginals.n,
-            further=found.further + deviation**2,
-        )
-
-    def answered(self, adjusted) -> Effect:
-        names = self.asked.names
-        known = [(group, share, own) for group, share, own in adjusted if own is not None]
-        total = sum(share for _, share, _ in adjusted)
-        weights = [1 - total, *(share for _, share, _ in adjusted)]
-        means = [0.0, *(0.0 if own is None else own.difference for *_, own in adjusted)]
-        spread = [0.0, *(math.inf if own is None else own.deviation for *_, own in adjusted)]
-        low, high = interval(weights, means, spread)
-        if self.levels_y and math.isfinite(low):
+    def answer(self, question: Question) -> Effect:
+        """The effect that a question asks for."""
+        sets, before = self.shares(question.x, question.y)
+        answers = [question.adjusted(group) for group in sets]
+        weights = [max(0.0, 1 - sum(sets.values())), *sets.values()]
+        low, high = interval(weights, *_parts(answers))
+        if question.outcomes and math.isfinite(high - low):
             low, high = max(low, -1.0), min(high, 1.0)
-        identified = math.isfinite(low) and math.isfinite(high)
-        estimate = math.nan
-        if identified:
-            estimate = sum(s * own.difference for _, s, own in known) / sum(s for _, s, _ in known) if known else 0.0
-        named = [tuple(names[v] for v in group) for group, *_ in adjusted]
+        known = [own for own in answers if own is not None]
+        likeliest = known[0] if known and math.isfinite(high - low) else None
+        robustness = robustness_of_interval = 0.0
+        if likeliest is not None:
+            nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+            n, sizes = self.release.marginals.n, (likeliest.difference, nearest)
+            robustness, robustness_of_interval = (likeliest.robustness(size, n) for size in sizes)
         adjustments = tuple(
-            Adjustment(
-                group,
-                math.nan if own is None else own.difference,
-                math.inf if own is None else own.deviation,
-                share,
-            )
-            for group, (_, share, own) in zip(named, adjusted, strict=True)
+            Adjustment(tuple(self.names[v] for v in group), *_told(own), share)
+            for (group, share), own in zip(sets.items(), answers, strict=True)
         )
-        likeliest = adjusted[0][2] if adjusted and identified else None
-        robust, of_interval = _robustness(likeliest, self.asked.marginals.n, low, high)
+        medians = ratio = None
+        if likeliest is not None and not question.outcomes:
+            medians = question.medians(likeliest.means[0], (likeliest.difference, low, high))
+        elif likeliest is not None:
+            ratio = _ratio(weights, answers)
         return Effect(
-            names[self.x],
-            names[self.y],
-            self.estimand,
-            estimate,
-            low,
-            high,
-            min(total, 1.0),
-            identified,
-            named[0] if named else (),
-            adjustments,
-            self._ratio(weights, adjusted) if identified and self.levels_y else None,
-            self._medians(likeliest, low, high) if likeliest and not self.levels_y else None,
-            robust,
-            of_interval,
-            "",
+            cause=question.cause,
+            effect=question.effect,
+            estimand=question.estimand,
+            estimate=_mean(sets, answers) if math.isfinite(high - low) else math.nan,
+            low=low,
+            high=high,
+            probability=min(before, 1.0),
+            identified=math.isfinite(high - low),
+            adjusted_for=adjustments[0].adjusted_for if adjustments else (),
+            adjustments=adjustments,
+            ratio=ratio,
+            medians=medians,
+            robustness=robustness,
+            robustness_of_interval=robustness_of_interval,
+            marked=_reasons(question, likeliest),
         )
 
-    def _ratio(self, weights, adjusted) -> tuple[float, float, float] | None:
-        logs, spread = [0.0], [0.0]
-        for *_, own in adjusted:
-            if own is None:
-                return None
-            covariance = own.sampling + own.further
-            if (own.means < CLEAR_OF_ZERO * np.sqrt(np.diag(covariance))).any():
-                return None
-            logs.append(math.log(own.means[1] / own.means[0]))
-            turned = np.array([-1, 1]) / own.means
-            spread.append(math.sqrt(max(turned @ covariance @ turned, 0.0)))
-        if len(logs) == 1:
-            return None
-        low, high = interval(weights, logs, spread)
-        estimate = np.dot(weights[1:], logs[1:]) / sum(weights[1:])
-        return math.exp(estimate), math.exp(low), math.exp(high)
 
-    def _medians(self, adjusted, low, high) -> tuple[float, float, float]:
-        """In units of the effect: where scores lie in its histogram."""
-        name = self.asked.names[self.y]
-        terms = self.asked.release.terms
-        parts = Parts(*terms.domain[name], scale=terms.rules[name]["scale"])
-        histogram = self.asked.marginals.numbers[self.y]
-        below = np.cumsum(histogram.by_part[:PARTS])
-        start = adjusted.means[0]
-        ends = start + np.array([0.0, adjusted.difference, low, high])
-        places = np.interp(ndtr(ends), below / below[-1], np.arange(PARTS))
-        values = parts.values(places)
-        return tuple((values[1:] - values[0]).tolist())
+def _parts(answers) -> tuple[list[float], list[float]]:
+    """Means and deviations of a mixture, first of graphs that say zero."""
+    means, deviations = zip((0.0, 0.0), *map(_told, answers), strict=True)
+    return [*np.nan_to_num(means)], [*deviations]
 
 
-def _level(levels, level, default, name) -> int:
-    if level is None:
-        return range(len(levels))[default]
-    if level not in levels:
-        raise ValueError(f"{name!r} has no level {level!r}; its levels are {', '.join(levels)}")
-    return levels.index(level)
+def _told(answer) -> tuple[float, float]:
+    return (math.nan, math.inf) if answer is None else (answer.difference, answer.deviation)
+
+
+def _mean(sets, answers) -> float:
+    """Over graphs with an answer; 0 if the effect comes before the cause in all."""
+    known = [(s, own.difference) for s, own in zip(sets.values(), answers, strict=True) if own]
+    return sum(s * value for s, value in known) / sum(s for s, _ in known) if known else 0.0
+
+
+def _ratio(weights, answers) -> tuple[float, float, float] | None:
+    """Of shares that are all clear of zero."""
+    if not all(own is not None and own.is_clear for own in answers):
+        return None
+    logs, deviations = zip((0.0, 0.0), *(own.log_ratio for own in answers), strict=True)
+    low, high = interval(weights, logs, deviations)
+    return math.exp(np.dot(weights[1:], logs[1:]) / sum(weights[1:])), math.exp(low), math.exp(high)
+
+
+def _reasons(question, answer) -> str:
+    """Why an interval may cover less often than it says."""
+    if answer is None:
+        return ""
+    reasons = {
+        "the effect is no straight line, or its spread differs": question.departure > BENT,
+        "much of it rests on records that were shortened": answer.doubt > answer.deviation / 2,
+    }
+    return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
 def interval(
@@ -442,9 +371,10 @@ def interval(
     reach = 12 * np.max(deviations[known], initial=0.0) + 1e-9
 
     def below(value):
-        """Of the mixture's mass, values that are lower or as low."""
         sure = np.where(value >= means, 1.0, 0.0)
-        parts = np.where(deviations > 0, ndtr((value - means) / np.maximum(deviations, 1e-300)), sure)
+        parts = np.where(
+            deviations > 0, ndtr((value - means) / np.maximum(deviations, 1e-300)), sure
+        )
         return weights @ np.where(known, parts, 0.5)
 
     def quantile(share):
@@ -452,21 +382,3 @@ def interval(
         return brentq(lambda value: below(value) - share, first, last, xtol=1e-10)
 
     return tuple(0.0 if abs(end) < 1e-8 else end for end in map(quantile, (tail, 1 - tail)))
-
-
-def _robustness(adjusted, n, low, high) -> tuple[float, float]:
-    """Shares that a hidden common cause must explain, for the estimate and for its interval.
-
-    Cinelli and Hazlett (2020): with f squared the share that the cause explains of the effect over
-    what it does not, the share r solves r^2 / (1 - r) = f^2.
-    """
-    if adjusted is None:
-        return 0.0, 0.0
-    per_unit = abs(adjusted.hidden / adjusted.difference) / math.sqrt(n) if adjusted.difference else 0
-    nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-
-    def share(size):
-        f = (size * per_unit) ** 2
-        return (math.sqrt(f * f + 4 * f) - f) / 2
-
-    return share(abs(adjusted.difference)), share(nearest)

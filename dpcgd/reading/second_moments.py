@@ -1,5 +1,8 @@
 """Second moments of all entries of all variables, with their noise, ready for a regression."""
 
+import itertools
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,12 +10,20 @@ from scipy.special import gammainc, gammaincc
 
 from dpcgd.moments.clipped_moments import ClippedMoments, blocks_of, vectors_of
 from dpcgd.moments.interactions import Marginals, contrasts
+from dpcgd.moments.scores import LENGTH, SECOND
 
 __all__ = ["SecondMoments", "second_moments", "unshortened"]
 
 STEPS, CLOSE, LEAST_KEPT = 100, 1e-12, 0.05
 """Of the search for eigenvalues: most steps, the change at which it ends, and the least share of an
 eigenvalue that shortening is taken to keep."""
+
+SQUARE = LENGTH * SECOND
+"""Deviation of the entry of a number that is its score squared."""
+
+FAINT, CLEAR = 0.05, 3.0
+"""Squares are adjusted for where their noise is below this share; a departure from a Gaussian
+copula counts if it is so many of its deviations."""
 
 LEAST = 1e-6
 """An eigenvalue that noise made smaller is taken for this."""
@@ -29,9 +40,14 @@ class SecondMoments:
     shortened : array of shape (D, D)
         As they were released; the same where no record is shortened.
     deviations : array of shape (D, D)
-        Of their noise; on the diagonal over the root of two.
+        Of their noise; on the diagonal over the root of two. Within a variable of a release of
+        pairs an upper bound.
     rows : list of slice
         Where each variable's entries are.
+    squares : dict
+        The row of the squared score of each number.
+    with_squares : bool
+        Whether noise is small beside them, so that they are adjusted for.
     vectors : list of array
         Of each variable, the entries of its levels or of the parts of its range.
     n : int
@@ -42,8 +58,29 @@ class SecondMoments:
     shortened: np.ndarray
     deviations: np.ndarray
     rows: list[slice]
+    squares: dict[int, int]
+    with_squares: bool
     vectors: list[np.ndarray]
     n: int
+
+    def causes(self, variables: Iterable[int]) -> list[int]:
+        """Rows of causes: all, but for squares of scores where their noise is large."""
+        rows = [i for v in variables for i in range(self.rows[v].start, self.rows[v].stop)]
+        return rows if self.with_squares else [i for i in rows if i not in self.squares.values()]
+
+    def departure(self, x: int, y: int) -> float:
+        """How far two numbers are from a Gaussian copula, in correlations, beyond noise.
+
+        Under a Gaussian copula the square of one score has no correlation with the other score, and
+        squares have that of the scores, squared.
+        """
+        block = self.values[self.rows[x], self.rows[y]][:2, :2]
+        noise = self.deviations[self.rows[x].start, self.rows[y].start]
+        lengths = np.outer(*[np.array([LENGTH, SQUARE])] * 2)
+        found = block / lengths
+        found -= np.diag([found[0, 0], found[0, 0] ** 2])
+        clear = np.abs(found) > CLEAR * np.hypot(noise / lengths, 1 / math.sqrt(self.n))
+        return float(np.max(np.abs(found) * clear))
 
 
 def second_moments(marginals: Marginals, multiplier: float) -> SecondMoments:
@@ -65,8 +102,12 @@ def second_moments(marginals: Marginals, multiplier: float) -> SecondMoments:
     -------
     Post-processing.
     """
-    work = _of_clipped if isinstance(marginals, ClippedMoments) else _of_pairs
-    return marginals.worked_out(("second moments", multiplier), lambda: work(marginals, multiplier))
+
+    def work():
+        clipped = isinstance(marginals, ClippedMoments)
+        return _of_clipped(marginals, multiplier) if clipped else _of_pairs(marginals)
+
+    return marginals.worked_out(("second moments", multiplier), work)
 
 
 def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
@@ -115,39 +156,33 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
 
 
 def _of_clipped(clipped: ClippedMoments, multiplier: float) -> SecondMoments:
-    blocks = blocks_of(clipped)
-    square = clipped.deviation * clipped.n / multiplier if multiplier else np.inf
-    moments = blocks.covariances
-    values = unshortened(moments, square) if np.isfinite(square) else moments
-    deviation = clipped.deviation * max(1.0, np.trace(values) / np.trace(moments))
-    vectors = [vectors_of(clipped, v) for v in range(len(clipped.levels))]
-    deviations = np.full_like(moments, deviation)
-    return SecondMoments(values, moments, deviations, blocks.rows, vectors, clipped.n)
+    blocks, values = blocks_of(clipped), clipped.moments
+    if multiplier > 0:
+        values = unshortened(values, clipped.deviation * clipped.n / multiplier)
+    longer = max(1.0, np.trace(values) / np.trace(clipped.moments))
+    return SecondMoments(
+        values,
+        clipped.moments,
+        np.full_like(values, clipped.deviation * longer),
+        blocks.rows,
+        {v: blocks.rows[v].start + 1 for v in clipped.numbers},
+        clipped.deviation < FAINT * SQUARE**2,
+        [vectors_of(clipped, v) for v in range(len(clipped.levels))],
+        clipped.n,
+    )
 
 
-def _of_pairs(marginals: Marginals, _: float) -> SecondMoments:
+def _of_pairs(marginals: Marginals) -> SecondMoments:
     blocks = blocks_of(marginals)
-    means, errors = np.zeros((2, len(blocks.covariances)))
-    for v, own in enumerate(blocks.rows):
-        if marginals.levels[v] > 1:
+    values, rows = blocks.covariances, blocks.rows
+    vectors, means, errors = [], np.zeros(len(values)), np.zeros(len(values))
+    for own, levels, v in zip(rows, marginals.levels, itertools.count()):
+        vectors.append(np.zeros((1, 1)))
+        if levels > 1:
             means[own], errors[own] = marginals.moment(v)
+            vectors[-1] = contrasts(levels) - means[own]
     product = np.outer(errors**2, means**2)
     variances = blocks.deviations**2 + product + product.T
-    for v, own in enumerate(blocks.rows):
-        if marginals.levels[v] > 1:
-            variances[own, own] = _own_variance(marginals, v)
-    vectors = [
-        contrasts(size) - marginals.moment(v).values if size > 1 else np.zeros((1, 1))
-        for v, size in enumerate(marginals.levels)
-    ]
-    values = blocks.covariances
-    return SecondMoments(values, values, np.sqrt(variances), blocks.rows, vectors, marginals.n)
-
-
-def _own_variance(marginals, v) -> np.ndarray:
-    """Variance of the noise in the covariances of a variable's own contrasts; half on the diagonal."""
-    columns, (mean, deviation) = contrasts(marginals.levels[v]), marginals.moment(v)
-    moved = np.einsum("li,lj,lk->ijk", columns, columns, columns)
-    unit = np.eye(len(mean))
-    moved -= mean[:, None, None] * unit[None] + mean[None, :, None] * unit[:, None]
-    return deviation**2 * (moved**2).sum(axis=2) / (1 + unit)
+    for own in rows:  # covariances of a variable's own contrasts follow from its levels
+        variances[own, own] = errors[own] ** 2
+    return SecondMoments(values, values, np.sqrt(variances), rows, {}, False, vectors, marginals.n)
