@@ -32,7 +32,7 @@ from dpcgd.reading.questions import Question, moments_of
 from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.second_moments import SecondMoments
 
-SEED, NETWORKS, MANY = 71_919, 500, 10
+SEED, NETWORKS, MANY = 71_919, 500, 4
 FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
 """What is reported: the last two are heteroscedastic and curved."""
 
@@ -120,7 +120,7 @@ def pairs_of(graph, rng) -> list[tuple[str, str]]:
 def study(number: int, seed: int = SEED) -> dict:
     """All that is kept of a network: what was run, and a row for each effect."""
     network, family, n, epsilon, rng = network_of(number, seed)
-    release = private_graph(network.sample(n, rng=rng), epsilon=epsilon, aim="effects", rng=rng)
+    release = private_graph(network.sample(n, rng=rng), epsilon=epsilon, rng=rng)
     given, drawn = Reading(release, network.graph), Reading(release)
     exact, moments = population(release, network, rng)
     rows = []

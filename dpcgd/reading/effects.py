@@ -28,6 +28,9 @@ COVER = 0.9
 BENT = 0.1
 """Two numbers whose squares go along so much otherwise than under a Gaussian copula are marked."""
 
+DOUBTFUL = 0.7
+"""So is an effect of whose deviation so much comes from shortened records: half of the variance."""
+
 
 class Adjustment(NamedTuple):
     """What an effect is if these variables are adjusted for, and how likely the graph says so."""
@@ -112,7 +115,8 @@ def effects(
     Parameters
     ----------
     release : MarginalRelease
-        Best of :func:`~dpcgd.tables.private_graph.private_graph` with ``aim="effects"``.
+        Of :func:`~dpcgd.tables.private_graph.private_graph`, for instance; with ``aim="effects"``
+        fewer records are shortened, which leaves less to be corrected, but noise is wider.
     pairs : iterable of (str, str), optional
         Cause and effect. Otherwise each arrow of the graph, and each edge without direction both
         ways.
@@ -343,7 +347,8 @@ def _reasons(question, answer) -> str:
         return ""
     reasons = {
         "the effect is no straight line, or its spread differs": question.departure > BENT,
-        "much of it rests on records that were shortened": answer.doubt > answer.deviation / 2,
+        "most of it rests on records that were shortened": answer.doubt
+        > DOUBTFUL * answer.deviation,
     }
     return "; ".join(reason for reason, holds in reasons.items() if holds)
 

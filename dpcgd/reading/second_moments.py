@@ -26,7 +26,7 @@ FAINT, CLEAR = 0.05, 3.0
 copula counts if it is so many of its deviations."""
 
 LEAST = 1e-6
-"""An eigenvalue that noise made smaller is taken for this."""
+"""A variance that noise made smaller is taken for this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,8 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
     -----
     Shortening keeps the eigenvectors of elliptical records. An eigenvalue l shrinks to
     E[l z^2 min(1, b / s)] with b the square and s the squared norm. To weigh by z^2 adds to s the
-    sum of two more squares of that length; so each step is two gamma integrals.
+    sum of two more squares of that length; so each step is two gamma integrals. An eigenvalue that
+    noise made negative stays so.
 
     Examples
     --------
@@ -142,17 +143,19 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
            [0. , 0.9]])
     """
     shrunk, turned = np.linalg.eigh(moments)
-    shrunk = np.maximum(shrunk, LEAST)
-    values = shrunk
+    longer = np.ones(len(shrunk))
     for _ in range(STEPS):
-        mean, variance = values.sum() + 2 * values, 2 * (values**2).sum() + 4 * values**2
+        values = shrunk * longer
+        own, total = np.maximum(values, 0.0), max(values.sum(), LEAST)
+        mean, variance = total + 2 * own, 2 * (values**2).sum() + 4 * own**2
         shape, scaled = mean**2 / variance, square * mean / variance
+        shape = np.maximum(shape, 1 + LEAST)
         beyond = scaled / (shape - 1) * gammaincc(shape - 1, scaled)
-        new = shrunk / np.maximum(gammainc(shape, scaled) + beyond, LEAST_KEPT)
-        moved, values = np.abs(new - values).max(), new
+        new = 1 / np.clip(gammainc(shape, scaled) + beyond, LEAST_KEPT, 1.0)
+        moved, longer = np.abs(new - longer).max(), new
         if moved < CLOSE:
             break
-    return (turned * values) @ turned.T
+    return (turned * (shrunk * longer)) @ turned.T
 
 
 def _of_clipped(clipped: ClippedMoments, multiplier: float) -> SecondMoments:
