@@ -28,6 +28,8 @@ from .pairwise.anm import private_anm as private_anm
 from .privacy.account_file import open_account as open_account
 from .privacy.budget import Budget as Budget
 from .privacy.budget import BudgetSpent as BudgetSpent
+from .reading.effects import effect as effect
+from .reading.effects import effects as effects
 from .reading.fit_network import fit_network as fit_network
 from .reading.hill_climbing import climb as climb
 from .reading.release import MarginalRelease as MarginalRelease

@@ -1,7 +1,7 @@
 """What a run releases, whatever its system."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any
@@ -129,13 +129,15 @@ class Release:
             raise ValueError("this run was not private, and a receipt is for what was promised")
         write_sealed(path, content_of(self))
 
-    def report(self, path: str | os.PathLike | None = None) -> Page:
+    def report(self, path: str | os.PathLike | None = None, *, effects: Sequence[Any] = ()) -> Page:
         """A page for a reviewer: the graph, what was promised and what was not, how to cite.
 
         Parameters
         ----------
         path : path, optional
             Where to write it: HTML, or Markdown if it ends in ``.md``.
+        effects : Effects, optional
+            Those of :func:`~dpcgd.reading.effects.effects`, for a section of their own.
 
         Returns
         -------
@@ -151,7 +153,7 @@ class Release:
         -------
         As :meth:`save`.
         """
-        return write_report(path, self)
+        return write_report(path, self, effects)
 
     def __eq__(self, other):
         """Whether the same was released under the same terms; running times are no part of that."""

@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcgd.graphs.cpdag import two_digits
@@ -25,7 +25,7 @@ class Page(str):
         return {f"text/{kind}": str(self)}
 
 
-def write_report(path: str | os.PathLike | None, release: Any) -> Page:
+def write_report(path: str | os.PathLike | None, release: Any, effects: Sequence[Any] = ()) -> Page:
     """Make the page of a release; see :meth:`dpcgd.graphs.release.Release.report`."""
     form = FORMS[".html"] if path is None else form_of(path)
     picture = to_svg(release.graph)
@@ -33,6 +33,7 @@ def write_report(path: str | os.PathLike | None, release: Any) -> Page:
         "report.jinja",
         form=form,
         release=release,
+        effects=effects,
         picture=picture,
         picture_base64=base64.b64encode(picture.encode()).decode(),
         changed_places=changed_places(release.answers.separating_sets if release.answers else {}),

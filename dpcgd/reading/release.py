@@ -18,7 +18,8 @@ from dpcgd.moments.clipped_moments import ClippedMoments
 from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
 from dpcgd.moments.scores import Histogram
 from dpcgd.privacy.conversions import zcdp_rho
-from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
+from dpcgd.reading.graph_posterior import shares_of
+from dpcgd.reading.likely_graphs import met_graphs
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.reading.reader import (
     LARGEST_F1,
@@ -60,9 +61,6 @@ benchmarks/README.md says.
 
 LEAST_SHARE = 0.002
 """No posterior of an edge is taken to be nearer to 0 or 1 than this."""
-
-SEED = 0
-"""The walks among graphs start from this seed, so that one release has one answer."""
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -342,8 +340,7 @@ def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray)
     -------
     Post-processing.
     """
-    posterior = GraphPosterior(table, forbidden, required)
-    graphs, weights = posterior.met(np.random.default_rng(SEED))
+    graphs, weights = met_graphs(table, forbidden, required)
     best, known = shares_of(graphs[[weights.argmax()]], np.ones(1), forbidden)
     likeliest = (best > 0) & ~(known.T > 0)
     return WeighedGraphs(*shares_of(graphs, weights, forbidden), likeliest)

@@ -80,6 +80,19 @@ def test_a_report_is_one_page_in_two_forms(tmp_path, monkeypatch):
     assert picture.count("marker-end") == len(release.graph.arrows)
 
 
+@pytest.mark.parametrize("ending", ["html", "md"])
+def test_a_report_has_a_section_on_effects_if_there_are_some(ending, tmp_path):
+    release = dpcgd.private_graph(DATA, epsilon=1.0, rng=default_rng(0))
+    found = dpcgd.effects(release, [("Smoker", "Cancer"), ("Cancer", "Xray")])
+    page = release.report(tmp_path / f"report.{ending}", effects=found)
+    assert "How strong the effects are" in page
+    assert "How strong the effects are" not in release.report()
+    for own in found:
+        shown = f"{own.estimate:.3g}" if own.identified else "not identified"
+        assert shown in page.replace("\\", "")
+        assert html.escape(own.estimand) in page or ending == "md"
+
+
 def test_names_and_levels_of_any_language_and_with_marks_stay_text(tmp_path):
     levels = {'<b>|"x"': ["</td>", "`|`"], "[y](z)": ["<script>", "*"], "größe\n年龄": ["0", "1"]}
     codes = default_rng(0).integers(0, 2, (3000, 3))
