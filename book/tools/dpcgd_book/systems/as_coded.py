@@ -5,12 +5,12 @@ says whether the paper, its appendix or the code has it. The code was read for f
 it is copied; that of the score-based half of CURATE could not be read.
 """
 
+import functools
 import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -56,7 +56,7 @@ __all__ = [
     *("p_where_both_vary",),
 ]
 
-_open_run = partial(open_run, account=Odometer.for_budget)
+_open_run = functools.partial(open_run, account=Odometer.for_budget)
 
 Sets = dict[frozenset[int], set[int]]
 """For each pair what separated it, in all."""
@@ -164,6 +164,14 @@ def p_where_both_vary(table: np.ndarray) -> float:
     return kendall_p(strata[..., kept]) if kept.any() else math.nan
 
 
+_tables = functools.lru_cache(1)(Tables)  # several runs on the same records share their work
+
+
+@functools.lru_cache(50_000)
+def _exact(data: Counts, p_value: Callable[[np.ndarray], float], *tested: int) -> float:
+    return p_value(_tables(data).counts(tested))
+
+
 # --- Priv-PC and SVT-PC
 
 
@@ -219,7 +227,7 @@ def coded_svt_pc(
     -------
     None proved: the sensitivity is too small, and queries that found nothing are not read.
     """
-    run, tables = _open_run(data, **shared), Tables(data)
+    run = _open_run(data, **shared)
     moves = 0.5 - normal_tail(settings.constant / math.sqrt(data.n))
     scale = 2 * moves / shared["epsilon"]
     threshold, tests = LEVEL + _laplace(run.noise, scale), 0
@@ -227,7 +235,7 @@ def coded_svt_pc(
     def separates(x, y, given) -> bool:
         nonlocal threshold, tests
         tests += 1
-        p = settings.p_value(tables.counts((x, y, *given)))
+        p = _exact(data, settings.p_value, x, y, *given)
         hit = p + _laplace(run.noise, settings.query * scale) >= threshold
         if hit:
             run.account.spend(PureEvent("sieve", shared["epsilon"]))
@@ -264,7 +272,7 @@ def coded_priv_pc(
     rate = optimal_rate(half) if rate is None else rate
     moves, sampled = 0.5 - normal_tail(settings.constant / math.sqrt(n)), math.floor(rate * n)
     scale = 2 * moves / math.sqrt(rate) / before_amplification(half, rate)
-    whole = Tables(data)
+    whole = _tables(data)
 
     def renewed():
         sample = whole if sampled == n else whole.subsample(noise.choose(n, sampled))
@@ -280,7 +288,7 @@ def coded_priv_pc(
             return False
         tests += 1
         run.account.spend(PureEvent("sieve", half), PureEvent("examination", half))
-        p = settings.p_value(whole.counts((x, y, *given)))
+        p = _exact(data, settings.p_value, x, y, *given)
         deletes = p + _laplace(noise, moves / half) >= LEVEL
         if deletes or settings.always_anew:
             sample, threshold = renewed()
@@ -372,14 +380,15 @@ def coded_em_pc(
     -------
     None proved: chapter 05. The scores' sensitivity is not 1, and sets are published without noise.
     """
-    run, tables = _open_run(data, **shared), Tables(data)
+    run = _open_run(data, **shared)
     (joined, sets), half, tests = _nothing_deleted(data.d), shared["epsilon"] / 2, 0
     for order in range(data.d - 1):
         for x in range(data.d):
-            neighbours = np.flatnonzero(joined[x]).tolist()
+            neighbours = tuple(np.flatnonzero(joined[x]).tolist())
             if len(neighbours) > order:
                 tests += len(neighbours) * math.comb(len(neighbours) - 1, order)
-                best = [_clearest(tables, x, y, neighbours, order, settings) for y in neighbours]
+                asked = functools.partial(_clearest, data, settings.alpha, order, x, neighbours)
+                best = map(asked, neighbours)
                 scores, p_values, given = map(list, zip(*best, strict=True))
                 count = settings.count_scores(scores, p_values, settings.alpha)
                 deleted = _chosen(run, count[: len(neighbours)], half)
@@ -393,19 +402,20 @@ def coded_em_pc(
     return _released(run, data, joined, sets, tests)
 
 
-def _clearest(tables, x, y, neighbours, order, settings) -> tuple[float, float, tuple[int, ...]]:
+@functools.lru_cache(50_000)
+def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple[int, ...]]:
     """The set with the largest p-value, that p-value, and how far the other decision is."""
-    others = [v for v in neighbours if v != y]
+    tables, others = _tables(data), [v for v in neighbours if v != y]
     tests = [(x, y, *given) for given in itertools.combinations(others, order)]
     shapes = np.array([tables.shape(test) for test in tests], float)
     freedom = (shapes[:, 0] - 1) * (shapes[:, 1] - 1) * shapes[:, 2:].prod(axis=1)
-    g_test, p_values = GTest(settings.alpha), np.ones(len(tests))  # a sparse table passes (code)
+    g_test, p_values = GTest(alpha), np.ones(len(tests))  # a sparse table passes (code)
     made = np.flatnonzero(tables.n >= 10 * freedom)
     critical = [g_test.threshold(tables.shape(tests[k])) for k in made]
     values = values_of(g_test, tables, np.array(tests, np.int64)[made]) + critical
     p_values[made] = chdtrc(freedom[made], np.maximum(values, 0))
     k = int(np.argmax(p_values))
-    steps = PublishedFlips(settings.alpha).value(tables.counts(tests[k]))
+    steps = PublishedFlips(alpha).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
 
 
@@ -499,10 +509,10 @@ def coded_curate_pc(
     None proved: chapters 03 and 06.
     """
     shared["delta"] = settings.order_delta
-    run, tables, last = open_run(data, account=CurateOdometer, **shared), Tables(data), data.d - 2
+    run, last = open_run(data, account=CurateOdometer, **shared), data.d - 2
     moves = settings.moves / math.sqrt(data.n)
     surrogate = Surrogate(settings.beta * CURATE_LEVEL / moves, settings.grey)
-    price = partial(leakage, delta=settings.order_delta)
+    price = functools.partial(leakage, delta=settings.order_delta)
     event = PureEvent("Laplace", 1.0)
 
     def begin(joined, order):
@@ -525,7 +535,7 @@ def coded_curate_pc(
             return False
         asked.add(test)
         run.account.spend(event)
-        p = p_where_both_vary(tables.counts((x, y, *given)))
+        p = _exact(data, p_where_both_vary, x, y, *given)
         noisy = run.noise.laplace(moves, event)(p)
         if abs(noisy - CURATE_LEVEL) <= settings.beta * CURATE_LEVEL:
             return settings.deletes_in_grey(run.noise)
