@@ -66,8 +66,15 @@ COLUMNS = {
 
 @functools.lru_cache(1)
 def records(network: str, n: int, run: int, seed: int) -> dpcgd.Dataset:
-    """The records of one run: all systems share them, and what they have worked out."""
-    return dpcgd.load(network, n=n, rng=np.random.default_rng([seed, run]))
+    """The records of one run, levels in alphabetical order, as in the code of Priv-PC.
+
+    All systems share them, and what they have worked out.
+    """
+    data = dpcgd.load(network, n=n, rng=np.random.default_rng([seed, run]))
+    ranks = [np.argsort(np.argsort(levels)) for levels in data.levels.values()]
+    codes = np.column_stack([rank[codes] for rank, codes in zip(ranks, data.codes.T, strict=True)])
+    levels = {name: sorted(levels) for name, levels in data.levels.items()}
+    return dpcgd.Dataset(codes, levels, truth=data.truth)
 
 
 def timed(**case) -> dict:

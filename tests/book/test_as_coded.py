@@ -230,11 +230,21 @@ def test_curates_own_account_stays_within_its_total(chosen, epsilon):
 
 def test_curate_stops_where_its_deltas_reach_their_total():
     data = drawn("asia")
-    orders = {e.label for e in run(coded_curate_pc, data, epsilon=10.0).ledger.events}
-    few = replace(CURATE_AS_CODED, total_delta=2.9e-13)  # order 0 has 28 tests of 1e-14, and delta'
+    every = replace(CURATE_AS_CODED, charged_above=-math.inf)
+    orders = {
+        e.label for e in run(coded_curate_pc, data, epsilon=10.0, settings=every).ledger.events
+    }
+    few = replace(every, total_delta=2.9e-13)  # order 0 has 28 tests of 1e-14, and delta'
     stopped = run(coded_curate_pc, data, epsilon=10.0, settings=few).ledger.events
     assert {event.label for event in stopped} == {"order 0"} < orders
     assert len(stopped) == 28
+
+
+def test_the_code_of_curate_charges_less_than_it_asks():
+    release = run(coded_curate_pc, drawn("asia"), epsilon=10.0)
+    assert 0 < len(release.ledger.events) < release.answers.tests
+    printed = run(coded_curate_pc, drawn("asia"), epsilon=10.0, settings=CURATE_AS_PRINTED)
+    assert len(printed.ledger.events) == printed.answers.tests
 
 
 def test_in_the_grey_zone_the_code_keeps_and_the_paper_tosses_a_coin():

@@ -20,7 +20,6 @@ from scipy.special import chdtrc
 from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
 from dpcgd.constraint.em_pc import count_scores
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import Answers
@@ -138,14 +137,14 @@ def _is_forced(arcs, x, y) -> bool:
     return bool(chain or apart[np.ix_(both, both)].any())
 
 
-def _released(run: Run, data: Counts, joined: np.ndarray, sets: Sets, tests: int) -> Release:
+def _released(run: Run, data: Dataset, joined: np.ndarray, sets: Sets, tests: int) -> Release:
     """The graph, with how many tests were made in all, examinations too (code)."""
     arcs = oriented(joined, sets)
     answers = Answers({}, frozenset(), tests, stopped_early=False)
     return Release(CPDAG(data.variables, arcs), **run.receipt(), answers=answers)
 
 
-def _last_order(data: Counts) -> int:
+def _last_order(data: Dataset) -> int:
     """The largest set that the evaluation of Priv-PC allows (code)."""
     return max(min(math.floor(math.log2(data.n)) - 5, data.d - 2), 0)
 
@@ -168,7 +167,7 @@ _tables = functools.lru_cache(1)(Tables)  # several runs on the same records sha
 
 
 @functools.lru_cache(50_000)
-def _exact(data: Counts, p_value: Callable[[np.ndarray], float], *tested: int) -> float:
+def _exact(data: Dataset, p_value: Callable[[np.ndarray], float], *tested: int) -> float:
     return p_value(_tables(data).counts(tested))
 
 
@@ -208,13 +207,13 @@ LEVEL = 0.1
 
 @takes_keywords
 def coded_svt_pc(
-    data: Counts, *, settings: RoundSettings = ROUNDS_AS_CODED, **shared: Unpack[RunKeywords]
+    data: Dataset, *, settings: RoundSettings = ROUNDS_AS_CODED, **shared: Unpack[RunKeywords]
 ) -> Release:
     """SVT-PC as the code runs it: a hit deletes, the threshold is renewed, queries have more noise.
 
     Parameters
     ----------
-    data : Dataset or Counts
+    data : Dataset
     epsilon, delta : float
         Of one round, and of the reading afterwards.
     settings : RoundSettings
@@ -248,7 +247,7 @@ def coded_svt_pc(
 
 @takes_keywords
 def coded_priv_pc(
-    data: Counts,
+    data: Dataset,
     *,
     settings: RoundSettings = ROUNDS_AS_CODED,
     rate: float | None = None,
@@ -366,7 +365,7 @@ STRUCK_OUT = -10_000.0
 
 @takes_keywords
 def coded_em_pc(
-    data: Counts, *, settings: EmSettings = EM_AS_CODED, **shared: Unpack[RunKeywords]
+    data: Dataset, *, settings: EmSettings = EM_AS_CODED, **shared: Unpack[RunKeywords]
 ) -> Release:
     """EM-PC as the code of Priv-PC runs it: greedy distances, no limit on the size of sets.
 
@@ -458,6 +457,8 @@ class CurateSettings:
     """delta of a test. Paper, algorithm 1: at most 10^(-1.5 m), which is no double. Code: 1e-14."""
     total_delta: float
     """The search ends where the deltas reach it. Paper, algorithm 1: no value. Code: 1e-10."""
+    charged_above: float
+    """A test is charged if its noisy p-value is above. Paper: all are. Code: T (1 - beta)."""
     optimise: Callable[..., np.ndarray]
     """Paper: not named, so the package's. Code: SLSQP over the epsilons; its start is ours."""
     deletes_in_grey: Callable[[Noise], bool]
@@ -472,6 +473,7 @@ CURATE_AS_PRINTED = CurateSettings(
     order_delta=1e-12,
     test_delta=0.0,
     total_delta=math.inf,
+    charged_above=-math.inf,
     optimise=allocate,
     deletes_in_grey=lambda noise: noise.choose(2, 1)[0] == 0,
 )
@@ -481,6 +483,7 @@ CURATE_AS_CODED = replace(
     order_delta=1e-14,
     test_delta=1e-14,
     total_delta=1e-10,
+    charged_above=0.05 * (1 - 0.2),
     optimise=_slsqp,
     deletes_in_grey=lambda noise: False,
 )
@@ -490,13 +493,13 @@ CURATE_LEVEL = 0.05
 
 @takes_keywords
 def coded_curate_pc(
-    data: Counts, *, settings: CurateSettings = CURATE_AS_CODED, **shared: Unpack[RunKeywords]
+    data: Dataset, *, settings: CurateSettings = CURATE_AS_CODED, **shared: Unpack[RunKeywords]
 ) -> Release:
     """CURATE by tests as the code runs it: orders up to d - 2, planned anew at each.
 
     Parameters
     ----------
-    data : Dataset or Counts
+    data : Dataset
     epsilon : float
         The total that CURATE's account allows.
     settings : CurateSettings
@@ -534,9 +537,10 @@ def coded_curate_pc(
         if test in asked:  # paper, algorithm 1: not twice on one set
             return False
         asked.add(test)
-        run.account.spend(event)
         p = _exact(data, p_where_both_vary, x, y, *given)
         noisy = run.noise.laplace(moves, event)(p)
+        if noisy > settings.charged_above:
+            run.account.spend(event)
         if abs(noisy - CURATE_LEVEL) <= settings.beta * CURATE_LEVEL:
             return settings.deletes_in_grey(run.noise)
         return noisy > CURATE_LEVEL
