@@ -200,7 +200,9 @@ def _normal(noise: Noise, scale: float) -> float:
 
 
 ROUNDS_AS_PRINTED = RoundSettings(4.5, kendall_p, 2.0, _laplace, False)
+"""Priv-PC and SVT-PC as the paper prints them."""
 ROUNDS_AS_CODED = RoundSettings(6.0, p_where_both_vary, 4.0, _normal, True)
+"""Priv-PC and SVT-PC as the code runs them."""
 LEVEL = 0.1
 """Of all three systems of Priv-PC's evaluation (code; the paper prints none)."""
 
@@ -346,19 +348,21 @@ def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) ->
 
 
 EM_AS_PRINTED = EmSettings(
-    alpha=0.05,
-    count_scores=lambda scores, p_values, alpha: count_scores(scores),
+    0.05,
+    lambda scores, p_values, alpha: count_scores(scores),
     share=lambda half, deleted: half,
     filed=lambda number, variable: variable,
     charges=lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
 )
+"""EM-PC as chapter 05 repairs its utility; the paper prints no algorithm."""
 EM_AS_CODED = EmSettings(
-    alpha=LEVEL,
-    count_scores=num_sig,
+    LEVEL,
+    num_sig,
     share=lambda half, deleted: half / deleted,
     filed=lambda number, variable: number,
     charges=lambda epsilon, deleted: [epsilon],
 )
+"""EM-PC as the code of Priv-PC runs it."""
 STRUCK_OUT = -10_000.0
 """The score of a variable that has been chosen; one far from independence has less (code)."""
 
@@ -466,29 +470,20 @@ class CurateSettings:
     runs of the code that we have seen keep the edge."""
 
 
-CURATE_AS_PRINTED = CurateSettings(
-    moves=10 / 11 / math.sqrt(math.pi),
-    beta=0.2,
-    grey=1.0,
-    order_delta=1e-12,
-    test_delta=0.0,
-    total_delta=math.inf,
-    charged_above=-math.inf,
-    optimise=allocate,
-    deletes_in_grey=lambda noise: noise.choose(2, 1)[0] == 0,
-)
-CURATE_AS_CODED = replace(
-    CURATE_AS_PRINTED,
-    moves=0.3627,
-    order_delta=1e-14,
-    test_delta=1e-14,
-    total_delta=1e-10,
-    charged_above=0.05 * (1 - 0.2),
-    optimise=_slsqp,
-    deletes_in_grey=lambda noise: False,
-)
+def _coin(noise: Noise) -> bool:
+    return noise.choose(2, 1)[0] == 0
+
+
 CURATE_LEVEL = 0.05
 """CURATE's threshold (paper, section IV, and code)."""
+CURATE_AS_PRINTED = CurateSettings(
+    10 / 11 / math.sqrt(math.pi), 0.2, 1.0, 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
+)
+"""CURATE by tests as the paper prints it."""
+CURATE_AS_CODED = CurateSettings(
+    0.3627, 0.2, 1.0, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - 0.2), _slsqp, lambda noise: False
+)
+"""CURATE by tests as its code runs it."""
 
 
 @takes_keywords
@@ -566,19 +561,16 @@ class NoLeaksSettings:
     algorithm 2: I iterations, no value of I; 30 as in chapter 07."""
 
 
-STEPS = 30
 NOLEAKS_AS_PRINTED = NoLeaksSettings(
-    clip=2.0,
-    moves=lambda d, clip: math.sqrt(d * (d - 1) * clip),
-    budgets=lambda epsilon: iter(uniform(epsilon, STEPS)),
+    2.0, lambda d, clip: math.sqrt(d * (d - 1) * clip), lambda epsilon: iter(uniform(epsilon, 30))
 )
+"""NoLeaks as CURATE prints it."""
 NOLEAKS_AS_CODED = NoLeaksSettings(
-    clip=2.0,
-    moves=lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip,
-    budgets=itertools.repeat,
+    2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
 )
+"""NoLeaks as its code runs it."""
 SCHEDULE_AS_PRINTED = replace(
-    NOLEAKS_AS_PRINTED, budgets=lambda epsilon: iter(multiplicative(epsilon, STEPS))
+    NOLEAKS_AS_PRINTED, budgets=lambda epsilon: iter(multiplicative(epsilon, 30))
 )
 """CURATE by scores, algorithm 2; its code could not be read."""
 RAW, OUTER, PENALTY, ACYCLIC = 1000, 100, 0.1, 1e-8
@@ -602,10 +594,10 @@ def coded_noleaks(
 
     Privacy
     -------
-    None: the line search evaluates the exact loss of the first 1,000 records, so whoever is among
-    them has no protection at all. The code charges ln((n + 1) / (n + 1 - 1000)) and delta 1000 / n
-    for it, as if they were drawn in secret; and a delta of 1000 / n allows 1,000 records to be
-    published.
+    None proved, and none there: the line search evaluates the exact loss of the first 1,000
+    records, so whoever is among them has no protection at all. The code charges
+    ln((n + 1) / (n + 1 - 1000)) and delta 1000 / n for it, as if they were drawn in secret; and a
+    delta of 1000 / n allows 1,000 records to be published.
 
     Notes
     -----
