@@ -505,6 +505,11 @@ def coded_curate_pc(
     Privacy
     -------
     None proved: chapters 03 and 06.
+
+    Notes
+    -----
+    In either version an edge goes at once, and p-values leave out strata as in Priv-PC's code, from
+    which that of CURATE is made. A pair is tested given a set once (paper, algorithm 1).
     """
     shared["delta"] = settings.order_delta
     run, last = open_run(data, account=CurateOdometer, **shared), data.d - 2
