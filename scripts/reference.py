@@ -57,6 +57,11 @@ WITHOUT_CODE = {
 NOT_PRIVATE = "not private"
 REPRODUCTION = "claimed, not proved"
 WITHOUT_THEOREM = {
+    "dpcgd_book.systems.as_coded.coded_curate_pc": REPRODUCTION,
+    "dpcgd_book.systems.as_coded.coded_em_pc": REPRODUCTION,
+    "dpcgd_book.systems.as_coded.coded_noleaks": REPRODUCTION,
+    "dpcgd_book.systems.as_coded.coded_priv_pc": REPRODUCTION,
+    "dpcgd_book.systems.as_coded.coded_svt_pc": REPRODUCTION,
     "dpcgd_book.systems.as_published.published_curate_pc": REPRODUCTION,
     "dpcgd_book.systems.as_published.published_em_pc": REPRODUCTION,
     "dpcgd.constraint.laplace_pc.pc": NOT_PRIVATE,

@@ -176,23 +176,29 @@ def _greedy_removals(table, gains, g, critical):
     most in the wanted direction.
     """
     by_x, by_y = table.sum(axis=1), table.sum(axis=0)
-    size = by_x.sum(axis=0)
+    size, (_, width, strata) = by_x.sum(axis=0), table.shape
     sign, removed = 1 if g >= critical else -1, 0
+    drops, cells = np.full(strata, -np.inf), np.zeros(strata, np.int64)
+    changed = np.arange(strata)
     while (g >= critical) == (sign > 0) and size.sum() > 0:
-        best, place = -np.inf, (0, 0, 0)
-        for (x, y, s), count in np.ndenumerate(table):
-            if count > 0:
-                drop = gains[count - 1] + gains[size[s] - 1]
-                drop -= gains[by_x[x, s] - 1] + gains[by_y[y, s] - 1]
-                if sign * drop > best:
-                    best, place = sign * drop, (x, y, s)
-        x, y, s = place
+        for s in changed:  # the best record of a stratum depends on that stratum only
+            drops[s] = -np.inf
+            for (x, y), count in np.ndenumerate(table[:, :, s]):
+                if count > 0:
+                    drop = gains[count - 1] + gains[size[s] - 1]
+                    drop -= gains[by_x[x, s] - 1] + gains[by_y[y, s] - 1]
+                    if sign * drop > drops[s]:
+                        drops[s], cells[s] = sign * drop, (x * width + y) * strata + s
+        ties = np.flatnonzero(drops == drops.max())
+        place = cells[ties].min()
+        s, y, x = place % strata, place // strata % width, place // strata // width
         table[x, y, s] -= 1
         by_x[x, s] -= 1
         by_y[y, s] -= 1
         size[s] -= 1
-        g -= sign * 2 * best
+        g -= sign * 2 * drops[s]
         removed += 1
+        changed = np.array([s])
     return sign * removed
 
 
@@ -429,6 +435,11 @@ class CurateOdometer(Odometer):
         return self._budget.epsilon - reading(self._events, self.delta)
 
     @property
+    def count(self) -> int:
+        """How many tests have been noted."""
+        return len(self._events)
+
+    @property
     def ledger(self) -> Ledger:
         """What has been noted so far."""
         orders = len({event.label for event in self._events})
@@ -516,11 +527,11 @@ def published_gradient(
     return noleaks.without_diagonal(mean.clip(-clip, clip))
 
 
-class _PairsAddedUp(Odometer):
+class PairsAddedUp(Odometer):
     """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
 
     def __init__(self, claimed: Spent):
-        super().__init__(claimed.delta)
+        super().__init__(min(claimed.delta, 0.5))  # the sum may be no probability
         self._claimed = claimed
 
     @property
@@ -577,7 +588,7 @@ def published_noleaks(
         **shared,
     )
     shares, delta = noleaks.epsilons_of(schedule, shared["epsilon"], steps), run.account.delta
-    run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
+    run = replace(run, account=PairsAddedUp(Spent(float(shares.sum()), delta)))
     rows, times = noleaks.distinct_rows(data)
     scale = noleaks.scale_of(noleaks.means_of(rows, times), data, 0.0)
     multipliers = (gaussian_multiplier(Budget(share, delta / steps)) for share in shares.tolist())
