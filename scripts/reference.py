@@ -51,6 +51,7 @@ WITHOUT_CODE = {
     "thm-pc-not-private": "negative: why there are other systems than pc",
     "thm-regression-first": "for the chapter's comparison alone; the package has histogram_anm",
     "thm-stability": "the chapter shows that such a release almost never answers",
+    "thm-tweak": "negative: why a sieve on z has no tweak",
 }
 """Why nothing in the package rests on a theorem."""
 

@@ -214,7 +214,7 @@ def optimal_rate(epsilon: float) -> float:
     -------
     float
         Minimises sqrt(1/r) / ln(1 + (e^epsilon - 1) / r) over 1/20 <= r <= 1 (Priv-PC, section
-        3.2).
+        3.2). Chapter 04, :prf:ref:`thm-best-share`, has a closed form.
 
     Raises
     ------
