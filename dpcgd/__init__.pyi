@@ -18,6 +18,7 @@ from .datasets.schema import draft_schema as draft_schema
 from .datasets.schema import (
     draft_schema_from_data_not_private as draft_schema_from_data_not_private,
 )
+from .datasets.schema import draft_schema_from_public_table as draft_schema_from_public_table
 from .graphs.check_ledger import check_ledger as check_ledger
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
@@ -35,6 +36,7 @@ from .reading.hill_climbing import climb as climb
 from .reading.release import MarginalRelease as MarginalRelease
 from .reading.release import read as read
 from .reading.release import read_release as read_release
+from .reading.release import reread as reread
 from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears

@@ -1,16 +1,24 @@
 """What is public about a table of people: variables, their levels, their order; drafts of it."""
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from dpcgd.datasets.arguments import check_file, check_known, check_once, check_whole
 from dpcgd.datasets.columns import as_table, check_frame
 from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_range, check_variables, text_of
 
-__all__ = ["Schema", "draft_schema", "draft_schema_from_data_not_private"]
+__all__ = [
+    "Schema",
+    "draft_schema",
+    "draft_schema_from_data_not_private",
+    "draft_schema_from_public_table",
+]
 
 MOST_LEVELS = 20
 """A column of text with more different values than this is taken for no category."""
@@ -275,6 +283,65 @@ def draft_schema_from_data_not_private(
     kept = [name for name in frame.columns if name not in ignore]
     check_frame(frame, dict.fromkeys(kept), ignore)
     return draft_schema({name: _seen(frame[name]) for name in kept}, bins=bins)
+
+
+def draft_schema_from_public_table(
+    frame, *, bins: int | None = None, ignore: Collection[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Write a schema off a PUBLIC table with the same columns, such as a published sample.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Everybody may see it: an older census, a published survey; never the table to be protected.
+    bins : int, optional
+        So many levels, about equally common in the public table and cut at round numbers, of a
+        number with more than twenty values; it stays a number unless given.
+    ignore : collection of str
+        Columns to leave out, such as record numbers.
+
+    Returns
+    -------
+    dict
+        A schema. Ranges have round ends, and a number outside goes to the nearer end. A column with
+        missing values has the level ``"unknown"``.
+
+    Raises
+    ------
+    ValueError
+        If `bins` is no whole number of 2 or more, or as :func:`draft_schema_from_data_not_private`
+        does.
+
+    Privacy
+    -------
+    It takes no data but what is public, and costs nothing. Handing it the table to come would give
+    its ranges and levels away.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> census = pd.DataFrame({"age": range(17, 94), "income": [k**3 for k in range(77)]})
+    >>> draft_schema_from_public_table(census)["income"]["range"]
+    [0.0, 500000.0]
+    >>> draft_schema_from_public_table(census, bins=4)["age"]["edges"]
+    [10.0, 36.0, 55.0, 74.0, 100.0]
+    """
+    if bins is not None:
+        check_whole("bins", bins, 2)
+    drafts = draft_schema_from_data_not_private(frame, ignore=ignore)
+    for name, entry in drafts.items():
+        if "range" not in entry:
+            continue
+        low, high = entry["range"]
+        unit = 10.0 ** math.floor(math.log10(high - low))
+        ends = [math.floor(low / unit) * unit, math.ceil(high / unit) * unit]
+        entry["range"] = [float(f"{end:.12g}") for end in ends]
+        if bins is not None:
+            inner = np.quantile(frame[name].dropna(), np.arange(1, bins) / bins)
+            cuts = {*ends, *(np.round(inner / unit, 1) * unit)}
+            entry["edges"] = sorted({float(f"{cut:.12g}") for cut in cuts})
+            del entry["range"], entry["scale"]
+    return Schema(drafts).to_dict()
 
 
 def _seen(column) -> dict[str, Any]:

@@ -26,6 +26,9 @@ FEW_RIGHT = "most of the edges drawn are expected to be wrong"
 PROBABILITIES = ("probability", "arrow_probability", "reverse_probability")
 """Exports give these names to the probabilities of an edge, its arrow, and the arrow back."""
 
+ATTRIBUTES = ", ".join(f'{name}="{{{name}}}"' for name in PROBABILITIES)
+"""Texts for other programs have them like this."""
+
 
 def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
     """Orient every edge that the directed ones force (Meek 1995, rules 1 to 4).
@@ -363,25 +366,20 @@ class CPDAG:
 
     def _in_braces(self, kind, heads, undirected, label) -> str:
         """Variables and edges as Graphviz and dagitty have them."""
-
-        def attributes(a: int, b: int, numbers) -> str:
-            pairs = zip(PROBABILITIES, numbers, strict=True)
-            words = ", ".join(f'{name}="{number!r}"' for name, number in pairs)
-            return f" [{label.format(self.label(a, b))}{words}]"
-
         names = [_quoted(name) for name in self.variables]
-        edges = self._edge_lines(names, undirected, attributes)
+        edges = self._edge_lines(names, undirected, f" [{label}{ATTRIBUTES}]")
         lines = (f"  {line};" for line in (*heads, *names, *edges))
         return "\n".join([f"{kind} {{", *lines, "}"])
 
-    def _edge_lines(self, names, undirected, words) -> list[str]:
-        """Each edge as text, with words made of its probabilities if there are any."""
+    def _edge_lines(self, names, undirected, words: str) -> list[str]:
+        """Each edge as text; words have places for its label and its probabilities, if any."""
         lines = []
         for a, b in self.edges:
             edge = (undirected if self.arcs[b, a] else "{} -> {}").format(names[a], names[b])
             if self.certainty:
-                ends = self.variables[a], self.variables[b]
-                edge += words(a, b, self.certainty.of_edge(*ends))
+                numbers = self.certainty.of_edge(self.variables[a], self.variables[b])
+                named = zip(PROBABILITIES, map(repr, numbers), strict=True)
+                edge += words.format(self.label(a, b), **dict(named))
             lines.append(edge)
         return lines
 
@@ -471,10 +469,7 @@ class CPDAG:
         return f"edge {edge}, " + (f"arrow {there}" if directed else f"-> {there}, <- {back}")
 
     def __str__(self):
-        def words(a: int, b: int, _) -> str:
-            return f"  ({self.label(a, b)})"
-
-        lines = self._edge_lines(self.variables, "{} -- {}", words)
+        lines = self._edge_lines(self.variables, "{} -- {}", "  ({})")
         return "\n".join((lines or ["(no edge)"]) + self.remarks)
 
     def __eq__(self, other):

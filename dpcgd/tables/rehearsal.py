@@ -101,8 +101,6 @@ def rehearse(
     rng: np.random.Generator,
     system: Callable[..., Release] = private_graph,
     runs: int = 5,
-    shape: str = "sparse",
-    strength: str = "mixed",
     public: Dataset | None = None,
     **settings: Any,
 ) -> Rehearsal:
@@ -122,9 +120,6 @@ def rehearse(
         Any that takes a data set, epsilon, delta and rng and gives a release.
     runs : int
         Twins.
-    shape, strength : str
-        What :func:`~dpcgd.datasets.random_networks.random_network` takes: what the networks look
-        like, and how their variables depend on each other. A public table has its own.
     public : Dataset, optional
         A table that everyone may see, with these levels: an older census, a published sample. Each
         twin is `n` records of it, drawn with replacement. What comes back is compared with its true
@@ -164,8 +159,8 @@ def rehearse(
     epsilon = unreserved(epsilon)
     run = partial(system, rng=rng, **settings)
     if public is None:
-        twins = (_random_twin(schema, n, shape, strength, rng) for _ in range(runs))
-        like = f"{shape} networks, {strength} dependence"
+        twins = (_random_twin(schema, n, rng) for _ in range(runs))
+        like = "sparse networks, mixed dependence"
     else:
         _check_public(public, schema)
         if public.truth is None:
@@ -182,10 +177,10 @@ def rehearse(
     return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
 
 
-def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:
+def _random_twin(schema, n, rng) -> tuple[Dataset, frozenset]:
     numbers = {name for name, own in schema.levels.items() if isinstance(own, Parts)}
     levels = {v: own.joined(BINS) if v in numbers else own for v, own in schema.levels.items()}
-    network = random_network(shape, strength, len(levels), rng, levels=levels)
+    network = random_network("sparse", "mixed", len(levels), rng, levels=levels)
     codes = network.sample(n, rng=rng).codes.astype(int)
     for v, name in enumerate(levels):
         if name in numbers:  # anywhere in one of a few bins

@@ -64,7 +64,7 @@ def test_scores_are_of_edges_without_direction():
     assert all(run.found == 6 and run.right == run.edges for run in back.runs)
     assert any(run.edges < 6 for run in back.runs)
     _, system = seen_by(lambda data: [(y, x) for x, y in data.truth.edges])
-    how = {"epsilon": 1.0, "rng": default_rng(0), "runs": 2, "shape": "chain"}
+    how = {"epsilon": 1.0, "rng": default_rng(0), "runs": 2}
     assert (rehearse(SCHEMA, 50, system=system, **how).to_frame()["f1"] == 1).all()
 
 
@@ -109,7 +109,6 @@ SMALL = load("asia", n=9, rng=default_rng(0))
         (SMALL, {}, "this takes no data"),
         (SCHEMA, {"runs": 0}, "runs must be at least 1"),
         (SCHEMA, {"rng": 0}, "rng must be a numpy Generator"),
-        (SCHEMA, {"shape": "ring"}, "'ring' is none of sparse"),
         (SCHEMA, {"system": "table_pc"}, "system must be one such as private_graph"),
         (SCHEMA, {"epsilon": -1}, "epsilon must be a positive finite number"),
     ],
