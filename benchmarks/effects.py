@@ -143,7 +143,6 @@ def study(number: int, seed: int = SEED) -> dict:
                 "drawn": [over.low, over.estimate, over.high, over.probability],
                 "sampling": spread_of(answer.sampling) if answer else None,
                 "departure": question.departure,
-                "doubt": answer.doubt if answer else None,
                 "marked": own.marked,
                 "marked_drawn": over.marked,
                 "identified": own.identified,

@@ -36,14 +36,12 @@ class Adjusted(NamedTuple):
     """Means of the effect if the cause is set to either of two values.
 
     ``means`` has shape (2,); ``sampling`` and ``further`` are their covariances, (2, 2), from
-    sampling, and from noise and from what is not known otherwise. ``doubt`` is the part of the
-    deviation of the difference that comes from shortened records.
+    sampling, and from noise and from what is not known otherwise.
     """
 
     means: np.ndarray
     sampling: np.ndarray
     further: np.ndarray
-    doubt: float = 0.0
 
     @property
     def difference(self) -> float:
@@ -152,7 +150,7 @@ def regressed(
     further = (gains.T * noise_b) @ gains + np.einsum("ij,ijk,ijl->kl", noise_a, moved, moved) / 2
     shortened = moments.shortened[np.ix_(rows, rows)], moments.shortened[rows, own] @ outcome
     lost = means - ends @ np.linalg.solve(*shortened)[:width]
-    return Adjusted(means, sampling, further + np.outer(lost, lost), abs(float(lost[1] - lost[0])))
+    return Adjusted(means, sampling, further + np.outer(lost, lost))
 
 
 def standardised(

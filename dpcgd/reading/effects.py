@@ -28,8 +28,8 @@ COVER = 0.9
 BENT = 0.1
 """Two numbers whose squares go along so much otherwise than under a Gaussian copula are marked."""
 
-DOUBTFUL = 0.7
-"""So is an effect of whose deviation so much comes from shortened records: half of the variance."""
+CURVED = "the effect is no straight line, or its spread differs with the cause"
+"""Why they are."""
 
 
 class Adjustment(NamedTuple):
@@ -87,8 +87,8 @@ class Effect:
     identified: bool
     adjusted_for: tuple[str, ...]
     adjustments: tuple[Adjustment, ...] = field(repr=False)
-    ratio: tuple[float, float, float] | None
-    medians: tuple[float, float, float] | None
+    ratio: tuple[float, ...] | None
+    medians: tuple[float, ...] | None
     robustness: float
     robustness_of_interval: float
     marked: str
@@ -312,7 +312,7 @@ class Reading:
             medians=medians,
             robustness=robustness,
             robustness_of_interval=robustness_of_interval,
-            marked=_reasons(question, likeliest),
+            marked=CURVED if likeliest is not None and question.departure > BENT else "",
         )
 
 
@@ -332,7 +332,7 @@ def _mean(sets, answers) -> float:
     return sum(s * value for s, value in known) / sum(s for s, _ in known) if known else 0.0
 
 
-def _ratio(weights, answers) -> tuple[float, float, float] | None:
+def _ratio(weights, answers) -> tuple[float, ...] | None:
     """Of shares that are all clear of zero."""
     if not all(own is not None and own.is_clear for own in answers):
         return None
@@ -341,21 +341,9 @@ def _ratio(weights, answers) -> tuple[float, float, float] | None:
     return math.exp(np.dot(weights[1:], logs[1:]) / sum(weights[1:])), math.exp(low), math.exp(high)
 
 
-def _reasons(question, answer) -> str:
-    """Why an interval may cover less often than it says."""
-    if answer is None:
-        return ""
-    reasons = {
-        "the effect is no straight line, or its spread differs": question.departure > BENT,
-        "most of it rests on records that were shortened": answer.doubt
-        > DOUBTFUL * answer.deviation,
-    }
-    return "; ".join(reason for reason, holds in reasons.items() if holds)
-
-
 def interval(
     weights: Sequence[float], means: Sequence[float], deviations: Sequence[float]
-) -> tuple[float, float]:
+) -> tuple[float, ...]:
     """Ends of the central 90 % of a mixture of normal numbers.
 
     Parameters
@@ -369,21 +357,17 @@ def interval(
     >>> low, round(high, 2)
     (0.0, 4.28)
     """
-    weights, means, deviations = map(np.array, (weights, means, deviations))
-    tail, known = (1 - COVER) / 2, np.isfinite(deviations)
-    if weights[~known].sum() / 2 > tail:
+    shares, centres, spread = map(np.array, (weights, means, deviations))
+    tail, known = (1 - COVER) / 2, np.isfinite(spread)
+    if shares[~known].sum() / 2 > tail:
         return -math.inf, math.inf
-    reach = 12 * np.max(deviations[known], initial=0.0) + 1e-9
+    reach = 12 * np.max(spread[known], initial=0.0) + 1e-9
+    first, last = centres[known].min() - reach, centres[known].max() + reach
 
-    def below(value):
-        sure = np.where(value >= means, 1.0, 0.0)
-        parts = np.where(
-            deviations > 0, ndtr((value - means) / np.maximum(deviations, 1e-300)), sure
-        )
-        return weights @ np.where(known, parts, 0.5)
+    def lacks(value, share):
+        z = (value - centres) / np.maximum(spread, 1e-300)
+        below = np.where(spread > 0, ndtr(z), value >= centres)
+        return shares @ np.where(known, below, 0.5) - share
 
-    def quantile(share):
-        first, last = means[known].min() - reach, means[known].max() + reach
-        return brentq(lambda value: below(value) - share, first, last, xtol=1e-10)
-
-    return tuple(0.0 if abs(end) < 1e-8 else end for end in map(quantile, (tail, 1 - tail)))
+    low, high = (brentq(lacks, first, last, (share,), xtol=1e-10) for share in (tail, 1 - tail))
+    return tuple(0.0 if abs(end) < 1e-8 else float(end) for end in (low, high))

@@ -42,7 +42,7 @@ def likely_graphs(
     marginals : Marginals
         With all pairs released.
     edges : array of shape (d, d)
-        How likely each pair is joined; not needed of a whole table.
+        How likely each pair is joined.
     forbidden, required : boolean array of shape (d, d)
         Arcs that no graph has, and arcs that every graph has.
 
@@ -52,8 +52,9 @@ def likely_graphs(
 
     Notes
     -----
-    Of a whole table, the graphs that walks have met, by their posterior. Of moments, skeletons are
-    drawn by the probabilities of edges, and arrows for each by the odds of its colliders.
+    Skeletons are drawn by the probabilities of edges, and arrows for each by the odds of its
+    colliders. Of a whole table they are one half; the other half are graphs that walks have met, by
+    their posterior, which alone is too sure of itself where effects are weak.
 
     Examples
     --------
@@ -64,11 +65,15 @@ def likely_graphs(
     >>> max(graphs, key=graphs.get)
     (0, 0)
     """
-    if isinstance(marginals, NoisyTable):
-        met, posterior = met_graphs(marginals, forbidden, required)
-        return dict(zip(map(tuple, met.tolist()), posterior.tolist(), strict=True))
     key = ("drawn graphs", edges.tobytes(), forbidden.tobytes(), required.tobytes())
-    return marginals.worked_out(key, lambda: _shares(_drawn(marginals, edges, forbidden)))
+    graphs = marginals.worked_out(key, lambda: _shares(_drawn(marginals, edges, forbidden)))
+    if not isinstance(marginals, NoisyTable):
+        return graphs
+    met, posterior = met_graphs(marginals, forbidden, required)
+    both = {graph: share / 2 for graph, share in graphs.items()}
+    for graph, share in zip(map(tuple, met.tolist()), posterior.tolist(), strict=True):
+        both[graph] = both.get(graph, 0.0) + share / 2
+    return both
 
 
 def _drawn(marginals, edges, forbidden) -> Iterator[tuple[int, ...]]:

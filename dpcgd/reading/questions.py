@@ -58,8 +58,9 @@ class Question:
         moments: SecondMoments | None = None,
     ):
         names = [*release.levels]
-        self.release, self.marginals = release, release.marginals
-        self.moments = moments_of(release) if moments is None else moments
+        self.release = release
+        self.marginals: Any = release.marginals
+        self.moments: Any = moments_of(release) if moments is None else moments
         self.cause, self.effect = cause, effect
         self.x, self.y = names.index(cause), names.index(effect)
         self.levels, self.outcomes = release.levels[cause], release.levels[effect]
@@ -144,7 +145,8 @@ class Question:
     def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
         """Changes from a score of the effect in its own unit."""
         terms = self.release.terms
-        parts = Parts(*terms.domain[self.effect], scale=terms.rules[self.effect]["scale"])
+        low, high = terms.domain[self.effect]
+        parts = Parts(low, high, terms.rules[self.effect]["scale"])
         below = np.cumsum(self.marginals.numbers[self.y].by_part[:PARTS])
         places = np.interp(
             ndtr(start + np.array([0.0, *changes])), below / below[-1], np.arange(PARTS)

@@ -72,14 +72,17 @@ class SecondMoments:
         """How far two numbers are from a Gaussian copula, in correlations, beyond noise.
 
         Under a Gaussian copula the square of one score has no correlation with the other score, and
-        squares have that of the scores, squared.
+        squares have that of the scores, squared. It is 0 where noise hides squares.
         """
-        block = self.values[self.rows[x], self.rows[y]][:2, :2]
-        noise = self.deviations[self.rows[x].start, self.rows[y].start]
-        lengths = np.outer(*[np.array([LENGTH, SQUARE])] * 2)
-        found = block / lengths
+        if not self.with_squares:
+            return 0.0
+        rows = [self.rows[v].start + k for v in (x, y) for k in range(2)]
+        variances = np.maximum(np.diag(self.values)[rows], np.tile([LENGTH, SQUARE], 2) ** 2 / 2)
+        lengths = np.sqrt(np.outer(variances[:2], variances[2:]))
+        found = self.values[np.ix_(rows[:2], rows[2:])] / lengths
         found -= np.diag([found[0, 0], found[0, 0] ** 2])
-        clear = np.abs(found) > CLEAR * np.hypot(noise / lengths, 1 / math.sqrt(self.n))
+        noise = self.deviations[rows[0], rows[2]] / lengths
+        clear = np.abs(found) > CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))
         return float(np.max(np.abs(found) * clear))
 
 
@@ -104,8 +107,9 @@ def second_moments(marginals: Marginals, multiplier: float) -> SecondMoments:
     """
 
     def work():
-        clipped = isinstance(marginals, ClippedMoments)
-        return _of_clipped(marginals, multiplier) if clipped else _of_pairs(marginals)
+        if isinstance(marginals, ClippedMoments):
+            return _of_clipped(marginals, multiplier)
+        return _of_pairs(marginals)
 
     return marginals.worked_out(("second moments", multiplier), work)
 

@@ -227,7 +227,7 @@ def forest(
     places = {name: -place for place, name in enumerate(intervals)}
     if known:
         rows_of = [places[name] for name in known]
-        look = dict(color=VERMILLION, ms=6, mfc="none", label=name_of_known)
+        look: dict[str, Any] = dict(color=VERMILLION, ms=6, mfc="none", label=name_of_known)
         axes.plot([*known.values()], rows_of, "D", linestyle="", **look)
     axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
     axes.set(xlabel=xlabel, axisbelow=True, ylim=(0.6 - len(intervals), 0.6))
