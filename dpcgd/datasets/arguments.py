@@ -31,6 +31,7 @@ GZIP = b"\x1f\x8b"
 """A file that gzip has compressed begins with these bytes."""
 
 UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
+"""What a file of UTF-16 text begins with, in either order of bytes."""
 
 NO_TEXT = {
     GZIP: "is compressed with gzip; unpack it first",
