@@ -6,7 +6,6 @@ Row groups are checked against a schema, decoded batch after batch, and packed.
 import importlib.util
 import math
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import first_bytes, handles_plain_rows
+from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
-from dpcgd.datasets.columns import Column, check_columns, check_flat
+from dpcgd.datasets.columns import Column, check_fields, coded
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["Part", "pack_parts", "parts_of", "read_parquet", "zeros_on_disk"]
@@ -38,14 +37,10 @@ BATCH = 1 << 17
 PART = 1 << 22
 """A part with this many records is no longer joined with the next row group."""
 
-INDEX = re.compile("__index_level_[0-9]+__")
-"""Pandas names the numbers of the rows like this, where it stores them."""
-
 CHUNK = 1 << 22
 """Bytes of zeros written at a time."""
 
 
-@handles_plain_rows
 def read_parquet(
     paths,
     schema: Any,
@@ -198,9 +193,7 @@ def parts_of(
         raise ValueError(f"{path} is no Parquet file; read text with read_csv")
     stamp = _stamp(path)
     with _opened(path) as file:
-        names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]
-        check_columns(path, names, schema.variables, ignore, columns)
-        check_flat(path, map(file.schema_arrow.field, schema.variables))
+        check_fields(path, file.schema_arrow, schema.variables, ignore, columns)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     parts, begin, first, n = [], 0, 0, 0
     for group, size in enumerate(sizes):
@@ -266,10 +259,7 @@ def _batches(part, schema) -> Iterator[list[np.ndarray]]:
     """Codes of the records of a part, some at a time."""
     _check_same(part)
     columns = [Column(part.path, variable) for variable in schema.variables.values()]
-    first = part.first
-    for batch in _decoded(part, list(schema.variables)):
-        yield [c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns]
-        first += batch.num_rows
+    yield from coded(_decoded(part, list(schema.variables)), columns, part.first)
     _check_same(part)
 
 
