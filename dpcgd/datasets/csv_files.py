@@ -92,8 +92,8 @@ def read_csv(
     Each row counts once and as independent of the others: *Weights, and several rows a person* in
     the book's page on your own table says what that means for surveys.
 
-    Where pyarrow is installed it takes the file apart, in a third of the time. What it refuses, and
-    files with quotation marks where none belong, are then read row by row, as without it.
+    Where pyarrow is installed it takes the file apart, which is faster. What it refuses, and files
+    with quotation marks where none belong, are then read row by row, as without it.
 
     Examples
     --------
