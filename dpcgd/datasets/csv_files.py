@@ -185,15 +185,14 @@ def _end_of_records(block, separator) -> int:
     """
     letters = np.frombuffer(block, np.uint8)
     is_quote = letters == ord('"')
-    is_end = ((letters == ord("\n")) | (letters == ord("\r"))) & ~np.logical_xor.accumulate(
-        is_quote
-    )
-    end = int(np.flatnonzero(is_end)[-1])
-    quotes = np.flatnonzero(is_quote[:end])
+    is_end = (letters == ord("\n")) | (letters == ord("\r"))
+    ends = np.flatnonzero(is_end & ~np.logical_xor.accumulate(is_quote))
+    quotes = np.flatnonzero(is_quote[: ends[-1]])
     beside = letters[np.concatenate([quotes[::2] - 1, quotes[1::2] + 1])]
-    if not np.isin(beside, [*map(ord, {separator, '"', "\n", "\r"})]).all():
-        raise ValueError("a quotation mark stands where none belongs")
-    return end + 1
+    belongs = np.isin(beside, [*map(ord, {separator, '"', "\n", "\r"})]).all()
+    if not belongs or np.diff(ends).max(initial=0) > csv.field_size_limit():
+        raise ValueError("a quotation mark stands where none belongs, or far from the next one")
+    return int(ends[-1]) + 1
 
 
 def _check_format(separator, encoding) -> str:

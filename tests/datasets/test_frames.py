@@ -166,10 +166,6 @@ def of_arrow(values, categories=("word",)):
     return table
 
 
-def of_batches(values):
-    return of_arrow(values).to_reader(max_chunksize=2)
-
-
 def of_duckdb(values):
     return pytest.importorskip("duckdb").connect().from_arrow(of_arrow(values, ()))
 
@@ -190,10 +186,10 @@ class Stream:
         self.table = of_arrow(values)
 
     def __arrow_c_stream__(self, requested_schema=None):
-        return self.table.__arrow_c_stream__(requested_schema)
+        return self.table.to_reader(2).__arrow_c_stream__(requested_schema)
 
 
-KINDS = (of_arrow, of_batches, of_duckdb, of_polars, Stream)
+KINDS = (of_arrow, of_duckdb, of_polars, Stream)
 
 
 @pytest.mark.parametrize("kind", KINDS)
