@@ -2,7 +2,6 @@
 
 import difflib
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -30,9 +29,6 @@ FEW_DIGITS = "^-?[0-9]{1,15}([.][0-9]{0,15})?$"
 
 ALIKE = ("boolean", "categorical", "integer", "string")
 """Values of a column of such a kind are equal only if their texts are."""
-
-INDEX = re.compile("__index_level_[0-9]+__")
-"""Pandas names the numbers of the rows like this, where it stores them."""
 
 NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
 """A reader of files says so of anything else."""
@@ -101,7 +97,8 @@ class Column(dict[str, int]):
         Raises
         ------
         ValueError
-            As there, or if an ordered dictionary stands in another order than the levels.
+            As there, or if a record holds several values or an ordered dictionary stands in
+            another order than the levels.
 
         Examples
         --------
@@ -112,7 +109,9 @@ class Column(dict[str, int]):
         """
         from pyarrow import types
 
-        kind = values.type
+        if types.is_nested(kind := values.type):
+            problem = f"column {self.variable.name!r} of {self.source} holds {kind}"
+            raise ValueError(f"{problem}, more than one value a record; make a column of each")
         if self.variable.cuts is not None and (types.is_integer(kind) or types.is_floating(kind)):
             numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
             codes = self.variable.positions_of_numbers(numbers)
@@ -245,10 +244,11 @@ def frame_codes(table, variables: Mapping[str, Variable], *which) -> np.ndarray:
         column of text may part thousands, or a categorical column stands in another order than its
         variable.
     """
-    if hasattr(table, "columns"):  # of pandas
-        check_columns(FRAME, list(table.columns), variables, *which)
+    is_pandas = hasattr(table, "columns")
+    names = table.columns if is_pandas else table.schema.names
+    check_columns(FRAME, list(names), variables, *which)
+    if is_pandas:
         return np.column_stack([_frame_column(table[name], v) for name, v in variables.items()])
-    check_fields(FRAME, table.schema, variables, *which)
     kinds = [str(table.schema.field(name).type) for name in variables]
     pairs = zip(variables.values(), kinds, strict=True)
     columns = [Column(FRAME, v, None if "string" in kind else POINT) for v, kind in pairs]
@@ -290,24 +290,6 @@ def _frame_column(values, variable: Variable) -> np.ndarray:
     column.checked(codes, lambda row: texts[places[row]], 0)
     column.check_points()
     return codes
-
-
-def check_fields(source, arrow_schema, variables: Mapping, *which) -> None:
-    """Check the columns of an Arrow table, as :func:`check_columns` does.
-
-    Raises
-    ------
-    ValueError
-        As there, or if a column holds several values a record.
-    """
-    from pyarrow import types
-
-    names = [name for name in arrow_schema.names if not INDEX.fullmatch(name)]
-    check_columns(source, names, variables, *which)
-    for name in variables:
-        if types.is_nested(kind := arrow_schema.field(name).type):
-            problem = f"column {name!r} of {source} holds {kind}, more than one value a record"
-            raise ValueError(f"{problem}; make a column of each")
 
 
 def check_columns(source, names: list, public: Mapping, ignore: Iterable, columns: Any = None):

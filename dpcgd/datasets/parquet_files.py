@@ -6,6 +6,7 @@ Row groups are checked against a schema, decoded batch after batch, and packed.
 import importlib.util
 import math
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ import numpy as np
 from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
-from dpcgd.datasets.columns import Column, check_fields, coded
+from dpcgd.datasets.columns import Column, check_columns, coded
 from dpcgd.datasets.schema import Schema
 
 __all__ = ["Part", "pack_parts", "parts_of", "read_parquet", "zeros_on_disk"]
@@ -36,6 +37,9 @@ BATCH = 1 << 17
 
 PART = 1 << 22
 """A part with this many records is no longer joined with the next row group."""
+
+INDEX = re.compile("__index_level_[0-9]+__")
+"""Pandas names the numbers of the rows like this, where it stores them."""
 
 CHUNK = 1 << 22
 """Bytes of zeros written at a time."""
@@ -193,7 +197,8 @@ def parts_of(
         raise ValueError(f"{path} is no Parquet file; read text with read_csv")
     stamp = _stamp(path)
     with _opened(path) as file:
-        check_fields(path, file.schema_arrow, schema.variables, ignore, columns)
+        names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]
+        check_columns(path, names, schema.variables, ignore, columns)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     parts, begin, first, n = [], 0, 0, 0
     for group, size in enumerate(sizes):
