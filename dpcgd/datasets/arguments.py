@@ -2,11 +2,9 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -22,7 +20,6 @@ __all__ = [
     "check_whole",
     "data_folder",
     "first_bytes",
-    "handles_plain_rows",
     "is_real",
     "is_whole",
 ]
@@ -51,9 +48,6 @@ UNHANDLED = {
 }
 """Words for what surveys have and this package does not handle, and the reason and the cure."""
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
 
 def check_handled(names: Iterable[object], where: str = "") -> None:
     """Refuse weights and clusters of rows by their names.
@@ -74,17 +68,6 @@ def check_handled(names: Iterable[object], where: str = "") -> None:
         for word, reason in UNHANDLED.items():
             if word in str(name).lower():
                 raise ValueError(f"{where}{name!r} is not handled: {reason}")
-
-
-def handles_plain_rows(reader: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a reader say why it takes no weights, in place of that it does not know them."""
-
-    @wraps(reader)
-    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        check_handled(kwargs)
-        return reader(*args, **kwargs)
-
-    return called
 
 
 def is_real(value) -> bool:

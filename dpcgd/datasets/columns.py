@@ -1,11 +1,11 @@
 """Columns of a table: taken by name, and their texts as positions in public levels."""
 
 import difflib
-import importlib.util
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,7 @@ import numpy as np
 from dpcgd.datasets.arguments import check_once, check_whole, is_real
 from dpcgd.datasets.variable import POINT, Numerals, Variable, number_text, text_of
 
-__all__ = [
-    "Column",
-    "as_table",
-    "check_columns",
-    "check_flat",
-    "check_frame",
-    "check_rows_per_person",
-    "frame_codes",
-    "joined",
-]
+__all__ = ["Column", "as_table", "check_columns", "check_rows_per_person", "frame_codes"]
 
 POINTS_PART_THOUSANDS = Numerals(",", ".")
 """The other way to read a number with points."""
@@ -30,17 +21,14 @@ POINTS_PART_THOUSANDS = Numerals(",", ".")
 FRAME = "the frame"
 """Messages call a table so that comes from no file."""
 
-SCHEMA = "schema"
-"""Whoever asks for these columns wants those of the schema and no other."""
-
 MOST_TEXTS = 1 << 16
 """A column that has met more different texts forgets them, and looks them up again."""
 
-FEW_DIGITS = "^-?[0-9]{1,15}([%s][0-9]{0,15})?$"
-"""Such numbers, with this decimal mark, are the same by all rules that read them."""
+FEW_DIGITS = "^-?[0-9]{1,15}([.][0-9]{0,15})?$"
+"""Such numbers are the same by all rules that read them."""
 
-FIRST_POINTS = 100
-"""So few numbers with points usually tell that these part decimals."""
+ALIKE = ("boolean", "categorical", "integer", "string")
+"""Values of a column of such a kind are equal only if their texts are."""
 
 NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
 """A reader of files says so of anything else."""
@@ -109,7 +97,8 @@ class Column(dict[str, int]):
         Raises
         ------
         ValueError
-            As there, or if an ordered dictionary stands in another order than the levels.
+            As there, or if a record holds several values or an ordered dictionary stands in
+            another order than the levels.
 
         Examples
         --------
@@ -120,45 +109,35 @@ class Column(dict[str, int]):
         """
         from pyarrow import types
 
-        kind = values.type
+        if types.is_nested(kind := values.type):
+            problem = f"column {self.variable.name!r} of {self.source} holds {kind}"
+            raise ValueError(f"{problem}, more than one value a record; make a column of each")
         if self.variable.cuts is not None and (types.is_integer(kind) or types.is_floating(kind)):
             numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
             codes = self.variable.positions_of_numbers(numbers)
         else:
             if not types.is_dictionary(kind):
                 values = values.dictionary_encode()
+            texts = [*map(text_of, values.dictionary.to_pylist()), ""]  # last, the missing
             if self.variable.ordered and getattr(kind, "ordered", False):
-                self.check_order(map(text_of, values.dictionary.to_pylist()))
-            different = values.dictionary
-            if _is_text(different.type):
-                different = different.cast("string")
-            places = values.indices.cast("int32").fill_null(-1).to_numpy()
-            seen = np.bincount(places + 1, minlength=len(different) + 1) > 0
-            known = np.full(len(seen), self[""] if seen[0] else -1, self._smallest)
-            known[:-1][seen[1:]] = self._positions_of_arrow(different.filter(seen[1:]))
-            codes = known.take(places)
+                self.check_order(texts)
+            places = values.indices.cast("int32").fill_null(-1)
+            codes = self._positions_of_many(texts).take(places.to_numpy())
         return self.checked(codes, lambda row: text_of(values[row].as_py()), first)
 
-    def _positions_of_arrow(self, texts) -> np.ndarray:
-        """Positions of different values; numbers of few digits are read all together."""
-        import pyarrow.compute as pc
+    def _positions_of_many(self, texts: list[str]) -> np.ndarray:
+        """The same as :meth:`positions`; numbers of few digits are read all together."""
+        asks = self._fits_both and any("." in text for text in texts)
+        if self.variable.cuts is None or asks or self.numerals not in (None, POINT):
+            return self.positions(texts)
         from pyarrow import array
+        from pyarrow.compute import match_substring_regex
 
-        if self.variable.cuts is None or texts.type != "string":
-            return self.positions([*map(text_of, texts.to_pylist())])
-        mark = (self.numerals or POINT).decimal
-        codes = [self.variable.missing or "", *self.variable.codes_of_missing]
-        is_code = pc.is_in(texts, array(codes, "string"))
-        plain = pc.and_not(pc.match_substring_regex(texts, FEW_DIGITS % mark), is_code)
-        pointed = texts.filter(pc.and_(plain, pc.match_substring(texts, ".")))
-        for some in (pointed[:FIRST_POINTS], pointed):
-            if self._fits_both:
-                self.positions(some.to_pylist())
-        numbers = pc.replace_substring(texts.filter(plain), mark, ".").cast("float64")
-        is_plain = plain.to_numpy(zero_copy_only=False)
-        positions = np.empty(len(texts), self._smallest)
-        positions[is_plain] = self.variable.positions_of_numbers(numbers.to_numpy())
-        positions[~is_plain] = self.positions(texts.filter(pc.invert(plain)).to_pylist())
+        positions, values = np.empty(len(texts), self._smallest), array(texts)
+        plain = match_substring_regex(values, FEW_DIGITS).to_numpy(zero_copy_only=False)
+        numbers = values.filter(plain).cast("float64").to_numpy()
+        positions[plain] = self.variable.positions_of_numbers(numbers)
+        positions[~plain] = self.positions(values.filter(~plain).to_pylist())
         return positions
 
     def checked(self, codes: np.ndarray, text_at: Callable[[int], str], first: int) -> np.ndarray:
@@ -225,7 +204,7 @@ class Column(dict[str, int]):
 
 
 def as_table(frame):
-    """A DataFrame of pandas as it is, and of any other with an Arrow stream its batches.
+    """A DataFrame of pandas as it is; of another table with an Arrow stream its batches.
 
     Raises
     ------
@@ -236,48 +215,18 @@ def as_table(frame):
 
     if isinstance(frame, pd.DataFrame):
         return frame
-    kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
-    cure = "name the columns with pd.DataFrame(values, columns=names)"
-    if hasattr(frame, "__arrow_c_stream__"):
-        if importlib.util.find_spec("pyarrow") is None:
-            raise ValueError(f"a {kind} takes pyarrow; pip install pyarrow")
+    with suppress(ImportError, TypeError, ValueError):  # it is no table, or there is no pyarrow
         from pyarrow import RecordBatchReader
 
-        with suppress(ValueError):  # it is one column
-            return RecordBatchReader.from_stream(frame)
-    elif method := next((m for m in ("to_pandas", "collect") if hasattr(type(frame), m)), ""):
-        cure = f"convert it with frame.{method}()"
+        return RecordBatchReader.from_stream(frame)
+    kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
+    cure = "name the columns with pd.DataFrame(values, columns=names)"
+    if hasattr(frame, "to_pandas"):
+        cure = "convert it with frame.to_pandas()"
     raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
 
 
-def _is_text(kind) -> bool:
-    """Whether an Arrow type holds texts, or numbers of texts in a dictionary."""
-    return "string" in str(kind)
-
-
-def check_flat(source, fields: Iterable) -> None:
-    """Refuse a field of an Arrow schema that holds several values a record.
-
-    Raises
-    ------
-    ValueError
-        With the field's name.
-    """
-    from pyarrow import types
-
-    for field in fields:
-        if types.is_nested(field.type):
-            problem = f"column {field.name!r} of {source} holds {field.type}, more than one value"
-            raise ValueError(f"{problem} a record; make a column of each")
-
-
-def joined(batches: Sequence[Sequence[np.ndarray]], width: int) -> np.ndarray:
-    """Codes of batches, each a column a variable, as one array."""
-    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
-    return np.column_stack(columns) if columns else np.empty((0, width), np.uint8)
-
-
-def frame_codes(table, variables: Mapping[str, Variable]) -> np.ndarray:
+def frame_codes(table, variables: Mapping[str, Variable], *which) -> np.ndarray:
     """Codes of the columns of a table, one column of the result for each variable.
 
     Parameters
@@ -285,91 +234,65 @@ def frame_codes(table, variables: Mapping[str, Variable]) -> np.ndarray:
     table : pandas.DataFrame or pyarrow.RecordBatchReader
         What :func:`as_table` returns.
     variables : mapping of str to Variable
+    *which
+        As for :func:`check_columns`: what to ignore.
 
     Raises
     ------
     ValueError
-        If a value does not fit its variable, the points of a column of text may part thousands, or
-        a categorical column stands in another order than its variable.
+        If the columns are not the variables, a value does not fit its variable, the points of a
+        column of text may part thousands, or a categorical column stands in another order than its
+        variable.
     """
-    if hasattr(table, "columns"):
+    is_pandas = hasattr(table, "columns")
+    names = table.columns if is_pandas else table.schema.names
+    check_columns(FRAME, list(names), variables, *which)
+    if is_pandas:
         return np.column_stack([_frame_column(table[name], v) for name, v in variables.items()])
-    fields = [table.schema.field(name) for name in variables]
-    check_flat(FRAME, fields)
-    marks = [None if _is_text(field.type) else POINT for field in fields]
-    columns = [Column(FRAME, *pair) for pair in zip(variables.values(), marks, strict=True)]
-    batches: list[list[np.ndarray]] = []
-    first = 0
-    for batch in table:
-        batches.append([c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns])
+    kinds = [str(table.schema.field(name).type) for name in variables]
+    pairs = zip(variables.values(), kinds, strict=True)
+    columns = [Column(FRAME, v, None if "string" in kind else POINT) for v, kind in pairs]
+    return joined(coded(table, columns), columns)
+
+
+def coded(batches: Iterable, columns: Sequence[Column], first: int = 0) -> Iterator[list]:
+    """Codes of Arrow batches, of which the first begins with this record of the table."""
+    for batch in batches:
+        yield [c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns]
         first += batch.num_rows
+
+
+def joined(batches: Iterable[list[np.ndarray]], columns: Sequence[Column]) -> np.ndarray:
+    """Codes of all batches, each an array a column, unless points may part thousands."""
+    empty = [np.empty(0, np.uint8)] * len(columns)
+    codes = np.column_stack([*map(np.concatenate, zip(empty, *batches, strict=True))])
     for column in columns:
         column.check_points()
-    return joined(batches, len(columns))
+    return codes
 
 
 def _frame_column(values, variable: Variable) -> np.ndarray:
     """Codes of one column: numbers go between edges as they are, all else by its text."""
-    kind = values.dtype
-    if variable.cuts is not None and getattr(kind, "kind", "") in "iuf":
+    import pandas as pd
+
+    kind, infer = values.dtype, partial(pd.api.types.infer_dtype, skipna=True)
+    if variable.cuts is not None and kind.kind in "iuf":
         codes = variable.positions_of_numbers(values.to_numpy(float, na_value=np.nan))
         return Column(FRAME, variable).checked(codes, lambda row: text_of(values.iloc[row]), 0)
-    places, different = _different(values)
-    texts = [*map(text_of, different), ""]  # last, that of missing values
-    is_text = all(isinstance(value, str) for value in different if text_of(value))
-    column = Column(FRAME, variable, None if is_text else POINT)
+    places = np.arange(len(values))
+    if infer(values) in ALIKE:
+        places, values = pd.factorize(values)
+    texts = [*map(text_of, values := values.astype(object)), ""]  # last, the missing
+    column = Column(FRAME, variable, None if infer(values) == "string" else POINT)
     if variable.ordered and variable.cuts is None and getattr(kind, "ordered", False):
         column.check_order(kind.categories)
     codes = column.positions(texts).take(places)
-    codes = column.checked(codes, lambda row: texts[places[row]], 0)
+    column.checked(codes, lambda row: texts[places[row]], 0)
     column.check_points()
     return codes
 
 
-def _different(values) -> tuple[np.ndarray, list]:
-    """Of each value its place among the different ones, -1 if it is missing, and those.
-
-    They stand as they first come. Where values may be equal and have different texts, such as 1
-    and True among objects, each row has a place of its own.
-    """
-    import pandas as pd
-
-    kind = values.dtype
-    if isinstance(kind, pd.CategoricalDtype):
-        places, seen = pd.factorize(values.cat.codes)
-        categories = [*kind.categories.astype(object), None]
-        return places, [categories[code] for code in seen]
-    if kind in (np.float32, np.float64):
-        places, bits = pd.factorize(values.to_numpy().view(f"i{kind.itemsize}"))
-        return places, [*bits.view(kind).astype(object)]
-    if kind.kind in "iub" or pd.api.types.infer_dtype(values, skipna=True) == "string":
-        places, different = pd.factorize(values)
-        return places, [*different.astype(object)]
-    return np.arange(len(values)), [*values.astype(object)]
-
-
-def check_frame(table, public: Mapping, ignore: Iterable, columns: str | None = None):
-    """Check that a table has the columns of the public variables and those to ignore.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame or pyarrow.RecordBatchReader
-        What :func:`as_table` returns.
-    public, ignore, columns
-        As for :func:`check_columns`.
-
-    Raises
-    ------
-    ValueError
-        As :func:`check_columns` does.
-    """
-    names = table.columns if hasattr(table, "columns") else table.schema.names
-    check_columns(FRAME, list(names), public, ignore, columns)
-
-
-def check_columns(
-    source, names: list, public: Mapping, ignore: Iterable, columns: str | None = None
-):
+def check_columns(source, names: list, public: Mapping, ignore: Iterable, columns: Any = None):
     """Check that a table has the columns of the public variables and those to ignore, each once.
 
     Parameters
@@ -391,9 +314,8 @@ def check_columns(
         If a name comes twice, `ignore` is no list, names a variable or no column, the other
         columns are not the variables, or `columns` is something else.
     """
-    if columns not in (None, SCHEMA):
-        cure = "to read fewer, take variables out of the schema"
-        raise ValueError(f"columns must be 'schema', or be left out, not {columns!r}; {cure}")
+    if columns not in (None, "schema"):
+        raise ValueError(f"columns must be 'schema', or be left out, not {columns!r}")
     check_once(names, f"{source} names column", "rename one of the two")
     if isinstance(ignore, str) or not isinstance(ignore, Iterable):
         raise ValueError(f"ignore must be a list of columns, such as ['id'], not {ignore!r}")

@@ -3,7 +3,6 @@
 import codecs
 import csv
 import gzip
-import importlib.util
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,8 +12,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes, handles_plain_rows
-from dpcgd.datasets.columns import NO_PATH, Column, check_columns, joined
+from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes
+from dpcgd.datasets.columns import NO_PATH, Column, check_columns, coded, joined
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
@@ -35,7 +34,6 @@ BLOCK = 1 << 20
 """Letters that Arrow gets at once."""
 
 
-@handles_plain_rows
 def read_csv(
     path,
     schema: Any,
@@ -95,8 +93,8 @@ def read_csv(
     Each row counts once and as independent of the others: *Weights, and several rows a person* in
     the book's page on your own table says what that means for surveys.
 
-    Where pyarrow is installed it takes the file apart, in a third of the time. What it refuses, and
-    files with quotation marks where none belong, are then read row by row, as without it.
+    Where pyarrow is installed it takes the file apart, which is faster. What it refuses, and files
+    with quotation marks where none belong, are then read row by row, as without it.
 
     Examples
     --------
@@ -111,31 +109,24 @@ def read_csv(
     numerals = check_numerals(decimal, thousands)
     check_file(path, NO_PATH, allowed=[GZIP, *(UTF_16 if encoding != UTF_8 else ())])
     schema = Schema.of(schema)
-    stem, ending = os.path.splitext(os.path.basename(path))
-    name = name or (os.path.splitext(stem)[0] if ending == ".gz" else stem)
+    name = name or os.path.splitext(os.path.basename(os.fspath(path).removesuffix(".gz")))[0]
 
-    def read(batches) -> np.ndarray:
-        """The codes, unless something is wrong."""
+    def read(batches) -> Dataset:
+        """The table, unless something is wrong."""
         readers = [Column(path, variable, numerals) for variable in schema.variables.values()]
         with _opened(path, encoding) as file:
             first_row = csv.reader(file, delimiter=separator)
             header = _header(path, first_row, schema, separator)
             check_columns(path, header, schema.variables, ignore, columns)
-            parts = batches(file, header, readers, separator, first_row.line_num)
-            codes = joined([*progress(parts, f"reading {path}")], len(readers))
+            parts = batches(file, header, readers, separator, first_row)
+            codes = joined(progress(parts, f"reading {path}"), readers)
         if not len(codes):
             raise ValueError(f"{path} has a header but no record; give at least one")
-        for reader in readers:
-            reader.check_points()
-        return codes
+        return Dataset.of_schema(codes, schema, name=name)
 
-    codes = None
-    if importlib.util.find_spec("pyarrow") is not None:
-        with suppress(ValueError):  # in other words than ours
-            codes = read(_by_arrow)
-    if codes is None:
-        codes = read(_by_row)
-    return Dataset.of_schema(codes, schema, name=name)
+    with suppress(ImportError, ValueError):  # row by row all that is wrong has its number
+        return read(_by_arrow)
+    return read(_by_row)
 
 
 @contextmanager
@@ -166,8 +157,7 @@ def _by_arrow(file, header, columns, separator, _) -> Iterator[list[np.ndarray]]
     for block in _blocks(file, separator):
         whole = arrow.ReadOptions(column_names=header, block_size=len(block) + 1)
         table = arrow.read_csv(BufferReader(block), whole, parse, convert)
-        pairs = zip(columns, table.columns, strict=True)
-        yield [column.codes_of_arrow(values.combine_chunks()) for column, values in pairs]
+        yield from coded(table.to_batches(), columns)
 
 
 def _blocks(file, separator) -> Iterator[bytes]:
@@ -183,12 +173,10 @@ def _blocks(file, separator) -> Iterator[bytes]:
         text = file.read(BLOCK)
         block = b"\n" + rest + (text.encode() or b"\n")
         end = _end_of_records(block, separator)
-        if end == 1:
-            raise ValueError("a record is longer than a block")
+        if end == 1 or (end < len(block) and not text):
+            raise ValueError("a quotation mark is open")
         yield block[:end]
         rest = block[end:]
-    if rest:
-        raise ValueError("a quotation mark is open")
 
 
 def _end_of_records(block, separator) -> int:
@@ -198,16 +186,15 @@ def _end_of_records(block, separator) -> int:
     between it and the next separator, line end or quotation mark. All readers agree then.
     """
     letters = np.frombuffer(block, np.uint8)
-    quotes = np.flatnonzero(letters == ord('"'))
-    if not len(quotes):
-        return max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
-    ends = np.flatnonzero((letters == ord("\n")) | (letters == ord("\r")))
-    end = ends[np.searchsorted(quotes, ends) % 2 == 0][-1]
-    opening, closing = quotes[quotes < end].reshape(-1, 2).T
-    beside = letters[np.concatenate([opening - 1, closing + 1])]
-    if not np.isin(beside, [*map(ord, {separator, '"', "\n", "\r"})]).all():
-        raise ValueError("a quotation mark is neither at the beginning nor at the end")
-    return int(end) + 1
+    is_quote = letters == ord('"')
+    is_end = (letters == ord("\n")) | (letters == ord("\r"))
+    ends = np.flatnonzero(is_end & ~np.logical_xor.accumulate(is_quote))
+    quotes = np.flatnonzero(is_quote[: ends[-1]])
+    beside = letters[np.concatenate([quotes[::2] - 1, quotes[1::2] + 1])]
+    belongs = np.isin(beside, [*map(ord, {separator, '"', "\n", "\r"})]).all()
+    if not belongs or np.diff(ends).max(initial=0) > csv.field_size_limit():
+        raise ValueError("a quotation mark stands where none belongs, or far from the next one")
+    return int(ends[-1]) + 1
 
 
 def _check_format(separator, encoding) -> str:
@@ -239,10 +226,10 @@ def _header(path, first_row, schema, separator) -> list[str]:
     return header
 
 
-def _by_row(file, header, columns, separator, lines) -> Iterator[list[np.ndarray]]:
+def _by_row(file, header, columns, separator, first_row) -> Iterator[list[np.ndarray]]:
     """The same row by row: slower, but with the number of each record at hand."""
     rows = csv.reader(file, delimiter=separator, strict=True)
-    records, first = _records(columns[0].source, rows, len(header), lines), 0
+    records, first = _records(columns[0].source, rows, len(header), first_row.line_num), 0
     while batch := list(islice(records, BATCH)):
         texts = dict(zip(header, zip(*batch, strict=True), strict=True))
         yield [column.codes(texts[column.variable.name], first) for column in columns]

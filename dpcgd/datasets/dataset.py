@@ -11,8 +11,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_array, check_known, check_whole, handles_plain_rows
-from dpcgd.datasets.columns import as_table, check_frame, frame_codes
+from dpcgd.datasets.arguments import check_array, check_known, check_whole
+from dpcgd.datasets.columns import as_table, frame_codes
 from dpcgd.datasets.counts import BATCH, Counts, Vectors, cell_numbers, clipped_sums
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import PARTS, Parts, check_levels, check_variables
@@ -86,7 +86,6 @@ class Dataset(Counts):
             vars(self).update(schema=None)
 
     @classmethod
-    @handles_plain_rows
     def from_pandas(
         cls,
         frame,
@@ -135,9 +134,8 @@ class Dataset(Counts):
         ([[0, 1], [1, 0]], ('15 to 25', '25 to 50'))
         """
         schema = Schema.of(schema)
-        table = as_table(frame)
-        check_frame(table, schema.variables, ignore, columns)
-        return cls.of_schema(frame_codes(table, schema.variables), schema, truth, name)
+        codes = frame_codes(as_table(frame), schema.variables, ignore, columns)
+        return cls.of_schema(codes, schema, truth, name)
 
     @classmethod
     def of_numbers(

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import first_bytes, handles_plain_rows
+from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
-from dpcgd.datasets.columns import Column, check_columns, check_flat
+from dpcgd.datasets.columns import Column, check_columns, coded
 from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 
@@ -46,7 +46,6 @@ CHUNK = 1 << 22
 """Bytes of zeros written at a time."""
 
 
-@handles_plain_rows
 def read_parquet(
     paths,
     schema: Any,
@@ -201,7 +200,6 @@ def parts_of(
     with _opened(path) as file:
         names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]
         check_columns(path, names, schema.variables, ignore, columns)
-        check_flat(path, map(file.schema_arrow.field, schema.variables))
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     parts, begin, first, n = [], 0, 0, 0
     for group, size in enumerate(sizes):
@@ -267,11 +265,8 @@ def _batches(part, schema) -> Iterator[list[np.ndarray]]:
     """Codes of the records of a part, some at a time."""
     _check_same(part)
     columns = [Column(part.path, variable) for variable in schema.variables.values()]
-    first = part.first
     decoded, number = _decoded(part, list(schema.variables)), math.ceil(part.n / BATCH)
-    for batch in progress(decoded, f"reading {part.path}", number):
-        yield [c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns]
-        first += batch.num_rows
+    yield from coded(progress(decoded, f"reading {part.path}", number), columns, part.first)
     _check_same(part)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpcgd.datasets.arguments import check_file, check_known, check_once, check_whole
-from dpcgd.datasets.columns import as_table, check_frame
+from dpcgd.datasets.columns import FRAME, as_table, check_columns
 from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_range, check_variables, text_of
 
 __all__ = [
@@ -281,7 +281,7 @@ def draft_schema_from_data_not_private(
     if not hasattr(frame, "columns"):  # of pandas
         frame = frame.read_pandas()
     kept = [name for name in frame.columns if name not in ignore]
-    check_frame(frame, dict.fromkeys(kept), ignore)
+    check_columns(FRAME, list(frame.columns), dict.fromkeys(kept), ignore)
     return draft_schema({name: _seen(frame[name]) for name in kept}, bins=bins)
 
 
