@@ -34,8 +34,8 @@ FOLLOW_UPS = [
 ]
 """Systems that return something else than a release."""
 
-READ_BACK = "dpcgd.reading.release.read_release"
-"""It returns a release that some system made."""
+READ_BACK = {"dpcgd.reading.release.read_release", "dpcgd.reading.release.reread"}
+"""They return a release that some system made."""
 
 
 WITHOUT_CODE = {
@@ -169,7 +169,7 @@ def nameless() -> list[str]:
 
 def systems() -> list[str]:
     """Public functions that make a release, and a few that do not or go on from one."""
-    made = (name for name, it in public() if _releases(it) and name != READ_BACK)
+    made = (name for name, it in public() if _releases(it) and name not in READ_BACK)
     return [*made, *FOLLOW_UPS]
 
 
