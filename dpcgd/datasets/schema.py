@@ -329,19 +329,25 @@ def draft_schema_from_public_table(
     if bins is not None:
         check_whole("bins", bins, 2)
     drafts = draft_schema_from_data_not_private(frame, ignore=ignore)
-    for name, entry in drafts.items():
-        if "range" not in entry:
-            continue
+    for name in [name for name, entry in drafts.items() if "range" in entry]:
+        entry = drafts[name]
         low, high = entry["range"]
         unit = 10.0 ** math.floor(math.log10(high - low))
         ends = [math.floor(low / unit) * unit, math.ceil(high / unit) * unit]
         entry["range"] = [float(f"{end:.12g}") for end in ends]
         if bins is not None:
             inner = np.quantile(frame[name].dropna(), np.arange(1, bins) / bins)
-            cuts = {*ends, *(np.round(inner / unit, 1) * unit)}
+            cuts = (*ends, *(_round_number(float(cut), unit) for cut in inner))
             entry["edges"] = sorted({float(f"{cut:.12g}") for cut in cuts})
             del entry["range"], entry["scale"]
     return Schema(drafts).to_dict()
+
+
+def _round_number(value: float, unit: float) -> float:
+    """Near a value, at two digits of it or at a tenth of the unit, whichever is nearer."""
+    two_digits = 10.0 ** (math.floor(math.log10(abs(value) or 1)) - 1)
+    step = min(unit / 10, max(unit / 1000, two_digits))
+    return round(value / step) * step
 
 
 def _seen(column) -> dict[str, Any]:

@@ -336,9 +336,9 @@ class CPDAG:
         """
         if self.certainty is None:
             raise ValueError("the graph has no probabilities; read it from a release of moments")
-        square = pd.DataFrame(np.nan, self.variables, self.variables)
-        square.attrs["caution"] = self.certainty.caution
-        edges, arrows = square.copy(), square.copy()
+        edges = pd.DataFrame(np.nan, self.variables, self.variables)
+        arrows = edges.copy()
+        edges.attrs["caution"] = self.certainty.caution
         for pair, number in self.certainty.edges.items():
             edges.loc[*pair] = edges.loc[*reversed([*pair])] = number
         for ends, number in self.certainty.arrows.items():

@@ -45,8 +45,7 @@ __all__ = [
 Reading = Literal["edges", "whole graphs", "likeliest graph"]
 """What is read: edges one by one, or what the posterior over whole graphs says."""
 
-READINGS = get_args(Reading)
-EDGES, LIKELIEST = READINGS[0], READINGS[-1]
+EDGES, _, LIKELIEST = READINGS = get_args(Reading)
 
 LEVEL_OF_WEIGHED = 0.5
 """An edge of a whole table gets an arrow that is likelier than this."""

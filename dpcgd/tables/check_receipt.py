@@ -74,7 +74,8 @@ def check_receipt(path: str | os.PathLike) -> Checked:
     the sensitivity that follows from public levels and with the noise multiplier that was paid
     for. Words, theorems, levels and rules are made anew from what they follow from. A graph that is
     read from moments is read once more, by the reading that the receipt names, if this is the
-    version of the package that wrote it.
+    version of the package that wrote it. That takes as long as the first time. Walks among the
+    graphs of a whole table may part ways on another kind of processor; the message says so.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def _check_reading(result: Release) -> bool:
     numbers, others = map(_probabilities, (result.graph, graph))
     close = (math.isclose(p, others.get(key, 2), abs_tol=CLOSE) for key, p in numbers.items())
     if result.graph != graph or len(numbers) < len(others) or not all(close):
-        raise ValueError("the graph is not what this reading makes of the moments")
+        raise ValueError("its reading gives another graph here; check it on the machine it is from")
     return True
 
 

@@ -61,12 +61,6 @@ NO_NOISE = 1e9
 EDGES = "an edge takes about half as much again, and more among many variables: rehearse it"
 """Simulated tables say this of systems that draw edges by a model (tests/tables/test_plan.py)."""
 
-SMALLER_BOUNDS = {
-    "a smaller least_share": {"least_share": 0.0},
-    "a smaller least_effect": {"least_effect": 0.0},
-}
-"""Cures for systems that test."""
-
 MORE_RECORDS = 1000
 """So many times as many records show whether more records would help."""
 
@@ -284,8 +278,7 @@ class Plan:
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
             f"  found by a test with probability {self.power:g}:",
             *(f"    {line}" for line in _told(frame)),
-            *([f"  {EDGES}"] if self._reads else []),
-            *([f"  {self.caution}"] if self.caution else []),
+            *(f"  {line}" for line in (EDGES * self._reads, self.caution) if line),
         ]
         return "\n".join(lines)
 
@@ -346,16 +339,15 @@ class Plan:
         subset, marginals = tuple(sorted({x, y})), self.marginals
         if subset in marginals.released:
             return self.n * marginals.released[subset].deviation
-        rows, wide = rows_of(marginals.levels), 1.0
-        tested = [rows[v] for v in subset]
-        for i, v in enumerate(subset):
-            if v in getattr(marginals, "numbers", ()):  # a test of its score, which varies most
-                tested[i] = slice(rows[v].stop - 1, rows[v].stop)
-                own = np.array(numbered[v][1])
-                wide *= (1 / np.linalg.eigvalsh(covariance_of_contrasts(own, len(own)))).mean()
-            else:
-                scaled = marginals.uncorrelated(v, marginals.least_variance(v))
-                wide *= (scaled**2).sum(axis=0).mean()
+        rows, wide, tested = rows_of(marginals.levels), 1.0, []
+        for v in subset:
+            (_, own), least = numbered[v], marginals.least_variance(v)
+            start, stop = rows[v].start, rows[v].stop
+            if isinstance(own, NumberShares):  # a test of its score, which varies most
+                start, least = stop - 1, 0.0
+            values = np.linalg.eigvalsh(covariance_of_contrasts(np.array(own), len(own)))
+            wide *= (1 / np.maximum(values, least)).mean()
+            tested.append(slice(start, stop))
         blocks = blocks_of(marginals)
         noise = blocks.noise + blocks.further if read else blocks.noise
         return self.n * math.sqrt(noise[tuple(tested)].mean() / wide)
@@ -665,7 +657,8 @@ def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
     two = {name: levels[:2] for name, levels in exact.levels.items()}
     needed: dict[str, dict[str, Any]] = {  # the largest steps away from what was asked
         "fewer levels": {"levels": two, "shares": None},
-        **({} if exact._reads else SMALLER_BOUNDS),
+        "a smaller least_share": {"least_share": 0.0},
+        "a smaller least_effect": {"least_effect": 0.0},
         "more records": {"n": n, "delta": min(exact.budget.delta, delta_for(n))},
         "max_order=1": {"max_order": max(exact.rules.max_order, 1)},
     }
