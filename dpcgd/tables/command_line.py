@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +18,17 @@ __all__ = ["main"]
 SYSTEMS = ["private_graph", "dag_posterior", "graph_from_moments", "table_pc"]
 SYSTEMS += ["priv_pc", "svt_pc", "em_pc", "curate_pc", "laplace_pc"]
 
-GRAPHS: dict[str, Callable] = {
-    ".csv": lambda graph: graph.to_frame().to_csv(index=False),
-    ".dagitty": methodcaller("to_dagitty"),
-    ".dot": methodcaller("to_dot"),
-    ".gml": methodcaller("to_gml"),
-    ".svg": lambda graph: import_module("dpcgd.graphs.drawing").to_svg(graph),
-}
-"""A graph is written in one of these forms, by the ending of its file."""
-
-
 RULE = 'JSON file, such as {"tiers": [["age"], ["smoke", "cough"]]}.'
 
 
-def share_or_f1(text: str) -> float | str:
+def share(text: str) -> float | str:
     """A precision, as it is typed."""
     return text if text == "f1" else float(text)
+
+
+def json_file(path: str) -> Any:
+    """What is known beforehand, from its file."""
+    return dpcgd.Knowledge(**import_module("dpcgd.datasets.schema").read_mapping(path, RULE))
 
 
 OPTIONS: dict[str, tuple[Any, str]] = {
@@ -48,12 +42,12 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "epsilon": (float, "Epsilon of the release."),
     "ids": (str, "Column that says whose row it is; checked against the rows of a person."),
     "ignore": (..., "A column to leave out; may be given several times."),
-    "knowledge": (click.Path(), RULE),
+    "knowledge": (json_file, RULE),
     "level": (float, "Level of the intervals.  [0.9]"),
     "not_private": (True, "Read the schema off the data. No release may rest on it."),
     "out": (click.Path(), "File to write to."),
     "points": (float, "Say which epsilon finds a difference of so many percentage points."),
-    "precision": (share_or_f1, "Share of the edges that are expected to be right, or f1."),
+    "precision": (share, "Share of the edges that are expected to be right, or f1."),
     "report": (click.Path(), "Page for a reviewer to write, .html or .md."),
     "rows_per_person": (int, "Rows that one person may have, a public bound.  [1]"),
     "runs": (int, "Random networks.  [5]"),
@@ -149,13 +143,6 @@ def show(text: Any, out: str | None) -> None:
         import_module("dpcgd.privacy.sealed_file").write_whole(out, f"{text}\n")
 
 
-def knowledge_in(asked: dict[str, Any]) -> None:
-    """Read the file of what is known, if there is one."""
-    if asked["knowledge"] is not None:
-        read_mapping = import_module("dpcgd.datasets.schema").read_mapping
-        asked["knowledge"] = dpcgd.Knowledge(**read_mapping(asked["knowledge"], RULE))
-
-
 @main.command()
 @click.argument("codebook", type=click.Path())
 @options("not_private", "ignore", "out")
@@ -220,7 +207,6 @@ def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     dpcgd release people.csv schema.json --epsilon 1 --account study.json \\
         --out release.json --report report.html
     """  # noqa: D301
-    knowledge_in(asked)
     data = partial(dpcgd.read_table, table, schema, **given(asked, *FORMAT))
     terms = given(asked, *PROMISE, *CHOICES) | {"system": getattr(dpcgd, system or SYSTEMS[0])}
     kept = dpcgd.release_once(data, schema, **terms)
@@ -238,13 +224,17 @@ def read(receipt: str, out: str | None, **asked: Any) -> None:
 
     --out writes the graph with its probabilities, as .csv, .dagitty, .dot, .gml or .svg.
     """
-    knowledge_in(asked)
     released = dpcgd.read_release(receipt)
     graph = dpcgd.read(released, **given(asked)) if given(asked) else released.graph
     if out is not None:
-        if Path(out).suffix not in GRAPHS:
-            raise ValueError(f"a graph ends in {', '.join(GRAPHS)}, not in {Path(out).suffix!r}")
-        show(GRAPHS[Path(out).suffix](graph), out)
+        forms = {
+            ".csv": lambda: graph.to_frame().to_csv(index=False),
+            ".svg": lambda: import_module("dpcgd.graphs.drawing").to_svg(graph),
+            **{".dagitty": graph.to_dagitty, ".dot": graph.to_dot, ".gml": graph.to_gml},
+        }
+        if (ending := Path(out).suffix) not in forms:
+            raise ValueError(f"a graph ends in {', '.join(forms)}, not in {ending!r}")
+        show(forms[ending](), out)
     click.echo(f"{released}\n{graph}")
 
 
