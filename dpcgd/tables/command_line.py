@@ -1,6 +1,7 @@
 """The command line: each command calls the package once, and prints what it gives."""
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -34,6 +35,7 @@ def json_file(path: str) -> Any:
 OPTIONS: dict[str, tuple[Any, str]] = {
     "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
+    "allow_delta": (True, "Let delta be 1/n or more."),
     "budget": (float, "Epsilon of the whole account, where it has to be made.  [epsilon]"),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
@@ -58,6 +60,16 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 """Of each option the type and the help; True is a flag, ... stands for a list."""
 
 
+ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=\[?('[^']*'|\w+)\]?")
+"""How a message names an argument of the package."""
+
+
+def as_typed(argument: re.Match) -> str:
+    """The same argument on the command line."""
+    value = "" if argument[2] == "True" else f" {argument[2]}"
+    return f"--{argument[1].replace('_', '-')}{value}"
+
+
 def options(*names: str) -> Callable:
     """Give a command these options; a mark of exclamation makes one required."""
 
@@ -75,7 +87,7 @@ def options(*names: str) -> Callable:
 def given(options: dict[str, Any], *names: str) -> dict[str, Any]:
     """The options that were given, those of some names or else all."""
     chosen = {name: options[name] for name in names or options}
-    return {name: own for name, own in chosen.items() if own is not None and own != ()}
+    return {name: own for name, own in chosen.items() if own is not None and own is not False}
 
 
 class Commands(click.Group):
@@ -87,7 +99,7 @@ class Commands(click.Group):
         with warnings.catch_warnings(record=True) as said:
             code, line = self._outcome(*args, **extra)
         for text in [line] if line else dict.fromkeys(str(warning.message) for warning in said):
-            click.echo(f"dpcgd: {' '.join(text.split())}", err=True)
+            click.echo(f"dpcgd: {ARGUMENT.sub(as_typed, ' '.join(text.split()))}", err=True)
         sys.exit(code)
 
     def _outcome(self, *args: Any, **extra: Any) -> tuple[int, str]:
@@ -98,7 +110,7 @@ class Commands(click.Group):
             return 130, "interrupted"
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "dpcgd"
-            return 2, f"{error.format_message()}; see {path} --help"
+            return 2, error.format_message().rstrip(".") + f"; see {path} --help"
         except (dpcgd.BudgetSpent, ValueError, ImportError) as error:
             return 2, str(error)
         except TypeError as error:
@@ -110,7 +122,7 @@ class Commands(click.Group):
             return 2 if error.filename else 1, f"{place} cannot be used: {error.strerror}"
 
 
-@click.group(cls=Commands, no_args_is_help=False)
+@click.group("dpcgd", cls=Commands, no_args_is_help=False)
 @click.version_option(package_name="dpcgd")
 def main() -> None:
     """Release a causal graph of a table of people, under a guarantee, and keep the receipt.
@@ -188,7 +200,7 @@ def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: 
 
 FORMAT = ("separator", "encoding", "decimal", "thousands", "ignore", "ids", "rows_per_person")
 PROMISE = ("epsilon", "account", "out", "report", "delta", "budget", "rows_per_person")
-CHOICES = ("knowledge", "precision", "aim")
+CHOICES = ("knowledge", "precision", "aim", "allow_delta")
 
 
 @main.command()

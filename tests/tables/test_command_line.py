@@ -190,6 +190,19 @@ def test_sixty_inputs_were_tried():
     assert len({*BAD}) > 100
 
 
+@pytest.mark.parametrize(
+    ("line", "cure"),
+    [
+        (f"release people.csv schema.json --epsilon 1 {PAYS}", "pass --ignore 'id'"),
+        (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
+        (f"{GOOD} --delta 0.01", "say --allow-delta"),
+        ("plan schema.json", "see dpcgd plan --help"),
+    ],
+)
+def test_a_cure_is_named_as_it_is_typed(folder, line, cure):
+    assert run(folder, line).stderr.rstrip().endswith(cure)
+
+
 def test_one_command_releases_and_a_second_one_reads(folder, tmp_path):
     home = [f"--{part} {tmp_path}/{name}" for part, name in (("account", "a"), ("out", "r"))]
     line = (
