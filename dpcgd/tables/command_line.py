@@ -19,7 +19,7 @@ __all__ = ["main"]
 SYSTEMS = ["private_graph", "dag_posterior", "graph_from_moments", "table_pc"]
 SYSTEMS += ["priv_pc", "svt_pc", "em_pc", "curate_pc", "laplace_pc"]
 
-RULE = 'JSON file, such as {"tiers": [["age"], ["smoke", "cough"]]}.'
+RULE = 'give a JSON file such as {"tiers": [["age"], ["smoke", "cough"]]}'
 
 
 def share(text: str) -> float | str:
@@ -44,7 +44,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "epsilon": (float, "Epsilon of the release."),
     "ids": (str, "Column that says whose row it is; checked against the rows of a person."),
     "ignore": (..., "A column to leave out; may be given several times."),
-    "knowledge": (json_file, RULE),
+    "knowledge": (json_file, f"What is known beforehand: {RULE}."),
     "level": (float, "Level of the intervals.  [0.9]"),
     "not_private": (True, "Read the schema off the data. No release may rest on it."),
     "out": (click.Path(), "File to write to."),
