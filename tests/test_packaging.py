@@ -99,7 +99,10 @@ DATA = "networks/alarm.bif networks/SHA256SUMS pairs/records.txt.gz samples/galt
 
 @pytest.mark.slow
 def test_the_wheel_holds_the_data_and_nothing_of_the_book(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
+    (points,) = [name for name in names if name.endswith("entry_points.txt")]
+    assert b"dpcgd = dpcgd.tables.command_line:main" in archive.read(points)
     held = {f"dpcgd/data/{file}" for file in [*DATA.split(), "fertility/mothers.csv.gz"]}
     code = {"py.typed", "__init__.pyi", "graphs/templates/report.jinja"}
     assert {f"dpcgd/{file}" for file in code} | held <= set(names)

@@ -1,12 +1,12 @@
 """The command line: each command calls the package once, and prints what it gives."""
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +19,23 @@ __all__ = ["main"]
 SYSTEMS = ["private_graph", "dag_posterior", "graph_from_moments", "table_pc"]
 SYSTEMS += ["priv_pc", "svt_pc", "em_pc", "curate_pc", "laplace_pc"]
 
-GRAPHS: dict[str, Callable] = {
-    ".csv": lambda graph: graph.to_frame().to_csv(index=False),
-    ".dagitty": methodcaller("to_dagitty"),
-    ".dot": methodcaller("to_dot"),
-    ".gml": methodcaller("to_gml"),
-    ".svg": lambda graph: import_module("dpcgd.graphs.drawing").to_svg(graph),
-}
-"""A graph is written in one of these forms, by the ending of its file."""
+RULE = 'give a JSON file such as {"tiers": [["age"], ["smoke", "cough"]]}'
 
 
-RULE = 'JSON file, such as {"tiers": [["age"], ["smoke", "cough"]]}.'
-
-
-def share_or_f1(text: str) -> float | str:
+def share(text: str) -> float | str:
     """A precision, as it is typed."""
     return text if text == "f1" else float(text)
+
+
+def json_file(path: str) -> Any:
+    """What is known beforehand, from its file."""
+    return dpcgd.Knowledge(**import_module("dpcgd.datasets.schema").read_mapping(path, RULE))
 
 
 OPTIONS: dict[str, tuple[Any, str]] = {
     "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
+    "allow_delta": (True, "Let delta be 1/n or more."),
     "budget": (float, "Epsilon of the whole account, where it has to be made.  [epsilon]"),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
@@ -48,12 +44,12 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "epsilon": (float, "Epsilon of the release."),
     "ids": (str, "Column that says whose row it is; checked against the rows of a person."),
     "ignore": (..., "A column to leave out; may be given several times."),
-    "knowledge": (click.Path(), RULE),
+    "knowledge": (json_file, f"What is known beforehand: {RULE}."),
     "level": (float, "Level of the intervals.  [0.9]"),
     "not_private": (True, "Read the schema off the data. No release may rest on it."),
     "out": (click.Path(), "File to write to."),
     "points": (float, "Say which epsilon finds a difference of so many percentage points."),
-    "precision": (share_or_f1, "Share of the edges that are expected to be right, or f1."),
+    "precision": (share, "Share of the edges that are expected to be right, or f1."),
     "report": (click.Path(), "Page for a reviewer to write, .html or .md."),
     "rows_per_person": (int, "Rows that one person may have, a public bound.  [1]"),
     "runs": (int, "Random networks.  [5]"),
@@ -62,6 +58,16 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "thousands": (str, "Mark between thousands in a CSV file."),
 }
 """Of each option the type and the help; True is a flag, ... stands for a list."""
+
+
+ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=\[?('[^']*'|\w+)\]?")
+"""How a message names an argument of the package."""
+
+
+def as_typed(argument: re.Match) -> str:
+    """The same argument on the command line."""
+    value = "" if argument[2] == "True" else f" {argument[2]}"
+    return f"--{argument[1].replace('_', '-')}{value}"
 
 
 def options(*names: str) -> Callable:
@@ -81,7 +87,7 @@ def options(*names: str) -> Callable:
 def given(options: dict[str, Any], *names: str) -> dict[str, Any]:
     """The options that were given, those of some names or else all."""
     chosen = {name: options[name] for name in names or options}
-    return {name: own for name, own in chosen.items() if own is not None and own != ()}
+    return {name: own for name, own in chosen.items() if own is not None and own is not False}
 
 
 class Commands(click.Group):
@@ -93,7 +99,7 @@ class Commands(click.Group):
         with warnings.catch_warnings(record=True) as said:
             code, line = self._outcome(*args, **extra)
         for text in [line] if line else dict.fromkeys(str(warning.message) for warning in said):
-            click.echo(f"dpcgd: {' '.join(text.split())}", err=True)
+            click.echo(f"dpcgd: {ARGUMENT.sub(as_typed, ' '.join(text.split()))}", err=True)
         sys.exit(code)
 
     def _outcome(self, *args: Any, **extra: Any) -> tuple[int, str]:
@@ -104,7 +110,7 @@ class Commands(click.Group):
             return 130, "interrupted"
         except click.UsageError as error:
             path = error.ctx.command_path if error.ctx else "dpcgd"
-            return 2, f"{error.format_message()}; see {path} --help"
+            return 2, error.format_message().rstrip(".") + f"; see {path} --help"
         except (dpcgd.BudgetSpent, ValueError, ImportError) as error:
             return 2, str(error)
         except TypeError as error:
@@ -116,7 +122,7 @@ class Commands(click.Group):
             return 2 if error.filename else 1, f"{place} cannot be used: {error.strerror}"
 
 
-@click.group(cls=Commands, no_args_is_help=False)
+@click.group("dpcgd", cls=Commands, no_args_is_help=False)
 @click.version_option(package_name="dpcgd")
 def main() -> None:
     """Release a causal graph of a table of people, under a guarantee, and keep the receipt.
@@ -147,13 +153,6 @@ def show(text: Any, out: str | None) -> None:
         click.echo(str(text))
     else:
         import_module("dpcgd.privacy.sealed_file").write_whole(out, f"{text}\n")
-
-
-def knowledge_in(asked: dict[str, Any]) -> None:
-    """Read the file of what is known, if there is one."""
-    if asked["knowledge"] is not None:
-        read_mapping = import_module("dpcgd.datasets.schema").read_mapping
-        asked["knowledge"] = dpcgd.Knowledge(**read_mapping(asked["knowledge"], RULE))
 
 
 @main.command()
@@ -201,7 +200,7 @@ def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: 
 
 FORMAT = ("separator", "encoding", "decimal", "thousands", "ignore", "ids", "rows_per_person")
 PROMISE = ("epsilon", "account", "out", "report", "delta", "budget", "rows_per_person")
-CHOICES = ("knowledge", "precision", "aim")
+CHOICES = ("knowledge", "precision", "aim", "allow_delta")
 
 
 @main.command()
@@ -220,7 +219,6 @@ def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     dpcgd release people.csv schema.json --epsilon 1 --account study.json \\
         --out release.json --report report.html
     """  # noqa: D301
-    knowledge_in(asked)
     data = partial(dpcgd.read_table, table, schema, **given(asked, *FORMAT))
     terms = given(asked, *PROMISE, *CHOICES) | {"system": getattr(dpcgd, system or SYSTEMS[0])}
     kept = dpcgd.release_once(data, schema, **terms)
@@ -238,13 +236,17 @@ def read(receipt: str, out: str | None, **asked: Any) -> None:
 
     --out writes the graph with its probabilities, as .csv, .dagitty, .dot, .gml or .svg.
     """
-    knowledge_in(asked)
     released = dpcgd.read_release(receipt)
     graph = dpcgd.read(released, **given(asked)) if given(asked) else released.graph
     if out is not None:
-        if Path(out).suffix not in GRAPHS:
-            raise ValueError(f"a graph ends in {', '.join(GRAPHS)}, not in {Path(out).suffix!r}")
-        show(GRAPHS[Path(out).suffix](graph), out)
+        forms = {
+            ".csv": lambda: graph.to_frame().to_csv(index=False),
+            ".svg": lambda: import_module("dpcgd.graphs.drawing").to_svg(graph),
+            **{".dagitty": graph.to_dagitty, ".dot": graph.to_dot, ".gml": graph.to_gml},
+        }
+        if (ending := Path(out).suffix) not in forms:
+            raise ValueError(f"a graph ends in {', '.join(forms)}, not in {ending!r}")
+        show(forms[ending](), out)
     click.echo(f"{released}\n{graph}")
 
 
