@@ -151,9 +151,9 @@ def effects(
     >>> from dpcgd import load, private_graph
     >>> data = load("cancer", n=100_000, rng=np.random.default_rng(0))
     >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> table = effects(release, [("Cancer", "Xray"), ("Smoker", "Cancer")]).frame()
-    >>> table[["cause", "effect", "estimate", "low", "high"]].round(2).values.tolist()
-    []
+    >>> table = effects(release, data.truth.edges, graph=data.truth).frame().set_index("cause")
+    >>> table.loc["Smoker", ["estimate", "low", "high"]].astype(float).round(3).tolist()
+    [0.03, 0.028, 0.032]
     """
     reading = Reading(release, graph)
     chosen = reading.pairs() if pairs is None else pairs
@@ -202,9 +202,11 @@ def effect(
     >>> from dpcgd import load, private_graph
     >>> data = load("cancer", n=100_000, rng=np.random.default_rng(0))
     >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> found = effect(release, "Cancer", "Xray", outcome="positive", ends=("False", "True"))
-    >>> print(found.estimand)
-    >>> found.low < 0.7 < found.high
+    >>> found = effect(release, "Smoker", "Cancer", ends=("False", "True"), outcome="True")
+    >>> print(found.estimand.split(";")[0])
+    change of share of Cancer = True, if Smoker is set from False to True
+    >>> found.low < 0.029 < found.high, found.adjusted_for
+    (True, ())
     """
     reading = Reading(release, graph)
     return reading.answer(reading.question(cause, effect, ends, outcome))
