@@ -157,8 +157,8 @@ def effects(
     """
     reading = Reading(release, graph)
     chosen = reading.pairs() if pairs is None else pairs
-    found = [reading.answer(reading.question(cause, effect)) for cause, effect in chosen]
-    return Effects(sorted(found, key=lambda own: -own.probability) if pairs is None else found)
+    answers = [reading.answer(reading.question(cause, effect)) for cause, effect in chosen]
+    return Effects(sorted(answers, key=lambda own: -own.probability) if pairs is None else answers)
 
 
 def effect(
@@ -202,10 +202,10 @@ def effect(
     >>> from dpcgd import load, private_graph
     >>> data = load("cancer", n=100_000, rng=np.random.default_rng(0))
     >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> found = effect(release, "Smoker", "Cancer", ends=("False", "True"), outcome="True")
-    >>> print(found.estimand.split(";")[0])
+    >>> answer = effect(release, "Smoker", "Cancer", ends=("False", "True"), outcome="True")
+    >>> print(answer.estimand.split(";")[0])
     change of share of Cancer = True, if Smoker is set from False to True
-    >>> found.low < 0.029 < found.high, found.adjusted_for
+    >>> answer.low < 0.029 < answer.high, answer.adjusted_for
     (True, ())
     """
     reading = Reading(release, graph)
