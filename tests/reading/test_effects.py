@@ -25,7 +25,7 @@ from dpcgd.datasets.schema import Schema
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable, exactly
 from dpcgd.reading.adjustment import regressed, spread_of, standardised
-from dpcgd.reading.effects import interval
+from dpcgd.reading.effects import Reading, interval
 from dpcgd.reading.second_moments import SecondMoments, unshortened
 
 
@@ -320,6 +320,31 @@ def test_quantiles_of_a_number_are_shares():
         effect(release, "x", "y", ends=(1, 2))
     with pytest.raises(ValueError, match="leave outcome out"):
         effect(release, "x", "y", outcome="high")
+
+
+def test_likely_graphs_have_no_cycle_and_their_shares_sum_to_one():
+    data = load("asia", n=5000, rng=default_rng(24))
+    kept = Knowledge(tiers=[["asia", "smoke"], ["xray", "dysp"]])
+    release = private_graph(data, epsilon=0.3, knowledge=kept, rng=default_rng(25))
+    graphs = Reading(release).graphs
+    assert sum(graphs.values()) == pytest.approx(1)
+    assert len(graphs) > 10
+    for parents in graphs:
+        arcs = [(a, b) for b, bits in enumerate(parents) for a in range(data.d) if bits >> a & 1]
+        assert nx.is_directed_acyclic_graph(nx.DiGraph(arcs))
+    assert graphs == Reading(release).graphs
+
+
+def test_a_curve_is_marked_and_a_line_is_not():
+    rng = default_rng(26)
+    x, other = rng.normal(size=(2, 50_000))
+    for bend in (0.0, 0.5):
+        values = np.column_stack([x, x + bend * x**2 + rng.normal(size=len(x)), other])
+        data = Dataset.of_numbers(values, {"x": (-20, 20), "y": (-60, 60), "other": (-20, 20)})
+        release = private_graph(data, epsilon=1.0, rng=default_rng(27))
+        graph = nx.DiGraph([("x", "y")])
+        graph.add_node("other")
+        assert bool(effect(release, "x", "y", graph=graph).marked) == bool(bend)
 
 
 def test_intervals_of_a_chain_cover():
