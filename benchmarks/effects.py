@@ -91,10 +91,11 @@ def by_intervention(question, network, rng) -> float:
             value = float(Parts(low, high).values(place))
         data = intervened(network, question.cause, value).sample(SET, rng=rng)
         shares = data.counts([question.y]) / SET
-        wanted = np.eye(len(shares))[question.outcome]
-        if not question.outcomes:
-            wanted = question.moments.vectors[question.y][:, 0] / question.deviation(question.y)
-        means.append(float(shares @ wanted))
+        if question.outcomes:
+            means.append(float(shares[question.outcome]))
+        else:
+            score = question.moments.vectors[question.y][:, 0]
+            means.append(float(shares @ score) / question.deviation(question.y))
     return means[1] - means[0]
 
 
