@@ -231,8 +231,9 @@ class Reading:
         self.graphs = self._likely() if graph is None else {self._known(graph): 1.0}
 
     def _known(self, graph) -> tuple[int, ...]:
-        if {*graph} != {*self.names} or not nx.is_directed_acyclic_graph(graph):
-            raise ValueError("graph must have the variables of the release and no cycle")
+        usable = isinstance(graph, nx.DiGraph) and {*graph} == {*self.names}
+        if not usable or not nx.is_directed_acyclic_graph(graph):
+            raise ValueError("graph must be a DiGraph of the release's variables without cycles")
         return tuple(bits_of(nx.to_numpy_array(graph, self.names) > 0).tolist())
 
     def _likely(self) -> Graphs:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from known_tables import records
 from numpy.random import default_rng
@@ -18,6 +19,7 @@ from dpcgd import (
     load,
     priv_pc,
     private_graph,
+    read_release,
 )
 from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.contingency_tables import Tables
@@ -296,7 +298,7 @@ def test_effects_are_a_table():
         (lambda release: effect(release, "Smoker", "Cancer", ends=("no", "yes")), "take one of"),
         (lambda release: effect(release, "Smoker", "Cancer", ends=("True",)), "two values"),
         (lambda release: effect(release, "Smoker", "Cancer", outcome="none"), "take one of"),
-        (lambda release: effects(release, graph=nx.DiGraph([("a", "b")])), "no cycle"),
+        (lambda release: effects(release, graph=nx.DiGraph([("a", "b")])), "without cycles"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(call, cure):
@@ -311,6 +313,24 @@ def test_a_release_without_moments_is_refused():
     data = load("cancer", n=1000, rng=default_rng(18))
     with pytest.raises(ValueError, match="no moments"):
         effects(priv_pc(data, epsilon=1.0, rng=default_rng(19)))
+
+
+def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
+    rng = default_rng(28)
+    x = rng.normal(size=3000)
+    values = np.column_stack([x, x + rng.normal(size=3000), rng.normal(size=3000)])
+    values[:50, 1] = np.nan
+    rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
+    table = pd.DataFrame(values, columns=[*"xyz"])
+    data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(29))
+    release.save(tmp_path / "receipt.json")
+    asked = [("x", "y"), ("y", "z")]
+    pd.testing.assert_frame_equal(
+        effects(read_release(tmp_path / "receipt.json"), asked).frame(),
+        effects(release, asked).frame(),
+    )
+    assert effect(release, "x", "y").high > 0.5
 
 
 def test_quantiles_of_a_number_are_shares():
