@@ -1,89 +1,81 @@
 """How often the intervals of effects cover, how wide they are, and how often they are marked.
 
-python benchmarks/effects.py [SECONDS]
+python benchmarks/effects.py [--seconds 600] [--seed 71919]
 
 Random networks of five families, 10,000 and 100,000 records, epsilon .3 and 1. Each effect of a
-network's arrow, and of a pair two arrows apart, is held against the value of its own estimand among
-a million fresh records, and against an intervention on the network. Given the true graph, and over
-graphs drawn by the release. Writes book/stored/19_how_strong_is_the_effect/cover.jsonl, a line a
-network, and goes on where it stopped.
+variable on one that it reaches by at most two arrows is held against the value of its own estimand
+among four times as many fresh records without noise, and against an intervention on the network:
+given the true graph, and over graphs drawn by the release. A line for each network is appended to
+book/stored/19_how_strong_is_the_effect/cover.jsonl, for the usual seed, and to a file beside it
+for another; it goes on where it stopped. Prints a table of what is there. 500 networks take hours.
 """
 
+import argparse
 import json
-import sys
 import time
 from dataclasses import replace
 
 import networkx as nx
 import numpy as np
-from dpcgd_book.data.mixed_networks import MixedNetwork, random_mixed_network
+import pandas as pd
+from dpcgd_book.data.mixed_networks import random_mixed_network
 from dpcgd_book.results.stored import stored_folder
+from scipy.special import ndtri
 
 from dpcgd import private_graph
 from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
+from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.moments.interactions import NoisyTable
-from dpcgd.moments.scores import LENGTH
 from dpcgd.reading.adjustment import spread_of
-from dpcgd.reading.effects import Reading, effects
+from dpcgd.reading.effects import Reading
 from dpcgd.reading.questions import Question, moments_of
-from dpcgd.reading.release import MarginalRelease
 from dpcgd.reading.second_moments import SecondMoments
 
-SEED, NETWORKS, MANY = 71_919, 500, 4
+SEED, NETWORKS, MORE, SET, MOST_PAIRS = 71_919, 500, 4, 20_000, 8
 FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
-"""What is reported: the last two are heteroscedastic and curved."""
+"""In the last two errors grow with a cause, and effects are curves of any shape."""
 
-SIZES = (6, 10, 20, 40)
+SIZES, TABLES = (6, 10, 20, 40), ("strong", "mixed", "weak", "rare")
 PLANS = [(n, epsilon) for n in (10_000, 100_000) for epsilon in (0.3, 1.0)]
-MOST_PAIRS, SET = 8, 20_000
-FILE = stored_folder() / "19_how_strong_is_the_effect" / "cover.jsonl"
+FOLDER = stored_folder() / "19_how_strong_is_the_effect"
 
 
-def network_of(number: int, seed: int = SEED):
-    """The network of this number, with its family and its plan."""
-    rng = np.random.default_rng([seed, number])
-    family = FAMILIES[number % len(FAMILIES)]
-    d = int(rng.choice(SIZES))
-    n, epsilon = PLANS[number // len(FAMILIES) % len(PLANS)]
+def network_of(number: int, rng):
+    """A network of this number's family, of some size."""
+    family, d = FAMILIES[number % len(FAMILIES)], int(rng.choice(SIZES))
     if family == "categorical":
-        tables = str(rng.choice([own for own in TABLES if own != "copies"]))
-        return random_network(str(rng.choice(SHAPES)), tables, d, rng), family, n, epsilon, rng
-    return random_mixed_network(family, d, rng), family, n, epsilon, rng
-
-
-def records(network, n, rng):
-    """A data set of either kind of network."""
-    return network.sample(n, rng=rng)
+        return random_network(str(rng.choice(SHAPES)), str(rng.choice(TABLES)), d, rng)
+    return random_mixed_network(family, d, rng)
 
 
 def intervened(network, cause, value):
     """The network in which the cause is set to a value: a number, or the number of a level."""
     if isinstance(network, Network):
-        point = np.eye(len(network.levels[cause]))[value]
         parents = {**network.parents, cause: ()}
+        point = np.eye(len(network.levels[cause]))[value]
         return Network("set", network.levels, parents, {**network.tables, cause: point})
-    draws = {**network.draws, cause: lambda values, n, rng: np.full(n, value)}
-    return replace(network, draws=draws)
+    return replace(
+        network, draws={**network.draws, cause: lambda values, n, rng: np.full(n, value)}
+    )
 
 
-def population(release, network, rng) -> tuple[MarginalRelease, SecondMoments | None]:
-    """The same release with moments of many more fresh records and no noise."""
-    marginals, many = release.marginals, MANY * release.marginals.n
+def population(release, network, rng) -> tuple:
+    """The same release with moments of more fresh records and no noise."""
+    marginals, many = release.marginals, MORE * release.marginals.n
     data = network.sample(many, rng=rng)
     if isinstance(marginals, NoisyTable):
         [counts] = Tables(data).counts_many([tuple(range(data.d))])
         return replace(release, marginals=NoisyTable(many, np.asarray(counts, float), 1e-9)), None
     moments = moments_of(release)
-    vectors = moments.vectors
-    longest = sum((own**2).sum(axis=1).max() for own in vectors) ** 0.5
-    sums = data.clipped_sums(vectors, bound=longest) / many
-    means = np.concatenate([data.counts([v]) @ own / many for v, own in enumerate(vectors)])
-    values = sums - np.outer(means, means)
-    zero = np.zeros_like(values)
-    exact = replace(moments, values=values, shortened=values, deviations=zero, n=many)
+    longest = sum((own**2).sum(axis=1).max() for own in moments.vectors) ** 0.5
+    values = data.clipped_sums(moments.vectors, bound=longest) / many
+    means = [data.counts([v]) @ own / many for v, own in enumerate(moments.vectors)]
+    values = values - np.outer(*[np.concatenate(means)] * 2)
+    exact: SecondMoments = replace(
+        moments, values=values, shortened=values, deviations=np.zeros_like(values), n=many
+    )
     return release, exact
 
 
@@ -94,32 +86,31 @@ def by_intervention(question, network, rng) -> float:
         value = end
         if not question.levels:
             score = question.moments.vectors[question.x][:PARTS, 0]
-            place = int(np.searchsorted(score, question._deviation(question.x) * end))
-            ends = question.release.terms.domain[question.cause]
-            value = float(Parts(*ends).values(place))
+            place = int(np.searchsorted(score, end * question.deviation(question.x)))
+            low, high = question.release.terms.domain[question.cause]
+            value = float(Parts(low, high).values(place))
         data = intervened(network, question.cause, value).sample(SET, rng=rng)
         shares = data.counts([question.y]) / SET
         if question.outcomes:
             means.append(float(shares[question.outcome]))
         else:
-            means.append(
-                float(shares @ question.moments.vectors[question.y][:, 0])
-                / question._deviation(question.y)
-            )
+            score = question.moments.vectors[question.y][:, 0]
+            means.append(float(shares @ score) / question.deviation(question.y))
     return means[1] - means[0]
 
 
 def pairs_of(graph, rng) -> list[tuple[str, str]]:
-    """Arrows, and pairs two arrows apart, no more than are told apart in a line."""
-    near = [(a, b) for a in graph for b in graph if a != b and nx.has_path(graph, a, b)]
-    near = [pair for pair in near if nx.shortest_path_length(graph, *pair) <= 2]
-    chosen = rng.permutation(len(near))[:MOST_PAIRS]
-    return [near[i] for i in sorted(chosen.tolist())]
+    """Some pairs that are at most two arrows apart."""
+    near = dict(nx.all_pairs_shortest_path_length(graph, cutoff=2))
+    pairs = [(a, b) for a in graph for b in near[a] if a != b]
+    return [pairs[i] for i in rng.permutation(len(pairs))[:MOST_PAIRS]]
 
 
-def study(number: int, seed: int = SEED) -> dict:
-    """All that is kept of a network: what was run, and a row for each effect."""
-    network, family, n, epsilon, rng = network_of(number, seed)
+def study(number: int, seed: int) -> list[dict]:
+    """A row for each effect of a network."""
+    rng = np.random.default_rng([seed, number])
+    n, epsilon = PLANS[number // len(FAMILIES) % len(PLANS)]
+    network = network_of(number, rng)
     release = private_graph(network.sample(n, rng=rng), epsilon=epsilon, rng=rng)
     given, drawn = Reading(release, network.graph), Reading(release)
     exact, moments = population(release, network, rng)
@@ -128,50 +119,55 @@ def study(number: int, seed: int = SEED) -> dict:
         question = given.question(cause, effect)
         own, over = given.answer(question), drawn.answer(question)
         [parents] = given.shares(question.x, question.y)[0]
-        answer = question.adjusted(parents)
         truth = Question(exact, cause, effect, moments=moments).adjusted(parents)
-        kinds = [
-            "category" if levels else "number" for levels in (question.levels, question.outcomes)
-        ]
-        rows.append(
-            {
-                "kind": " ".join(kinds),
-                "truth": truth.difference if truth else None,
-                "truth_error": spread_of(truth.sampling) if truth else None,
-                "set": by_intervention(question, network, rng) if not seed == 2 else 0,
-                "given": [own.low, own.estimate, own.high],
-                "drawn": [over.low, over.estimate, over.high, over.probability],
-                "sampling": spread_of(answer.sampling) if answer else None,
-                "departure": question.departure,
-                "marked": own.marked,
-                "marked_drawn": over.marked,
-                "identified": own.identified,
-            }
-        )
-    names = dict(family=family, d=len(given.names), n=n, epsilon=epsilon)
-    shown = effects(release)
-    wrong = []
-    for own in shown:
-        if not nx.has_path(network.graph, own.cause, own.effect):
-            wrong.append([own.low, own.estimate, own.high, own.probability])
-    return {"number": number, **names, "arrows": len(shown), "wrong": wrong, "effects": rows}
+        answer = question.adjusted(parents)
+        row = {"number": number, "family": FAMILIES[number % len(FAMILIES)], "n": n}
+        row |= {"epsilon": epsilon, "d": len(given.names)}
+        row |= {"low": own.low, "high": own.high, "estimate": own.estimate}
+        row |= {"drawn_low": over.low, "drawn_high": over.high, "marked": bool(own.marked)}
+        row |= {"truth": truth.difference if truth else None}
+        row |= {"truth_error": spread_of(truth.sampling) if truth else None}
+        row |= {"without_noise": spread_of(answer.sampling) if answer else None}
+        rows.append(row | {"set": by_intervention(question, network, rng)})
+    return rows
+
+
+def table_of(rows: list[dict]) -> pd.DataFrame:
+    """By family, records and epsilon: cover, width beside that without noise, and what is marked.
+
+    The truth is known from a sample; the interval given the graph is widened by its error.
+    """
+    found = pd.DataFrame(rows).dropna(subset=["truth"])
+    known, reach = np.isfinite(found.high - found.low), ndtri(0.95)
+    half = np.hypot((found.high - found.low) / 2, reach * found.truth_error)
+    middle = (found.high + found.low) / 2
+    found["cover given graph"] = ((found.truth - middle).abs() <= half).where(known)
+    found["cover"] = (found.drawn_low <= found.truth) & (found.truth <= found.drawn_high)
+    found["width"] = ((found.high - found.low) / 2 / reach / found.without_noise).where(known)
+    found["not identified"], found["gap to intervention"] = ~known, (found.set - found.truth).abs()
+    means = ["cover given graph", "cover", "marked", "not identified"]
+    groups = found.groupby(["family", "n", "epsilon"])
+    medians = groups[["width", "gap to intervention"]].median()
+    return groups[means].mean().join(medians).join(groups.size().rename("effects")).round(3)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--seconds", type=float, default=600.0)
+    arguments.add_argument("--seed", type=int, default=SEED)
+    options = arguments.parse_args()
+    file = FOLDER / ("cover.jsonl" if options.seed == SEED else f"cover_{options.seed}.jsonl")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = file.read_text().splitlines() if file.exists() else []
+    started, rows = time.monotonic(), [json.loads(line) for line in lines]
+    for number in range(len(lines), NETWORKS):
+        if time.monotonic() - started > options.seconds:
+            break
+        rows.append(study(number, options.seed))
+        with file.open("a") as end:
+            end.write(json.dumps(rows[-1]) + "\n")
+    print(table_of([row for network in rows for row in network]).to_string())
 
 
 if __name__ == "__main__":
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2])
-    start = time.time()
-    k = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    with open(f"/tmp/dev{seed}.jsonl", "a") as file:
-        while time.time() - start < seconds:
-            try:
-                out = study(k, seed)
-            except Exception as error:
-                import traceback
-
-                traceback.print_exc()
-                print("AT", k)
-                k += 1
-                continue
-            file.write(json.dumps(out) + "\n")
-            file.flush()
-            k += 1
+    main()

@@ -185,6 +185,8 @@ def standardised(
 
     Notes
     -----
+    Chapter 19, :prf:ref:`thm-parents`.
+
     For a stratum z the share is T[x, y, z] / T[x, z], its weight T[z] / n. Derivatives of the
     average by the cells of the table give its variance: that of noise, the same in all cells, and
     that of a multinomial table. Strata that tell nothing have the mean share, give or take half of
@@ -197,21 +199,21 @@ def standardised(
     noise = 2 * table.scale**2 * table.counts.size / counts.size
     least = max(CLEAR * math.sqrt(noise * counts.shape[1]), LEAST_RECORDS)
     strata = counts.sum(axis=(0, 1))
-    slopes, means, untold = np.zeros((2, *counts.shape)), np.zeros(2), np.zeros(2)
+    slopes, means, missing = np.zeros((2, *counts.shape)), np.zeros(2), np.zeros(2)
     for k, end in enumerate(ends):
         held = counts[end].sum(axis=0)
         clear = held > least
-        told = strata[clear].sum()
-        untold[k] = max(1 - told / strata.sum(), 0.0) / 2
-        if 2 * untold[k] > MOST_UNTOLD:
+        covered = strata[clear].sum()
+        missing[k] = max(1 - covered / strata.sum(), 0.0) / 2
+        if 2 * missing[k] > MOST_UNTOLD:
             return None
-        held, weights = np.where(clear, held, 1.0), np.where(clear, strata, 0.0) / told
+        held, weights = np.where(clear, held, 1.0), np.where(clear, strata, 0.0) / covered
         shares = np.where(clear, counts[end, level] / held, 0.0)
         means[k] = weights @ shares
-        slopes[k] += np.where(clear, shares - means[k], 0.0) / told
+        slopes[k] += np.where(clear, shares - means[k], 0.0) / covered
         slopes[k, end] -= shares * weights / held
         slopes[k, end, level] += weights / held
     slopes, expected = slopes.reshape(2, -1), np.maximum(counts, 0.0).ravel()
     centred = slopes - (slopes @ expected)[:, None] / expected.sum()
-    further = noise * slopes @ slopes.T + np.diag(untold**2)
+    further = noise * slopes @ slopes.T + np.diag(missing**2)
     return Adjusted(means, (centred * expected) @ centred.T, further)

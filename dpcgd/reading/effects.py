@@ -151,14 +151,14 @@ def effects(
     >>> from dpcgd import load, private_graph
     >>> data = load("cancer", n=100_000, rng=np.random.default_rng(0))
     >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> table = effects(release, [("Cancer", "Xray"), ("Smoker", "Cancer")]).frame()
-    >>> table[["cause", "effect", "estimate", "low", "high"]].round(2).values.tolist()
-    []
+    >>> table = effects(release, data.truth.edges, graph=data.truth).frame().set_index("cause")
+    >>> table.loc["Smoker", ["estimate", "low", "high"]].astype(float).round(3).tolist()
+    [0.03, 0.028, 0.032]
     """
     reading = Reading(release, graph)
     chosen = reading.pairs() if pairs is None else pairs
-    found = [reading.answer(reading.question(cause, effect)) for cause, effect in chosen]
-    return Effects(sorted(found, key=lambda own: -own.probability) if pairs is None else found)
+    answers = [reading.answer(reading.question(cause, effect)) for cause, effect in chosen]
+    return Effects(sorted(answers, key=lambda own: -own.probability) if pairs is None else answers)
 
 
 def effect(
@@ -202,9 +202,11 @@ def effect(
     >>> from dpcgd import load, private_graph
     >>> data = load("cancer", n=100_000, rng=np.random.default_rng(0))
     >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
-    >>> found = effect(release, "Cancer", "Xray", outcome="positive", ends=("False", "True"))
-    >>> print(found.estimand)
-    >>> found.low < 0.7 < found.high
+    >>> answer = effect(release, "Smoker", "Cancer", ends=("False", "True"), outcome="True")
+    >>> print(answer.estimand.split(";")[0])
+    change of share of Cancer = True, if Smoker is set from False to True
+    >>> answer.low < 0.029 < answer.high, answer.adjusted_for
+    (True, ())
     """
     reading = Reading(release, graph)
     return reading.answer(reading.question(cause, effect, ends, outcome))
@@ -229,8 +231,9 @@ class Reading:
         self.graphs = self._likely() if graph is None else {self._known(graph): 1.0}
 
     def _known(self, graph) -> tuple[int, ...]:
-        if {*graph} != {*self.names} or not nx.is_directed_acyclic_graph(graph):
-            raise ValueError("graph must have the variables of the release and no cycle")
+        usable = isinstance(graph, nx.DiGraph) and {*graph} == {*self.names}
+        if not usable or not nx.is_directed_acyclic_graph(graph):
+            raise ValueError("graph must be a DiGraph of the release's variables without cycles")
         return tuple(bits_of(nx.to_numpy_array(graph, self.names) > 0).tolist())
 
     def _likely(self) -> Graphs:

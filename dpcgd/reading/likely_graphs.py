@@ -1,6 +1,7 @@
 """Graphs without cycles that a release makes likely, and how likely each of them is."""
 
-from collections.abc import Iterator
+from collections import Counter
+from functools import cache
 
 import numpy as np
 
@@ -66,37 +67,28 @@ def likely_graphs(
     (0, 0)
     """
     key = ("drawn graphs", edges.tobytes(), forbidden.tobytes(), required.tobytes())
-    graphs = marginals.worked_out(key, lambda: _shares(_drawn(marginals, edges, forbidden)))
+    drawn = marginals.worked_out(key, lambda: _drawn(marginals, edges, forbidden))
     if not isinstance(marginals, NoisyTable):
-        return graphs
+        return drawn
     met, posterior = met_graphs(marginals, forbidden, required)
-    both = {graph: share / 2 for graph, share in graphs.items()}
-    for graph, share in zip(map(tuple, met.tolist()), posterior.tolist(), strict=True):
-        both[graph] = both.get(graph, 0.0) + share / 2
-    return both
+    shares = {tuple(graph): share for graph, share in zip(met.tolist(), posterior, strict=True)}
+    every = {**drawn, **shares}
+    return {graph: (drawn.get(graph, 0) + float(shares.get(graph, 0))) / 2 for graph in every}
 
 
-def _drawn(marginals, edges, forbidden) -> Iterator[tuple[int, ...]]:
+def _drawn(marginals, edges, forbidden) -> Graphs:
     """Graphs of drawn skeletons, as many of each of them."""
-    rng, joined_by = np.random.default_rng(SEED), {}
+    rng, counts = np.random.default_rng(SEED), Counter[tuple[int, ...]]()
+    arrows = cache(lambda key: _arrows(marginals, edges.shape, key, forbidden))
     for _ in range(SKELETONS):
         upper = np.triu(rng.random(edges.shape) < edges, 1)
-        joined = upper | upper.T
-        if (key := joined.tobytes()) not in joined_by:
-            joined_by[key] = _arrows(marginals, joined, forbidden)
-        yield from joined_by[key]
+        counts.update(arrows((upper | upper.T).tobytes()))
+    return {graph: count / counts.total() for graph, count in counts.items()}
 
 
-def _arrows(marginals, joined, forbidden) -> list[tuple[int, ...]]:
+def _arrows(marginals, shape, skeleton, forbidden) -> list[tuple[int, ...]]:
+    joined = np.frombuffer(skeleton, bool).reshape(shape)
     if not joined.any():
         return [(0,) * len(joined)] * DRAWS
     odds = collider_log_odds(marginals, joined)
     return [tuple(parents) for parents in drawn_graphs(joined, forbidden, odds)]
-
-
-def _shares(graphs) -> Graphs:
-    counted: dict[tuple[int, ...], int] = {}
-    for graph in graphs:
-        counted[graph] = counted.get(graph, 0) + 1
-    total = sum(counted.values())
-    return {graph: count / total for graph, count in counted.items()}

@@ -102,7 +102,7 @@ class Question:
             return standardised(self.marginals, x, y, parents, self.ends, self.outcome)
         vectors, cause = self.moments.vectors[y], self._entries()
         if not self.outcomes:
-            outcome = _first(vectors) / self._deviation(y)
+            outcome = _first(vectors) / self.deviation(y)
             answer = regressed(self.moments, x, y, parents, cause, outcome)
             return answer and self._in_deviations(answer)
         shares, noise = self.marginals.table(y), self.marginals.moment(y).deviation
@@ -118,9 +118,9 @@ class Question:
         vectors = self.moments.vectors[self.x]
         if self.levels:
             return vectors[[*self.ends]]
-        return np.outer(self.ends, _first(vectors) * self._deviation(self.x))
+        return np.outer(self.ends, _first(vectors) * self.deviation(self.x))
 
-    def _deviation(self, v) -> float:
+    def deviation(self, v: int) -> float:
         """Of a number's score, as it was released."""
         place = self.moments.rows[v].start
         return math.sqrt(max(self.moments.values[place, place], LEAST))

@@ -79,11 +79,11 @@ class SecondMoments:
         rows = [self.rows[v].start + k for v in (x, y) for k in range(2)]
         variances = np.maximum(np.diag(self.values)[rows], np.tile([LENGTH, SQUARE], 2) ** 2 / 2)
         lengths = np.sqrt(np.outer(variances[:2], variances[2:]))
-        found = self.values[np.ix_(rows[:2], rows[2:])] / lengths
-        found -= np.diag([found[0, 0], found[0, 0] ** 2])
+        apart = self.values[np.ix_(rows[:2], rows[2:])] / lengths
+        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])
         noise = self.deviations[rows[0], rows[2]] / lengths
-        clear = np.abs(found) > CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))
-        return float(np.max(np.abs(found) * clear))
+        clear = np.abs(apart) > CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))
+        return float(np.max(np.abs(apart) * clear))
 
 
 def second_moments(marginals: Marginals, multiplier: float) -> SecondMoments:

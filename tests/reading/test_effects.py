@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from known_tables import records
 from numpy.random import default_rng
@@ -18,6 +19,7 @@ from dpcgd import (
     load,
     priv_pc,
     private_graph,
+    read_release,
 )
 from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.contingency_tables import Tables
@@ -25,7 +27,7 @@ from dpcgd.datasets.schema import Schema
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable, exactly
 from dpcgd.reading.adjustment import regressed, spread_of, standardised
-from dpcgd.reading.effects import interval
+from dpcgd.reading.effects import Reading, interval
 from dpcgd.reading.second_moments import SecondMoments, unshortened
 
 
@@ -296,7 +298,7 @@ def test_effects_are_a_table():
         (lambda release: effect(release, "Smoker", "Cancer", ends=("no", "yes")), "take one of"),
         (lambda release: effect(release, "Smoker", "Cancer", ends=("True",)), "two values"),
         (lambda release: effect(release, "Smoker", "Cancer", outcome="none"), "take one of"),
-        (lambda release: effects(release, graph=nx.DiGraph([("a", "b")])), "no cycle"),
+        (lambda release: effects(release, graph=nx.DiGraph([("a", "b")])), "without cycles"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(call, cure):
@@ -313,6 +315,24 @@ def test_a_release_without_moments_is_refused():
         effects(priv_pc(data, epsilon=1.0, rng=default_rng(19)))
 
 
+def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
+    rng = default_rng(28)
+    x = rng.normal(size=3000)
+    values = np.column_stack([x, x + rng.normal(size=3000), rng.normal(size=3000)])
+    values[:50, 1] = np.nan
+    rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
+    table = pd.DataFrame(values, columns=[*"xyz"])
+    data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(29))
+    release.save(tmp_path / "receipt.json")
+    asked = [("x", "y"), ("y", "z")]
+    pd.testing.assert_frame_equal(
+        effects(read_release(tmp_path / "receipt.json"), asked).frame(),
+        effects(release, asked).frame(),
+    )
+    assert effect(release, "x", "y").high > 0.5
+
+
 def test_quantiles_of_a_number_are_shares():
     data, _ = chain_of_numbers(2000, default_rng(20))
     release = private_graph(data, epsilon=1.0, rng=default_rng(21))
@@ -320,6 +340,31 @@ def test_quantiles_of_a_number_are_shares():
         effect(release, "x", "y", ends=(1, 2))
     with pytest.raises(ValueError, match="leave outcome out"):
         effect(release, "x", "y", outcome="high")
+
+
+def test_likely_graphs_have_no_cycle_and_their_shares_sum_to_one():
+    data = load("asia", n=5000, rng=default_rng(24))
+    kept = Knowledge(tiers=[["asia", "smoke"], ["xray", "dysp"]])
+    release = private_graph(data, epsilon=0.3, knowledge=kept, rng=default_rng(25))
+    graphs = Reading(release).graphs
+    assert sum(graphs.values()) == pytest.approx(1)
+    assert len(graphs) > 10
+    for parents in graphs:
+        arcs = [(a, b) for b, bits in enumerate(parents) for a in range(data.d) if bits >> a & 1]
+        assert nx.is_directed_acyclic_graph(nx.DiGraph(arcs))
+    assert graphs == Reading(release).graphs
+
+
+def test_a_curve_is_marked_and_a_line_is_not():
+    rng = default_rng(26)
+    x, other = rng.normal(size=(2, 50_000))
+    for bend in (0.0, 0.5):
+        values = np.column_stack([x, x + bend * x**2 + rng.normal(size=len(x)), other])
+        data = Dataset.of_numbers(values, {"x": (-20, 20), "y": (-60, 60), "other": (-20, 20)})
+        release = private_graph(data, epsilon=1.0, rng=default_rng(27))
+        graph = nx.DiGraph([("x", "y")])
+        graph.add_node("other")
+        assert bool(effect(release, "x", "y", graph=graph).marked) == bool(bend)
 
 
 def test_intervals_of_a_chain_cover():
