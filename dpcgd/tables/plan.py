@@ -58,7 +58,7 @@ STEP = 100
 NO_NOISE = 1e9
 """At this epsilon only settings are refused."""
 
-EDGES = "an edge takes about half as much again, and more among many variables: rehearse it"
+FOR_AN_EDGE = "an edge takes about half as much again, and more among many variables: rehearse it"
 """Simulated tables say this of systems that draw edges by a model (tests/tables/test_plan.py)."""
 
 MORE_RECORDS = 1000
@@ -278,7 +278,7 @@ class Plan:
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
             f"  found by a test with probability {self.power:g}:",
             *(f"    {line}" for line in _told(frame)),
-            *(f"  {line}" for line in (EDGES * self._reads, self.caution) if line),
+            *(f"  {line}" for line in (FOR_AN_EDGE * self._reads, self.caution) if line),
         ]
         return "\n".join(lines)
 
