@@ -124,6 +124,11 @@ class Dataset(Counts):
             column of text may part thousands, or if a categorical column has its levels in another
             order than an ordered variable.
 
+        Notes
+        -----
+        Each row counts once and as independent of the others; weights are not handled. *Weights,
+        and several rows a person* in the book's page on your own table says what that means.
+
         Examples
         --------
         >>> import pandas as pd
