@@ -282,50 +282,47 @@ class Reading:
         answers = [question.adjusted(group) for group in sets]
         weights = [max(0.0, 1 - sum(sets.values())), *sets.values()]
         low, high = interval(weights, *_parts(answers))
-        if question.outcomes and math.isfinite(high - low):
+        identified = math.isfinite(high - low)
+        if question.outcomes and identified:
             low, high = max(low, -1.0), min(high, 1.0)
-        known = [own for own in answers if own is not None]
-        likeliest = known[0] if known and math.isfinite(high - low) else None
-        robustness = robustness_of_interval = 0.0
-        if likeliest is not None:
-            nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-            n, sizes = self.release.marginals.n, (likeliest.difference, nearest)
-            robustness, robustness_of_interval = (likeliest.robustness(size, n) for size in sizes)
-        adjustments = tuple(
-            Adjustment(tuple(self.names[v] for v in group), *_told(own), share)
+        first = next((own for own in answers if own is not None and identified), None)
+        ratio, medians = _ratio(weights, answers) if question.outcomes and first else None, None
+        if not question.outcomes and first:
+            medians = question.medians(first.means[0], (first.difference, low, high))
+        nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+        n, sizes = self.release.marginals.n, (first.difference, nearest) if first else ()
+        robustness = [first.robustness(size, n) for size in sizes] if first else [0.0, 0.0]
+        ways = [
+            Adjustment(tuple(self.names[v] for v in group), *_normal(own), share)
             for (group, share), own in zip(sets.items(), answers, strict=True)
-        )
-        medians = ratio = None
-        if likeliest is not None and not question.outcomes:
-            medians = question.medians(likeliest.means[0], (likeliest.difference, low, high))
-        elif likeliest is not None:
-            ratio = _ratio(weights, answers)
+        ]
         return Effect(
             cause=question.cause,
             effect=question.effect,
             estimand=question.estimand,
-            estimate=_mean(sets, answers) if math.isfinite(high - low) else math.nan,
+            estimate=_mean(sets, answers) if identified else math.nan,
             low=low,
             high=high,
             probability=min(before, 1.0),
-            identified=math.isfinite(high - low),
-            adjusted_for=adjustments[0].adjusted_for if adjustments else (),
-            adjustments=adjustments,
+            identified=identified,
+            adjusted_for=ways[0].adjusted_for if ways else (),
+            adjustments=tuple(ways),
             ratio=ratio,
             medians=medians,
-            robustness=robustness,
-            robustness_of_interval=robustness_of_interval,
-            marked=CURVED if likeliest is not None and question.departure > BENT else "",
+            robustness=robustness[0],
+            robustness_of_interval=robustness[1],
+            marked=CURVED if first and question.departure > BENT else "",
         )
 
 
 def _parts(answers) -> tuple[list[float], list[float]]:
     """Means and deviations of a mixture, first of graphs that say zero."""
-    means, deviations = zip((0.0, 0.0), *map(_told, answers), strict=True)
+    means, deviations = zip((0.0, 0.0), *map(_normal, answers), strict=True)
     return [*np.nan_to_num(means)], [*deviations]
 
 
-def _told(answer) -> tuple[float, float]:
+def _normal(answer) -> tuple[float, float]:
+    """Mean and deviation of one adjustment; nothing is known where it is not identified."""
     return (math.nan, math.inf) if answer is None else (answer.difference, answer.deviation)
 
 
