@@ -52,7 +52,7 @@ BUDGETS = [float(f"{e:.4g}") for e in np.logspace(-2, 1.5, 21)]
 """Of a round, as in the code: 21 of them."""
 CURATES = (*SMALL, "sachs", "child")
 STAGES = [(0, 20), (20, 50)]
-AT_ONCE = 63
+AT_ONCE = 40
 COLUMNS = {
     "epsilon": "budget of a round, of all (totals), or of a gradient (gradients)",
     "F1": "of the skeleton, against the network",
