@@ -4,15 +4,14 @@ import hashlib
 import json
 import os
 import secrets
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dpcgd.datasets.arguments import check_file
 
-__all__ = ["digest_of", "hold_room", "read_sealed", "sealed", "write_sealed", "write_whole"]
+__all__ = ["check_room", "digest_of", "read_sealed", "sealed", "write_sealed", "write_whole"]
 
 CURE = "take the file as it was written"
 
@@ -20,7 +19,7 @@ SEAL = "sha256"
 """The key of a file's digest of itself."""
 
 RECEIPT = 1 << 22
-"""Bytes of room that are held for a file that must be written later."""
+"""A file that must be written later has no more letters than this."""
 
 
 def digest_of(content: Any) -> str:
@@ -44,7 +43,7 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
         If the file cannot be written.
     """
     path = check_target(path)
-    beside = _beside(path)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(beside, "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -54,7 +53,8 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
     with suppress(OSError):  # where the system can: the file's name on the disk too
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -63,18 +63,8 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
             os.close(folder)
 
 
-def _beside(path: Path) -> Path:
-    """Where a file is written before it gets its name."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-
-
-def hold_room(path: str | os.PathLike) -> IO[bytes]:
-    """Hold some megabytes on the disk of a file that is to be written later.
-
-    Returns
-    -------
-    file
-        Nameless; the room is free again once it is closed, or the program is killed.
+def check_room(path: str | os.PathLike) -> None:
+    """Write some megabytes beside a file that is to be written later, and take them away again.
 
     Raises
     ------
@@ -82,18 +72,9 @@ def hold_room(path: str | os.PathLike) -> IO[bytes]:
         If no such file can be written there, by its name, its folder, or for want of room.
     """
     path = check_target(path)
-    try:
-        beside = _beside(path)
-        beside.touch(exist_ok=False)
-        beside.unlink()
-        held = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115
-        held.write(bytes(RECEIPT))
-        held.flush()
-        os.fsync(held.fileno())
-    except OSError as error:
-        cure = "give a file that can be written"
-        raise ValueError(f"{path} cannot be written: {error.strerror}; {cure}") from None
-    return held
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.room")
+    write_whole(beside, " " * RECEIPT)
+    beside.unlink()
 
 
 def check_target(path: str | os.PathLike) -> Path:
