@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcgd.datasets.arguments import check_file
+from dpcgd.datasets.schema import read_mapping
 
 __all__ = ["check_room", "digest_of", "read_sealed", "sealed", "write_sealed", "write_whole"]
 
@@ -130,25 +131,14 @@ def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
         is no signature: it shows accidents and edits by hand, and who edits can make a new one.
     """
     check_file(path, f"give the path of a {form} file, not {path!r}")
-    no_such_file = ValueError(f"{path} is no {form}; {CURE}")
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        content = json.loads(text, object_pairs_hook=_without_twins)
+        content = read_mapping(path)  # no key twice: people see the first, programs the last
         seal = content.pop(SEAL, None)
         digest = digest_of(content)  # refuses what is no number
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise no_such_file from None
-    if content.get("format") != form:
-        raise no_such_file
+        if content["format"] != form:
+            raise ValueError
+    except (ValueError, KeyError, RecursionError):
+        raise ValueError(f"{path} is no {form}; {CURE}") from None
     if seal != digest:
         raise ValueError(f"{path} does not verify: it is not what was written; {CURE}")
     return content
-
-
-def _without_twins(pairs) -> dict[str, Any]:
-    """Refuse a key that comes twice: a reader sees the first value, a program takes the last."""
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError
-    return dict(pairs)
