@@ -501,7 +501,7 @@ def _edges(name, listed) -> tuple[float, ...]:
     return edges
 
 
-def _missing_codes(name, entry, levels) -> list[str]:
+def _missing_codes(name, entry, levels) -> list:
     """The codes of missing values as text; the first one names their level, which may be listed.
 
     "refuse" has no codes. Codes are compared with each other and with levels, numbers as numbers.
