@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights, synthetic_pair
 from dpcgd_book.results.stored import stored_folder
+from dpcgd_book.systems.direction_scores import igci
 from scipy import optimize, stats
 
 from dpcgd import Budget, Dataset, load
@@ -28,7 +29,6 @@ from dpcgd.local.geometric import Geometric
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.pairwise.anm import confidence
 from dpcgd.pairwise.dependence_scores import Hsic
-from dpcgd.pairwise.direction_scores import igci
 from dpcgd.pairwise.kernel_ridge import Ridge
 from dpcgd.privacy.conversions import rho_of_budget
 from dpcgd.score import noleaks, notears

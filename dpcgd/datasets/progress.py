@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable
-from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -11,10 +10,8 @@ __all__ = ["progress"]
 SECONDS = 2.0
 """What takes less says nothing."""
 
-_T = TypeVar("_T")
 
-
-def progress(steps: Iterable[_T], title: str, total: int | None = None) -> Iterable[_T]:
+def progress(steps: Iterable, title: str, total: int | None = None) -> Iterable:
     """Go through steps; a terminal on stderr shows how far it is, and anything else nothing.
 
     Parameters

@@ -212,28 +212,20 @@ class AccountFile:
         }
 
     def redeem(
-        self,
-        entry: str,
-        promised: Budget,
-        system: str,
-        domain: str,
-        divergence: Divergence,
-        label: str | None = None,
+        self, reserved: ReservedEpsilon, promised: Budget, system: str, domain: str, divergence
     ) -> None:
         """Pay a run with its reservation, once, before it spends anything.
 
         Parameters
         ----------
-        entry : str
-            Of the reservation.
+        reserved : ReservedEpsilon
+            Of the reservation, which has to be entered now if it has a label.
         promised : Budget
             Of the run: what was reserved.
         system, domain : str
             What runs, and the digest of the public domain of its data.
         divergence : callable
             From an order to the Renyi divergence that the run keeps to.
-        label : str, optional
-            Of a run that has to be entered now.
 
         Raises
         ------
@@ -244,21 +236,22 @@ class AccountFile:
             if divergences add up and the run's exceeds what is left, or if another run is at the
             file.
         """
+        entry, label = reserved.entry, reserved.label
         with self._changing() as runs:
             if label is not None and entry not in runs:
                 granted = self._granted(promised, _without(label, runs))
                 runs[entry] = replace(granted, label=label, entry=entry)
             if entry not in runs:
                 raise ValueError("no such reservation; reserve again")
-            reserved = runs[entry]
-            if reserved.system:
-                raise ValueError(f"a reservation used by {reserved.system} already; reserve again")
-            budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
+            run = runs[entry]
+            if run.system:
+                raise ValueError(f"a reservation used by {run.system} already; reserve again")
+            budget = replace(self.budget, epsilon=run.epsilon, delta=run.delta)
             if promised != budget:
                 cure = "hand on the whole reservation, as **account.reserve(...)"
                 raise ValueError(f"{budget!r} reserved, and the run has {promised!r}; {cure}")
-            others = [run for run in runs.values() if run is not reserved]
-            counted = self._paid(reserved, others, divergence)
+            others = [other for other in runs.values() if other is not run]
+            counted = self._paid(run, others, divergence)
             runs[entry] = replace(counted, system=system or "a run", domain=domain)
 
     @contextmanager

@@ -407,8 +407,8 @@ def open_run(
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
         if (protects := settings.get("protects", "everyone")) != "everyone":
             raise ValueError(f"an account protects everyone, and this run the {protects} only")
-        redeem = partial(epsilon.account.redeem, epsilon.entry, budget, system)
-        pays.before_spending = partial(redeem, terms.digest, pays.divergence, epsilon.label)
+        promise = budget, system, terms.digest, pays.divergence
+        pays.before_spending = partial(epsilon.account.redeem, epsilon, *promise)
     run = Run(pays, noise, guarantee, terms, started)
     observe = OBSERVER.get()
     return observe(run) if observe else run

@@ -4,15 +4,15 @@ import hashlib
 import json
 import os
 import secrets
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dpcgd.datasets.arguments import check_file
+from dpcgd.datasets.schema import read_mapping
 
-__all__ = ["digest_of", "hold_room", "read_sealed", "sealed", "write_sealed", "write_whole"]
+__all__ = ["check_room", "digest_of", "read_sealed", "sealed", "write_sealed", "write_whole"]
 
 CURE = "take the file as it was written"
 
@@ -20,7 +20,7 @@ SEAL = "sha256"
 """The key of a file's digest of itself."""
 
 RECEIPT = 1 << 22
-"""Bytes of room that are held for a file that must be written later."""
+"""A file that must be written later has no more letters than this."""
 
 
 def digest_of(content: Any) -> str:
@@ -44,7 +44,7 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
         If the file cannot be written.
     """
     path = check_target(path)
-    beside = _beside(path)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(beside, "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -54,7 +54,8 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
     with suppress(OSError):  # where the system can: the file's name on the disk too
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -63,18 +64,8 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
             os.close(folder)
 
 
-def _beside(path: Path) -> Path:
-    """Where a file is written before it gets its name."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-
-
-def hold_room(path: str | os.PathLike) -> IO[bytes]:
-    """Hold some megabytes on the disk of a file that is to be written later.
-
-    Returns
-    -------
-    file
-        Nameless; the room is free again once it is closed, or the program is killed.
+def check_room(path: str | os.PathLike) -> None:
+    """Write some megabytes beside a file that is to be written later, and take them away again.
 
     Raises
     ------
@@ -82,18 +73,9 @@ def hold_room(path: str | os.PathLike) -> IO[bytes]:
         If no such file can be written there, by its name, its folder, or for want of room.
     """
     path = check_target(path)
-    try:
-        beside = _beside(path)
-        beside.touch(exist_ok=False)
-        beside.unlink()
-        held = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115
-        held.write(bytes(RECEIPT))
-        held.flush()
-        os.fsync(held.fileno())
-    except OSError as error:
-        cure = "give a file that can be written"
-        raise ValueError(f"{path} cannot be written: {error.strerror}; {cure}") from None
-    return held
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.room")
+    write_whole(beside, " " * RECEIPT)
+    beside.unlink()
 
 
 def check_target(path: str | os.PathLike) -> Path:
@@ -149,25 +131,14 @@ def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
         is no signature: it shows accidents and edits by hand, and who edits can make a new one.
     """
     check_file(path, f"give the path of a {form} file, not {path!r}")
-    no_such_file = ValueError(f"{path} is no {form}; {CURE}")
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        content = json.loads(text, object_pairs_hook=_without_twins)
+        content = read_mapping(path)  # no key twice: people see the first, programs the last
         seal = content.pop(SEAL, None)
         digest = digest_of(content)  # refuses what is no number
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise no_such_file from None
-    if content.get("format") != form:
-        raise no_such_file
+        if content["format"] != form:
+            raise ValueError
+    except (ValueError, KeyError, RecursionError):
+        raise ValueError(f"{path} is no {form}; {CURE}") from None
     if seal != digest:
         raise ValueError(f"{path} does not verify: it is not what was written; {CURE}")
     return content
-
-
-def _without_twins(pairs) -> dict[str, Any]:
-    """Refuse a key that comes twice: a reader sees the first value, a program takes the last."""
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError
-    return dict(pairs)

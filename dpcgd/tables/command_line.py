@@ -35,7 +35,7 @@ def json_file(path: str) -> Any:
 OPTIONS: dict[str, tuple[Any, str]] = {
     "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
-    "allow_delta": (True, "Let delta be 1/n or more."),
+    "allow_delta": (bool, "Let delta be 1/n or more."),
     "budget": (float, "Epsilon of the whole account, where it has to be made.  [epsilon]"),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
@@ -43,10 +43,9 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "encoding": (str, "Encoding of a CSV file.  [utf-8]"),
     "epsilon": (float, "Epsilon of the release."),
     "ids": (str, "Column that says whose row it is; checked against the rows of a person."),
-    "ignore": (..., "A column to leave out; may be given several times."),
+    "ignore": (str, "A column to leave out; may be given several times."),
     "knowledge": (json_file, f"What is known beforehand: {RULE}."),
-    "level": (float, "Level of the intervals.  [0.9]"),
-    "not_private": (True, "Read the schema off the data. No release may rest on it."),
+    "not_private": (bool, "Read the schema off the data. No release may rest on it."),
     "out": (click.Path(), "File to write to."),
     "points": (float, "Say which epsilon finds a difference of so many percentage points."),
     "precision": (share, "Share of the edges that are expected to be right, or f1."),
@@ -57,8 +56,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "system": (click.Choice(SYSTEMS), f"Which system runs.  [{SYSTEMS[0]}]"),
     "thousands": (str, "Mark between thousands in a CSV file."),
 }
-"""Of each option the type and the help; True is a flag, ... stands for a list."""
-
+"""Of each option the type and the help; it is a flag if the type is bool."""
 
 ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=\[?('[^']*'|\w+)\]?")
 """How a message names an argument of the package."""
@@ -68,20 +66,6 @@ def as_typed(argument: re.Match) -> str:
     """The same argument on the command line."""
     value = "" if argument[2] == "True" else f" {argument[2]}"
     return f"--{argument[1].replace('_', '-')}{value}"
-
-
-def options(*names: str) -> Callable:
-    """Give a command these options; a mark of exclamation makes one required."""
-
-    def add(command):
-        for name in reversed(names):
-            kind, text = OPTIONS[name.rstrip("!")]
-            extra = {True: {"is_flag": True}, ...: {"multiple": True}}.get(kind, {"type": kind})
-            flag = "--" + name.rstrip("!").replace("_", "-")
-            command = click.option(flag, required=name.endswith("!"), help=text, **extra)(command)
-        return command
-
-    return add
 
 
 def given(options: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -147,6 +131,21 @@ def main() -> None:
     """  # noqa: D301
 
 
+def parameter(name: str) -> click.Parameter:
+    """An argument, if its name is in capitals, or an option; an exclamation mark requires it."""
+    if name.isupper():
+        kind, many = int if name == "N" else click.Path(), -1 if name == "FILES" else 1
+        return click.Argument([name.lower()], type=kind, nargs=many, required=True)
+    kind, text = OPTIONS[name.rstrip("!")]
+    extra = {"is_flag": kind is bool, "multiple": name == "ignore", "required": name.endswith("!")}
+    return click.Option(["--" + name.rstrip("!").replace("_", "-")], type=kind, help=text, **extra)
+
+
+def command(*names: str) -> Callable:
+    """Make a command with these parameters."""
+    return main.command(params=[*map(parameter, names)])
+
+
 def show(text: Any, out: str | None) -> None:
     """Write a text to a file, or print it."""
     if out is None:
@@ -155,9 +154,7 @@ def show(text: Any, out: str | None) -> None:
         import_module("dpcgd.privacy.sealed_file").write_whole(out, f"{text}\n")
 
 
-@main.command()
-@click.argument("codebook", type=click.Path())
-@options("not_private", "ignore", "out")
+@command("CODEBOOK", "not_private", "ignore", "out")
 def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str | None) -> None:
     """Spell out a schema: which values each variable may take.
 
@@ -174,10 +171,7 @@ def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str |
     show(json.dumps(draft, indent=1), out)
 
 
-@main.command()
-@click.argument("schema", type=click.Path())
-@click.argument("n", type=int)
-@options("epsilon", "points", "correlation", "delta", "rows_per_person", "out")
+@command("SCHEMA", "N", "epsilon", "points", "correlation", "delta", "rows_per_person", "out")
 def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
     """Say what a run on N records could find; takes no data, costs nothing.
 
@@ -187,10 +181,7 @@ def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
     show(planner(schema, n, **given(asked)), out)
 
 
-@main.command()
-@click.argument("schema", type=click.Path())
-@click.argument("n", type=int)
-@options("epsilon!", "delta", "rows_per_person", "runs", "system", "out")
+@command("SCHEMA", "N", "epsilon!", "delta", "rows_per_person", "runs", "system", "out")
 def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: Any) -> None:
     """Run a system on N records of random networks like SCHEMA; takes no data, costs nothing."""
     rng = import_module("numpy").random.default_rng()
@@ -199,14 +190,10 @@ def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: 
 
 
 FORMAT = ("separator", "encoding", "decimal", "thousands", "ignore", "ids", "rows_per_person")
-PROMISE = ("epsilon", "account", "out", "report", "delta", "budget", "rows_per_person")
-CHOICES = ("knowledge", "precision", "aim", "allow_delta")
+TERMS = ("report", "delta", "budget", "knowledge", "precision", "aim", "allow_delta")
 
 
-@main.command()
-@click.argument("table", type=click.Path())
-@click.argument("schema", type=click.Path())
-@options("epsilon!", "account!", "out!", *PROMISE[3:], *CHOICES, "system", *FORMAT[:-1])
+@command("TABLE", "SCHEMA", "epsilon!", "account!", "out!", *TERMS, "system", *FORMAT)
 def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     """Release a graph of TABLE, a CSV file or Parquet, and write its receipt to --out.
 
@@ -220,17 +207,15 @@ def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
         --out release.json --report report.html
     """  # noqa: D301
     data = partial(dpcgd.read_table, table, schema, **given(asked, *FORMAT))
-    terms = given(asked, *PROMISE, *CHOICES) | {"system": getattr(dpcgd, system or SYSTEMS[0])}
-    kept = dpcgd.release_once(data, schema, **terms)
+    terms = given(asked, "epsilon", "account", "out", "rows_per_person", *TERMS)
+    kept = dpcgd.release_once(data, schema, system=getattr(dpcgd, system or SYSTEMS[0]), **terms)
     for line in kept.lines:
         click.echo(f"dpcgd: {line}", err=True)
     click.echo(f"{kept.release}\n{kept.release.graph}" if kept.path else kept.receipt)
     return int(bool(kept.problems))
 
 
-@main.command()
-@click.argument("receipt", type=click.Path())
-@options("precision", "knowledge", "out")
+@command("RECEIPT", "precision", "knowledge", "out")
 def read(receipt: str, out: str | None, **asked: Any) -> None:
     """Show what RECEIPT holds, or read another graph from it, at no cost.
 
@@ -250,21 +235,17 @@ def read(receipt: str, out: str | None, **asked: Any) -> None:
     click.echo(f"{released}\n{graph}")
 
 
-@main.command()
-@click.argument("receipt", type=click.Path())
-@options("level", "out")
-def effects(receipt: str, out: str | None, **asked: Any) -> None:
+@command("RECEIPT", "out")
+def effects(receipt: str, out: str | None) -> None:
     """Say how strong the effects are, with intervals, from RECEIPT alone; costs nothing more.
 
     --out writes them as CSV.
     """
-    released, find = dpcgd.read_release(receipt), getattr(dpcgd, "effects")  # noqa: B009
-    frame = find(released, **given(asked)).frame()
+    frame = dpcgd.effects(dpcgd.read_release(receipt)).frame()
     show(frame.to_csv(index=False) if out else frame.to_string(index=False), out)
 
 
-@main.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@command("FILES")
 def check(files: tuple[str, ...]) -> None:
     """Check receipts part by part, and say of each run of an account what has become of it."""
     click.echo("\n".join(dpcgd.check_files(files)))

@@ -26,7 +26,7 @@ from dpcgd.graphs.report import form_of
 from dpcgd.privacy.account_file import FORM, AccountFile, Reservation, open_account
 from dpcgd.privacy.budget import delta_for
 from dpcgd.privacy.run import check_data, domain_of
-from dpcgd.privacy.sealed_file import check_target, hold_room, sealed
+from dpcgd.privacy.sealed_file import check_room, check_target, sealed
 from dpcgd.reading.release import read_release
 from dpcgd.tables.check_receipt import check_receipt
 from dpcgd.tables.private_graph import private_graph
@@ -34,12 +34,8 @@ from dpcgd.tables.public_facts import check_run
 
 __all__ = ["Kept", "check_files", "read_frame", "read_table", "release_once"]
 
-SIGNALS = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
-"""What ends a program politely; it waits until a receipt is written."""
-
-WAITS = b"\ndpcgd: the budget may be spent by now; this ends once the receipt is written\n"
+SIGNALS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
+"""What ends a program politely; it waits until a receipt is written. Windows has two of them."""
 
 
 class Kept(NamedTuple):
@@ -113,8 +109,7 @@ def read_table(
     read: Callable[..., Counts] = read_parquet if _is_parquet(path) else read_csv
     data = read(path, schema, ignore=[*ignore, ids] if ids else ignore, **form)
     if ids:
-        owners = read_frame(path, [ids], form.get("separator"), form.get("encoding"))[ids]
-        check_rows_per_person(owners, rows_per_person, data.n)
+        check_rows_per_person(read_frame(path, [ids], **form)[ids], rows_per_person, data.n)
     return data
 
 
@@ -123,10 +118,7 @@ def _is_parquet(path) -> bool:
 
 
 def read_frame(
-    path: str | os.PathLike,
-    columns: list[str] | None = None,
-    separator: str | None = None,
-    encoding: str | None = None,
+    path, columns: list[str] | None = None, separator=",", encoding="utf-8", **_
 ) -> pd.DataFrame:
     """Read a table as pandas does, which is not what a release takes.
 
@@ -141,8 +133,7 @@ def read_frame(
     if _is_parquet(path):
         return pd.read_parquet(path, columns=columns)
     kind = None if columns is None else str
-    form = {"sep": separator or ",", "encoding": encoding or "utf-8"}
-    return pd.read_csv(path, usecols=columns, dtype=kind, **form)
+    return pd.read_csv(path, usecols=columns, dtype=kind, sep=separator, encoding=encoding)
 
 
 def release_once(
@@ -153,9 +144,7 @@ def release_once(
     account: str | os.PathLike,
     out: str | os.PathLike,
     report: str | os.PathLike | None = None,
-    delta: float | None = None,
     budget: float | None = None,
-    rows_per_person: int = 1,
     system: Callable[..., Release] = private_graph,
     **settings: Any,
 ) -> Kept:
@@ -168,8 +157,8 @@ def release_once(
     table : Counts or callable
         A data set, or what reads one; it is called only if there is no receipt.
     schema : Schema, mapping, str or path
-    epsilon, delta : float
-        Of this release. Delta is in proportion to the account's unless given.
+    epsilon : float
+        Of this release.
     account : path
         Of the account file. If there is none, one is made.
     out : path
@@ -179,10 +168,9 @@ def release_once(
     budget : float, optional
         Epsilon of the whole account: what it was made for, or, if it has to be made, what it is
         made for; epsilon unless given.
-    rows_per_person : int
     system : callable
     settings
-        What else the system takes.
+        What else the system takes. Delta is in proportion to the account's unless given.
 
     Returns
     -------
@@ -201,8 +189,8 @@ def release_once(
     of three states: no entry, and nothing was drawn; entry and receipt; or an entry without a
     receipt. In the third, what was drawn is lost and stays spent, `out` is refused from then on,
     and :func:`check_files` says so. An interrupt that can be caught waits for the receipt. Where
-    the receipt cannot be written to `out` any more, it goes to the first of two other folders that
-    takes it, and `problems` says to which.
+    the receipt cannot be written to `out` any more, it goes to the folder of temporary files, and
+    `problems` says so.
 
     Examples
     --------
@@ -218,18 +206,17 @@ def release_once(
     (True, False, True)
     """
     schema = Schema.of(schema)
-    account, out = check_target(account).resolve(), check_target(out).resolve()
-    named = [account, out]
-    if report is not None:
-        form_of(report)
-        named.append(Path(report).resolve())
+    named = [check_target(path).resolve() for path in (account, out, report) if path is not None]
+    account, out, *pages = named
+    for page in pages:
+        form_of(page)
     if len({*named}) < len(named):
         raise ValueError("account, out and report are one file; give each its own name")
     if out.exists():
         kept = Kept(_earlier(out, schema, epsilon), out, spent=False)
     else:
         data = table() if callable(table) else table
-        settings |= {"epsilon": epsilon, "delta": delta, "rows_per_person": rows_per_person}
+        settings["epsilon"] = epsilon
         kept = _spend(data, schema, account, out, budget, system, settings)
     if report is not None:
         try:
@@ -242,14 +229,12 @@ def release_once(
 
 def _earlier(out: Path, schema: Schema, epsilon: float) -> Release:
     """The release that was made already."""
-    release, cure = read_release(out), "another release takes another out"
-    promised = release.ledger.budget.epsilon if release.ledger.budget else 0.0
-    if not isclose(promised, epsilon, rel_tol=1e-9):
-        raise ValueError(
-            f"{out} holds a release at epsilon = {promised:g}, not {epsilon:g}; {cure}"
-        )
-    if dict(release.terms.domain) != domain_of(schema.levels):
-        raise ValueError(f"{out} holds a release of another schema; {cure}")
+    release = read_release(out)
+    promised = (release.ledger.budget or release.ledger.spent).epsilon
+    is_same = dict(release.terms.domain) == domain_of(schema.levels)
+    if not (is_same and isclose(promised, epsilon, rel_tol=1e-9)):
+        other = f"of {'this' if is_same else 'another'} schema at epsilon = {promised:g}"
+        raise ValueError(f"{out} holds a release {other}; give this one another out")
     return release
 
 
@@ -259,19 +244,13 @@ def _spend(data, schema, account: Path, out: Path, budget, system, settings) -> 
     if domain_of(data.levels) != domain_of(schema.levels):
         raise ValueError("the table was read with another schema; give that one here too")
     check_run(system, schema, data.n, **settings)
-    with hold_room(out) as room:
-        settings |= _paid(data.n, account, out, budget, **settings)
-        with _interrupts_wait(), warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")  # none may end the run once it has spent
-            release = system(data, **settings)
-            room.close()
-            kept = _keep(release, out)
-    for warning in said:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return kept
+    check_room(out)
+    settings |= _paid(data.n, account, out, budget, **settings)
+    with _interrupts_wait(), warnings.catch_warnings(action="always"):  # none may end it once paid
+        return _keep(system(data, **settings), out)
 
 
-def _paid(n, path: Path, out: Path, budget, *, epsilon, delta, rows_per_person, **_) -> dict:
+def _paid(n, path: Path, out: Path, budget, *, epsilon, delta=None, rows_per_person=1, **_) -> dict:
     """Let the run pay from the account, which is made if it has to be, under its receipt's name."""
     if path.exists():
         account = open_account(path, epsilon=budget, rows_per_person=rows_per_person)
@@ -290,14 +269,9 @@ def _paid(n, path: Path, out: Path, budget, *, epsilon, delta, rows_per_person, 
 def _interrupts_wait() -> Iterator[None]:
     """Let what can be caught wait, and end the program afterwards."""
     met: list[int] = []
-
-    def wait(number, _):
-        met.append(number)
-        with suppress(OSError):
-            os.write(2, WAITS)
-
     is_main = threading.current_thread() is threading.main_thread()  # others meet none
-    before = {number: signal.signal(number, wait) for number in (SIGNALS if is_main else ())}
+    meets = SIGNALS if is_main else ()
+    before = {number: signal.signal(number, lambda got, _: met.append(got)) for number in meets}
     try:
         yield
     finally:
@@ -308,18 +282,19 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _keep(release: Release, out: Path) -> Kept:
-    """Write the receipt to `out`, or else to the first folder that takes it."""
-    name, problem = f"{out.stem}-{secrets.token_hex(4)}.json", ""
-    for folder in (lambda: "", tempfile.gettempdir, Path.home):
-        try:
-            path = Path(folder(), name) if problem else out
-            if path.exists():
-                raise ValueError(f"{path} was written by another run meanwhile")
-            release.save(path)
-            cure = f"{problem}; the receipt is {path}, move it to {out}"
-            return Kept(release, path, spent=True, problems=(cure,) if problem else ())
-        except Exception as error:  # whatever it is, nothing may be lost
-            problem = problem or str(error) or repr(error)
+    """Write the receipt to `out`, or else to the folder of temporary files."""
+    try:
+        if out.exists():
+            raise ValueError(f"{out} was written by another run meanwhile")
+        release.save(out)
+        return Kept(release, out, spent=True)
+    except Exception as error:  # whatever it is, nothing may be lost
+        problem = str(error) or repr(error)
+    with suppress(Exception):
+        path = Path(tempfile.gettempdir(), f"{out.stem}-{secrets.token_hex(4)}.json")
+        release.save(path)
+        cure = f"{problem}; the receipt is {path}, move it to {out}"
+        return Kept(release, path, spent=True, problems=(cure,))
     return Kept(release, None, spent=True, problems=(f"{problem}, nor can any other file",))
 
 
@@ -351,11 +326,11 @@ def check_files(paths: Iterable[str | os.PathLike]) -> list[str]:
             continue
         checked = check_receipt(path)
         receipts[read_release(path).terms.account_entry] = path
-        lines.append(
-            f"{path}: all parts agree; its ledger comes to epsilon = {checked.epsilon:.6g}"
-        )
-        lines.append(f"  recomputed by dp-accounting: {', '.join(checked.recomputed) or 'nothing'}")
-        lines.append(f"  taken from this package: {', '.join(checked.ours) or 'nothing'}")
+        lines += [
+            f"{path}: all parts agree; its ledger comes to epsilon = {checked.epsilon:.6g}",
+            f"  recomputed by dp-accounting: {', '.join(checked.recomputed) or 'nothing'}",
+            f"  taken from this package: {', '.join(checked.ours) or 'nothing'}",
+        ]
     for account in accounts:
         lines.append(f"{account.path}: {str(account).splitlines()[0]}")
         lines += (f"  {run.label}: {_became(run, account, receipts)}" for run in account.runs)

@@ -45,10 +45,6 @@ HALVED = math.sqrt(2 / math.pi)
 NEVER = (math.nan, math.nan)
 """A test that cannot be made finds no correlation and no difference in points."""
 
-
-MOST_NUMBERS = 12
-"""A chart of so many variables has a number in each cell."""
-
 GRID = [float(f"{digits}e{power}") for power in range(-5, 1) for digits in range(100, 1000)]
 """Every epsilon of three digits from .001 to 999."""
 
@@ -223,31 +219,6 @@ class Plan:
         frame = pd.DataFrame(rows, columns=["x", "y", *PlannedPair._fields])
         orders = pd.DataFrame(frame.pop("testable").tolist()).add_prefix("order_")
         return frame.join(orders)
-
-    def plot(self, ax) -> None:
-        """Draw the smallest correlation that is found, for each pair of variables.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes
-            Above the diagonal the test of a pair, below it the tests given one more variable. A
-            cell without colour cannot be tested, or nothing that two groups can do would be found.
-        """
-        names, frame = list(self.levels), self.to_frame()
-        smallest, above = np.full((len(names),) * 2, np.nan), np.triu_indices(len(names), 1)
-        smallest[above], smallest.T[above] = frame.correlation, frame.partial_correlation
-        image = ax.imshow(np.ma.masked_invalid(smallest), cmap="viridis_r", vmin=0)
-        if len(names) <= MOST_NUMBERS:
-            middle = np.max(smallest, initial=0, where=np.isfinite(smallest)) / 2
-            for (i, j), value in np.ndenumerate(smallest):
-                if i != j:
-                    text = "none" if np.isnan(value) else f"{value:.2g}".replace("0.", ".", 1)
-                    color = "white" if value > middle else "black"
-                    ax.text(j, i, text, ha="center", va="center", color=color, fontsize=8)
-        ax.set_xticks(range(len(names)), names, rotation=90)
-        ax.set_yticks(range(len(names)), names)
-        ax.set_title("above the diagonal: a pair; below: given one more", fontsize=9)
-        ax.figure.colorbar(image, ax=ax, label=f"correlation found with probability {self.power:g}")
 
     def rehearse(self, *, rng: np.random.Generator, **settings: Any) -> Rehearsal:
         """Run the planned system on random networks: :func:`~dpcgd.tables.rehearsal.rehearse`.

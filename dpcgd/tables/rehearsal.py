@@ -73,18 +73,6 @@ class Rehearsal:
             frame[name] = (frame.right / whole).fillna(1.0)
         return frame
 
-    def plot(self, ax) -> None:
-        """Draw precision, recall and F1 of each run on axes of matplotlib."""
-        frame = self.to_frame()
-        for place, name in enumerate(SCORES):
-            ax.bar(place, frame[name].mean(), color="#DDDDDD", width=0.6)
-            spread = np.linspace(-0.2, 0.2, len(frame)) if len(frame) > 1 else np.zeros(1)
-            ax.plot(place + spread, frame[name], "o", color="#0072B2")
-        ax.set_xticks(range(3), ("precision", "recall", "F1"))
-        ax.set_ylim(0, 1.05)
-        ax.set_ylabel("of edges, without direction")
-        ax.set_title(self.title.replace(": ", "\n", 1), fontsize=9)
-
     def __repr__(self):
         frame = self.to_frame()
         mean = ", ".join(f"{name} {frame[name].mean():.2f}" for name in SCORES)

@@ -19,7 +19,7 @@ from dpcgd.tables import command_line, door
 BLOWS = ("kill", "interrupt", "disk")
 MOMENTS = (
     (door, "check_run", "before"),
-    (door, "hold_room", "before"),
+    (door, "check_room", "before"),
     (door, "open_account", "before"),
     (AccountFile, "reserve", "before"),
     (AccountFile, "redeem", "before"),

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import click
 import numpy as np
@@ -168,6 +167,7 @@ OF_OTHERS = [
     "read done.json --knowledge unknown.json",
     "read search.json --precision 0.9",
     "effects nowhere.json",
+    "effects search.json",
     "check",
     "check done.json schema.json",
     "check edited.json",
@@ -278,15 +278,14 @@ def test_a_search_is_shown_as_it_was_released(folder):
     assert "smoke -- cough" in run(folder, "read search.json").stdout
 
 
-def test_effects_are_those_of_the_package(folder, tmp_path, monkeypatch):
-    def stand_in(release, *, level=0.9):
-        assert release == dpcgd.read_release(folder / "done.json")
-        return SimpleNamespace(frame=lambda: pd.DataFrame({"effect": [level]}))
-
-    monkeypatch.setattr(dpcgd, "effects", stand_in, raising=False)
-    assert "0.8" in run(folder, "effects done.json --level 0.8").stdout
-    run(folder, f"effects done.json --out {tmp_path}/effects.csv")
-    assert pd.read_csv(tmp_path / "effects.csv").effect.tolist() == [0.9]
+def test_effects_are_those_of_the_package(folder, tmp_path):
+    frame = dpcgd.effects(dpcgd.read_release(folder / "done.json")).frame()
+    assert len(frame) > 0
+    assert run(folder, "effects done.json").stdout == f"{frame.to_string(index=False)}\n"
+    assert run(folder, f"effects done.json --out {tmp_path}/effects.csv").exit_code == 0
+    written = pd.read_csv(tmp_path / "effects.csv")
+    assert written.cause.tolist() == frame.cause.tolist()
+    assert written.estimate.tolist() == pytest.approx(frame.estimate.tolist(), nan_ok=True)
 
 
 @pytest.mark.parametrize("name", ["", *main.commands])

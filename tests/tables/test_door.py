@@ -163,7 +163,7 @@ def warns_after_spending(data, **settings):
 
 
 def test_a_warning_cannot_stop_a_run_that_has_spent(tmp_path):
-    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="late"):
+    with pytest.warns(UserWarning, match="late"), warnings.catch_warnings(action="error"):
         once(tmp_path, system=warns_after_spending)
     spent, kept = spent_and_kept(tmp_path)
     assert spent == kept
