@@ -8,10 +8,9 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from dpcgd.constraint.laplace_pc import private_search
+from dpcgd.constraint.laplace_pc import TestKeywords, private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Ahead
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import Account, Filter
@@ -158,15 +157,7 @@ def share_of_the_rest(account: Filter, pairs: int, *, examined: bool = True) -> 
 
 
 @takes_keywords
-def svt_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    margin: float = 1.0,
-    rate: float = 1.0,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
-) -> Release:
+def svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -> Release:
     """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
 
     Parameters
@@ -203,21 +194,12 @@ def svt_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    settings = {"margin": margin, "rate": rate, "max_order": max_order}
     by = ("svt_pc", "thm-above-threshold", "thm-filter")
-    return _by_rounds(ThresholdOracle, by, data, statistic=statistic, **settings, **shared)
+    return _by_rounds(ThresholdOracle, by, data, rate, **shared)
 
 
 @takes_keywords
-def priv_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    margin: float = 1.0,
-    rate: float = 1.0,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
-) -> Release:
+def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -> Release:
     """Priv-PC: the PC algorithm over sieve-and-examine.
 
     Parameters
@@ -278,21 +260,19 @@ def priv_pc(
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    settings = {"margin": margin, "rate": rate, "max_order": max_order}
-    by = ("priv_pc", "thm-priv-pc")
-    return _by_rounds(SieveOracle, by, data, statistic=statistic, **settings, **shared)
+    return _by_rounds(SieveOracle, ("priv_pc", "thm-priv-pc"), data, rate, **shared)
 
 
 def _by_rounds(
-    kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, **settings: Any
+    kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, rate: float, **shared: Any
 ) -> Release:
     """A search by rounds of a sieve, which is a part of the records where its rate is below 1."""
-    margin, rate = settings["margin"], settings["rate"]
 
     def oracle(run: Run, statistic: Statistic) -> ThresholdOracle:
         pairs, examined = math.comb(data.d, 2), kind is SieveOracle
         price = share_of_the_rest(run.account, pairs, examined=examined)
+        margin = run.terms.settings["margin"]
         return kind(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
 
     sampling = () if rate == 1 else ("thm-subsampling",)
-    return private_search(data, (*by, *sampling), oracle, records=rate != 1, **settings)
+    return private_search(data, (*by, *sampling), oracle, records=rate != 1, rate=rate, **shared)

@@ -267,6 +267,9 @@ class RunKeywords(TypedDict, total=False):
     rows_per_person: int
 
 
+DEFAULTS = {"margin": 1.0, "max_order": 3}
+"""Settings of a search that asks test by test, where none are given."""
+
 OBSERVER: ContextVar[Callable[["Run"], "Run"] | None] = ContextVar("observer", default=None)
 """An attack on made-up data may stand in for the account and the noise of the runs in its own
 context. Nothing in this package sets it, and no argument, file or environment reaches it."""
@@ -434,12 +437,13 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     ...
     TypeError: my_system() got an unexpected keyword argument 'marginn'
     """
-    own, known = inspect.signature(system), inspect.signature(open_run).parameters
+    own, opened = (inspect.signature(function) for function in (system, open_run))
+    usual = DEFAULTS | {name: known.default for name, known in opened.parameters.items()}
     *first, shared = own.parameters.values()
     (keywords,) = get_args(shared.annotation)
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     spelled = [
-        keyword(name, default=getattr(known.get(name), "default", None), annotation=kind)
+        keyword(name, default=usual.get(name), annotation=kind)
         for name, kind in get_type_hints(keywords).items()
     ]
     signature = own.replace(parameters=[*first, *spelled])

@@ -241,11 +241,7 @@ def divisors_of(variances, data, standardized) -> np.ndarray:
 
 
 def notears(
-    data: Dataset,
-    *,
-    l1: float = L1,
-    threshold: float = THRESHOLD,
-    standardized: bool = True,
+    data: Dataset, *, l1: float = L1, threshold: float = THRESHOLD, standardized: bool = True
 ) -> Release:
     """NOTEARS without privacy.
 
