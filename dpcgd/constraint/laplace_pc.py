@@ -11,7 +11,7 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
-from dpcgd.graphs.pc_search import Ahead, GradingOracle, Oracle, Set, search
+from dpcgd.graphs.pc_search import Ahead, AsksAhead, GradingOracle, Oracle, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import ROOM
 from dpcgd.privacy.filters import Account
@@ -33,7 +33,7 @@ __all__ = ["CorrelationOracle", "LaplaceOracle", "PlainOracle", "TestKeywords", 
 
 
 @dataclass
-class PlainOracle:
+class PlainOracle(AsksAhead):
     """Asks the data directly. Not private.
 
     Given z that determines x, a test of x and y has no degree of freedom. It tells nothing, and
@@ -52,10 +52,6 @@ class PlainOracle:
     def __post_init__(self):
         critical = self.statistic.critical
         self._ahead = Ahead(partial(self._results, values_of), lambda value: value < critical)
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, to work it out together."""
-        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: Set) -> bool | None:
         """Whether the statistic is below its critical value; None if there is no such test."""
@@ -88,7 +84,7 @@ class PlainOracle:
         return nothing
 
 
-class CorrelationOracle:
+class CorrelationOracle(AsksAhead):
     """Asks the correlations of numbers, by Fisher's z. Not private.
 
     Parameters
@@ -109,10 +105,6 @@ class CorrelationOracle:
                 raise ValueError(f"variable {name!r} is the same in all records; leave it out")
         self._critical, self._correlations, self._n = test.critical, np.corrcoef(numbers.T), data.n
         self._ahead = Ahead[float](self._log_p, lambda log_p: log_p > test.critical)
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, to work it out together."""
-        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: Set) -> bool:
         """Whether the p-value is above the level."""

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, Unpack
 
-import numpy as np
-
 from dpcgd.constraint.laplace_pc import TestKeywords, private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.pc_search import Ahead
+from dpcgd.graphs.pc_search import Ahead, AsksAhead
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import Account, Filter
 from dpcgd.privacy.mechanisms import AboveThreshold, laplace
@@ -31,7 +29,7 @@ class Round(NamedTuple):
 
 
 @dataclass
-class ThresholdOracle:
+class ThresholdOracle(AsksAhead):
     """The sparse vector technique: an above-threshold asks all, and every hit separates.
 
     Parameters
@@ -67,10 +65,6 @@ class ThresholdOracle:
         self._ahead = Ahead(self._values, lambda value: value < critical)
         self._sensitivity = cache(self.statistic.sensitivity)
         self._is_compiled = are_compiled(self.statistic, self.tables)
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked: what a paid query looks at is worked out together."""
-        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""

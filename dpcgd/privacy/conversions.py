@@ -316,11 +316,8 @@ def gaussian_multiplier(budget: Budget) -> float:
     >>> round(gaussian_multiplier(Budget(1.0, 1e-6)), 3)
     4.225
     """
-
-    def too_little(multiplier):
-        return gaussian_delta(multiplier, budget.epsilon) > budget.delta
-
-    return _first_enough(too_little) * budget.rows_per_person
+    least = _first_enough(lambda m: gaussian_delta(m, budget.epsilon) > budget.delta)
+    return least * budget.rows_per_person
 
 
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:

@@ -201,15 +201,7 @@ PARTS = {
 }
 """Settings that are parts of a system: an example, and the attributes that each needs."""
 
-CHECKED_BY_THE_SYSTEM = (
-    "aim",
-    "choose",
-    "precision",
-    "protects",
-    "schedule",
-    "standardized",
-    "untested",
-)
+CHECKED_BEFORE = ("aim", "choose", "precision", "protects", "schedule", "standardized", "untested")
 """A system refuses these itself before it opens its run."""
 
 
@@ -230,7 +222,7 @@ def check_settings(data: Any, **settings: Any) -> None:
     ValueError: max_order must be a whole number, at least 0, not 1.5
     """
     for name, value in settings.items():
-        if value is None or name in CHECKED_BY_THE_SYSTEM:
+        if value is None or name in CHECKED_BEFORE:
             continue
         if name in NUMBERS:
             least, most, rule = NUMBERS[name]
