@@ -17,18 +17,8 @@ from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivities
 
-__all__ = [
-    "CurateOracle",
-    "Surrogate",
-    "allocate",
-    "askable",
-    "concentrated",
-    "curate_pc",
-    "guessed_questions",
-    "planner",
-    "proved_plan",
-    "resolution",
-]
+__all__ = ["CurateOracle", "Surrogate", "allocate", "curate_pc", "proved_plan"]
+__all__ += ["askable", "concentrated", "guessed_questions", "planner", "resolution"]
 
 LEAST_EPSILON, MOST_EPSILON = 1e-150, 1e150
 """Outside of these the square of a test's epsilon may be too small or too large for a double."""

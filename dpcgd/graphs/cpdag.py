@@ -9,15 +9,8 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "CPDAG",
-    "Certainty",
-    "EdgeLists",
-    "Probabilities",
-    "consistent_extension",
-    "meek",
-    "two_digits",
-]
+__all__ = ["CPDAG", "Certainty", "EdgeLists", "Probabilities"]
+__all__ += ["consistent_extension", "meek", "two_digits"]
 
 NO_PAIR = "at this noise no pair stands out"
 

@@ -31,10 +31,8 @@ __all__ = [
     "check_level",
     "check_settings",
     "domain_of",
-    "open_run",
-    "run_without_privacy",
-    "takes_keywords",
 ]
+__all__ += ["open_run", "run_without_privacy", "takes_keywords"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
