@@ -23,16 +23,8 @@ from dpcgd.privacy.filters import Account, Filter, NoPrivacy
 from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.sealed_file import digest_of
 
-__all__ = [
-    "Run",
-    "RunKeywords",
-    "Terms",
-    "check_data",
-    "check_level",
-    "check_settings",
-    "domain_of",
-]
-__all__ += ["open_run", "run_without_privacy", "takes_keywords"]
+__all__ = ["Run", "RunKeywords", "Terms", "open_run", "run_without_privacy", "takes_keywords"]
+__all__ += ["check_data", "check_level", "check_settings", "domain_of"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
