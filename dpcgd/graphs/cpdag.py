@@ -9,15 +9,8 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "CPDAG",
-    "Certainty",
-    "EdgeLists",
-    "Probabilities",
-    "consistent_extension",
-    "meek",
-    "two_digits",
-]
+__all__ = ["CPDAG", "Certainty", "EdgeLists", "Probabilities"]
+__all__ += ["consistent_extension", "meek", "two_digits"]
 
 NO_PAIR = "at this noise no pair stands out"
 
@@ -26,7 +19,7 @@ FEW_RIGHT = "most of the edges drawn are expected to be wrong"
 PROBABILITIES = ("probability", "arrow_probability", "reverse_probability")
 """Exports give these names to the probabilities of an edge, its arrow, and the arrow back."""
 
-ATTRIBUTES = ", ".join(f'{name}="{{{name}}}"' for name in PROBABILITIES)
+ATTRIBUTES = ", ".join(f'{name}="{{{i}}}"' for i, name in enumerate(PROBABILITIES, 1))
 """Texts for other programs have them like this."""
 
 
@@ -348,7 +341,7 @@ class CPDAG:
     def to_dot(self) -> str:
         """Graphviz source; with a certainty each edge has its probabilities, and a label."""
         remarks = [f"label={_quoted('; '.join(self.remarks))}"] if self.remarks else []
-        return self._in_braces("digraph", remarks, "{} -> {} [dir=none]", 'label="{}", ')
+        return self._in_braces("digraph", remarks, "{} -> {} [dir=none]", 'label="{0}", ')
 
     def to_dagitty(self) -> str:
         """Text for dagitty; with a certainty each edge has its probabilities as attributes.
@@ -378,8 +371,7 @@ class CPDAG:
             edge = (undirected if self.arcs[b, a] else "{} -> {}").format(names[a], names[b])
             if self.certainty:
                 numbers = self.certainty.of_edge(self.variables[a], self.variables[b])
-                named = zip(PROBABILITIES, map(repr, numbers), strict=True)
-                edge += words.format(self.label(a, b), **dict(named))
+                edge += words.format(self.label(a, b), *numbers)
             lines.append(edge)
         return lines
 

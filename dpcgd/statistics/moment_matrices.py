@@ -11,16 +11,8 @@ from scipy.special import log_ndtr
 from dpcgd.privacy.run import check_level
 from dpcgd.statistics.statistic import AgainstNumber
 
-__all__ = [
-    "FisherZ",
-    "PartialCorrelation",
-    "clipped_gram",
-    "fisher_z",
-    "gram_sensitivity",
-    "partial_correlation",
-    "second_moments",
-    "second_moments_sensitivity",
-]
+__all__ = ["FisherZ", "PartialCorrelation", "fisher_z", "partial_correlation"]
+__all__ += ["clipped_gram", "gram_sensitivity", "second_moments", "second_moments_sensitivity"]
 
 
 def partial_correlation(table: np.ndarray) -> float:

@@ -330,7 +330,7 @@ def _by_rounds(
     oracle = kind(
         Tables(data), statistic, lambda _: spent, 0.0, tweak, rate, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    return released_by(oracle, run, max_order)
 
 
 class PublishedOracle(ExponentialOracle):
@@ -379,7 +379,7 @@ def published_em_pc(
     oracle = PublishedOracle(
         Tables(data), statistic, lambda *_: half, choose, 0.0, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    return released_by(oracle, run, max_order)
 
 
 @dataclass
@@ -496,7 +496,7 @@ def published_curate_pc(
     statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
     plan = published_plan(run.account, statistic, data.n, last=last)
     oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
-    return released_by(oracle, run, data.variables, last, shared.get("knowledge"))
+    return released_by(oracle, run, last)
 
 
 def published_gradient(
