@@ -15,9 +15,8 @@ from dpcgd.reading.release import MarginalRelease
 
 __all__ = ["SecondMoments", "moments_of", "unshortened"]
 
-STEPS, CLOSE, LEAST_KEPT = 100, 1e-12, 0.05
-"""Of the search for eigenvalues: most steps, the change at which it ends, and the least share of an
-eigenvalue that shortening is taken to keep."""
+STEPS, LEAST_KEPT = 100, 0.05
+"""Of the search for eigenvalues, and the least share of one that shortening is taken to keep."""
 
 SQUARE = LENGTH * SECOND
 """Deviation of the entry of a number that is its score squared."""
@@ -134,10 +133,7 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
         shape, scaled = mean**2 / variance, square * mean / variance
         shape = np.maximum(shape, 1 + LEAST)
         beyond = scaled / (shape - 1) * gammaincc(shape - 1, scaled)
-        new = 1 / np.clip(gammainc(shape, scaled) + beyond, LEAST_KEPT, 1.0)
-        moved, longer = np.abs(new - longer).max(), new
-        if moved < CLOSE:
-            break
+        longer = 1 / np.clip(gammainc(shape, scaled) + beyond, LEAST_KEPT, 1.0)
     return (turned * (shrunk * longer)) @ turned.T
 
 
