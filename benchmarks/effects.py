@@ -29,7 +29,8 @@ from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading.adjustment import spread_of
-from dpcgd.reading.effects import answer, graphs_of, shares_of_sets
+from dpcgd.reading.effects import graphs_of, reply
+from dpcgd.reading.likely_graphs import shares_of_sets
 from dpcgd.reading.questions import Question
 from dpcgd.reading.second_moments import SecondMoments, moments_of
 
@@ -117,7 +118,7 @@ def study(number: int, seed: int) -> list[dict]:
     rows = []
     for cause, effect in pairs_of(network.graph, rng):
         question, wanted = Question(release, cause, effect), Question(exact, cause, effect)
-        own, over = answer(question, given), answer(question, drawn)
+        own, over = reply(question, given), reply(question, drawn)
         [parents] = shares_of_sets(given, question.x, question.y)[0]
         wanted.moments = moments
         truth, adjusted = wanted.adjusted(parents), question.adjusted(parents)

@@ -20,13 +20,11 @@ MOST_NOISE = 0.5
 """Noise of the moments of causes, over these moments: beyond, no regression is made."""
 
 CLEAR = 5.0
-"""A stratum tells something if it holds more records than so many deviations of their noise."""
+"""A stratum tells something if it holds more records than this, and than so many deviations of
+their noise."""
 
 CLEAR_OF_ZERO = 3.0
 """A ratio is formed of means that are so many of their deviations above zero."""
-
-LEAST_RECORDS = 5.0
-"""And at least so many."""
 
 MOST_UNTOLD = 0.05
 """Share of the records that may lie in strata that tell nothing."""
@@ -183,7 +181,7 @@ def standardised(
     counts = np.einsum(table.counts, [*range(table.counts.ndim)], [*causes, effect])
     counts = counts.reshape(len(counts), -1, counts.shape[-1])
     noise = 2 * table.scale**2 * table.counts.size / counts.size
-    least = max(CLEAR * math.sqrt(noise * counts.shape[2]), LEAST_RECORDS)
+    least = CLEAR * max(math.sqrt(noise * counts.shape[2]), 1.0)
     strata, held = counts.sum(axis=(0, 2)), counts[[*ends]].sum(axis=2)
     clear = held > least
     covered = (clear @ strata)[:, None]

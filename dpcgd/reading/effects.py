@@ -1,7 +1,6 @@
 """How strong effects are: from one release, with one interval for all that may be off."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,21 +14,11 @@ from scipy.special import ndtr
 from dpcgd.graphs.release import Release
 from dpcgd.reading.adjustment import UNKNOWN
 from dpcgd.reading.graph_posterior import bits_of
-from dpcgd.reading.likely_graphs import Graphs, likely_graphs
-from dpcgd.reading.orientation import leads
+from dpcgd.reading.likely_graphs import Graphs, likely_graphs, shares_of_sets
 from dpcgd.reading.questions import Question
 from dpcgd.reading.release import MarginalRelease, check_moments
 
-__all__ = [
-    "Adjustment",
-    "Effect",
-    "Effects",
-    "answer",
-    "effect",
-    "effects",
-    "graphs_of",
-    "interval",
-]
+__all__ = ["Adjustment", "Effect", "Effects", "effect", "effects", "graphs_of", "interval", "reply"]
 
 COVER = 0.9
 """An interval is meant to hold the value of its estimand so often."""
@@ -166,7 +155,7 @@ def effects(
     graphs, names = graphs_of(measured, graph), [*measured.levels]
     arcs = [(names[a], names[b]) for a, b in np.argwhere(measured.graph.arcs)]
     asked = [Question(measured, *pair) for pair in (arcs if pairs is None else pairs)]
-    answers = [answer(question, graphs) for question in asked]
+    answers = [reply(question, graphs) for question in asked]
     return Effects(sorted(answers, key=lambda own: -own.probability) if pairs is None else answers)
 
 
@@ -218,7 +207,7 @@ def effect(
     (True, ())
     """
     measured = check_moments(release)
-    return answer(Question(measured, cause, effect, ends, outcome), graphs_of(measured, graph))
+    return reply(Question(measured, cause, effect, ends, outcome), graphs_of(measured, graph))
 
 
 def graphs_of(release: MarginalRelease, graph: nx.DiGraph | None = None) -> Graphs:
@@ -244,21 +233,7 @@ def graphs_of(release: MarginalRelease, graph: nx.DiGraph | None = None) -> Grap
     return {tuple(bits_of(nx.to_numpy_array(graph, names) > 0).tolist()): 1.0}
 
 
-def shares_of_sets(graphs: Graphs, x: int, y: int) -> tuple[dict[tuple[int, ...], float], float]:
-    """How likely each set is to adjust for, and how likely x comes before y.
-
-    Graphs in which y comes before x have no such set.
-    """
-    sets, before = defaultdict[tuple[int, ...], float](float), 0.0
-    for graph, share in graphs.items():
-        parents = [*graph]
-        before += share * leads(parents, x, y)
-        if not leads(parents, y, x):
-            sets[tuple(v for v in range(len(graph)) if graph[x] >> v & 1)] += share
-    return dict(sorted(sets.items(), key=lambda item: (-item[1], item[0]))), before
-
-
-def answer(question: Question, graphs: Graphs) -> Effect:
+def reply(question: Question, graphs: Graphs) -> Effect:
     """The effect that a question asks for."""
     sets, before = shares_of_sets(graphs, question.x, question.y)
     shares, answers = [*sets.values()], [question.adjusted(group) or UNKNOWN for group in sets]

@@ -1,14 +1,14 @@
 """Graphs without cycles that a release makes likely, and how likely each of them is."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 
 from dpcgd.moments.interactions import Marginals, NoisyTable
 from dpcgd.reading.graph_posterior import GraphPosterior
-from dpcgd.reading.orientation import collider_log_odds, drawn_graphs
+from dpcgd.reading.orientation import collider_log_odds, drawn_graphs, leads
 
-__all__ = ["Graphs", "likely_graphs", "met_graphs"]
+__all__ = ["Graphs", "likely_graphs", "met_graphs", "shares_of_sets"]
 
 SKELETONS = 40
 """So many are drawn; those that are the same are given arrows once."""
@@ -73,6 +73,20 @@ def likely_graphs(
     shares = {tuple(graph): share for graph, share in zip(met.tolist(), posterior, strict=True)}
     every = {**drawn, **shares}
     return {graph: (drawn.get(graph, 0) + float(shares.get(graph, 0))) / 2 for graph in every}
+
+
+def shares_of_sets(graphs: Graphs, x: int, y: int) -> tuple[dict[tuple[int, ...], float], float]:
+    """How likely each set is to adjust for, and how likely x comes before y.
+
+    Graphs in which y comes before x have no such set.
+    """
+    sets, before = defaultdict[tuple[int, ...], float](float), 0.0
+    for graph, share in graphs.items():
+        parents = [*graph]
+        before += share * leads(parents, x, y)
+        if not leads(parents, y, x):
+            sets[tuple(v for v in range(len(graph)) if graph[x] >> v & 1)] += share
+    return dict(sorted(sets.items(), key=lambda item: (-item[1], item[0]))), before
 
 
 def _drawn(marginals, edges, forbidden) -> Graphs:
