@@ -29,9 +29,10 @@ from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading.adjustment import spread_of
-from dpcgd.reading.effects import Reading
-from dpcgd.reading.questions import Question, moments_of
-from dpcgd.reading.second_moments import SecondMoments
+from dpcgd.reading.effects import graphs_of, reply
+from dpcgd.reading.likely_graphs import shares_of_sets
+from dpcgd.reading.questions import Question
+from dpcgd.reading.second_moments import SecondMoments, moments_of
 
 SEED, NETWORKS, MORE, SET, MOST_PAIRS = 71_919, 500, 4, 20_000, 8
 FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
@@ -112,22 +113,22 @@ def study(number: int, seed: int) -> list[dict]:
     n, epsilon = PLANS[number // len(FAMILIES) % len(PLANS)]
     network = network_of(number, rng)
     release = private_graph(network.sample(n, rng=rng), epsilon=epsilon, rng=rng)
-    given, drawn = Reading(release, network.graph), Reading(release)
+    given, drawn = graphs_of(release, network.graph), graphs_of(release)
     exact, moments = population(release, network, rng)
     rows = []
     for cause, effect in pairs_of(network.graph, rng):
-        question = given.question(cause, effect)
-        own, over = given.answer(question), drawn.answer(question)
-        [parents] = given.shares(question.x, question.y)[0]
-        truth = Question(exact, cause, effect, moments=moments).adjusted(parents)
-        answer = question.adjusted(parents)
+        question, wanted = Question(release, cause, effect), Question(exact, cause, effect)
+        own, over = reply(question, given), reply(question, drawn)
+        [parents] = shares_of_sets(given, question.x, question.y)[0]
+        wanted.moments = moments
+        truth, adjusted = wanted.adjusted(parents), question.adjusted(parents)
         row = {"number": number, "family": FAMILIES[number % len(FAMILIES)], "n": n}
-        row |= {"epsilon": epsilon, "d": len(given.names)}
+        row |= {"epsilon": epsilon, "d": len(release.levels)}
         row |= {"low": own.low, "high": own.high, "estimate": own.estimate}
         row |= {"drawn_low": over.low, "drawn_high": over.high, "marked": bool(own.marked)}
         row |= {"truth": truth.difference if truth else None}
         row |= {"truth_error": spread_of(truth.sampling) if truth else None}
-        row |= {"without_noise": spread_of(answer.sampling) if answer else None}
+        row |= {"without_noise": spread_of(adjusted.sampling) if adjusted else None}
         rows.append(row | {"set": by_intervention(question, network, rng)})
     return rows
 

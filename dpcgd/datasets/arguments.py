@@ -1,8 +1,9 @@
 """What is checked about arguments and files before anything is read or drawn, each in one line."""
 
+import difflib
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from numbers import Integral, Real
 from pathlib import Path
 
@@ -12,6 +13,7 @@ __all__ = [
     "GZIP",
     "UTF_16",
     "check_array",
+    "check_called",
     "check_file",
     "check_generator",
     "check_handled",
@@ -123,6 +125,26 @@ def check_array(name: str, values, owner: str) -> np.ndarray:
         return np.asarray(values)
     except ValueError:  # numpy finds no shape
         raise ValueError(f"the rows of {name} differ in length; give all as many entries") from None
+
+
+def check_called(name, variables: Collection[str]) -> None:
+    """Check that a variable has this name.
+
+    Raises
+    ------
+    ValueError
+        If none has, with the nearest name.
+
+    Examples
+    --------
+    >>> check_called("Smokr", ["Cancer", "Smoker"])
+    Traceback (most recent call last):
+    ...
+    ValueError: no variable is called 'Smokr'; did you mean 'Smoker'?
+    """
+    if name not in variables:
+        near = difflib.get_close_matches(str(name), variables, n=1) or list(variables)
+        raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
 
 
 def check_known(argument: str, names, public) -> list:

@@ -1,6 +1,5 @@
 """What is known about the arcs before the data is seen."""
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, product
@@ -8,7 +7,7 @@ from itertools import chain, combinations, product
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import is_whole
+from dpcgd.datasets.arguments import check_called, is_whole
 from dpcgd.privacy.run import RunKeywords
 
 __all__ = ["Knowledge", "SearchKeywords"]
@@ -92,9 +91,7 @@ class Knowledge:
         """(forbidden, required) as boolean arrays over these variables."""
         column = {name: i for i, name in enumerate(variables)}
         for name in chain(*self.forbidden, *self.required, *self.tiers, self.without_causes):
-            if name not in column:
-                near = difflib.get_close_matches(name, variables, n=1) or list(variables)
-                raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
+            check_called(name, variables)
         forbidden, required = np.zeros((2, len(variables), len(variables)), bool)
         for cause, effect in self._forbidden(variables):
             forbidden[column[cause], column[effect]] = True

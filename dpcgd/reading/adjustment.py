@@ -14,19 +14,17 @@ import numpy as np
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading.second_moments import SecondMoments
 
-__all__ = ["Adjusted", "regressed", "standardised"]
+__all__ = ["UNKNOWN", "Adjusted", "regressed", "standardised"]
 
 MOST_NOISE = 0.5
 """Noise of the moments of causes, over these moments: beyond, no regression is made."""
 
 CLEAR = 5.0
-"""A stratum tells something if it holds more records than so many deviations of their noise."""
+"""A stratum tells something if it holds more records than this, and than so many deviations of
+their noise."""
 
 CLEAR_OF_ZERO = 3.0
 """A ratio is formed of means that are so many of their deviations above zero."""
-
-LEAST_RECORDS = 5.0
-"""And at least so many."""
 
 MOST_UNTOLD = 0.05
 """Share of the records that may lie in strata that tell nothing."""
@@ -53,22 +51,17 @@ class Adjusted(NamedTuple):
         """Of the difference, from everything."""
         return spread_of(self.sampling + self.further)
 
-    def moved(self, start: float, variance: float) -> "Adjusted":
-        """The same from another start, which has an error of its own."""
-        return self._replace(means=self.means + start, further=self.further + variance)
-
     @property
-    def is_clear(self) -> bool:
-        """Whether both means are clear of zero."""
-        deviations = np.sqrt(np.diag(self.sampling + self.further))
-        return bool((self.means > CLEAR_OF_ZERO * deviations).all())
+    def log_ratio(self) -> tuple[float, float] | None:
+        """Logarithm of the second mean over the first, and its deviation.
 
-    @property
-    def log_ratio(self) -> tuple[float, float]:
-        """Logarithm of the second mean over the first, and its deviation; of clear means only."""
-        turned = np.array([-1, 1]) / self.means
-        variance = float(turned @ (self.sampling + self.further) @ turned)
-        return math.log(self.means[1] / self.means[0]), math.sqrt(max(variance, 0.0))
+        None unless both means are clear of zero.
+        """
+        covariance = self.sampling + self.further
+        if not (self.means > CLEAR_OF_ZERO * np.sqrt(np.diag(covariance))).all():
+            return None
+        relative = covariance / np.outer(self.means, self.means)
+        return math.log(self.means[1] / self.means[0]), spread_of(relative)
 
     def robustness(self, size: float, n: int) -> float:
         """Share that a hidden common cause must explain to take so much away.
@@ -88,17 +81,20 @@ class Adjusted(NamedTuple):
         return 2 * f / (math.sqrt(f * f + 4 * f) + f)
 
 
+UNKNOWN = Adjusted(np.full(2, np.nan), np.zeros((2, 2)), np.diag([np.inf, np.inf]))
+"""Nothing is known."""
+
+
 def spread_of(covariance: np.ndarray) -> float:
     """Deviation of a difference of two numbers with this covariance."""
-    variance = covariance[0, 0] + covariance[1, 1] - covariance[0, 1] - covariance[1, 0]
+    variance = np.trace(covariance) - covariance[0, 1] - covariance[1, 0]
     return math.sqrt(max(float(variance), 0.0))
 
 
 def regressed(
     moments: SecondMoments,
-    cause: int,
+    causes: Sequence[int],
     effect: int,
-    parents: Sequence[int],
     ends: np.ndarray,
     outcome: np.ndarray,
 ) -> Adjusted | None:
@@ -107,12 +103,12 @@ def regressed(
     Parameters
     ----------
     moments : SecondMoments
-    cause, effect : int
-    parents : sequence of int
-        What is adjusted for.
+    causes : sequence of int
+        The cause, and what is adjusted for.
+    effect : int
     ends : array of shape (2, k)
         Entries of the cause at either value.
-    outcome : array
+    outcome : array of shape (m,)
         What is made of the effect's entries: a number for each.
 
     Returns
@@ -130,45 +126,35 @@ def regressed(
     The coefficients solve A beta = b. Noise E of A and e of b moves A^-1 b by A^-1 (e - E beta), to
     first order; the gains of the ends, A^-1 ends, say how that moves the means.
     """
-    rows, width = moments.causes((cause, *parents)), len(moments.causes([cause]))
-    ends = ends[:, :width]
-    own = moments.rows[effect]
-    a, noise_a = moments.values[np.ix_(rows, rows)], moments.deviations[np.ix_(rows, rows)] ** 2
-    if np.linalg.eigvalsh(a)[0] <= 0:
-        return None
-    inverse = np.linalg.inv(a)
+    rows, own = [i for v in causes for i in moments.rows[v]], moments.rows[effect]
+    among, across, width = np.ix_(rows, rows), np.ix_(rows, own), ends.shape[1]
+    a, noise_a = moments.values[among], moments.deviations[among] ** 2
+    b, noise_b = moments.values[across] @ outcome, moments.deviations[across] ** 2 @ outcome**2
+    inverse = np.linalg.pinv(a, hermitian=True)
     wide = np.diag(inverse)
-    if wide @ noise_a @ wide > MOST_NOISE**2:
+    if np.linalg.eigvalsh(a)[0] <= 0 or wide @ noise_a @ wide > MOST_NOISE**2:
         return None
-    gains = inverse[:, :width] @ ends.T
-    beta = inverse @ moments.values[rows, own] @ outcome
-    noise_b = moments.deviations[rows, own] ** 2 @ outcome**2
-    means = gains.T @ moments.values[rows, own] @ outcome
-    left = outcome @ moments.values[own, own] @ outcome - beta @ a @ beta
+    beta, gains = inverse @ b, inverse[:, :width] @ ends.T
+    left = outcome @ moments.values[np.ix_(own, own)] @ outcome - beta @ a @ beta
     sampling = max(float(left), 0.0) / moments.n * (gains.T @ a @ gains)
     moved = gains[:, None] * beta[:, None] + gains[None] * beta[:, None, None]
     further = (gains.T * noise_b) @ gains + np.einsum("ij,ijk,ijl->kl", noise_a, moved, moved) / 2
-    shortened = moments.shortened[np.ix_(rows, rows)], moments.shortened[rows, own] @ outcome
-    lost = means - ends @ np.linalg.solve(*shortened)[:width]
-    return Adjusted(means, sampling, further + np.outer(lost, lost))
+    before = np.linalg.solve(moments.shortened[among], moments.shortened[across] @ outcome)
+    lost = ends @ (beta - before)[:width]
+    return Adjusted(ends @ beta[:width], sampling, further + np.outer(lost, lost))
 
 
 def standardised(
-    table: NoisyTable,
-    cause: int,
-    effect: int,
-    parents: Sequence[int],
-    ends: tuple[int, int],
-    level: int,
+    table: NoisyTable, causes: Sequence[int], effect: int, ends: tuple[int, int], level: int
 ) -> Adjusted | None:
     """Adjust by standardisation: shares of a level of the effect, averaged over the strata.
 
     Parameters
     ----------
     table : NoisyTable
-    cause, effect : int
-    parents : sequence of int
-        What is adjusted for.
+    causes : sequence of int
+        The cause, and what is adjusted for.
+    effect : int
     ends : tuple of int
         Levels of the cause.
     level : int
@@ -192,27 +178,22 @@ def standardised(
     that of a multinomial table. Strata that tell nothing have the mean share, give or take half of
     their weight.
     """
-    kept = [cause, effect, *parents]
-    others = tuple(v for v in range(table.counts.ndim) if v not in kept)
-    counts = np.transpose(table.counts.sum(axis=others), np.argsort(np.argsort(kept)))
-    counts = counts.reshape(*counts.shape[:2], -1)
+    counts = np.einsum(table.counts, [*range(table.counts.ndim)], [*causes, effect])
+    counts = counts.reshape(len(counts), -1, counts.shape[-1])
     noise = 2 * table.scale**2 * table.counts.size / counts.size
-    least = max(CLEAR * math.sqrt(noise * counts.shape[1]), LEAST_RECORDS)
-    strata = counts.sum(axis=(0, 1))
-    slopes, means, missing = np.zeros((2, *counts.shape)), np.zeros(2), np.zeros(2)
-    for k, end in enumerate(ends):
-        held = counts[end].sum(axis=0)
-        clear = held > least
-        covered = strata[clear].sum()
-        missing[k] = max(1 - covered / strata.sum(), 0.0) / 2
-        if 2 * missing[k] > MOST_UNTOLD:
-            return None
-        held, weights = np.where(clear, held, 1.0), np.where(clear, strata, 0.0) / covered
-        shares = np.where(clear, counts[end, level] / held, 0.0)
-        means[k] = weights @ shares
-        slopes[k] += np.where(clear, shares - means[k], 0.0) / covered
-        slopes[k, end] -= shares * weights / held
-        slopes[k, end, level] += weights / held
+    least = CLEAR * max(math.sqrt(noise * counts.shape[2]), 1.0)
+    strata, held = counts.sum(axis=(0, 2)), counts[[*ends]].sum(axis=2)
+    clear = held > least
+    covered = (clear @ strata)[:, None]
+    missing = np.maximum(1 - covered[:, 0] / strata.sum(), 0.0) / 2
+    if 2 * missing.max() > MOST_UNTOLD:
+        return None
+    held, weights = np.where(clear, held, 1.0), np.where(clear, strata / covered, 0.0)
+    shares = np.where(clear, counts[[*ends], :, level] / held, 0.0)
+    means, slopes = (weights * shares).sum(axis=1), np.zeros((2, *counts.shape))
+    slopes += (np.where(clear, shares - means[:, None], 0.0) / covered)[:, None, :, None]
+    slopes[[0, 1], ends] -= (shares * weights / held)[:, :, None]
+    slopes[[0, 1], ends, :, level] += weights / held
     slopes, expected = slopes.reshape(2, -1), np.maximum(counts, 0.0).ravel()
     centred = slopes - (slopes @ expected)[:, None] / expected.sum()
     further = noise * slopes @ slopes.T + np.diag(missing**2)

@@ -1,9 +1,8 @@
 """How strong effects are: from one release, with one interval for all that may be off."""
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -12,15 +11,14 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.release import Release
+from dpcgd.reading.adjustment import UNKNOWN
 from dpcgd.reading.graph_posterior import bits_of
-from dpcgd.reading.likely_graphs import Graphs, likely_graphs
-from dpcgd.reading.orientation import leads
+from dpcgd.reading.likely_graphs import Graphs, likely_graphs, shares_of_sets
 from dpcgd.reading.questions import Question
 from dpcgd.reading.release import MarginalRelease, check_moments
 
-__all__ = ["Adjustment", "Effect", "Effects", "Reading", "effect", "effects", "interval"]
+__all__ = ["Adjustment", "Effect", "Effects", "effect", "effects", "graphs_of", "interval", "reply"]
 
 COVER = 0.9
 """An interval is meant to hold the value of its estimand so often."""
@@ -99,9 +97,7 @@ class Effects(tuple[Effect, ...]):
 
     def frame(self) -> pd.DataFrame:
         """A row for each effect, with the attributes of :class:`Effect` as columns."""
-        left_out = ("adjustments",)
-        rows = [{k: v for k, v in asdict(own).items() if k not in left_out} for own in self]
-        return pd.DataFrame(rows)
+        return pd.DataFrame([*self]).drop(columns="adjustments", errors="ignore")
 
 
 def effects(
@@ -155,9 +151,11 @@ def effects(
     >>> table.loc["Smoker", ["estimate", "low", "high"]].astype(float).round(3).tolist()
     [0.03, 0.028, 0.032]
     """
-    reading = Reading(release, graph)
-    chosen = reading.pairs() if pairs is None else pairs
-    answers = [reading.answer(reading.question(cause, effect)) for cause, effect in chosen]
+    measured = check_moments(release)
+    graphs, names = graphs_of(measured, graph), [*measured.levels]
+    arcs = [(names[a], names[b]) for a, b in np.argwhere(measured.graph.arcs)]
+    asked = [Question(measured, *pair) for pair in (arcs if pairs is None else pairs)]
+    answers = [reply(question, graphs) for question in asked]
     return Effects(sorted(answers, key=lambda own: -own.probability) if pairs is None else answers)
 
 
@@ -208,12 +206,12 @@ def effect(
     >>> answer.low < 0.029 < answer.high, answer.adjusted_for
     (True, ())
     """
-    reading = Reading(release, graph)
-    return reading.answer(reading.question(cause, effect, ends, outcome))
+    measured = check_moments(release)
+    return reply(Question(measured, cause, effect, ends, outcome), graphs_of(measured, graph))
 
 
-class Reading:
-    """A release, and the graphs under which effects are asked for.
+def graphs_of(release: MarginalRelease, graph: nx.DiGraph | None = None) -> Graphs:
+    """The graphs under which effects are asked for.
 
     Parameters
     ----------
@@ -224,121 +222,68 @@ class Reading:
     -------
     Post-processing.
     """
-
-    def __init__(self, release: Release, graph: nx.DiGraph | None = None):
-        self.release: MarginalRelease = check_moments(release)
-        self.names = [*self.release.levels]
-        self.graphs = self._likely() if graph is None else {self._known(graph): 1.0}
-
-    def _known(self, graph) -> tuple[int, ...]:
-        usable = isinstance(graph, nx.DiGraph) and {*graph} == {*self.names}
-        if not usable or not nx.is_directed_acyclic_graph(graph):
-            raise ValueError("graph must be a DiGraph of the release's variables without cycles")
-        return tuple(bits_of(nx.to_numpy_array(graph, self.names) > 0).tolist())
-
-    def _likely(self) -> Graphs:
-        knowledge = self.release.terms.settings.get("knowledge") or Knowledge()
-        edges = np.zeros((len(self.names),) * 2)
-        for pair, likely in self.release.probabilities.items():
-            a, b = map(self.names.index, pair)
-            edges[a, b] = edges[b, a] = likely
-        marginals = self.release.marginals
-        return likely_graphs(marginals, edges, *knowledge.arrays(tuple(self.names)))
-
-    def pairs(self) -> list[tuple[str, str]]:
-        """Arrows, and edges without direction both ways."""
-        arcs = np.argwhere(self.release.graph.arcs).tolist()
-        return [(self.names[a], self.names[b]) for a, b in arcs]
-
-    def question(self, cause: str, effect: str, ends=None, outcome=None) -> Question:
-        """The question about a pair, if there is such a pair."""
-        for name in (cause, effect):
-            if name not in self.names:
-                near = difflib.get_close_matches(str(name), self.names, n=1) or self.names
-                raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
-            if len(self.release.levels[name]) == 1:
-                raise ValueError(f"{name!r} has one level and no effect; name another variable")
-        if cause == effect:
-            raise ValueError(f"{cause!r} has no effect on itself; name two variables")
-        return Question(self.release, cause, effect, ends, outcome)
-
-    def shares(self, x: int, y: int) -> tuple[dict[tuple[int, ...], float], float]:
-        """How likely each set is to adjust for, and how likely x comes before y.
-
-        Graphs in which y comes before x have no such set.
-        """
-        sets: dict[tuple[int, ...], float] = {}
-        before = 0.0
-        for parents, share in self.graphs.items():
-            before += share * leads(list(parents), x, y)
-            if not leads(list(parents), y, x):
-                group = tuple(v for v in range(len(self.names)) if parents[x] >> v & 1)
-                sets[group] = sets.get(group, 0.0) + share
-        return dict(sorted(sets.items(), key=lambda item: (-item[1], item[0]))), before
-
-    def answer(self, question: Question) -> Effect:
-        """The effect that a question asks for."""
-        sets, before = self.shares(question.x, question.y)
-        answers = [question.adjusted(group) for group in sets]
-        weights = [max(0.0, 1 - sum(sets.values())), *sets.values()]
-        low, high = interval(weights, *_parts(answers))
-        identified = math.isfinite(high - low)
-        if question.outcomes and identified:
-            low, high = max(low, -1.0), min(high, 1.0)
-        first = next((own for own in answers if own is not None and identified), None)
-        ratio, medians = _ratio(weights, answers) if question.outcomes and first else None, None
-        if not question.outcomes and first:
-            medians = question.medians(first.means[0], (first.difference, low, high))
-        nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-        n, sizes = self.release.marginals.n, (first.difference, nearest) if first else ()
-        robustness = [first.robustness(size, n) for size in sizes] if first else [0.0, 0.0]
-        ways = [
-            Adjustment(tuple(self.names[v] for v in group), *_normal(own), share)
-            for (group, share), own in zip(sets.items(), answers, strict=True)
-        ]
-        return Effect(
-            cause=question.cause,
-            effect=question.effect,
-            estimand=question.estimand,
-            estimate=_mean(sets, answers) if identified else math.nan,
-            low=low,
-            high=high,
-            probability=min(before, 1.0),
-            identified=identified,
-            adjusted_for=ways[0].adjusted_for if ways else (),
-            adjustments=tuple(ways),
-            ratio=ratio,
-            medians=medians,
-            robustness=robustness[0],
-            robustness_of_interval=robustness[1],
-            marked=CURVED if first and question.departure > BENT else "",
-        )
+    names = [*release.levels]
+    if graph is None:
+        likely = release.probabilities
+        edges = [[likely.get(frozenset((a, b)), 0.0) for b in names] for a in names]
+        return likely_graphs(release.marginals, np.array(edges), *release.knowledge.arrays(names))
+    usable = isinstance(graph, nx.DiGraph) and {*graph} == {*names}
+    if not usable or not nx.is_directed_acyclic_graph(graph):
+        raise ValueError("graph must be a DiGraph of the release's variables without cycles")
+    return {tuple(bits_of(nx.to_numpy_array(graph, names) > 0).tolist()): 1.0}
 
 
-def _parts(answers) -> tuple[list[float], list[float]]:
-    """Means and deviations of a mixture, first of graphs that say zero."""
-    means, deviations = zip((0.0, 0.0), *map(_normal, answers), strict=True)
-    return [*np.nan_to_num(means)], [*deviations]
+def reply(question: Question, graphs: Graphs) -> Effect:
+    """The effect that a question asks for."""
+    sets, before = shares_of_sets(graphs, question.x, question.y)
+    shares, answers = [*sets.values()], [question.adjusted(group) or UNKNOWN for group in sets]
+    names, n = [*question.release.levels], question.marginals.n
+    ways = tuple(
+        Adjustment(tuple(names[v] for v in group), own.difference, own.deviation, share)
+        for (group, share), own in zip(sets.items(), answers, strict=True)
+    )
+    estimate, low, high = _over_graphs(shares, [way[1:3] for way in ways])
+    identified = math.isfinite(estimate)
+    first = next((own for own in answers if own is not UNKNOWN and identified), None)
+    ratio, medians, robustness = None, None, [0.0, 0.0]
+    if first and question.outcomes:
+        low, high = max(low, -1.0), min(high, 1.0)
+        logs = [own.log_ratio for own in answers]
+        ratio = None if None in logs else tuple(map(math.exp, _over_graphs(shares, logs)))
+    elif first:
+        medians = question.medians(first.means[0], (first.difference, low, high))
+    if first:
+        sizes = first.difference, max(low, -high, 0.0)
+        robustness = [first.robustness(size, n) for size in sizes]
+    return Effect(
+        cause=question.cause,
+        effect=question.effect,
+        estimand=question.estimand,
+        estimate=estimate,
+        low=low,
+        high=high,
+        probability=min(before, 1.0),
+        identified=identified,
+        adjusted_for=ways[0].adjusted_for if ways else (),
+        adjustments=ways,
+        ratio=ratio,
+        medians=medians,
+        robustness=robustness[0],
+        robustness_of_interval=robustness[1],
+        marked=CURVED if first and question.departure > BENT else "",
+    )
 
 
-def _normal(answer) -> tuple[float, float]:
-    """Mean and deviation of one adjustment; nothing is known where it is not identified."""
-    return (math.nan, math.inf) if answer is None else (answer.difference, answer.deviation)
+def _over_graphs(shares, numbers) -> tuple[float, float, float]:
+    """The mean over graphs with a normal number, and the interval over all: the others say zero.
 
-
-def _mean(sets, answers) -> float:
-    """Over graphs with an answer; 0 if the effect comes before the cause in all."""
-    known = [(s, own.difference) for s, own in zip(sets.values(), answers, strict=True) if own]
-    return sum(s * value for s, value in known) / sum(s for s, _ in known) if known else 0.0
-
-
-def _ratio(weights, answers) -> tuple[float, ...] | None:
-    """Of shares that are all clear of zero."""
-    if not all(own is not None and own.is_clear for own in answers):
-        return None
-    logs, deviations = zip((0.0, 0.0), *(own.log_ratio for own in answers), strict=True)
-    low, high = interval(weights, logs, deviations)
-    return math.exp(np.dot(weights[1:], logs[1:]) / sum(weights[1:])), math.exp(low), math.exp(high)
+    Of the shares of graphs, and mean and deviation of each.
+    """
+    means, deviations = np.nan_to_num(np.array([*numbers, (0.0, 0.0)]).T, posinf=np.inf)
+    low, high = interval([*shares, max(0.0, 1 - sum(shares))], means, deviations)
+    weights = np.array(shares) * np.isfinite(deviations[:-1])
+    mean = weights @ means[:-1] / (weights.sum() or 1.0)
+    return float(mean) if math.isfinite(low) else math.nan, low, high
 
 
 def interval(
@@ -362,12 +307,10 @@ def interval(
     if shares[~known].sum() / 2 > tail:
         return -math.inf, math.inf
     reach = 12 * np.max(spread[known], initial=0.0) + 1e-9
-    first, last = centres[known].min() - reach, centres[known].max() + reach
 
     def lacks(value, share):
-        z = (value - centres) / np.maximum(spread, 1e-300)
-        below = np.where(spread > 0, ndtr(z), value >= centres)
-        return shares @ np.where(known, below, 0.5) - share
+        return shares @ ndtr((value - centres) / np.maximum(spread, 1e-200)) - share
 
+    first, last = centres.min() - reach, centres.max() + reach
     low, high = (brentq(lacks, first, last, (share,), xtol=1e-10) for share in (tail, 1 - tail))
     return tuple(0.0 if abs(end) < 1e-8 else float(end) for end in (low, high))

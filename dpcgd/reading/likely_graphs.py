@@ -1,15 +1,14 @@
 """Graphs without cycles that a release makes likely, and how likely each of them is."""
 
-from collections import Counter
-from functools import cache
+from collections import Counter, defaultdict
 
 import numpy as np
 
 from dpcgd.moments.interactions import Marginals, NoisyTable
 from dpcgd.reading.graph_posterior import GraphPosterior
-from dpcgd.reading.orientation import DRAWS, collider_log_odds, drawn_graphs
+from dpcgd.reading.orientation import collider_log_odds, drawn_graphs, leads
 
-__all__ = ["Graphs", "likely_graphs", "met_graphs"]
+__all__ = ["Graphs", "likely_graphs", "met_graphs", "shares_of_sets"]
 
 SKELETONS = 40
 """So many are drawn; those that are the same are given arrows once."""
@@ -76,19 +75,27 @@ def likely_graphs(
     return {graph: (drawn.get(graph, 0) + float(shares.get(graph, 0))) / 2 for graph in every}
 
 
+def shares_of_sets(graphs: Graphs, x: int, y: int) -> tuple[dict[tuple[int, ...], float], float]:
+    """How likely each set is to adjust for, and how likely x comes before y.
+
+    Graphs in which y comes before x have no such set.
+    """
+    sets, before = defaultdict[tuple[int, ...], float](float), 0.0
+    for graph, share in graphs.items():
+        parents = [*graph]
+        before += share * leads(parents, x, y)
+        if not leads(parents, y, x):
+            sets[tuple(v for v in range(len(graph)) if graph[x] >> v & 1)] += share
+    return dict(sorted(sets.items(), key=lambda item: (-item[1], item[0]))), before
+
+
 def _drawn(marginals, edges, forbidden) -> Graphs:
     """Graphs of drawn skeletons, as many of each of them."""
-    rng, counts = np.random.default_rng(SEED), Counter[tuple[int, ...]]()
-    arrows = cache(lambda key: _arrows(marginals, edges.shape, key, forbidden))
-    for _ in range(SKELETONS):
-        upper = np.triu(rng.random(edges.shape) < edges, 1)
-        counts.update(arrows((upper | upper.T).tobytes()))
+    upper = np.triu(np.random.default_rng(SEED).random((SKELETONS, *edges.shape)) < edges, 1)
+    counts = Counter[tuple[int, ...]]()
+    skeletons = Counter(own.tobytes() for own in upper | upper.swapaxes(1, 2))
+    for skeleton, times in skeletons.items():
+        joined = np.frombuffer(skeleton, bool).reshape(edges.shape)
+        for parents in drawn_graphs(joined, forbidden, collider_log_odds(marginals, joined)):
+            counts[tuple(parents)] += times
     return {graph: count / counts.total() for graph, count in counts.items()}
-
-
-def _arrows(marginals, shape, skeleton, forbidden) -> list[tuple[int, ...]]:
-    joined = np.frombuffer(skeleton, bool).reshape(shape)
-    if not joined.any():
-        return [(0,) * len(joined)] * DRAWS
-    odds = collider_log_odds(marginals, joined)
-    return [tuple(parents) for parents in drawn_graphs(joined, forbidden, odds)]

@@ -1,22 +1,22 @@
 """Second moments of all entries of all variables, with their noise, ready for a regression."""
 
-import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import gammainc, gammaincc
 
-from dpcgd.moments.clipped_moments import ClippedMoments, blocks_of, vectors_of
-from dpcgd.moments.interactions import Marginals, contrasts
+from dpcgd.moments.clipped_moments import ClippedMoments, blocks_of, level_vectors
+from dpcgd.moments.interactions import NoisyTable, contrasts
 from dpcgd.moments.scores import LENGTH, SECOND
+from dpcgd.privacy.events import GaussianEvent
+from dpcgd.reading.release import MarginalRelease
 
-__all__ = ["SecondMoments", "second_moments", "unshortened"]
+__all__ = ["SecondMoments", "moments_of", "unshortened"]
 
-STEPS, CLOSE, LEAST_KEPT = 100, 1e-12, 0.05
-"""Of the search for eigenvalues: most steps, the change at which it ends, and the least share of an
-eigenvalue that shortening is taken to keep."""
+STEPS, LEAST_KEPT = 100, 0.05
+"""Of the search for eigenvalues, and the least share of one that shortening is taken to keep."""
 
 SQUARE = LENGTH * SECOND
 """Deviation of the entry of a number that is its score squared."""
@@ -42,12 +42,9 @@ class SecondMoments:
     deviations : array of shape (D, D)
         Of their noise; on the diagonal over the root of two. Within a variable of a release of
         pairs an upper bound.
-    rows : list of slice
-        Where each variable's entries are.
-    squares : dict
-        The row of the squared score of each number.
-    with_squares : bool
-        Whether noise is small beside them, so that they are adjusted for.
+    rows : list of list of int
+        Where each variable's entries are: of a number its score, and the square of that where noise
+        does not hide it.
     vectors : list of array
         Of each variable, the entries of its levels or of the parts of its range.
     n : int
@@ -57,16 +54,9 @@ class SecondMoments:
     values: np.ndarray
     shortened: np.ndarray
     deviations: np.ndarray
-    rows: list[slice]
-    squares: dict[int, int]
-    with_squares: bool
+    rows: list[list[int]]
     vectors: list[np.ndarray]
     n: int
-
-    def causes(self, variables: Iterable[int]) -> list[int]:
-        """Rows of causes: all, but for squares of scores where their noise is large."""
-        rows = [i for v in variables for i in range(self.rows[v].start, self.rows[v].stop)]
-        return rows if self.with_squares else [i for i in rows if i not in self.squares.values()]
 
     def departure(self, x: int, y: int) -> float:
         """How far two numbers are from a Gaussian copula, in correlations, beyond noise.
@@ -74,27 +64,17 @@ class SecondMoments:
         Under a Gaussian copula the square of one score has no correlation with the other score, and
         squares have that of the scores, squared. It is 0 where noise hides squares.
         """
-        if not self.with_squares:
-            return 0.0
-        rows = [self.rows[v].start + k for v in (x, y) for k in range(2)]
-        variances = np.maximum(np.diag(self.values)[rows], np.tile([LENGTH, SQUARE], 2) ** 2 / 2)
-        lengths = np.sqrt(np.outer(variances[:2], variances[2:]))
-        apart = self.values[np.ix_(rows[:2], rows[2:])] / lengths
-        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])
-        noise = self.deviations[rows[0], rows[2]] / lengths
+        variances = np.maximum(np.diag(self.values), SQUARE**2 / 2)
+        lengths = np.sqrt(np.outer(variances[self.rows[x]], variances[self.rows[y]]))
+        apart = self.values[np.ix_(self.rows[x], self.rows[y])] / lengths
+        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])[: len(apart), : len(apart)]
+        noise = self.deviations[self.rows[x][0], self.rows[y][0]] / lengths
         clear = np.abs(apart) > CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))
         return float(np.max(np.abs(apart) * clear))
 
 
-def second_moments(marginals: Marginals, multiplier: float) -> SecondMoments:
-    """The released second moments, worked out once.
-
-    Parameters
-    ----------
-    marginals : Marginals
-        With all pairs released.
-    multiplier : float
-        Deviation of the noise of clipped moments over their sensitivity.
+def moments_of(release: MarginalRelease) -> SecondMoments | None:
+    """Second moments of a release, worked out once; None of a whole table, which needs none.
 
     Raises
     ------
@@ -105,13 +85,11 @@ def second_moments(marginals: Marginals, multiplier: float) -> SecondMoments:
     -------
     Post-processing.
     """
-
-    def work():
-        if isinstance(marginals, ClippedMoments):
-            return _of_clipped(marginals, multiplier)
-        return _of_pairs(marginals)
-
-    return marginals.worked_out(("second moments", multiplier), work)
+    marginals: Any = release.marginals
+    if isinstance(marginals, NoisyTable):
+        return None
+    work = _of_clipped if isinstance(marginals, ClippedMoments) else _of_pairs
+    return marginals.worked_out(("second moments",), lambda: work(marginals, release))
 
 
 def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
@@ -155,41 +133,35 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
         shape, scaled = mean**2 / variance, square * mean / variance
         shape = np.maximum(shape, 1 + LEAST)
         beyond = scaled / (shape - 1) * gammaincc(shape - 1, scaled)
-        new = 1 / np.clip(gammainc(shape, scaled) + beyond, LEAST_KEPT, 1.0)
-        moved, longer = np.abs(new - longer).max(), new
-        if moved < CLOSE:
-            break
+        longer = 1 / np.clip(gammainc(shape, scaled) + beyond, LEAST_KEPT, 1.0)
     return (turned * (shrunk * longer)) @ turned.T
 
 
-def _of_clipped(clipped: ClippedMoments, multiplier: float) -> SecondMoments:
-    blocks, values = blocks_of(clipped), clipped.moments
-    if multiplier > 0:
-        values = unshortened(values, clipped.deviation * clipped.n / multiplier)
+def _of_clipped(clipped, release) -> SecondMoments:
+    """Without what shortening did, as far as the square that records were shortened to tells."""
+    gaussian = [own for own in release.ledger.events if isinstance(own, GaussianEvent)]
+    square = clipped.deviation * clipped.n / gaussian[-1].noise_multiplier
+    values = unshortened(clipped.moments, square)
     longer = max(1.0, np.trace(values) / np.trace(clipped.moments))
-    return SecondMoments(
-        values,
-        clipped.moments,
-        np.full_like(values, clipped.deviation * longer),
-        blocks.rows,
-        {v: blocks.rows[v].start + 1 for v in clipped.numbers},
-        clipped.deviation < FAINT * SQUARE**2,
-        [vectors_of(clipped, v) for v in range(len(clipped.levels))],
-        clipped.n,
-    )
+    deviations = np.full_like(values, clipped.deviation * longer)
+    rows = [[*range(own.start, own.stop)] for own in blocks_of(clipped).rows]
+    if clipped.deviation >= FAINT * SQUARE**2:
+        rows = [own[:1] if v in clipped.numbers else own for v, own in enumerate(rows)]
+    vectors = level_vectors(clipped)
+    return SecondMoments(values, clipped.moments, deviations, rows, vectors, clipped.n)
 
 
-def _of_pairs(marginals: Marginals) -> SecondMoments:
+def _of_pairs(marginals, release) -> SecondMoments:
     blocks = blocks_of(marginals)
-    values, rows = blocks.covariances, blocks.rows
-    vectors, means, errors = [], np.zeros(len(values)), np.zeros(len(values))
-    for own, levels, v in zip(rows, marginals.levels, itertools.count()):
-        vectors.append(np.zeros((1, 1)))
-        if levels > 1:
+    values, vectors = blocks.covariances, [np.zeros((1, 1))] * len(blocks.rows)
+    means, errors = np.zeros((2, len(values)))
+    for v, own in enumerate(blocks.rows):
+        if marginals.levels[v] > 1:
             means[own], errors[own] = marginals.moment(v)
-            vectors[-1] = contrasts(levels) - means[own]
+            vectors[v] = contrasts(marginals.levels[v]) - means[own]
     product = np.outer(errors**2, means**2)
     variances = blocks.deviations**2 + product + product.T
-    for own in rows:  # covariances of a variable's own contrasts follow from its levels
+    for own in blocks.rows:  # covariances of a variable's own contrasts follow from its levels
         variances[own, own] = errors[own] ** 2
-    return SecondMoments(values, values, np.sqrt(variances), rows, {}, False, vectors, marginals.n)
+    rows = [[*range(own.start, own.stop)] for own in blocks.rows]
+    return SecondMoments(values, values, np.sqrt(variances), rows, vectors, marginals.n)

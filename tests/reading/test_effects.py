@@ -27,7 +27,7 @@ from dpcgd.datasets.schema import Schema
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable, exactly
 from dpcgd.reading.adjustment import regressed, spread_of, standardised
-from dpcgd.reading.effects import Reading, interval
+from dpcgd.reading.effects import graphs_of, interval
 from dpcgd.reading.second_moments import SecondMoments, unshortened
 
 
@@ -177,8 +177,8 @@ def moments_of_records(rng, size=5, n=2000):
 
 
 def as_moments(values, deviation, n):
-    rows = [slice(i, i + 1) for i in range(len(values))]
-    return SecondMoments(values, values, np.full_like(values, deviation), rows, {}, False, [], n)
+    rows = [[i] for i in range(len(values))]
+    return SecondMoments(values, values, np.full_like(values, deviation), rows, [], n)
 
 
 def test_the_delta_method_of_a_regression():
@@ -187,13 +187,13 @@ def test_the_delta_method_of_a_regression():
     values /= np.sqrt(np.outer(np.diag(values), np.diag(values)))
     ends, outcome, deviation = np.array([[0.0], [1.0]]), np.ones(1), 1e-4
     moments = as_moments(values, deviation, 2000)
-    answer = regressed(moments, 0, 4, [1, 2], ends, outcome)
+    answer = regressed(moments, (0, 1, 2), 4, ends, outcome)
     drawn = []
     for _ in range(4000):
         noise = np.triu(rng.normal(size=values.shape) * deviation, 1)
         noise = noise + noise.T + np.diag(rng.normal(size=5) * deviation * math.sqrt(2))
         noisy = as_moments(values + noise, deviation, 2000)
-        drawn.append(regressed(noisy, 0, 4, [1, 2], ends, outcome).difference)
+        drawn.append(regressed(noisy, (0, 1, 2), 4, ends, outcome).difference)
     assert spread_of(answer.further) == pytest.approx(np.std(drawn), rel=0.06)  # 5 deviations
 
 
@@ -201,7 +201,7 @@ def test_the_sampling_error_of_a_regression_is_that_of_least_squares():
     data, values = moments_of_records(default_rng(6))
     moments = as_moments(values, 0.0, len(data))
     ends, outcome = np.array([[0.0], [1.0]]), np.ones(1)
-    answer = regressed(moments, 0, 4, [1, 2], ends, outcome)
+    answer = regressed(moments, (0, 1, 2), 4, ends, outcome)
     x, y = data[:, :3], data[:, 4]
     left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
     covariance = left @ left / len(y) * np.linalg.inv(x.T @ x)
@@ -216,12 +216,12 @@ def test_the_delta_method_of_a_standardised_table():
     rng = default_rng(7)
     shares = rng.dirichlet(np.full(12, 5.0)).reshape(2, 2, 3)
     n, scale = 20_000, 30.0
-    answer = standardised(NoisyTable(n, n * shares, scale), 0, 1, [2], (0, 1), 1)
+    answer = standardised(NoisyTable(n, n * shares, scale), (0, 2), 1, (0, 1), 1)
     drawn = []
     for _ in range(3000):
         counts = rng.multinomial(n, shares.ravel()).reshape(shares.shape)
         noisy = NoisyTable(n, counts + rng.laplace(size=shares.shape) * scale, scale)
-        drawn.append(standardised(noisy, 0, 1, [2], (0, 1), 1).difference)
+        drawn.append(standardised(noisy, (0, 2), 1, (0, 1), 1).difference)
     assert answer.deviation == pytest.approx(np.std(drawn), rel=0.08)  # 5 deviations
     assert answer.difference == pytest.approx(np.mean(drawn), abs=0.1 * answer.deviation)
 
@@ -346,13 +346,13 @@ def test_likely_graphs_have_no_cycle_and_their_shares_sum_to_one():
     data = load("asia", n=5000, rng=default_rng(24))
     kept = Knowledge(tiers=[["asia", "smoke"], ["xray", "dysp"]])
     release = private_graph(data, epsilon=0.3, knowledge=kept, rng=default_rng(25))
-    graphs = Reading(release).graphs
+    graphs = graphs_of(release)
     assert sum(graphs.values()) == pytest.approx(1)
     assert len(graphs) > 10
     for parents in graphs:
         arcs = [(a, b) for b, bits in enumerate(parents) for a in range(data.d) if bits >> a & 1]
         assert nx.is_directed_acyclic_graph(nx.DiGraph(arcs))
-    assert graphs == Reading(release).graphs
+    assert graphs == graphs_of(release)
 
 
 def test_a_curve_is_marked_and_a_line_is_not():
