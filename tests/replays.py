@@ -332,8 +332,9 @@ def with_what_follows(data, *, rng, **settings):
     known |= {"once more": dpcgd.reread(release, precision=0.9).graph}
     varying = [v for v, own in release.levels.items() if len(own) > 1][:2]
     if len(varying) == 2:
-        known |= {"moments": moments_of(release).values, "effect": dpcgd.effect(release, *varying)}
-        known |= {"effects": dpcgd.effects(release, [varying]), "graphs": graphs_of(release)}
+        known |= {"moments": moments_of(release).values, "graphs": repr(graphs_of(release))}
+        known |= {"effect": repr(dpcgd.effect(release, *varying))}
+        known |= {"effects": repr(dpcgd.effects(release, [varying]))}
     return SimpleNamespace(**vars(release), **known)
 
 
