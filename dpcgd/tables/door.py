@@ -27,7 +27,8 @@ from dpcgd.privacy.account_file import FORM, AccountFile, Reservation, open_acco
 from dpcgd.privacy.budget import delta_for
 from dpcgd.privacy.run import check_data, domain_of
 from dpcgd.privacy.sealed_file import check_room, check_target, sealed
-from dpcgd.reading.release import read_release
+from dpcgd.reading.effects import effects
+from dpcgd.reading.release import MarginalRelease, read_release
 from dpcgd.tables.check_receipt import check_receipt
 from dpcgd.tables.private_graph import private_graph
 from dpcgd.tables.public_facts import check_run
@@ -220,7 +221,8 @@ def release_once(
         kept = _spend(data, schema, account, out, budget, system, settings)
     if report is not None:
         try:
-            kept.release.report(report)
+            measured = isinstance(kept.release, MarginalRelease)
+            kept.release.report(report, effects=effects(kept.release) if measured else ())
         except Exception as error:  # whatever it is, the release is there
             problem = f"there is a receipt and no report: {error}; the same call tries again"
             kept = kept._replace(problems=(*kept.problems, problem))
