@@ -182,6 +182,7 @@ def svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = svt_pc(data, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(1))
@@ -248,6 +249,7 @@ def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) 
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = priv_pc(data, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(1))
