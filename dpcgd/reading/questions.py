@@ -79,9 +79,7 @@ class Question:
     def adjusted(self, parents: Sequence[int]) -> Adjusted | None:
         """The answer if these variables are adjusted for; None if it is not identified.
 
-        Noise of the deviations in which numbers are reckoned is left out. Between numbers it makes
-        up for some of the noise of the cause's own moments, so that intervals are rather too wide;
-        of a category's effect on a number it is 2 % of the deviation at most, in simulated noise.
+        The noise of the deviations in which numbers are reckoned counts, too.
         """
         x, y, moments = self.x, self.y, self.moments
         if moments is None:
@@ -101,7 +99,12 @@ class Question:
         else:
             outcome = np.eye(1, len(moments.rows[y]))[0] / self.deviation(y)
         answer = regressed(moments, (x, *parents), y, cause, outcome)
-        return answer and Adjusted(answer.means + start, answer.sampling, answer.further + error)
+        if answer is None:
+            return None
+        units = [moments.rows[v][0] for v, own in ((x, self.levels), (y, self.outcomes)) if not own]
+        relative = moments.deviations[units, units] / moments.values[units, units]
+        error = error + (relative**2).sum() / 2 * np.outer(answer.means, answer.means)
+        return Adjusted(answer.means + start, answer.sampling, answer.further + error)
 
     def deviation(self, v: int) -> float:
         """Of a number's score, as it was released."""
