@@ -18,6 +18,7 @@ from .datasets.schema import draft_schema as draft_schema
 from .datasets.schema import (
     draft_schema_from_data_not_private as draft_schema_from_data_not_private,
 )
+from .datasets.schema import draft_schema_from_public_table as draft_schema_from_public_table
 from .graphs.check_ledger import check_ledger as check_ledger
 from .graphs.cpdag import CPDAG as CPDAG
 from .graphs.knowledge import Knowledge as Knowledge
@@ -28,15 +29,21 @@ from .pairwise.anm import private_anm as private_anm
 from .privacy.account_file import open_account as open_account
 from .privacy.budget import Budget as Budget
 from .privacy.budget import BudgetSpent as BudgetSpent
+from .reading.effects import effect as effect
+from .reading.effects import effects as effects
 from .reading.fit_network import fit_network as fit_network
 from .reading.hill_climbing import climb as climb
 from .reading.release import MarginalRelease as MarginalRelease
 from .reading.release import read as read
 from .reading.release import read_release as read_release
+from .reading.release import reread as reread
 from .score.noleaks import noleaks as noleaks
 from .score.notears import gram_notears as gram_notears
 from .score.notears import notears as notears
 from .tables.check_receipt import check_receipt as check_receipt
+from .tables.door import check_files as check_files
+from .tables.door import read_table as read_table
+from .tables.door import release_once as release_once
 from .tables.plan import epsilon_for as epsilon_for
 from .tables.plan import plan as plan
 from .tables.private_graph import dag_posterior as dag_posterior

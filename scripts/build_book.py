@@ -3,6 +3,7 @@
 python scripts/build_book.py [quick|paper] [chapters]     # chapters as 06 or 06,07; all otherwise
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,8 @@ def build_html(at: Home) -> bool:
     page.write_text(pages.with_verdicts(page.read_text(), at, chapters()))
     page = STAGE / "book" / "coverage.md"
     page.write_text(pages.with_coverage(page.read_text()))
+    page, numbers = STAGE / "book" / "open_questions.md", json.loads(pages.MEASURED.read_text())
+    page.write_text(pages.with_numbers(page.read_text(), numbers))
     write_results("coverage", pages.covered())
     shutil.copy(ROOT / "_toc.yml", STAGE)
     config = yaml.safe_load((ROOT / "_config.yml").read_text())

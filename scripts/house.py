@@ -15,10 +15,10 @@ from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
-    "dpcgd": 10_400,
-    "book/tools": 2_970,
-    "tests": 15_660,
-    "benchmarks and scripts": 4_200,
+    "dpcgd": 11_250,
+    "book/tools": 3_490,
+    "tests": 17_540,
+    "benchmarks and scripts": 4_670,
 }
 """What each part of the project may have."""
 FLOORS = (

@@ -3,12 +3,14 @@
 import json
 import re
 from collections import Counter
+from typing import Any
 
 import nbformat
 import reading
 from chapters import ROOT, Home
 
 GLOSSARY = ROOT / "book" / "glossary.md"
+MEASURED = ROOT / "book" / "stored" / "open_questions.json"
 OTHER_FORMS = {
     "audit": ("audits",),
     "collider": ("colliders",),
@@ -79,6 +81,21 @@ def with_verdicts(text: str, at: Home, paths) -> str:
 def judged(item, shows, verdict, why, section) -> list[str]:
     """The line of one table or figure."""
     return [f"[{item}](#{section})", shows, f"**{verdict}**", why]
+
+
+NUMBER = re.compile(r"\[\[([\w.]+):([^\]]+)\]\]")
+
+
+def with_numbers(text: str, numbers: dict) -> str:
+    """A page where marks such as [[clipping.most.0:+.3f]] have become numbers on file."""
+
+    def written(mark) -> str:
+        value: Any = numbers
+        for key in mark[1].split("."):
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        return format(value, mark[2])
+
+    return NUMBER.sub(written, text)
 
 
 STATUSES = ("derived", "implemented", "attacked", "re-run", "answered", "not done")

@@ -425,6 +425,10 @@ place = Place("privacy:AccountFile.runs", tests="privacy/test_account_file.py")
 place.swap("an account on disk that forgets earlier runs", lambda right, self: ())
 
 
+place = Place("privacy:_without", tests="tables/test_door.py")
+place.swap("an account where a label pays twice", lambda right, label, runs: list(runs.values()))
+
+
 @Place("privacy:_times", **PERSONS).swap("a person's deltas that stop growing")
 def _(right, epsilon, rows):
     return min(right(epsilon, rows), 1e3)

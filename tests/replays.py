@@ -31,6 +31,8 @@ from dpcgd.pairwise.kernel_ridge import LEAST_PENALTY, GaussianRidge, Ridge
 from dpcgd.privacy.budget import kept_for_rounding
 from dpcgd.privacy.mechanisms import exponential, permute_and_flip
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd.reading.effects import graphs_of
+from dpcgd.reading.second_moments import moments_of
 from dpcgd.statistics.categorical_statistics import ChiSquared, GTest
 from dpcgd.statistics.moment_matrices import PartialCorrelation
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanP, SpearmanZ
@@ -327,6 +329,12 @@ def with_what_follows(data, *, rng, **settings):
     known |= {"receipt": content_of(dataclasses.replace(release, seconds=None))}
     fitted = dpcgd.fit_network(release, rng=rng or default_rng(0), redraws=2)
     known |= {"network": vars(fitted), "climbed": dpcgd.climb(release)}
+    known |= {"once more": dpcgd.reread(release, precision=0.9).graph}
+    varying = [v for v, own in release.levels.items() if len(own) > 1][:2]
+    if len(varying) == 2:
+        known |= {"moments": moments_of(release).values, "graphs": repr(graphs_of(release))}
+        known |= {"effect": repr(dpcgd.effect(release, *varying))}
+        known |= {"effects": repr(dpcgd.effects(release, [varying]))}
     return SimpleNamespace(**vars(release), **known)
 
 

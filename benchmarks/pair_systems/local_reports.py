@@ -8,6 +8,7 @@ import functools
 
 import numpy as np
 from dpcgd_book.attacks.reconstruction import reconstruct
+from dpcgd_book.systems.direction_scores import reci
 
 from benchmarks.pair_cases import PairSystem
 from dpcgd.datasets.dataset import Dataset
@@ -16,7 +17,6 @@ from dpcgd.local.geometric import Geometric
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
 from dpcgd.pairwise.anm import anm
-from dpcgd.pairwise.direction_scores import reci
 
 BINS, DRAWN, UPDATES = 8, 1000, 1000
 

@@ -7,10 +7,10 @@ score of chapter 24, which takes no square time and needs no controls.
 import math
 
 import numpy as np
+from dpcgd_book.systems.direction_scores import reci
 
 from benchmarks.pair_cases import PairSystem
 from dpcgd.pairwise.anm import PairRelease, histogram_anm
-from dpcgd.pairwise.direction_scores import reci
 from dpcgd.privacy.budget import ROOM
 from dpcgd.privacy.mechanisms import gaussian
 from dpcgd.privacy.run import open_run

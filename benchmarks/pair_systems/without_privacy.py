@@ -1,8 +1,9 @@
 """What there is without privacy, and a coin."""
 
+from dpcgd_book.systems.direction_scores import reci
+
 from benchmarks.pair_cases import PairSystem
 from dpcgd.pairwise.anm import anm
-from dpcgd.pairwise.direction_scores import reci
 
 
 def hsic(pair, *, epsilon, delta, rng):

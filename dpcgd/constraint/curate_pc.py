@@ -8,28 +8,17 @@ from typing import Unpack
 import numpy as np
 from scipy.optimize import brentq, minimize
 
-from dpcgd.constraint.laplace_pc import LaplaceOracle, private_search
+from dpcgd.constraint.laplace_pc import LaplaceOracle, TestKeywords, private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import LEAST, MOST, ROOM, BudgetSpent
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.run import Run, takes_keywords
 from dpcgd.statistics.statistic import RECORDS_PER_CELL, Statistic, in_sensitivities
 
-__all__ = [
-    "CurateOracle",
-    "Surrogate",
-    "allocate",
-    "askable",
-    "concentrated",
-    "curate_pc",
-    "guessed_questions",
-    "planner",
-    "proved_plan",
-    "resolution",
-]
+__all__ = ["CurateOracle", "Surrogate", "allocate", "curate_pc", "proved_plan"]
+__all__ += ["askable", "concentrated", "guessed_questions", "planner", "resolution"]
 
 LEAST_EPSILON, MOST_EPSILON = 1e-150, 1e150
 """Outside of these the square of a test's epsilon may be too small or too large for a double."""
@@ -84,14 +73,7 @@ class CurateOracle(LaplaceOracle):
 
 
 @takes_keywords
-def curate_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    margin: float = 1.0,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
-) -> Release:
+def curate_pc(data: Counts, **shared: Unpack[TestKeywords]) -> Release:
     """CURATE: the PC algorithm with Laplace noise on every test, planned order by order.
 
     Parameters
@@ -133,14 +115,13 @@ def curate_pc(
     """
 
     def oracle(run: Run, statistic: Statistic) -> CurateOracle:
+        margin, max_order = (run.terms.settings[name] for name in ("margin", "max_order"))
         plan = proved_plan(run.account, statistic, data.n, last=min(max_order, data.d - 2))
         return CurateOracle(
             Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan
         )
 
-    settings = {"margin": margin, "max_order": max_order}
-    by = ("curate_pc", "thm-curate-filter")
-    return private_search(data, by, oracle, statistic=statistic, **settings, **shared)
+    return private_search(data, ("curate_pc", "thm-curate-filter"), oracle, **shared)
 
 
 def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> Plan:

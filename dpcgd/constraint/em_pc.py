@@ -8,10 +8,9 @@ from typing import Unpack
 
 import numpy as np
 
-from dpcgd.constraint.laplace_pc import private_search
+from dpcgd.constraint.laplace_pc import TestKeywords, private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import SearchKeywords
 from dpcgd.graphs.pc_search import Pair, Set, conditioning_sets, neighbours_of
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.conversions import zcdp_rho
@@ -158,15 +157,7 @@ def share_of_the_choices(
 
 
 @takes_keywords
-def em_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    choose: Choice = exponential,
-    margin: float = 1.0,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
-) -> Release:
+def em_pc(data: Counts, *, choose: Choice = exponential, **shared: Unpack[TestKeywords]) -> Release:
     """EM-PC: the PC algorithm whose edges are deleted by the exponential mechanism.
 
     Parameters
@@ -212,12 +203,12 @@ def em_pc(
     check_choice(choose)
 
     def oracle(run: Run, statistic: Statistic) -> ExponentialOracle:
+        margin, max_order = (run.terms.settings[name] for name in ("margin", "max_order"))
         tables, price = Tables(data), share_of_the_choices(run.account, choose, data.d, max_order)
         return ExponentialOracle(tables, statistic, price, choose, margin, run.account, run.noise)
 
-    settings = {"choose": choose, "margin": margin, "max_order": max_order}
     by = ("em_pc", "thm-em-pc", CHOICES[choose][1])
-    return private_search(data, by, oracle, statistic=statistic, **settings, **shared)
+    return private_search(data, by, oracle, choose=choose, **shared)
 
 
 def check_choice(choose):

@@ -11,13 +11,13 @@ import numpy as np
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
-from dpcgd.graphs.pc_search import Ahead, GradingOracle, Oracle, Set, search
+from dpcgd.graphs.pc_search import Ahead, AsksAhead, GradingOracle, Oracle, Set, search
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import ROOM
 from dpcgd.privacy.filters import Account
 from dpcgd.privacy.mechanisms import laplace
 from dpcgd.privacy.noise import Noise
-from dpcgd.privacy.run import Run, open_run, run_without_privacy, takes_keywords
+from dpcgd.privacy.run import DEFAULTS, Run, open_run, run_without_privacy, takes_keywords
 from dpcgd.statistics.many_tables import (
     are_determined,
     nearnesses_of,
@@ -29,11 +29,11 @@ from dpcgd.statistics.moment_matrices import FisherZ, fisher_z
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ
 from dpcgd.statistics.statistic import Statistic, refusal
 
-__all__ = ["CorrelationOracle", "LaplaceOracle", "PlainOracle", "laplace_pc", "pc"]
+__all__ = ["CorrelationOracle", "LaplaceOracle", "PlainOracle", "TestKeywords", "laplace_pc", "pc"]
 
 
 @dataclass
-class PlainOracle:
+class PlainOracle(AsksAhead):
     """Asks the data directly. Not private.
 
     Given z that determines x, a test of x and y has no degree of freedom. It tells nothing, and
@@ -52,10 +52,6 @@ class PlainOracle:
     def __post_init__(self):
         critical = self.statistic.critical
         self._ahead = Ahead(partial(self._results, values_of), lambda value: value < critical)
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, to work it out together."""
-        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: Set) -> bool | None:
         """Whether the statistic is below its critical value; None if there is no such test."""
@@ -88,7 +84,7 @@ class PlainOracle:
         return nothing
 
 
-class CorrelationOracle:
+class CorrelationOracle(AsksAhead):
     """Asks the correlations of numbers, by Fisher's z. Not private.
 
     Parameters
@@ -109,10 +105,6 @@ class CorrelationOracle:
                 raise ValueError(f"variable {name!r} is the same in all records; leave it out")
         self._critical, self._correlations, self._n = test.critical, np.corrcoef(numbers.T), data.n
         self._ahead = Ahead[float](self._log_p, lambda log_p: log_p > test.critical)
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, to work it out together."""
-        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: Set) -> bool:
         """Whether the p-value is above the level."""
@@ -227,18 +219,20 @@ def pc(
         oracle = CorrelationOracle(data, test)
     else:
         oracle = PlainOracle(Tables(data), test)
-    return released_by(oracle, run, data.variables, max_order, knowledge, grading=oracle)
+    return released_by(oracle, run, max_order, grading=oracle)
+
+
+class TestKeywords(SearchKeywords, total=False):
+    """The keywords of a private system that asks test by test."""
+
+    statistic: Statistic | None
+    margin: float
+    max_order: int
 
 
 @takes_keywords
 def laplace_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    margin: float = 1.0,
-    planned_tests: int | None = None,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
+    data: Counts, *, planned_tests: int | None = None, **shared: Unpack[TestKeywords]
 ) -> Release:
     """The PC algorithm with Laplace noise on every test.
 
@@ -290,11 +284,11 @@ def laplace_pc(
     def oracle(run: Run, statistic: Statistic) -> LaplaceOracle:
         tests = data.d * (data.d - 1) if planned_tests is None else planned_tests
         epsilon = math.sqrt(2 * run.account.rho / tests) * (1 - ROOM)
+        margin = run.terms.settings["margin"]
         return LaplaceOracle(Tables(data), statistic, epsilon, margin, run.account, run.noise)
 
-    settings = {"margin": margin, "planned_tests": planned_tests, "max_order": max_order}
     by = ("laplace_pc", "thm-laplace", "thm-filter")
-    return private_search(data, by, oracle, statistic=statistic, **settings, **shared)
+    return private_search(data, by, oracle, planned_tests=planned_tests, **shared)
 
 
 def private_search(
@@ -313,22 +307,18 @@ def private_search(
     oracle_of : callable
         From the open run and the statistic, Kendall's z unless given, to what the search asks.
     settings
-        As :func:`~dpcgd.privacy.run.open_run` checks and tells them, with `max_order`.
+        As :func:`~dpcgd.privacy.run.open_run` checks and tells them.
     """
-    settings["statistic"] = settings["statistic"] or KendallZ()
+    settings = DEFAULTS | settings
+    statistic = settings["statistic"] = settings.get("statistic") or KendallZ()
     run = open_run(data, by=by, **settings)
-    oracle, knowledge = oracle_of(run, settings["statistic"]), settings.get("knowledge")
-    return released_by(oracle, run, data.variables, settings["max_order"], knowledge)
+    return released_by(oracle_of(run, statistic), run, settings["max_order"])
 
 
 def released_by(
-    oracle: Oracle,
-    run: Run,
-    variables: Sequence[str],
-    max_order: int,
-    knowledge: Knowledge | None = None,
-    grading: GradingOracle | None = None,
+    oracle: Oracle, run: Run, max_order: int, *, grading: GradingOracle | None = None
 ) -> Release:
     """What a search finds, with the receipt of its run."""
+    variables, knowledge = tuple(run.terms.domain), run.terms.settings.get("knowledge")
     result = search(oracle, variables, max_order=max_order, knowledge=knowledge, grading=grading)
     return Release(result.graph, **run.receipt(), answers=result.answers)

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, Unpack
 
-import numpy as np
-
-from dpcgd.constraint.laplace_pc import private_search
+from dpcgd.constraint.laplace_pc import TestKeywords, private_search
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
-from dpcgd.graphs.knowledge import SearchKeywords
-from dpcgd.graphs.pc_search import Ahead
+from dpcgd.graphs.pc_search import Ahead, AsksAhead
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.filters import Account, Filter
 from dpcgd.privacy.mechanisms import AboveThreshold, laplace
@@ -32,7 +29,7 @@ class Round(NamedTuple):
 
 
 @dataclass
-class ThresholdOracle:
+class ThresholdOracle(AsksAhead):
     """The sparse vector technique: an above-threshold asks all, and every hit separates.
 
     Parameters
@@ -68,10 +65,6 @@ class ThresholdOracle:
         self._ahead = Ahead(self._values, lambda value: value < critical)
         self._sensitivity = cache(self.statistic.sensitivity)
         self._is_compiled = are_compiled(self.statistic, self.tables)
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked: what a paid query looks at is worked out together."""
-        self._ahead.begin_order(order, joined, to_test)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the pair passes the sieve and what follows it; None if the test is refused."""
@@ -158,15 +151,7 @@ def share_of_the_rest(account: Filter, pairs: int, *, examined: bool = True) -> 
 
 
 @takes_keywords
-def svt_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    margin: float = 1.0,
-    rate: float = 1.0,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
-) -> Release:
+def svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -> Release:
     """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
 
     Parameters
@@ -197,27 +182,19 @@ def svt_pc(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = svt_pc(data, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(1))
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    settings = {"margin": margin, "rate": rate, "max_order": max_order}
     by = ("svt_pc", "thm-above-threshold", "thm-filter")
-    return _by_rounds(ThresholdOracle, by, data, statistic=statistic, **settings, **shared)
+    return _by_rounds(ThresholdOracle, by, data, rate, **shared)
 
 
 @takes_keywords
-def priv_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    margin: float = 1.0,
-    rate: float = 1.0,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
-) -> Release:
+def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -> Release:
     """Priv-PC: the PC algorithm over sieve-and-examine.
 
     Parameters
@@ -272,27 +249,26 @@ def priv_pc(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> data = load("survey", rng=np.random.default_rng(0))
     >>> release = priv_pc(data, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(1))
     >>> release.guarantee, release.ledger.spent <= (1.0, 1e-6)
     ('proved', True)
     """
-    settings = {"margin": margin, "rate": rate, "max_order": max_order}
-    by = ("priv_pc", "thm-priv-pc")
-    return _by_rounds(SieveOracle, by, data, statistic=statistic, **settings, **shared)
+    return _by_rounds(SieveOracle, ("priv_pc", "thm-priv-pc"), data, rate, **shared)
 
 
 def _by_rounds(
-    kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, **settings: Any
+    kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, rate: float, **shared: Any
 ) -> Release:
     """A search by rounds of a sieve, which is a part of the records where its rate is below 1."""
-    margin, rate = settings["margin"], settings["rate"]
 
     def oracle(run: Run, statistic: Statistic) -> ThresholdOracle:
         pairs, examined = math.comb(data.d, 2), kind is SieveOracle
         price = share_of_the_rest(run.account, pairs, examined=examined)
+        margin = run.terms.settings["margin"]
         return kind(Tables(data), statistic, price, margin, 0.0, rate, run.account, run.noise)
 
     sampling = () if rate == 1 else ("thm-subsampling",)
-    return private_search(data, (*by, *sampling), oracle, records=rate != 1, **settings)
+    return private_search(data, (*by, *sampling), oracle, records=rate != 1, rate=rate, **shared)

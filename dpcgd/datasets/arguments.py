@@ -1,17 +1,22 @@
 """What is checked about arguments and files before anything is read or drawn, each in one line."""
 
+import difflib
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
 
 __all__ = [
+    "GZIP",
+    "UTF_16",
     "check_array",
+    "check_called",
     "check_file",
     "check_generator",
+    "check_handled",
     "check_known",
     "check_once",
     "check_whole",
@@ -21,15 +26,50 @@ __all__ = [
     "is_whole",
 ]
 
+GZIP = b"\x1f\x8b"
+"""A file that gzip has compressed begins with these bytes."""
+
+UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
+"""What a file of UTF-16 text begins with, in either order of bytes."""
+
 NO_TEXT = {
-    b"\x1f\x8b": "is compressed with gzip; unpack it first",
+    GZIP: "is compressed with gzip; unpack it first",
     b"PK\x03\x04": "is a zip archive or an Excel workbook; unpack it or save its sheet as CSV",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook; save its sheet as CSV",
     b"PAR1": "is a Parquet file; read it with read_parquet",
+    **UTF_16,
 }
 """What a file is that begins with these bytes, whatever its name."""
 
-UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
+
+UNHANDLED = {
+    "weight": "every row counts once, and noise for one row would not hide a heavy one; leave the "
+    "weights out, and have the columns that decided them in the schema",
+    "cluster": "rows count as independent, and no test is corrected for those that are alike; keep "
+    "one row a cluster by a rule fixed beforehand (rows_per_person protects, it does not correct)",
+}
+"""Words for what surveys have and this package does not handle, and the reason and the cure."""
+
+
+def check_handled(names: Iterable[object], where: str = "") -> None:
+    """Refuse weights and clusters of rows by their names.
+
+    Raises
+    ------
+    ValueError
+        With the reason and the cure.
+
+    Examples
+    --------
+    >>> check_handled(["epsilon", "sample_weight"])
+    Traceback (most recent call last):
+    ...
+    ValueError: 'sample_weight' is not handled: every row counts once, and noise for one row ...
+    """
+    for name in names:
+        for word, reason in UNHANDLED.items():
+            if word in str(name).lower():
+                raise ValueError(f"{where}{name!r} is not handled: {reason}")
 
 
 def is_real(value) -> bool:
@@ -87,6 +127,26 @@ def check_array(name: str, values, owner: str) -> np.ndarray:
         raise ValueError(f"the rows of {name} differ in length; give all as many entries") from None
 
 
+def check_called(name, variables: Collection[str]) -> None:
+    """Check that a variable has this name.
+
+    Raises
+    ------
+    ValueError
+        If none has, with the nearest name.
+
+    Examples
+    --------
+    >>> check_called("Smokr", ["Cancer", "Smoker"])
+    Traceback (most recent call last):
+    ...
+    ValueError: no variable is called 'Smokr'; did you mean 'Smoker'?
+    """
+    if name not in variables:
+        near = difflib.get_close_matches(str(name), variables, n=1) or list(variables)
+        raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
+
+
 def check_known(argument: str, names, public) -> list:
     """Return the names in an argument, unless one of them is no variable.
 
@@ -123,7 +183,7 @@ def first_bytes(path, refusal: str) -> bytes:
     Raises
     ------
     ValueError
-        If `path` is no path (that is what `refusal` says), or of no file.
+        If `path` is no path (that is what `refusal` says), or of no file, or of a device or pipe.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(refusal)
@@ -131,22 +191,25 @@ def first_bytes(path, refusal: str) -> bytes:
         raise ValueError(f"{path} is a folder; give the path of a file in it")
     if not os.path.exists(path):
         raise ValueError(f"there is no file {path}; correct the path")
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is no ordinary file; save what it gives to one first")
     with open(path, "rb") as file:
         return file.read(4)
 
 
-def check_file(path, refusal: str, *, utf_16: bool = False):
+def check_file(path, refusal: str, *, allowed: Iterable[bytes] = ()):
     """Check that there is a file at `path` and that it does not begin like something else.
 
     Raises
     ------
     ValueError
         If `path` is no path (that is what `refusal` says), there is no such file, or it is a
-        folder, compressed, a workbook, a Parquet file, or UTF-16 text unless `utf_16` allows it.
+        folder, compressed, a workbook, a Parquet file, or UTF-16 text, unless it begins with bytes
+        that are allowed.
     """
     start = first_bytes(path, refusal)
-    for mark, problem in (NO_TEXT if utf_16 else NO_TEXT | UTF_16).items():
-        if start.startswith(mark):
+    for mark, problem in NO_TEXT.items():
+        if start.startswith(mark) and mark not in allowed:
             raise ValueError(f"{path} {problem}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import contains, indexOf
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -19,6 +20,9 @@ __all__ = ["NETWORKS", "Network", "from_bif", "load"]
 
 NETWORKS = ("earthquake", "cancer", "asia", "survey", "sachs", "child", "alarm")
 """The data sets of the papers, small to large."""
+
+PLAIN = re.compile(r"[\w.-]+")
+"""A name like this needs no quotation marks in a BIF file."""
 
 ROW_SUM_TOLERANCE = 1e-5
 """Published files round their probabilities; a row further than this from 1 is taken for damage."""
@@ -80,6 +84,86 @@ class Network:
             for level in range(table.shape[1] - 1):
                 codes[:, column[variable]] += draw >= below[row, level]
         return Dataset(codes, self.levels, truth=nx.freeze(self.graph), name=self.name)
+
+    def to_bif(self, errors: Mapping[str, np.ndarray] | None = None) -> str:
+        """Text of a BIF file, which :func:`from_bif` reads; so do pgmpy and bnlearn.
+
+        Names and levels that are no plain words have quotation marks. pgmpy reads most of them;
+        :meth:`to_pgmpy` takes all.
+
+        Parameters
+        ----------
+        errors : mapping of str to array, optional
+            Standard errors, shaped like the tables; each row has its own as a comment.
+
+        Raises
+        ------
+        ValueError
+            If a name or a level holds a quotation mark or a line break.
+
+        Examples
+        --------
+        >>> levels, even = {"coin": ("heads", "tails")}, {"coin": np.full(2, 0.5)}
+        >>> coin = Network("toss", levels, {"coin": ()}, even)
+        >>> print(coin.to_bif({"coin": np.full(2, 0.01)}))
+        network toss {
+        }
+        variable coin {
+          type discrete [ 2 ] { heads, tails };
+        }
+        probability ( coin ) {
+          table 0.5, 0.5; // standard errors 0.01, 0.01
+        }
+        """
+        lines = [f"network {_quoted(self.name)} {{", "}"]
+        for name, levels in self.levels.items():
+            listed = ", ".join(map(_quoted, levels))
+            kind = f"  type discrete [ {len(levels)} ] {{ {listed} }};"
+            lines += [f"variable {_quoted(name)} {{", kind, "}"]
+        for child, parents in self.parents.items():
+            given = " | " * bool(parents) + ", ".join(map(_quoted, parents))
+            lines.append(f"probability ( {_quoted(child)}{given} ) {{")
+            for row in np.ndindex(self.tables[child].shape[:-1]):
+                own = (_quoted(self.levels[u][i]) for u, i in zip(parents, row, strict=True))
+                head = f"({', '.join(own)})" if parents else "table"
+                line = f"  {head} {', '.join(map(repr, self.tables[child][row].tolist()))};"
+                if errors is not None:
+                    numbers = ", ".join(f"{error:.2g}" for error in errors[child][row])
+                    line += f" // standard errors {numbers}"
+                lines.append(line)
+            lines.append("}")
+        return "\n".join(lines) + "\n"
+
+    def to_pgmpy(self, errors: Mapping[str, np.ndarray] | None = None) -> Any:
+        """A ``DiscreteBayesianNetwork`` of pgmpy.
+
+        Parameters
+        ----------
+        errors : mapping of str to array, optional
+            Standard errors, shaped like the tables. The node of each variable holds its own as
+            ``standard_errors``, shaped like the values of its ``TabularCPD``.
+
+        Raises
+        ------
+        ImportError
+            If pgmpy is not installed.
+        """
+        try:
+            from pgmpy.factors.discrete import TabularCPD
+            from pgmpy.models import DiscreteBayesianNetwork
+        except ImportError:
+            raise ImportError("this needs pgmpy; pip install pgmpy") from None
+        model = DiscreteBayesianNetwork()
+        model.add_nodes_from(self.levels)
+        model.add_edges_from(self.graph.edges)
+        for child, parents in self.parents.items():
+            levels = {name: list(self.levels[name]) for name in (child, *parents)}
+            own, *sizes = map(len, levels.values())
+            values = self.tables[child].reshape(-1, own).T
+            model.add_cpds(TabularCPD(child, own, values, [*parents], sizes, state_names=levels))
+            if errors is not None:
+                model.nodes[child]["standard_errors"] = errors[child].reshape(-1, own).T
+        return model
 
 
 def load(name: str, n: int = 100_000, *, rng: np.random.Generator) -> Dataset:
@@ -159,6 +243,13 @@ def from_bif(path) -> Network:
         is_text = not isinstance(error, UnicodeDecodeError)
         problem = str(error) if is_text else "it is not UTF-8 text"
         raise ValueError(f"{path}: {problem}; download or export the file again") from None
+
+
+def _quoted(name: str) -> str:
+    """A name as a BIF file has it, in quotation marks where it needs them."""
+    if '"' in name or len(name.splitlines()) > 1:
+        raise ValueError(f"{name!r} has a mark that no BIF file can hold; name it otherwise")
+    return name if PLAIN.fullmatch(name) else f'"{name}"'
 
 
 COMMENT = re.compile(r'("[^"]*")|//[^\n]*|/\*.*?\*/', re.DOTALL)

@@ -3,7 +3,9 @@
 import difflib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,22 @@ import numpy as np
 from dpcgd.datasets.arguments import check_once, check_whole, is_real
 from dpcgd.datasets.variable import POINT, Numerals, Variable, number_text, text_of
 
-__all__ = ["Column", "check_columns", "check_frame", "check_rows_per_person", "frame_codes"]
+__all__ = ["Column", "as_table", "check_columns", "check_rows_per_person", "frame_codes"]
 
 POINTS_PART_THOUSANDS = Numerals(",", ".")
 """The other way to read a number with points."""
 
 FRAME = "the frame"
 """Messages call a table so that comes from no file."""
+
+MOST_TEXTS = 1 << 16
+"""A column that has met more different texts forgets them, and looks them up again."""
+
+FEW_DIGITS = "^-?[0-9]{1,15}([.][0-9]{0,15})?$"
+"""Such numbers are the same by all rules that read them."""
+
+ALIKE = ("boolean", "categorical", "integer", "string")
+"""Values of a column of such a kind are equal only if their texts are."""
 
 NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
 """A reader of files says so of anything else."""
@@ -45,9 +56,16 @@ class Column(dict[str, int]):
         super().__init__()
         self.source, self.variable, self.numerals = source, variable, numerals
         self._smallest = np.min_scalar_type(-len(variable.levels))  # -1 is for what is refused
+        self._fits_both = numerals is None  # as far as is known
+        self._pointed = ""  # the first number with a point
 
     def __missing__(self, text: str) -> int:
+        if len(self) >= MOST_TEXTS:
+            self.clear()
         self[text] = position = self.variable.position(text, self.numerals or POINT)
+        if self._fits_both and "." in text and self.variable.is_plain_number(text):
+            self._fits_both = self.variable.position(text, POINTS_PART_THOUSANDS) >= 0
+            self._pointed = self._pointed or text
         return position
 
     def codes(self, texts: Sequence[str], first: int = 0) -> np.ndarray:
@@ -71,6 +89,62 @@ class Column(dict[str, int]):
         """Positions of texts in the levels, -1 of what is refused."""
         return np.fromiter(map(self.__getitem__, texts), self._smallest, len(texts))
 
+    def codes_of_arrow(self, values, first: int = 0) -> np.ndarray:
+        """Codes of an Arrow array of records, as :meth:`codes` has them of texts.
+
+        Numbers go between edges as they are; of all else the different values are looked up.
+
+        Raises
+        ------
+        ValueError
+            As there, or if a record holds several values or an ordered dictionary stands in
+            another order than the levels.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> age = Column(FRAME, Variable.from_schema("age", {"edges": [15, 25, 50]}))
+        >>> age.codes_of_arrow(pa.array([24.5, 25])), age.codes_of_arrow(pa.array(["24.5", "+25"]))
+        (array([0, 1], dtype=int8), array([0, 1], dtype=int8))
+        """
+        from pyarrow import types
+
+        if types.is_nested(kind := values.type):
+            problem = f"column {self.variable.name!r} of {self.source} holds {kind}"
+            raise ValueError(f"{problem}, more than one value a record; make a column of each")
+        if self.variable.cuts is not None and (types.is_integer(kind) or types.is_floating(kind)):
+            numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+            codes = self.variable.positions_of_numbers(numbers)
+        else:
+            if not types.is_dictionary(kind):
+                values = values.dictionary_encode()
+            different, places = values.dictionary, values.indices.cast("int32")
+            if self.variable.ordered and getattr(kind, "ordered", False):
+                self.check_order(map(text_of, different.to_pylist()))
+            if places.null_count:  # to fill them, to_numpy and scalars load pandas
+                places = places.fill_null(-1)
+            positions = self._positions_of_arrow(different)
+            every = np.append(positions, self[""])  # last, the missing
+            codes = every.take(np.from_dlpack(places).astype(int))
+        return self.checked(codes, lambda row: text_of(values[row].as_py()), first)
+
+    def _positions_of_arrow(self, different) -> np.ndarray:
+        """Positions of an array of values; numbers of few digits are read all together."""
+        texts = [*map(text_of, different.to_pylist())]
+        asks = self._fits_both and any("." in text for text in texts)
+        is_text = "string" in str(different.type) and not different.null_count
+        if not is_text or asks or self.variable.cuts is None or self.numerals not in (None, POINT):
+            return self.positions(texts)
+        from pyarrow.compute import match_substring_regex
+
+        plain = match_substring_regex(different := different.cast("string"), FEW_DIGITS)
+        is_plain = np.array(plain.to_pylist(), bool)
+        positions = np.empty(len(texts), self._smallest)
+        numbers = np.from_dlpack(different.filter(plain).cast("float64"))
+        positions[is_plain] = self.variable.positions_of_numbers(numbers)
+        positions[~is_plain] = self.positions([texts[i] for i in np.flatnonzero(~is_plain)])
+        return positions
+
     def checked(self, codes: np.ndarray, text_at: Callable[[int], str], first: int) -> np.ndarray:
         """These codes of some records, unless one of them is -1.
 
@@ -84,7 +158,7 @@ class Column(dict[str, int]):
             row = int(np.argmin(codes))
             where = f"{self.source}, record {first + row + 1}, column {self.variable.name!r}"
             raise ValueError(f"{where}: {self._refusal(text_at(row))}")
-        return codes
+        return codes.astype(self._smallest, copy=False)
 
     def _refusal(self, text) -> str:
         """What is wrong with a value, in words for whoever holds the data."""
@@ -128,67 +202,102 @@ class Column(dict[str, int]):
         ValueError
             If every point so far may part thousands as well as decimals, and both fit.
         """
-        if self.numerals is not None:
-            return
-        texts = [text for text in self if "." in text and self.variable.is_plain_number(text)]
-        wrong = (self.variable.position(text, POINTS_PART_THOUSANDS) < 0 for text in texts)
-        if texts and not any(wrong):
-            both = f"{POINT.value(texts[0]):g} or {POINTS_PART_THOUSANDS.plain(texts[0])}"
-            where = f"{self.source}, column {self.variable.name!r}: {texts[0]!r} may be {both}"
+        if self._fits_both and (text := self._pointed):
+            both = f"{POINT.value(text):g} or {POINTS_PART_THOUSANDS.plain(text)}"
+            where = f"{self.source}, column {self.variable.name!r}: {text!r} may be {both}"
             raise ValueError(f"{where}; pass decimal='.' or thousands='.', or use pd.to_numeric")
 
 
-def frame_codes(frame, variables: Mapping[str, Variable]) -> np.ndarray:
-    """Codes of the columns of a DataFrame, one column of the result for each variable.
+def as_table(frame):
+    """A DataFrame of pandas as it is; of another table with an Arrow stream its batches.
 
     Raises
     ------
     ValueError
-        If a value does not fit its variable, the points of a column of text may part thousands, or
-        a categorical column stands in another order than its variable.
+        If it is neither, or there is no pyarrow to read the stream.
     """
-    columns = (_frame_column(frame[name], variable) for name, variable in variables.items())
-    return np.column_stack([*columns])
+    import pandas as pd
+
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    with suppress(ImportError, TypeError, ValueError):  # it is no table, or there is no pyarrow
+        from pyarrow import RecordBatchReader
+
+        return RecordBatchReader.from_stream(frame)
+    kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
+    cure = "name the columns with pd.DataFrame(values, columns=names)"
+    if hasattr(frame, "to_pandas"):
+        cure = "convert it with frame.to_pandas()"
+    raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
+
+
+def frame_codes(table, variables: Mapping[str, Variable], *which) -> np.ndarray:
+    """Codes of the columns of a table, one column of the result for each variable.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame or pyarrow.RecordBatchReader
+        What :func:`as_table` returns.
+    variables : mapping of str to Variable
+    *which
+        As for :func:`check_columns`: what to ignore.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not the variables, a value does not fit its variable, the points of a
+        column of text may part thousands, or a categorical column stands in another order than its
+        variable.
+    """
+    is_pandas = hasattr(table, "columns")
+    names = table.columns if is_pandas else table.schema.names
+    check_columns(FRAME, list(names), variables, *which)
+    if is_pandas:
+        return np.column_stack([_frame_column(table[name], v) for name, v in variables.items()])
+    kinds = [str(table.schema.field(name).type) for name in variables]
+    pairs = zip(variables.values(), kinds, strict=True)
+    columns = [Column(FRAME, v, None if "string" in kind else POINT) for v, kind in pairs]
+    return joined(coded(table, columns), columns)
+
+
+def coded(batches: Iterable, columns: Sequence[Column], first: int = 0) -> Iterator[list]:
+    """Codes of Arrow batches, of which the first begins with this record of the table."""
+    for batch in batches:
+        yield [c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns]
+        first += batch.num_rows
+
+
+def joined(batches: Iterable[list[np.ndarray]], columns: Sequence[Column]) -> np.ndarray:
+    """Codes of all batches, each an array a column, unless points may part thousands."""
+    empty = [np.empty(0, np.uint8)] * len(columns)
+    codes = np.column_stack([*map(np.concatenate, zip(empty, *batches, strict=True))])
+    for column in columns:
+        column.check_points()
+    return codes
 
 
 def _frame_column(values, variable: Variable) -> np.ndarray:
     """Codes of one column: numbers go between edges as they are, all else by its text."""
     import pandas as pd
 
-    kind = values.dtype
-    if variable.cuts is not None and getattr(kind, "kind", "") in "iuf":
+    kind, infer = values.dtype, partial(pd.api.types.infer_dtype, skipna=True)
+    if variable.cuts is not None and kind.kind in "iuf":
         codes = variable.positions_of_numbers(values.to_numpy(float, na_value=np.nan))
         return Column(FRAME, variable).checked(codes, lambda row: text_of(values.iloc[row]), 0)
-    values = values.astype(object)
-    is_text = pd.api.types.infer_dtype(values, skipna=True) == "string"
-    column = Column(FRAME, variable, None if is_text else POINT)
+    places = np.arange(len(values))
+    if infer(values) in ALIKE:
+        places, values = pd.factorize(values)
+    texts = [*map(text_of, values := values.astype(object)), ""]  # last, the missing
+    column = Column(FRAME, variable, None if infer(values) == "string" else POINT)
     if variable.ordered and variable.cuts is None and getattr(kind, "ordered", False):
         column.check_order(kind.categories)
-    codes = column.codes(list(map(text_of, values)))
+    codes = column.positions(texts).take(places)
+    column.checked(codes, lambda row: texts[places[row]], 0)
     column.check_points()
     return codes
 
 
-def check_frame(frame, public: Mapping, ignore: Iterable):
-    """Check that a DataFrame has the columns of the public variables and those to ignore.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or as :func:`check_columns` does.
-    """
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
-        cure = "name the columns with pd.DataFrame(values, columns=names)"
-        if hasattr(frame, "to_pandas"):
-            cure = "convert it with frame.to_pandas()"
-        raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
-    check_columns(FRAME, list(frame.columns), public, ignore)
-
-
-def check_columns(source, names: list, public: Mapping, ignore: Iterable):
+def check_columns(source, names: list, public: Mapping, ignore: Iterable, columns: Any = None):
     """Check that a table has the columns of the public variables and those to ignore, each once.
 
     Parameters
@@ -201,13 +310,17 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable):
         From each variable to what is public about it.
     ignore : iterable of str
         Columns that are no variables.
+    columns : {"schema"}, optional
+        Whether to ignore whatever is no variable.
 
     Raises
     ------
     ValueError
-        If a name comes twice, `ignore` is no list, names a variable or no column, or the other
-        columns are not the variables.
+        If a name comes twice, `ignore` is no list, names a variable or no column, the other
+        columns are not the variables, or `columns` is something else.
     """
+    if columns not in (None, "schema"):
+        raise ValueError(f"columns must be 'schema', or be left out, not {columns!r}")
     check_once(names, f"{source} names column", "rename one of the two")
     if isinstance(ignore, str) or not isinstance(ignore, Iterable):
         raise ValueError(f"ignore must be a list of columns, such as ['id'], not {ignore!r}")
@@ -220,7 +333,7 @@ def check_columns(source, names: list, public: Mapping, ignore: Iterable):
         if name in public:
             raise ValueError(f"column {name!r} is in ignore and in the schema; take it out of one")
     for name in names:
-        if name not in public and name not in ignore:
+        if columns is None and name not in public and name not in ignore:
             raise ValueError(f"column {name!r} of {source} {_unknown(name)}")
     cure = "add the column or take it out of the schema"
     for name in public:
@@ -233,7 +346,8 @@ def _unknown(name) -> str:
         return "has a name that is not text; rename it: frame.columns = frame.columns.map(str)"
     if name != name.strip():
         return "has blanks at the ends of its name; take them out, and out of the values too"
-    return f"is not in the schema; add it to the schema, or pass ignore=[{name!r}]"
+    cure = "add it to the schema, pass columns='schema'"
+    return f"is not in the schema; {cure}, or pass ignore=[{name!r}]"
 
 
 NO_COLUMN = "ids must be one column, an entry a row; give the column of a DataFrame"
@@ -266,6 +380,11 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
     None: whether the table is refused depends on the records. The curator checks before the run,
     repairs by a rule that was fixed beforehand (keep the k earliest rows of each person, say), and
     tells nobody of the outcome. Whoever has too many rows would not be protected by the run.
+
+    Notes
+    -----
+    A bound protects people with several rows and corrects nothing else: tests, probabilities and
+    error bars take every row for a person of its own. The book's page on your own table says more.
 
     Examples
     --------

@@ -2,16 +2,20 @@
 
 import codecs
 import csv
+import gzip
 import os
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_file
-from dpcgd.datasets.columns import NO_PATH, Column, check_columns
+from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes
+from dpcgd.datasets.columns import NO_PATH, Column, check_columns, coded, joined
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Parts, check_numerals
 
@@ -26,12 +30,16 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 BATCH = 1 << 9
 """Rows whose texts are at hand at once."""
 
+BLOCK = 1 << 20
+"""Letters that Arrow gets at once."""
+
 
 def read_csv(
     path,
     schema: Any,
     *,
     ignore: Iterable[str] = (),
+    columns: str | None = None,
     name: str | None = None,
     separator: str = ",",
     encoding: str = "utf-8",
@@ -43,13 +51,15 @@ def read_csv(
     Parameters
     ----------
     path : str or path
-        A comma-separated file with a header.
+        A comma-separated file with a header, also one that gzip has compressed.
     schema : Schema, mapping, str or path
         What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: for each variable
         every level it may take, or the range or the edges of a number. It must come from metadata:
         a level list read off the data would tell who is in it.
     ignore : iterable of str
         Columns of the file to leave out, such as record numbers.
+    columns : {"schema"}, optional
+        Reads the schema's columns and no other. Every other one has to be in `ignore` unless given.
     name : str, optional
         What to call the data set; the file's name unless given.
     separator : str, optional
@@ -80,6 +90,11 @@ def read_csv(
     Notes
     -----
     The messages name records and values: they are for whoever holds the data, not for release.
+    Each row counts once and as independent of the others: *Weights, and several rows a person* in
+    the book's page on your own table says what that means for surveys.
+
+    Where pyarrow is installed it takes the file apart, which is faster. What it refuses, and files
+    with quotation marks where none belong, are then read row by row, as without it.
 
     Examples
     --------
@@ -92,33 +107,94 @@ def read_csv(
     """
     encoding = _check_format(separator, encoding)
     numerals = check_numerals(decimal, thousands)
-    check_file(path, NO_PATH, utf_16=encoding != UTF_8)
+    check_file(path, NO_PATH, allowed=[GZIP, *(UTF_16 if encoding != UTF_8 else ())])
     schema = Schema.of(schema)
-    columns = [Column(path, variable, numerals) for variable in schema.variables.values()]
-    batches: list[list[np.ndarray]] = []
-    try:
-        with open(path, encoding=encoding, newline="") as file:
+    name = name or os.path.splitext(os.path.basename(os.fspath(path).removesuffix(".gz")))[0]
+
+    def read(batches) -> Dataset:
+        """The table, unless something is wrong."""
+        readers = [Column(path, variable, numerals) for variable in schema.variables.values()]
+        with _opened(path, encoding) as file:
             first_row = csv.reader(file, delimiter=separator)
             header = _header(path, first_row, schema, separator)
-            check_columns(path, header, schema.variables, ignore)
-            rows = csv.reader(file, delimiter=separator, strict=True)
-            records = _records(path, rows, len(header), first_row.line_num)
-            while batch := list(islice(records, BATCH)):
-                texts = dict(zip(header, zip(*batch, strict=True), strict=True))
-                first = BATCH * len(batches)
-                batches.append([c.codes(texts[c.variable.name], first) for c in columns])
+            check_columns(path, header, schema.variables, ignore, columns)
+            parts = batches(file, header, readers, separator, first_row)
+            codes = joined(progress(parts, f"reading {path}"), readers)
+        if not len(codes):
+            raise ValueError(f"{path} has a header but no record; give at least one")
+        return Dataset.of_schema(codes, schema, name=name)
+
+    with suppress(ImportError, ValueError):  # row by row all that is wrong has its number
+        return read(_by_arrow)
+    return read(_by_row)
+
+
+@contextmanager
+def _opened(path, encoding) -> Iterator[TextIO]:
+    """The text of a file, unpacked if need be; what is wrong with it is said in one line."""
+    start = gzip.open if first_bytes(path, NO_PATH).startswith(GZIP) else open
+    try:
+        with start(path, "rt", encoding=encoding, newline="") as file:
+            yield file
     except UnicodeError:
         problem = f"{path} is not {encoding.upper().removesuffix('-SIG')} text"
         raise ValueError(f"{problem}; save it as UTF-8, or pass its encoding") from None
     except csv.Error as error:  # what is between quotes has no end
         raise ValueError(f"{path}: {error}; close every quotation mark") from None
-    if not batches:
-        raise ValueError(f"{path} has a header but no record; give at least one")
-    for column in columns:
-        column.check_points()
-    codes = np.column_stack([np.concatenate(parts) for parts in zip(*batches, strict=True)])
-    name = name or os.path.splitext(os.path.basename(path))[0]
-    return Dataset.of_schema(codes, schema, name=name)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise ValueError(f"{path} is damaged and cannot be unpacked; pack it anew") from None
+
+
+def _by_arrow(file, header, columns, separator, _) -> Iterator[list[np.ndarray]]:
+    """Codes of some records after others: Arrow finds the different texts, we look those up."""
+    from pyarrow import BufferReader, dictionary, int32, string
+    from pyarrow import csv as arrow
+
+    names = [column.variable.name for column in columns]
+    texts = dict.fromkeys(names, dictionary(int32(), string()))
+    parse = arrow.ParseOptions(delimiter=separator, newlines_in_values=True)
+    convert = arrow.ConvertOptions(column_types=texts, include_columns=names, null_values=[])
+    for block in _blocks(file, separator):
+        whole = arrow.ReadOptions(column_names=header, block_size=len(block) + 1)
+        table = arrow.read_csv(BufferReader(block), whole, parse, convert)
+        yield from coded(table.to_batches(), columns)
+
+
+def _blocks(file, separator) -> Iterator[bytes]:
+    """Whole records as UTF-8, each block after a line end.
+
+    Raises
+    ------
+    ValueError
+        Where it takes a close look to see where a record ends.
+    """
+    rest, text = b"", "some"
+    while text:
+        text = file.read(BLOCK)
+        block = b"\n" + rest + (text.encode() or b"\n")
+        end = _end_of_records(block, separator)
+        if end == 1 or (end < len(block) and not text):
+            raise ValueError("a quotation mark is open")
+        yield block[:end]
+        rest = block[end:]
+
+
+def _end_of_records(block, separator) -> int:
+    """Where the last record ends that is whole; the block begins with a line end.
+
+    Every second quotation mark closes what the one before has opened, if there is nothing else
+    between it and the next separator, line end or quotation mark. All readers agree then.
+    """
+    letters = np.frombuffer(block, np.uint8)
+    is_quote = letters == ord('"')
+    is_end = (letters == ord("\n")) | (letters == ord("\r"))
+    ends = np.flatnonzero(is_end & ~np.logical_xor.accumulate(is_quote))
+    quotes = np.flatnonzero(is_quote[: ends[-1]])
+    beside = letters[np.concatenate([quotes[::2] - 1, quotes[1::2] + 1])]
+    belongs = np.isin(beside, [*map(ord, {separator, '"', "\n", "\r"})]).all()
+    if not belongs or np.diff(ends).max(initial=0) > csv.field_size_limit():
+        raise ValueError("a quotation mark stands where none belongs, or far from the next one")
+    return int(ends[-1]) + 1
 
 
 def _check_format(separator, encoding) -> str:
@@ -148,6 +224,16 @@ def _header(path, first_row, schema, separator) -> list[str]:
     if values.issuperset(header) and not set(header) & set(schema.levels):
         raise ValueError(f"{path} has values in its first line; put a header above them")
     return header
+
+
+def _by_row(file, header, columns, separator, first_row) -> Iterator[list[np.ndarray]]:
+    """The same row by row: slower, but with the number of each record at hand."""
+    rows = csv.reader(file, delimiter=separator, strict=True)
+    records, first = _records(columns[0].source, rows, len(header), first_row.line_num), 0
+    while batch := list(islice(records, BATCH)):
+        texts = dict(zip(header, zip(*batch, strict=True), strict=True))
+        yield [column.codes(texts[column.variable.name], first) for column in columns]
+        first += len(batch)
 
 
 def _records(path, rows, width, lines) -> Iterator[list[str]]:

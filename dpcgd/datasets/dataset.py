@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 
 from dpcgd.datasets.arguments import check_array, check_known, check_whole
-from dpcgd.datasets.columns import check_frame, frame_codes
+from dpcgd.datasets.columns import as_table, frame_codes
 from dpcgd.datasets.counts import BATCH, Counts, Vectors, cell_numbers, clipped_sums
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import PARTS, Parts, check_levels, check_variables
@@ -92,15 +92,18 @@ class Dataset(Counts):
         schema: Any,
         *,
         ignore: Iterable[str] = (),
+        columns: str | None = None,
         truth: nx.DiGraph | None = None,
         name: str = "data",
     ) -> "Dataset":
-        """Take the columns of a DataFrame by name and compare their values with the levels as text.
+        """Take the columns of a table by name and compare their values with the levels as text.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
-            The whole number 1 is the level ``"1"`` and True the level ``"True"``. The number 1.0 is
+        frame : pandas.DataFrame, or a table with an Arrow stream
+            Frames of Polars, tables of Arrow and results of DuckDB have one: whatever offers
+            ``__arrow_c_stream__``. It is read batch after batch, where pyarrow is installed. The
+            whole number 1 is the level ``"1"`` and True the level ``"True"``. The number 1.0 is
             the level ``"1.0"`` or, if there is none, ``"1"``. A missing value is the level that the
             schema has for it, or ``""``, if that is listed.
         schema : Schema, mapping, str or path
@@ -108,6 +111,8 @@ class Dataset(Counts):
             each variable, or the range or edges of a number. Its order is that of the variables.
         ignore : iterable of str
             Columns to leave out, such as record numbers.
+        columns : {"schema"}, optional
+            Takes the schema's columns and no other.
         truth : networkx.DiGraph, optional
         name : str, optional
 
@@ -119,6 +124,11 @@ class Dataset(Counts):
             column of text may part thousands, or if a categorical column has its levels in another
             order than an ordered variable.
 
+        Notes
+        -----
+        Each row counts once and as independent of the others; weights are not handled. *Weights,
+        and several rows a person* in the book's page on your own table says what that means.
+
         Examples
         --------
         >>> import pandas as pd
@@ -129,8 +139,8 @@ class Dataset(Counts):
         ([[0, 1], [1, 0]], ('15 to 25', '25 to 50'))
         """
         schema = Schema.of(schema)
-        check_frame(frame, schema.variables, ignore)
-        return cls.of_schema(frame_codes(frame, schema.variables), schema, truth, name)
+        codes = frame_codes(as_table(frame), schema.variables, ignore, columns)
+        return cls.of_schema(codes, schema, truth, name)
 
     @classmethod
     def of_numbers(

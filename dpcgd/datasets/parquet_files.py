@@ -21,9 +21,9 @@ import numpy as np
 from dpcgd.datasets.arguments import first_bytes
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
-from dpcgd.datasets.columns import Column, check_columns
+from dpcgd.datasets.columns import Column, check_columns, coded
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
-from dpcgd.datasets.variable import text_of
 
 __all__ = ["Part", "pack_parts", "parts_of", "read_parquet", "zeros_on_disk"]
 
@@ -51,6 +51,7 @@ def read_parquet(
     schema: Any,
     *,
     ignore: Iterable[str] = (),
+    columns: str | None = None,
     name: str | None = None,
     spill: bool = False,
     client: Any = None,
@@ -66,7 +67,7 @@ def read_parquet(
     paths : str, path or list
         A Parquet file, a folder (all its files that end in .parquet), or several files. They hold
         one table: each record is in one of them.
-    schema, ignore, name
+    schema, ignore, columns, name
         As for :func:`~dpcgd.datasets.csv_files.read_csv`. Values are compared with the schema as
         :meth:`~dpcgd.datasets.dataset.Dataset.from_pandas` does, but whole numbers stay whole where
         some are missing.
@@ -109,14 +110,14 @@ def read_parquet(
     files = _files(paths)
     if importlib.util.find_spec("pyarrow") is None:
         raise ValueError("this takes pyarrow; pip install pyarrow, or save the table as CSV")
-    parts = list(chain.from_iterable(parts_of(file, schema, ignore) for file in files))
+    parts = list(chain.from_iterable(parts_of(file, schema, ignore, columns) for file in files))
     if not parts:
         raise ValueError(f"{files[0]} has no record, nor has any other file; give at least one")
     named = paths if isinstance(paths, (str, os.PathLike)) else files[0]
     name = name or Path(named).resolve().stem
     if client is None:
-        columns = pack_parts(parts, schema, zeros_on_disk if spill else zeros)
-        return PackedRecords(columns, schema, name)
+        packed = pack_parts(parts, schema, zeros_on_disk if spill else zeros)
+        return PackedRecords(packed, schema, name)
     if spill:
         raise ValueError("spill is for one machine; with a client, leave it out")
     packer = partial(pack_parts, schema=schema)
@@ -176,33 +177,29 @@ class Part:
     stamp: tuple[int, int]
 
 
-def parts_of(path: str, schema: Schema, ignore: Iterable[str]) -> list[Part]:
+def parts_of(
+    path: str, schema: Schema, ignore: Iterable[str], columns: str | None = None
+) -> list[Part]:
     """The parts of a file whose columns are those of the schema; only its end is read.
 
     Parameters
     ----------
     path : str
     schema : Schema
-    ignore : iterable of str
-        Columns that are no variables.
+    ignore, columns
+        As for :func:`~dpcgd.datasets.csv_files.read_csv`.
 
     Raises
     ------
     ValueError
         If it is no such file.
     """
-    from pyarrow import types
-
     if first_bytes(path, NO_PATH) != b"PAR1":
         raise ValueError(f"{path} is no Parquet file; read text with read_csv")
     stamp = _stamp(path)
     with _opened(path) as file:
         names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]
-        check_columns(path, names, schema.variables, ignore)
-        for name in schema.variables:
-            if types.is_nested(kind := file.schema_arrow.field(name).type):
-                problem = f"column {name!r} of {path} holds {kind}, more than one value a record"
-                raise ValueError(f"{problem}; make a column of each")
+        check_columns(path, names, schema.variables, ignore, columns)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     parts, begin, first, n = [], 0, 0, 0
     for group, size in enumerate(sizes):
@@ -268,10 +265,8 @@ def _batches(part, schema) -> Iterator[list[np.ndarray]]:
     """Codes of the records of a part, some at a time."""
     _check_same(part)
     columns = [Column(part.path, variable) for variable in schema.variables.values()]
-    first = part.first
-    for batch in _decoded(part, list(schema.variables)):
-        yield [_codes(column, batch.column(column.variable.name), first) for column in columns]
-        first += batch.num_rows
+    decoded, number = _decoded(part, list(schema.variables)), math.ceil(part.n / BATCH)
+    yield from coded(progress(decoded, f"reading {part.path}", number), columns, part.first)
     _check_same(part)
 
 
@@ -283,28 +278,6 @@ def _check_same(part):
 def _decoded(part, names) -> Iterator:
     with _opened(part.path) as file, _readable(part.path):
         yield from file.iter_batches(BATCH, row_groups=list(part.groups), columns=names)
-
-
-def _codes(column: Column, values, first: int) -> np.ndarray:
-    """Codes of a batch, whose first record has this number in the file.
-
-    Numbers go between edges as they are; of all else the different values are looked up.
-    """
-    from pyarrow import types
-
-    variable, kind = column.variable, values.type
-    if variable.cuts is not None and (types.is_integer(kind) or types.is_floating(kind)):
-        numbers = values.cast("float64", safe=False).to_numpy(zero_copy_only=False)
-        codes = variable.positions_of_numbers(numbers)
-    else:
-        if not types.is_dictionary(kind):
-            values = values.dictionary_encode()
-        texts = [*map(text_of, values.dictionary.to_pylist()), ""]  # last, the missing
-        if variable.ordered and getattr(kind, "ordered", False):
-            column.check_order(texts)
-        places = values.indices.fill_null(len(texts) - 1)
-        codes = column.positions(texts).take(places.to_numpy())
-    return column.checked(codes, lambda row: text_of(values[row].as_py()), first)
 
 
 def zeros_on_disk(shape: tuple[int, ...], dtype) -> np.ndarray:

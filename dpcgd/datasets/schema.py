@@ -1,16 +1,24 @@
 """What is public about a table of people: variables, their levels, their order; drafts of it."""
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from dpcgd.datasets.arguments import check_file, check_known, check_once, check_whole
-from dpcgd.datasets.columns import check_frame
+from dpcgd.datasets.columns import FRAME, as_table, check_columns
 from dpcgd.datasets.variable import POINT, REFUSE, Variable, check_range, check_variables, text_of
 
-__all__ = ["Schema", "draft_schema", "draft_schema_from_data_not_private"]
+__all__ = [
+    "Schema",
+    "draft_schema",
+    "draft_schema_from_data_not_private",
+    "draft_schema_from_public_table",
+]
 
 MOST_LEVELS = 20
 """A column of text with more different values than this is taken for no category."""
@@ -102,7 +110,7 @@ class Schema:
         """
         if isinstance(schema, cls):
             return schema
-        return cls(schema if isinstance(schema, Mapping) else _read(schema))
+        return cls(schema if isinstance(schema, Mapping) else read_mapping(schema))
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
@@ -133,9 +141,19 @@ class Schema:
         return Schema, (dict(self.variables),)
 
 
-def _read(path) -> dict:
-    lists = "map each variable's name to the list of its levels"
-    check_file(path, f"schema must be a mapping or the path of a JSON file; {lists}")
+LISTS = 'map each variable\'s name to the list of its levels, as in {"smoke": ["no", "yes"]}'
+"""What a schema's file holds."""
+
+
+def read_mapping(path, rule: str = LISTS) -> dict:
+    """The mapping in a JSON file.
+
+    Raises
+    ------
+    ValueError
+        If there is none, with the rule.
+    """
+    check_file(path, f"schema must be a mapping or the path of a JSON file; {rule}")
     try:
         with open(path, encoding="utf-8-sig") as file:
             content = json.load(file, object_pairs_hook=_named_once)
@@ -145,12 +163,12 @@ def _read(path) -> dict:
         where = f"{path}, line {error.lineno}, column {error.colno}"
         raise ValueError(f"{where}: {error.msg}; correct the JSON there") from None
     if not isinstance(content, dict):
-        raise ValueError(f'{path} holds no mapping; {lists}, as in {{"smoke": ["no", "yes"]}}')
+        raise ValueError(f"{path} holds no mapping; {rule}")
     return content
 
 
 def _named_once(pairs):
-    check_once([name for name, _ in pairs], "the schema names", "name it once")
+    check_once([name for name, _ in pairs], "the file names", "name it once")
     return dict(pairs)
 
 
@@ -229,7 +247,7 @@ def draft_schema_from_data_not_private(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : pandas.DataFrame, or a table with an Arrow stream
     bins : int, optional
         Levels of equal width of a number with more than twenty values, from least to largest; it
         stays a number unless given.
@@ -259,9 +277,77 @@ def draft_schema_from_data_not_private(
     >>> draft["smoke"]["levels"], draft["smoke"]["missing"], draft["pain"]["levels"]
     (['no', 'yes', 'unknown'], 'unknown', ['0', '1', '2'])
     """
-    kept = [name for name in getattr(frame, "columns", ()) if name not in ignore]
-    check_frame(frame, dict.fromkeys(kept), ignore)
+    frame = as_table(frame)
+    if not hasattr(frame, "columns"):  # of pandas
+        frame = frame.read_pandas()
+    kept = [name for name in frame.columns if name not in ignore]
+    check_columns(FRAME, list(frame.columns), dict.fromkeys(kept), ignore)
     return draft_schema({name: _seen(frame[name]) for name in kept}, bins=bins)
+
+
+def draft_schema_from_public_table(
+    frame, *, bins: int | None = None, ignore: Collection[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Write a schema off a PUBLIC table with the same columns, such as a published sample.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Everybody may see it: an older census, a published survey; never the table to be protected.
+    bins : int, optional
+        So many levels, about equally common in the public table and cut at round numbers, of a
+        number with more than twenty values; it stays a number unless given.
+    ignore : collection of str
+        Columns to leave out, such as record numbers.
+
+    Returns
+    -------
+    dict
+        A schema. Ranges have round ends, and a number outside goes to the nearer end. A column with
+        missing values has the level ``"unknown"``.
+
+    Raises
+    ------
+    ValueError
+        If `bins` is no whole number of 2 or more, or as :func:`draft_schema_from_data_not_private`
+        does.
+
+    Privacy
+    -------
+    It takes no data but what is public, and costs nothing. Handing it the table to come would give
+    its ranges and levels away.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> census = pd.DataFrame({"age": range(17, 94), "income": [k**3 for k in range(77)]})
+    >>> draft_schema_from_public_table(census)["income"]["range"]
+    [0.0, 500000.0]
+    >>> draft_schema_from_public_table(census, bins=4)["age"]["edges"]
+    [10.0, 36.0, 55.0, 74.0, 100.0]
+    """
+    if bins is not None:
+        check_whole("bins", bins, 2)
+    drafts = draft_schema_from_data_not_private(frame, ignore=ignore)
+    for name in [name for name, entry in drafts.items() if "range" in entry]:
+        entry = drafts[name]
+        low, high = entry["range"]
+        unit = 10.0 ** math.floor(math.log10(high - low))
+        ends = [math.floor(low / unit) * unit, math.ceil(high / unit) * unit]
+        entry["range"] = [float(f"{end:.12g}") for end in ends]
+        if bins is not None:
+            inner = np.quantile(frame[name].dropna(), np.arange(1, bins) / bins)
+            cuts = (*ends, *(_round_number(float(cut), unit) for cut in inner))
+            entry["edges"] = sorted({float(f"{cut:.12g}") for cut in cuts})
+            del entry["range"], entry["scale"]
+    return Schema(drafts).to_dict()
+
+
+def _round_number(value: float, unit: float) -> float:
+    """Near a value, at two digits of it or at a tenth of the unit, whichever is nearer."""
+    two_digits = 10.0 ** (math.floor(math.log10(abs(value) or 1)) - 1)
+    step = min(unit / 10, max(unit / 1000, two_digits))
+    return round(value / step) * step
 
 
 def _seen(column) -> dict[str, Any]:

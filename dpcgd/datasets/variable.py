@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_once, is_real, is_whole
+from dpcgd.datasets.arguments import check_handled, check_once, is_real, is_whole
 
 __all__ = [
     "REFUSE",
@@ -313,20 +313,16 @@ class Variable:
         if not isinstance(entry, Mapping) or not set(KEYS) & set(entry):
             return cls(name, _listed(name, entry))
         _check_keys(name, entry)
-        outside = entry.get("outside", REFUSE)
-        if "range" in entry:
-            codes = _missing_codes(name, entry.get("missing", REFUSE), ())
-            parts = _parts(name, entry, next(iter(codes), None))
-            return cls(name, parts, True, parts.missing, None, outside, tuple(codes[1:]))
         edges = _edges(name, entry["edges"]) if "edges" in entry else None
-        between = (f"{number_text(a)} to {number_text(b)}" for a, b in pairwise(edges or ()))
-        levels = tuple(between) or _listed(name, entry["levels"])
-        codes = _missing_codes(name, entry.get("missing", REFUSE), levels)
-        missing = codes[0] if codes else None
-        if missing is not None and missing not in levels:
+        between = tuple(f"{number_text(a)} to {number_text(b)}" for a, b in pairwise(edges or ()))
+        levels: Sequence[str] = _listed(name, entry["levels"]) if "levels" in entry else between
+        missing, *codes = _missing_codes(name, entry.get("missing", REFUSE), levels) or [None]
+        if "range" in entry:
+            levels = _parts(name, entry, missing)
+        elif missing is not None and missing not in levels:
             levels = (*levels, missing)
-        ordered = entry.get("ordered", bool(edges))
-        return cls(name, levels, ordered, missing, edges, outside, tuple(codes[1:]))
+        ordered, outside = entry.get("ordered", "levels" not in entry), entry.get("outside", REFUSE)
+        return cls(name, levels, ordered, missing, edges, outside, tuple(codes))
 
     def as_schema(self) -> dict[str, Any]:
         """What a schema says about it, nothing left out; JSON can hold it."""
@@ -406,6 +402,7 @@ def _check_keys(name, entry):
     """Check what a mapping of a schema says, levels, edges and missing values aside."""
     odd = [key for key in entry if key not in KEYS]
     ordered, outside = entry.get("ordered", True), entry.get("outside", REFUSE)
+    check_handled(odd, f"variable {name!r}: ")
     if odd:
         problem = f"a schema says nothing about {odd[0]!r}; take it out, it knows {', '.join(KEYS)}"
     elif sum(key in entry for key in ("levels", "edges", "range")) != 1:
@@ -436,6 +433,7 @@ def as_list(name: str, values: object, what: str) -> list:
         If it is text, has no order or is no several values.
     """
     if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
+        check_handled(values if isinstance(values, Mapping) else [values], f"variable {name!r}: ")
         raise ValueError(f"variable {name!r}: give its {what} as a list, not {values!r}")
     return list(values)
 
@@ -503,7 +501,7 @@ def _edges(name, listed) -> tuple[float, ...]:
     return edges
 
 
-def _missing_codes(name, entry, levels) -> list[str]:
+def _missing_codes(name, entry, levels) -> list:
     """The codes of missing values as text; the first one names their level, which may be listed.
 
     "refuse" has no codes. Codes are compared with each other and with levels, numbers as numbers.

@@ -38,12 +38,15 @@ class Checked(NamedTuple):
         What dp-accounting computed without a line of this package.
     ours : tuple of str
         What it was given, and rests on the theorems of this book.
+    reread : bool
+        Whether the graph was read from the moments once more, and came out the same.
     """
 
     epsilon: float
     delta: float
     recomputed: tuple[str, ...]
     ours: tuple[str, ...]
+    reread: bool = False
 
 
 def check_ledger(ledger: Ledger) -> Checked:

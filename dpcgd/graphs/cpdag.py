@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 
-__all__ = ["CPDAG", "Certainty", "EdgeLists", "consistent_extension", "meek", "two_digits"]
+__all__ = ["CPDAG", "Certainty", "EdgeLists", "Probabilities"]
+__all__ += ["consistent_extension", "meek", "two_digits"]
 
 NO_PAIR = "at this noise no pair stands out"
 
@@ -17,6 +18,9 @@ FEW_RIGHT = "most of the edges drawn are expected to be wrong"
 
 PROBABILITIES = ("probability", "arrow_probability", "reverse_probability")
 """Exports give these names to the probabilities of an edge, its arrow, and the arrow back."""
+
+ATTRIBUTES = ", ".join(f'{name}="{{{i}}}"' for i, name in enumerate(PROBABILITIES, 1))
+"""Texts for other programs have them like this."""
 
 
 def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
@@ -82,6 +86,17 @@ class EdgeLists(NamedTuple):
 
     directed: list[tuple[str, str]]
     undirected: list[tuple[str, str]]
+
+
+class Probabilities(NamedTuple):
+    """Probabilities of edges and arrows as frames: a row and a column for each variable.
+
+    ``edges`` is symmetric. ``arrows`` has causes in its rows and effects in its columns. Missing
+    where a graph gives no probability.
+    """
+
+    edges: pd.DataFrame
+    arrows: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -235,15 +250,25 @@ class CPDAG:
         return cls(tuple(graph), arcs, _written_certainty(graph))
 
     @classmethod
-    def from_amat(cls, amat: np.ndarray, variables: Sequence[str], convention: str) -> "CPDAG":
-        """Read an adjacency matrix written by another package; see :meth:`to_amat`."""
+    def from_amat(
+        cls,
+        amat: np.ndarray,
+        variables: Sequence[str],
+        convention: str,
+        probabilities: Probabilities | None = None,
+    ) -> "CPDAG":
+        """Read an adjacency matrix written by another package; see :meth:`to_amat`.
+
+        Probabilities are those of :meth:`to_probabilities`.
+        """
         _check_convention(convention)
         amat = np.asarray(amat)
+        known = None if probabilities is None else _framed_certainty(*probabilities)
         if convention == "pcalg":
-            return cls(variables, amat.T != 0)
+            return cls(variables, amat.T != 0, known)
         if ((amat == 1) & (amat.T == 1)).any() or (amat == 2).any():
             raise ValueError("the graph has bidirected or circle marks; a CPDAG has neither")
-        return cls(variables, amat == -1)
+        return cls(variables, amat == -1, known)
 
     def to_networkx(self) -> nx.DiGraph:
         """A DiGraph; an undirected edge is both arcs, and each arc says ``directed`` or not.
@@ -277,20 +302,49 @@ class CPDAG:
 
         Notes
         -----
-        Neither convention has a place for probabilities; :meth:`to_frame` writes them.
+        Neither convention has a place for probabilities: :meth:`to_probabilities` gives them as
+        matrices of the same shape. pcalg reads the first as ``as(t(amat), "graphNEL")``; a
+        ``GeneralGraph`` of causal-learn takes the second as its ``graph``.
         """
         _check_convention(convention)
         if convention == "pcalg":
             return self.arcs.T.astype(int)
         return (self.arcs.T & ~self.arcs).astype(int) - self.arcs
 
+    def to_probabilities(self) -> Probabilities:
+        """The probabilities beside a matrix of :meth:`to_amat`, whatever its convention.
+
+        Raises
+        ------
+        ValueError
+            If the graph has no certainty.
+
+        Examples
+        --------
+        >>> pair = Certainty({frozenset("ab"): 0.9}, {("a", "b"): 0.7, ("b", "a"): 0.1})
+        >>> CPDAG("ab", [[False, True], [False, False]], pair).to_probabilities().arrows.loc["a"]
+        a    NaN
+        b    0.7
+        Name: a, dtype: float64
+        """
+        if self.certainty is None:
+            raise ValueError("the graph has no probabilities; read it from a release of moments")
+        edges = pd.DataFrame(np.nan, self.variables, self.variables)
+        arrows = edges.copy()
+        edges.attrs["caution"] = self.certainty.caution
+        for pair, number in self.certainty.edges.items():
+            edges.loc[*pair] = edges.loc[*reversed([*pair])] = number
+        for ends, number in self.certainty.arrows.items():
+            arrows.loc[*ends] = number
+        return Probabilities(edges, arrows)
+
     def to_dot(self) -> str:
-        """Graphviz source; with a certainty each edge is labelled with its probabilities."""
+        """Graphviz source; with a certainty each edge has its probabilities, and a label."""
         remarks = [f"label={_quoted('; '.join(self.remarks))}"] if self.remarks else []
-        return self._in_braces("digraph", remarks, "{} -> {} [dir=none]", "label")
+        return self._in_braces("digraph", remarks, "{} -> {} [dir=none]", 'label="{0}", ')
 
     def to_dagitty(self) -> str:
-        """Text for dagitty; with a certainty each edge has its probabilities as an attribute.
+        """Text for dagitty; with a certainty each edge has its probabilities as attributes.
 
         Examples
         --------
@@ -301,21 +355,24 @@ class CPDAG:
           "a" -> "b";
         }
         """
-        return self._in_braces("pdag", [], "{} -- {}", "probability")
+        return self._in_braces("pdag", [], "{} -- {}", "")
 
-    def _in_braces(self, kind, heads, undirected, attribute) -> str:
+    def _in_braces(self, kind, heads, undirected, label) -> str:
         """Variables and edges as Graphviz and dagitty have them."""
         names = [_quoted(name) for name in self.variables]
-        edges = self._edge_lines(names, undirected, f' [{attribute}="{{}}"]')
+        edges = self._edge_lines(names, undirected, f" [{label}{ATTRIBUTES}]")
         lines = (f"  {line};" for line in (*heads, *names, *edges))
         return "\n".join([f"{kind} {{", *lines, "}"])
 
-    def _edge_lines(self, names, undirected, labelled) -> list[str]:
-        """Each edge as text, with its probabilities if there are any."""
+    def _edge_lines(self, names, undirected, words: str) -> list[str]:
+        """Each edge as text; words have places for its label and its probabilities, if any."""
         lines = []
         for a, b in self.edges:
             edge = (undirected if self.arcs[b, a] else "{} -> {}").format(names[a], names[b])
-            lines.append(edge + (labelled.format(self.label(a, b)) if self.certainty else ""))
+            if self.certainty:
+                numbers = self.certainty.of_edge(self.variables[a], self.variables[b])
+                edge += words.format(self.label(a, b), *numbers)
+            lines.append(edge)
         return lines
 
     def to_gml(self) -> str:
@@ -360,28 +417,6 @@ class CPDAG:
         frame = pd.DataFrame(rows, columns=None if rows else ["from", "to", "directed"])
         frame.attrs |= graph.graph
         return frame
-
-    def to_causal_learn(self) -> Any:
-        """A ``GeneralGraph`` of causal-learn; its attributes hold the probabilities, if any.
-
-        Raises
-        ------
-        ImportError
-            If causal-learn is not installed.
-        """
-        try:
-            from causallearn.graph.GeneralGraph import GeneralGraph
-            from causallearn.graph.GraphNode import GraphNode
-        except ImportError:
-            raise ImportError("this needs causal-learn; pip install causal-learn") from None
-        graph = GeneralGraph([GraphNode(name) for name in self.variables])
-        graph.graph = self.to_amat("causal-learn")
-        graph.reconstitute_dpath(graph.get_graph_edges())
-        if self.certainty:
-            graph.add_attribute("edge_probabilities", dict(self.certainty.edges))
-            graph.add_attribute("arrow_probabilities", dict(self.certainty.arrows))
-            graph.attributes |= self._remarks()
-        return graph
 
     @property
     def expected_right_edges(self) -> float | None:
@@ -495,6 +530,13 @@ def _written_certainty(graph: nx.DiGraph) -> Certainty | None:
             return None
         edges[frozenset((a, b))], arrows[a, b], arrows[b, a] = map(data.get, PROBABILITIES)
     return Certainty(edges, arrows, graph.graph.get("caution", "")) if edges else None
+
+
+def _framed_certainty(edges: pd.DataFrame, arrows: pd.DataFrame) -> Certainty:
+    """The probabilities in frames."""
+    known, pointing = (frame.stack().dropna().items() for frame in (edges, arrows))
+    pairs = {frozenset(pair): number for pair, number in known}
+    return Certainty(pairs, dict(pointing), edges.attrs.get("caution", ""))
 
 
 def _f1(one: frozenset, other: frozenset) -> float:

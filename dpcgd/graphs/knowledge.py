@@ -1,13 +1,13 @@
 """What is known about the arcs before the data is seen."""
 
-import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 import networkx as nx
 import numpy as np
 
+from dpcgd.datasets.arguments import check_called, is_whole
 from dpcgd.privacy.run import RunKeywords
 
 __all__ = ["Knowledge", "SearchKeywords"]
@@ -30,13 +30,19 @@ class Knowledge:
         Groups of variables, earlier ones first: no arc leads from a later tier to an earlier one.
         Within a tier, and for variables that are in none, nothing is known. Pairs stay to be
         tested.
+    rest : int, optional
+        Variables that no tier names stand in the tier of this number, as in a list of Python: 0 is
+        the first tier, -1 the last. That tier may be empty, as in ``tiers=[["age"], []]``.
+    without_causes : iterable of str
+        Variables that no arc leads to. Two of them have no arc between them.
 
     Raises
     ------
     ValueError
         If something else than a list of pairs of names is given, an arc joins a variable to itself
         or is both forbidden and required, the required arcs form a cycle or one of them leads to an
-        earlier tier, a tier is no list of names, or a variable is in two.
+        earlier tier or to a variable without causes, a tier is no list of names, a variable is in
+        two, or `rest` is no number of a tier.
 
     Examples
     --------
@@ -44,11 +50,17 @@ class Knowledge:
     (('smoke', 'lung'),)
     >>> Knowledge(tiers=[["asia", "smoke"], ["lung"]]).tiers
     (('asia', 'smoke'), ('lung',))
+    >>> known = Knowledge(tiers=[["age"], []], rest=-1, without_causes=["sex"])
+    >>> forbidden, _ = known.arrays(("age", "sex", "cough"))
+    >>> forbidden.astype(int).tolist()  # no arc from the cough to age, none to sex
+    [[0, 1, 0], [1, 0, 0], [1, 1, 0]]
     """
 
     forbidden: Iterable[tuple[str, str]] = ()
     required: Iterable[tuple[str, str]] = ()
     tiers: Iterable[Iterable[str]] = ()
+    rest: int | None = None
+    without_causes: Iterable[str] = ()
 
     def __post_init__(self):
         for field in ("forbidden", "required"):
@@ -61,7 +73,15 @@ class Knowledge:
         for earlier, later in combinations(self.tiers, 2):
             for name in {*earlier} & {*later}:
                 raise ValueError(f"{name!r} is in the tiers twice; name each variable once")
-        for cause, effect in sorted({*self.required} & {*self.forbidden, *self._backwards()}):
+        cure = "give a list of names, as in without_causes=['age']"
+        (names,) = _groups_of_names("without_causes", [self.without_causes], Iterable, cure)
+        object.__setattr__(self, "without_causes", names)
+        many = len([*self.tiers])
+        if self.rest is not None and not (is_whole(self.rest) and -many <= self.rest < many):
+            number = "the number of a tier, from 0, or -1 for the last"
+            raise ValueError(f"rest must be {number}, not {self.rest!r}; there are {many} tiers")
+        named = {*chain(*self.forbidden, *self.required, *self.tiers, names)}
+        for cause, effect in sorted({*self.required} & {*self._forbidden(named)}):
             cure = "drop one, or a tier"
             raise ValueError(f"{cause} -> {effect} is both forbidden and required; {cure}")
         if self.required and not nx.is_directed_acyclic_graph(nx.DiGraph(self.required)):
@@ -70,20 +90,23 @@ class Knowledge:
     def arrays(self, variables: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """(forbidden, required) as boolean arrays over these variables."""
         column = {name: i for i, name in enumerate(variables)}
-        for name in chain(*self.forbidden, *self.required, *self.tiers):
-            if name not in column:
-                near = difflib.get_close_matches(name, variables, n=1) or list(variables)
-                raise ValueError(f"no variable is called {name!r}; did you mean {near[0]!r}?")
+        for name in chain(*self.forbidden, *self.required, *self.tiers, self.without_causes):
+            check_called(name, variables)
         forbidden, required = np.zeros((2, len(variables), len(variables)), bool)
-        for cause, effect in (*self.forbidden, *self._backwards()):
+        for cause, effect in self._forbidden(variables):
             forbidden[column[cause], column[effect]] = True
         for cause, effect in self.required:
             required[column[cause], column[effect]] = True
         return forbidden | required.T, required
 
-    def _backwards(self) -> Iterator[tuple[str, str]]:
-        """Arcs from a later tier to an earlier one."""
-        for earlier, later in combinations(self.tiers, 2):
+    def _forbidden(self, variables: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Arcs that cannot be among these variables, whatever says so."""
+        yield from self.forbidden
+        yield from ((v, name) for v, name in product(variables, self.without_causes) if v != name)
+        tiers = [*map(list, self.tiers)]
+        if self.rest is not None:
+            tiers[self.rest] += sorted({*variables}.difference(*tiers))
+        for earlier, later in combinations(tiers, 2):
             yield from product(later, earlier)
 
 

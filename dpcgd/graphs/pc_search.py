@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, dropwhile, filterfalse, islice
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -172,7 +172,8 @@ def search(
         stopped_early = True
     unconfirmed = skeleton.unconfirmed(oracle)
     left_out = unconfirmed & skeleton.removable & (untested == "drop")
-    grades = _grades(grading, skeleton, max_order) if grading else skeleton.first_found()
+    first = {pair: [(given, 0.0)] for pair, given in skeleton.separated.items()}
+    grades = _grades(grading, skeleton, max_order) if grading else first
     colliders = _colliders(skeleton, grades)
     arcs = _orient(skeleton.joined & ~left_out, colliders, forbidden, left_out)
 
@@ -243,10 +244,6 @@ class _Skeleton:
         """For each pair that was separated the variables that both are joined to, if any."""
         both = {(x, y): self.joined[x] & self.joined[y] for x, y in self.separated}
         return {pair: np.flatnonzero(held).tolist() for pair, held in both.items() if held.any()}
-
-    def first_found(self) -> dict[Pair, list[tuple[Set, float]]]:
-        """Of each pair the set that separated it, as if none were clearer than another."""
-        return {pair: [(given, 0.0)] for pair, given in self.separated.items()}
 
 
 def neighbours_of(joined: np.ndarray) -> list[list[int]]:
@@ -327,6 +324,16 @@ class Ahead(Generic[_Result]):
         many = self._many.get(pair, 0)
         self._many[pair] = min(2 * many, TOGETHER)
         return [(*pair, *given) for given in islice(self._sets.get(pair, ()), many)]
+
+
+class AsksAhead:
+    """An oracle that works out together what it will be asked."""
+
+    _ahead: Ahead[Any]
+
+    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
+        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
+        self._ahead.begin_order(order, joined, to_test)
 
 
 def _colliders(skeleton, grades) -> dict[Triple, float]:

@@ -32,6 +32,9 @@ DISTRIBUTIONS |= dict.fromkeys(("above threshold", "distance test", "tested rele
 PLAIN = ("graph", "ledger", "guarantee", "seconds", "terms", "answers")
 """A receipt shows these fields of every release by themselves."""
 
+LATER = (("rest", None), ("without_causes", ()))
+"""Earlier receipts lack these parts of knowledge; later ones have them where they say more."""
+
 
 def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
     """The content of a receipt, once it has verified.
@@ -89,7 +92,7 @@ def content_of(release: Any) -> dict[str, Any]:
         "released": {
             part.name: _encoded(getattr(release, part.name))
             for part in fields(release)
-            if part.name not in PLAIN
+            if part.name not in PLAIN and getattr(release, part.name) is not None
         },
     }
 
@@ -122,7 +125,8 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {"mapping": [[key, _encoded(part)] for key, part in value.items()]}
     if isinstance(value, Knowledge):
-        return {"knowledge": vars(value)}
+        said = vars(value).items()
+        return {"knowledge": {name: part for name, part in said if (name, part) not in LATER}}
     return {"marginals": value.to_receipt()} if hasattr(value, "to_receipt") else value
 
 

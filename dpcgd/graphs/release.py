@@ -1,9 +1,10 @@
 """What a run releases, whatever its system."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,9 @@ class Release:
         What was fixed beforehand, and public; ``terms.kind`` says "release" only of a secure run.
     answers : Answers or None
         Of a search that asked test by test.
+    reading : mapping or None
+        What the graph was read with, if it was read once more, with other settings than the run's:
+        see :func:`~dpcgd.reading.release.reread`.
     """
 
     graph: CPDAG
@@ -44,6 +48,7 @@ class Release:
     seconds: float | None
     terms: Terms
     answers: Answers | None = None
+    reading: Mapping[str, Any] | None = None
 
     def pair_status(self) -> Mapping[frozenset[str], str]:
         """What has become of each pair of variables.
@@ -78,10 +83,15 @@ class Release:
             status |= dict.fromkeys(late, "not reached")
         return status
 
+    @property
+    def knowledge(self) -> Knowledge:
+        """What the graph goes by beside the data."""
+        return (self.reading or self.terms.settings).get("knowledge") or Knowledge()
+
     def _known_pairs(self) -> set[frozenset[str]]:
         """Those that knowledge joins, or keeps apart."""
-        names, knowledge = self.graph.variables, self.terms.settings.get("knowledge")
-        forbidden, required = (knowledge or Knowledge()).arrays(names)
+        names = self.graph.variables
+        forbidden, required = self.knowledge.arrays(names)
         known = np.argwhere(required | (forbidden & forbidden.T)).tolist()
         return {frozenset((names[a], names[b])) for a, b in known}
 
@@ -119,13 +129,15 @@ class Release:
             raise ValueError("this run was not private, and a receipt is for what was promised")
         write_sealed(path, content_of(self))
 
-    def report(self, path: str | os.PathLike | None = None) -> Page:
+    def report(self, path: str | os.PathLike | None = None, *, effects: Sequence[Any] = ()) -> Page:
         """A page for a reviewer: the graph, what was promised and what was not, how to cite.
 
         Parameters
         ----------
         path : path, optional
             Where to write it: HTML, or Markdown if it ends in ``.md``.
+        effects : Effects, optional
+            Those of :func:`~dpcgd.reading.effects.effects`, for a section of their own.
 
         Returns
         -------
@@ -141,7 +153,7 @@ class Release:
         -------
         As :meth:`save`.
         """
-        return write_report(path, self)
+        return write_report(path, self, effects)
 
     def __eq__(self, other):
         """Whether the same was released under the same terms; running times are no part of that."""
@@ -166,6 +178,8 @@ class Release:
         ]
         if answers is not None:
             lines.append(f"{answers.tests} tests" + ", stopped early" * answers.stopped_early)
+        if self.reading:
+            lines.append("read with " + ", ".join(f"{k} = {v}" for k, v in self.reading.items()))
         return "\n  ".join(lines + graph.remarks)
 
     def _never_tested(self) -> str:

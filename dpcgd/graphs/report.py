@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcgd.graphs.cpdag import two_digits
@@ -25,16 +25,15 @@ class Page(str):
         return {f"text/{kind}": str(self)}
 
 
-def write_report(path: str | os.PathLike | None, release: Any) -> Page:
+def write_report(path: str | os.PathLike | None, release: Any, effects: Sequence[Any] = ()) -> Page:
     """Make the page of a release; see :meth:`dpcgd.graphs.release.Release.report`."""
-    ending = ".html" if path is None else check_target(path).suffix.lower()
-    if ending not in FORMS:
-        raise ValueError(f"a report ends in {' or '.join(FORMS)}, not in {ending!r}")
+    form = FORMS[".html"] if path is None else form_of(path)
     picture = to_svg(release.graph)
     text = render(
         "report.jinja",
-        form=FORMS[ending],
+        form=form,
         release=release,
+        effects=effects,
         picture=picture,
         picture_base64=base64.b64encode(picture.encode()).decode(),
         changed_places=changed_places(release.answers.separating_sets if release.answers else {}),
@@ -44,6 +43,20 @@ def write_report(path: str | os.PathLike | None, release: Any) -> Page:
     if path is not None:
         write_whole(path, text)
     return Page(text)
+
+
+def form_of(path: str | os.PathLike) -> str:
+    """The template of a report, by the ending of its file.
+
+    Raises
+    ------
+    ValueError
+        If no report ends like this, or no file can be there.
+    """
+    ending = check_target(path).suffix.lower()
+    if ending not in FORMS:
+        raise ValueError(f"a report ends in {' or '.join(FORMS)}, not in {ending!r}")
+    return FORMS[ending]
 
 
 def changed_places(

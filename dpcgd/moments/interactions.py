@@ -225,7 +225,8 @@ class Marginals:
             return known
         subset = tuple(sorted(variables))
         if subset not in self.released:
-            raise KeyError(f"{subset} was not released by itself; ask for one in `released`")
+            cure = "ask for one in `released`, or for clipped pairs by blocks_of"
+            raise KeyError(f"{subset} was not released by itself; {cure}")
         values, deviation = self.released[subset]
         return Moment(np.transpose(values, [subset.index(v) for v in variables]), deviation)
 

@@ -4,7 +4,7 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -25,6 +25,12 @@ LONGEST_WAIT = 10.0
 
 COMPOSITIONS = ("basic", "renyi")
 """The ways in which the runs of an account add up."""
+
+IN_WORDS = (
+    "Each run is written here before it draws noise. One that names a system is spent, even where "
+    "it was ended before its receipt was written; what it drew is lost then. dpcgd check tells."
+)
+"""An account file says this to whoever opens it."""
 
 ROUNDING = 1e-12
 """Of epsilons and deltas, the last run may get less than it asks for by this part, for rounding."""
@@ -60,6 +66,11 @@ class Reservation:
     domain: str = field(default="", compare=False)
     divergence: float | None = field(default=None, compare=False)
 
+    @property
+    def state(self) -> str:
+        """What has become of it, in words."""
+        return f"spent by {self.system}" if self.system else "reserved, no noise was drawn for it"
+
 
 class ReservedEpsilon(float):
     """The epsilon of a reservation: one run can pay with it, and no other.
@@ -70,19 +81,22 @@ class ReservedEpsilon(float):
     ----------
     account : AccountFile
     entry : str
+    label : str or None
+        Of a run that is entered only when it pays; None if it stands in the account already.
     """
 
     account: "AccountFile"
     entry: str
+    label: str | None
 
-    def __new__(cls, epsilon: float, account: "AccountFile", entry: str) -> "ReservedEpsilon":
+    def __new__(cls, epsilon: float, account: "AccountFile", entry: str, label: str | None = None):
         """Make one; :meth:`AccountFile.reserve` does."""
         reserved = super().__new__(cls, epsilon)
-        reserved.account, reserved.entry = account, entry
+        reserved.account, reserved.entry, reserved.label = account, entry, label
         return reserved
 
     def __getnewargs__(self):
-        return float(self), self.account, self.entry
+        return float(self), self.account, self.entry, self.label
 
 
 def unreserved(epsilon: Any) -> Any:
@@ -112,10 +126,10 @@ class AccountFile:
     Rogers et al. 2016), or a Renyi filter (Feldman and Zrnic 2021) of an order that is fixed when
     the account is made. A run by a zCDP or Gaussian filter counts its rho times the order then, a
     pure one what randomised response has, and a run of which no divergence is proved is refused.
-    The threat model has the proof. Each reservation is on the disk before the
-    run can begin, and is marked as used, by which system and on which domain, before the run spends
-    anything: a crash gives nothing back, and no second run can pay with it. Whoever deletes or
-    copies the file, or makes a second one, has left the account.
+    The threat model has the proof. Each reservation is on the disk, and marked as used, by which
+    system and on which domain, before the run spends anything: a crash gives nothing back, and no
+    second run can pay with it. Whoever deletes or copies the file, or makes a second one, has left
+    the account.
 
     Examples
     --------
@@ -150,7 +164,7 @@ class AccountFile:
         return self._as_budget(self._left(self.runs))
 
     def reserve(
-        self, *, epsilon: float, delta: float | None = None, label: str = ""
+        self, *, epsilon: float, delta: float | None = None, label: str = "", once: bool = False
     ) -> dict[str, Any]:
         """Take a run's budget out of the account, before the run.
 
@@ -161,6 +175,10 @@ class AccountFile:
             In proportion to epsilon unless given; the account's where divergences add up.
         label : str
             What the run is for.
+        once : bool
+            Take nothing out yet: the run enters itself at the moment before it first draws noise,
+            if no run with its label is there by then. What is refused or ends before has spent
+            nothing.
 
         Returns
         -------
@@ -173,7 +191,8 @@ class AccountFile:
         BudgetSpent
             If the account has less left. Nothing is taken then.
         ValueError
-            If the budget is none, another run is at the file, or the file is not what was written.
+            If the budget is none, another run is at the file, the file is not what was written, or
+            the label has paid already and is to pay once.
         """
         whole = self.budget
         asked = replace(whole, epsilon=epsilon, delta=whole.delta if delta is None else delta)
@@ -181,25 +200,26 @@ class AccountFile:
             asked = replace(asked, delta=min(asked.epsilon / whole.epsilon, 1.0) * whole.delta)
         if not isinstance(label, str):
             raise ValueError(f"label must be text, not {label!r}")
+        entry = secrets.token_hex(16)
         with self._changing() as runs:
-            entry = secrets.token_hex(16)
-            granted = self._granted(asked, list(runs.values()))
-            runs[entry] = replace(granted, label=label, entry=entry)
+            granted = self._granted(asked, _without(label if once else None, runs))
+            if not once:
+                runs[entry] = replace(granted, label=label, entry=entry)
         return {
-            "epsilon": ReservedEpsilon(granted.epsilon, self, entry),
+            "epsilon": ReservedEpsilon(granted.epsilon, self, entry, label if once else None),
             "delta": granted.delta,
             "rows_per_person": self.budget.rows_per_person,
         }
 
     def redeem(
-        self, entry: str, promised: Budget, system: str, domain: str, divergence: Divergence
+        self, reserved: ReservedEpsilon, promised: Budget, system: str, domain: str, divergence
     ) -> None:
         """Pay a run with its reservation, once, before it spends anything.
 
         Parameters
         ----------
-        entry : str
-            Of the reservation.
+        reserved : ReservedEpsilon
+            Of the reservation, which has to be entered now if it has a label.
         promised : Budget
             Of the run: what was reserved.
         system, domain : str
@@ -209,23 +229,29 @@ class AccountFile:
 
         Raises
         ------
+        BudgetSpent
+            If it has to be entered now, and there is less left by now.
         ValueError
             If the reservation has been used, is not in the account or is not what the run promises,
             if divergences add up and the run's exceeds what is left, or if another run is at the
             file.
         """
+        entry, label = reserved.entry, reserved.label
         with self._changing() as runs:
+            if label is not None and entry not in runs:
+                granted = self._granted(promised, _without(label, runs))
+                runs[entry] = replace(granted, label=label, entry=entry)
             if entry not in runs:
                 raise ValueError("no such reservation; reserve again")
-            reserved = runs[entry]
-            if reserved.system:
-                raise ValueError(f"a reservation used by {reserved.system} already; reserve again")
-            budget = replace(self.budget, epsilon=reserved.epsilon, delta=reserved.delta)
+            run = runs[entry]
+            if run.system:
+                raise ValueError(f"a reservation used by {run.system} already; reserve again")
+            budget = replace(self.budget, epsilon=run.epsilon, delta=run.delta)
             if promised != budget:
                 cure = "hand on the whole reservation, as **account.reserve(...)"
                 raise ValueError(f"{budget!r} reserved, and the run has {promised!r}; {cure}")
-            others = [run for run in runs.values() if run is not reserved]
-            counted = self._paid(reserved, others, divergence)
+            others = [other for other in runs.values() if other is not run]
+            counted = self._paid(run, others, divergence)
             runs[entry] = replace(counted, system=system or "a run", domain=domain)
 
     @contextmanager
@@ -305,7 +331,8 @@ class AccountFile:
             for rest, amount in zip(left, (whole.epsilon, whole.delta), strict=True)
         ]
         lines = [f"{whole!r}, {' and '.join(shown)} of it left"]
-        lines += [f"  ({run.epsilon:g}, {run.delta:g}) {run.label}".rstrip() for run in self.runs]
+        for run in self.runs:
+            lines.append(f"  ({run.epsilon:g}, {run.delta:g}) {run.label}: {run.state}")
         return "\n".join(lines)
 
 
@@ -374,6 +401,15 @@ def open_account(
     return account
 
 
+def _without(label: str | None, runs: Mapping[str, Reservation]) -> list[Reservation]:
+    """All runs, of which none may have this label."""
+    for run in runs.values():
+        if run.label == label:
+            cure = "if its receipt is elsewhere, put it there, else give out another name"
+            raise ValueError(f"paid for {label} already ({run.state}); {cure}")
+    return list(runs.values())
+
+
 def _resolved(path: Path) -> Path:
     """Where the file is, whatever link leads to it and wherever the program goes."""
     with suppress(OSError, RuntimeError):  # links in a circle, before Python 3.13
@@ -395,7 +431,8 @@ def _read(path: Path) -> tuple[AccountFile, tuple[Reservation, ...]]:
 
 def _write(account: AccountFile, *runs: Reservation) -> None:
     made_for = {"format": FORM, "budget": vars(account.budget), "order": account.order}
-    write_sealed(account.path, {**made_for, "runs": [vars(run) for run in runs]})
+    entries = [vars(run) for run in runs]
+    write_sealed(account.path, {**made_for, "in_words": IN_WORDS, "runs": entries})
 
 
 @contextmanager

@@ -12,19 +12,9 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from dpcgd.privacy.budget import LEAST, MOST, ROOM, Budget, check_delta, check_positive, growth
 from dpcgd.privacy.events import BoundedRangeEvent, Event, GaussianEvent
 
-__all__ = [
-    "advanced_composition",
-    "epsilon_of_rho",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_multiplier",
-    "multiplier_of_rho",
-    "pure_divergence",
-    "renyi_limit",
-    "renyi_order",
-    "rho_of_budget",
-    "zcdp_rho",
-]
+__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_multiplier", "multiplier_of_rho"]
+__all__ += ["epsilon_of_rho", "rho_of_budget", "zcdp_rho"]
+__all__ += ["advanced_composition", "pure_divergence", "renyi_limit", "renyi_order"]
 
 LEAST_RHO, MOST_RHO = 1e-200, 1e300
 """A filter is not opened for less rho and pays out no more: parts of it must be numbers too."""
@@ -316,11 +306,8 @@ def gaussian_multiplier(budget: Budget) -> float:
     >>> round(gaussian_multiplier(Budget(1.0, 1e-6)), 3)
     4.225
     """
-
-    def too_little(multiplier):
-        return gaussian_delta(multiplier, budget.epsilon) > budget.delta
-
-    return _first_enough(too_little) * budget.rows_per_person
+    least = _first_enough(lambda m: gaussian_delta(m, budget.epsilon) > budget.delta)
+    return least * budget.rows_per_person
 
 
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:

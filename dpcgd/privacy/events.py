@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-__all__ = [
-    "ApproximateEvent",
-    "BoundedRangeEvent",
-    "Event",
-    "GaussianEvent",
-    "Neighbours",
-    "PureEvent",
-]
+__all__ = ["Event", "Neighbours"]
+__all__ += ["ApproximateEvent", "BoundedRangeEvent", "GaussianEvent", "PureEvent"]
 
 
 class Neighbours(Enum):

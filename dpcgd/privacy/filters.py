@@ -13,16 +13,8 @@ from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import LEAST, ROOM, Budget, BudgetSpent, Spent, check_delta, growth
 from dpcgd.privacy.events import Event, GaussianEvent, Neighbours
 
-__all__ = [
-    "Account",
-    "BasicFilter",
-    "Filter",
-    "GaussianFilter",
-    "Ledger",
-    "NoPrivacy",
-    "Odometer",
-    "PureFilter",
-]
+__all__ = ["Account", "Ledger", "NoPrivacy", "Odometer"]
+__all__ += ["BasicFilter", "Filter", "GaussianFilter", "PureFilter"]
 
 
 @dataclass(frozen=True)

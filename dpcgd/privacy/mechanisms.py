@@ -12,17 +12,8 @@ from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEv
 from dpcgd.privacy.filters import Account, Filter
 from dpcgd.privacy.noise import Draw, Noise, laplace_scale
 
-__all__ = [
-    "AboveThreshold",
-    "amplified",
-    "before_amplification",
-    "exponential",
-    "gaussian",
-    "gaussian_for_rho",
-    "laplace",
-    "permute_and_flip",
-    "propose_test_release",
-]
+__all__ = ["AboveThreshold", "exponential", "gaussian", "gaussian_for_rho", "laplace"]
+__all__ += ["amplified", "before_amplification", "permute_and_flip", "propose_test_release"]
 
 Query = Callable[[], Any]
 """A look at the data that is not yet taken; it answers with a number or an array."""

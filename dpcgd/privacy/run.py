@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_t
 
 import numpy as np
 
-from dpcgd.datasets.arguments import is_real, is_whole
+from dpcgd.datasets.arguments import check_handled, is_real, is_whole
 from dpcgd.datasets.dataset import check_records, check_values
 from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.account_file import ReservedEpsilon
@@ -23,18 +23,8 @@ from dpcgd.privacy.filters import Account, Filter, NoPrivacy
 from dpcgd.privacy.noise import noise_source
 from dpcgd.privacy.sealed_file import digest_of
 
-__all__ = [
-    "Run",
-    "RunKeywords",
-    "Terms",
-    "check_data",
-    "check_level",
-    "check_settings",
-    "domain_of",
-    "open_run",
-    "run_without_privacy",
-    "takes_keywords",
-]
+__all__ = ["Run", "RunKeywords", "Terms", "open_run", "run_without_privacy", "takes_keywords"]
+__all__ += ["check_data", "check_level", "check_settings", "domain_of"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -201,15 +191,7 @@ PARTS = {
 }
 """Settings that are parts of a system: an example, and the attributes that each needs."""
 
-CHECKED_BY_THE_SYSTEM = (
-    "aim",
-    "choose",
-    "precision",
-    "protects",
-    "schedule",
-    "standardized",
-    "untested",
-)
+CHECKED_BEFORE = ("aim", "choose", "precision", "protects", "schedule", "standardized", "untested")
 """A system refuses these itself before it opens its run."""
 
 
@@ -230,7 +212,7 @@ def check_settings(data: Any, **settings: Any) -> None:
     ValueError: max_order must be a whole number, at least 0, not 1.5
     """
     for name, value in settings.items():
-        if value is None or name in CHECKED_BY_THE_SYSTEM:
+        if value is None or name in CHECKED_BEFORE:
             continue
         if name in NUMBERS:
             least, most, rule = NUMBERS[name]
@@ -266,6 +248,9 @@ class RunKeywords(TypedDict, total=False):
     secure: bool
     rows_per_person: int
 
+
+DEFAULTS = {"margin": 1.0, "max_order": 3}
+"""Settings of a search that asks test by test, where none are given."""
 
 OBSERVER: ContextVar[Callable[["Run"], "Run"] | None] = ContextVar("observer", default=None)
 """An attack on made-up data may stand in for the account and the noise of the runs in its own
@@ -407,8 +392,8 @@ def open_run(
             raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
         if (protects := settings.get("protects", "everyone")) != "everyone":
             raise ValueError(f"an account protects everyone, and this run the {protects} only")
-        redeem = partial(epsilon.account.redeem, epsilon.entry, budget, system)
-        pays.before_spending = partial(redeem, terms.digest, pays.divergence)
+        promise = budget, system, terms.digest, pays.divergence
+        pays.before_spending = partial(epsilon.account.redeem, epsilon, *promise)
     run = Run(pays, noise, guarantee, terms, started)
     observe = OBSERVER.get()
     return observe(run) if observe else run
@@ -434,12 +419,13 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     ...
     TypeError: my_system() got an unexpected keyword argument 'marginn'
     """
-    own, known = inspect.signature(system), inspect.signature(open_run).parameters
+    own, opened = (inspect.signature(function) for function in (system, open_run))
+    usual = DEFAULTS | {name: known.default for name, known in opened.parameters.items()}
     *first, shared = own.parameters.values()
     (keywords,) = get_args(shared.annotation)
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     spelled = [
-        keyword(name, default=getattr(known.get(name), "default", None), annotation=kind)
+        keyword(name, default=usual.get(name), annotation=kind)
         for name, kind in get_type_hints(keywords).items()
     ]
     signature = own.replace(parameters=[*first, *spelled])
@@ -449,6 +435,7 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
+            check_handled(kwargs)
             raise TypeError(f"{system.__name__}() {error}") from None
         return system(*args, **kwargs)
 

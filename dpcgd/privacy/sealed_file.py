@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from dpcgd.datasets.arguments import check_file
+from dpcgd.datasets.schema import read_mapping
 
-__all__ = ["digest_of", "read_sealed", "write_sealed", "write_whole"]
+__all__ = ["check_room", "digest_of", "read_sealed", "sealed", "write_sealed", "write_whole"]
 
 CURE = "take the file as it was written"
 
 SEAL = "sha256"
 """The key of a file's digest of itself."""
+
+RECEIPT = 1 << 22
+"""A file that must be written later has no more letters than this."""
 
 
 def digest_of(content: Any) -> str:
@@ -50,7 +54,8 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
     with suppress(OSError):  # where the system can: the file's name on the disk too
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -59,19 +64,35 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
             os.close(folder)
 
 
+def check_room(path: str | os.PathLike) -> None:
+    """Write some megabytes beside a file that is to be written later, and take them away again.
+
+    Raises
+    ------
+    ValueError
+        If no such file can be written there, by its name, its folder, or for want of room.
+    """
+    path = check_target(path)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.room")
+    write_whole(beside, " " * RECEIPT)
+    beside.unlink()
+
+
 def check_target(path: str | os.PathLike) -> Path:
     """Refuse what no file can be written to.
 
     Raises
     ------
     ValueError
-        If it is no path, a folder, or in a folder that is not there.
+        If it is no path, a folder, a device, or in a folder that is not there.
     """
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise ValueError(f"give the path of a file to write to, not {path!r}")
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give the path of a file in it")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no ordinary file; give the path of one")
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent}; make it first")
     return path
@@ -85,8 +106,13 @@ def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
     ValueError
         If the file cannot be written.
     """
-    sealed = {**content, SEAL: digest_of(content)}
-    write_whole(path, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
+    write_whole(path, sealed(content))
+
+
+def sealed(content: Mapping[str, Any]) -> str:
+    """The text of such a file."""
+    with_digest = {**content, SEAL: digest_of(content)}
+    return json.dumps(with_digest, indent=1, allow_nan=False) + "\n"
 
 
 def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
@@ -105,25 +131,14 @@ def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
         is no signature: it shows accidents and edits by hand, and who edits can make a new one.
     """
     check_file(path, f"give the path of a {form} file, not {path!r}")
-    no_such_file = ValueError(f"{path} is no {form}; {CURE}")
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        content = json.loads(text, object_pairs_hook=_without_twins)
+        content = read_mapping(path)  # no key twice: people see the first, programs the last
         seal = content.pop(SEAL, None)
         digest = digest_of(content)  # refuses what is no number
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise no_such_file from None
-    if content.get("format") != form:
-        raise no_such_file
+        if content["format"] != form:
+            raise ValueError
+    except (ValueError, KeyError, RecursionError):
+        raise ValueError(f"{path} is no {form}; {CURE}") from None
     if seal != digest:
         raise ValueError(f"{path} does not verify: it is not what was written; {CURE}")
     return content
-
-
-def _without_twins(pairs) -> dict[str, Any]:
-    """Refuse a key that comes twice: a reader sees the first value, a program takes the last."""
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError
-    return dict(pairs)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -101,6 +101,14 @@ class FittedNetwork:
     identified: Mapping[str, bool] = field(repr=False)
     assumed: frozenset[str] = field(repr=False)
     left_out: Mapping[str, tuple[str, ...]] = field(repr=False)
+
+    def to_bif(self) -> str:
+        """Text of a BIF file with the standard errors as comments."""
+        return self.network.to_bif(self.errors)
+
+    def to_pgmpy(self) -> Any:
+        """A network of pgmpy with the errors at its nodes: see :meth:`Network.to_pgmpy`."""
+        return self.network.to_pgmpy(self.errors)
 
     def __repr__(self):
         cells = {v: table.size for v, table in self.network.tables.items()}

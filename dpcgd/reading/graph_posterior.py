@@ -257,7 +257,9 @@ def best_graph(
     return graph
 
 
-def shares_of(graphs: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def shares_of(
+    graphs: np.ndarray, posterior: np.ndarray, forbidden: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """How likely each pair is joined, and how likely the completed form has each arrow.
 
     Parameters
@@ -265,6 +267,8 @@ def shares_of(graphs: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np
     graphs : array of shape (k, d)
         Parents of each variable, as bits.
     posterior : array of shape (k,)
+    forbidden : boolean array of shape (d, d), optional
+        Arcs that are known not to be: their edges point the other way.
 
     Returns
     -------
@@ -283,7 +287,7 @@ def shares_of(graphs: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np
     for parents, share in zip(graphs, posterior, strict=True):
         graph = _array(parents)
         pairs = graph | graph.T
-        [arcs] = completed(graph[None], pairs, pairs & False)
+        [arcs] = completed(graph[None], pairs, pairs & False if forbidden is None else forbidden)
         joined += share * pairs
         arrows += share * (arcs & ~arcs.T)
     return joined, arrows

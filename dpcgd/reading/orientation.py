@@ -318,7 +318,7 @@ def drawn_graphs(joined: np.ndarray, forbidden: np.ndarray, gain: Gain) -> np.nd
     drawn = []
     for sweep in range(COOLING + DRAWS * APART):
         heat = 1 + HOTTEST * max(0.0, 1 - sweep / COOLING) ** 2
-        chosen = rng.integers(len(edges), size=len(edges)).tolist()
+        chosen = rng.integers(max(1, len(edges)), size=len(edges)).tolist()
         needed = (heat * np.log1p(-rng.random(len(edges)))).tolist()
         for edge, least in zip(chosen, needed, strict=True):
             _turn(parents, *edges[edge], least, banned, gain)

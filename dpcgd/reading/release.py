@@ -1,10 +1,11 @@
 """A release of moments, and the graphs that can be read from it, as often as wanted."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy.special import expit, logit
@@ -18,7 +19,8 @@ from dpcgd.moments.entries import Entries
 from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
 from dpcgd.moments.scores import Histogram, Singles
 from dpcgd.privacy.conversions import zcdp_rho
-from dpcgd.reading.graph_posterior import GraphPosterior, shares_of
+from dpcgd.reading.graph_posterior import shares_of
+from dpcgd.reading.likely_graphs import met_graphs
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.reading.reader import (
     LARGEST_F1,
@@ -29,7 +31,20 @@ from dpcgd.reading.reader import (
     unlike_training,
 )
 
-__all__ = ["MarginalRelease", "read", "read_moments", "read_release", "weigh_graphs"]
+__all__ = [
+    "MarginalRelease",
+    "WeighedGraphs",
+    "read",
+    "read_moments",
+    "read_release",
+    "reread",
+    "weigh_graphs",
+]
+
+Reading = Literal["edges", "whole graphs", "likeliest graph"]
+"""What is read: edges one by one, or what the posterior over whole graphs says."""
+
+EDGES, _, LIKELIEST = READINGS = get_args(Reading)
 
 WEIGHTS = (0.87, 0.32, 0.67)
 """The log odds of an edge are a constant, and weighted sums of those of the likely graphs and of
@@ -41,9 +56,6 @@ benchmarks/README.md says.
 
 LEAST_SHARE = 0.002
 """No posterior of an edge is taken to be nearer to 0 or 1 than this."""
-
-SEED = 0
-"""The walks among graphs start from this seed, so that one release has one answer."""
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -103,9 +115,15 @@ def check_moments(release: Release) -> MarginalRelease:
 
 
 def read(
-    release: Release, *, precision: Precision = None, knowledge: Knowledge | None = None
+    release: Release,
+    *,
+    precision: Precision = None,
+    knowledge: Knowledge | None = None,
+    reading: Reading = "edges",
 ) -> CPDAG:
     """Read another graph from a release of moments, at no cost.
+
+    :func:`reread` gives a release with that graph, to be published.
 
     Parameters
     ----------
@@ -117,6 +135,11 @@ def read(
         if it is likelier than not.
     knowledge : Knowledge, optional
         In place of the one that the run was given.
+    reading : {"edges", "whole graphs", "likeliest graph"}
+        "edges" weighs each pair by the edge model. Of a whole table the two others go by the
+        posterior over graphs alone: "whole graphs" gives each edge and arrow the share of the
+        graphs that have it, "likeliest graph" draws the graph of the largest posterior. Both go by
+        the graphs that two walks have met, which may miss a likelier one.
 
     Returns
     -------
@@ -126,7 +149,8 @@ def read(
     Raises
     ------
     ValueError
-        If the release holds no moments, or precision or knowledge is unusable.
+        If the release holds no moments, or no whole table where graphs are to be weighed; or
+        precision, knowledge or reading is unusable.
 
     Privacy
     -------
@@ -141,21 +165,77 @@ def read(
     >>> [len(read(release, precision=share).skeleton) for share in (0.5, 0.99)]
     [12, 6]
     """
-    measured = check_moments(release)
+    return reread(release, precision=precision, knowledge=knowledge, reading=reading).graph
+
+
+def reread(
+    release: Release,
+    *,
+    precision: Precision = None,
+    knowledge: Knowledge | None = None,
+    reading: Reading = "edges",
+) -> MarginalRelease:
+    """The same release with another graph, which its receipt and its report name as such.
+
+    Parameters
+    ----------
+    release : MarginalRelease
+    precision, knowledge, reading
+        As for :func:`read`.
+
+    Returns
+    -------
+    MarginalRelease
+        With what was measured and what it cost as before; answers to tests are left out, for the
+        graph does not follow from them.
+
+    Raises
+    ------
+    ValueError
+        As :func:`read`.
+
+    Privacy
+    -------
+    Post-processing of what has been released; no further cost.
+
+    Examples
+    --------
+    >>> from dpcgd import load, private_graph
+    >>> data = load("survey", rng=np.random.default_rng(0))
+    >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> sure = reread(release, precision=0.99)
+    >>> sure.ledger is release.ledger, sure.reading["precision"]
+    (True, 0.99)
+    """
+    measured, names = check_moments(release), release.graph.variables
     check_precision(precision)
-    if knowledge is None:
-        knowledge = measured.terms.settings.get("knowledge")
+    _check_reading(measured, reading, precision)
+    knowledge = measured.knowledge if knowledge is None else knowledge
     rho = sum(map(zcdp_rho, measured.ledger.events))
-    caution = unlike_training(len(measured.levels), measured.terms.n, rho)
-    return read_moments(measured.marginals, tuple(measured.levels), knowledge, precision, caution)
+    caution = unlike_training(len(names), measured.terms.n, rho)
+    graph = read_moments(measured.marginals, names, knowledge, precision, caution, reading)
+    said = {"precision": precision, "knowledge": knowledge, "reading": reading}
+    return replace(measured, graph=graph, answers=None, reading=said)
+
+
+def _check_reading(release: MarginalRelease, reading: Reading, precision: Precision) -> None:
+    """Refuse a reading that this release has not."""
+    if reading not in READINGS:
+        raise ValueError(f"reading must be one of {', '.join(READINGS)}; {reading!r} is none")
+    if reading != EDGES and not isinstance(release.marginals, NoisyTable):
+        problem = f"{reading!r} weighs graphs by a whole table, and this release holds moments"
+        raise ValueError(f"{problem}; read its edges, or call climb for a graph by a score")
+    if reading == LIKELIEST and precision is not None:
+        raise ValueError("the likeliest graph has the edges it has; leave precision out")
 
 
 def read_moments(
     marginals: Marginals,
-    names: tuple[str, ...],
+    names: Sequence[str],
     knowledge: Knowledge | None,
     precision: Precision,
     caution: str,
+    reading: Reading = "edges",
 ) -> CPDAG:
     """Edges and arrows that moments make likely.
 
@@ -163,9 +243,9 @@ def read_moments(
     ----------
     marginals : Marginals
         A whole table is read by weighing graphs; others by the edge model.
-    names : tuple of str
+    names : sequence of str
         Of the variables.
-    knowledge, precision
+    knowledge, precision, reading
         As for :func:`read`.
     caution : str
         A reason to doubt the probabilities, by public facts, or an empty text.
@@ -175,27 +255,64 @@ def read_moments(
     Post-processing.
     """
     forbidden, required = (knowledge or Knowledge()).arrays(names)
-    if whole := isinstance(marginals, NoisyTable):
-        likely, sure, shares = weigh_graphs(marginals, forbidden, required)
-    else:
-        likely = edge_probabilities(marginals)
-    likely[required | required.T] = 1.0
-    likely[forbidden & forbidden.T] = 0.0
+    fixed, apart = required | required.T, forbidden & forbidden.T
+    whole = None
+    if isinstance(marginals, NoisyTable):
+        whole = weigh_graphs(marginals, forbidden, required)
+    likely = _edges(marginals, whole, reading)
+    likely[fixed], likely[apart] = 1.0, 0.0
     joined = most_likely_edges(likely, precision)
-    if not whole:
-        sure = shares = arrow_confidence(marginals, joined, forbidden)
+    shares = whole.shares if whole else arrow_confidence(marginals, joined, forbidden)
     level = LEVEL if precision == LARGEST_F1 and not whole else None
-    arcs = pointed(sure, joined, forbidden, level)
+    arcs = pointed(shares, joined, forbidden, level)
+    if whole and reading == LIKELIEST:
+        arcs = whole.likeliest
     arrows = shares * likely
     pairs = combinations(range(len(names)), 2)
     edges = {frozenset((names[x], names[y])): likely[x, y] for x, y in pairs}
-    shown = {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(joined).tolist()}
+    shown = {(names[a], names[b]): arrows[a, b] for a, b in np.argwhere(arcs | arcs.T).tolist()}
     return CPDAG(names, arcs, Certainty(edges, shown, caution))
 
 
-def weigh_graphs(
-    table: NoisyTable, forbidden: np.ndarray, required: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading) -> np.ndarray:
+    """Probabilities of edges by weighed graphs, by the edge model, or by both."""
+    if whole is None:
+        return edge_probabilities(marginals)
+    edges = np.clip(whole.joined, LEAST_SHARE, 1 - LEAST_SHARE)
+    if reading == EDGES:
+        by_model = np.clip(edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
+        constant, weight, weight_of_model = WEIGHTS
+        edges = expit(constant + weight * logit(edges) + weight_of_model * logit(by_model))
+    one_level = np.array(marginals.levels) == 1
+    edges[one_level] = edges[:, one_level] = 0.0
+    np.fill_diagonal(edges, 0.0)
+    return edges
+
+
+class WeighedGraphs(NamedTuple):
+    """What is likely by the graphs that are likely, given a whole table.
+
+    Attributes
+    ----------
+    joined : array of shape (d, d)
+        The share of the graphs that joins a pair.
+    arrows : array of shape (d, d)
+        The share whose completed form has an arrow.
+    likeliest : boolean array of shape (d, d)
+        Arcs of the completed form of the likeliest graph.
+    """
+
+    joined: np.ndarray
+    arrows: np.ndarray
+    likeliest: np.ndarray
+
+    @property
+    def shares(self) -> np.ndarray:
+        """How likely an arrow is where its pair is joined."""
+        return self.arrows / np.maximum(self.joined, LEAST_SHARE)
+
+
+def weigh_graphs(table: NoisyTable, forbidden: np.ndarray, required: np.ndarray) -> WeighedGraphs:
     """Weigh graphs by the likelihood of a whole table.
 
     Parameters
@@ -206,28 +323,16 @@ def weigh_graphs(
 
     Returns
     -------
-    edges : array of shape (d, d)
-        Probabilities by the likely graphs and the edge model.
-    arrows : array of shape (d, d)
-        The share of the likely graphs that has an arrow.
-    shares : array of shape (d, d)
-        How likely an arrow is where its pair is joined.
+    WeighedGraphs
 
     Privacy
     -------
     Post-processing.
     """
-    posterior = GraphPosterior(table, forbidden, required)
-    joined, arrows = shares_of(*posterior.met(np.random.default_rng(SEED)))
-    constant, weight_of_graphs, weight_of_model = WEIGHTS
-    by_graphs, by_model = (
-        logit(np.clip(p, LEAST_SHARE, 1 - LEAST_SHARE)) for p in (joined, edge_probabilities(table))
-    )
-    edges = expit(constant + weight_of_graphs * by_graphs + weight_of_model * by_model)
-    one_level = np.array(table.levels) == 1
-    edges[one_level] = edges[:, one_level] = 0.0
-    np.fill_diagonal(edges, 0.0)
-    return edges, arrows, arrows / np.maximum(joined, LEAST_SHARE)
+    graphs, weights = met_graphs(table, forbidden, required)
+    best, known = shares_of(graphs[[weights.argmax()]], np.ones(1), forbidden)
+    likeliest = (best > 0) & ~(known.T > 0)
+    return WeighedGraphs(*shares_of(graphs, weights, forbidden), likeliest)
 
 
 def read_release(path: str | os.PathLike) -> Release:

@@ -10,9 +10,8 @@ import numpy as np
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.graphs.release import Release
 from dpcgd.privacy.conversions import multiplier_of_rho
-from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.mechanisms import gaussian, gaussian_for_rho
-from dpcgd.privacy.run import RunKeywords, open_run, takes_keywords
+from dpcgd.privacy.run import RunKeywords, takes_keywords
 from dpcgd.score import notears
 from dpcgd.score.schedules import Schedule, uniform
 
@@ -214,9 +213,7 @@ def noleaks(
     settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
     settings |= {"schedule": schedule, "standardized": standardized}
     by = ("noleaks", "thm-noleaks")
-    run = open_run(
-        data, account=GaussianFilter, numbers=True, records=True, by=by, **settings, **shared
-    )
+    run = notears.open_gaussian_run(data, by=by, **settings, **shared)
     shares = epsilons_of(schedule, shared["epsilon"], steps)
     clip = 2 * data.d if clip is None else clip
     rows, times = distinct_rows(data)

@@ -241,11 +241,7 @@ def divisors_of(variances, data, standardized) -> np.ndarray:
 
 
 def notears(
-    data: Dataset,
-    *,
-    l1: float = L1,
-    threshold: float = THRESHOLD,
-    standardized: bool = True,
+    data: Dataset, *, l1: float = L1, threshold: float = THRESHOLD, standardized: bool = True
 ) -> Release:
     """NOTEARS without privacy.
 
@@ -282,6 +278,11 @@ def notears(
     moments = second_moments(data.scaled, bound=math.sqrt(data.d))
     weights = _fitted(moments, 0.0, data, l1, standardized)
     return release_by_weights(weights, threshold, run, data.variables)
+
+
+def open_gaussian_run(data: Dataset, **settings: Any) -> Run:
+    """Open a run on numbers that is paid for by Gaussian noise alone."""
+    return open_run(data, account=GaussianFilter, numbers=True, records=True, **settings)
 
 
 @takes_keywords
@@ -346,9 +347,7 @@ def gram_notears(
     settings: dict[str, Any] = {"l1": l1, "threshold": threshold, "row_norm": row_norm}
     settings["standardized"] = standardized
     by = ("gram_notears", "thm-gram-notears", "thm-second-moments")
-    run = open_run(
-        data, account=GaussianFilter, numbers=True, records=True, by=by, **settings, **shared
-    )
+    run = open_gaussian_run(data, by=by, **settings, **shared)
     full = math.sqrt(data.d)
     bound = full if row_norm is None else row_norm
     moments, deviation = released_moments(data, bound, run.account, run.noise)

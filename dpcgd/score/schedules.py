@@ -58,13 +58,9 @@ def _check(total, steps):
         )
 
 
-def _is_ordinary(total) -> bool:
-    return ORDINARY[0] <= total <= ORDINARY[1]
-
-
 def _in_all(total, shape) -> np.ndarray:
     _check(total, len(shape))
-    if _is_ordinary(total):
+    if ORDINARY[0] <= total <= ORDINARY[1]:
         return total * shape / shape.sum()
     return shape / shape.sum() * total
 
@@ -84,7 +80,7 @@ def multiplicative(total: float, steps: int) -> np.ndarray:
     _check(total, steps)
     exponents = 1 + np.arange(steps) / steps
     low, high = min(1.0, total / steps), max(1.0, total)
-    if not _is_ordinary(total):
+    if not ORDINARY[0] <= total <= ORDINARY[1]:
         return _in_all(total, np.exp(_logarithm_of_first(total, exponents) * (exponents - 1)))
     first = brentq(lambda e: (e**exponents).sum() - total, low, high, xtol=1e-300)
     return _in_all(total, first**exponents)

@@ -12,14 +12,8 @@ from dpcgd.datasets.counts import Counted, agree, in_batches
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared
 from dpcgd.statistics.statistic import MOST_EXACT, RECORDS_PER_CELL, Statistic, alone
 
-__all__ = [
-    "are_compiled",
-    "are_determined",
-    "nearnesses_of",
-    "value_of",
-    "values_of",
-    "where_allowed",
-]
+__all__ = ["are_compiled", "are_determined"]
+__all__ += ["nearnesses_of", "value_of", "values_of", "where_allowed"]
 
 Results = Callable[[Statistic, Tables, np.ndarray], np.ndarray]
 """A function such as :func:`values_of`."""

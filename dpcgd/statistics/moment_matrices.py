@@ -11,16 +11,8 @@ from scipy.special import log_ndtr
 from dpcgd.privacy.run import check_level
 from dpcgd.statistics.statistic import AgainstNumber
 
-__all__ = [
-    "FisherZ",
-    "PartialCorrelation",
-    "clipped_gram",
-    "fisher_z",
-    "gram_sensitivity",
-    "partial_correlation",
-    "second_moments",
-    "second_moments_sensitivity",
-]
+__all__ = ["FisherZ", "PartialCorrelation", "fisher_z", "partial_correlation"]
+__all__ += ["clipped_gram", "gram_sensitivity", "second_moments", "second_moments_sensitivity"]
 
 
 def partial_correlation(table: np.ndarray) -> float:
@@ -256,24 +248,3 @@ def second_moments_sensitivity(n: int, d: int, *, bound: float) -> float:
     """
     longest = bound * bound
     return min(1 + d, math.sqrt((1 + longest) ** 2 + longest)) / n
-
-
-def rescaled(values: np.ndarray) -> np.ndarray:
-    """Columns in units in which their largest number is about one.
-
-    Their squares are then numbers. Units change by powers of two, which changes no digit.
-    """
-    return np.ldexp(values, -np.frexp(np.abs(values).max(axis=0))[1])
-
-
-def checked_columns(values: np.ndarray) -> np.ndarray:
-    """Reals of shape (n, d) of which no column is constant; anything else is refused."""
-    values = np.asarray(values, float)
-    if values.ndim != 2 or len(values) < 2:
-        raise ValueError(f"values must have one row a record, at least two, not {values.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("a value is missing or infinite; drop or impute such records first")
-    constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
-    if len(constant):
-        raise ValueError(f"column {constant[0]} is constant; leave it out of the analysis")
-    return values

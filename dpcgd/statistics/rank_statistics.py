@@ -9,18 +9,8 @@ from dpcgd.datasets.counts import Counted
 from dpcgd.statistics._values import kendall_zs, spearman_zs
 from dpcgd.statistics.statistic import AgainstNumber, UpperTail, alone, normal_tail
 
-__all__ = [
-    "TABLE_L1",
-    "TABLE_L2",
-    "KendallP",
-    "KendallZ",
-    "SpearmanP",
-    "SpearmanZ",
-    "kendall_p",
-    "kendall_z",
-    "pair_weight",
-    "spearman_z",
-]
+__all__ = ["TABLE_L1", "TABLE_L2", "KendallP", "KendallZ", "SpearmanP", "SpearmanZ"]
+__all__ += ["kendall_p", "kendall_z", "pair_weight", "spearman_z"]
 
 
 def pair_weight(n):

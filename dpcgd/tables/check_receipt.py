@@ -13,6 +13,7 @@ import numpy as np
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import PARTS, REFUSE
 from dpcgd.graphs.check_ledger import Checked, check_ledger
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import Aim, ClippedMoments, level_vectors, longest_kept
@@ -30,8 +31,8 @@ from dpcgd.moments.scores import Singles, look_sensitivity
 from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
-from dpcgd.privacy.run import Terms, domain_of
-from dpcgd.reading.release import MarginalRelease, read_release
+from dpcgd.privacy.run import Terms, domain_of, versions
+from dpcgd.reading.release import MarginalRelease, read, read_release
 from dpcgd.tables.table_pc import LOOKS
 
 __all__ = ["check_noise", "check_receipt"]
@@ -59,6 +60,9 @@ ACCOUNTS: tuple[Any, ...] = (Filter, GaussianFilter, PureFilter, BasicFilter)
 ROUNDING = 1e-6
 """Two machines may differ by this share of what was used, for conversions differ in last digits."""
 
+CLOSE = 0.01
+"""Two machines may differ by so much in a probability that walks among graphs have found."""
+
 ROUNDING_OF_NOISE = 1e-9
 """Two ways of computing a deviation may differ by this share of it."""
 
@@ -68,7 +72,10 @@ def check_receipt(path: str | os.PathLike) -> Checked:
 
     The ledger is added up with dp-accounting. The noise of every released number is compared with
     the sensitivity that follows from public levels and with the noise multiplier that was paid
-    for. Words, theorems, levels and rules are made anew from what they follow from.
+    for. Words, theorems, levels and rules are made anew from what they follow from. A graph that is
+    read from moments is read once more, by the reading that the receipt names, if this is the
+    version of the package that wrote it. That takes as long as the first time. Walks among the
+    graphs of a whole table may part ways on another kind of processor; the message says so.
 
     Parameters
     ----------
@@ -108,6 +115,7 @@ def check_receipt(path: str | os.PathLike) -> Checked:
         check_noise(release)
         _check_account(release)
         _check_terms(release)
+        checked = checked._replace(reread=_check_reading(release))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     made = json.loads(json.dumps(content_of(release)))
@@ -143,6 +151,26 @@ def _differences(made: Any, read: Any, part: str = "") -> Iterator[str]:
             yield from _differences(made[key], read[key], f"{part}.{key}" if part else key)
     elif made != read:
         yield part or "its list of parts"
+
+
+def _check_reading(result: Release) -> bool:
+    """Read the graph once more; False where a search made it, or another version read it."""
+    system, settings = result.terms.system, result.terms.settings
+    said = result.reading or {"precision": settings.get("precision")}
+    read_from_moments = result.reading or system in ("dag_posterior", "graph_from_moments")
+    if not read_from_moments or result.terms.versions.get("dpcgd") != versions().get("dpcgd"):
+        return False
+    graph = read(result, **said)
+    numbers, others = map(_probabilities, (result.graph, graph))
+    close = (math.isclose(p, others.get(key, 2), abs_tol=CLOSE) for key, p in numbers.items())
+    if result.graph != graph or len(numbers) < len(others) or not all(close):
+        raise ValueError("its reading gives another graph here; check it on the machine it is from")
+    return True
+
+
+def _probabilities(graph: CPDAG) -> dict:
+    """Of edges and arrows."""
+    return {**graph.certainty.edges, **graph.certainty.arrows} if graph.certainty else {}
 
 
 def _check_terms(result: Release) -> None:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,8 @@ class PublicFacts(Counts):
         self.schema, self.n, self.levels = schema, n, schema.levels
         self.ordered, self.missing = schema.ordered, schema.missing
 
-    def counts(self, variables: Sequence[int]) -> NoReturn:
-        """There is nothing to count.
+    def counts(self, *_: Any, **__: Any) -> Any:
+        """There is nothing to count, nor to sum.
 
         Raises
         ------
@@ -43,17 +43,7 @@ class PublicFacts(Counts):
         """
         raise RecordsAsked
 
-    def clipped_sums(
-        self, vectors: Sequence[np.ndarray], *, bound: float, n: int | None = None
-    ) -> np.ndarray:
-        """There is nothing to sum.
-
-        Raises
-        ------
-        RecordsAsked
-            Always.
-        """
-        raise RecordsAsked
+    clipped_sums = counts
 
 
 class Expected(PublicFacts):
@@ -71,7 +61,7 @@ class Expected(PublicFacts):
         super().__init__(schema, n)
         self.shares = shares
 
-    def counts(self, variables: Sequence[int]) -> np.ndarray:  # type: ignore[override]
+    def counts(self, variables: Sequence[int]) -> np.ndarray:
         """The expected counts as whole numbers with the sum n."""
         shares = (self.shares[v] for v in variables)
         expected = self.n * reduce(np.multiply.outer, shares, np.ones(()))

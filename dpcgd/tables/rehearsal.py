@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpcgd.datasets.arguments import check_generator, check_whole
 from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.progress import progress
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import PARTS, Parts
@@ -72,18 +73,6 @@ class Rehearsal:
             frame[name] = (frame.right / whole).fillna(1.0)
         return frame
 
-    def plot(self, ax) -> None:
-        """Draw precision, recall and F1 of each run on axes of matplotlib."""
-        frame = self.to_frame()
-        for place, name in enumerate(SCORES):
-            ax.bar(place, frame[name].mean(), color="#DDDDDD", width=0.6)
-            spread = np.linspace(-0.2, 0.2, len(frame)) if len(frame) > 1 else np.zeros(1)
-            ax.plot(place + spread, frame[name], "o", color="#0072B2")
-        ax.set_xticks(range(3), ("precision", "recall", "F1"))
-        ax.set_ylim(0, 1.05)
-        ax.set_ylabel("of edges, without direction")
-        ax.set_title(self.title.replace(": ", "\n", 1), fontsize=9)
-
     def __repr__(self):
         frame = self.to_frame()
         mean = ", ".join(f"{name} {frame[name].mean():.2f}" for name in SCORES)
@@ -100,8 +89,6 @@ def rehearse(
     rng: np.random.Generator,
     system: Callable[..., Release] = private_graph,
     runs: int = 5,
-    shape: str = "sparse",
-    strength: str = "mixed",
     public: Dataset | None = None,
     **settings: Any,
 ) -> Rehearsal:
@@ -121,9 +108,6 @@ def rehearse(
         Any that takes a data set, epsilon, delta and rng and gives a release.
     runs : int
         Twins.
-    shape, strength : str
-        What :func:`~dpcgd.datasets.random_networks.random_network` takes: what the networks look
-        like, and how their variables depend on each other. A public table has its own.
     public : Dataset, optional
         A table that everyone may see, with these levels: an older census, a published sample. Each
         twin is `n` records of it, drawn with replacement. What comes back is compared with its true
@@ -163,8 +147,8 @@ def rehearse(
     epsilon = unreserved(epsilon)
     run = partial(system, rng=rng, **settings)
     if public is None:
-        twins = (_random_twin(schema, n, shape, strength, rng) for _ in range(runs))
-        like = f"{shape} networks, {strength} dependence"
+        twins = (_random_twin(schema, n, rng) for _ in range(runs))
+        like = "sparse networks, mixed dependence"
     else:
         _check_public(public, schema)
         if public.truth is None:
@@ -175,15 +159,16 @@ def rehearse(
         twins = ((replace(public, codes=codes), edges) for codes in drawn)
         like = f"twins of {public.name}, which is public"
     delta = delta_for(n) if delta is None else delta
-    done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in twins)
+    shown = progress(twins, "rehearsing", runs)
+    done = tuple(_compared(run(twin, epsilon=epsilon, delta=delta), true) for twin, true in shown)
     name, d = getattr(system, "__name__", "a system"), len(schema.variables)
     return Rehearsal(done, f"{name}: {d} variables, n = {n:,}, epsilon = {epsilon:g}, {like}")
 
 
-def _random_twin(schema, n, shape, strength, rng) -> tuple[Dataset, frozenset]:
+def _random_twin(schema, n, rng) -> tuple[Dataset, frozenset]:
     numbers = {name for name, own in schema.levels.items() if isinstance(own, Parts)}
     levels = {v: own.joined(BINS) if v in numbers else own for v, own in schema.levels.items()}
-    network = random_network(shape, strength, len(levels), rng, levels=levels)
+    network = random_network("sparse", "mixed", len(levels), rng, levels=levels)
     codes = network.sample(n, rng=rng).codes.astype(int)
     for v, name in enumerate(levels):
         if name in numbers:  # anywhere in one of a few bins

@@ -18,7 +18,7 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.graphs.cpdag import CPDAG, consistent_extension
 from dpcgd.graphs.knowledge import Knowledge, SearchKeywords
-from dpcgd.graphs.pc_search import Ahead, Found, check_untested, search
+from dpcgd.graphs.pc_search import Ahead, AsksAhead, Found, check_untested, search
 from dpcgd.moments.interactions import Marginals, MeasuredMarginals, Subset, paid, pairs_sensitivity
 from dpcgd.moments.joined_levels import FIRST_LOOK, MOST_LEVELS, join_levels
 from dpcgd.privacy.budget import BudgetSpent, level_of_the_caller
@@ -125,7 +125,7 @@ def too_noisy(
 
 
 @dataclass
-class TableOracle:
+class TableOracle(AsksAhead):
     """Answers from released interactions; buys triples where two variables separate.
 
     Parameters
@@ -211,10 +211,6 @@ class TableOracle:
         """The effect that others have to leave of a pair."""
         own = Association._make(*self._associations([pair]))
         return max(self.least_effect, self.least_share * own.effect)
-
-    def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, to work it out together."""
-        self._ahead.begin_order(order, joined, to_test)
 
     def begin(self, sets: dict[Subset, Iterator[Subset]]) -> None:
         """Note the sets that each pair will be asked about, to work them out together."""

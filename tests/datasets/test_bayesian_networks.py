@@ -8,6 +8,7 @@ import itertools
 import re
 import runpy
 import shutil
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -389,3 +390,79 @@ def test_every_file_of_the_wheel_can_be_read(tmp_path):
             parents = network.parents[variable]
             assert table.shape == tuple(len(network.levels[v]) for v in (*parents, variable))
             np.testing.assert_allclose(table.sum(axis=-1), 1, rtol=1e-12)
+
+
+# --- written
+
+
+def with_errors(network):
+    return {v: np.full(table.shape, 0.0125) for v, table in network.tables.items()}
+
+
+@pytest.mark.parametrize("name", ["cancer", "survey", "child"])
+def test_what_is_written_is_read_back(tmp_path, name):
+    before = from_bif(DATA / "networks" / f"{name}.bif")
+    for text in (before.to_bif(), before.to_bif(with_errors(before))):
+        (tmp_path / f"{name}.bif").write_text(text)
+        again = from_bif(tmp_path / f"{name}.bif")
+        assert (again.levels, again.parents) == (before.levels, before.parents)
+        for v, table in before.tables.items():  # rows are scaled to sum to 1, once more
+            assert again.tables[v] == pytest.approx(table, abs=1e-15)
+    assert text.count("standard errors 0.013, 0.013") == text.count("//")
+
+
+ODD = {
+    "age, years": ("15 to 25", "(25,50]", "a, b", "x;y", "p{q}", "// no"),
+    "é | b": ("yes", "n o"),
+}
+CHANCES = np.array([[0.1, 0.9], [0.25, 0.75], [1e-7, 1 - 1e-7], [0, 1], [1, 0], [0.5, 0.5]])
+STRANGE = Network(
+    "my net",
+    ODD,
+    {"age, years": (), "é | b": ("age, years",)},
+    {"age, years": np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125]), "é | b": CHANCES},
+)
+
+
+def test_any_name_and_level_is_written_so_that_it_is_read_back(tmp_path):
+    (tmp_path / "my net.bif").write_text(STRANGE.to_bif(with_errors(STRANGE)), encoding="utf-8")
+    again = from_bif(tmp_path / "my net.bif")
+    assert same(again, STRANGE)
+
+
+@pytest.mark.parametrize("level", ['the "x"', "two\nlines"])
+def test_what_no_file_of_that_kind_can_hold_is_refused(level):
+    levels = {"a": ("no", level), "b": ("no", "yes")}
+    tables = dict.fromkeys("ab", np.array([0.5, 0.5]))
+    with pytest.raises(ValueError, match="name it otherwise"):
+        Network("x", levels, dict.fromkeys("ab", ()), tables).to_bif()
+
+
+@needs_pgmpy
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["cancer", "survey", "child"])
+def test_pgmpy_reads_what_is_written_and_has_the_same_network(name):
+    from pgmpy.readwrite import BIFReader
+
+    network = from_bif(DATA / "networks" / f"{name}.bif")
+    errors = with_errors(network)
+    theirs, ours = BIFReader(string=network.to_bif(errors)).get_model(), network.to_pgmpy(errors)
+    assert ours.check_model()
+    assert set(ours.edges) == set(theirs.edges) == set(network.graph.edges)
+    for cpd in ours.get_cpds():
+        assert cpd == theirs.get_cpds(cpd.variable)
+        assert ours.nodes[cpd.variable]["standard_errors"].shape == cpd.get_values().shape
+
+
+@needs_pgmpy
+@pytest.mark.filterwarnings("ignore")
+def test_pgmpy_takes_any_name_and_level():
+    cpd = STRANGE.to_pgmpy().get_cpds("é | b")
+    assert cpd.get_value(**{"é | b": "yes", "age, years": "(25,50]"}) == 0.25
+    assert "standard_errors" not in STRANGE.to_pgmpy().nodes["é | b"]
+
+
+def test_without_pgmpy_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pgmpy.models", None)
+    with pytest.raises(ImportError, match="pip install pgmpy"):
+        STRANGE.to_pgmpy()

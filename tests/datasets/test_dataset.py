@@ -13,6 +13,7 @@ from numpy.random import default_rng
 from people import BIT, LEVELS, csv_of, refused
 
 from dpcgd import Dataset, from_bif, load, read_csv
+from dpcgd.datasets.arguments import GZIP
 
 ONLY_A = nx.empty_graph(["a"], create_using=nx.DiGraph)
 
@@ -263,6 +264,8 @@ def zipped(inside):
 )
 @pytest.mark.parametrize("read", READS)
 def test_a_file_that_is_no_plain_text_is_recognised_by_its_content(tmp_path, read, content, cure):
+    if read is READS[1] and content.startswith(GZIP):
+        pytest.skip("a table may be compressed")
     for name in ("file.csv", "file"):
         (tmp_path / name).write_bytes(content)
         refused(cure, read, tmp_path / name)

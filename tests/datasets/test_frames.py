@@ -1,12 +1,15 @@
 """Tables of pandas are taken by name, and their values as text."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 from people import BIT, refused
 
-from dpcgd import Dataset
+from dpcgd import Dataset, draft_schema_from_data_not_private
+from dpcgd.datasets import columns
 
 LEVELS = {"a": BIT, "b": ("0", "1", "2")}
 FRAME = pd.DataFrame({"b": [2, 0], "id": [7, 8], "a": [1, 0]})
@@ -115,3 +118,121 @@ def test_a_frame_of_another_library_is_named_with_the_cure(monkeypatch):
     monkeypatch.setattr(DataFrame, "__module__", "polars.dataframe.frame")
     cure = r"not a DataFrame of polars; convert it with frame.to_pandas"
     refused(cure, Dataset.from_pandas, DataFrame(), LEVELS)
+
+
+def test_categories_are_looked_up_once_however_many_rows_there_are(monkeypatch):
+    asked = []
+    monkeypatch.setattr(columns, "text_of", lambda value: asked.append(value) or str(value))
+    rows = np.arange(9000) % 2
+    frame = pd.DataFrame({"a": pd.Categorical.from_codes(rows, BIT), "b": pd.Series(rows)})
+    assert np.array_equal(Dataset.from_pandas(frame, LEVELS).codes, np.column_stack([rows, rows]))
+    assert len(asked) < 20
+
+
+def test_categories_that_no_row_has_say_nothing():
+    frame = pd.DataFrame({"a": pd.Categorical(["2.000", None], ["7", "1.5", "2.000"]), "b": BIT})
+    schema = {"a": {"edges": [0, 3, 3000], "missing": "none"}, "b": BIT}
+    refused("'2.000' may be 2 or 2000; pass decimal=", Dataset.from_pandas, frame, schema)
+    for text, code in (("1.5", 0), ("2000", 1)):
+        frame["a"] = pd.Categorical([text, None], ["7", text, "2.000"])
+        assert Dataset.from_pandas(frame, schema).codes[:, 0].tolist() == [code, 2]
+
+
+# --- tables with an Arrow stream
+
+VALUES = {
+    "word": ["yes", None, "no", "yes"],
+    "whole": [14, None, 2, 14],
+    "age": [15.0, 24.9, None, 50.0],
+    "written": ["15", "24.9", "", "5e1"],
+    "true": [True, False, True, True],
+}
+STREAMED = {
+    "word": {"levels": ["no", "yes"], "missing": "unknown"},
+    "whole": ["2", "14", ""],
+    "age": {"edges": [15, 25, 50], "missing": ["gone", 24.9]},
+    "written": {"range": [15, 50], "missing": "gone"},
+    "true": ["False", "True"],
+}
+CODES = [[1, 1, 0, 0, 1], [2, 2, 2, 9268, 0], [0, 0, 2, 32768, 1], [1, 1, 1, 32767, 1]]
+
+
+def of_arrow(values, categories=("word",)):
+    pa = pytest.importorskip("pyarrow", reason="it is in the parquet extra")
+    table = pa.table(values)
+    for name in categories:
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, table[name].dictionary_encode())
+    return table
+
+
+def of_duckdb(values):
+    return pytest.importorskip("duckdb").connect().from_arrow(of_arrow(values, ()))
+
+
+def of_polars(values):
+    pytest.importorskip("pyarrow", reason="it is in the parquet extra")
+    polars = pytest.importorskip("polars", reason="it is no dependency")
+    frame = polars.DataFrame(values)
+    if "word" in frame.columns:
+        frame = frame.with_columns(polars.col("word").cast(polars.Enum(["no", "yes"])))
+    return frame
+
+
+class Stream:
+    """All that a table needs to have."""
+
+    def __init__(self, values):
+        self.table = of_arrow(values)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.to_reader(2).__arrow_c_stream__(requested_schema)
+
+
+KINDS = (of_arrow, of_duckdb, of_polars, Stream)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_with_an_arrow_stream_is_a_frame(kind):
+    data = Dataset.from_pandas(kind(VALUES), STREAMED)
+    assert data.codes.tolist() == CODES
+    assert data.codes.tolist() == Dataset.from_pandas(pd.DataFrame(VALUES), STREAMED).codes.tolist()
+    few = {name: STREAMED[name] for name in ("true", "whole")}
+    assert Dataset.from_pandas(kind(VALUES), few, columns="schema").codes[0].tolist() == [1, 1]
+    draft = draft_schema_from_data_not_private(kind(VALUES), ignore=["written"])
+    assert draft["whole"]["levels"] == ["2", "14", "unknown"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("values", "cure"),
+    [
+        ({"whole": [14, 2, 3, 2]}, "the frame, record 3, column 'whole': '3' is not among the lev"),
+        ({"age": [15.0, 16.0, 17.0, 60.0]}, "record 4, column 'age': '60.0' is outside 15 to 50;"),
+        ({"written": ["", "", "", "?"]}, "record 4, column 'written': .* is no number; correct"),
+        ({"true": [True, None, None, True]}, "record 2, column 'true': the value is missing; drop"),
+        ({"true": [[1], [], [2], [3]]}, "'true' of the frame holds .*, more than one value a rec"),
+        ({"more": [0, 0, 0, 0]}, "'more' of the frame is not in the schema; add it"),
+        ({name: values[:0] for name, values in VALUES.items()}, "is empty; give at least one rec"),
+    ],
+)
+def test_what_is_wrong_with_a_stream_is_said_as_of_a_frame(kind, values, cure):
+    refused(cure, Dataset.from_pandas, kind({**VALUES, **values}), STREAMED)
+
+
+def test_points_and_orders_of_a_stream_are_asked_about():
+    schema = {"a": {"edges": [0, 3, 3000]}, "b": {"levels": ["low", "high"], "ordered": True}}
+    values = {"a": ["2.000", "1.000"], "b": ["low", "high"]}
+    for encoded in (["a"], []):
+        table = of_arrow(values, encoded)
+        refused("'2.000' may be 2 or 2000; pass dec", Dataset.from_pandas, table, schema)
+    values = {"a": [2, 1], "b": pd.Categorical(["low", "high"], ["high", "low"], ordered=True)}
+    table = of_arrow(pd.DataFrame(values), ())
+    refused("'b' of the frame is ordered as high, low, in", Dataset.from_pandas, table, schema)
+
+
+def test_a_single_column_and_a_stream_without_pyarrow_are_refused(monkeypatch):
+    stream = Stream(VALUES)
+    refused("pandas DataFrame, not a ChunkedArray", Dataset.from_pandas, stream.table[0], STREAMED)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    refused("must be a pandas DataFrame, not a Stream", Dataset.from_pandas, stream, STREAMED)

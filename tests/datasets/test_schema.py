@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from people import BIT, refused
 
-from dpcgd import Dataset, Schema, draft_schema, draft_schema_from_data_not_private, load, read_csv
+from dpcgd import (
+    Dataset,
+    Schema,
+    draft_schema,
+    draft_schema_from_data_not_private,
+    draft_schema_from_public_table,
+    load,
+    read_csv,
+)
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
@@ -320,3 +328,62 @@ INFINITE = pd.DataFrame({"a": [*range(30), np.inf], "b": ["0"] * 31})
 )
 def test_data_that_makes_no_schema_are_refused(frame, settings, cure):
     refused(cure, draft_schema_from_data_not_private, frame, **settings)
+
+
+# --- a schema from a public table
+
+
+def census(n=5_000):
+    """Ages, skewed incomes some of which are missing, small numbers and a category."""
+    rng = np.random.default_rng(0)
+    income = np.round(rng.lognormal(10, 1, n), 2)
+    income[::9] = np.nan
+    return pd.DataFrame(
+        {
+            "id": range(n),
+            "age": rng.integers(17, 94, n),
+            "income": income,
+            "change": rng.normal(0, 0.002, n),
+            "year": rng.integers(1991, 2019, n),
+            "children": rng.integers(0, 5, n),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+
+
+def test_a_range_from_a_public_table_has_round_ends_that_hold_all_of_it():
+    frame = census()
+    draft = draft_schema_from_public_table(frame, ignore=["id"])
+    assert draft["age"]["range"] == [10, 100]
+    for name in ("age", "income", "change"):
+        low, high = draft[name]["range"]
+        assert low <= frame[name].min() <= frame[name].max() <= high
+        assert float(f"{low:.1g}") == low
+        assert float(f"{high:.1g}") == high
+        assert draft[name]["outside"] == "clip"
+    assert draft["income"]["missing"] == "unknown"
+    assert draft["children"]["levels"] == list("01234")
+    later = frame.assign(age=frame.age + 50, sex="m")  # next year's table
+    data = Dataset.from_pandas(later, draft, ignore=["id"])
+    assert data.n == len(frame)
+
+
+@pytest.mark.parametrize("bins", [2, 4, 7])
+def test_bins_from_a_public_table_are_about_equally_common_and_round(bins):
+    frame = census()
+    draft = draft_schema_from_public_table(frame, bins=bins, ignore=["id"])
+    data = Dataset.from_pandas(frame, draft, ignore=["id"])
+    for name in ("age", "income", "change", "year"):
+        edges = draft[name]["edges"]
+        assert len(edges) <= bins + 1
+        assert "range" not in draft[name]
+        digits = 4 if name == "year" else 3
+        assert all(float(f"{edge:.{digits}g}") == edge for edge in edges)
+        shares = data.counts([data.variables.index(name)])[: len(edges) - 1]
+        assert shares.max() < 1.4 * shares.sum() / bins
+    assert Schema(draft).to_dict() == draft
+
+
+def test_bins_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="bins must be at least 2"):
+        draft_schema_from_public_table(census(30), bins=1, ignore=["id"])

@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import sys
 
 import networkx as nx
 import numpy as np
@@ -132,7 +131,8 @@ def test_texts_name_every_variable_and_every_edge_once():
     assert edges.to_dagitty() == f'pdag {{\n{variables}  "a" -- "c";\n  "c" -> "b";\n}}'
     sure = Certainty({frozenset("ab"): 0.9}, {("a", "b"): 0.7, ("b", "a"): 0.1})
     likely = CPDAG("ab", [[0, 1], [0, 0]], sure).to_dagitty()
-    assert '"a" -> "b" [probability="edge 0.90, arrow 0.70"];' in likely
+    marks = 'probability="0.9", arrow_probability="0.7", reverse_probability="0.1"'
+    assert f'"a" -> "b" [{marks}];' in likely
 
 
 # Graphviz's scanner: inside quotes a backslash takes the next character along.
@@ -148,18 +148,18 @@ def test_dot_quotes_any_name(name):
     assert re.sub(r'\\(["\\])', r"\1", first) == name
 
 
-def test_causal_learn_reads_the_graph_that_is_made_for_it(monkeypatch):
-    pytest.importorskip("causallearn")
+def test_causal_learn_reads_the_matrix_as_its_graph():
+    GeneralGraph = pytest.importorskip("causallearn.graph.GeneralGraph").GeneralGraph
+    GraphNode = pytest.importorskip("causallearn.graph.GraphNode").GraphNode
     known = graph("abcdef", "a->c", "b->c", "c->d", "e-f")
-    theirs = known.to_causal_learn()
+    theirs = GeneralGraph([GraphNode(name) for name in known.variables])
+    theirs.graph = known.to_amat("causal-learn")
+    theirs.reconstitute_dpath(theirs.get_graph_edges())
     nodes = {node.get_name(): node for node in theirs.get_nodes()}
     assert theirs.is_directed_from_to(nodes["a"], nodes["c"])
     assert theirs.is_undirected_from_to(nodes["e"], nodes["f"])
     assert theirs.is_ancestor_of(nodes["a"], nodes["d"])
     assert CPDAG.from_amat(theirs.graph, known.variables, "causal-learn") == known
-    monkeypatch.setitem(sys.modules, "causallearn.graph.GeneralGraph", None)
-    with pytest.raises(ImportError, match="pip install causal-learn"):
-        known.to_causal_learn()
 
 
 def test_pgmpy_takes_the_edge_lists():
@@ -314,6 +314,49 @@ def test_exports_carry_every_probability_to_the_digit_and_are_read_back(written,
     joined = {frozenset("ab"): 0.97, frozenset("bc"): 0.625}
     assert again.certainty == Certainty(joined, ARROWS, "the model saw no such table")
     assert again.remarks == before.remarks
+
+
+ATTRIBUTE = r'(\w+)="([^"]*)"'
+
+
+def by_pydot(text):
+    """Edges with their attributes, by the parser of another package."""
+    (drawn,) = pytest.importorskip("pydot").graph_from_dot_data(text)
+    for edge in drawn.get_edges():
+        ends = edge.get_source().strip('"'), edge.get_destination().strip('"')
+        yield ends, {key: text.strip('"') for key, text in edge.get_attributes().items()}
+
+
+def by_lines(text):
+    """Edges with their attributes, by a line each, as dagitty has them."""
+    for a, b, attributes in re.findall(r'"(\w+)" -[->] "(\w+)" \[(.*)\];', text):
+        yield (a, b), dict(re.findall(ATTRIBUTE, attributes))
+
+
+@pytest.mark.filterwarnings("ignore")  # of pydot's parser
+@pytest.mark.parametrize(
+    "read", [lambda g: by_pydot(g.to_dot()), lambda g: by_lines(g.to_dagitty())]
+)
+def test_texts_carry_every_probability_to_the_digit(read):
+    edges = dict(read(weighed()))
+    assert set(edges) == {("a", "b"), ("b", "c")}
+    for (a, b), said in edges.items():
+        assert float(said["probability"]) == PAIRS[a + b]
+        assert float(said["arrow_probability"]) == ARROWS[a, b]
+        assert float(said["reverse_probability"]) == ARROWS[b, a]
+
+
+@pytest.mark.parametrize("convention", ["pcalg", "causal-learn"])
+def test_a_matrix_has_its_probabilities_beside_it(convention):
+    before = weighed(caution="doubt")
+    amat, probabilities = before.to_amat(convention), before.to_probabilities()
+    assert probabilities.edges.loc["c", "d"] == probabilities.edges.loc["d", "c"] == PAIRS["cd"]
+    assert probabilities.arrows.loc["b", "a"] == ARROWS["b", "a"]
+    assert probabilities.arrows.isna().to_numpy().sum() == 16 - len(ARROWS)
+    again = CPDAG.from_amat(amat, before.variables, convention, probabilities)
+    assert (again, again.certainty) == (before, before.certainty)
+    with pytest.raises(ValueError, match="read it from a release of moments"):
+        PLAIN.to_probabilities()
 
 
 def test_a_frame_has_a_row_an_edge():

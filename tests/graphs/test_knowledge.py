@@ -78,3 +78,40 @@ def test_arcs_and_tiers_add_up():
     assert {*zip(*np.nonzero(forbidden), strict=True)} == {(0, 2), (1, 0), (2, 0), (2, 1)}
     assert {*zip(*np.nonzero(required), strict=True)} == {(1, 2)}
     assert known.forbidden == (("a", "c"),)
+
+
+@given(groups(), st.data())
+def test_variables_that_no_tier_names_stand_in_the_rest_tier(tiers, data):
+    rest = data.draw(st.integers(-len(tiers), len(tiers) - 1))
+    written = [list(tier) for tier in tiers]
+    written[rest] += [name for name in NAMES if not any(name in tier for tier in tiers)]
+    forbidden, _ = Knowledge(tiers=tiers, rest=rest).arrays(NAMES)
+    assert (forbidden == Knowledge(tiers=written).arrays(NAMES)[0]).all()
+
+
+def test_no_arc_leads_to_a_variable_without_causes():
+    forbidden, required = Knowledge(without_causes=["b", "d"], required=[("b", "c")]).arrays(NAMES)
+    expected = np.zeros((5, 5), bool)
+    expected[:, [1, 3]] = True
+    np.fill_diagonal(expected, False)
+    expected[2, 1] = True
+    assert (forbidden == expected).all()
+    assert required.sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        ({"rest": 0}, "rest must be the number of a tier"),
+        ({"tiers": [["a"], ["b"]], "rest": 2}, "there are 2 tiers"),
+        ({"tiers": [["a"], ["b"]], "rest": "last"}, "from 0, or -1 for the last"),
+        ({"tiers": [["a"], ["b"]], "rest": True}, "rest must be the number of a tier"),
+        ({"without_causes": "a"}, "give a list of names, as in without_causes="),
+        ({"without_causes": ["a", "a"]}, "no different names"),
+        ({"without_causes": ["b"], "required": [("a", "b")]}, "a -> b is both forbidden and"),
+        ({"tiers": [["b"], []], "rest": 1, "required": [("a", "b")]}, "a -> b is both forbidden"),
+    ],
+)
+def test_a_rest_or_variables_without_causes_that_cannot_be_are_refused(said, cure):
+    with pytest.raises(ValueError, match=cure):
+        Knowledge(**said)

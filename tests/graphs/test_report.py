@@ -16,7 +16,7 @@ import pytest
 from numpy.random import default_rng
 
 import dpcgd
-from dpcgd.graphs.cpdag import Certainty
+from dpcgd.graphs.cpdag import Certainty, two_digits
 from dpcgd.graphs.texts import guessing, in_words
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import gaussian_delta
@@ -78,6 +78,31 @@ def test_a_report_is_one_page_in_two_forms(tmp_path, monkeypatch):
     assert sorted(names) == sorted(release.graph.variables)
     assert picture.count("<polyline") == len(release.graph.skeleton)
     assert picture.count("marker-end") == len(release.graph.arrows)
+
+
+@pytest.mark.parametrize("ending", ["html", "md"])
+def test_a_report_has_a_section_on_effects_if_there_are_some(ending, tmp_path):
+    release = dpcgd.private_graph(DATA, epsilon=1.0, rng=default_rng(0))
+    found = dpcgd.effects(release, [("Smoker", "Cancer"), ("Cancer", "Xray")])
+    page = release.report(tmp_path / f"report.{ending}", effects=found)
+    assert "How strong the effects are" in page
+    assert "How strong the effects are" not in release.report()
+    for own in found:
+        shown = f"{own.estimate:.3g}" if own.identified else "not identified"
+        assert shown in page.replace("\\", "")
+        assert html.escape(own.estimand) in page or ending == "md"
+
+
+def test_a_graph_of_a_search_has_the_probabilities_of_its_moments_beside_it():
+    release = dpcgd.table_pc(DATA, epsilon=1.0, rng=default_rng(0))
+    assert release.graph.certainty is None
+    rows = re.findall(r"<tr><td>(\w+) -- (\w+)</td><td>(.*?)</td>", release.report())
+    assert {frozenset(row[:2]) for row in rows} == release.graph.skeleton
+    for a, b, shown in rows:
+        number = release.probabilities[frozenset((a, b))]
+        assert html.unescape(shown) == two_digits(number)
+    asked = dpcgd.priv_pc(DATA, epsilon=1.0, rng=default_rng(0))
+    assert "gives no probabilities" not in asked.report()
 
 
 def test_names_and_levels_of_any_language_and_with_marks_stay_text(tmp_path):

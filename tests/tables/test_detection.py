@@ -14,6 +14,7 @@ from dpcgd import plan, table_pc
 from dpcgd.moments.interactions import MeasuredMarginals
 from dpcgd.reading.association import association
 from dpcgd.tables.detection import Detection, Population
+from dpcgd.tables.plan import RELATED
 from dpcgd.tables.table_pc import TableOracle
 
 
@@ -148,7 +149,7 @@ def test_the_plan_is_right_about_simulated_tests(tested, others, n, epsilon, pow
     r = planned.smallest(x, y, z)
     least = planned.rules.least_effect, planned.rules.least_share
     deviation = planned.deviation / n
-    test = Detection(n, tuple(known.values()), deviation, 0.01, planned.related, *least)
+    test = Detection(n, tuple(known.values()), deviation, 0.01, RELATED, *least)
     assert test.smallest(power) == pytest.approx(r)
     rng, given = default_rng(0), tuple(range(2, len(tested)))
     found, trials = 0, 4000

@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 import warnings
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +19,6 @@ from dpcgd import epsilon_for as epsilon_for_system
 from dpcgd import load, priv_pc, private_graph, table_pc
 from dpcgd import plan as plan_of
 from dpcgd.moments.clipped_moments import blocks_of
-from dpcgd.moments.interactions import contrasts
 from dpcgd.tables.table_pc import TableOracle
 
 plan = partial(plan_of, system=table_pc)
@@ -84,13 +83,10 @@ def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
     if refused:
         return
     release = table_pc(data, epsilon=epsilon, rng=rng)
-    noise = planned.noise().set_index("levels")["number"]
-    for subset, moment in release.marginals.released.items():
-        levels = sorted(sizes[v] for v in subset)
-        if subset and min(levels) > 1:
-            most = noise[" x ".join(map(str, levels))] / data.n
-            assert moment.deviation <= most * (1 + 1e-12)
-            assert len(subset) > 1 or moment.deviation == most
+    for subset, moment in planned.marginals.released.items():
+        seen = release.marginals.released[subset].deviation
+        assert seen <= moment.deviation * (1 + 1e-12)
+        assert len(subset) > 1 or seen == moment.deviation
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
@@ -103,21 +99,6 @@ def test_a_plan_knows_that_levels_will_be_joined(epsilon):
     assert tuple(map(len, planned.shares.values())) == release.marginals.levels
     assert planned.deviation / data.n == pytest.approx(release.marginals.moment(0).deviation)
     check_testable(planned, release, 1)
-
-
-def test_the_noise_of_a_cell_is_that_of_the_sum_over_interactions():
-    rows = PLANNED.noise().set_index("levels")
-    for kind in ("2", "2 x 3", "2 x 3 x 5"):
-        levels = [int(k) for k in kind.split(" x ")]
-        variance = 0.0
-        for chosen in itertools.product((0, 1), repeat=len(levels)):
-            has = [*zip(levels, chosen, strict=True)]
-            parts = [contrasts(k) if own else np.full((k, 1), 1 / k) for k, own in has]
-            if subset := " x ".join(str(k) for k, own in has if own):
-                weights = reduce(np.kron, parts)
-                variance += rows["number"][subset] ** 2 * (weights**2).sum(axis=1)
-        assert np.ptp(variance) < 1e-9 * variance[0]
-        assert rows["cell"][kind] == pytest.approx(math.sqrt(variance[0]))
 
 
 def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
@@ -174,7 +155,6 @@ BAD_PLANS = [
     (LEVELS, {"max_order": 3}, "max_order must be 0, 1 or 2"),
     (LEVELS, {"rows_per_person": 0}, "rows_per_person must be at least 1"),
     (LEVELS, {"power": 0.005}, "power must be above 0.01 and below 1"),
-    (LEVELS, {"related": -0.1}, "related must be at least 0 and below 1"),
     (LEVELS, {"shares": {"e": (1, 1)}}, "is no variable; correct the name"),
     (LEVELS, {"shares": {"b": (1, 1)}}, "give each level one"),
     (LEVELS, {"shares": {"a": (0, 1)}}, "variable 'a' must be above 0"),
@@ -282,8 +262,8 @@ def test_a_plan_of_private_graph_has_the_noise_of_its_run(levels):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [3, 20])
-def test_what_a_plan_of_private_graph_finds_is_joined_as_often(d):
-    """One pair of the planned size; its edge is drawn in most runs, and in few of half the size."""
+def test_an_edge_of_half_as_much_again_is_drawn_as_often_as_the_plan_says(d):
+    """In 20 runs fewer than 11 of probability .8 come once in 400 such tests, and none here did."""
     names = [f"v{i}" for i in range(d)]
     planned = plan_of(dict.fromkeys(names, BIT), 50_000, epsilon=0.5)
     r, rng = planned.smallest("v0", "v1"), default_rng(0)
@@ -294,8 +274,31 @@ def test_what_a_plan_of_private_graph_finds_is_joined_as_often(d):
         release = private_graph(records(codes, [2] * d), epsilon=0.5, rng=default_rng(run))
         return frozenset(("v0", "v1")) in release.graph.skeleton
 
-    few, many = (sum(is_joined(size, run) for run in range(20)) for size in (r / 2, 2 * r))
-    assert few <= 10 <= many
+    few, many = (sum(is_joined(size, run) for run in range(20)) for size in (r / 2, 1.5 * r))
+    assert few <= 10 < many
+
+
+@pytest.mark.parametrize("n", [10**6, 10**9])
+def test_more_records_than_the_edge_model_knows_show_it_no_more(n):
+    million, more = (plan_of(SIX, many, epsilon=100.0).pairs["a", "b"] for many in (10**6, n))
+    assert more.correlation == pytest.approx(million.correlation, rel=1e-3)
+    assert more.partial_correlation == pytest.approx(million.partial_correlation, rel=1e-3)
+
+
+def test_cures_are_settings_of_the_system_that_runs():
+    assert 0 < epsilon_for_system(SIX, 10**9, points=0.9) < 1
+    with pytest.raises(ValueError, match="no epsilon up to 999") as error:
+        epsilon_for_system(SIX, 10**9, points=0.2)
+    assert "look for" in str(error.value)
+    assert not any(word in str(error.value) for word in ("least_", "records and", "more records"))
+
+
+def test_a_plan_warns_where_the_edge_model_was_trained_on_nothing_alike():
+    with pytest.warns(UserWarning, match="1,000 records and more"):
+        planned = plan_of({f"v{i}": BIT for i in range(9)}, 500, epsilon=1.0)
+    assert "1,000 records and more" in planned.caution
+    assert planned.caution in repr(planned)
+    assert plan_of(SIX, 50_000, epsilon=1.0).caution == ""
 
 
 def test_epsilon_for_is_that_of_the_recommended_call():

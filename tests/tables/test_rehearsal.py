@@ -1,7 +1,6 @@
 """Rehearsals: a system on synthetic tables with the levels of the one to come."""
 
 import itertools
-import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -64,7 +63,7 @@ def test_scores_are_of_edges_without_direction():
     assert all(run.found == 6 and run.right == run.edges for run in back.runs)
     assert any(run.edges < 6 for run in back.runs)
     _, system = seen_by(lambda data: [(y, x) for x, y in data.truth.edges])
-    how = {"epsilon": 1.0, "rng": default_rng(0), "runs": 2, "shape": "chain"}
+    how = {"epsilon": 1.0, "rng": default_rng(0), "runs": 2}
     assert (rehearse(SCHEMA, 50, system=system, **how).to_frame()["f1"] == 1).all()
 
 
@@ -109,7 +108,6 @@ SMALL = load("asia", n=9, rng=default_rng(0))
         (SMALL, {}, "this takes no data"),
         (SCHEMA, {"runs": 0}, "runs must be at least 1"),
         (SCHEMA, {"rng": 0}, "rng must be a numpy Generator"),
-        (SCHEMA, {"shape": "ring"}, "'ring' is none of sparse"),
         (SCHEMA, {"system": "table_pc"}, "system must be one such as private_graph"),
         (SCHEMA, {"epsilon": -1}, "epsilon must be a positive finite number"),
     ],
@@ -118,21 +116,3 @@ def test_a_rehearsal_of_what_cannot_be_run_is_refused(levels, how, cure):
     how = {"n": 1000, "epsilon": 1.0, "rng": default_rng(0), **how}
     with pytest.raises(ValueError, match=f"^[^\n]*{cure}[^\n]*$"):
         rehearse(levels, how.pop("n"), **how)
-
-
-def test_plans_and_rehearsals_draw_on_axes_they_are_given():
-    figures = pytest.importorskip("matplotlib.figure")
-    planned = plan(SCHEMA | {"one": ["only"]}, 1000, epsilon=2.0)
-    axes = figures.Figure().subplots(1, 2)
-    planned.plot(axes[0])
-    planned.rehearse(rng=default_rng(0), runs=1).plot(axes[1])
-    shown = {text.get_text() for text in axes[0].texts}
-    expected = f"{planned.smallest('smoke', 'cough'):.2g}".lstrip("0")
-    assert {expected, "none"} <= shown
-    large = plan({f"v{i}": BIT for i in range(13)}, 5000, epsilon=2.0)
-    axes = figures.Figure().subplots()
-    large.plot(axes)
-    assert not axes.texts
-    (image,) = axes.images
-    assert image.get_array().mask.sum() == 13
-    assert math.isclose(image.get_array()[0, 1], large.smallest("v0", "v1"))

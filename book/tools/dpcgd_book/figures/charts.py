@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
 
-__all__ = ["curves", "f1_by_system", "null_distributions", "rows"]
+__all__ = ["curves", "f1_by_system", "forest", "null_distributions", "rows"]
 
 
 @style.styled
@@ -189,6 +189,50 @@ def rows(
         axes.set_yticks(list(places.values()), names)
     if any(label for named in series.values() for label in named):
         style.legend(figure, ncols=3)
+    return figure
+
+
+@style.styled
+def forest(
+    intervals: Mapping[str, tuple[float, float, float]],
+    *,
+    xlabel: str,
+    known: Mapping[str, float] | None = None,
+    name_of_known: str = "known",
+) -> plt.Figure:
+    """Plot estimates with their intervals, a row each from top to bottom, beside known values.
+
+    Parameters
+    ----------
+    intervals : mapping of str to (low, estimate, high)
+        From the name of a row; a row whose ends are infinite says so in words.
+    xlabel : str
+    known : mapping of str to float, optional
+        From the name of a row to what is known of it from elsewhere.
+    name_of_known : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, (axes,) = style.panels(1, 6.5, 0.33 * len(intervals) + 1.4)
+    axes.axvline(0, color=BLACK, linewidth=0.9)
+    for place, (low, estimate, high) in enumerate(intervals.values()):
+        if not math.isfinite(high - low):
+            axes.annotate("not identified", (0, -place), (4, 0), textcoords="offset points")
+            continue
+        label = "estimate and 90 % interval" if place == 0 else None
+        axes.plot([low, high], [-place, -place], color=BLUE)
+        axes.plot(estimate, -place, "o", color=BLUE, ms=5, label=label)
+    places = {name: -place for place, name in enumerate(intervals)}
+    if known:
+        rows_of = [places[name] for name in known]
+        look: dict[str, Any] = dict(color=VERMILLION, ms=6, mfc="none", label=name_of_known)
+        axes.plot([*known.values()], rows_of, "D", linestyle="", **look)
+    axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
+    axes.set(xlabel=xlabel, axisbelow=True, ylim=(0.6 - len(intervals), 0.6))
+    axes.set_yticks(list(places.values()), list(places))
+    style.legend(figure, ncols=2)
     return figure
 
 

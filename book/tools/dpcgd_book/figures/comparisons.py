@@ -236,6 +236,9 @@ def shares(share: pd.Series, error: Sequence[float], *, xlabel: str, ylabel: str
 NOBODY = "nobody"
 """Who wins where a private graph is no better than a guess."""
 
+MOST_NUMBERS = 12
+"""The picture of a plan of so many variables has a number in each cell."""
+
 TIED = 2.0
 
 
@@ -317,6 +320,9 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
 def plan(planned: Plan) -> plt.Figure:
     """Draw a plan: the smallest correlation that is found, for each pair of variables.
 
+    Above the diagonal stands the test of a pair, below it the tests given one more variable. A cell
+    without colour cannot be tested, or nothing that two groups can do would be found.
+
     Parameters
     ----------
     planned : Plan
@@ -325,9 +331,24 @@ def plan(planned: Plan) -> plt.Figure:
     -------
     matplotlib.figure.Figure
     """
-    side = 2.6 + 0.32 * min(12, len(planned.levels))
+    names, frame = list(planned.levels), planned.to_frame()
+    side = 2.6 + 0.32 * min(MOST_NUMBERS, len(names))
     figure, axes = plt.subplots(figsize=(side + 0.9, side))
-    planned.plot(axes)
+    smallest, above = np.full((len(names),) * 2, np.nan), np.triu_indices(len(names), 1)
+    smallest[above], smallest.T[above] = frame.correlation, frame.partial_correlation
+    image = axes.imshow(np.ma.masked_invalid(smallest), cmap="viridis_r", vmin=0)
+    if len(names) <= MOST_NUMBERS:
+        middle = np.max(smallest, initial=0, where=np.isfinite(smallest)) / 2
+        for (i, j), value in np.ndenumerate(smallest):
+            if i != j:
+                text = "none" if np.isnan(value) else f"{value:.2g}".replace("0.", ".", 1)
+                color = "white" if value > middle else "black"
+                axes.text(j, i, text, ha="center", va="center", color=color, fontsize=8)
+    axes.set_xticks(range(len(names)), names, rotation=90)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_title("above the diagonal: a pair; below: given one more", fontsize=9)
+    colors = f"correlation found with probability {planned.power:g}"
+    figure.colorbar(image, ax=axes, label=colors)
     return figure
 
 

@@ -176,23 +176,29 @@ def _greedy_removals(table, gains, g, critical):
     most in the wanted direction.
     """
     by_x, by_y = table.sum(axis=1), table.sum(axis=0)
-    size = by_x.sum(axis=0)
+    size, (_, width, strata) = by_x.sum(axis=0), table.shape
     sign, removed = 1 if g >= critical else -1, 0
+    drops, cells = np.full(strata, -np.inf), np.zeros(strata, np.int64)
+    changed = np.arange(strata)
     while (g >= critical) == (sign > 0) and size.sum() > 0:
-        best, place = -np.inf, (0, 0, 0)
-        for (x, y, s), count in np.ndenumerate(table):
-            if count > 0:
-                drop = gains[count - 1] + gains[size[s] - 1]
-                drop -= gains[by_x[x, s] - 1] + gains[by_y[y, s] - 1]
-                if sign * drop > best:
-                    best, place = sign * drop, (x, y, s)
-        x, y, s = place
+        for s in changed:  # the best record of a stratum depends on that stratum only
+            drops[s] = -np.inf
+            for (x, y), count in np.ndenumerate(table[:, :, s]):
+                if count > 0:
+                    drop = gains[count - 1] + gains[size[s] - 1]
+                    drop -= gains[by_x[x, s] - 1] + gains[by_y[y, s] - 1]
+                    if sign * drop > drops[s]:
+                        drops[s], cells[s] = sign * drop, (x * width + y) * strata + s
+        ties = np.flatnonzero(drops == drops.max())
+        place = cells[ties].min()
+        s, y, x = place % strata, place // strata % width, place // strata // width
         table[x, y, s] -= 1
         by_x[x, s] -= 1
         by_y[y, s] -= 1
         size[s] -= 1
-        g -= sign * 2 * best
+        g -= sign * 2 * drops[s]
         removed += 1
+        changed = np.array([s])
     return sign * removed
 
 
@@ -208,7 +214,7 @@ def optimal_rate(epsilon: float) -> float:
     -------
     float
         Minimises sqrt(1/r) / ln(1 + (e^epsilon - 1) / r) over 1/20 <= r <= 1 (Priv-PC, section
-        3.2).
+        3.2). Chapter 04, :prf:ref:`thm-best-share`, has a closed form.
 
     Raises
     ------
@@ -324,7 +330,7 @@ def _by_rounds(
     oracle = kind(
         Tables(data), statistic, lambda _: spent, 0.0, tweak, rate, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    return released_by(oracle, run, max_order)
 
 
 class PublishedOracle(ExponentialOracle):
@@ -373,7 +379,7 @@ def published_em_pc(
     oracle = PublishedOracle(
         Tables(data), statistic, lambda *_: half, choose, 0.0, run.account, run.noise
     )
-    return released_by(oracle, run, data.variables, max_order, shared.get("knowledge"))
+    return released_by(oracle, run, max_order)
 
 
 @dataclass
@@ -427,6 +433,11 @@ class CurateOdometer(Odometer):
     def remaining(self) -> float:
         """What the paper has left for the orders to come."""
         return self._budget.epsilon - reading(self._events, self.delta)
+
+    @property
+    def count(self) -> int:
+        """How many tests have been noted."""
+        return len(self._events)
 
     @property
     def ledger(self) -> Ledger:
@@ -485,7 +496,7 @@ def published_curate_pc(
     statistic, last = statistic or PublishedCurateP(), min(max_order, data.d - 2)
     plan = published_plan(run.account, statistic, data.n, last=last)
     oracle = CoinOracle(Tables(data), statistic, math.nan, 0.0, run.account, run.noise, plan=plan)
-    return released_by(oracle, run, data.variables, last, shared.get("knowledge"))
+    return released_by(oracle, run, last)
 
 
 def published_gradient(
@@ -516,11 +527,11 @@ def published_gradient(
     return noleaks.without_diagonal(mean.clip(-clip, clip))
 
 
-class _PairsAddedUp(Odometer):
+class PairsAddedUp(Odometer):
     """An account as published: (epsilon, delta) of every step, summed, whatever was drawn."""
 
     def __init__(self, claimed: Spent):
-        super().__init__(claimed.delta)
+        super().__init__(min(claimed.delta, 0.5))  # the sum may be no probability
         self._claimed = claimed
 
     @property
@@ -577,7 +588,7 @@ def published_noleaks(
         **shared,
     )
     shares, delta = noleaks.epsilons_of(schedule, shared["epsilon"], steps), run.account.delta
-    run = replace(run, account=_PairsAddedUp(Spent(float(shares.sum()), delta)))
+    run = replace(run, account=PairsAddedUp(Spent(float(shares.sum()), delta)))
     rows, times = noleaks.distinct_rows(data)
     scale = noleaks.scale_of(noleaks.means_of(rows, times), data, 0.0)
     multipliers = (gaussian_multiplier(Budget(share, delta / steps)) for share in shares.tolist())

@@ -11,8 +11,8 @@ from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.run import check_level
 from dpcgd.statistics.categorical_statistics import g_statistic
-from dpcgd.statistics.moment_matrices import checked_columns, rescaled
 from dpcgd.statistics.statistic import refusal
+from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
 __all__ = ["FisherZ", "GSquare", "IndependenceTest", "Level"]
 

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from dpcgd.datasets.counts import cell_numbers
 from dpcgd.datasets.dataset import Dataset, check_records
 from dpcgd.graphs.cpdag import CPDAG
-from dpcgd.statistics.moment_matrices import checked_columns, rescaled
+from dpcgd_book.systems.direction_scores import checked_columns, rescaled
 
 __all__ = ["BDeu", "BGe", "GraphScore"]
 

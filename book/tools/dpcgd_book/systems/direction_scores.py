@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpcgd.statistics.moment_matrices import checked_columns, rescaled
-
 __all__ = ["cds", "igci", "reci"]
 
 BINS_PER_DEVIATION = 2
@@ -22,6 +20,27 @@ END = BINS_PER_DEVIATION * DEVIATIONS
 
 FEWEST = 13
 """A bin of the presumed cause with fewer records says nothing in :func:`cds`."""
+
+
+def rescaled(values: np.ndarray) -> np.ndarray:
+    """Columns in units in which their largest number is about one.
+
+    Their squares are then numbers. Units change by powers of two, which changes no digit.
+    """
+    return np.ldexp(values, -np.frexp(np.abs(values).max(axis=0))[1])
+
+
+def checked_columns(values: np.ndarray) -> np.ndarray:
+    """Reals of shape (n, d) of which no column is constant; anything else is refused."""
+    values = np.asarray(values, float)
+    if values.ndim != 2 or len(values) < 2:
+        raise ValueError(f"values must have one row a record, at least two, not {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("a value is missing or infinite; drop or impute such records first")
+    constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
+    if len(constant):
+        raise ValueError(f"column {constant[0]} is constant; leave it out of the analysis")
+    return values
 
 
 def _checked(x, y) -> np.ndarray:

@@ -6,11 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from dpcgd_book.systems.direction_scores import cds, igci, reci
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import psi
-
-from dpcgd.pairwise.direction_scores import cds, igci, reci
 
 SCORES = [reci, igci, cds]
 seeded = settings(derandomize=True, max_examples=60)

@@ -1,0 +1,174 @@
+"""How often the intervals of effects cover, how wide they are, and how often they are marked.
+
+python benchmarks/effects.py [--seconds 600] [--seed 71919]
+
+Random networks of five families, 10,000 and 100,000 records, epsilon .3 and 1. Each effect of a
+variable on one that it reaches by at most two arrows is held against the value of its own estimand
+among four times as many fresh records without noise, and against an intervention on the network:
+given the true graph, and over graphs drawn by the release. A line for each network is appended to
+book/stored/19_how_strong_is_the_effect/cover.jsonl, for the usual seed, and to a file beside it
+for another; it goes on where it stopped. Prints a table of what is there. 500 networks take hours.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from dpcgd_book.data.mixed_networks import random_mixed_network
+from dpcgd_book.results.stored import stored_folder
+from scipy.special import ndtri
+
+from dpcgd import private_graph
+from dpcgd.datasets.bayesian_networks import Network
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.random_networks import SHAPES, random_network
+from dpcgd.datasets.variable import PARTS, Parts
+from dpcgd.moments.interactions import NoisyTable
+from dpcgd.reading.adjustment import spread_of
+from dpcgd.reading.effects import graphs_of, reply
+from dpcgd.reading.likely_graphs import shares_of_sets
+from dpcgd.reading.questions import Question
+from dpcgd.reading.second_moments import SecondMoments, moments_of
+
+SEED, NETWORKS, MORE, SET, MOST_PAIRS = 71_919, 500, 4, 20_000, 8
+FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
+"""In the last two errors grow with a cause, and effects are curves of any shape."""
+
+SIZES, TABLES = (6, 10, 20, 40), ("strong", "mixed", "weak", "rare")
+PLANS = [(n, epsilon) for n in (10_000, 100_000) for epsilon in (0.3, 1.0)]
+FOLDER = stored_folder() / "19_how_strong_is_the_effect"
+
+
+def network_of(number: int, rng):
+    """A network of this number's family, of some size."""
+    family, d = FAMILIES[number % len(FAMILIES)], int(rng.choice(SIZES))
+    if family == "categorical":
+        return random_network(str(rng.choice(SHAPES)), str(rng.choice(TABLES)), d, rng)
+    return random_mixed_network(family, d, rng)
+
+
+def intervened(network, cause, value):
+    """The network in which the cause is set to a value: a number, or the number of a level."""
+    if isinstance(network, Network):
+        parents = {**network.parents, cause: ()}
+        point = np.eye(len(network.levels[cause]))[value]
+        return Network("set", network.levels, parents, {**network.tables, cause: point})
+    return replace(
+        network, draws={**network.draws, cause: lambda values, n, rng: np.full(n, value)}
+    )
+
+
+def population(release, network, rng) -> tuple:
+    """The same release with moments of more fresh records and no noise."""
+    marginals, many = release.marginals, MORE * release.marginals.n
+    data = network.sample(many, rng=rng)
+    if isinstance(marginals, NoisyTable):
+        [counts] = Tables(data).counts_many([tuple(range(data.d))])
+        return replace(release, marginals=NoisyTable(many, np.asarray(counts, float), 1e-9)), None
+    moments = moments_of(release)
+    longest = sum((own**2).sum(axis=1).max() for own in moments.vectors) ** 0.5
+    values = data.clipped_sums(moments.vectors, bound=longest) / many
+    means = [data.counts([v]) @ own / many for v, own in enumerate(moments.vectors)]
+    values = values - np.outer(*[np.concatenate(means)] * 2)
+    exact: SecondMoments = replace(
+        moments, values=values, shortened=values, deviations=np.zeros_like(values), n=many
+    )
+    return release, exact
+
+
+def by_intervention(question, network, rng) -> float:
+    """The difference of means between two interventions on the network."""
+    means = []
+    for end in question.ends:
+        value = end
+        if not question.levels:
+            score = question.moments.vectors[question.x][:PARTS, 0]
+            place = int(np.searchsorted(score, end * question.deviation(question.x)))
+            low, high = question.release.terms.domain[question.cause]
+            value = float(Parts(low, high).values(place))
+        data = intervened(network, question.cause, value).sample(SET, rng=rng)
+        shares = data.counts([question.y]) / SET
+        if question.outcomes:
+            means.append(float(shares[question.outcome]))
+        else:
+            score = question.moments.vectors[question.y][:, 0]
+            means.append(float(shares @ score) / question.deviation(question.y))
+    return means[1] - means[0]
+
+
+def pairs_of(graph, rng) -> list[tuple[str, str]]:
+    """Some pairs that are at most two arrows apart."""
+    near = dict(nx.all_pairs_shortest_path_length(graph, cutoff=2))
+    pairs = [(a, b) for a in graph for b in near[a] if a != b]
+    return [pairs[i] for i in rng.permutation(len(pairs))[:MOST_PAIRS]]
+
+
+def study(number: int, seed: int) -> list[dict]:
+    """A row for each effect of a network."""
+    rng = np.random.default_rng([seed, number])
+    n, epsilon = PLANS[number // len(FAMILIES) % len(PLANS)]
+    network = network_of(number, rng)
+    release = private_graph(network.sample(n, rng=rng), epsilon=epsilon, rng=rng)
+    given, drawn = graphs_of(release, network.graph), graphs_of(release)
+    exact, moments = population(release, network, rng)
+    rows = []
+    for cause, effect in pairs_of(network.graph, rng):
+        question, wanted = Question(release, cause, effect), Question(exact, cause, effect)
+        own, over = reply(question, given), reply(question, drawn)
+        [parents] = shares_of_sets(given, question.x, question.y)[0]
+        wanted.moments = moments
+        truth, adjusted = wanted.adjusted(parents), question.adjusted(parents)
+        row = {"number": number, "family": FAMILIES[number % len(FAMILIES)], "n": n}
+        row |= {"epsilon": epsilon, "d": len(release.levels)}
+        row |= {"low": own.low, "high": own.high, "estimate": own.estimate}
+        row |= {"drawn_low": over.low, "drawn_high": over.high, "marked": bool(own.marked)}
+        row |= {"truth": truth.difference if truth else None}
+        row |= {"truth_error": spread_of(truth.sampling) if truth else None}
+        row |= {"without_noise": spread_of(adjusted.sampling) if adjusted else None}
+        rows.append(row | {"set": by_intervention(question, network, rng)})
+    return rows
+
+
+def table_of(rows: list[dict]) -> pd.DataFrame:
+    """By family, records and epsilon: cover, width beside that without noise, and what is marked.
+
+    The truth is known from a sample; the interval given the graph is widened by its error.
+    """
+    found = pd.DataFrame(rows).dropna(subset=["truth"])
+    known, reach = np.isfinite(found.high - found.low), ndtri(0.95)
+    half = np.hypot((found.high - found.low) / 2, reach * found.truth_error)
+    middle = (found.high + found.low) / 2
+    found["cover given graph"] = ((found.truth - middle).abs() <= half).where(known)
+    found["cover"] = (found.drawn_low <= found.truth) & (found.truth <= found.drawn_high)
+    found["width"] = ((found.high - found.low) / 2 / reach / found.without_noise).where(known)
+    found["not identified"], found["gap to intervention"] = ~known, (found.set - found.truth).abs()
+    means = ["cover given graph", "cover", "marked", "not identified"]
+    groups = found.groupby(["family", "n", "epsilon"])
+    medians = groups[["width", "gap to intervention"]].median()
+    return groups[means].mean().join(medians).join(groups.size().rename("effects")).round(3)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--seconds", type=float, default=600.0)
+    arguments.add_argument("--seed", type=int, default=SEED)
+    options = arguments.parse_args()
+    file = FOLDER / ("cover.jsonl" if options.seed == SEED else f"cover_{options.seed}.jsonl")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = file.read_text().splitlines() if file.exists() else []
+    started, rows = time.monotonic(), [json.loads(line) for line in lines]
+    for number in range(len(lines), NETWORKS):
+        if time.monotonic() - started > options.seconds:
+            break
+        rows.append(study(number, options.seed))
+        with file.open("a") as end:
+            end.write(json.dumps(rows[-1]) + "\n")
+    print(table_of([row for network in rows for row in network]).to_string())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,681 @@
+"""The papers' systems as their authors' code runs them, and as printed: claimed, not proved.
+
+What paper and code have differently stands in a class of settings, with two values each. A line
+says whether the paper, its appendix or the code has it. The code was read for facts, and nothing of
+it is copied; that of the score-based half of CURATE could not be read.
+"""
+
+import functools
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import chdtrc
+
+from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
+from dpcgd.constraint.em_pc import count_scores
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.graphs.pc_search import Answers
+from dpcgd.graphs.release import Release
+from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
+from dpcgd.privacy.conversions import gaussian_multiplier
+from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
+from dpcgd.privacy.filters import Odometer
+from dpcgd.privacy.mechanisms import before_amplification
+from dpcgd.privacy.noise import Noise
+from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
+from dpcgd.score import notears
+from dpcgd.score.schedules import multiplicative, uniform
+from dpcgd.statistics.categorical_statistics import GTest
+from dpcgd.statistics.many_tables import values_of
+from dpcgd.statistics.rank_statistics import kendall_p
+from dpcgd.statistics.statistic import normal_tail
+from dpcgd_book.systems.as_published import (
+    TWEAK,
+    CurateOdometer,
+    PairsAddedUp,
+    PublishedFlips,
+    leakage,
+    most_questions,
+    optimal_rate,
+)
+
+__all__ = [
+    *("CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "EM_AS_CODED", "EM_AS_PRINTED"),
+    *("EmSettings", "NOLEAKS_AS_CODED", "NOLEAKS_AS_PRINTED", "NoLeaksSettings", "ROUNDS_AS_CODED"),
+    *("ROUNDS_AS_PRINTED", "RoundSettings", "SCHEDULE_AS_PRINTED", "coded_curate_pc"),
+    *("coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc", "num_sig", "oriented"),
+    *("p_where_both_vary",),
+]
+
+_open_run = functools.partial(open_run, account=Odometer.for_budget)
+
+Sets = dict[frozenset[int], set[int]]
+"""For each pair what separated it, in all."""
+
+Separates = Callable[[int, int, tuple[int, ...]], bool]
+
+
+# --- the search and its arrows, which are the same in the code of Priv-PC and of CURATE
+
+
+def _search(
+    d: int, last: int, separates: Separates, begin: Callable[[np.ndarray, int], None]
+) -> tuple[np.ndarray, Sets]:
+    """PC that deletes an edge at once, and tests both ends; a spent budget ends it.
+
+    `begin` is called with the pairs that are joined and the order.
+    """
+    joined, sets = _nothing_deleted(d)
+    try:
+        for order in range(last + 1):
+            begin(joined, order)
+            for x, y in itertools.permutations(range(d), 2):
+                others = [v for v in np.flatnonzero(joined[x]).tolist() if v != y]
+                tests = itertools.combinations(others, order) if joined[x, y] else ()
+                given = next((s for s in tests if separates(x, y, s)), None)
+                if given is not None:
+                    joined[x, y] = joined[y, x] = False
+                    sets[frozenset((x, y))] |= {*given}
+            if joined.sum(axis=1).max() <= order:
+                break
+    except BudgetSpent:
+        pass
+    return joined, sets
+
+
+def _nothing_deleted(d: int) -> tuple[np.ndarray, Sets]:
+    return ~np.eye(d, dtype=bool), defaultdict(set)
+
+
+def oriented(joined: np.ndarray, sets: Sets) -> np.ndarray:
+    """Arrows as the code draws them: later colliders overrule, rules look from low to high only.
+
+    Parameters
+    ----------
+    joined : boolean array, shape (d, d)
+    sets : dict
+        From a pair of variables to those that separated it; a pair without an entry has none.
+
+    Notes
+    -----
+    An edge whose two ends were both taken away is gone. Of Meek's rules the code has three, for
+    x - y with x before y only, so some forced edges stay without an arrow.
+
+    Examples
+    --------
+    >>> oriented(np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]], bool), {}).astype(int).tolist()
+    [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    arcs, pairs = joined.copy(), [*itertools.combinations(range(len(joined)), 2)]
+    for x, y in pairs:
+        if not (arcs[x, y] or arcs[y, x]):
+            middles = np.flatnonzero(arcs[x] & arcs[y]).tolist()
+            heads = [v for v in middles if v not in sets.get(frozenset((x, y)), ())]
+            arcs[heads, x] = arcs[heads, y] = False
+    while True:
+        before = arcs.sum()
+        for x, y in pairs:
+            if arcs[x, y] and arcs[y, x] and _is_forced(arcs, x, y):
+                arcs[y, x] = False
+        if arcs.sum() == before:
+            return arcs
+
+
+def _is_forced(arcs, x, y) -> bool:
+    """Whether one of the first three of Meek's rules turns x - y into x -> y."""
+    directed, apart = arcs & ~arcs.T, ~(arcs | arcs.T | np.eye(len(arcs), dtype=bool))
+    both = np.flatnonzero(arcs[x] & arcs[:, x] & directed[:, y])
+    chain = (directed[:, x] & apart[y]).any() or (directed[x] & directed[:, y]).any()
+    return bool(chain or apart[np.ix_(both, both)].any())
+
+
+def _released(run: Run, data: Dataset, joined: np.ndarray, sets: Sets, tests: int) -> Release:
+    """The graph, with how many tests were made in all, examinations too (code)."""
+    arcs = oriented(joined, sets)
+    answers = Answers({}, frozenset(), tests, stopped_early=False)
+    return Release(CPDAG(data.variables, arcs), **run.receipt(), answers=answers)
+
+
+def _last_order(data: Dataset) -> int:
+    """The largest set that the evaluation of Priv-PC allows (code)."""
+    return max(min(math.floor(math.log2(data.n)) - 5, data.d - 2), 0)
+
+
+def p_where_both_vary(table: np.ndarray) -> float:
+    """Kendall's p-value over the strata in which both variables vary; NaN if there is none.
+
+    Examples
+    --------
+    >>> p_where_both_vary(np.array([[[5, 5], [5, 0]], [[5, 5], [5, 0]]]))
+    0.5
+    """
+    strata = table.reshape(*table.shape[:2], -1)
+    varies = [(strata.sum(axis=axis) > 0).sum(axis=0) > 1 for axis in (0, 1)]
+    kept = varies[0] & varies[1] & (strata.sum(axis=(0, 1)) > 2)
+    return kendall_p(strata[..., kept]) if kept.any() else math.nan
+
+
+_tables = functools.lru_cache(1)(Tables)  # several runs on the same records share their work
+
+
+@functools.lru_cache(50_000)
+def _exact(data: Dataset, p_value: Callable[[np.ndarray], float], *tested: int) -> float:
+    return p_value(_tables(data).counts(tested))
+
+
+# --- Priv-PC and SVT-PC
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """What paper and code of Priv-PC have differently."""
+
+    constant: float
+    """One record moves z by this over the root of n. Paper, theorem 3: 9/2. Code: 6."""
+    p_value: Callable[[np.ndarray], float]
+    """Paper, appendix D: of all strata. Code: of those in which both variables vary."""
+    query: float
+    """SVT-PC: noise of a query over that of the threshold. Paper, algorithm 1: 2. Code: 4."""
+    renewed: Callable[[Noise, float], float]
+    """SVT-PC: noise of a later threshold. Paper, algorithm 1: Laplace. Code: normal."""
+    always_anew: bool
+    """Threshold and sub-sample are renewed. Paper, algorithm 2: after a deletion, if the
+    indentation of our copy is right. Code: after every hit of the sieve."""
+
+
+def _laplace(noise: Noise, scale: float) -> float:
+    return noise.laplace(scale, PureEvent("Laplace", 1.0))(0.0)
+
+
+def _normal(noise: Noise, scale: float) -> float:
+    return noise.gaussian(scale, GaussianEvent("Gaussian", 1.0))(0.0)
+
+
+ROUNDS_AS_PRINTED = RoundSettings(4.5, kendall_p, 2.0, _laplace, False)
+"""Priv-PC and SVT-PC as the paper prints them."""
+ROUNDS_AS_CODED = RoundSettings(6.0, p_where_both_vary, 4.0, _normal, True)
+"""Priv-PC and SVT-PC as the code runs them."""
+LEVEL = 0.1
+"""Of all three systems of Priv-PC's evaluation (code; the paper prints none)."""
+
+
+@takes_keywords
+def coded_svt_pc(
+    data: Dataset, *, settings: RoundSettings = ROUNDS_AS_CODED, **shared: Unpack[RunKeywords]
+) -> Release:
+    """SVT-PC as the code runs it: a hit deletes, the threshold is renewed, queries have more noise.
+
+    Parameters
+    ----------
+    data : Dataset
+    epsilon, delta : float
+        Of one round, and of the reading afterwards.
+    settings : RoundSettings
+    allow_delta, rng, secure
+        As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    rows_per_person : int
+        Must be 1: the odometer enforces no budget.
+
+    Privacy
+    -------
+    None proved: the sensitivity is too small, and queries that found nothing are not read.
+    """
+    run = _open_run(data, **shared)
+    moves = 0.5 - normal_tail(settings.constant / math.sqrt(data.n))
+    scale = 2 * moves / shared["epsilon"]
+    threshold, tests = LEVEL + _laplace(run.noise, scale), 0
+
+    def separates(x, y, given) -> bool:
+        nonlocal threshold, tests
+        tests += 1
+        p = _exact(data, settings.p_value, x, y, *given)
+        hit = p + _laplace(run.noise, settings.query * scale) >= threshold
+        if hit:
+            run.account.spend(PureEvent("sieve", shared["epsilon"]))
+            threshold = LEVEL + settings.renewed(run.noise, scale)
+        return hit
+
+    joined, sets = _search(data.d, _last_order(data), separates, lambda *_: None)
+    return _released(run, data, joined, sets, tests)
+
+
+@takes_keywords
+def coded_priv_pc(
+    data: Dataset,
+    *,
+    settings: RoundSettings = ROUNDS_AS_CODED,
+    rate: float | None = None,
+    **shared: Unpack[RunKeywords],
+) -> Release:
+    """Priv-PC as the code runs it: a sieve on a sub-sample, then an examination on all records.
+
+    Parameters
+    ----------
+    data, epsilon, delta, settings, allow_delta, rng, secure, rows_per_person
+        As for :func:`coded_svt_pc`.
+    rate : float, optional
+        Fraction of the records that a sieve looks at; the best one unless given.
+
+    Privacy
+    -------
+    None proved: the sensitivity is too small, and the reading is no guarantee. Chapter 04.
+    """
+    run = _open_run(data, records=rate != 1, rate=rate, **shared)
+    half, n, noise = shared["epsilon"] / 2, data.n, run.noise
+    rate = optimal_rate(half) if rate is None else rate
+    moves, sampled = 0.5 - normal_tail(settings.constant / math.sqrt(n)), math.floor(rate * n)
+    scale = 2 * moves / math.sqrt(rate) / before_amplification(half, rate)
+    whole = _tables(data)
+
+    def renewed():
+        sample = whole if sampled == n else whole.subsample(noise.choose(n, sampled))
+        return sample, LEVEL - TWEAK + _laplace(noise, scale)
+
+    (sample, threshold), tests = renewed(), 0
+
+    def separates(x, y, given) -> bool:
+        nonlocal sample, threshold, tests
+        tests += 1
+        p = settings.p_value(sample.counts((x, y, *given)))
+        if not p + _laplace(noise, 2 * scale) >= threshold:
+            return False
+        tests += 1
+        run.account.spend(PureEvent("sieve", half), PureEvent("examination", half))
+        p = _exact(data, settings.p_value, x, y, *given)
+        deletes = p + _laplace(noise, moves / half) >= LEVEL
+        if deletes or settings.always_anew:
+            sample, threshold = renewed()
+        return deletes
+
+    joined, sets = _search(data.d, _last_order(data), separates, lambda *_: None)
+    return _released(run, data, joined, sets, tests)
+
+
+# --- EM-PC
+
+
+@dataclass(frozen=True)
+class EmSettings:
+    """What Priv-PC's code has for EM-PC; the paper prints none of it, the other is chapter 05's."""
+
+    alpha: float
+    """Level of the G-test. Code: .10. Chapter 05: .05."""
+    count_scores: Callable[[list[float], list[float], float], np.ndarray]
+    """For each number of deletions its utility, from scores, p-values and level. Code:
+    :func:`num_sig`. Chapter 05: one of sensitivity 1."""
+    share: Callable[[float, int], float]
+    """Budget of one deletion, from half of a turn's and their number. Code: that over their number.
+    Chapter 05: all of it."""
+    filed: Callable[[int, int], int]
+    """Whose separating set a deletion enters, from its number in the turn and its variable. Code:
+    the variable of that *number*. Chapter 05: the variable deleted."""
+    charges: Callable[[float, int], list[float]]
+    """What a turn is charged, from its epsilon and its deletions. Code: epsilon. Chapter 05: half
+    of it for every choice."""
+
+
+def num_sig(scores: Sequence[float], p_values: Sequence[float], alpha: float) -> np.ndarray:
+    """For each number of deletions, from none to all but one, the utility that the code gives it.
+
+    Parameters
+    ----------
+    scores : sequence of float
+        Steps to the other decision, positive where the test finds independence.
+    p_values : sequence of float
+    alpha : float
+
+    Examples
+    --------
+    >>> num_sig([-5.0, 30.0, 8.0], [0.0, 0.9, 0.4], 0.1)
+    array([-31.,  -8.,   4.])
+    """
+    order = sorted(zip(scores, p_values, strict=True), reverse=True)
+    utilities = [-order[0][0] - (order[0][1] >= alpha)]
+    for (score, p), (below, p_below) in itertools.pairwise(order):
+        if p > alpha >= p_below:
+            utilities.append(min(score, -below) - 1)
+        else:
+            utilities.append(-below if p > alpha else score)
+    return np.array(utilities)
+
+
+EM_AS_PRINTED = EmSettings(
+    0.05,
+    lambda scores, p_values, alpha: count_scores(scores),
+    share=lambda half, deleted: half,
+    filed=lambda number, variable: variable,
+    charges=lambda epsilon, deleted: [epsilon / 2] * (1 + deleted),
+)
+"""EM-PC as chapter 05 repairs its utility; the paper prints no algorithm."""
+EM_AS_CODED = EmSettings(
+    LEVEL,
+    num_sig,
+    share=lambda half, deleted: half / deleted,
+    filed=lambda number, variable: number,
+    charges=lambda epsilon, deleted: [epsilon],
+)
+"""EM-PC as the code of Priv-PC runs it."""
+STRUCK_OUT = -10_000.0
+"""The score of a variable that has been chosen; one far from independence has less (code)."""
+
+
+@takes_keywords
+def coded_em_pc(
+    data: Dataset, *, settings: EmSettings = EM_AS_CODED, **shared: Unpack[RunKeywords]
+) -> Release:
+    """EM-PC as the code of Priv-PC runs it: greedy distances, no limit on the size of sets.
+
+    Parameters
+    ----------
+    data, epsilon, delta, allow_delta, rng, secure, rows_per_person
+        As for :func:`coded_svt_pc`; epsilon is that of one variable's turn.
+    settings : EmSettings
+
+    Privacy
+    -------
+    None proved: chapter 05. The scores' sensitivity is not 1, and sets are published without noise.
+    """
+    run = _open_run(data, **shared)
+    (joined, sets), half, tests = _nothing_deleted(data.d), shared["epsilon"] / 2, 0
+    for order in range(data.d - 1):
+        for x in range(data.d):
+            neighbours = tuple(np.flatnonzero(joined[x]).tolist())
+            if len(neighbours) > order:
+                tests += len(neighbours) * math.comb(len(neighbours) - 1, order)
+                asked = functools.partial(_clearest, data, settings.alpha, order, x, neighbours)
+                best = map(asked, neighbours)
+                scores, p_values, given = map(list, zip(*best, strict=True))
+                count = settings.count_scores(scores, p_values, settings.alpha)
+                deleted = _chosen(run, count[: len(neighbours)], half)
+                for number in range(deleted):
+                    k = _chosen(run, np.array(scores), settings.share(half, deleted))
+                    y, scores[k] = neighbours[k], STRUCK_OUT
+                    joined[x, y] = joined[y, x] = False
+                    sets[frozenset((x, settings.filed(number, y)))] |= {*given[k]}
+                prices = settings.charges(shared["epsilon"], deleted)
+                run.account.spend(*(PureEvent("exponential", price) for price in prices))
+    return _released(run, data, joined, sets, tests)
+
+
+@functools.lru_cache(50_000)
+def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple[int, ...]]:
+    """The set with the largest p-value, that p-value, and how far the other decision is."""
+    tables, others = _tables(data), [v for v in neighbours if v != y]
+    tests = [(x, y, *given) for given in itertools.combinations(others, order)]
+    shapes = np.array([tables.shape(test) for test in tests], float)
+    freedom = (shapes[:, 0] - 1) * (shapes[:, 1] - 1) * shapes[:, 2:].prod(axis=1)
+    g_test, p_values = GTest(alpha), np.ones(len(tests))  # a sparse table passes (code)
+    made = np.flatnonzero(tables.n >= 10 * freedom)
+    critical = [g_test.threshold(tables.shape(tests[k])) for k in made]
+    values = values_of(g_test, tables, np.array(tests, np.int64)[made]) + critical
+    p_values[made] = chdtrc(freedom[made], np.maximum(values, 0))
+    k = int(np.argmax(p_values))
+    steps = PublishedFlips(alpha).value(tables.counts(tests[k]))
+    return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
+
+
+def _chosen(run, scores, epsilon) -> int:
+    return run.noise.gumbel_max(1.0, BoundedRangeEvent("exponential", epsilon))(scores)
+
+
+# --- CURATE, by tests
+
+
+def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
+    """One run of SLSQP over the epsilons themselves, from one that all tests can afford."""
+    together = allocate([tests.sum()], remaining, surrogate, price) / math.sqrt(len(tests))
+    start = together.repeat(len(tests))
+    constraints = [
+        {"type": "ineq", "fun": lambda e: remaining - price(tests, e).sum()},
+        {"type": "ineq", "fun": lambda e: -np.diff(e)},
+    ]
+    optimum = minimize(
+        surrogate.value, start, method="SLSQP", bounds=[(0, None)] * len(tests),
+        constraints=constraints[: len(tests)],
+    )  # fmt: skip
+    planned = optimum.x if optimum.success else start
+    return planned * min(1.0, remaining / price(tests, planned).sum())  # up to a tolerance only
+
+
+@dataclass(frozen=True)
+class CurateSettings:
+    """What paper and code of CURATE have differently."""
+
+    moves: float
+    """A p-value's sensitivity, times the root of n. Appendix, (16): .513. Code: .363."""
+    beta: float
+    """Margins of the grey zone, over the threshold. Paper: not printed, so the code's .2."""
+    grey: float
+    """c1 and c2 of the surrogate. Paper, lemma 1: below 1, no value. Code: 1."""
+    order_delta: float
+    """delta' of an order. Paper, section IV: 1e-12. Code: 1e-14."""
+    test_delta: float
+    """delta of a test. Paper, algorithm 1: at most 10^(-1.5 m), which is no double. Code: 1e-14."""
+    total_delta: float
+    """The search ends where the deltas reach it. Paper, algorithm 1: no value. Code: 1e-10."""
+    charged_above: float
+    """A test is charged if its noisy p-value is above. Paper: all are. Code: T (1 - beta)."""
+    optimise: Callable[..., np.ndarray]
+    """Paper: not named, so the package's. Code: SLSQP over the epsilons; its start is ours."""
+    deletes_in_grey: Callable[[Noise], bool]
+    """Paper, algorithm 1: a fair coin. Code: a fixed seed before the coin, so always the same; the
+    runs of the code that we have seen keep the edge."""
+
+
+def _coin(noise: Noise) -> bool:
+    return noise.choose(2, 1)[0] == 0
+
+
+CURATE_LEVEL = 0.05
+"""CURATE's threshold (paper, section IV, and code)."""
+CURATE_AS_PRINTED = CurateSettings(
+    10 / 11 / math.sqrt(math.pi), 0.2, 1.0, 1e-12, 0.0, math.inf, -math.inf, allocate, _coin
+)
+"""CURATE by tests as the paper prints it."""
+CURATE_AS_CODED = CurateSettings(
+    0.3627, 0.2, 1.0, 1e-14, 1e-14, 1e-10, CURATE_LEVEL * (1 - 0.2), _slsqp, lambda noise: False
+)
+"""CURATE by tests as its code runs it."""
+
+
+@takes_keywords
+def coded_curate_pc(
+    data: Dataset, *, settings: CurateSettings = CURATE_AS_CODED, **shared: Unpack[RunKeywords]
+) -> Release:
+    """CURATE by tests as the code runs it: orders up to d - 2, planned anew at each.
+
+    Parameters
+    ----------
+    data : Dataset
+    epsilon : float
+        The total that CURATE's account allows.
+    settings : CurateSettings
+        Its deltas stand in for `delta`.
+    delta, allow_delta, rng, secure, rows_per_person
+        As for :func:`coded_svt_pc`.
+
+    Privacy
+    -------
+    None proved: chapters 03 and 06.
+
+    Notes
+    -----
+    In either version an edge goes at once, and p-values leave out strata as in Priv-PC's code, from
+    which that of CURATE is made. A pair is tested given a set once (paper, algorithm 1).
+    """
+    shared["delta"] = settings.order_delta
+    run, last = open_run(data, account=CurateOdometer, **shared), data.d - 2
+    moves = settings.moves / math.sqrt(data.n)
+    surrogate = Surrogate(settings.beta * CURATE_LEVEL / moves, settings.grey)
+    price = functools.partial(leakage, delta=settings.order_delta)
+    event = PureEvent("Laplace", 1.0)
+
+    def begin(joined, order):
+        nonlocal event
+        spent = run.account.ledger.spent.delta + settings.test_delta * run.account.count
+        left = run.account.remaining
+        if spent >= settings.total_delta or left <= 0 or not joined.any():
+            raise BudgetSpent("CURATE's account is at its end")
+        tests = most_questions(joined, order, last)
+        epsilon = float(settings.optimise(tests, left, surrogate, price)[0])
+        if epsilon < LEAST_EPSILON:
+            raise BudgetSpent("next to nothing is left")
+        event = PureEvent("Laplace", epsilon, label=f"order {order}")
+
+    asked = set()
+
+    def separates(x, y, given) -> bool:
+        test = frozenset((x, y)), given
+        if test in asked:  # paper, algorithm 1: not twice on one set
+            return False
+        asked.add(test)
+        p = _exact(data, p_where_both_vary, x, y, *given)
+        noisy = run.noise.laplace(moves, event)(p)
+        if noisy > settings.charged_above:
+            run.account.spend(event)
+        if abs(noisy - CURATE_LEVEL) <= settings.beta * CURATE_LEVEL:
+            return settings.deletes_in_grey(run.noise)
+        return noisy > CURATE_LEVEL
+
+    joined, sets = _search(data.d, last, separates, begin)
+    return _released(run, data, joined, sets, len(asked))
+
+
+# --- NoLeaks, and CURATE by scores
+
+
+@dataclass(frozen=True)
+class NoLeaksSettings:
+    """What NoLeaks's code has, and what CURATE prints of the same method."""
+
+    clip: float
+    """Largest entry of the mean gradient. CURATE: s, no value. Code: 2."""
+    moves: Callable[[int, float], float]
+    """The gradient's sensitivity times n, from d and the clip. CURATE, section II: the root of
+    d (d - 1) s. Code: twice the root of d (d - 1), times s."""
+    budgets: Callable[[float], Iterator[float]]
+    """From epsilon to that of each gradient. Code: the same for as many as there are. CURATE,
+    algorithm 2: I iterations, no value of I; 30 as in chapter 07."""
+
+
+NOLEAKS_AS_PRINTED = NoLeaksSettings(
+    2.0, lambda d, clip: math.sqrt(d * (d - 1) * clip), lambda epsilon: iter(uniform(epsilon, 30))
+)
+"""NoLeaks as CURATE prints it."""
+NOLEAKS_AS_CODED = NoLeaksSettings(
+    2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
+)
+"""NoLeaks as its code runs it."""
+SCHEDULE_AS_PRINTED = replace(
+    NOLEAKS_AS_PRINTED, budgets=lambda epsilon: iter(multiplicative(epsilon, 30))
+)
+"""CURATE by scores, algorithm 2; its code could not be read."""
+RAW, OUTER, PENALTY, ACYCLIC = 1000, 100, 0.1, 1e-8
+"""Raw records of the line search, outer steps, l1, and the tolerance of the acyclicity (code)."""
+
+
+@takes_keywords
+def coded_noleaks(
+    data: Dataset, *, settings: NoLeaksSettings = NOLEAKS_AS_CODED, **shared: Unpack[RunKeywords]
+) -> Release:
+    """NoLeaks as its code runs it: L-BFGS-B on noisy gradients, its line search on raw records.
+
+    Parameters
+    ----------
+    data : Dataset
+    epsilon, delta : float
+        Of one gradient, or of all where `settings` share it; delta of each.
+    settings : NoLeaksSettings
+    allow_delta, rng, secure, rows_per_person
+        As for :func:`coded_svt_pc`.
+
+    Privacy
+    -------
+    None proved, and none there: the line search evaluates the exact loss of the first 1,000
+    records, so whoever is among them has no protection at all. The code charges
+    ln((n + 1) / (n + 1 - 1000)) and delta 1000 / n for it, as if they were drawn in secret; and a
+    delta of 1000 / n allows 1,000 records to be published.
+
+    Notes
+    -----
+    Ma et al. (2022). Columns are the middles of their levels' shares, most frequent first, times
+    20, as in the code. It picks the threshold of weights that fits the true graph best; here it is
+    that of :mod:`dpcgd.score.notears`.
+    """
+    run = _open_run(data, records=True, numbers=True, **shared)
+    rows = 20 * np.column_stack([_middles(column) for column in data.scaled.T])
+    rows -= rows.mean(axis=0)
+    first, gram = rows[:RAW], rows.T @ rows / data.n
+    raw, budgets, d = first.T @ first / len(first), settings.budgets(shared["epsilon"]), data.d
+    moves, spent, events = settings.moves(d, settings.clip) / data.n, [], []
+    last = np.zeros((d, d))
+
+    def gradient(weights):
+        nonlocal last
+        last = weights
+        spent.append(next(budgets))
+        multiplier = gaussian_multiplier(Budget(spent[-1], run.account.delta))
+        event = GaussianEvent("Gaussian", multiplier)
+        events.append(event)
+        mean = notears.squared_loss(weights, gram)[1].clip(-settings.clip, settings.clip)
+        noisy = run.noise.gaussian(moves, event)(mean)
+        return noisy * ~np.eye(d, dtype=bool)
+
+    try:
+        weights = _augmented(lambda weights: notears.squared_loss(weights, raw)[0], gradient, d)
+    except StopIteration:
+        weights = last
+    charged = math.log((data.n + 1) / max(1, data.n + 1 - RAW))
+    claim = Spent(sum(spent) + charged, len(spent) * run.account.delta + RAW / data.n)
+    run = replace(run, account=PairsAddedUp(claim))
+    run.account.spend(*events)
+    return notears.release_by_weights(weights, notears.THRESHOLD, run, data.variables)
+
+
+def _middles(column) -> np.ndarray:
+    """Each level as the middle of its share of the records, the most frequent level first."""
+    _, level, times = np.unique(column, return_inverse=True, return_counts=True)
+    order = np.argsort(-times, kind="stable")
+    middles = np.empty(len(times))
+    middles[order] = np.cumsum(times[order]) - times[order] / 2
+    return middles[level] / len(column)
+
+
+def _augmented(loss, gradient, d) -> np.ndarray:
+    """NOTEARS' augmented Lagrangian, with a loss and a gradient that need not belong together."""
+    bounds = [(0, 0 if a == b else None) for _ in range(2) for a in range(d) for b in range(d)]
+    parts, cyclic, multiplier, penalty = np.zeros(2 * d * d), math.inf, 0.0, 1.0
+
+    def weights_of(parts):
+        return np.subtract(*np.split(parts, 2)).reshape(d, d)
+
+    def value(parts):
+        h, _ = notears.acyclicity(weights_of(parts))
+        total = loss(weights_of(parts)) + penalty / 2 * h * h + multiplier * h
+        return min(1e100, total) + PENALTY * parts.sum()
+
+    def slope(parts):
+        h, away = notears.acyclicity(weights_of(parts))
+        smooth = (gradient(weights_of(parts)) + (penalty * h + multiplier) * away).ravel()
+        return np.concatenate([smooth + PENALTY, PENALTY - smooth])
+
+    for _ in range(OUTER):
+        while penalty < 1e16:
+            new = minimize(value, parts, jac=slope, method="L-BFGS-B", bounds=bounds).x
+            if notears.acyclicity(weights_of(new))[0] <= cyclic / 4:
+                break
+            penalty *= 10
+        parts = new
+        cyclic = notears.acyclicity(weights_of(parts))[0]
+        multiplier += penalty * cyclic
+        if cyclic <= ACYCLIC or penalty >= 1e16:
+            break
+    return weights_of(parts)

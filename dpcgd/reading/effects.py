@@ -1,0 +1,316 @@
+"""How strong effects are: from one release, with one interval for all that may be off."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from dpcgd.graphs.release import Release
+from dpcgd.reading.adjustment import UNKNOWN
+from dpcgd.reading.graph_posterior import bits_of
+from dpcgd.reading.likely_graphs import Graphs, likely_graphs, shares_of_sets
+from dpcgd.reading.questions import Question
+from dpcgd.reading.release import MarginalRelease, check_moments
+
+__all__ = ["Adjustment", "Effect", "Effects", "effect", "effects", "graphs_of", "interval", "reply"]
+
+COVER = 0.9
+"""An interval is meant to hold the value of its estimand so often."""
+
+BENT = 0.1
+"""Two numbers whose squares go along so much otherwise than under a Gaussian copula are marked."""
+
+CURVED = "the effect is no straight line, or its spread differs with the cause"
+"""Why they are."""
+
+
+class Adjustment(NamedTuple):
+    """What an effect is if these variables are adjusted for, and how likely the graph says so."""
+
+    adjusted_for: tuple[str, ...]
+    estimate: float
+    deviation: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A total effect: what changes in one variable if another one is set.
+
+    Attributes
+    ----------
+    cause, effect : str
+    estimand : str
+        What the estimate is an estimate of, and in which unit.
+    estimate : float
+        Mean over the likely graphs in which the effect does not come before the cause; 0 if there
+        is none, not a number if it is not identified.
+    low, high : float
+        Ends of a 90 % interval over all likely graphs: sampling, noise, shortened records and the
+        graph in one. Minus and plus infinity where the release cannot tell.
+    probability : float
+        Of the graphs in which the cause comes before the effect.
+    identified : bool
+        Whether the release tells anything about the size.
+    adjusted_for : tuple of str
+        The likeliest set.
+    adjustments : tuple of Adjustment
+        Every set, the likeliest first. What their shares lack to one are graphs in which the
+        effect comes before the cause: where the direction is open, zero is possible, too.
+    ratio : tuple of float or None
+        Share after over share before, and its 90 % interval; where both shares are clear of zero.
+    medians : tuple of float or None
+        The same change as a difference of medians in the unit of the effect, and its ends, if both
+        scores together are normal (a Gaussian copula).
+    robustness, robustness_of_interval : float
+        A hidden common cause that explains a smaller share of what is left of the cause, and of
+        what is left of the effect, takes the estimate not down to zero; and the interval not.
+    marked : str
+        Why the interval may cover less often than it says; empty if nothing is known against it.
+    """
+
+    cause: str
+    effect: str
+    estimand: str
+    estimate: float
+    low: float
+    high: float
+    probability: float
+    identified: bool
+    adjusted_for: tuple[str, ...]
+    adjustments: tuple[Adjustment, ...] = field(repr=False)
+    ratio: tuple[float, ...] | None
+    medians: tuple[float, ...] | None
+    robustness: float
+    robustness_of_interval: float
+    marked: str
+
+
+class Effects(tuple[Effect, ...]):
+    """Effects, the surest direction first."""
+
+    def frame(self) -> pd.DataFrame:
+        """A row for each effect, with the attributes of :class:`Effect` as columns."""
+        return pd.DataFrame([*self]).drop(columns="adjustments", errors="ignore")
+
+
+def effects(
+    release: Release,
+    pairs: Iterable[tuple[str, str]] | None = None,
+    *,
+    graph: nx.DiGraph | None = None,
+) -> Effects:
+    """Total effects of causes on effects, from a release alone.
+
+    Parameters
+    ----------
+    release : MarginalRelease
+        Of :func:`~dpcgd.tables.private_graph.private_graph`, for instance; with ``aim="effects"``
+        fewer records are shortened, which leaves less to be corrected, but noise is wider.
+    pairs : iterable of (str, str), optional
+        Cause and effect. Otherwise each arrow of the graph, and each edge without direction both
+        ways.
+    graph : networkx.DiGraph, optional
+        Known beforehand, without cycles. Otherwise graphs are weighed as the release does.
+
+    Returns
+    -------
+    Effects
+        A tuple of :class:`Effect`, and a table by its method ``frame``.
+
+    Raises
+    ------
+    ValueError
+        If the release holds no moments, or a name or the graph is not one of its variables.
+
+    Privacy
+    -------
+    Post-processing of the release: no budget, no records. Chapter 19, :prf:ref:`thm-effects`.
+
+    Notes
+    -----
+    In each graph, adjustment for the parents of the cause identifies its total effect, if there is
+    no hidden common cause (Pearl 1993). Over graphs this is IDA with weights (Maathuis, Kalisch and
+    Buehlmann 2009). Each adjustment has a normal error, from sampling and from noise; a graph in
+    which the effect comes before the cause says zero. The interval is of their mixture.
+    From moments the adjustment is a linear regression on all entries of the parents; from a whole
+    table it is standardisation.
+
+    Examples
+    --------
+    >>> from dpcgd import load, private_graph
+    >>> data = load("cancer", n=100_000, rng=np.random.default_rng(0))
+    >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> table = effects(release, data.truth.edges, graph=data.truth).frame().set_index("cause")
+    >>> table.loc["Smoker", ["estimate", "low", "high"]].astype(float).round(3).tolist()
+    [0.03, 0.028, 0.032]
+    """
+    measured = check_moments(release)
+    graphs, names = graphs_of(measured, graph), [*measured.levels]
+    arcs = [(names[a], names[b]) for a, b in np.argwhere(measured.graph.arcs)]
+    asked = [Question(measured, *pair) for pair in (arcs if pairs is None else pairs)]
+    answers = [reply(question, graphs) for question in asked]
+    return Effects(sorted(answers, key=lambda own: -own.probability) if pairs is None else answers)
+
+
+def effect(
+    release: Release,
+    cause: str,
+    effect: str,
+    *,
+    ends: Sequence[Any] | None = None,
+    outcome: str | None = None,
+    graph: nx.DiGraph | None = None,
+) -> Effect:
+    """The total effect of one variable on another, from a release alone.
+
+    Parameters
+    ----------
+    release, graph
+        As for :func:`effects`.
+    cause, effect : str
+    ends : (str, str) or (float, float), optional
+        From which level of the cause to which; from the first to the last unless given. Of a number
+        two shares between 0 and 1: from which quantile to which; otherwise from the mean of its
+        normal score to one deviation above.
+    outcome : str, optional
+        A level of the effect whose share is asked for; the last one unless given.
+
+    Returns
+    -------
+    Effect
+
+    Raises
+    ------
+    ValueError
+        As for :func:`effects`, or if there is no such level.
+
+    Privacy
+    -------
+    As for :func:`effects`.
+
+    Examples
+    --------
+    >>> from dpcgd import load, private_graph
+    >>> data = load("cancer", n=100_000, rng=np.random.default_rng(0))
+    >>> release = private_graph(data, epsilon=1.0, rng=np.random.default_rng(1))
+    >>> answer = effect(release, "Smoker", "Cancer", ends=("False", "True"), outcome="True")
+    >>> print(answer.estimand.split(";")[0])
+    change of share of Cancer = True, if Smoker is set from False to True
+    >>> answer.low < 0.029 < answer.high, answer.adjusted_for
+    (True, ())
+    """
+    measured = check_moments(release)
+    return reply(Question(measured, cause, effect, ends, outcome), graphs_of(measured, graph))
+
+
+def graphs_of(release: MarginalRelease, graph: nx.DiGraph | None = None) -> Graphs:
+    """The graphs under which effects are asked for.
+
+    Parameters
+    ----------
+    release, graph
+        As for :func:`effects`.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+    names = [*release.levels]
+    if graph is None:
+        likely = release.probabilities
+        edges = [[likely.get(frozenset((a, b)), 0.0) for b in names] for a in names]
+        return likely_graphs(release.marginals, np.array(edges), *release.knowledge.arrays(names))
+    usable = isinstance(graph, nx.DiGraph) and {*graph} == {*names}
+    if not usable or not nx.is_directed_acyclic_graph(graph):
+        raise ValueError("graph must be a DiGraph of the release's variables without cycles")
+    return {tuple(bits_of(nx.to_numpy_array(graph, names) > 0).tolist()): 1.0}
+
+
+def reply(question: Question, graphs: Graphs) -> Effect:
+    """The effect that a question asks for."""
+    sets, before = shares_of_sets(graphs, question.x, question.y)
+    shares, answers = [*sets.values()], [question.adjusted(group) or UNKNOWN for group in sets]
+    names, n = [*question.release.levels], question.marginals.n
+    ways = tuple(
+        Adjustment(tuple(names[v] for v in group), own.difference, own.deviation, share)
+        for (group, share), own in zip(sets.items(), answers, strict=True)
+    )
+    estimate, low, high = _over_graphs(shares, [way[1:3] for way in ways])
+    identified = math.isfinite(estimate)
+    first = next((own for own in answers if own is not UNKNOWN and identified), None)
+    ratio, medians, robustness = None, None, [0.0, 0.0]
+    if first and question.outcomes:
+        low, high = max(low, -1.0), min(high, 1.0)
+        logs = [own.log_ratio for own in answers]
+        ratio = None if None in logs else tuple(map(math.exp, _over_graphs(shares, logs)))
+    elif first:
+        medians = question.medians(first.means[0], (first.difference, low, high))
+    if first:
+        sizes = first.difference, max(low, -high, 0.0)
+        robustness = [first.robustness(size, n) for size in sizes]
+    return Effect(
+        cause=question.cause,
+        effect=question.effect,
+        estimand=question.estimand,
+        estimate=estimate,
+        low=low,
+        high=high,
+        probability=min(before, 1.0),
+        identified=identified,
+        adjusted_for=ways[0].adjusted_for if ways else (),
+        adjustments=ways,
+        ratio=ratio,
+        medians=medians,
+        robustness=robustness[0],
+        robustness_of_interval=robustness[1],
+        marked=CURVED if first and question.departure > BENT else "",
+    )
+
+
+def _over_graphs(shares, numbers) -> tuple[float, float, float]:
+    """The mean over graphs with a normal number, and the interval over all: the others say zero.
+
+    Of the shares of graphs, and mean and deviation of each.
+    """
+    means, deviations = np.nan_to_num(np.array([*numbers, (0.0, 0.0)]).T, posinf=np.inf)
+    low, high = interval([*shares, max(0.0, 1 - sum(shares))], means, deviations)
+    weights = np.array(shares) * np.isfinite(deviations[:-1])
+    mean = weights @ means[:-1] / (weights.sum() or 1.0)
+    return float(mean) if math.isfinite(low) else math.nan, low, high
+
+
+def interval(
+    weights: Sequence[float], means: Sequence[float], deviations: Sequence[float]
+) -> tuple[float, ...]:
+    """Ends of the central 90 % of a mixture of normal numbers.
+
+    Parameters
+    ----------
+    weights, means, deviations : sequence of float
+        A deviation may be 0, or infinite where nothing is known.
+
+    Examples
+    --------
+    >>> low, high = interval([0.5, 0.5], [0.0, 3.0], [0.0, 1.0])
+    >>> low, round(high, 2)
+    (0.0, 4.28)
+    """
+    shares, centres, spread = map(np.array, (weights, means, deviations))
+    tail, known = (1 - COVER) / 2, np.isfinite(spread)
+    if shares[~known].sum() / 2 > tail:
+        return -math.inf, math.inf
+    reach = 12 * np.max(spread[known], initial=0.0) + 1e-9
+
+    def lacks(value, share):
+        return shares @ ndtr((value - centres) / np.maximum(spread, 1e-200)) - share
+
+    first, last = centres.min() - reach, centres.max() + reach
+    low, high = (brentq(lacks, first, last, (share,), xtol=1e-10) for share in (tail, 1 - tail))
+    return tuple(0.0 if abs(end) < 1e-8 else float(end) for end in (low, high))

@@ -1,0 +1,136 @@
+"""What is asked of a release about one cause and one effect, and its answer for one adjustment."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpcgd.datasets.arguments import check_called
+from dpcgd.datasets.variable import PARTS, Parts
+from dpcgd.reading.adjustment import Adjusted, regressed, standardised
+from dpcgd.reading.release import MarginalRelease
+from dpcgd.reading.second_moments import LEAST, moments_of
+
+__all__ = ["Question"]
+
+
+class Question:
+    """One cause, one effect, the two values of the cause, and what is asked of the effect.
+
+    Parameters
+    ----------
+    release : MarginalRelease
+    cause, effect : str
+    ends, outcome
+        As for :func:`~dpcgd.reading.effects.effect`.
+
+    Raises
+    ------
+    ValueError
+        If a name, a level or a share is none.
+
+    Privacy
+    -------
+    Post-processing.
+    """
+
+    def __init__(self, release: MarginalRelease, cause: str, effect: str, ends=None, outcome=None):
+        names = [*release.levels]
+        for name in (cause, effect):
+            check_called(name, names)
+            if len(release.levels[name]) == 1:
+                raise ValueError(f"{name!r} has one level and no effect; name another variable")
+        if cause == effect:
+            raise ValueError(f"{cause!r} has no effect on itself; name two variables")
+        self.release, self.cause, self.effect = release, cause, effect
+        self.marginals: Any = release.marginals
+        self.moments: Any = moments_of(release)
+        self.x, self.y = names.index(cause), names.index(effect)
+        self.levels, self.outcomes = release.levels[cause], release.levels[effect]
+        self.outcome = -1 if outcome is None else _place(effect, self.outcomes, outcome)
+        self.ends = self._places(ends)
+
+    def _places(self, ends) -> tuple:
+        """The numbers of two levels, or two normal scores."""
+        if ends is None:
+            return (0, -1) if self.levels else (0.0, 1.0)
+        if isinstance(ends, str) or len(ends) != 2:
+            raise ValueError(f"ends are two values of {self.cause!r}, not {ends!r}")
+        if self.levels:
+            return tuple(_place(self.cause, self.levels, end) for end in ends)
+        if not all(isinstance(share, float) and 0 < share < 1 for share in ends):
+            cure = "give two shares of records, such as (0.25, 0.75)"
+            raise ValueError(f"{self.cause!r} is a number, and its ends are quantiles; {cure}")
+        return tuple(ndtri(ends).tolist())
+
+    @property
+    def estimand(self) -> str:
+        """What the estimate is an estimate of, in words."""
+        shown = [self.levels[end] if self.levels else f"score {end:.3g}" for end in self.ends]
+        what = f"{self.effect}, in deviations of its normal score"
+        if self.outcomes:
+            what = f"share of {self.effect} = {self.outcomes[self.outcome]}"
+        way = "linear in" if self.moments else "standardised over"
+        change = f"{self.cause} is set from {shown[0]} to {shown[1]}"
+        return f"change of {what}, if {change}; {way} what is adjusted for"
+
+    def adjusted(self, parents: Sequence[int]) -> Adjusted | None:
+        """The answer if these variables are adjusted for; None if it is not identified.
+
+        The noise of the deviations in which numbers are reckoned counts, too.
+        """
+        x, y, moments = self.x, self.y, self.moments
+        if moments is None:
+            return standardised(self.marginals, (x, *parents), y, self.ends, self.outcome)
+        if self.levels:
+            cause = moments.vectors[x][[*self.ends]]
+        else:
+            score = np.eye(1, len(moments.rows[x]))
+            cause = np.outer(self.ends, score) * self.deviation(x)
+        start, error = 0.0, 0.0
+        if self.outcomes:
+            shares, noise = self.marginals.table(y), self.marginals.moment(y).deviation
+            start = shares[self.outcome]
+            error = start * (1 - start) / self.marginals.n + noise**2
+            held = np.eye(len(shares))[self.outcome] - start
+            outcome = np.linalg.lstsq(moments.vectors[y], held, rcond=None)[0]
+        else:
+            outcome = np.eye(1, len(moments.rows[y]))[0] / self.deviation(y)
+        answer = regressed(moments, (x, *parents), y, cause, outcome)
+        if answer is None:
+            return None
+        units = [moments.rows[v][0] for v, own in ((x, self.levels), (y, self.outcomes)) if not own]
+        relative = moments.deviations[units, units] / moments.values[units, units]
+        error = error + (relative**2).sum() / 2 * np.outer(answer.means, answer.means)
+        return Adjusted(answer.means + start, answer.sampling, answer.further + error)
+
+    def deviation(self, v: int) -> float:
+        """Of a number's score, as it was released."""
+        row = self.moments.rows[v][0]
+        return math.sqrt(max(self.moments.values[row, row], LEAST))
+
+    @property
+    def departure(self) -> float:
+        """How far two numbers are from a Gaussian copula, beyond noise; 0 of a category."""
+        numbers = not (self.levels or self.outcomes)
+        return self.moments.departure(self.x, self.y) if numbers else 0.0
+
+    def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
+        """Changes from a score of the effect in its own unit."""
+        terms = self.release.terms
+        low, high = terms.domain[self.effect]
+        parts = Parts(low, high, terms.rules[self.effect]["scale"])
+        below = np.cumsum(self.marginals.numbers[self.y].by_part[:PARTS])
+        shares = ndtr(start + np.array([0.0, *changes]))
+        values = parts.values(np.interp(shares, below / below[-1], np.arange(PARTS)))
+        return tuple((values[1:] - values[0]).tolist())
+
+
+def _place(name, levels, level) -> int:
+    """The number of a level."""
+    if level not in levels:
+        cure = f"take one of {', '.join(levels)}" if levels else "it is a number: leave outcome out"
+        raise ValueError(f"{name!r} has no level {level!r}; {cure}")
+    return levels.index(level)

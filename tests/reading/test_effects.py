@@ -1,0 +1,379 @@
+import itertools
+import math
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from known_tables import records
+from numpy.random import default_rng
+from scipy.stats import norm
+
+from dpcgd import (
+    Dataset,
+    Knowledge,
+    effect,
+    effects,
+    from_bif,
+    load,
+    priv_pc,
+    private_graph,
+    read_release,
+)
+from dpcgd.datasets.arguments import data_folder
+from dpcgd.datasets.contingency_tables import Tables
+from dpcgd.datasets.schema import Schema
+from dpcgd.moments.clipped_moments import measure_moments
+from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable, exactly
+from dpcgd.reading.adjustment import regressed, spread_of, standardised
+from dpcgd.reading.effects import graphs_of, interval
+from dpcgd.reading.second_moments import SecondMoments, unshortened
+
+
+def released_as(data, marginals, graph=None):
+    """A release of this data that holds these moments in place of its own."""
+    release = private_graph(data, epsilon=1.0, rng=default_rng(0))
+    return replace(release, marginals=marginals)
+
+
+def exact_table(data):
+    [counts] = Tables(data).counts_many([tuple(range(data.d))])
+    return NoisyTable(data.n, np.asarray(counts, float), 1e-9)
+
+
+def exact_pairs(data):
+    marginals = MeasuredMarginals(Tables(data), exactly)
+    marginals.measure_pairs(1.0)
+    return marginals.without_data()
+
+
+def least_squares(columns, y):
+    """Coefficients of columns with a constant before them."""
+    columns = np.column_stack([np.ones(len(y)), *columns])
+    return np.linalg.lstsq(columns, y, rcond=None)[0][1:]
+
+
+def share_if_set(network, cause, value, effect, level):
+    """By the truncated product over all combinations of levels."""
+    names, total = list(network.levels), 0.0
+    for codes in itertools.product(*(range(len(network.levels[v])) for v in names)):
+        at = dict(zip(names, codes, strict=True))
+        if at[cause] == value and at[effect] == level:
+            rest = (v for v in names if v != cause)
+            factors = (
+                network.tables[v][(*(at[p] for p in network.parents[v]), at[v])] for v in rest
+            )
+            total += math.prod(factors)
+    return total
+
+
+def joint(network):
+    names = list(network.levels)
+    shape = [len(network.levels[v]) for v in names]
+    table = np.zeros(shape)
+    for codes in np.ndindex(*shape):
+        at = dict(zip(names, codes, strict=True))
+        table[codes] = math.prod(
+            network.tables[v][(*(at[p] for p in network.parents[v]), at[v])] for v in names
+        )
+    return table
+
+
+def network_named(name):
+    return from_bif(data_folder() / "networks" / f"{name}.bif")
+
+
+@pytest.mark.parametrize("name", ["cancer", "survey", "earthquake"])
+def test_an_exact_table_gives_what_an_intervention_does(name):
+    network = network_named(name)
+    data = network.sample(2000, rng=default_rng(0))
+    table = NoisyTable(10**9, joint(network) * 1e9, 1e-6)
+    release = released_as(data, table)
+    for cause, other in itertools.permutations(network.levels, 2):
+        if nx.has_path(network.graph, cause, other):
+            found = effect(release, cause, other, graph=network.graph)
+            last = len(network.levels[cause]) - 1
+            level = len(network.levels[other]) - 1
+            shares = [share_if_set(network, cause, end, other, level) for end in (0, last)]
+            assert found.estimate == pytest.approx(shares[1] - shares[0], abs=1e-6)
+            assert found.probability == 1
+            if found.ratio:
+                assert found.ratio[0] == pytest.approx(shares[1] / shares[0], rel=1e-4)
+
+
+def test_pairs_without_noise_give_the_regression_on_records():
+    data = load("sachs", n=3000, rng=default_rng(1))
+    release = released_as(data, exact_pairs(data))
+    checked = 0
+    for cause, other in data.truth.edges:
+        parents = sorted(data.truth.predecessors(cause))
+        columns = [data.codes[:, data.variables.index(v)] for v in (cause, *parents)]
+        held = [column == level for column in columns for level in range(1, column.max() + 1)]
+        y = data.codes[:, data.variables.index(other)]
+        wanted = least_squares([np.asarray(own, float) for own in held], y == y.max())
+        found = effect(release, cause, other, graph=data.truth)
+        assert found.estimate == pytest.approx(wanted[columns[0].max() - 1], abs=1e-8)
+        checked += 1
+    assert checked > 10
+
+
+def chain_of_numbers(n, rng, slope=0.5):
+    """z -> x -> y and z -> y, normal with deviation one."""
+    z = rng.normal(size=n)
+    x = 0.6 * z + 0.8 * rng.normal(size=n)
+    y = slope * x - 0.4 * z + rng.normal(size=n)
+    values = np.column_stack([z, x, y / y.std()])
+    graph = nx.DiGraph([("z", "x"), ("x", "y"), ("z", "y")])
+    return Dataset.of_numbers(values, dict.fromkeys("zxy", (-10.0, 10.0)), graph, "chain"), values
+
+
+def test_numbers_without_noise_give_the_regression_on_scores():
+    data, values = chain_of_numbers(20_000, default_rng(2))
+    marginals = measure_moments(data, exactly, 1e6, clipped=True, aim="effects")
+    release = released_as(data, marginals)
+    found = effect(release, "x", "y", graph=data.truth)
+    wanted = least_squares([values[:, 1], values[:, 0]], values[:, 2])[0]
+    assert found.estimate == pytest.approx(wanted, abs=0.02)  # scores are of pieces of ranges
+    back = effect(release, "x", "y", graph=data.truth, ends=(0.75, 0.25))
+    assert back.estimate == pytest.approx(-2 * norm.ppf(0.75) * found.estimate)
+    low, middle, high = back.medians[1], back.medians[0], back.medians[2]
+    assert low < middle < high
+    assert middle == pytest.approx(back.estimate, abs=0.05)  # y has deviation one
+
+
+def test_a_category_and_a_number():
+    rng, n = default_rng(3), 30_000
+    group = rng.integers(0, 3, n)
+    number = np.array([0.0, 0.3, 1.0])[group] + rng.normal(size=n)
+    answer = (number + rng.normal(size=n) > 0.5).astype(int)
+    schema = Schema(
+        {
+            "group": ["a", "b", "c"],
+            "number": {"range": (-20.0, 20.0), "outside": "clip"},
+            "answer": ["no", "yes"],
+        }
+    )
+    codes = [group, schema.variables["number"].positions_of_numbers(number), answer]
+    graph = nx.DiGraph([("group", "number"), ("number", "answer")])
+    data = Dataset.of_schema(np.column_stack(codes), schema, graph, "mixed")
+    release = private_graph(data, epsilon=1.0, aim="effects", rng=default_rng(4))
+    up = effect(release, "group", "number", graph=graph)
+    assert up.low < 1 / number.std() < up.high
+    assert up.low > 0
+    some = effect(release, "group", "number", ends=("a", "b"), graph=graph)
+    assert some.low < 0.3 / number.std() < some.high
+    assert 0.7 < up.medians[0] < 1.3
+    scored = effect(release, "number", "answer", graph=graph)
+    slope = np.polyfit((number - number.mean()) / number.std(), answer, 1)[0]
+    assert scored.low < slope < scored.high
+    assert effect(release, "number", "answer", outcome="no", graph=graph).high < 0
+
+
+def moments_of_records(rng, size=5, n=2000):
+    values = rng.normal(size=(n, size)) @ rng.normal(size=(size, size))
+    values -= values.mean(axis=0)
+    return values, values.T @ values / n
+
+
+def as_moments(values, deviation, n):
+    rows = [[i] for i in range(len(values))]
+    return SecondMoments(values, values, np.full_like(values, deviation), rows, [], n)
+
+
+def test_the_delta_method_of_a_regression():
+    rng = default_rng(5)
+    _, values = moments_of_records(rng)
+    values /= np.sqrt(np.outer(np.diag(values), np.diag(values)))
+    ends, outcome, deviation = np.array([[0.0], [1.0]]), np.ones(1), 1e-4
+    moments = as_moments(values, deviation, 2000)
+    answer = regressed(moments, (0, 1, 2), 4, ends, outcome)
+    drawn = []
+    for _ in range(4000):
+        noise = np.triu(rng.normal(size=values.shape) * deviation, 1)
+        noise = noise + noise.T + np.diag(rng.normal(size=5) * deviation * math.sqrt(2))
+        noisy = as_moments(values + noise, deviation, 2000)
+        drawn.append(regressed(noisy, (0, 1, 2), 4, ends, outcome).difference)
+    assert spread_of(answer.further) == pytest.approx(np.std(drawn), rel=0.06)  # 5 deviations
+
+
+def test_the_sampling_error_of_a_regression_is_that_of_least_squares():
+    data, values = moments_of_records(default_rng(6))
+    moments = as_moments(values, 0.0, len(data))
+    ends, outcome = np.array([[0.0], [1.0]]), np.ones(1)
+    answer = regressed(moments, (0, 1, 2), 4, ends, outcome)
+    x, y = data[:, :3], data[:, 4]
+    left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    covariance = left @ left / len(y) * np.linalg.inv(x.T @ x)
+    assert spread_of(answer.sampling) == pytest.approx(math.sqrt(covariance[0, 0]), rel=1e-9)
+    without = y - x[:, 1:] @ np.linalg.lstsq(x[:, 1:], y, rcond=None)[0]
+    f = (without @ without - left @ left) / (left @ left)
+    share = (math.sqrt(f * f + 4 * f) - f) / 2  # Cinelli and Hazlett
+    assert answer.robustness(answer.difference, len(y)) == pytest.approx(share, rel=1e-6)
+
+
+def test_the_delta_method_of_a_standardised_table():
+    rng = default_rng(7)
+    shares = rng.dirichlet(np.full(12, 5.0)).reshape(2, 2, 3)
+    n, scale = 20_000, 30.0
+    answer = standardised(NoisyTable(n, n * shares, scale), (0, 2), 1, (0, 1), 1)
+    drawn = []
+    for _ in range(3000):
+        counts = rng.multinomial(n, shares.ravel()).reshape(shares.shape)
+        noisy = NoisyTable(n, counts + rng.laplace(size=shares.shape) * scale, scale)
+        drawn.append(standardised(noisy, (0, 2), 1, (0, 1), 1).difference)
+    assert answer.deviation == pytest.approx(np.std(drawn), rel=0.08)  # 5 deviations
+    assert answer.difference == pytest.approx(np.mean(drawn), abs=0.1 * answer.deviation)
+
+
+def test_shortened_records_of_normal_numbers_are_undone():
+    rng = default_rng(8)
+    covariance = np.diag([3.0, 1.0, 0.5, 0.2])
+    values = rng.normal(size=(400_000, 4)) @ np.sqrt(covariance)
+    square = 5.0
+    norms = (values**2).sum(axis=1)
+    short = values * np.sqrt(np.minimum(1.0, square / norms))[:, None]
+    released = short.T @ short / len(values)
+    assert np.trace(released) < 0.85 * np.trace(covariance)
+    assert unshortened(released, square) == pytest.approx(covariance, abs=0.04)
+
+
+def test_a_mixture_of_normal_numbers():
+    assert interval([0.0, 1.0], [0.0, 2.0], [0.0, 1.0]) == pytest.approx(
+        (2 - norm.ppf(0.95), 2 + norm.ppf(0.95))
+    )
+    assert interval([0.96, 0.04], [0.0, 2.0], [0.0, 1.0]) == (0.0, 0.0)
+    assert interval([0.8, 0.2], [0.0, 0.0], [0.0, math.inf]) == (-math.inf, math.inf)
+    draws = np.concatenate([np.full(3000, 0.0), default_rng(9).normal(3, 1, 7000)])
+    low, high = interval([0.3, 0.7], [0.0, 3.0], [0.0, 1.0])
+    assert (low, high) == pytest.approx(np.quantile(draws, (0.05, 0.95)), abs=0.1)
+
+
+def test_what_noise_hides_is_not_identified():
+    rng = default_rng(10)
+    x = rng.integers(0, 2, 4000)
+    codes = np.column_stack([x, x, (x + rng.integers(0, 2, 4000)) > 1]).astype(int)
+    data = records(codes, [2, 2, 2])
+    graph = nx.DiGraph([("v0", "v1"), ("v0", "v2"), ("v1", "v2")])
+    release = private_graph(data, epsilon=1.0, rng=default_rng(11))
+    found = effect(release, "v1", "v2", graph=graph)  # v1 copies its parent
+    assert not found.identified
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert math.isnan(found.estimate)
+    assert effect(release, "v0", "v2", graph=graph).identified
+
+
+def test_the_direction_counts():
+    data = load("cancer", n=100_000, rng=default_rng(12))
+    tiers = [["Pollution", "Smoker"], ["Cancer"], ["Xray", "Dyspnoea"]]
+    knowledge = Knowledge(tiers=tiers)
+    release = private_graph(data, epsilon=1.0, knowledge=knowledge, rng=default_rng(13))
+    back = effect(release, "Xray", "Cancer")
+    assert (back.probability, back.estimate, back.low, back.high) == (0, 0, 0, 0)
+    there = effect(release, "Cancer", "Xray", ends=("False", "True"), outcome="positive")
+    assert there.low < 0.7 < there.high  # 0.9 less 0.2
+    assert there.robustness > there.robustness_of_interval > 0
+    other = effect(release, "Cancer", "Xray", ends=("True", "False"), outcome="positive")
+    assert other.estimate == pytest.approx(-there.estimate)
+    assert there.ratio[1] < 4.5 < there.ratio[2]
+
+
+def test_effects_are_a_table():
+    data = load("asia", n=50_000, rng=default_rng(14))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(15))
+    found = effects(release)
+    frame = found.frame()
+    assert len(frame) == len(found) == int(release.graph.arcs.sum())
+    assert {"cause", "effect", "estimate", "low", "high", "probability"} <= set(frame)
+    for own in found:
+        total = sum(way.share for way in own.adjustments)
+        assert own.probability <= total + 1e-9 <= 1 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("call", "cure"),
+    [
+        (lambda release: effect(release, "Smokr", "Cancer"), "did you mean 'Smoker'"),
+        (lambda release: effect(release, "Smoker", "Smoker"), "two variables"),
+        (lambda release: effect(release, "Smoker", "Cancer", ends=("no", "yes")), "take one of"),
+        (lambda release: effect(release, "Smoker", "Cancer", ends=("True",)), "two values"),
+        (lambda release: effect(release, "Smoker", "Cancer", outcome="none"), "take one of"),
+        (lambda release: effects(release, graph=nx.DiGraph([("a", "b")])), "without cycles"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(call, cure):
+    data = load("cancer", n=1000, rng=default_rng(16))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(17))
+    with pytest.raises(ValueError, match=cure) as refused:
+        call(release)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_release_without_moments_is_refused():
+    data = load("cancer", n=1000, rng=default_rng(18))
+    with pytest.raises(ValueError, match="no moments"):
+        effects(priv_pc(data, epsilon=1.0, rng=default_rng(19)))
+
+
+def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
+    rng = default_rng(28)
+    x = rng.normal(size=3000)
+    values = np.column_stack([x, x + rng.normal(size=3000), rng.normal(size=3000)])
+    values[:50, 1] = np.nan
+    rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
+    table = pd.DataFrame(values, columns=[*"xyz"])
+    data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(29))
+    release.save(tmp_path / "receipt.json")
+    asked = [("x", "y"), ("y", "z")]
+    pd.testing.assert_frame_equal(
+        effects(read_release(tmp_path / "receipt.json"), asked).frame(),
+        effects(release, asked).frame(),
+    )
+    assert effect(release, "x", "y").high > 0.5
+
+
+def test_quantiles_of_a_number_are_shares():
+    data, _ = chain_of_numbers(2000, default_rng(20))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(21))
+    with pytest.raises(ValueError, match=r"\(0.25, 0.75\)"):
+        effect(release, "x", "y", ends=(1, 2))
+    with pytest.raises(ValueError, match="leave outcome out"):
+        effect(release, "x", "y", outcome="high")
+
+
+def test_likely_graphs_have_no_cycle_and_their_shares_sum_to_one():
+    data = load("asia", n=5000, rng=default_rng(24))
+    kept = Knowledge(tiers=[["asia", "smoke"], ["xray", "dysp"]])
+    release = private_graph(data, epsilon=0.3, knowledge=kept, rng=default_rng(25))
+    graphs = graphs_of(release)
+    assert sum(graphs.values()) == pytest.approx(1)
+    assert len(graphs) > 10
+    for parents in graphs:
+        arcs = [(a, b) for b, bits in enumerate(parents) for a in range(data.d) if bits >> a & 1]
+        assert nx.is_directed_acyclic_graph(nx.DiGraph(arcs))
+    assert graphs == graphs_of(release)
+
+
+def test_a_curve_is_marked_and_a_line_is_not():
+    rng = default_rng(26)
+    x, other = rng.normal(size=(2, 50_000))
+    for bend in (0.0, 0.5):
+        values = np.column_stack([x, x + bend * x**2 + rng.normal(size=len(x)), other])
+        data = Dataset.of_numbers(values, {"x": (-20, 20), "y": (-60, 60), "other": (-20, 20)})
+        release = private_graph(data, epsilon=1.0, rng=default_rng(27))
+        graph = nx.DiGraph([("x", "y")])
+        graph.add_node("other")
+        assert bool(effect(release, "x", "y", graph=graph).marked) == bool(bend)
+
+
+def test_intervals_of_a_chain_cover():
+    covered, runs = 0, 40
+    for seed in range(runs):
+        data, _ = chain_of_numbers(10_000, default_rng([22, seed]))
+        release = private_graph(data, epsilon=1.0, aim="effects", rng=default_rng([23, seed]))
+        found = effect(release, "x", "y", graph=data.truth)
+        variance = 0.25 + 0.16 + 1 - 2 * 0.5 * 0.4 * 0.6
+        covered += found.low < 0.5 / math.sqrt(variance) < found.high
+        assert found.high - found.low < 0.3
+    assert covered >= 28  # of 36 expected; 28 or fewer by chance in one of 2,000

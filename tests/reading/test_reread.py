@@ -1,0 +1,198 @@
+"""One release read once more: with other settings, at no cost, and the receipt says which."""
+
+import json
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.random import default_rng
+
+import dpcgd
+from dpcgd import CPDAG, Knowledge, check_receipt, read, read_release
+from dpcgd.moments.interactions import NoisyTable
+from dpcgd.privacy.sealed_file import digest_of
+from dpcgd.reading.graph_posterior import EDGE, GraphPosterior, bits_of
+from dpcgd.reading.release import read_moments, reread
+
+DATA = dpcgd.load("cancer", n=20_000, rng=default_rng(0))
+FIRST = Knowledge(tiers=[["Pollution"], []], rest=-1, without_causes=["Smoker"])
+
+
+@pytest.fixture(scope="module")
+def table():
+    return dpcgd.private_graph(DATA, epsilon=1.0, rng=default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def moments():
+    return dpcgd.graph_from_moments(DATA, epsilon=1.0, rng=default_rng(1))
+
+
+def chain_of_three(n=500):
+    """A noisy table of three variables, x -> y -> z."""
+    x = np.array([0.5, 0.5])[:, None, None]
+    y, z = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.7, 0.3], [0.4, 0.6]])
+    cells = n * x * y[:, :, None] * z[None]
+    return NoisyTable(n, cells + default_rng(0).laplace(0, 4, cells.shape), 4.0)
+
+
+def all_graphs(d=3):
+    """Every DAG over so many variables, as arcs."""
+    pairs = [(a, b) for a in range(d) for b in range(a + 1, d)]
+    for ways in product(range(3), repeat=len(pairs)):
+        arcs = np.zeros((d, d), bool)
+        for (a, b), way in zip(pairs, ways, strict=True):
+            arcs[a, b], arcs[b, a] = way == 1, way == 2
+        if nx.is_directed_acyclic_graph(nx.from_numpy_array(arcs, create_using=nx.DiGraph)):
+            yield arcs
+
+
+def completed_form(arcs):
+    return CPDAG.from_dag(
+        nx.relabel_nodes(nx.from_numpy_array(arcs, create_using=nx.DiGraph), dict(enumerate("xyz")))
+    )
+
+
+def test_whole_graphs_have_the_shares_of_every_graph_there_is():
+    table = chain_of_three()
+    posterior, graphs = GraphPosterior(table), [*all_graphs()]
+    odds = np.array([posterior.score(bits_of(arcs)) + EDGE * arcs.sum() for arcs in graphs])
+    weights = np.exp(odds - odds.max()) / np.exp(odds - odds.max()).sum()
+    forms = [completed_form(arcs) for arcs in graphs]
+    drawn = read_moments(table, "xyz", None, 0.01, "", "whole graphs")
+    for pair, probability in drawn.certainty.edges.items():
+        share = sum(w for w, form in zip(weights, forms, strict=True) if pair in form.skeleton)
+        assert probability == pytest.approx(np.clip(share, 0.002, 0.998), abs=0.01)
+    for arrow, probability in drawn.certainty.arrows.items():
+        share = sum(w for w, form in zip(weights, forms, strict=True) if arrow in form.arrows)
+        assert probability == pytest.approx(share, abs=0.01)
+    likeliest = read_moments(table, "xyz", None, None, "", "likeliest graph")
+    assert likeliest == forms[int(weights.argmax())]
+    assert likeliest.certainty.edges == drawn.certainty.edges
+
+
+def test_the_likeliest_graph_keeps_to_what_is_known():
+    known = Knowledge(tiers=[["z"], []], rest=1)
+    drawn = read_moments(chain_of_three(), "xyz", known, None, "", "likeliest graph")
+    assert drawn.arrows == {("z", "y"), ("y", "x")}
+    forced = Knowledge(required=[("x", "z")], forbidden=[("x", "y"), ("y", "x")])
+    drawn = read_moments(chain_of_three(), "xyz", forced, None, "", "likeliest graph")
+    assert ("x", "z") in drawn.arrows
+    assert frozenset("xy") not in drawn.skeleton
+    assert drawn.certainty.edges[frozenset("xz")] == 1
+
+
+def test_an_arrow_that_knowledge_forces_is_as_likely_as_its_edge(table):
+    graph = read(table, knowledge=FIRST)
+    for start, end in (("Pollution", "Cancer"), ("Smoker", "Cancer")):
+        edge = graph.certainty.edges[frozenset((start, end))]
+        assert graph.certainty.arrows[start, end] == pytest.approx(edge)
+        assert graph.certainty.arrows[end, start] == 0
+
+
+READINGS = [
+    {"precision": 0.9},
+    {"precision": "f1"},
+    {"knowledge": FIRST},
+    {"reading": "whole graphs", "precision": 0.8},
+    {"reading": "likeliest graph", "knowledge": FIRST},
+]
+
+
+@pytest.mark.parametrize("said", READINGS, ids=str)
+def test_a_reading_is_in_the_receipt_and_is_checked(table, said, tmp_path):
+    again = reread(table, **said)
+    assert again.ledger is table.ledger
+    assert again.marginals is table.marginals
+    assert again.graph == read(table, **said)
+    again.save(tmp_path / "again.json")
+    assert read_release(tmp_path / "again.json") == again
+    assert check_receipt(tmp_path / "again.json").reread
+    for name, value in said.items():
+        assert again.reading[name] == value
+        assert name in repr(again)
+        assert name in again.report()
+    assert reread(again, precision=0.9).knowledge == again.knowledge
+
+
+def test_a_run_that_nobody_read_again_has_the_receipt_it_had(table, tmp_path):
+    table.save(tmp_path / "run.json")
+    content = json.loads((tmp_path / "run.json").read_text())
+    assert "reading" not in content["released"]
+    assert check_receipt(tmp_path / "run.json").reread
+
+
+def test_earlier_receipts_of_knowledge_are_written_alike(tmp_path):
+    known = Knowledge(forbidden=[("Cancer", "Smoker")])
+    run = dpcgd.graph_from_moments(DATA, epsilon=1.0, rng=default_rng(1), knowledge=known)
+    run.save(tmp_path / "run.json")
+    content = json.loads((tmp_path / "run.json").read_text())
+    expected = {"forbidden": [["Cancer", "Smoker"]], "required": [], "tiers": []}
+    assert content["settings"]["knowledge"] == {"knowledge": expected}
+    assert check_receipt(tmp_path / "run.json").reread
+
+
+def resealed(release, path, change):
+    release.save(path)
+    content = json.loads(path.read_text())
+    content.pop("sha256")
+    change(content)
+    path.write_text(json.dumps({**content, "sha256": digest_of(content)}))
+    return path
+
+
+def other_precision(content):
+    content["released"]["reading"]["mapping"][0][1] = 0.9999
+
+
+def other_probability(content):
+    content["certainty"]["edges"][0][2] = 0.4321
+
+
+def other_arrow(content):
+    content["graph"]["directed"][0].reverse()
+
+
+@pytest.mark.parametrize("change", [other_precision, other_probability, other_arrow])
+@pytest.mark.parametrize("kind", ["table", "moments"])
+def test_a_graph_that_the_reading_does_not_give_is_refused(kind, change, request, tmp_path):
+    release = reread(request.getfixturevalue(kind), precision=0.5, knowledge=FIRST)
+    assert release.graph.arrows or change is not other_arrow
+    path = resealed(release, tmp_path / "receipt.json", change)
+    with pytest.raises(ValueError, match="its reading gives another graph"):
+        check_receipt(path)
+
+
+def test_what_another_version_has_read_is_not_read_again(moments, tmp_path):
+    def change(content):
+        content["made_by"]["versions"]["dpcgd"] = "0.0.1"
+        content["certainty"]["edges"][0][2] = 0.4321
+
+    assert not check_receipt(resealed(moments, tmp_path / "receipt.json", change)).reread
+
+
+def test_answers_to_tests_do_not_go_with_a_reading(tmp_path):
+    run = dpcgd.table_pc(DATA, epsilon=1.0, rng=default_rng(1))
+    run.save(tmp_path / "run.json")
+    assert not check_receipt(tmp_path / "run.json").reread
+    again = reread(run, knowledge=Knowledge(required=[("Smoker", "Dyspnoea")]))
+    assert again.answers is None
+    assert again.pair_status()[frozenset(("Smoker", "Dyspnoea"))] == "known"
+    again.save(tmp_path / "again.json")
+    assert check_receipt(tmp_path / "again.json").reread
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "cure"),
+    [
+        ("table", {"reading": "graph"}, "reading must be one of edges, whole graphs, likeliest"),
+        ("moments", {"reading": "whole graphs"}, "read its edges, or call climb"),
+        ("table", {"reading": "likeliest graph", "precision": 0.9}, "leave precision out"),
+        ("table", {"precision": 2}, "precision must be above 0"),
+        ("table", {"knowledge": Knowledge(without_causes=["Smoke"])}, "did you mean 'Smoker'"),
+    ],
+)
+def test_a_reading_that_is_none_is_refused(kind, said, cure, request):
+    with pytest.raises(ValueError, match=cure):
+        reread(request.getfixturevalue(kind), **said)

@@ -1,0 +1,345 @@
+"""The command line: each command calls the package, and what is refused leaves no trace."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from numpy.random import default_rng
+
+import dpcgd
+from dpcgd.tables.command_line import main
+
+pytest.importorskip("opendp", reason="a release has secure noise")
+
+N = 400
+SCHEMA = {"smoke": ["no", "yes"], "cough": ["no", "yes"], "age": {"edges": [15, 35, 80]}}
+ROW = "yes,no,20,a"
+WRITTEN = {
+    "schema.json": SCHEMA,
+    "one.json": {"smoke": ["no", "yes"]},
+    "list.json": ["smoke"],
+    "no_levels.json": {**SCHEMA, "cough": []},
+    "no_range.json": {"smoke": ["no", "yes"], "age": {"range": [80, 15]}},
+    "other.json": {**SCHEMA, "cough": ["no", "yes", "often"]},
+    "unknown.json": {"tiers": [["smoke"], ["lung"]]},
+    "no_key.json": {"tier": [["smoke"]]},
+    "twice.json": {"tiers": [["smoke"], ["smoke"]]},
+    "cycle.json": {"required": [["smoke", "cough"], ["cough", "smoke"]]},
+}
+TEXTS = {
+    "empty.csv": "",
+    "header.csv": "smoke,cough,age,id\n",
+    "ragged.csv": f"smoke,cough,age,id\n{ROW}\nyes,no\n",
+    "gap.csv": f"smoke,cough,age,id\n{ROW}\nyes,,20,b\n",
+    "level.csv": f"smoke,cough,age,id\n{ROW}\nyes,maybe,20,b\n",
+    "old.csv": f"smoke,cough,age,id\n{ROW}\nyes,no,99,b\n",
+    "column.csv": "smoke,cough,id\nyes,no,a\n",
+    "double.csv": "smoke,smoke,cough,age,id\nyes,yes,no,20,a\n",
+    "marks.csv": f"smoke;cough;age;id\n{ROW.replace(',', ';')}\n",
+    "quotes.csv": 'smoke,cough,age,id\n"yes,no,20,a\n',
+    "fake.parquet": "PAR1 and no more",
+    "syntax.json": '{"smoke": ["no", "yes"]',
+    "named_twice.json": '{"smoke": ["no", "yes"], "smoke": ["no", "yes"]}',
+    "no_account.json": '{"format": "dpcgd account 2"}',
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files to go wrong with, and one release."""
+    home, rng = tmp_path_factory.mktemp("study"), default_rng(0)
+    smoke, age = rng.random(N) < 0.5, rng.integers(15, 80, N)
+    cough = rng.random(N) < np.where(smoke, 0.8, 0.2)
+    frame = pd.DataFrame({"smoke": smoke, "cough": cough}).replace({True: "yes", False: "no"})
+    frame.assign(age=age, id=np.arange(N) // 2).to_csv(home / "people.csv", index=False)
+    frame.assign(age=age).to_parquet(home / "people.parquet")
+    for name, content in WRITTEN.items():
+        (home / name).write_text(json.dumps(content))
+    for name, text in TEXTS.items():
+        (home / name).write_text(text)
+    (home / "latin.csv").write_bytes("smoke,cough,age,id\nyes,ja\u00df,20,a\n".encode("latin-1"))
+    (home / "folder").mkdir()
+    data = dpcgd.read_table(home / "people.csv", SCHEMA, ignore=["id"])
+    files = {"account": home / "spent.json", "out": home / "done.json"}
+    dpcgd.release_once(data, SCHEMA, epsilon=1.0, rng=rng, **files)
+    dpcgd.open_account(home / "two_rows.json", epsilon=1.0, delta=1e-6, rows_per_person=2)
+    dpcgd.open_account(home / "whole.json", epsilon=2.0, delta=1e-6)
+    text = (home / "spent.json").read_text()
+    (home / "edited.json").write_text(text.replace('"epsilon": 1.0', '"epsilon": 9.0'))
+    data = data.__class__(data.codes[:, :2], {name: SCHEMA[name] for name in ("smoke", "cough")})
+    dpcgd.priv_pc(data, epsilon=1.0, rng=rng).save(home / "search.json")
+    return home
+
+
+def run(home, line):
+    """One command in that folder."""
+    before = Path.cwd()
+    os.chdir(home)
+    try:
+        return CliRunner().invoke(main, shlex.split(line))
+    finally:
+        os.chdir(before)
+
+
+def state(home):
+    return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+PAYS = "--account new.json --out new_release.json"
+GOOD = f"release people.csv schema.json --ignore id --epsilon 1 {PAYS}"
+OF_TABLES = [
+    *(
+        f"release {name} schema.json --epsilon 1 --ignore id {PAYS}"
+        for name in TEXTS
+        if "csv" in name
+    ),
+    f"release people.csv schema.json --epsilon 1 {PAYS}",
+    f"release latin.csv schema.json --ignore id --epsilon 1 {PAYS}",
+    f"release folder schema.json --epsilon 1 {PAYS}",
+    f"release /dev/zero schema.json --epsilon 1 {PAYS}",
+    f"release fake.parquet schema.json --epsilon 1 {PAYS}",
+    f"release people.parquet schema.json --epsilon 1 --separator ';' {PAYS}",
+    f"{GOOD} --separator ';;'",
+    f"{GOOD} --encoding morse",
+    f"{GOOD} --decimal ;",
+    f"release people.csv schema.json --ids id --epsilon 1 {PAYS}",
+    f"release people.csv schema.json --ids person --epsilon 1 {PAYS}",
+]
+OF_SCHEMAS = [
+    f"release people.csv {name} --ignore id --epsilon 1 {PAYS}"
+    for name in [*WRITTEN, *TEXTS, "nowhere.json", "folder", "people.csv", "/dev/zero"]
+    if name not in ("schema.json", "other.json") and not name.endswith(("csv", "parquet"))
+]
+OF_BUDGETS = [
+    *(f"{GOOD} --epsilon {wrong}" for wrong in ("0", "-1", "nan", "inf", "much", "''")),
+    *(f"{GOOD} --delta {wrong}" for wrong in ("0", "-1", "1", "nan", "0.01", "few")),
+    *(f"{GOOD} --rows-per-person {wrong}" for wrong in ("0", "-2", "1.5", "401")),
+    *(f"{GOOD} --budget {wrong}" for wrong in ("0.5", "-1", "nan", "inf")),
+]
+OF_SETTINGS = [
+    *(f"{GOOD} --knowledge {name}" for name in ("unknown.json", "no_key.json", "twice.json")),
+    *(f"{GOOD} --knowledge {name}" for name in ("cycle.json", "list.json", "nowhere.json")),
+    *(f"{GOOD} --precision {wrong}" for wrong in ("0", "1.5", "nan", "most")),
+    f"{GOOD} --aim both",
+    f"{GOOD} --system best",
+    f"{GOOD} --system priv_pc --precision 0.9",
+    f"{GOOD} people.csv",
+]
+OF_FILES = [
+    *(f"{GOOD} --out {wrong}" for wrong in ("folder", "nowhere/r.json", "''", "people.csv")),
+    *(f"{GOOD} --out {wrong}" for wrong in ("/dev/full", "new.json", "spent.json", "x" * 300)),
+    *(f"{GOOD} --account {wrong}" for wrong in ("folder", "nowhere/a.json", "people.csv")),
+    *(f"{GOOD} --account {wrong}" for wrong in ("no_account.json", "edited.json", "/dev/full")),
+    *(f"{GOOD} --account {wrong}" for wrong in ("spent.json", "two_rows.json")),
+    f"{GOOD} --account whole.json --budget 1",
+    f"{GOOD} --account whole.json --epsilon 3",
+    *(f"{GOOD} --report {wrong}" for wrong in ("r.pdf", "folder", "nowhere/r.html", "folder/")),
+    f"{GOOD} --out r.html --report r.html",
+    f"{GOOD} --out done.json --epsilon 0.5",
+    "release people.csv other.json --epsilon 1 --account spent.json --out done.json",
+]
+OF_OTHERS = [
+    "",
+    "relaese people.csv schema.json",
+    f"release people.csv schema.json --ignore id {PAYS}",
+    "release people.csv schema.json --epsilon 1 --out new_release.json",
+    "schema no_levels.json",
+    "schema nowhere.csv --not-private",
+    "plan schema.json many --epsilon 1",
+    "plan schema.json 0 --epsilon 1",
+    "plan schema.json 400",
+    "plan schema.json 400 --epsilon 1 --points 5",
+    "plan schema.json 400 --points 500",
+    "plan schema.json 400 --epsilon 1 --out nowhere/plan.txt",
+    "rehearse schema.json 400 --epsilon 1 --runs 0",
+    "read nowhere.json",
+    "read spent.json",
+    "read done.json --precision 2",
+    "read done.json --out graph.pdf",
+    "read done.json --knowledge unknown.json",
+    "read search.json --precision 0.9",
+    "effects nowhere.json",
+    "effects search.json",
+    "check",
+    "check done.json schema.json",
+    "check edited.json",
+]
+BAD = [*OF_TABLES, *OF_SCHEMAS, *OF_BUDGETS, *OF_SETTINGS, *OF_FILES, *OF_OTHERS]
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_what_is_refused_is_one_line_and_leaves_no_trace(folder, line):
+    before = state(folder)
+    done = run(folder, line)
+    assert done.exit_code == 2, (done.output, done.exception)
+    assert done.stdout == ""
+    assert done.stderr.startswith("dpcgd: ")
+    assert done.stderr.count("\n") == 1
+    assert state(folder) == before, "nothing was written"
+
+
+def test_sixty_inputs_were_tried():
+    assert len({*BAD}) > 100
+
+
+@pytest.mark.parametrize(
+    ("line", "cure"),
+    [
+        (f"release people.csv schema.json --epsilon 1 {PAYS}", "pass --ignore 'id'"),
+        (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
+        (f"{GOOD} --delta 0.01", "say --allow-delta"),
+        ("plan schema.json", "see dpcgd plan --help"),
+    ],
+)
+def test_a_cure_is_named_as_it_is_typed(folder, line, cure):
+    assert run(folder, line).stderr.rstrip().endswith(cure)
+
+
+def test_one_command_releases_and_a_second_one_reads(folder, tmp_path):
+    home = [f"--{part} {tmp_path}/{name}" for part, name in (("account", "a"), ("out", "r"))]
+    line = (
+        f"release people.csv schema.json --ids id --rows-per-person 2 --epsilon 1 {' '.join(home)}"
+    )
+    line += f" --report {tmp_path}/report.html"
+    done = run(folder, line)
+    assert done.exit_code == 0, done.output
+    kept = state(tmp_path)
+    release = dpcgd.read_release(tmp_path / "r")
+    (paid,) = dpcgd.open_account(tmp_path / "a").runs
+    assert release.terms.account_entry == paid.entry
+    assert (release.terms.kind, paid.label, paid.system) == ("release", "r", "dag_posterior")
+    assert str(release.graph) in done.stdout
+    (tmp_path / "report.html").unlink()
+    second = run(folder, line.replace("people.csv", "gone.csv"))
+    assert second.exit_code == 0, second.output
+    assert second.stdout == done.stdout
+    assert "nothing was spent" in second.stderr
+    assert state(tmp_path) == kept, "the report is written once more, and nothing else"
+    agree = run(folder, f"check {tmp_path}/r {tmp_path}/a")
+    assert agree.exit_code == 0
+    assert f"its receipt is {tmp_path}/r" in agree.stdout
+
+
+def test_a_parquet_file_and_options_reach_the_run(folder, tmp_path):
+    (tmp_path / "known.json").write_text('{"tiers": [["age"], ["smoke"], ["cough"]]}')
+    line = (
+        "release people.parquet schema.json --epsilon 0.5 --delta 1e-7 --precision 0.5 --aim edges"
+    )
+    line += (
+        f" --account {tmp_path}/a --budget 2 --out {tmp_path}/r --knowledge {tmp_path}/known.json"
+    )
+    assert run(folder, line).exit_code == 0
+    release, account = dpcgd.read_release(tmp_path / "r"), dpcgd.open_account(tmp_path / "a")
+    promised, settings = release.ledger.budget, release.terms.settings
+    assert (promised.epsilon, promised.delta) == (0.5, 1e-7)
+    assert settings["precision"] == 0.5
+    assert settings["knowledge"].tiers == (("age",), ("smoke",), ("cough",))
+    assert account.budget.epsilon == 2.0
+    assert account.remaining.epsilon == pytest.approx(1.5)
+
+
+def test_commands_without_data_print_what_the_package_gives(folder, tmp_path):
+    planned = run(folder, "plan schema.json 400 --epsilon 1")
+    assert planned.stdout == f"{dpcgd.plan(SCHEMA, 400, epsilon=1.0)}\n"
+    asked = run(folder, "plan schema.json 40000 --points 5")
+    assert float(asked.stdout) == dpcgd.epsilon_for(SCHEMA, 40_000, points=5)
+    line = f"rehearse schema.json 400 --epsilon 1 --runs 2 --out {tmp_path}/back.txt"
+    assert run(folder, line).exit_code == 0
+    assert "n = 400, epsilon = 1" in (tmp_path / "back.txt").read_text()
+
+
+def test_a_schema_is_spelled_out_or_drafted_off_the_data(folder):
+    spelled = json.loads(run(folder, "schema schema.json").stdout)
+    assert spelled == dpcgd.Schema.of(SCHEMA).to_dict()
+    for name in ("people.csv --ignore id", "people.parquet"):
+        off = json.loads(run(folder, f"schema {name} --not-private").stdout)
+        assert off["smoke"]["levels"] == ["no", "yes"]
+        assert off["age"]["range"] == [15, 79]
+
+
+@pytest.mark.parametrize("ending", ["csv", "dagitty", "dot", "gml", "svg"])
+def test_a_release_is_read_and_its_graph_written(folder, tmp_path, ending):
+    done = run(folder, f"read done.json --precision 0.99 --out {tmp_path}/graph.{ending}")
+    graph = dpcgd.read(dpcgd.read_release(folder / "done.json"), precision=0.99)
+    assert done.exit_code == 0
+    assert str(graph) in done.stdout
+    assert "smoke" in (tmp_path / f"graph.{ending}").read_text()
+
+
+def test_a_search_is_shown_as_it_was_released(folder):
+    assert "smoke -- cough" in run(folder, "read search.json").stdout
+
+
+def test_effects_are_those_of_the_package(folder, tmp_path):
+    frame = dpcgd.effects(dpcgd.read_release(folder / "done.json")).frame()
+    assert len(frame) > 0
+    assert run(folder, "effects done.json").stdout == f"{frame.to_string(index=False)}\n"
+    assert run(folder, f"effects done.json --out {tmp_path}/effects.csv").exit_code == 0
+    written = pd.read_csv(tmp_path / "effects.csv")
+    assert written.cause.tolist() == frame.cause.tolist()
+    assert written.estimate.tolist() == pytest.approx(frame.estimate.tolist(), nan_ok=True)
+
+
+@pytest.mark.parametrize("name", ["", *main.commands])
+def test_help_says_what_a_command_does_and_every_option_has_one(name):
+    done = CliRunner().invoke(main, [*name.split(), "--help"])
+    assert done.exit_code == 0
+    command = main.commands.get(name, main)
+    assert [own for own in command.params if isinstance(own, click.Option) and not own.help] == []
+
+
+def command(*arguments, **settings):
+    line = [sys.executable, "-m", "dpcgd.tables.command_line", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, **settings)
+
+
+def test_completion_knows_the_commands():
+    asked = {"_DPCGD_COMPLETE": "bash_complete", "COMP_WORDS": "dpcgd re", "COMP_CWORD": "1"}
+    done = command(env={**os.environ, **asked})
+    assert {line.partition(",")[2] for line in done.stdout.split()} == {
+        "read",
+        "rehearse",
+        "release",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device here")
+def test_a_release_outlives_the_place_where_it_is_printed(folder, tmp_path):
+    """A full disk behind stdout, then a pipe that nobody reads."""
+    pays = ["--account", "a.json", "--report", "r.html", "--out"]
+    line = ["release", folder / "people.parquet", folder / "schema.json", "--epsilon", "1", *pays]
+    with open("/dev/full", "w") as full:
+        program = [sys.executable, "-m", "dpcgd.tables.command_line", *map(str, line), "full.json"]
+        done = subprocess.run(
+            program, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, env=environment()
+        )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    again = "set -o pipefail; " + shlex.join([*program[:-1], "full.json"]) + " | true"
+    assert (
+        "Traceback"
+        not in subprocess.run(
+            ["bash", "-c", again], cwd=tmp_path, capture_output=True, text=True, env=environment()
+        ).stderr
+    )
+    release = dpcgd.read_release(tmp_path / "full.json")
+    (paid,) = dpcgd.open_account(tmp_path / "a.json").runs
+    assert release.terms.account_entry == paid.entry
+    assert (tmp_path / "r.html").exists()
+
+
+def environment():
+    root = Path(dpcgd.__file__).parents[1]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+    }
