@@ -71,10 +71,6 @@ LARGEST = 1e6
 HIDDEN = 0.25
 """A correlation whose noise has a larger variance tells nothing, and counts as zero."""
 
-SHORTENED = 0.003
-"""Shortening long records gives independent variables a correlation of this size at most, nearly:
-that of skewed variables at a million records, where it was measured."""
-
 Aim = Literal["edges", "effects"]
 """What a release is for."""
 
@@ -161,7 +157,7 @@ def _blur(singles, v) -> np.ndarray:
     """
     deviation = singles.moment(v).deviation
     if v in singles.numbers:
-        return np.eye(singles.widths[v]) * singles.numbers[v].error(deviation) ** 2
+        return np.diag(singles.numbers[v].errors(deviation) ** 2)
     columns = singles.columns(v)
     return columns.T @ columns * deviation**2 * math.sqrt(columns.shape[1])
 
@@ -445,8 +441,7 @@ def _turned(clipped) -> Blocks:
             off[own] = np.einsum("ij,jk,ik->i", as_told, _blur(clipped, v), as_told)
     varying, wide = scale.any(axis=1), (scale**2).sum(axis=1)
     spread = np.where(free & np.outer(varying, varying), clipped.deviation, 0.0)
-    noise = spread**2 * np.outer(wide, wide) + SHORTENED**2 * np.outer(varying, varying)
-    noise += _further_variance(lengths, off, np.zeros(size), n)
+    noise = spread**2 * np.outer(wide, wide) + _further_variance(lengths, off, np.zeros(size), n)
     correlations = np.where(free, scale @ clipped.moments @ scale.T, unit)
     covariances = np.where(varying, clipped.moments, unit)
     parts = (_limited(part) for part in (correlations, noise, covariances, spread))

@@ -138,8 +138,8 @@ class Histogram:
         apart = np.append(np.full(PARTS, -share), 1 - share) / (share * (1 - share)) ** 0.25
         return np.column_stack([np.vstack([vectors, np.zeros(2)]), apart])
 
-    def error(self, deviation: float) -> float:
-        """How far the records' mean vector may be from zero, where counts have noise.
+    def errors(self, deviation: float) -> np.ndarray:
+        """How far the mean of each entry may be from zero, where counts have noise.
 
         Noise moves records between the halves of every piece that was halved; where nearly all
         records lie in one piece, vectors are long and that is far. And in a piece that was not
@@ -153,24 +153,24 @@ class Histogram:
         vectors = self.vectors
         shares = np.maximum(self.by_part, 1 / PARTS**2)
         pieces = np.column_stack([shares, shares[:, None] * vectors])[:PARTS]
-        total = float((vectors[PARTS:] ** 2).sum())
+        total = (vectors[PARTS:] ** 2).sum(axis=0)
         for depth in range(DEPTH, 0, -1):
             mass, *sums = pieces.T
             apart = np.diff((np.array(sums) / mass).reshape(len(sums), -1, 2))
             middles = np.arange(PARTS >> depth, PARTS, PARTS >> depth - 1)
-            total += (apart[:, np.isin(middles, self.starts)] ** 2).sum() / 2
+            total += (apart[:, np.isin(middles, self.starts)] ** 2).sum(axis=(1, 2)) / 2
             pieces = pieces[::2] + pieces[1::2]
-        return math.hypot(deviation * math.sqrt(total), self._unseen(vectors[:PARTS]))
+        return np.hypot(deviation * np.sqrt(total), self._unseen(vectors[:PARTS]))
 
-    def _unseen(self, vectors) -> float:
-        """How far the mean may be off for where the records of a piece lie in it.
+    def _unseen(self, vectors) -> np.ndarray:
+        """How far each mean may be off for where the records of a piece lie in it.
 
         They may all lie at one end, as those of a skewed number do: then the means of all such
         numbers are off the same way, and a product of two looks like a correlation.
         """
         ends = np.append(self.starts[1:], PARTS) - 1
         apart = AT_ONE_END * np.abs(vectors[ends] - vectors[self.starts]) / 2
-        return math.sqrt(float(self.shares**2 @ (apart**2).sum(axis=1)))
+        return np.sqrt(self.shares**2 @ apart**2)
 
 
 def number_vectors(shares: np.ndarray) -> np.ndarray:
