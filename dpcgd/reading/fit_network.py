@@ -107,7 +107,7 @@ class FittedNetwork:
         return self.network.to_bif(self.errors)
 
     def to_pgmpy(self) -> Any:
-        """A network of pgmpy with the errors at its nodes: see :meth:`Network.to_pgmpy`."""
+        """A network of pgmpy, with the errors at its nodes."""
         return self.network.to_pgmpy(self.errors)
 
     def __repr__(self):
