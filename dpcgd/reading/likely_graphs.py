@@ -27,9 +27,11 @@ def met_graphs(
 
     As :meth:`~dpcgd.reading.graph_posterior.GraphPosterior.met`.
     """
-    posterior = GraphPosterior(table, forbidden, required)
-    key = ("met graphs", forbidden.tobytes(), required.tobytes())
-    return table.worked_out(key, lambda: posterior.met(np.random.default_rng(SEED)))
+
+    def work():
+        return GraphPosterior(table, forbidden, required).met(np.random.default_rng(SEED))
+
+    return table.worked_out(("met graphs", forbidden.tobytes(), required.tobytes()), work)
 
 
 def likely_graphs(
