@@ -42,6 +42,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
     "Laplace-PC": (GREY, (0, (6, 2)), "<"),
     "learned_pc": (BLACK, "-", "h"),
+    "private_graph": (GREY, "-", "p"),
     "dag_posterior": (VERMILLION, "-", "d"),
     "k-RR c-wise": (VERMILLION, "--", "s"),
     "k-RR combined": (ORANGE, ":", "D"),
