@@ -47,7 +47,7 @@ chapter: .venv/installed ## a chapter of your own, as a copy: FROM=04 NAME=31_my
 # JupyterLab stands beside the locked environment and runs chapters in it. Work in _build/lab is kept.
 lab: .venv/lab/installed ## chapters in JupyterLab, to read, change and run; CHAPTER=04 opens one
 	$(VENV) scripts/lab.py $(CHAPTER)
-	DPCGD_LAB=1 DPCGD_RESULTS=$(CURDIR)/_build/lab/results .venv/lab/bin/jupyter lab --notebook-dir=. \
+	DPCGD_LAB=1 DPCGD_RESULTS="$(CURDIR)/_build/lab/results" .venv/lab/bin/python -m jupyterlab --notebook-dir=. \
 		$$(ls _build/lab/$(or $(CHAPTER),01)_*.ipynb | head -1)
 
 .venv/lab/installed: .venv/installed pyproject.toml
