@@ -46,7 +46,8 @@ def write_copy(path) -> None:
     folder = LAB / "figures" / path.stem
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in values.items():
-        (folder / f"{name}.svg").write_text(data.get(f"{KIND}image/svg+xml", ""))
+        if picture := data.get(f"{KIND}image/svg+xml"):
+            (folder / f"{name}.svg").write_text(picture)
     prose = [cell for cell in book.cells if cell.cell_type == "markdown"]
     labels = set(re.findall(r"^:(?:name|label): (\S+)", "\n".join(c.source for c in prose), re.M))
     shown = rf"{{figure}} figures/{path.stem}/\1.svg"
