@@ -150,8 +150,9 @@ def finished(path, source=None) -> nbformat.NotebookNode:
     if not book.cells or book.cells[0].cell_type != "markdown":
         return book
     title, _, rest = book.cells[0].source.partition("\n")
-    minutes = reading.measured(path)["minutes"]
-    book.cells[0].source = f"{title}\n\n*About {minutes} minutes.*\n{rest}"
+    found = reading.measured(path)
+    minutes = f"About {found['minutes']} minutes; {found['minutes_with_proofs']} with the proofs."
+    book.cells[0].source = f"{title}\n\n*{minutes}*\n{rest}"
     link_first_uses([cell for cell in book.cells if cell.cell_type == "markdown"])
     return book
 

@@ -5,9 +5,10 @@ python scripts/reading.py
 Folds, exercises and what is off the page do not count. Screens are estimated, of 900 points at a
 width of 1300, from the executed copy where there is one. Results are in
 _build/results/reading.json: chapter -> {"words", "visible_cells", "visible_lines_per_cell",
-"first_picture_screen", "screens", "minutes", "screens_between_pictures", "code_lines",
-"visible_share", "removed_share", "undefined_names"}. Lines of code are those that hold code. A name
-is undefined if a visible cell uses it and no visible cell before defines or imports it.
+"first_picture_screen", "screens", "minutes", "minutes_with_proofs", "screens_between_pictures",
+"code_lines", "visible_share", "removed_share", "undefined_names"}. Lines of code are those that hold
+code. A name is undefined if a visible cell uses it and no visible cell before defines or imports
+it.
 
 Pictures are figures, and figures and tables that code on the page shows. The widest gap counts the
 way from the top to the first one and from the last one to the end too; of a copy without outputs
@@ -50,7 +51,7 @@ PLOTS = {"image/png", "image/svg+xml"}
 REMOVED = {"remove-cell", "remove-input"}
 HIDDEN = {"hide-cell", "hide-input", *REMOVED}
 SCREEN, LINE, CODE_LINE, MARGIN, FIGURE = 900, 27, 21, 45, 430
-WORDS_A_LINE, WORDS_A_MINUTE = 13, 150
+WORDS_A_LINE, WORDS_A_MINUTE, WORDS_OF_PROOF_A_MINUTE = 13, 150, 75
 
 
 def unfolded(source: str) -> str:
@@ -138,8 +139,12 @@ def measured(path: Path) -> dict:
     code = [c for c in cells if not tags(c) & HIDDEN]
     removed = [c for c in cells if tags(c) & REMOVED]
     held, shown, gone = (sum(lines_of_code(c.source) for c in of) for of in (cells, code, removed))
-    words = sum(len(unfolded(c.source).split()) for c in book.cells if c.cell_type == "markdown")
+    prose = [c.source for c in book.cells if c.cell_type == "markdown"]
+    boxes = [box for source in prose for box in FOLDED.finditer(source)]
+    proofs = sum(len(box[0].split()) for box in boxes if box[2] == "prf:proof")
+    words = sum(len(unfolded(source).split()) for source in prose)
     lines = sum(len(c.source.splitlines()) for c in code)
+    minutes = words / WORDS_A_MINUTE + lines / 20
     at, seen, first, gaps = 0.0, 0.0, None, []
     for cell in book.cells:
         for place in pictures(cell):
@@ -153,7 +158,8 @@ def measured(path: Path) -> dict:
         "visible_lines_per_cell": round(lines / max(1, len(code)), 1),
         "first_picture_screen": int((at if first is None else first) // SCREEN) + 1,
         "screens": round(at / SCREEN, 1),
-        "minutes": round(words / WORDS_A_MINUTE + lines / 20),
+        "minutes": round(minutes),
+        "minutes_with_proofs": round(minutes + proofs / WORDS_OF_PROOF_A_MINUTE),
         "screens_between_pictures": round(max(*gaps, at - seen, 0) / SCREEN, 1),
         "code_lines": held,
         "visible_share": round(shown / max(1, held), 2),

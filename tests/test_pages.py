@@ -56,7 +56,8 @@ def test_links_to_the_glossary_leave_the_rest_of_a_chapter_as_it_is(name):
     before, after = nbformat.read(path, as_version=4), pages.finished(path)
     for old, new in zip(before.cells, after.cells, strict=True):
         unlinked = re.sub(r"\{term\}`([^<`]*) <[^`]*>`", r"\1", new.source)
-        assert re.sub(r"\n\n\*About \d+ minutes\.\*\n", "\n", unlinked) == old.source
+        minutes = r"\n\n\*About \d+ minutes; \d+ with the proofs\.\*\n"
+        assert re.sub(minutes, "\n", unlinked) == old.source
 
 
 def test_a_copy_of_a_chapter_has_labels_of_its_own(name):

@@ -95,8 +95,8 @@ def check_interval(mine: Callable, runs: int = 2000) -> str:
     effect, exact = z @ (y[:, 1] - y[:, 0]), mine(n * cells, 0.0)[0]
     assert math.isclose(exact, effect), f"without any noise {effect:.3f} became {exact:.3f}"
     for noise, scale in {"without": 0.0, "with": 40.0}.items():
-        noisy = rng.multinomial(n, cells.ravel(), runs).reshape(runs, *cells.shape)
-        noisy = noisy + scale * rng.laplace(size=noisy.shape)
+        tables = rng.multinomial(n, cells.ravel(), runs).reshape(runs, *cells.shape)
+        noisy = tables + scale * rng.laplace(size=tables.shape)
         _, low, high = np.transpose([mine(table, scale) for table in noisy])
         for side, missed in {"low": low > effect, "high": high < effect}.items():
             _within(missed.sum(), runs, 0.04, 0.06, f"{noise} noise, the {side} end was wrong")
