@@ -6,9 +6,8 @@ Folds, exercises and what is off the page do not count. Screens are estimated, o
 width of 1300, from the executed copy where there is one. Results are in
 _build/results/reading.json: chapter -> {"words", "visible_cells", "visible_lines_per_cell",
 "first_picture_screen", "screens", "minutes", "minutes_with_proofs", "screens_between_pictures",
-"code_lines", "visible_share", "removed_share", "undefined_names"}. Lines of code are those that hold
-code. A name is undefined if a visible cell uses it and no visible cell before defines or imports
-it.
+"code_lines", "visible_share", "removed_share", "undefined_names"}. Lines of code hold code.
+A name is undefined if a visible cell uses it and no visible cell before defines or imports it.
 
 Pictures are figures, and figures and tables that code on the page shows. The widest gap counts the
 way from the top to the first one and from the last one to the end too; of a copy without outputs
