@@ -6,7 +6,7 @@ VENV = .venv/bin/python
 CLUSTER ?=
 export DPCGD_CLUSTER ?= $(CLUSTER)
 
-.PHONY: help book results table pairs models look chapter check test portable halved mutants golden bench lock clean
+.PHONY: help book results table pairs models look chapter lab check test portable halved mutants golden bench lock clean
 
 book: .venv/installed ## every chapter executed and the book built; CHAPTER=06 one, CHAPTER=06,07 some, PROFILE=paper large
 	$(VENV) scripts/build_book.py $(PROFILE) $(CHAPTER)
@@ -38,6 +38,18 @@ look: .venv/installed ## pictures of every built page in a browser, wide, on a p
 
 chapter: .venv/installed ## a chapter of your own, as a copy: FROM=04 NAME=31_my_question
 	$(VENV) scripts/new_chapter.py $(FROM) $(NAME)
+
+# JupyterLab stands beside the locked environment and runs chapters in it. Work in _build/lab is kept.
+lab: .venv/lab/installed ## chapters in JupyterLab, to read, change and run; CHAPTER=04 opens one
+	$(VENV) scripts/lab.py $(CHAPTER)
+	DPCGD_LAB=1 DPCGD_RESULTS="$(CURDIR)/_build/lab/results" .venv/lab/bin/python -m jupyterlab --notebook-dir=. \
+		$$(ls _build/lab/$(or $(CHAPTER),01)_*.ipynb | head -1)
+
+.venv/lab/installed: .venv/installed pyproject.toml
+	$(VENV) -m venv --clear .venv/lab
+	.venv/lab/bin/python -m pip install --quiet $$(sed -nE '/^lab = /,/^\]/s/^ *"(.*)",/\1/p' pyproject.toml)
+	$(VENV) -m ipykernel install --prefix .venv/lab --name python3
+	@touch $@
 
 check: .venv/installed ## style, types and the fast tests, for every save
 	$(VENV) -m ruff format --check .

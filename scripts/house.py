@@ -16,9 +16,9 @@ from reference import systems_without_theorem, theorems_without_code
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
     "dpcgd": 11_250,
-    "book/tools": 3_490,
-    "tests": 17_540,
-    "benchmarks and scripts": 4_670,
+    "book/tools": 3_580,
+    "tests": 17_740,
+    "benchmarks and scripts": 4_770,
 }
 """What each part of the project may have."""
 FLOORS = (

@@ -1,8 +1,8 @@
 """A chapter of your own, as a copy of another: make chapter FROM=04 NAME=31_my_question
 
 The copy has labels of its own, so that the strict build passes, and stands in the table of
-contents. Theorems keep their label where they were: the copy's text refers to those. Its golden
-values are those it was copied with; make golden takes new ones.
+contents. Theorems keep their label where they were: the copy's text refers to those. Numbers in its
+text and golden values are those it was copied with; make golden takes new ones.
 """
 
 import re
@@ -10,13 +10,18 @@ import shutil
 import sys
 
 import golden
+import lab
 import nbformat
-from chapters import NOTEBOOKS, ROOT, chapters
+from chapters import NOTEBOOKS, ROOT, chapters, execute_all, home
 from reference import BOX
 
 TOC, STORED = ROOT / "_toc.yml", ROOT / "book" / "stored"
 PART = "  - caption: Your chapters\n    numbered: 1\n    chapters:\n"
 NEXT = "  - caption: The papers, re-run\n"
+HANDED = re.compile(
+    r"^glue_all\((?!.*(?:fig|[( ]\*\*)).*\)\n?|^glue_all\(\n(?:    (?! |fig|\*).*\n)+\)\n?", re.M
+)
+"""Calls that hand the text nothing but numbers: a copy has them in its text."""
 
 
 def copied(cells, old: str, new: str) -> None:
@@ -34,7 +39,7 @@ def copied(cells, old: str, new: str) -> None:
         cell.source = labels.sub(rf"\1-{new[:2]}", anchor.sub(rf"\g<1>{new[:2]}-", cell.source))
     for cell in cells:
         if cell.cell_type == "code":
-            cell.source = cell.source.replace(f'"{old}"', f'"{new}"')
+            cell.source = HANDED.sub("", cell.source.replace(f'"{old}"', f'"{new}"')).strip("\n")
 
 
 def register(name: str, title: str) -> None:
@@ -53,16 +58,22 @@ def main(source: str = "", name: str = ""):
     new = NOTEBOOKS / f"{name}.ipynb"
     if list(NOTEBOOKS.glob(f"{name[:2]}_*.ipynb")):
         sys.exit(f"there is a chapter {name[:2]} already; choose another number")
+    (outcome,) = execute_all(home("quick"), "quick", [old])
+    if outcome.error:
+        sys.exit(outcome.error)
     book = nbformat.read(old, as_version=4)
     copied(book.cells, old.stem, name)
+    lab.settle(book.cells, lab.glued(old))
+    book.cells = [cell for cell in book.cells if cell.source]
     title = name[3:].replace("_", " ").capitalize()
-    book.cells[0].source = re.sub(r"^# .*", f"# {title}", book.cells[0].source, count=1)
+    said = f"# {title}\n\n*The numbers in this text are those of chapter {old.stem[:2]}.*"
+    book.cells[0].source = re.sub(r"^# .*", said, book.cells[0].source, count=1)
     nbformat.write(book, new)
     if (STORED / old.stem).exists():
         shutil.copytree(STORED / old.stem, STORED / name)
     shutil.copy(golden.GOLDEN / f"{old.stem}.json", golden.GOLDEN / f"{name}.json")
     register(name, title)
-    print(f"{new}\nChange it, then: make book CHAPTER={name[:2]}")
+    print(f"{new}\nChange it, then: make book CHAPTER={name[:2]}, or make lab")
 
 
 if __name__ == "__main__":

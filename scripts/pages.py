@@ -12,14 +12,12 @@ from chapters import ROOT, Home
 GLOSSARY = ROOT / "book" / "glossary.md"
 MEASURED = ROOT / "book" / "stored" / "open_questions.json"
 OTHER_FORMS = {
-    "audit": ("audits",),
-    "collider": ("colliders",),
-    "conditioning set": ("conditioning sets",),
-    "filter": ("filters",),
-    "odometer": ("odometers",),
-    "oracle": ("oracles",),
-    "separating set": ("separating sets",),
+    "F1": ("F1 score",),
+    "SHD": ("structural Hamming distance",),
+    "d-separation": ("d-separated", "d-separates"),
+    "faithful": ("faithfulness",),
     "sensitivity": ("sensitivities",),
+    "stratum": ("strata",),
 }
 TAKEN = re.compile(
     r"(`{3,}|:{3,}).*?^\1 *$"  # directives and blocks of code
@@ -137,10 +135,12 @@ def as_table(columns, rows) -> str:
 
 
 def terms() -> dict[str, str]:
-    """From each form of a term, longest first, to the term."""
+    """From each form of a term, longest first, to the term; an added s is a form, too."""
     block = re.search(r"```{glossary}\n(.*?)```", GLOSSARY.read_text(), re.DOTALL)[1]
     named = re.findall(r"^(\S.*)$", block, re.MULTILINE)
-    forms = {form: term for term in named for form in (term, *OTHER_FORMS.get(term, ()))}
+    forms = {
+        form: term for term in named for form in (term, f"{term}s", *OTHER_FORMS.get(term, ()))
+    }
     return dict(sorted(forms.items(), key=lambda item: -len(item[0])))
 
 
@@ -150,8 +150,9 @@ def finished(path, source=None) -> nbformat.NotebookNode:
     if not book.cells or book.cells[0].cell_type != "markdown":
         return book
     title, _, rest = book.cells[0].source.partition("\n")
-    minutes = reading.measured(path)["minutes"]
-    book.cells[0].source = f"{title}\n\n*About {minutes} minutes.*\n{rest}"
+    found = reading.measured(path)
+    minutes = f"About {found['minutes']} minutes; {found['minutes_with_proofs']} with the proofs."
+    book.cells[0].source = f"{title}\n\n*{minutes}*\n{rest}"
     link_first_uses([cell for cell in book.cells if cell.cell_type == "markdown"])
     return book
 

@@ -15,6 +15,8 @@ import reading  # noqa: E402
 NAMES = [path.stem for path in chapters.chapters()]
 SECTIONS = ["What you will be able to do", "What breaks", "Fork me"]
 PAPER_SECTIONS = ["The verdicts", "Fork me"]
+NOT_ALONE = "01 02 06 07 09 10 12 14 17 18 21 22 23"
+"""Chapters whose visible cells still use what only hidden cells define."""
 
 
 def is_paper(name):
@@ -53,14 +55,18 @@ def read(name):
     return nbformat.read(chapters.NOTEBOOKS / f"{name}.ipynb", as_version=4)
 
 
+def visible(book):
+    code = (cell for cell in book.cells if cell.cell_type == "code")
+    return [cell for cell in code if not reading.tags(cell) & reading.HIDDEN]
+
+
 def test_chapter_is_stored_without_outputs_and_says_what_every_chapter_says(name):
     book = read(name)
     nbformat.validate(book)
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     assert all(not cell.outputs and cell.execution_count is None for cell in code)
     assert sum("parameters" in reading.tags(cell) for cell in code) == 1
-    shown = [cell for cell in code if not reading.tags(cell) & reading.HIDDEN]
-    assert max(len(cell.source.splitlines()) for cell in shown) <= 17
+    assert max(len(cell.source.splitlines()) for cell in visible(book)) <= 17
     prose = [cell.source for cell in book.cells if cell.cell_type == "markdown"]
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", "".join(prose)), "an escape that went wrong"
     headings = re.findall(r"^## (.*)", "\n".join(prose), re.MULTILINE)
@@ -81,6 +87,41 @@ def test_every_parameter_can_be_set_and_no_path_hangs_on_a_folder(name):
 
 def test_every_chapter_is_within_its_limits(name):
     assert reading.over(reading.measured(chapters.NOTEBOOKS / f"{name}.ipynb")) == []
+
+
+@pytest.fixture
+def alone(name):
+    if name[:2] in NOT_ALONE.split():
+        pytest.xfail("visible cells use what only hidden cells define")
+    book = read(name)
+    return nbformat.from_dict(book | {"cells": visible(book)})
+
+
+def test_visible_cells_use_only_names_that_are_seen(alone):
+    assert reading.undefined([cell.source for cell in alone.cells]) == []
+
+
+@pytest.mark.slow
+def test_visible_cells_run_alone(alone, name, tmp_path, compiled):
+    path = tmp_path / f"{name}.ipynb"
+    nbformat.write(alone, path)
+    (outcome,) = chapters.execute_all(chapters.Home(tmp_path / "home"), "quick", [path])
+    assert outcome.error is None, outcome.error
+
+
+@pytest.mark.parametrize(
+    ("cells", "names"),
+    [
+        (["import a.b as c", "def f(x):\n    return [c(y) for y in x]", "f([1])"], []),
+        (["x = x + 1", "x"], ["x"]),
+        (["x += 1"], ["x"]),
+        (["def f():\n    return g()", "def g():\n    return f()"], ["g"]),
+        (["class A:\n    y = 1\n    def f(self):\n        return y"], ["y"]),
+        (["for i in range(3):\n    print(i)", "print(f'{j}', i)"], ["j"]),
+    ],
+)
+def test_names_that_no_cell_before_defines(cells, names):
+    assert reading.undefined(cells) == names
 
 
 def test_proofs_are_folds_and_every_assertion_says_what_it_holds_against(name):

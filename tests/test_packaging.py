@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ALL = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
 NEEDED = [Requirement(line) for lines in ALL for line in lines]
-PEERS = {Requirement(line).name for line in PROJECT["optional-dependencies"]["peers"]}
-"""Only benchmarks need them, in an environment of their own."""
+EXTRAS = PROJECT["optional-dependencies"]
+PEERS = {Requirement(line).name for line in [*EXTRAS["peers"], *EXTRAS["lab"]]}
+"""Only benchmarks and make lab need them, in environments of their own."""
 
 
 def locked():
@@ -67,7 +68,7 @@ def test_lock_and_environment_are_within_the_ranges_of_pyproject():
 def test_the_library_takes_a_range_of_versions_and_the_book_one():
     for line in PROJECT["dependencies"]:
         assert re.fullmatch(r"[a-z0-9-]+>=[\d.]+(,<\d+)?", line), line
-    for extra in ("book", "test", "peers"):
+    for extra in ("book", "test", "peers", "lab"):
         assert all("==" in line for line in PROJECT["optional-dependencies"][extra]), extra
 
 

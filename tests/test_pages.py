@@ -13,6 +13,7 @@ import chapters  # noqa: E402
 import check_pages  # noqa: E402
 import golden  # noqa: E402
 import home_picture  # noqa: E402
+import lab  # noqa: E402
 import new_chapter  # noqa: E402
 import pages  # noqa: E402
 import reading  # noqa: E402
@@ -55,7 +56,8 @@ def test_links_to_the_glossary_leave_the_rest_of_a_chapter_as_it_is(name):
     before, after = nbformat.read(path, as_version=4), pages.finished(path)
     for old, new in zip(before.cells, after.cells, strict=True):
         unlinked = re.sub(r"\{term\}`([^<`]*) <[^`]*>`", r"\1", new.source)
-        assert re.sub(r"\n\n\*About \d+ minutes\.\*\n", "\n", unlinked) == old.source
+        minutes = r"\n\n\*About \d+ minutes; \d+ with the proofs\.\*\n"
+        assert re.sub(minutes, "\n", unlinked) == old.source
 
 
 def test_a_copy_of_a_chapter_has_labels_of_its_own(name):
@@ -68,6 +70,20 @@ def test_a_copy_of_a_chapter_has_labels_of_its_own(name):
     code = "\n".join(cell.source for cell in book.cells if cell.cell_type == "code")
     assert '"99_my_question"' in code
     assert f'"{name}"' not in code
+
+
+def test_a_copy_has_numbers_in_its_text_and_its_folds_are_collapsed():
+    code = [nbformat.v4.new_code_cell("1", metadata={"tags": t}) for t in ([], ["hide-cell"])]
+    cells = [markdown("F1 {glue:text}`f1:.2f`, {glue:text}`name`, {glue:text}`new:.1f`."), *code]
+    values = {"f1": "0.834", "name": "'sachs'"}
+    lab.settle(cells, {name: {f"{lab.KIND}text/plain": text} for name, text in values.items()})
+    assert cells[0].source == "F1 0.83, sachs, …."
+    assert [cell.metadata.get("jupyter") for cell in code] == [None, {"source_hidden": True}]
+
+
+def test_a_copy_hands_its_text_no_numbers_but_keeps_its_figures():
+    source = "glue_all(n=n, m=len(a))\nx = 1\nglue_all(\n    k=k,\n)\nglue_all(fig_a=figure)\n"
+    assert new_chapter.HANDED.sub("", source) == "x = 1\nglue_all(fig_a=figure)\n"
 
 
 def labels_of(book):

@@ -57,7 +57,9 @@ def glue_all(**values) -> None:
     Parameters
     ----------
     **values
-        Numbers (numpy scalars are converted, so that formats apply) and figures.
+        Numbers (numpy scalars are converted, so that formats apply) and figures, which make lab
+        shows where they are drawn, too.
     """
     for name, value in values.items():
-        glue(name, value.item() if isinstance(value, np.generic) else value, display=False)
+        shown = "DPCGD_LAB" in os.environ and hasattr(value, "savefig")
+        glue(name, value.item() if isinstance(value, np.generic) else value, display=shown)

@@ -1,0 +1,126 @@
+"""Tests of what readers write themselves, for the exercises of the chapters.
+
+Each takes the reader's function, and says what is wrong with it. They look at answers only, so the
+order in which noise is drawn does not matter. A right version fails by chance with a probability
+below 1e-7.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats
+
+from dpcgd_book.results.known_tables import Counts, blurred_marginals
+
+__all__ = ["check_interval", "check_look", "check_p_value", "check_parts", "check_round"]
+__all__ += ["check_table"]
+
+PARTS = 2**15
+
+
+def _within(hits: int, runs: int, low: float, high: float, what: str):
+    """Fail unless a chance between these gives so many hits, but for once in 1e9 times."""
+    right = stats.binom.ppf(1e-9, runs, low) <= hits <= stats.binom.isf(1e-9, runs, high)
+    assert right, f"{what} in {hits / runs:.1%} of the runs; {low:.1%} to {high:.1%} would be right"
+
+
+def check_round(mine: Callable, runs: int = 10_000) -> str:
+    """Chapter 4: one round of sieve and examination, against the exact chance of each answer."""
+    z, moves, epsilon = np.array([-5.0, 2.5, 3.5, 1.0]), 0.5, 2.0
+    rng = np.random.default_rng(4)
+    answers = [mine(z, moves, epsilon, rng) for _ in range(runs)]
+    below, threshold = (3 - np.abs(z)) / moves, np.linspace(-80, 80, 16_001)
+    passes = stats.laplace.sf(threshold - below[:, None], scale=8 / epsilon)
+    asked = np.cumprod([np.ones_like(threshold), *(1 - passes[:-1])], axis=0)
+    density = stats.laplace.pdf(threshold, scale=4 / epsilon)
+    fires = (asked * passes * density).sum(axis=1) * (threshold[1] - threshold[0])
+    separated = fires * stats.laplace.cdf(below, scale=2 / epsilon)
+    for answer, chance in [*enumerate(separated), (None, 1 - separated.sum())]:
+        _within(answers.count(answer), runs, chance, chance, f"the answer was {answer}")
+    return "right: every answer is as frequent as it should be"
+
+
+def check_p_value(mine: Callable, runs: int = 500) -> str:
+    """Chapter 11: the test that knows its noise, by its level, and on a clear dependence."""
+    rng, uneven = np.random.default_rng(11), np.outer([0.97, 0.03], [0.97, 0.03])
+
+    def p_value(model, n, sigma):
+        table = rng.multinomial(n, model.ravel()).reshape(model.shape)
+        noisy = blurred_marginals(table, sigma, rng).released
+        return mine(*(n * noisy[subset].values for subset in ((0,), (1,), (0, 1))), n, sigma)
+
+    settings = {"little": (np.full((3, 4), 1 / 12), 2500, 2.0), "much": (uneven, 10_000, 50.0)}
+    for noise, setting in settings.items():
+        below = sum(p_value(*setting) < 0.05 for _ in range(runs))
+        _within(below, runs, 0.04, 0.06, f"with {noise} noise, independence was rejected at 5%")
+    clear = p_value(np.eye(3) / 3, 2500, 30.0)
+    assert clear < 1e-6, f"two equal variables have a p-value of {clear:.2g}"
+    return "right: it keeps its level, and sees a clear dependence"
+
+
+def check_look(mine: Callable, runs: int = 2000) -> str:
+    """Chapter 16: the look at one number, without noise and by how noise spreads its shares."""
+    rng = np.random.default_rng(16)
+    column = np.sort(np.append(rng.binomial(PARTS - 1, 0.7, 3500), [77] * 500))
+
+    def held(start, width):
+        ends = np.searchsorted(column, [start, start + width])
+        return (ends[1] - ends[0]) / len(column)
+
+    starts, shares = map(np.array, zip(*sorted(mine(column, 0.0, rng).items()), strict=True))
+    widths = np.diff(np.append(starts, PARTS))
+    assert starts[0] == 0, "pieces begin with the first part of the range"
+    assert np.allclose(shares, held(starts, widths)), "without noise shares are exact"
+    assert (shares[widths > 1] <= 0.03).all(), "a piece above 3 % is halved, down to one part"
+    parents = held(starts // (2 * widths) * (2 * widths), 2 * widths)
+    assert (parents > 0.03).all(), "a piece of 3 % or less stays whole"
+    column = np.append(np.arange(400) * 40, PARTS // 2 + np.arange(600) * 27)
+    looks = [sorted(mine(column, 100.0, rng).items()) for _ in range(runs)]
+    left = np.array([sum(v for k, v in look if k < PARTS // 2) for look in looks])
+    chance = 2 * stats.norm.cdf(0.05 / (100 / 1000 / math.sqrt(2))) - 1
+    _within(sum(abs(left - 0.4) < 0.05), runs, chance, chance, "the left half was nearly right")
+    halved = sum(look[1][0] < PARTS // 2 for look in looks)
+    _within(halved, runs, 0.5, 0.5, "a half as large as four deviations was halved")
+    return "right: pieces, shares and their noise"
+
+
+def check_interval(mine: Callable, runs: int = 2000) -> str:
+    """Chapter 19: an effect with its 90 % interval, by how often it misses on either side."""
+    rng, n = np.random.default_rng(19), 20_000
+    z, x = np.array([0.5, 0.3, 0.2]), np.array([0.7, 0.4, 0.2])
+    y = np.array([[0.3, 0.2], [0.5, 0.5], [0.8, 0.6]])
+    cells = (z[:, None] * np.stack([1 - x, x], 1))[:, :, None] * np.stack([1 - y, y], 2)
+    effect, exact = z @ (y[:, 1] - y[:, 0]), mine(n * cells, 0.0)[0]
+    assert math.isclose(exact, effect), f"without any noise {effect:.3f} became {exact:.3f}"
+    for noise, scale in {"without": 0.0, "with": 40.0}.items():
+        tables = rng.multinomial(n, cells.ravel(), runs).reshape(runs, *cells.shape)
+        noisy = tables + scale * rng.laplace(size=tables.shape)
+        _, low, high = np.transpose([mine(table, scale) for table in noisy])
+        for side, missed in {"low": low > effect, "high": high < effect}.items():
+            _within(missed.sum(), runs, 0.04, 0.06, f"{noise} noise, the {side} end was wrong")
+    return "right: the effect, and both ends of its interval"
+
+
+def check_table(mine: Callable) -> str:
+    """Chapter 20: tables from rows of bits, against counts of the records, each in turn."""
+    rng = np.random.default_rng(20)
+    for levels, n in itertools.product([(3,), (2, 5), (4, 3, 2)], [1, 64, 1003]):
+        codes, table = rng.integers(0, levels, (n, len(levels))), np.zeros(levels, int)
+        digits = [(v, range((k - 1).bit_length())) for v, k in enumerate(levels)]
+        rows = [[np.packbits(codes[:, v] >> j & 1) for j in places] for v, places in digits]
+        np.add.at(table, tuple(codes.T), 1)
+        same = np.array_equal(mine(rows, levels, n), table)
+        assert same, f"wrong for {n} records of {levels} levels"
+    return "right for all tables"
+
+
+def check_parts(mine: Callable) -> str:
+    """Chapter 20: two parts as one, against all records in one place."""
+    tables = np.random.default_rng(21).integers(0, 100, (2, 2, 3, 4))
+    both, whole = mine(*map(Counts, tables)), Counts(tables.sum(axis=0))
+    assert both.n == whole.n, f"{both.n} records in place of {whole.n}"
+    for subset in itertools.permutations(range(3), 2):
+        assert np.array_equal(both.counts(subset), whole.counts(subset)), f"counts of {subset}"
+    return "right for all tables"

@@ -1,0 +1,212 @@
+"""What tests a reader's own version accepts right versions, and refuses planted mistakes."""
+
+import ast
+import math
+
+import chapters
+import nbformat
+import numpy as np
+import pytest
+from dpcgd_book.attacks import exercises
+from dpcgd_book.results.known_tables import Counts
+from scipy import stats
+
+import dpcgd
+from dpcgd.datasets.bit_columns import pack
+from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable
+from dpcgd.moments.scores import measure_singles
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.filters import Filter
+from dpcgd.privacy.mechanisms import AboveThreshold, laplace
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.reading.adjustment import standardised
+from dpcgd.reading.association import association
+
+
+def names_of(node):
+    """What a statement of a chapter defines: modules, functions, classes and constants."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in node.names]
+    if isinstance(node, ast.Assign):
+        targets = [n.id for target in node.targets for n in ast.walk(target) if hasattr(n, "id")]
+        return targets if all(map(str.isupper, targets)) else []
+    return [getattr(node, "name", None)]
+
+
+def solution(chapter, name):
+    """A function of a chapter, with what it needs of the page; nothing else is run."""
+    (path,) = chapters.chapters(chapter)
+    cells = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    nodes = [node for cell in cells for node in ast.parse(cell).body]
+    defined = {own: node for node in nodes for own in names_of(node)}
+    wanted, body, page = [name], [], {}
+    while wanted:
+        node = defined.pop(wanted.pop(), None)
+        if node is not None and node not in body:
+            body.insert(0, node)
+            wanted += [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    exec(compile(ast.Module(body, []), path.name, "exec"), page)
+    return page[name]
+
+
+# --- the package's versions
+
+
+class Unlimited(Filter):
+    def spend(self, event):
+        """Pays whatever is asked."""
+
+
+UNLIMITED = Unlimited(Budget(1.0, 1e-6))
+
+
+def packaged_round(z, moves, epsilon, rng):
+    paid = {"epsilon": epsilon / 2, "account": UNLIMITED, "noise": SeededNoise(rng)}
+    sieve = AboveThreshold(0.0, sensitivity=1.0, **paid)
+    for k, below in enumerate((3 - np.abs(z)) / moves):
+        if sieve.above(lambda below=below: below):
+            examined = laplace(lambda below=below: below, sensitivity=1.0, **paid)
+            return k if examined >= 0 else None
+    return None
+
+
+def packaged_p_value(x, y, both, n, sigma):
+    table = np.zeros(np.add(both.shape, 1), int)
+    table.flat[0] = n
+    sums = np.concatenate([x, y, both.ravel()])
+    marginals = MeasuredMarginals(Counts(table), lambda query, **price: (sums, sigma))
+    marginals.measure_pairs(1.0)
+    return association(marginals, 0, 1).p_value
+
+
+def packaged_look(column, sigma, rng):
+    twice = np.column_stack([column, column]) + 0.5
+    data = dpcgd.Dataset.of_numbers(twice, dict.fromkeys("xy", (0, exercises.PARTS)))
+
+    def measure(query, **price):
+        answer = query()
+        return answer + sigma * rng.normal(size=len(answer)), sigma
+
+    look = measure_singles(data, measure, 1.0)[0].numbers[0]
+    return dict(zip(look.starts.tolist(), look.shares.tolist(), strict=True))
+
+
+def packaged_interval(counts, scale):
+    table = NoisyTable(round(counts.sum()), counts, scale)
+    means, sampling, noise = standardised(table, [1, 0], 2, (0, 1), 1)
+    reach = stats.norm.ppf(0.95) * math.sqrt([-1, 1] @ (sampling + noise) @ [-1, 1])
+    effect = means[1] - means[0]
+    return effect, effect - reach, effect + reach
+
+
+def packaged_table(rows, levels, n):
+    bits = [np.array([np.unpackbits(row, count=n) for row in own]) for own in rows]
+    codes = [(own.T @ 2 ** np.arange(len(own))).astype(np.uint8) for own in bits]
+    (table,) = pack([codes], levels, n, most_bytes=0).counts_many([[*range(len(levels))]])
+    return table
+
+
+def packaged_parts(one, other):
+    return Counts(np.add(one.table, other.table))
+
+
+# --- mistakes: what a reader's version does with its arguments, given the right one
+
+
+def threshold_for_each_test(right, z, *rest):
+    answers = [right(z[k : k + 1], *rest) for k in range(len(z))]
+    return answers.index(0) if 0 in answers else None
+
+
+def asked_on(right, *asked):
+    first = right(*asked)
+    return right(*asked) if first is None else first
+
+
+def left_only(share, left, right, n):
+    return left / n, share - left / n
+
+
+def look_with(**changed):
+    """Another constant or function on the page."""
+
+    def wrong(right, *asked):
+        right.__globals__.update(changed)
+        return right(*asked)
+
+    return wrong
+
+
+class OrderOfAxesLost(Counts):
+    def counts(self, variables):
+        return super().counts(sorted(variables))
+
+
+ROUNDS = {
+    "half the noise": lambda right, z, moves, *rest: right(z, moves / 2, *rest),
+    "dependence in one direction": lambda right, z, *rest: right(np.maximum(z, 0), *rest),
+    "a wrong threshold": lambda right, z, *rest: right(z * 3 / 2, *rest),
+    "a threshold for each test": threshold_for_each_test,
+    "asked on after a refusal": asked_on,
+}
+P_VALUES = {
+    "half the noise": lambda right, *sums: right(*sums[:4], sums[4] / 2),
+    "no noise": lambda right, *sums: right(*sums[:4], 0.0),
+    "no sampling": lambda right, *sums: right(*(1e6 * own for own in sums)),
+    "margins left out": lambda right, x, y, *rest: right(0 * x, 0 * y, *rest),
+}
+LOOKS = {
+    "half the noise": lambda right, column, sigma, rng: right(column, sigma / 2, rng),
+    "noise left out of the rule": look_with(CLEAR=0.0),
+    "halved too seldom": look_with(FINE=0.1),
+    "the right half not used": look_with(split=left_only),
+}
+INTERVALS = {
+    "half the noise": lambda right, counts, scale: right(counts, scale / 2),
+    "a wrong variance": lambda right, counts, scale: right(counts, scale / math.sqrt(2)),
+    "no sampling": lambda right, counts, scale: right(1e6 * counts, 1e6 * scale),
+    "no adjustment": lambda right, counts, scale: right(counts.sum(0, keepdims=True), scale),
+}
+TABLES = {
+    "bits behind the last": lambda right, rows, k, n: right(rows, k, 8 * len(rows[0][0])),
+    "the last one left out": lambda right, rows, k, n: right(rows, k, n - 1),
+    "digits in reverse": lambda right, rows, *rest: right([own[::-1] for own in rows], *rest),
+}
+SUMS_OF_PARTS = {
+    "records of the first": lambda right, one, other: right(one, Counts(0 * other.table)),
+    "the first part twice": lambda right, one, other: right(one, one),
+    "the order of axes lost": lambda right, *parts: right(
+        *(OrderOfAxesLost(own.table) for own in parts)
+    ),
+}
+EXERCISES = {
+    "round": ("04", "one_round", packaged_round, ROUNDS),
+    "p_value": ("11", "p_value", packaged_p_value, P_VALUES),
+    "look": ("16", "look_at", packaged_look, LOOKS),
+    "interval": ("19", "interval", packaged_interval, INTERVALS),
+    "table": ("20", "table_of", packaged_table, TABLES),
+    "parts": ("20", "Both", packaged_parts, SUMS_OF_PARTS),
+}
+PLANTED = [(name, mistake) for name, row in EXERCISES.items() for mistake in row[3]]
+
+
+def test_every_check_is_tested():
+    assert {f"check_{name}" for name in EXERCISES} == set(exercises.__all__)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_solution_and_the_package_are_accepted(name):
+    chapter, mine, packaged, _ = EXERCISES[name]
+    check = getattr(exercises, f"check_{name}")
+    for version in (solution(chapter, mine), packaged):
+        assert check(version).startswith("right")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "mistake"), PLANTED)
+def test_a_planted_mistake_is_refused(name, mistake):
+    chapter, mine, _, mistakes = EXERCISES[name]
+    right, wrong = solution(chapter, mine), mistakes[mistake]
+    with pytest.raises(AssertionError):
+        getattr(exercises, f"check_{name}")(lambda *asked: wrong(right, *asked))
