@@ -46,8 +46,7 @@ kept = Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
 def drawn(family: str, number: int, rng):
     """A table, and what its moments may cost."""
     if family == "as in training":
-        epsilon = training.between(training.EPSILONS, rng)
-        data = training.table(number, rng)
+        data, epsilon = training.table(number, rng)
     else:
         epsilon = float(rng.choice([0.3, 1.0]))
         network = any_network(int(rng.integers(8, 61)), rng)

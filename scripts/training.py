@@ -49,6 +49,8 @@ from dpcgd.reading.reader import most_likely_edges
 SEED, TABLES_IN_ALL = 2030, 3000
 VARIABLES, RECORDS, EPSILONS = (3, 450), (30, 1e6), (0.005, 10.0)
 """Each is drawn evenly on a logarithmic scale between these."""
+CLEAR = (3, 100), (3000, 1e6), (0.1, 10.0)
+"""The same for every other table, in which there is much to be seen."""
 MOST_CODES = 1e7
 """Records times variables, for time."""
 KINDS = {"categories": 0.34, "numbers": 0.26, "many levels": 0.08, "nothing": 0.32}
@@ -88,10 +90,11 @@ def between(bounds, rng) -> float:
 # --- tables
 
 
-def table(number: int, rng) -> Dataset:
-    """One table, with the graph that made it."""
-    d = round(between(VARIABLES, rng))
-    n = round(min(between(RECORDS, rng), MOST_CODES / d))
+def table(number: int, rng) -> tuple[Dataset, float]:
+    """One table, with the graph that made it, and the epsilon that is spent on it."""
+    variables, records, epsilons = CLEAR if number % 2 else (VARIABLES, RECORDS, EPSILONS)
+    d, epsilon = round(between(variables, rng)), between(epsilons, rng)
+    n = round(min(between(records, rng), MOST_CODES / d))
     kind = str(rng.choice([*KINDS], p=[*KINDS.values()]))
     nothing = kind == "nothing"
     if nothing:
@@ -105,7 +108,7 @@ def table(number: int, rng) -> Dataset:
     if nothing:
         codes = np.column_stack([rng.permutation(column) for column in data.codes.T])
         data = replace(data, codes=codes, truth=nx.empty_graph(data.variables, nx.DiGraph))
-    return more_columns(data, rng) if rng.random() < MORE_COLUMNS else data
+    return more_columns(data, rng) if rng.random() < MORE_COLUMNS else data, epsilon
 
 
 def in_order(data, rng) -> Dataset:
@@ -214,10 +217,8 @@ def simulated(rng):
 def release(number: int):
     """The release of one table's moments, and its arcs: ``arcs[a, b]`` where a is a parent of b."""
     rng = np.random.default_rng([SEED, number])
-    data = table(number, rng)
-    rho = (
-        1e6 if rng.random() < WITHOUT_NOISE else rho_of_budget(Budget(between(EPSILONS, rng), 1e-6))
-    )
+    data, epsilon = table(number, rng)
+    rho = 1e6 if rng.random() < WITHOUT_NOISE else rho_of_budget(Budget(epsilon, 1e-6))
     as_they_are = rng.random() < UNCLIPPED and sum(data.cardinalities) < 500
     clipped = clips(data, rho) and (bool(data.numbers) or not as_they_are)
     arcs = np.zeros((data.d, data.d), bool)
