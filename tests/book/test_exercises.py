@@ -21,6 +21,7 @@ from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.adjustment import standardised
 from dpcgd.reading.association import association
+from dpcgd.reading.reader import edge_probabilities
 
 
 def names_of(node):
@@ -110,6 +111,11 @@ def packaged_parts(one, other):
     return Counts(np.add(one.table, other.table))
 
 
+def packaged_reader(examples, releases):
+    likely = map(edge_probabilities, releases)
+    return [own[np.triu_indices(len(own), 1)] for own in likely]
+
+
 # --- mistakes: what a reader's version does with its arguments, given the right one
 
 
@@ -179,9 +185,29 @@ SUMS_OF_PARTS = {
         *(OrderOfAxesLost(own.table) for own in parts)
     ),
 }
+
+
+def association_alone(right, *asked):
+    page = right.__globals__
+    features = page["features"]
+    page["features"] = lambda blocks: features(blocks)[["association"]]
+    return right(*asked)
+
+
+READERS = {
+    "only the association": association_alone,
+    "labels in another order": lambda right, examples, releases: right(
+        [(released, joined[::-1]) for released, joined in examples], releases
+    ),
+    "odds four times too large": lambda right, *asked: [4 * p / (1 + 3 * p) for p in right(*asked)],
+    "edges even where nothing is": lambda right, examples, releases: right(
+        [example for example in examples if example[1].any()], releases
+    ),
+}
 EXERCISES = {
     "round": ("04", "one_round", packaged_round, ROUNDS),
     "p_value": ("11", "p_value", packaged_p_value, P_VALUES),
+    "reader": ("12", "read", packaged_reader, READERS),
     "look": ("16", "look_at", packaged_look, LOOKS),
     "interval": ("19", "interval", packaged_interval, INTERVALS),
     "table": ("20", "table_of", packaged_table, TABLES),

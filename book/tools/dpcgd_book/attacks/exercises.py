@@ -8,15 +8,25 @@ below 1e-7.
 import itertools
 import math
 from collections.abc import Callable
+from functools import cache
 
+import networkx as nx
 import numpy as np
 from scipy import stats
 
+from dpcgd.datasets.dataset import Dataset
+from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS
+from dpcgd.moments.clipped_moments import clips, measure_moments
+from dpcgd.moments.interactions import paid
+from dpcgd.privacy.budget import Budget
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
 from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
 __all__ = ["check_interval", "check_look", "check_p_value", "check_parts", "check_round"]
 __all__ += ["check_table"]
+__all__ += ["check_reader"]
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):
@@ -123,3 +133,42 @@ def check_parts(mine: Callable) -> str:
     for subset in itertools.permutations(range(3), 2):
         assert np.array_equal(both.counts(subset), whole.counts(subset)), f"counts of {subset}"
     return "right for all tables"
+
+
+@cache
+def _simulated_releases(stream: int, count: int = 45) -> list:
+    """Releases of small tables and which pairs are joined; in every third table none are."""
+    examples = []
+    for k in range(count):
+        rng = np.random.default_rng([12, stream, k])
+        network = random_network(SHAPES[k % len(SHAPES)], "mixed", int(rng.integers(6, 13)), rng)
+        data = network.sample(20_000, rng=rng)
+        arcs = nx.to_numpy_array(data.truth, data.variables, weight=None) > 0
+        if k % 3 == 2:
+            codes, arcs = [rng.permutation(own) for own in data.codes.T], np.zeros_like(arcs)
+            data = Dataset(np.column_stack(codes), data.levels)
+        account = GaussianFilter(Budget(float(rng.choice([0.1, 0.3, 1.0])), 1e-6))
+        measure, clipped = paid(account, SeededNoise(rng)), clips(data, account.rho)
+        released = measure_moments(data, measure, account.rho, clipped=clipped)
+        examples.append((released, (arcs | arcs.T)[np.triu_indices(data.d, 1)]))
+    return examples
+
+
+def check_reader(mine: Callable) -> str:
+    """Chapter 12: an edge model, by its log loss, by its calibration, and where nothing is."""
+    others = _simulated_releases(1)
+    said = mine(_simulated_releases(0), [released for released, _ in others])
+    p, true = np.concatenate(said), np.concatenate([joined for _, joined in others])
+    assert p.shape == true.shape, f"{len(p)} probabilities of {len(true)} pairs"
+    loss = -np.log(np.where(true, p, 1 - p).clip(1e-6)).mean()
+    assert loss < 0.24, f"the log loss is {loss:.3f}; conditioning on others brings it to 0.21"
+    for low, high in ((0.0, 0.2), (0.2, 0.8), (0.8, 1.0)):
+        here = (low <= p) & (p <= high)
+        off = p[here].mean() - true[here].mean()
+        assert abs(off) < 0.1, f"between {low} and {high} probabilities are off by {off:+.2f}"
+    empty = np.concatenate(
+        [own for own, (_, joined) in zip(said, others, strict=True) if not joined.any()]
+    )
+    claims = np.mean(empty > 0.5)
+    assert claims < 0.02, f"where nothing is, {claims:.1%} of the pairs are likelier edges than not"
+    return "right: its probabilities are good, mean what they say, and claim nothing from nothing"

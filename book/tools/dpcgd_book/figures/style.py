@@ -41,7 +41,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "NoLeaks": (SKY, (0, (5, 1)), "P"),
     "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
     "Laplace-PC": (GREY, (0, (6, 2)), "<"),
-    "learned_pc": (BLACK, "-", "h"),
+    **dict.fromkeys(("learned_pc", "graph_from_moments"), (BLACK, "-", "h")),
     "private_graph": (GREY, "-", "p"),
     "dag_posterior": (VERMILLION, "-", "d"),
     "k-RR c-wise": (VERMILLION, "--", "s"),

@@ -1,0 +1,278 @@
+"""Runs of the edge model beside rules written by hand, and what chapter 12 says of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from dpcgd.datasets.random_networks import any_network
+from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.moments.clipped_moments import measure_moments
+from dpcgd.moments.interactions import paid
+from dpcgd.privacy.filters import GaussianFilter
+from dpcgd.privacy.noise import SeededNoise
+from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
+from dpcgd.tables.private_graph import graph_from_moments
+from dpcgd.tables.table_pc import table_pc
+from dpcgd_book.figures import charts
+from dpcgd_book.results.graph_scores import scores
+from dpcgd_book.results.larger_networks import drawn
+from dpcgd_book.results.stored import FullResults, yardsticks
+
+__all__ = [
+    "BOUNDS",
+    "SHOWN",
+    "SYSTEMS",
+    "Runs",
+    "beyond",
+    "calibration",
+    "fresh_case",
+    "named_case",
+]
+
+SYSTEMS = ("learned_pc", "table_pc")
+"""The names of both systems in rows on file."""
+
+SHOWN = {"learned_pc": "graph_from_moments"}
+"""What a system is called today."""
+
+BOUNDS = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
+"""Ends of the bands of probabilities that are counted."""
+
+
+def _counted(what, probabilities, true) -> dict[str, float]:
+    """By band of what was said: how many, the sum of that, and how many are true."""
+    said = np.array(list(probabilities.values()), float)
+    right = np.array([key in true for key in probabilities], int)
+    band = np.clip(np.searchsorted(BOUNDS, said) - 1, 0, len(BOUNDS) - 2)
+    sums = {"": np.ones(len(said), int), " said": said, " true": right}
+    bands = product(range(len(BOUNDS) - 1), sums.items())
+    return {f"{what} {k}{kind}": own[band == k].sum().item() for k, (kind, own) in bands}
+
+
+def _by_model(data, private) -> dict[str, float]:
+    """Scores, what was said, and scores of edges read once or from pairs as they are."""
+    release = graph_from_moments(data, precision="f1", **private)
+    truth, account = CPDAG.from_dag(data.truth), GaussianFilter(release.ledger.budget)
+    found = scores(release.graph, data.truth)
+    found |= _counted("pairs", release.probabilities, truth.skeleton)
+    found |= _counted("arrows", release.arrow_shares, truth.arrows)
+    measure = paid(account, SeededNoise(private["rng"]))
+    likely = {
+        "once F1": first_reading(release.marginals),
+        "twice F1": edge_probabilities(release.marginals),
+        "pairs F1": edge_probabilities(measure_moments(data, measure, account.rho, clipped=False)),
+    }
+    for way, own in likely.items():
+        graph = CPDAG(data.variables, most_likely_edges(own, "f1"))
+        found[way] = graph.skeleton_f1(data.truth)
+    return found
+
+
+def _by_rules(data, private) -> dict[str, Any]:
+    try:
+        return scores(table_pc(data, **private).graph, data.truth)
+    except ValueError:  # refused by public facts
+        return {"F1": None}
+
+
+def named_case(
+    system: str, network: str, n: int, epsilon: float, delta: float, run: int, seed: int
+) -> dict[str, Any]:
+    """Scores of one system on a network with a name."""
+    private: dict = {"epsilon": epsilon, "delta": delta, "allow_delta": True}
+    private["rng"] = np.random.default_rng([seed, run, 15])
+    read = _by_model if system == SYSTEMS[0] else _by_rules
+    return read(drawn(network, run, n, seed), private)
+
+
+def fresh_case(n: int, epsilon: float, delta: float, run: int, seed: int) -> dict[str, Any]:
+    """Scores of both systems on a network of a seed that the model was not trained on."""
+    rng = np.random.default_rng([seed, run, 77])
+    data = any_network(int(rng.integers(6, 25)), rng).sample(n, rng=rng)
+    private = {"epsilon": epsilon, "delta": delta, "rng": rng}
+    found, by_rules = _by_model(data, private), _by_rules(data, private)
+    return found | {f"table {score}": value for score, value in by_rules.items()}
+
+
+def calibration(rows: pd.DataFrame, source: str) -> pd.DataFrame:
+    """What was said of pairs, the share that is true, and its error, over networks by source."""
+    found = []
+    for k in range(1, len(BOUNDS) - 1):
+        pairs, said, true = (rows[f"pairs {k}{kind}"] for kind in ("", " said", " true"))
+        if pairs.sum() >= 10:
+            share = true.sum() / pairs.sum()
+            apart = (true - share * pairs).groupby(rows[source]).sum()
+            error = math.sqrt((apart**2).sum()) / pairs.sum()
+            found.append([said.sum() / pairs.sum(), share, error])
+    return pd.DataFrame(found, columns=["said", "true", "error"])
+
+
+def beyond(gains: pd.DataFrame, sign: int) -> str:
+    """Names of the rows whose mean is more than two standard errors above or below zero."""
+    clear = sign * gains["mean"] > 2 * gains["error"] + 1e-9
+    return ", ".join(gains.index[clear]) or "none"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs on file, or a few new ones, and what follows from them.
+
+    Attributes
+    ----------
+    named, fresh : DataFrame
+        Rows of :func:`named_case` and of :func:`fresh_case`.
+    groups : mapping of str to sequence of str
+        From the title of a group to its networks.
+    n, epsilon : number
+        Of the chapter.
+    """
+
+    named: pd.DataFrame
+    fresh: pd.DataFrame
+    groups: Mapping[str, Sequence[str]]
+    n: int
+    epsilon: float
+
+    @classmethod
+    def of(cls, full: FullResults, networks, larger, n, epsilon, delta) -> "Runs":
+        """From results on file; with other parameters a few runs are made."""
+
+        def cases(names, runs, size, budgets, systems=SYSTEMS):
+            keys = "network", "epsilon", "run", "system"
+            every = product(names, budgets, range(runs), systems)
+            common = {"n": size, "delta": delta, "seed": full.seed}
+            return [common | dict(zip(keys, own, strict=True)) for own in every]
+
+        budgets = (0.1, 0.3, 1.0) if epsilon == 1.0 else (epsilon,)
+        every = cases(networks, 5, n, budgets) + cases(larger, 3, n, budgets)
+        few = cases([*networks[-3:], larger[0]], 2, n, [epsilon])
+        if n != 10_000:
+            every += cases(networks, 5, 10_000, [epsilon])
+            few += cases(networks[:1], 2, 10_000, [epsilon])
+        for size in {10_000, 1_000_000} - {n}:
+            names = larger if size < n else [*networks, *larger]
+            every += cases(names, 2, size, [epsilon], SYSTEMS[:1])
+        named = full.rows("f1_on_named", named_case, every, few=few, compare="F1", again=4)
+        of_fresh = [
+            {"n": n, "epsilon": budget, "delta": delta, "run": run, "seed": full.seed}
+            for budget in ((0.3, 1.0) if epsilon == 1.0 else (epsilon,))
+            for run in range(60)
+        ]
+        few = [case for case in of_fresh if case["run"] < 6 and case["epsilon"] == epsilon]
+        fresh = full.rows("fresh_networks", fresh_case, of_fresh, few=few, compare="F1", again=3)
+        kept = [name for name in larger if name in set(named.network)]
+        groups = {"the seven of the book": networks, "larger networks": kept}
+        return cls(named.astype({"F1": float}), fresh, groups, n, epsilon)
+
+    @property
+    def names(self) -> list[str]:
+        """All networks of both groups with rows."""
+        own = set(self.named[self.named.n == self.n].network)
+        return [name for group in self.groups.values() for name in group if name in own]
+
+    @property
+    def budgets(self) -> list[float]:
+        """All epsilons of the networks with names."""
+        return sorted(self.named.epsilon.astype(float).unique())
+
+    @property
+    def read(self) -> pd.DataFrame:
+        """Rows of the edge model."""
+        return self.named[self.named.system == SYSTEMS[0]]
+
+    @property
+    def read_here(self) -> pd.DataFrame:
+        """Those at the chapter's own records and budget."""
+        return self.read[(self.read.n == self.n) & (self.read.epsilon == self.epsilon)]
+
+    def paired(self, names: Sequence[str], budget: float, n: int | None = None) -> pd.DataFrame:
+        """Mean F1 over networks and its error, of both systems and of their paired gain."""
+        here = self.named[self.named.network.isin(names) & (self.named.epsilon == budget)]
+        here = here[here.n == (n or self.n)]
+        both = here.pivot(index=["network", "run"], columns="system", values="F1")
+        both = both.reindex(columns=SYSTEMS).dropna()
+        both["gain"] = both[SYSTEMS[0]] - both[SYSTEMS[1]]
+        cells = both.groupby("network")
+        error = np.sqrt((cells.sem() ** 2).sum()) / max(1, cells.ngroups)
+        return pd.DataFrame({"mean": cells.mean().mean(), "error": error})
+
+    def gains(self, budget: float) -> pd.DataFrame:
+        """Gain of the edge model on each network, and its error."""
+        return pd.DataFrame({x: self.paired([x], budget).loc["gain"] for x in self.names}).T
+
+    def frontier(self) -> plt.Figure:
+        """Mean F1 of both systems against epsilon, a panel for each group."""
+        panels: dict = {}
+        for title, group in self.groups.items():
+            means = pd.concat({b: self.paired(group, b) for b in self.budgets}).swaplevel()
+            panels[title] = {
+                SHOWN.get(x, x): (self.budgets, means.loc[x, "mean"], 2 * means.loc[x, "error"])
+                for x in SYSTEMS[::-1]
+            }
+        labels = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
+        figure = charts.curves(panels, log="x", limits=(0, 1.03), aside=1.05, **labels)
+        for axes in figure.axes:
+            axes.minorticks_off()
+            axes.set_xticks(self.budgets, [f"{budget:g}" for budget in self.budgets])
+        return figure
+
+    def by_records(self) -> dict[str, pd.Series]:
+        """Mean F1 of the edge model by records, of each group whose networks all have rows."""
+        cells = self.read[self.read.epsilon == self.epsilon].groupby(["n", "network"])
+        means = cells.F1.mean().unstack()
+        return {
+            title: means.reindex(columns=group).mean(axis=1, skipna=False).dropna()
+            for title, group in self.groups.items()
+        }
+
+    @staticmethod
+    def counted(rows: pd.DataFrame, name: str, bands: Sequence[int]) -> list[float]:
+        """Pairs of these bands in a run on a network, what was said of them, how many are true."""
+        own = rows[rows.network == name] if name in set(rows.network) else rows
+        kinds = ([f"pairs {k}{kind}" for k in bands] for kind in ("", " said", " true"))
+        return [own[columns].to_numpy().sum() / len(own) for columns in kinds]
+
+    def readings(self) -> pd.DataFrame:
+        """F1 of a first reading, what a second one adds, and what is lost from pairs."""
+        here = self.read_here
+        of = dict(zip(("seven networks", "larger"), self.groups.values(), strict=True))
+        rows = {what: here[here.network.isin(group)] for what, group in of.items()}
+        told = {}
+        for what, own in (rows | {"random": self.fresh}).items():
+            once, twice, pairs = (
+                own[f"{way} F1"].astype(float) for way in ("once", "twice", "pairs")
+            )
+            again, lost = twice - once, pairs - twice
+            told[what] = {
+                ("read once", ""): once.mean(),
+                ("read again", "change"): again.mean(),
+                ("read again", "±"): again.sem(),
+                ("from pairs", "change"): lost.mean(),
+                ("from pairs", "±"): lost.sem(),
+            }
+        return pd.DataFrame(told).T
+
+    def together(self) -> pd.DataFrame:
+        """F1 of these runs and of what practitioners use instead, on the same records."""
+        others = yardsticks().dropna(subset="F1")
+        others = others[(others.n == self.n) & (others.delta == self.named.delta.iloc[0])]
+        columns = ["system", "network", "epsilon", "run", "F1"]
+        own = self.named[self.named.n == self.n].dropna(subset="F1")
+        return pd.concat([own[columns], others[columns]], ignore_index=True)
+
+    def apart(self, ours: str, other: str, budget: float) -> pd.DataFrame:
+        """Difference of mean F1 on each network that both have, and its standard error."""
+        here = self.together()
+        here = here[(here.epsilon == budget) & here.network.isin(self.names)]
+        cells = here.groupby(["system", "network"]).F1
+        mean, error = cells.mean().unstack(), cells.sem().unstack()
+        mean, error = (own.reindex([ours, other]).T for own in (mean, error))
+        others = error[other].fillna(error[ours])  # one run has no spread
+        told = {"mean": mean[ours] - mean[other], "error": np.hypot(error[ours], others)}
+        return pd.DataFrame(told).reindex(self.names).dropna()
