@@ -59,9 +59,9 @@ def _by_model(data, private) -> dict[str, float]:
     """Scores, what was said, and scores of edges read once or from pairs as they are."""
     release = graph_from_moments(data, precision="f1", **private)
     truth, account = CPDAG.from_dag(data.truth), GaussianFilter(release.ledger.budget)
-    found = scores(release.graph, data.truth)
-    found |= _counted("pairs", release.probabilities, truth.skeleton)
-    found |= _counted("arrows", release.arrow_shares, truth.arrows)
+    result = scores(release.graph, data.truth)
+    result |= _counted("pairs", release.probabilities, truth.skeleton)
+    result |= _counted("arrows", release.arrow_shares, truth.arrows)
     measure = paid(account, SeededNoise(private["rng"]))
     likely = {
         "once F1": first_reading(release.marginals),
@@ -70,8 +70,8 @@ def _by_model(data, private) -> dict[str, float]:
     }
     for way, own in likely.items():
         graph = CPDAG(data.variables, most_likely_edges(own, "f1"))
-        found[way] = graph.skeleton_f1(data.truth)
-    return found
+        result[way] = graph.skeleton_f1(data.truth)
+    return result
 
 
 def _by_rules(data, private) -> dict[str, Any]:
@@ -96,21 +96,21 @@ def fresh_case(n: int, epsilon: float, delta: float, run: int, seed: int) -> dic
     rng = np.random.default_rng([seed, run, 77])
     data = any_network(int(rng.integers(6, 25)), rng).sample(n, rng=rng)
     private = {"epsilon": epsilon, "delta": delta, "rng": rng}
-    found, by_rules = _by_model(data, private), _by_rules(data, private)
-    return found | {f"table {score}": value for score, value in by_rules.items()}
+    result, by_rules = _by_model(data, private), _by_rules(data, private)
+    return result | {f"table {score}": value for score, value in by_rules.items()}
 
 
 def calibration(rows: pd.DataFrame, source: str) -> pd.DataFrame:
     """What was said of pairs, the share that is true, and its error, over networks by source."""
-    found = []
+    bands = []
     for k in range(1, len(BOUNDS) - 1):
         pairs, said, true = (rows[f"pairs {k}{kind}"] for kind in ("", " said", " true"))
         if pairs.sum() >= 10:
             share = true.sum() / pairs.sum()
             apart = (true - share * pairs).groupby(rows[source]).sum()
             error = math.sqrt((apart**2).sum()) / pairs.sum()
-            found.append([said.sum() / pairs.sum(), share, error])
-    return pd.DataFrame(found, columns=["said", "true", "error"])
+            bands.append([said.sum() / pairs.sum(), share, error])
+    return pd.DataFrame(bands, columns=["said", "true", "error"])
 
 
 def beyond(gains: pd.DataFrame, sign: int) -> str:
@@ -140,7 +140,7 @@ class Runs:
     epsilon: float
 
     @classmethod
-    def of(cls, full: FullResults, networks, larger, n, epsilon, delta) -> "Runs":
+    def on_file(cls, full: FullResults, networks, larger, n, epsilon, delta) -> "Runs":
         """From results on file; with other parameters a few runs are made."""
 
         def cases(names, runs, size, budgets, systems=SYSTEMS):
@@ -240,23 +240,18 @@ class Runs:
 
     def readings(self) -> pd.DataFrame:
         """F1 of a first reading, what a second one adds, and what is lost from pairs."""
+        names = dict(zip(("seven networks", "larger"), self.groups.values(), strict=True))
         here = self.read_here
-        of = dict(zip(("seven networks", "larger"), self.groups.values(), strict=True))
-        rows = {what: here[here.network.isin(group)] for what, group in of.items()}
-        told = {}
-        for what, own in (rows | {"random": self.fresh}).items():
-            once, twice, pairs = (
-                own[f"{way} F1"].astype(float) for way in ("once", "twice", "pairs")
-            )
-            again, lost = twice - once, pairs - twice
-            told[what] = {
-                ("read once", ""): once.mean(),
-                ("read again", "change"): again.mean(),
-                ("read again", "±"): again.sem(),
-                ("from pairs", "change"): lost.mean(),
-                ("from pairs", "±"): lost.sem(),
-            }
-        return pd.DataFrame(told).T
+        rows = {kind: here[here.network.isin(group)] for kind, group in names.items()}
+        worth = {}
+        for kind, own in (rows | {"random": self.fresh}).items():
+            f1 = own[["once F1", "twice F1", "pairs F1"]].astype(float)
+            more, less = f1["twice F1"] - f1["once F1"], f1["pairs F1"] - f1["twice F1"]
+            worth[kind] = {("read once", ""): f1["once F1"].mean()}
+            for change, values in (("read again", more), ("from pairs", less)):
+                worth[kind][change, "change"] = values.mean()
+                worth[kind][change, "±"] = values.sem()
+        return pd.DataFrame(worth).T
 
     def together(self) -> pd.DataFrame:
         """F1 of these runs and of what practitioners use instead, on the same records."""
@@ -274,5 +269,5 @@ class Runs:
         mean, error = cells.mean().unstack(), cells.sem().unstack()
         mean, error = (own.reindex([ours, other]).T for own in (mean, error))
         others = error[other].fillna(error[ours])  # one run has no spread
-        told = {"mean": mean[ours] - mean[other], "error": np.hypot(error[ours], others)}
-        return pd.DataFrame(told).reindex(self.names).dropna()
+        gap = {"mean": mean[ours] - mean[other], "error": np.hypot(error[ours], others)}
+        return pd.DataFrame(gap).reindex(self.names).dropna()
