@@ -14,6 +14,7 @@ from dpcgd.datasets.random_networks import any_network
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import paid
+from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.reader import edge_probabilities, first_reading, most_likely_edges
@@ -58,7 +59,8 @@ def _counted(what, probabilities, true) -> dict[str, float]:
 def _by_model(data, private) -> dict[str, float]:
     """Scores, what was said, and scores of edges read once or from pairs as they are."""
     release = graph_from_moments(data, precision="f1", **private)
-    truth, account = CPDAG.from_dag(data.truth), GaussianFilter(release.ledger.budget)
+    account = GaussianFilter(Budget(private["epsilon"], private["delta"]))
+    truth = CPDAG.from_dag(data.truth)
     result = scores(release.graph, data.truth)
     result |= _counted("pairs", release.probabilities, truth.skeleton)
     result |= _counted("arrows", release.arrow_shares, truth.arrows)
