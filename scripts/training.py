@@ -46,15 +46,18 @@ from dpcgd.reading import orientation
 from dpcgd.reading.pair_features import PRIOR, pair_features, second_features
 from dpcgd.reading.reader import most_likely_edges
 
-SEED, TABLES_IN_ALL = 2030, 3000
+SEED, TABLES_IN_ALL, OF_EVERY_KIND = 2030, 7000, 3000
+"""Tables beyond the second number are categories with much to be seen: what tells edges from strong
+paths takes many of them to learn."""
 VARIABLES, RECORDS, EPSILONS = (3, 450), (30, 1e6), (0.005, 10.0)
 """Each is drawn evenly on a logarithmic scale between these."""
 CLEAR = (3, 100), (3000, 1e6), (0.1, 10.0)
-"""The same for every other table, in which there is much to be seen."""
-MOST_CODES = 1e7
+"""The same where more is to be seen: in two tables of three, and all beyond those of every kind."""
+MOST_CODES = 1.2e7
 """Records times variables, for time."""
 KINDS = {"categories": 0.34, "numbers": 0.26, "many levels": 0.08, "nothing": 0.32}
-"""Kinds of tables, and how often each is drawn."""
+CLEAR_KINDS = {"categories": 0.56, "numbers": 0.2, "many levels": 0.06, "nothing": 0.18}
+"""Kinds of tables, and how often each is drawn, among all and where more is to be seen."""
 MORE_COLUMNS = 0.25
 """So many tables have constant, rare or copied columns among the others."""
 MANY_CAUSES = 0.2
@@ -65,10 +68,10 @@ LARGEST_SKELETON = 60
 """Triples are taken from tables of so many variables at most, for time."""
 
 TREES: dict = {
-    "max_iter": 400,
+    "max_iter": 800,
     "learning_rate": 0.08,
     "max_leaf_nodes": 24,
-    "min_samples_leaf": 150,
+    "min_samples_leaf": 60,
     "l2_regularization": 1.0,
     "early_stopping": False,
     "random_state": 2026,
@@ -92,10 +95,12 @@ def between(bounds, rng) -> float:
 
 def table(number: int, rng) -> tuple[Dataset, float]:
     """One table, with the graph that made it, and the epsilon that is spent on it."""
-    variables, records, epsilons = CLEAR if number % 2 else (VARIABLES, RECORDS, EPSILONS)
+    clear, more = number % 3 > 0, number >= OF_EVERY_KIND
+    variables, records, epsilons = CLEAR if clear or more else (VARIABLES, RECORDS, EPSILONS)
+    kinds = {"categories": 1.0} if more else CLEAR_KINDS if clear else KINDS
     d, epsilon = round(between(variables, rng)), between(epsilons, rng)
     n = round(min(between(records, rng), MOST_CODES / d))
-    kind = str(rng.choice([*KINDS], p=[*KINDS.values()]))
+    kind = str(rng.choice([*kinds], p=[*kinds.values()]))
     nothing = kind == "nothing"
     if nothing:
         kind = str(rng.choice(["categories", "numbers", "many levels"], p=[0.5, 0.3, 0.2]))
@@ -292,17 +297,18 @@ def checked(what, rows, labels, groups, weights, **settings):
 
 def as_arrays(model) -> dict:
     """The trees as lists of plain numbers."""
-    arrays: dict = {k: [] for k in ("roots", "feature", "threshold", "left", "right", "value")}
+    arrays: dict = {part: [] for part in ("roots", "feature", "number", "right")}
     for (tree,) in model._predictors:
-        start, nodes = len(arrays["feature"]), tree.nodes
+        nodes = tree.nodes
         leaf = nodes["is_leaf"].astype(bool)
-        thresholds, values = np.where(leaf, 0, nodes["num_threshold"]), nodes["value"]
-        arrays["roots"].append(start)
+        place, inner = np.arange(len(nodes)), ~leaf
+        assert (nodes["left"] - place == 1)[inner].all(), "what is on the left comes next"
+        thresholds = [float(f"{t:.4g}") for t in nodes["num_threshold"]]
+        values = [float(f"{v:.3g}") for v in nodes["value"]]
+        arrays["roots"].append(len(arrays["feature"]))
         arrays["feature"] += np.where(leaf, -1, nodes["feature_idx"]).tolist()
-        arrays["threshold"] += [float(f"{t:.4g}") for t in thresholds]
-        arrays["left"] += (nodes["left"] + start).tolist()
-        arrays["right"] += (nodes["right"] + start).tolist()
-        arrays["value"] += [float(f"{v:.3g}") for v in np.where(leaf, values, 0)]
+        arrays["number"] += np.where(leaf, values, thresholds).tolist()
+        arrays["right"] += np.where(leaf, 0, nodes["right"] - place).tolist()
     return {"bias": float(np.ravel(model._baseline_prediction)[0]), **arrays}
 
 
@@ -310,18 +316,21 @@ def write(name: str, **models):
     """Put trained models, and what they were trained on, into a file of data/."""
     facts = {"tables": TABLES_IN_ALL, "variables": VARIABLES, "records": RECORDS}
     facts |= {"epsilons": EPSILONS, "script": digest_of_files([__file__])[:16]}
-    (ROOT / "data" / f"{name}.json").write_text(json.dumps({"trained": facts, **models}) + "\n")
+    (ROOT / "data" / f"{name}.json").write_text(
+        json.dumps({"trained": facts, **models}, separators=(",", ":")) + "\n"
+    )
 
 
 def weights_of(labels: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
     """Of each table: where noise hides everything, the prior share of the pairs are edges.
 
     Small networks have edges between most variables; so tables of few variables in which there is
-    nothing weigh more.
+    nothing weigh more. Tables in which there is much to be seen do not count.
     """
     pairs, edges = np.array([(len(own), own.sum()) for own in labels]).T
     weights, band = np.ones(len(labels)), np.floor(2 * np.log2(sizes))
-    for alike in (band == one for one in np.unique(band)):
+    band[OF_EVERY_KIND:] = np.nan
+    for alike in (band == one for one in np.unique(band[:OF_EVERY_KIND])):
         nothing, something = (pairs[alike & (edges == 0)], pairs[alike & (edges > 0)])
         wanted = edges[alike].sum() / PRIOR - something.sum()
         weights[alike & (edges == 0)] = max(1.0, wanted / max(1, nothing.sum()))

@@ -54,6 +54,9 @@ AT_ONCE = 4096
 class Trees(NamedTuple):
     """Boosted trees: log odds are a sum of what the trees say.
 
+    The nodes of a tree stand one after another: below an inner node first all that is on its left,
+    then all on its right.
+
     Attributes
     ----------
     features : tuple of str
@@ -63,21 +66,18 @@ class Trees(NamedTuple):
         The first node of each tree.
     feature : array of int
         What a node looks at, as a number among the features; -1 at a leaf.
-    threshold : array of float
-        Rows at or below it go left.
-    left, right : array of int
-    value : array of float
-        Of a leaf.
+    number : array of float
+        Rows at or below that of an inner node go left; that of a leaf is its value.
+    right : array of int
+        How many places behind a node its right side begins; the left one is next.
     """
 
     features: tuple[str, ...]
     bias: float
     roots: np.ndarray
     feature: np.ndarray
-    threshold: np.ndarray
-    left: np.ndarray
+    number: np.ndarray
     right: np.ndarray
-    value: np.ndarray
 
     def log_odds(self, columns: Columns) -> np.ndarray:
         """For each row of the columns, shape (k,).
@@ -99,9 +99,9 @@ class Trees(NamedTuple):
         for roots in np.split(self.roots, range(trees, len(self.roots), trees)):
             node = np.broadcast_to(roots[:, None], (len(roots), len(rows)))
             while (inner := self.feature[node] >= 0).any():
-                goes_left = features[rows, self.feature[node]] <= self.threshold[node]
-                node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
-            log_odds = np.add.accumulate(np.vstack([log_odds, self.value[node]]))[-1:]
+                goes_left = features[rows, self.feature[node]] <= self.number[node]
+                node = node + np.where(goes_left, 1, self.right[node]) * inner
+            log_odds = np.add.accumulate(np.vstack([log_odds, self.number[node]]))[-1:]
         return log_odds[0]
 
     def probabilities(self, columns: Columns) -> np.ndarray:

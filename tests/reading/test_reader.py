@@ -65,10 +65,8 @@ TWO_TREES = Trees(
     bias=-1.0,
     roots=np.array([0, 3]),
     feature=np.array([1, -1, -1, -1]),
-    threshold=np.array([0.5, 0, 0, 0]),
-    left=np.array([1, 1, 2, 3]),
-    right=np.array([2, 1, 2, 3]),
-    value=np.array([0, -2.0, 3.0, 0.25]),
+    number=np.array([0.5, -2.0, 3.0, 0.25]),
+    right=np.array([2, 0, 0, 0]),
 )
 
 

@@ -294,9 +294,9 @@ def test_cures_are_settings_of_the_system_that_runs():
 
 
 def test_a_plan_warns_where_the_edge_model_was_trained_on_nothing_alike():
-    with pytest.warns(UserWarning, match="1,000 records and more"):
-        planned = plan_of({f"v{i}": BIT for i in range(9)}, 500, epsilon=1.0)
-    assert "1,000 records and more" in planned.caution
+    with pytest.warns(UserWarning, match="30 records and more"):
+        planned = plan_of({f"v{i}": BIT for i in range(9)}, 20, epsilon=1.0)
+    assert "30 records and more" in planned.caution
     assert planned.caution in repr(planned)
     assert plan_of(SIX, 50_000, epsilon=1.0).caution == ""
 
