@@ -12,12 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
+from dpcgd.datasets.variable import PARTS
 from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
 __all__ = ["check_interval", "check_look", "check_p_value", "check_parts", "check_round"]
 __all__ += ["check_table"]
-
-PARTS = 2**15
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):
