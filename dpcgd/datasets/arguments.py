@@ -3,9 +3,11 @@
 import difflib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,7 +26,11 @@ __all__ = [
     "first_bytes",
     "is_real",
     "is_whole",
+    "refuses_weights",
 ]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 GZIP = b"\x1f\x8b"
 """A file that gzip has compressed begins with these bytes."""
@@ -70,6 +76,17 @@ def check_handled(names: Iterable[object], where: str = "") -> None:
         for word, reason in UNHANDLED.items():
             if word in str(name).lower():
                 raise ValueError(f"{where}{name!r} is not handled: {reason}")
+
+
+def refuses_weights(reader: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have a reader of tables refuse weights and clusters of rows with the reason."""
+
+    @wraps(reader)
+    def called(*args: _P.args, **keywords: _P.kwargs) -> _R:
+        check_handled(keywords)
+        return reader(*args, **keywords)
+
+    return called
 
 
 def is_real(value) -> bool:

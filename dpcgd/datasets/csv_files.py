@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes
+from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes, refuses_weights
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns, coded, joined
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.progress import progress
@@ -34,6 +34,7 @@ BLOCK = 1 << 20
 """Letters that Arrow gets at once."""
 
 
+@refuses_weights
 def read_csv(
     path,
     schema: Any,

@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_array, check_known, check_whole
+from dpcgd.datasets.arguments import check_array, check_known, check_whole, refuses_weights
 from dpcgd.datasets.columns import as_table, frame_codes
 from dpcgd.datasets.counts import BATCH, Counts, Vectors, cell_numbers, clipped_sums
 from dpcgd.datasets.schema import Schema
@@ -86,6 +86,7 @@ class Dataset(Counts):
             vars(self).update(schema=None)
 
     @classmethod
+    @refuses_weights
     def from_pandas(
         cls,
         frame,

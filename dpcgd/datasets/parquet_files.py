@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import first_bytes
+from dpcgd.datasets.arguments import first_bytes, refuses_weights
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
 from dpcgd.datasets.columns import Column, check_columns, coded
@@ -46,6 +46,7 @@ CHUNK = 1 << 22
 """Bytes of zeros written at a time."""
 
 
+@refuses_weights
 def read_parquet(
     paths,
     schema: Any,
