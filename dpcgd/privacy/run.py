@@ -388,7 +388,7 @@ def open_run(
     )
     if isinstance(epsilon, ReservedEpsilon):
         if guarantee != "proved":
-            raise ValueError("an account pays for proved runs, and the guarantee of this one is claimed")
+            raise ValueError("an account pays for proved runs, and this run's guarantee is claimed")
         if (protects := settings.get("protects", "everyone")) != "everyone":
             raise ValueError(f"an account protects everyone, and this run the {protects} only")
         promise = budget, system, terms.digest, pays.divergence
