@@ -48,7 +48,7 @@ class CurateOracle(LaplaceOracle):
     ----------
     tables, statistic, epsilon, margin, account, noise, label
         As for :class:`~dpcgd.constraint.laplace_pc.LaplaceOracle`; the plan sets `epsilon` and
-        `label` of each order.
+        `label`.
     plan : callable
         Function from the pairs still joined and the order to the epsilon of its tests. It may use
         earlier releases and the remaining budget, never the data.
@@ -82,8 +82,7 @@ def curate_pc(data: Counts, **shared: Unpack[TestKeywords]) -> Release:
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     margin : float
         Noise scales between the statistic's critical value and the threshold at order 0. At higher
-        orders it is smaller by half the logarithm of the number of sets that a pair is tested
-        given.
+        orders less by half the logarithm of the number of sets that a pair is tested given.
 
     Returns
     -------
@@ -388,8 +387,7 @@ def planner(
     last : int
         Largest order.
     least : float
-        A higher order with a smaller epsilon is not begun, because noise alone would decide its
-        tests.
+        A higher order with a smaller epsilon is not begun, because noise would decide its tests.
 
     Returns
     -------

@@ -42,8 +42,7 @@ class ExponentialOracle:
     ----------
     tables, statistic
     price : callable
-        Function from the turns of variables and the pairs separated so far to the epsilon of each
-        choice.
+        Function from turns of variables and pairs separated so far to the epsilon of each choice.
     choose : callable
         :func:`~dpcgd.privacy.mechanisms.exponential` or
         :func:`~dpcgd.privacy.mechanisms.permute_and_flip`.

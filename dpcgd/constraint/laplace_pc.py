@@ -37,8 +37,7 @@ class PlainOracle(AsksAhead):
     """An oracle that tests the data without noise. Not private.
 
     If z determines x, a test of x and y given z has no degree of freedom. It does not separate if z
-    and y also pass as independent given x: the data cannot show then whether y depends on x or on
-    z.
+    and y also pass as independent given x: the data do not show then on which of x and z y depends.
 
     Parameters
     ----------

@@ -39,8 +39,8 @@ def count_subsets(  # noqa: C901  (a function of its own would cost its own comp
     in their last variable only. The counts of subset i start at `starts[i]`. There is one for every
     choice of a code from 1 on for each variable, the last variable fastest: the number of rows
     whose codes have all bits of the chosen codes. `codes` is working memory for a choice, at first
-    ones, and `masks` for blocks of words: its row j marks the rows that have the bits of the first
-    j codes.
+    ones, and `masks` for blocks of words: row j marks the rows that have the bits of the first j
+    codes.
     """
     end = bits.shape[1]
     for word in range(0, end, BLOCK):

@@ -183,8 +183,7 @@ def first_bytes(path, refusal: str) -> bytes:
     Raises
     ------
     ValueError
-        If `path` is no path (with the message `refusal`), or there is no file, or it is a device or
-        a pipe.
+        If `path` is no path (with the message `refusal`), or of no file, or of a device or a pipe.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(refusal)
@@ -205,8 +204,8 @@ def check_file(path, refusal: str, *, allowed: Iterable[bytes] = ()):
     ------
     ValueError
         If `path` is no path (with the message `refusal`), there is no such file, or it is a folder,
-        compressed, a workbook, a Parquet file, or UTF-16 text. First bytes may be allowed by an
-        argument.
+        compressed, a workbook, a Parquet file, or UTF-16 text, unless `allowed` has its first
+        bytes.
     """
     start = first_bytes(path, refusal)
     for mark, problem in NO_TEXT.items():

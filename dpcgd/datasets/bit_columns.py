@@ -1,7 +1,6 @@
 """Records as bit columns, 64 records a word, packed batch by batch and counted block by block.
 
-Tables are computed from counts of subsets of their variables. These counts are kept, because many
-tables share them.
+Tables are computed from counts of subsets of their variables. Many tables share these.
 """
 
 import hashlib
@@ -198,8 +197,7 @@ class BitColumns(CountsTogether):
         Parameters
         ----------
         chosen : integer array, shape (m,)
-            Distinct record numbers, 0 to n - 1. They follow a fixed order, which differs from the
-            file's.
+            Distinct record numbers, 0 to n - 1. Their fixed order differs from the file's.
         """
         taken = np.zeros(self.n, bool)
         taken[chosen] = True
@@ -242,8 +240,7 @@ def pack(
     levels : tuple of int
     n : int
     most_bytes : int
-        Records are collapsed to cells with weights if the counts of all cells of the public domain
-        take no more than this.
+        Records are collapsed to cells with weights if the weights of all public cells fit in this.
     allocate : callable
         Function from a shape and a type to an array of zeros for the bits.
 

@@ -80,8 +80,7 @@ class Column(dict[str, int]):
         Raises
         ------
         ValueError
-            If a missing value is refused, a value is outside the levels or edges, or is no number
-            although it should be.
+            If a missing value is refused, or a value is outside the levels or edges, or no number.
         """
         return self.checked(self.positions(texts), texts.__getitem__, first)
 
@@ -183,8 +182,7 @@ class Column(dict[str, int]):
         Raises
         ------
         ValueError
-            If they are not. Categories that are no level, and the level of missing values, do not
-            count.
+            If they are not. Categories that are no level, and that of missing values, do not count.
         """
         levels = self.variable.levels
         positions = [self.variable.position(str(category)) for category in categories]
@@ -373,8 +371,7 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
     ------
     ValueError
         If a person has more rows; the message does not say who, or how many. If an id is missing or
-        blank, there are no rows, or not `n`, or `ids` has no entry for each row, as a table, a
-        text, a set or a mapping.
+        blank, there are no rows, or not `n`, or `ids` is a table, a text, a set or a mapping.
 
     Privacy
     -------
@@ -385,8 +382,7 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
     Notes
     -----
     A bound protects people with several rows, but does not correct inference: tests, probabilities
-    and error bars treat every row as a different person. The book's page on your own table says
-    more.
+    and error bars treat every row as a different person. See the book's page on your own table.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class Tables(CountsTogether):
     the public domain takes no more memory than the codes, records are collapsed to cells with
     weights; then the cost of a table does not grow with n. Memory beyond the data set is at most
     that of its codes, one bit a record and about thirty megabytes of kept counts. Other data are
-    asked for counts.
+    queried.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ def read_csv(
     encoding : str, optional
         An encoding such as ``"latin-1"``; UTF-8, with a byte-order mark or without, unless given.
     decimal : str, optional
-        The decimal mark of numbers: ``"."`` or ``","``. The default is a point, or a comma if
-        points separate thousands.
+        The decimal mark of numbers: ``"."`` or ``","``. By default a point, or a comma if points
+        separate thousands.
     thousands : str, optional
         The mark between thousands: a point, a comma, an apostrophe or a blank. None unless given.
 

@@ -57,8 +57,7 @@ class Dataset(Counts):
 
     Notes
     -----
-    Codes are stored in the smallest unsigned integer type that holds them, column by column, and
-    are read-only.
+    Codes are read-only; each column has the smallest unsigned integer type that holds it.
 
     Examples
     --------
@@ -120,10 +119,10 @@ class Dataset(Counts):
         Raises
         ------
         ValueError
-            If the schema contradicts itself, if schema, `ignore` and frame do not name the same
-            columns, if a value is missing or outside its variable's levels, if the points of a
-            column of text may separate thousands, or if a categorical column has another order than
-            its ordered variable.
+            If the schema contradicts itself, schema, `ignore` and frame do not name the same
+            columns, a value is missing or outside its variable's levels, the points of a column of
+            text may separate thousands, or a categorical column has another order than its ordered
+            variable.
 
         Notes
         -----

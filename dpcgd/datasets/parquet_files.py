@@ -253,8 +253,7 @@ def pack_parts(
     Raises
     ------
     ValueError
-        If a file is damaged, or has changed since its parts were found, or a value does not fit its
-        variable.
+        If a file is damaged or has changed meanwhile, or a value does not fit its variable.
     """
     sizes, n = tuple(map(len, schema.levels.values())), sum(part.n for part in parts)
     batches = chain.from_iterable(_batches(part, schema) for part in parts)

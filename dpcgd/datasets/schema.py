@@ -46,8 +46,7 @@ class Schema:
             whose parts have equal logarithmic width.
         ``edges``
             For a number that becomes a category: ``[15, 25, 50]`` makes the levels ``15 to 25`` and
-            ``25 to 50``. A level contains its lower edge; the last level also contains its upper
-            edge.
+            ``25 to 50``. A level contains its lower edge, the last one also its upper edge.
         ``outside``
             Rule for a number outside the range or the edges: ``"refuse"`` the table (the default),
             or ``"clip"`` the number to the nearer end.
@@ -55,9 +54,8 @@ class Schema:
             Rule for missing values: ``"refuse"`` the table (the default), or the name of their
             level, such as ``"unknown"``. It comes last if it is not among the levels. A list also
             gives codes of missing values, after the name of the level: ``["unknown", -9, 99,
-            "NA"]``. An empty cell is always missing. Values are compared with codes before they are
-            compared with levels, ranges and edges; numbers are compared as numbers, the rest as
-            text.
+            "NA"]``. An empty cell is always missing. Codes are compared with values before levels,
+            ranges and edges, numbers as numbers and the rest as text.
         ``ordered``
             Whether the levels are in order: true or false (the default). Numbers have an order.
 
@@ -251,8 +249,8 @@ def draft_schema_from_data_not_private(
     ----------
     frame : pandas.DataFrame, or a table with an Arrow stream
     bins : int, optional
-        Number of levels of equal width, for a number with more than twenty values; it stays a
-        number unless given.
+        Levels of equal width for a number of more than twenty values; it stays a number unless
+        given.
     ignore : collection of str
         Columns to leave out, such as record numbers.
 
@@ -264,8 +262,7 @@ def draft_schema_from_data_not_private(
     Raises
     ------
     ValueError
-        If `frame` is no table, a column of text has more than twenty values, or all values of a
-        number are equal.
+        If `frame` is no table, a text has more than twenty values, or a number is constant.
 
     Privacy
     -------
@@ -296,8 +293,7 @@ def draft_schema_from_public_table(
     Parameters
     ----------
     frame : pandas.DataFrame
-        A public table, such as an older census or a published survey; never the table to be
-        protected.
+        A public table, such as an older census; never the table to be protected.
     bins : int, optional
         Number of levels, for a number with more than twenty values: they are about equally common
         in the public table, with round edges. It stays a number unless given.

@@ -504,8 +504,7 @@ def _edges(name, listed) -> tuple[float, ...]:
 def _missing_codes(name, entry, levels) -> list:
     """The codes of missing values as text; the first one names their level.
 
-    "refuse" has no codes. No code may equal another code or a level; numbers are compared as
-    numbers.
+    "refuse" has no codes. Codes may not equal each other or levels, numbers compared as numbers.
     """
     if isinstance(entry, str) and entry == REFUSE:
         return []

@@ -135,8 +135,7 @@ def _composed(events: Sequence[Event], rows: int, delta: float) -> float:
     """The cost by dp-accounting: exact for Gaussian noise alone, else by Renyi divergences.
 
     The k rows of a person move an answer by up to k sensitivities: as much as one row does if the
-    noise is k times narrower. The Renyi divergence for such a person is at most k^2 times the
-    divergence for one row.
+    noise is k times narrower. Their Renyi divergence is at most k^2 times that of one row.
     """
     try:
         import dp_accounting.rdp

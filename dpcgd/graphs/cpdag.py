@@ -190,8 +190,7 @@ class CPDAG:
     arcs : boolean array, shape (d, d)
         a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
     certainty : Certainty, optional
-        Probabilities of every edge, and of its arrows in both directions. Equality and scores
-        ignore them.
+        Probabilities of every edge and its arrows both ways. Equality and scores ignore them.
 
     Raises
     ------
@@ -201,8 +200,7 @@ class CPDAG:
 
     Notes
     -----
-    A search on finite data may return a graph that is not the CPDAG of any DAG. Such a graph is
-    kept unchanged.
+    A search on finite data may return a graph that is the CPDAG of no DAG; it is kept unchanged.
 
     Examples
     --------
@@ -401,8 +399,8 @@ class CPDAG:
     def to_frame(self) -> pd.DataFrame:
         """One row an edge: ``from``, ``to``, ``directed``, and its probabilities if there are any.
 
-        Columns of probabilities are named as in :meth:`to_networkx`. ``attrs`` holds ``caution``
-        and ``verdict``.
+        Probabilities are named as in :meth:`to_networkx`; ``attrs`` has ``caution`` and
+        ``verdict``.
 
         Examples
         --------
@@ -562,8 +560,7 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
     -----
     Dor and Tarsi (1992) remove one variable after the other. Each removed variable has no arrow out
     of it, and its undirected neighbours are joined to all its other neighbours; its edges then
-    point at it. If no variable fulfils these conditions, we remove the one that violates them
-    least.
+    point at it. If there is none, we remove the one with the fewest violations.
 
     Examples
     --------

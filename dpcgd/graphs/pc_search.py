@@ -125,8 +125,8 @@ def search(
         separating set decides. The graph then does not depend on the order of the variables. This
         takes more tests, so it is for oracles whose answers cost nothing.
     untested : str
-        Whether pairs that no test has confirmed "keep" or "drop" their edge. Edges that knowledge
-        requires are always kept.
+        Whether pairs that no test has confirmed "keep" or "drop" their edge. Required edges are
+        kept.
 
     Returns
     -------
@@ -146,9 +146,8 @@ def search(
     -----
     Colombo and Maathuis (2014) for the skeleton, Ramsey (2016) for colliders by the clearest set,
     Meek (1995) for the rules. Two colliders that demand opposite arrowheads on one edge leave it
-    undirected, so their order does not matter; with grades the clearer collider decides. With a
-    perfect oracle the search finds the CPDAG of the true graph: chapter 01,
-    :prf:ref:`thm-pc-oracle`.
+    undirected, so their order does not matter; with grades the clearer collider decides. A perfect
+    oracle gives the CPDAG of the true graph: chapter 01, :prf:ref:`thm-pc-oracle`.
 
     Examples
     --------
@@ -271,8 +270,8 @@ class Ahead(Generic[_Result]):
     Parameters
     ----------
     work : callable
-        Function from tests to their results. After :meth:`begin_order` all tests have equally many
-        variables.
+        Function from tests to their results. Between calls of :meth:`begin_order` tests have
+        equally many variables.
     separates : callable
         Function that says whether the result of a test is likely to separate its pair.
 
@@ -343,8 +342,8 @@ def _colliders(skeleton, grades) -> dict[Triple, float]:
 
     Nearly any set separates a weakly dependent pair, so the first separating set may take a chain
     for a collider. The clearest set does not: given its middle, the pair of a chain is nearest to
-    independence. A collider is clear if the pair is far from independence given every set that
-    contains the collider.
+    independence. A collider is clear if the pair is far from independence given every set with the
+    collider.
     """
     colliders = {}
     for (x, y), between in skeleton.middles().items():

@@ -32,8 +32,7 @@ class Release:
     guarantee : str
         "proved", "claimed, not proved", or "none".
     seconds : float or None
-        Wall time. It depends on the data, and no mechanism covers it; so a secure run leaves it
-        out.
+        Wall time; None in a secure run, because it depends on the data and is not protected.
     terms : Terms
         The public terms, fixed beforehand; ``terms.kind`` is "release" only for a secure run.
     answers : Answers or None
@@ -138,8 +137,7 @@ class Release:
         path : path, optional
             Where to write it: HTML, or Markdown if it ends in ``.md``.
         effects : Effects, optional
-            Estimated effects, from :func:`~dpcgd.reading.effects.effects`, for a section of their
-            own.
+            Results of :func:`~dpcgd.reading.effects.effects`, for a section of their own.
 
         Returns
         -------

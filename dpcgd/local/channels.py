@@ -41,8 +41,7 @@ class Mechanism:
     d_privacy : float
         Exact level of d-privacy, the largest log-ratio per unit of distance between two inputs.
     p_max : float
-        The probability that an attacker guesses the input from the report, all inputs equally
-        likely.
+        The probability that an attacker guesses the input, all inputs being equally likely.
     """
 
     levels: Levels
@@ -90,8 +89,7 @@ def privacy_loss(
     channel : array, shape (k, m)
         P[report | input], one row an input.
     distances : array, shape (k, k), optional
-        Distances between inputs. The ratio is then taken per unit of distance: the level of
-        d-privacy.
+        Distances between inputs. The result is then the level of d-privacy, per unit of distance.
     inputs : sequence of int, optional
         Each pair has one of these inputs; all inputs unless given.
 

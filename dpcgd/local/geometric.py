@@ -168,8 +168,8 @@ class Geometric(Mechanism):
     The mechanism of Binkyte et al. (2024): geometric noise, drawn again until it is in the domain,
     at a fixed p_max. Rates, privacy and samples are computed from counts of cells by distance,
     never from a list of cells: a domain of 10^11 cells takes a second
-    (:prf:ref:`thm-local-counting`). Inputs that are equal up to reflections and exchanges of equal
-    variables share one rate.
+    (:prf:ref:`thm-local-counting`). Inputs that reflections or exchanges of equal variables
+    identify share a rate.
 
     Examples
     --------
@@ -202,8 +202,7 @@ class Geometric(Mechanism):
     def from_epsilon(cls, levels: Levels, epsilon: float, norm: float = 2) -> "Geometric":
         """The mechanism with this epsilon, which the input with the most noise reaches.
 
-        If p_max is very near 1, epsilon is slightly smaller, because doubles hold few digits of 1 -
-        p_max.
+        If p_max is very near 1, epsilon is slightly smaller, because doubles are coarse there.
         """
         channels.check_nonnegative("epsilon", epsilon)
         balls = balls_of(channels.checked_whole(levels), norm)

@@ -20,8 +20,7 @@ BLOCK = 8192
 
 
 LEAST_EIGENVALUE = 0.01
-"""The least eigenvalue of an estimated correlation matrix, so that noise cannot make it
-singular."""
+"""The least eigenvalue of an estimated correlation matrix, which noise could make singular."""
 
 
 class Moments(NamedTuple):
@@ -43,8 +42,7 @@ class Moments(NamedTuple):
         Raises
         ------
         ValueError
-            If there is no record, or a value is not finite or larger than 1e70, because its powers
-            are needed.
+            If there is no record, or a value is not finite or is larger than 1e70.
         """
         values = np.asarray(values, float)
         if not len(values) or not (np.abs(values) <= LARGEST).all():

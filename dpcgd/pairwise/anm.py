@@ -63,8 +63,7 @@ class PairRelease:
     guarantee : str
         "proved" (for the protected records), or "none".
     seconds : float or None
-        Wall time. It depends on the data, and no mechanism covers it; so a secure run leaves it
-        out.
+        Wall time; None in a secure run, because it depends on the data and is not protected.
     terms : Terms
         The public terms of the run.
     """
@@ -98,8 +97,7 @@ def confidence(margin: float, scale: float) -> float:
     -------
     float
         For a true margin, the probability that the noise keeps the order of the scores. For a
-        released margin, the probability that the released order is the true one, under a uniform
-        prior on margins.
+        released margin, the probability that its order is true, under a uniform prior.
 
     Notes
     -----
@@ -218,8 +216,7 @@ def private_anm(
     ------
     ValueError
         If the pair does not have two columns or has fewer than four records, `protects` is unknown,
-        or the budget or the noise source is unusable. All these are public facts. Nothing has run
-        then.
+        or the budget or the noise source is unusable. All are public facts; nothing has run then.
 
     Notes
     -----

@@ -240,11 +240,10 @@ class Iqr(DependenceScore):
     Parameters
     ----------
     width : float
-        Width of the bins of a log interquartile range. The proposed change of the sum is twice this
-        width.
+        Width of the bins of a log interquartile range. The proposed change of the sum is twice
+        that.
     floor : float
-        The smallest interquartile range, in units of the public half-range; smaller ones are raised
-        to it.
+        The least interquartile range, in units of the public half-range; smaller ones become it.
 
     Raises
     ------

@@ -54,8 +54,8 @@ class Reservation:
     domain : str
         Digest of the public domain of the run's data.
     divergence : float or None
-        The entry's part of the total if divergences add up. Before a run pays, it is the most that
-        a zCDP filter may spend.
+        The entry's part of the total if divergences add up; before a run pays, that of a zCDP
+        filter.
     """
 
     epsilon: float
@@ -82,8 +82,7 @@ class ReservedEpsilon(float):
     account : AccountFile
     entry : str
     label : str or None
-        The label of a run that is entered only when it pays; None if the account has the entry
-        already.
+        The label of a run that is entered only when it pays; None if it is in the account.
     """
 
     account: "AccountFile"
@@ -126,8 +125,8 @@ class AccountFile:
     order, a pure run counts the divergence of randomised response, and a run without a proved
     divergence is refused. The threat model has the proof. Before a run spends anything, its
     reservation is on the disk and marked as used, with system and domain: a crash gives nothing
-    back, and no second run can pay with it. The guarantee ends if the file is deleted or copied, or
-    a second account is made.
+    back, and no second run can pay with it. A deleted or copied file, or a second account, ends the
+    guarantee.
 
     Examples
     --------

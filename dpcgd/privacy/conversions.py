@@ -20,8 +20,8 @@ LEAST_RHO, MOST_RHO = 1e-200, 1e300
 """The least rho that a filter accepts; parts of it must still be doubles."""
 
 STEEP = 1e4
-"""Above this epsilon or noise multiplier, a Gaussian's delta is computed by another formula that
-keeps its digits."""
+"""Above this epsilon or noise multiplier, another formula keeps the digits of a Gaussian's
+delta."""
 
 
 def squared(value) -> float:
@@ -32,8 +32,7 @@ def squared(value) -> float:
 def zcdp_rho(event: Event) -> float:
     """Zero-concentrated privacy cost of an event; an approximate event exceeds it with its delta.
 
-    The cost is infinite or zero if it is too large or too small for a double. A filter refuses
-    both.
+    It is infinite or zero if it is too large or small for a double; a filter refuses both.
 
     Raises
     ------
@@ -301,8 +300,7 @@ def gaussian_multiplier(budget: Budget) -> float:
 
     Notes
     -----
-    A run of several mechanisms needs a :class:`~dpcgd.privacy.filters.Filter` instead, which pays
-    for all of its mechanisms.
+    A run of several mechanisms needs a :class:`~dpcgd.privacy.filters.Filter` instead.
 
     Examples
     --------

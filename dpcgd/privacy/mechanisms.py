@@ -222,9 +222,8 @@ def propose_test_release(
     query : callable
         Returns the number to release.
     distance : callable
-        Returns a number of sensitivity 1: how many records must be replaced before one more
-        replacement could move the query by more than `proposed`; 0 if a first replacement already
-        could.
+        Returns a number of sensitivity 1: the replacements before one more could move the query by
+        more than `proposed`; 0 if the first one could.
     proposed : float
         Public.
     epsilon, delta : float
@@ -289,8 +288,7 @@ class AboveThreshold:
     BudgetSpent
         On construction, if the account cannot pay.
     ValueError
-        Before that, if the rate is not above 0 and at most 1, or the scale is no positive finite
-        number.
+        Before that, if the rate is not above 0 and at most 1, or the scale is unusable.
 
     Privacy
     -------

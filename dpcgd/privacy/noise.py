@@ -18,8 +18,7 @@ from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEv
 __all__ = ["Draw", "Noise", "SecureNoise", "SeededNoise", "check_source", "noise_source"]
 
 WIDER = 2.0**-50
-"""Relative excess of the scale of secure noise, so that no rounding makes OpenDP's price larger
-than the event's price."""
+"""Relative excess of the scale of secure noise: rounding must not raise OpenDP's price."""
 
 WIDEST = 1e300
 """The largest scale whose noise surely is a finite double."""
@@ -123,16 +122,14 @@ def _largest(distribution, scale, scores) -> int:
 class SecureNoise:
     """Floating-point-safe noise from OpenDP and the operating system's randomness, without a seed.
 
-    Each draw is the output of an OpenDP measurement of the exact value, of any size; there is no
-    other source of noise.
+    Each draw is the output of an OpenDP measurement of the exact value; no other source is used.
 
     Raises
     ------
     ImportError
         If OpenDP is not installed.
     RuntimeError
-        When noise is asked for, before anything is paid, if OpenDP's price of that noise is above
-        the event's price.
+        Before anything is paid, if OpenDP's price of the noise is above the event's price.
 
     Privacy
     -------

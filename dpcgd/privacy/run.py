@@ -404,8 +404,7 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     Parameters
     ----------
     system : callable
-        Its last parameter is ``**shared: Unpack[...]`` of :class:`RunKeywords`, or of a TypedDict
-        that extends them.
+        Its last parameter is ``**shared: Unpack[...]`` of :class:`RunKeywords` or of a subclass.
 
     Examples
     --------

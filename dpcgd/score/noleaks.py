@@ -36,8 +36,7 @@ def descend(
     Parameters
     ----------
     gradient : callable
-        Function from weights to the gradient of the loss at these weights, plus noise. It is called
-        once a step.
+        Function from weights to the noisy gradient of the loss there. It is called once a step.
     d : int
         Variables.
     steps : int
@@ -176,8 +175,8 @@ def noleaks(
         2 d unless given.
     schedule : callable
         Function from a total epsilon and the number of steps to the epsilon of each step, such as
-        those of :mod:`dpcgd.score.schedules`. Public. A step's share of rho is proportional to the
-        square of its epsilon.
+        those of :mod:`dpcgd.score.schedules`. Public. Shares of rho are proportional to squares of
+        epsilons.
     l1, threshold, standardized
         As for :func:`~dpcgd.score.notears.notears`.
 

@@ -2,8 +2,7 @@
 
 Arguments are tables one after the other in C order, the start of each table, and the levels of its
 axes: x, y and the conditioning variables. Sums run in the order of the strata, then of x, then of
-y, so they are the same on every processor. The functions have a module of their own because numba
-compiles it.
+y, so they are the same on every processor. Numba compiles this module.
 """
 
 import math
@@ -24,8 +23,7 @@ def _write_kendall_zs(counts, starts, levels, lower, values):
     """Write the z of each table; `lower` is working memory for the records at lower levels of x.
 
     A stratum gives concordant minus discordant pairs of records, and the number of records; ties
-    count 0. Most runs use this function first, so it has no slice and no call that takes long to
-    compile.
+    count 0. Most runs use this first, so it has no slice and no call that compiles slowly.
     """
     for i in range(len(levels)):
         rows, columns = levels[i, 0], levels[i, 1]

@@ -56,8 +56,7 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
 
     Notes
     -----
-    The rule must not use the data: a test that is left out for a small count reveals that the count
-    is small.
+    The rule must not use the data: leaving out a test for a small count reveals that count.
 
     Examples
     --------
@@ -75,8 +74,7 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
 def in_sensitivities(distance: float, sensitivity: float) -> float:
     """A distance in units of a sensitivity; always a finite number.
 
-    A statistic of sensitivity 0 is the same for all data sets; its distance is as large as
-    possible.
+    If the sensitivity is 0, all data have the same value, and the distance is the largest.
 
     Examples
     --------
