@@ -57,7 +57,7 @@ class BitColumns(CountsTogether):
     bits : array of uint64, shape (sum of widths, words)
         The bits of each variable's codes, a row for each bit, the lowest first.
     weights : integer array, shape (rows,)
-        How many records each row stands for.
+        Number of records that each row represents.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class PackedRecords(CountsTogether, Counts):
     ----------
     columns : BitColumns
     schema : Schema
-        Of its variables.
+        The schema of the variables.
     name : str
 
     Attributes

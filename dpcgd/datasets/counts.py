@@ -58,7 +58,7 @@ class Counts(Protocol):
     n : int
         Number of records (public).
     ordered : collection of str
-        Variables whose levels are known to stand in order.
+        Variables whose levels are in order.
     missing : mapping of str to str
         The level of missing values, for variables that have one.
     schema : Schema or None
@@ -132,7 +132,7 @@ class Counts(Protocol):
         Parameters
         ----------
         variables : sequence of int
-            Numbers of variables, none twice.
+            Numbers of variables, without repetition.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Records(Counts, Protocol):
         Parameters
         ----------
         vectors : sequence of array of shape (levels, width)
-            Of each variable, a row for each level.
+            For each variable, a row for each level.
         bound : float
             Largest norm of u.
         n : int, optional
@@ -188,7 +188,7 @@ def clipped_sums(parts: Iterable[Rows], vectors: Vectors, *, bound: float, n: in
     parts : iterable of Rows
         All records.
     vectors : sequence of array of shape (levels, width)
-        Of each variable, a row for each level.
+        For each variable, a row for each level.
     bound : float
         The largest norm of u; longer vectors are scaled down to it.
     n : int
@@ -289,7 +289,7 @@ class CountsTogether:
         Parameters
         ----------
         variables : sequence of int
-            Numbers of variables, none twice.
+            Numbers of variables, without repetition.
 
         Returns
         -------

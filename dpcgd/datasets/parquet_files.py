@@ -180,7 +180,7 @@ class Part:
 def parts_of(
     path: str, schema: Schema, ignore: Iterable[str], columns: str | None = None
 ) -> list[Part]:
-    """The parts of a file whose columns are those of the schema; only its end is read.
+    """The parts of a file, whose columns must fit the schema; only the file's end is read.
 
     Parameters
     ----------

@@ -294,7 +294,7 @@ class Ahead(Generic[_Result]):
         self.begin({})
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
+        """Record the tests to come; see :class:`~dpcgd.graphs.pc_search.Oracle`."""
         neighbours, pairs = neighbours_of(joined), np.argwhere(to_test).tolist()
         self.begin({(x, y): conditioning_sets(x, y, neighbours, order) for x, y in pairs})
 
@@ -333,7 +333,7 @@ class AsksAhead:
     _ahead: Ahead[Any]
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
+        """Record the tests to come; see :class:`~dpcgd.graphs.pc_search.Oracle`."""
         self._ahead.begin_order(order, joined, to_test)
 
 

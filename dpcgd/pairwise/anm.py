@@ -131,7 +131,7 @@ def anm(
     Parameters
     ----------
     pair : Dataset
-        Of two numbers.
+        A pair of numbers.
     score : DependenceScore, optional
         ``Hsic()`` unless given.
     ridge : Ridge, optional
@@ -187,7 +187,7 @@ def private_anm(
     Parameters
     ----------
     pair : Dataset
-        Of two numbers. Values outside the public ranges have been moved to their ends.
+        A pair of numbers. Values outside the public ranges have been moved to their ends.
     epsilon, delta : float
         The guarantee. Delta is spent only if the score is released by propose-test-release.
     allow_delta : bool

@@ -317,7 +317,7 @@ class Iqr(DependenceScore):
     def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float | None:
         """The score with Laplace noise, or None if one record may move it too far.
 
-        Parameters, value and errors are those of the other scores.
+        Parameters, result and errors are as for other scores.
 
         Privacy
         -------

@@ -131,7 +131,7 @@ class Ridge:
         return values
 
     def change(self, n: int) -> float:
-        """How far a prediction, or the difference of two, moves when one of n records is replaced.
+        """Largest change of a prediction, or of a difference of two, by one of n records.
 
         Privacy
         -------
@@ -191,7 +191,7 @@ class GaussianRidge(Ridge):
         return _Expansion(self.width, x, cho_solve(solved, y, check_finite=False))
 
     def change(self, n: int) -> float:
-        """How far a prediction, or the difference of two, moves when one of n records is replaced.
+        """Largest change of a prediction, or of a difference of two, by one of n records.
 
         Privacy
         -------

@@ -146,7 +146,7 @@ class AccountFile:
 
     @property
     def runs(self) -> tuple[Reservation, ...]:
-        """What has been reserved so far, read from the file."""
+        """The reservations so far, read from the file."""
         account, runs = _read(self.path)
         if account != self:
             raise ValueError(f"{self.path} is another account by now; open it again")
@@ -154,7 +154,7 @@ class AccountFile:
 
     @property
     def remaining(self) -> Spent:
-        """What is left for one more run, read from the file.
+        """The remaining budget for one more run, read from the file.
 
         If divergences add up, it is what a run by a zCDP filter may spend.
         """

@@ -52,7 +52,7 @@ def laplace(
     Returns
     -------
     float or array
-        Of the answer's shape.
+        An array or number of the answer's shape.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def gaussian(
     Returns
     -------
     float or array
-        Of the answer's shape.
+        An array or number of the answer's shape.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def gaussian_for_rho(
     Returns
     -------
     float or array
-        Of the answer's shape.
+        An array or number of the answer's shape.
     float
         The standard deviation of the noise, which is public.
 
@@ -192,7 +192,7 @@ def permute_and_flip(
 ) -> int:
     """Choose an index with a high score; the expected score is at least that of `exponential`.
 
-    Parameters, value and errors are those of :func:`exponential`.
+    Parameters, result and errors are as for :func:`exponential`.
 
     Privacy
     -------

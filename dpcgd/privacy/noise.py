@@ -91,11 +91,11 @@ class SeededNoise:
         self._rng = rng
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
-        """Adds Laplace noise, drawn anew for each entry, for an L1 sensitivity."""
+        """Adds Laplace noise, independent for each entry, for an L1 sensitivity."""
         return partial(_plus_noise, self._rng.laplace, laplace_scale(sensitivity, event))
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
-        """Adds Gaussian noise, drawn anew for each entry, for an L2 sensitivity."""
+        """Adds Gaussian noise, independent for each entry, for an L2 sensitivity."""
         return partial(_plus_noise, self._rng.normal, gaussian_scale(sensitivity, event))
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
@@ -147,13 +147,13 @@ class SecureNoise:
         self._vectors = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
-        """Adds Laplace noise, drawn anew for each entry, for an L1 sensitivity."""
+        """Adds Laplace noise, independent for each entry, for an L1 sensitivity."""
         spaces = (self._dp.l1_distance(T=float),)
         scale = laplace_scale(sensitivity, event)
         return self._draw(self._dp.m.make_laplace, spaces, scale, sensitivity, event.epsilon)
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
-        """Adds Gaussian noise, drawn anew for each entry, for an L2 sensitivity."""
+        """Adds Gaussian noise, independent for each entry, for an L2 sensitivity."""
         spaces = (self._dp.l2_distance(T=float),)
         scale = gaussian_scale(sensitivity, event)
         return self._draw(self._dp.m.make_gaussian, spaces, scale, sensitivity, zcdp_rho(event))

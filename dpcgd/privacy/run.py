@@ -32,7 +32,7 @@ _R = TypeVar("_R")
 # --- what is fixed before a run: all of it is public, and goes with the release
 
 Domain = Mapping[str, tuple]
-"""Of each variable the levels, or the ends of its range."""
+"""The levels of each variable, or the ends of its range."""
 
 PACKAGES = ("dpcgd", "numpy", "opendp")
 """Packages whose versions a release records."""
@@ -65,7 +65,7 @@ class Terms:
     n : int
         Records.
     domain : mapping
-        Of each variable the levels, or the ends of its range.
+        The levels of each variable, or the ends of its range.
     system : str
         Name of the system that ran.
     theorems : tuple of str
@@ -451,7 +451,7 @@ def _terms(data: Any, settings: dict, numbers: bool, records: bool, noise: str) 
 
 
 def domain_of(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple]:
-    """Of each variable the levels, or the ends of the range of a number."""
+    """The levels of each variable, or the ends of the range of a number."""
     return {
         name: (own.low, own.high) if isinstance(own, Parts) else tuple(own)
         for name, own in levels.items()

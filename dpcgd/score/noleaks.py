@@ -169,7 +169,7 @@ def noleaks(
     rng, secure, rows_per_person
         As for :func:`~dpcgd.score.notears.gram_notears`.
     steps : int
-        Gradients.
+        Number of gradients.
     clip : float, optional
         Largest norm of one record's gradient, after columns are scaled to an average variance of 1;
         2 d unless given.

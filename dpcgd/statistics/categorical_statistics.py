@@ -55,7 +55,7 @@ class GTest(AgainstQuantile):
     Parameters
     ----------
     alpha : float
-        Level of the test; degrees of freedom are those of the public table.
+        Significance level; degrees of freedom are those of the public table.
 
     Privacy
     -------
@@ -86,7 +86,7 @@ class ChiSquared(AgainstQuantile):
     Parameters
     ----------
     alpha : float
-        Level of the test; degrees of freedom are those of the public table.
+        Significance level; degrees of freedom are those of the public table.
 
     Privacy
     -------

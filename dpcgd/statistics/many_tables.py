@@ -69,7 +69,7 @@ def value_of(statistic: Statistic, tables: Tables, tested: Sequence[int]) -> flo
 def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
     """Grades of nearness to independence: p-values, or minus statistics of one scale.
 
-    Parameters and value are those of :func:`values_of`.
+    Parameters and result are as for :func:`values_of`.
     """
     if p_values := getattr(statistic, "p_values", None):
         return _of_each(p_values, tables, asked)
@@ -94,7 +94,7 @@ def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
     They determine x or y, or are determined by it. In each stratum of a copy of x, or of variables
     that determine x, x has one level only. The test then finds independence from x of any variable.
 
-    Parameters are those of :func:`values_of`. The result is a boolean array with a column for each
+    Parameters are as for :func:`values_of`. The result is a boolean array with a column for each
     conditioning variable. It depends on the records.
 
     Examples
