@@ -328,7 +328,7 @@ def _levels(name, statements) -> tuple[str, ...]:
     match = DISCRETE.fullmatch(kind)
     if match is None:
         said = kind.split(maxsplit=1)[-1]
-        raise ValueError(f"variable {name!r} is {said} discrete levels, and only they can be read")
+        raise ValueError(f"variable {name!r} is {said} discrete levels; only such can be read")
     size, lists = match[1].strip(), list(_lists(match[2]))
     for levels in lists:
         if size == str(len(levels)):

@@ -123,7 +123,7 @@ def shape_of(levels: Levels) -> tuple[int, ...]:
 def checked_levels(levels) -> Levels:
     shape = shape_of(levels)
     if not shape or any(int(k) != k or k < 2 for k in shape):
-        raise ValueError(f"levels must be 2 or more, not {levels}; a variable of one: leave it out")
+        raise ValueError(f"levels must be 2 or more, not {levels}; with one level, leave it out")
     shape = tuple(int(k) for k in shape)
     return shape[0] if isinstance(levels, int | np.integer) else shape
 

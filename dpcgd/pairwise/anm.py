@@ -374,7 +374,7 @@ def _check_pair(pair: Dataset):
     if pair.d != 2:
         raise ValueError(f"a pair has two columns, not {pair.d}; choose two of {pair.variables}")
     if pair.n < FEWEST:
-        raise ValueError(f"{pair.n} records cannot be split in halves; there must be {FEWEST}")
+        raise ValueError(f"{pair.n} records cannot be split in halves; give at least {FEWEST}")
 
 
 def _directions(pair: Dataset) -> tuple[Direction, Direction]:
