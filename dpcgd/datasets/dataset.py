@@ -225,7 +225,7 @@ class Dataset(Counts):
     def binned(self, bins: int) -> "Dataset":
         """The data set with every number cut into bins of equal width; categories stay.
 
-        A part that overlaps two bins goes to the upper one, and so does a number between two bins.
+        A part in two bins goes to the upper one, like a number on the edge between two bins.
 
         Raises
         ------

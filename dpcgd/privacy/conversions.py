@@ -30,7 +30,7 @@ def squared(value) -> float:
 
 
 def zcdp_rho(event: Event) -> float:
-    """Zero-concentrated privacy cost of an event; an approximate event exceeds it with its delta.
+    """Zero-concentrated privacy cost of an event; for an approximate event, except with its delta.
 
     It is infinite or zero if it is too large or small for a double; a filter refuses both.
 
