@@ -4,7 +4,7 @@ import ast
 import functools
 import itertools
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import chapters
 import nbformat
@@ -124,19 +124,11 @@ class Asked(TableOracle):
 
 def packaged_run(d, p_value, measure, rho):
     measure([*itertools.combinations(range(d), 2)], 0.6 * rho)
-    account = RhoLeft(0.4 * rho)
+    prices = iter([0.4 * 0.4 * rho, 0.8 * 0.6 * 0.4 * rho])
+    account = SimpleNamespace(share=lambda part: next(prices))
     names = [str(v) for v in range(d)]
     found = search_again(Asked(p_value, measure), account, names, max_order=1)
     return [tuple(map(int, pair)) for pair in found.graph.skeleton]
-
-
-@dataclass
-class RhoLeft:
-    rho: float
-
-    def share(self, part):
-        self.rho, price = self.rho * (1 - part), self.rho * part
-        return price
 
 
 def packaged_table(rows, levels, n):

@@ -152,8 +152,7 @@ class _Script:
         left = {pair for pair, p in largest.items() if p <= 0.01}
         for x, y in left:
             near = {v for pair in left if {x, y} & {*pair} for v in pair} - {x, y}
-            given = [self.p_value(x, y, (z,)) for z in near]
-            largest[x, y] = max([largest[x, y], *given])
+            largest[x, y] = max(self.p_value(x, y, given) for given in [(), *((z,) for z in near)])
         doubt = {pair for pair, p in largest.items() if 0.001 < p < 0.1}
         return {pair for pair in left if largest[pair] <= 0.01}, doubt
 
