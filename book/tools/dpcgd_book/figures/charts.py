@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
 
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
@@ -183,7 +184,8 @@ def rows(
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
         if log:
-            axes.set_xscale("log")
+            axes.set_xscale("log", subs=())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.xaxis.set_major_formatter("{x:g}")
         else:
             axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
