@@ -1,7 +1,10 @@
 """What tests a reader's own version accepts right versions, and refuses planted mistakes."""
 
 import ast
+import functools
+import itertools
 import math
+from types import SimpleNamespace
 
 import chapters
 import nbformat
@@ -21,6 +24,7 @@ from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.adjustment import standardised
 from dpcgd.reading.association import association
+from dpcgd.tables.table_pc import ALPHA, TableOracle, search_again
 
 
 def names_of(node):
@@ -99,6 +103,34 @@ def packaged_interval(counts, scale):
     return effect, effect - reach, effect + reach
 
 
+class Asked(TableOracle):
+    """The package's search and looks, with the exercise's tests and releases."""
+
+    def __init__(self, p_value, measure):
+        self.p_value, self.measure_again = p_value, measure
+        self.alpha, self.largest = ALPHA, {}
+
+    def begin_order(self, *asked):
+        """Works nothing out ahead."""
+
+    def unconfirmed(self, joined):
+        return np.zeros_like(joined)
+
+    def separates(self, x, y, given):
+        p = self.p_value(x, y, given)
+        self.largest[x, y] = max(p, self.largest.get((x, y), 0.0))
+        return p > self.alpha
+
+
+def packaged_run(d, p_value, measure, rho):
+    measure([*itertools.combinations(range(d), 2)], 0.6 * rho)
+    prices = iter([0.4 * 0.4 * rho, 0.8 * 0.6 * 0.4 * rho])
+    account = SimpleNamespace(share=lambda part: next(prices))
+    names = [str(v) for v in range(d)]
+    found = search_again(Asked(p_value, measure), account, names, max_order=1)
+    return [tuple(map(int, pair)) for pair in found.graph.skeleton]
+
+
 def packaged_table(rows, levels, n):
     bits = [np.array([np.unpackbits(row, count=n) for row in own]) for own in rows]
     codes = [(own.T @ 2 ** np.arange(len(own))).astype(np.uint8) for own in bits]
@@ -167,6 +199,19 @@ INTERVALS = {
     "no sampling": lambda right, counts, scale: right(1e6 * counts, 1e6 * scale),
     "no adjustment": lambda right, counts, scale: right(counts.sum(0, keepdims=True), scale),
 }
+RUNS = {
+    "half the noise": lambda right, d, test, measure, rho: right(
+        d, test, lambda pairs, price: measure(pairs, 4 * price), rho
+    ),
+    "all pairs looked at again": lambda right, d, test, measure, rho: right(
+        d, test, lambda _, price: measure([*itertools.combinations(range(d), 2)], price), rho
+    ),
+    "another level": lambda right, d, test, *rest: right(d, lambda *asked: 3 * test(*asked), *rest),
+    "order 1 left out": lambda right, d, test, *rest: right(
+        d, lambda x, y, given: test(x, y, ()), *rest
+    ),
+    "old answers kept": lambda right, d, test, *rest: right(d, functools.cache(test), *rest),
+}
 TABLES = {
     "bits behind the last": lambda right, rows, k, n: right(rows, k, 8 * len(rows[0][0])),
     "the last one left out": lambda right, rows, k, n: right(rows, k, n - 1),
@@ -184,6 +229,7 @@ EXERCISES = {
     "p_value": ("11", "p_value", packaged_p_value, P_VALUES),
     "look": ("16", "look_at", packaged_look, LOOKS),
     "interval": ("19", "interval", packaged_interval, INTERVALS),
+    "run": ("14", "own_run", packaged_run, RUNS),
     "table": ("20", "table_of", packaged_table, TABLES),
     "parts": ("20", "Both", packaged_parts, SUMS_OF_PARTS),
 }

@@ -16,7 +16,7 @@ from dpcgd.datasets.variable import PARTS
 from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
 __all__ = ["check_interval", "check_look", "check_p_value", "check_parts", "check_round"]
-__all__ += ["check_table"]
+__all__ += ["check_run", "check_table"]
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):
@@ -123,3 +123,57 @@ def check_parts(mine: Callable) -> str:
     for subset in itertools.permutations(range(3), 2):
         assert np.array_equal(both.counts(subset), whole.counts(subset)), f"counts of {subset}"
     return "right for all tables"
+
+
+class _Script:
+    """P-values that are made up: each is the same until its pair is released again."""
+
+    def __init__(self, case: int, d: int):
+        rng = np.random.default_rng([14, case])
+        shape = (d, d, d + 1, 4)  # a pair, what is given or nothing, and how often released
+        joined = rng.choice([1e-9, 0.005], shape, p=[0.8, 0.2])
+        parted = rng.choice([0.05, 0.5], (d, d, 1, 4))
+        self.values = np.where(rng.random(shape) < 0.15, parted, joined)
+        self.times, self.prices = dict.fromkeys(itertools.combinations(range(d), 2), -1), []
+
+    def measure(self, pairs, rho: float):
+        looked = {(min(pair), max(pair)) for pair in pairs}
+        self.prices += [(looked, rho)] if looked else []
+        self.times.update({pair: self.times[pair] + 1 for pair in looked})
+
+    def p_value(self, x: int, y: int, given=()) -> float:
+        x, y = sorted((x, y))
+        assert self.times[x, y] >= 0, f"{x} and {y} were tested before they were released"
+        return float(self.values[x, y, [*given, -1][0], self.times[x, y]])
+
+    def searched(self) -> tuple[set, set]:
+        """What stays joined at orders 0 and 1, and what is in doubt."""
+        largest = {pair: self.p_value(*pair) for pair in self.times}
+        left = {pair for pair, p in largest.items() if p <= 0.01}
+        for x, y in left:
+            near = {v for pair in left if {x, y} & {*pair} for v in pair} - {x, y}
+            largest[x, y] = max(self.p_value(x, y, given) for given in [(), *((z,) for z in near)])
+        doubt = {pair for pair, p in largest.items() if 0.001 < p < 0.1}
+        return {pair for pair in left if largest[pair] <= 0.01}, doubt
+
+    def run(self, rho: float) -> set:
+        self.measure(self.times, 0.6 * rho)
+        left = 0.4 * rho
+        for share in (0.4, 0.8):
+            self.measure(self.searched()[1], share * left)
+            left -= share * left
+        return self.searched()[0]
+
+
+def check_run(mine: Callable, cases: int = 200) -> str:
+    """Chapter 14: PC on released pairs with two looks, at p-values that are made up."""
+    for case in range(cases):
+        wanted, script = _Script(case, 5), _Script(case, 5)
+        right = wanted.run(2.0)
+        left = {(min(p), max(p)) for p in mine(5, script.p_value, script.measure, 2.0)}
+        steps = itertools.zip_longest(script.prices, wanted.prices, fillvalue=(set(), 0.0))
+        for place, ((pairs, rho), (others, price)) in enumerate(steps):
+            assert pairs == others, f"release {place} was of {pairs} in place of {others}"
+            assert math.isclose(rho, price), f"release {place} cost {rho:.3f} of 2, not {price:.3f}"
+        assert left == right, f"{left} stayed joined in place of {right}"
+    return "right: what is released, for how much, and what stays joined"
