@@ -486,7 +486,8 @@ def parts_of_table(parts: Mapping[str, np.ndarray]) -> plt.Figure:
     for axes, (title, part) in zip(row, parts.items(), strict=True):
         axes.imshow(part, cmap="RdBu", vmin=-top, vmax=top)
         for (i, j), number in np.ndenumerate(part):
-            axes.text(j, i, f"{number:.4g}", ha="center", va="center", fontsize=9)
+            color = "white" if abs(number) > 0.6 * top else BLACK
+            axes.text(j, i, f"{number:.4g}", ha="center", va="center", fontsize=9, color=color)
         axes.set(title=title, xticks=[], yticks=[])
     return figure
 
