@@ -32,7 +32,7 @@ def difference_by_budget(
     Parameters
     ----------
     paired : mapping of float to mapping
-        From the guaranteed epsilon to ``difference`` and ``2 errors``, in F1.
+        From the guaranteed epsilon to ``difference`` and ``error``, in F1.
     by_network : DataFrame
         The difference of each network: a row for each epsilon, a column for each network.
     ahead : (str, str)
@@ -44,7 +44,7 @@ def difference_by_budget(
     """
     figure, axes = plt.subplots(figsize=(6.5, 3.6))
     budgets = list(paired)
-    mean, error = np.array([[p["difference"], p["2 errors"]] for p in paired.values()]).T
+    mean, error = np.array([[p["difference"], 2 * p["error"]] for p in paired.values()]).T
     axes.axhline(0, color=BLACK, linewidth=0.9)
     band: dict[str, Any] = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
     axes.fill_between(budgets, mean - error, mean + error, **band)
