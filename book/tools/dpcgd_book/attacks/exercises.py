@@ -134,7 +134,8 @@ class _Script:
         joined = rng.choice([1e-9, 0.005], shape, p=[0.8, 0.2])
         parted = rng.choice([0.05, 0.5], (d, d, 1, 4))
         self.values = np.where(rng.random(shape) < 0.15, parted, joined)
-        self.times, self.prices = dict.fromkeys(itertools.combinations(range(d), 2), -1), []
+        self.times = dict.fromkeys(itertools.combinations(range(d), 2), -1)
+        self.prices: list[tuple[set, float]] = []
 
     def measure(self, pairs, rho: float):
         looked = {(min(pair), max(pair)) for pair in pairs}
@@ -171,7 +172,8 @@ def check_run(mine: Callable, cases: int = 200) -> str:
         wanted, script = _Script(case, 5), _Script(case, 5)
         right = wanted.run(2.0)
         left = {(min(p), max(p)) for p in mine(5, script.p_value, script.measure, 2.0)}
-        steps = itertools.zip_longest(script.prices, wanted.prices, fillvalue=(set(), 0.0))
+        no_price: tuple[set, float] = (set(), 0.0)
+        steps = itertools.zip_longest(script.prices, wanted.prices, fillvalue=no_price)
         for place, ((pairs, rho), (others, price)) in enumerate(steps):
             assert pairs == others, f"release {place} was of {pairs} in place of {others}"
             assert math.isclose(rho, price), f"release {place} cost {rho:.3f} of 2, not {price:.3f}"
