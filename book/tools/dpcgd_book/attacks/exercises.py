@@ -134,7 +134,8 @@ class _Script:
         joined = rng.choice([1e-9, 0.005], shape, p=[0.8, 0.2])
         parted = rng.choice([0.05, 0.5], (d, d, 1, 4))
         self.values = np.where(rng.random(shape) < 0.15, parted, joined)
-        self.times, self.prices = dict.fromkeys(itertools.combinations(range(d), 2), -1), []
+        self.times = dict.fromkeys(itertools.combinations(range(d), 2), -1)
+        self.prices: list[tuple[set, float]] = []
 
     def measure(self, pairs, rho: float):
         looked = {(min(pair), max(pair)) for pair in pairs}
