@@ -15,6 +15,7 @@ from dpcgd_book.results.known_tables import Counts
 from scipy import stats
 
 import dpcgd
+from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
 from dpcgd.datasets.bit_columns import pack
 from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable
 from dpcgd.moments.scores import measure_singles
@@ -24,6 +25,7 @@ from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.adjustment import standardised
 from dpcgd.reading.association import association
+from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 from dpcgd.tables.table_pc import ALPHA, TableOracle, search_again
 
 
@@ -72,6 +74,17 @@ def packaged_round(z, moves, epsilon, rng):
             examined = laplace(lambda below=below: below, sensitivity=1.0, **paid)
             return k if examined >= 0 else None
     return None
+
+
+def packaged_plan(tests, total, slope):
+    return allocate(tests, total, Surrogate(slope), concentrated)
+
+
+def packaged_moments(x, bound, rho, rng):
+    deviation = second_moments_sensitivity(*x.shape, bound=bound) / math.sqrt(2 * rho)
+    upper = np.triu(rng.normal(scale=deviation, size=(4, 4)))
+    upper[0, 0] = 0
+    return second_moments(x, bound=bound) + upper + np.triu(upper, 1).T
 
 
 def packaged_p_value(x, y, both, n, sigma):
@@ -181,6 +194,18 @@ ROUNDS = {
     "a threshold for each test": threshold_for_each_test,
     "asked on after a refusal": asked_on,
 }
+PLANS = {
+    "twice the total": lambda right, tests, total, slope: right(tests, 2 * total, slope),
+    "half the total": lambda right, tests, total, slope: right(tests, total / 2, slope),
+    "orders, not tests": lambda right, tests, *rest: right([np.mean(tests)] * len(tests), *rest),
+    "a plan that rises": lambda right, tests, *rest: right(tests[::-1], *rest)[::-1],
+}
+MOMENTS = {
+    "half the noise": lambda right, x, bound, rho, rng: right(x, bound, 4 * rho, rng),
+    "records not shortened": lambda right, x, bound, *rest: right(x, 9.0, *rest),
+    "all shortened alike": lambda right, x, *rest: right(x / 1.8, *rest),
+    "noise in the corner": lambda right, *asked: right(*asked) + asked[-1].normal(),
+}
 P_VALUES = {
     "half the noise": lambda right, *sums: right(*sums[:4], sums[4] / 2),
     "no noise": lambda right, *sums: right(*sums[:4], 0.0),
@@ -226,6 +251,8 @@ SUMS_OF_PARTS = {
 }
 EXERCISES = {
     "round": ("04", "one_round", packaged_round, ROUNDS),
+    "plan": ("06", "falling_plan", packaged_plan, PLANS),
+    "moments": ("07", "clipped_moments", packaged_moments, MOMENTS),
     "p_value": ("11", "p_value", packaged_p_value, P_VALUES),
     "look": ("16", "look_at", packaged_look, LOOKS),
     "interval": ("19", "interval", packaged_interval, INTERVALS),

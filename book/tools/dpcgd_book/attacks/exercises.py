@@ -12,11 +12,13 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
+from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
 from dpcgd.datasets.variable import PARTS
+from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
 __all__ = ["check_interval", "check_look", "check_p_value", "check_parts", "check_round"]
-__all__ += ["check_run", "check_table"]
+__all__ += ["check_moments", "check_plan", "check_run", "check_table"]
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):
@@ -39,6 +41,37 @@ def check_round(mine: Callable, runs: int = 10_000) -> str:
     for answer, chance in [*enumerate(separated), (None, 1 - separated.sum())]:
         _within(answers.count(answer), runs, chance, chance, f"the answer was {answer}")
     return "right: every answer is as frequent as it should be"
+
+
+def check_plan(mine: Callable) -> str:
+    """Chapter 6: a plan's rules, and how its surrogate compares with the least that is known."""
+    total, surrogate = 0.02, Surrogate(160.0)
+    for tests in ([28, 60], [60, 28], [190, 1200], [10, 20, 12], [28, 96, 96, 32]):
+        plan = np.array(mine(tests, total, surrogate.slope))
+        spent = concentrated(np.array(tests), plan).sum()
+        best = surrogate.value(allocate(tests, total, surrogate, concentrated))
+        apart = surrogate.value(plan) / best - 1
+        assert (np.diff(plan) <= 1e-9).all(), f"the plan for {tests} rises: {plan}"
+        assert spent <= total * (1 + 1e-6), f"for {tests} it costs {spent / total:.2f} of the total"
+        assert apart < 1e-4, f"for {tests} the surrogate is {apart:.1%} above the least"
+    return "right: no plan rises, and no other is better"
+
+
+def check_moments(mine: Callable, runs: int = 2000) -> str:
+    """Chapter 7: noisy moments of shortened records, by their mean and their noise."""
+    rng = np.random.default_rng(7)
+    x, bound, rho = rng.uniform(-1, 1, (50, 3)) * [0.4, 1.0, 1.0], 0.8, 0.05
+    noise = np.array([mine(x, bound, rho, rng) for _ in range(runs)])
+    noise -= second_moments(x, bound=bound)
+    noise /= second_moments_sensitivity(50, 3, bound=bound) / math.sqrt(2 * rho)
+    assert np.allclose(noise, noise.swapaxes(1, 2)), "each number has noise once, on both sides"
+    assert np.allclose(noise[:, 0, 0], 0), "the corner is always 1"
+    own = noise[:, *np.triu_indices(4)][:, 1:]
+    off = np.abs(own.mean(axis=0)).max() * math.sqrt(runs)
+    assert off < 7, f"a mean moment is {off:.0f} standard errors off"
+    spread = np.abs(np.cov(own.T) - np.eye(9)).max()
+    assert spread < 0.25, "the noise is not as wide as the theorem says, or it is shared"
+    return "right: the moments, and their noise"
 
 
 def check_p_value(mine: Callable, runs: int = 500) -> str:
