@@ -185,12 +185,11 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     rows = np.array(list(hits.values()), bool)
     shared = rows.all(axis=0)
     figure, axes = plt.subplots(figsize=(6.4, 2.1))
-    kinds = ((rows & ~shared, VERMILLION, "D", "from one only"), (rows & shared, BLUE, "o", "both"))
-    for where, color, marker, label in kinds:
+    kinds = rows & ~shared, rows & shared, ~rows
+    looks = (VERMILLION, "D", "from one only"), (BLUE, "o", "both"), (GREY, ".", "never")
+    for where, (color, marker, label) in zip(kinds, looks, strict=True):
         row, column = np.nonzero(where)
         axes.plot(column, -row, marker, color=color, markersize=5.5, label=label)
-    row, column = np.nonzero(~rows)
-    axes.plot(column, -row, ".", color=GREY, markersize=3, label="never")
     axes.set_yticks(-np.arange(len(rows)), list(hits))
     axes.set_ylim(-len(rows) + 0.5, 0.5)
     step = f"$2^{{{round(math.log2(math.ulp(start)))}}}$"
