@@ -1,6 +1,6 @@
 """Differentially private causal graph discovery: a search, an oracle and a budget.
 
-The public names stand in the stub beside this file; each is loaded when it is first used.
+The stub beside this file lists the public names; each name is loaded when it is first used.
 """
 
 import lazy_loader

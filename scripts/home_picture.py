@@ -1,9 +1,10 @@
-"""The picture on the home page: released graphs and F1 against epsilon, with a slider.
+"""The picture on the home page: a true graph, released ones by a slider, and F1 against epsilon.
 
-python scripts/home_picture.py            # draws book/home_picture.html from the stored results
-python scripts/home_picture.py measure    # measures them anew, in some minutes, and draws
+python scripts/home_picture.py            # draws book/home_picture.html from stored results
+python scripts/home_picture.py measure    # releases the graphs anew, in a minute, and draws
 
-The drawing needs no network. Without JavaScript, and in print, it stands at epsilon = 1.
+The curves are the rows of chapter 17's table. The drawing needs no network. Without JavaScript, and
+in print, it stands at epsilon = 1.
 """
 
 import json
@@ -15,110 +16,129 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 from chapters import ROOT
 from dpcgd_book.figures.style import LOOKS
+from dpcgd_book.results.stored import rows_on_file, stored_folder
 from jinja2 import Template
-from joblib import Parallel, delayed
 
 import dpcgd
+from dpcgd.graphs.cpdag import two_digits
+from dpcgd.graphs.drawing import HEIGHT, free_way, in_inches, layered_positions, width_of
 
 STORED, PAGE = ROOT / "book" / "stored" / "home_picture.json", ROOT / "book" / "home_picture.html"
-NETWORK, N, DELTA, RUNS, SHOWN = "sachs", 100_000, 1e-6, 10, 1.0
-EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-SYSTEMS = ("table_pc", "gram_notears", "priv_pc", "em_pc")
-SYSTEMS += ("curate_pc", "noleaks", "svt_pc", "laplace_pc")
-COLOURS = dict(zip(SYSTEMS, (colour for colour, *_ in LOOKS.values()), strict=False))
-"""The colours of the book's figures, in their order; each line carries its name too."""
+TABLE = "17_which_one_should_i_use"
+NETWORK, N, DELTA, SHOWN = "asia", 100_000, 1e-6, 1.0
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+SYSTEMS = {
+    "dag_posterior": "private_graph",
+    "table_pc": "table_pc",
+    "learned_pc": "graph_from_moments",
+    "MST+PC": "synthetic records, PC",
+    "Gram-NOTEARS": "Gram NOTEARS",
+    "EM-PC": "EM-PC",
+    "CURATE-PC": "CURATE",
+    "Priv-PC": "Priv-PC",
+    "NoLeaks": "NoLeaks",
+}
+"""Names in the table of chapter 17, and on the picture. On so few variables `private_graph` is
+`dag_posterior`."""
+WITHOUT_DATA = ("complete", "empty")
+COLOURS = {"dag_posterior": "currentColor", "learned_pc": "#8C510A", "MST+PC": "#8C8C8C"}
+"""Where the colours of the book's figures would not do on a dark page, or are none."""
+DOTS, EDGE_DOTS = 92, 10
+"""Dots an inch, and points of a way between two that are drawn."""
 
 
 # --- measure ------------------------------------------------------------------------------------
 
 
 def measured() -> dict:
-    """Mean F1 of every system, its spread, and the graphs of one run of the table system."""
-    cases = [(s, e, k) for s in SYSTEMS for e in EPSILONS for k in range(RUNS)]
-    runs = dict(zip(cases, Parallel(-1)(delayed(run)(*case) for case in cases), strict=True))
+    """The true graph, and one release of the same records at each epsilon."""
     data = dpcgd.load(NETWORK, n=N, rng=np.random.default_rng(0))
-    versions = {name: version(name) for name in ("dpcgd", "numpy", "scipy")}
-    shape = len(SYSTEMS), len(EPSILONS), RUNS
-    f1 = np.reshape([score for score, _ in runs.values()], shape)
-    mean, error = f1.mean(2).round(4), (f1.std(2, ddof=1) / math.sqrt(RUNS)).round(4)
+    names = ("dpcgd", "numpy", "scipy")
     return {
         "made_by": "python scripts/home_picture.py measure",
         "date": datetime.now(UTC).date().isoformat(),
-        "versions": versions | {"python": platform.python_version()},
-        "settings": {"network": NETWORK, "n": N, "delta": DELTA, "runs": RUNS},
+        "versions": {name: version(name) for name in names} | {"python": platform.python_version()},
+        "settings": {"network": NETWORK, "n": N, "delta": DELTA},
         "variables": list(data.variables),
-        "truth": sorted([a, b, True] for a, b in data.truth.edges),
-        "without_privacy": dpcgd.pc(data).graph.skeleton_f1(data.truth),
-        "f1": dict(zip(SYSTEMS, mean.tolist(), strict=True)),
-        "error": dict(zip(SYSTEMS, error.tolist(), strict=True)),
-        "graphs": [runs["table_pc", e, 0][1] for e in EPSILONS],
+        "truth": sorted(data.truth.edges),
+        "graphs": [released(data, epsilon) for epsilon in EPSILONS],
     }
 
 
-def run(system: str, epsilon: float, number: int) -> tuple[float, list]:
-    """The skeleton's F1 and the graph of a run on a sample of its own."""
-    data = dpcgd.load(NETWORK, n=N, rng=np.random.default_rng([1, number]))
-    noise = np.random.default_rng([2, number])
-    release = getattr(dpcgd, system)(data, epsilon=epsilon, delta=DELTA, rng=noise)
-    return release.graph.skeleton_f1(data.truth), pieces(release.graph)
-
-
-def pieces(graph) -> list[list]:
-    """Edges as [from, to, directed]."""
-    arrows = graph.arrows
-    plain = (sorted(pair) for pair in graph.skeleton)
-    lines = [[a, b, False] for a, b in plain if not {(a, b), (b, a)} & arrows]
-    return sorted([[a, b, True] for a, b in arrows] + lines)
+def released(data, epsilon: float) -> dict:
+    """F1 of the edges, and each edge: its ends, whether it has an arrow, how likely that is."""
+    rng = np.random.default_rng(1)
+    graph = dpcgd.private_graph(data, epsilon=epsilon, delta=DELTA, rng=rng).graph
+    rows = graph.to_frame()
+    likely = rows["arrow_probability"].where(rows["directed"], rows["probability"])
+    columns = (rows["from"], rows["to"], rows["directed"].map(bool), likely.round(4))
+    edges = [list(edge) for edge in zip(*columns, strict=True)]
+    return {"F1": round(graph.skeleton_f1(data.truth), 4), "edges": edges}
 
 
 # --- draw ---------------------------------------------------------------------------------------
 
 
-def places(names) -> dict[str, tuple[float, float]]:
-    """On a circle, so that no edge passes behind a third variable."""
-    turn = 2 * math.pi / len(names)
-    at = ((math.sin(i * turn), -math.cos(i * turn)) for i in range(len(names)))
-    return {v: (170 + 120 * x, 155 + 118 * y) for v, (x, y) in zip(names, at, strict=True)}
+def edge(places, start, end, kind, arrow=True, likely=None) -> tuple:
+    """How an edge looks, its way, and what is written beside its middle."""
+    way = np.array(free_way(places, start, end)) * (DOTS, -DOTS)
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*way[::EDGE_DOTS], way[-1]])
+    x, y = way[len(way) // 2]
+    words = None if likely is None else two_digits(likely)
+    return kind, arrow, points, f"{x:.1f}", f"{y + 3:.1f}", words
 
 
-def edge(a, b, directed, kind, at) -> tuple:
-    """How the edge looks, and its two ends: beside the names."""
-    (x0, y0), (x1, y1) = at[a], at[b]
-    length = math.hypot(x1 - x0, y1 - y0)
-    dx, dy = (x1 - x0) / length, (y1 - y0) / length
-    return kind, directed, x0 + 24 * dx, y0 + 15 * dy, x1 - 26 * dx, y1 - 17 * dy
-
-
-def drawing(edges, truth, at) -> list[tuple]:
-    """Released edges, solid where they are true and red where not; missed ones dotted."""
-    released, true = ({frozenset((a, b)) for a, b, _ in graph} for graph in (edges, truth))
-    kinds = [(*e, "right" if frozenset(e[:2]) in true else "wrong") for e in edges]
-    missed = [(a, b, False, "missed") for a, b, _ in truth if frozenset((a, b)) not in released]
-    return [edge(*e, at) for e in kinds + missed]
+def drawing(edges, truth, places) -> list[tuple]:
+    """Released edges: right, or wrong because the truth has another arrow or none; missed ones."""
+    joined = {frozenset(arc) for arc in truth}
+    there = {frozenset(ends) for *ends, _, _ in edges}
+    lines = []
+    for a, b, arrow, likely in edges:
+        right = (a, b) in truth if arrow else frozenset((a, b)) in joined
+        lines.append(edge(places, a, b, "right" if right else "wrong", arrow, likely))
+    missed = [arc for arc in truth if frozenset(arc) not in there]
+    return [edge(places, *arc, "missed", False) for arc in missed] + lines
 
 
 def across(epsilon) -> float:
     low, high = math.log(EPSILONS[0]), math.log(EPSILONS[-1])
-    return 46 + 470 * (math.log(epsilon) - low) / (high - low)
+    return 62 + 400 * (math.log(epsilon) - low) / (high - low)
 
 
 def down(f1) -> float:
     return 16 + 200 * (1 - f1)
 
 
-def lines_of(stored) -> Iterator[tuple]:
+def rows_of_table() -> pd.DataFrame:
+    rows = rows_on_file(stored_folder() / TABLE, "table")
+    return rows[(rows.network == NETWORK) & (rows.n == N)].dropna(subset="F1")
+
+
+def best_without_privacy(rows) -> tuple[str, float]:
+    """The system with the largest mean F1 on the records as they are."""
+    known = rows[np.isinf(rows.epsilon) & ~rows.system.isin(WITHOUT_DATA)]
+    means = known.groupby("system").F1.mean()
+    return means.idxmax(), float(means.max())
+
+
+def lines_of(rows) -> Iterator[tuple]:
     """Each system with its colour, the place of its name at the line's end, and its points."""
-    last = sorted(SYSTEMS, key=lambda s: -stored["f1"][s][-1])
-    labels = spread([down(stored["f1"][s][-1]) for s in last])
-    for system, label in zip(last, labels, strict=True):
-        points = zip(EPSILONS, stored["f1"][system], stored["error"][system], strict=True)
-        yield system, COLOURS[system], label, [*points]
+    by_cell = rows.groupby(["system", "epsilon"]).F1.agg(["mean", "sem"])
+    ends = {system: by_cell.loc[system].loc[EPSILONS[-1], "mean"] for system in SYSTEMS}
+    falling = sorted(SYSTEMS, key=ends.get, reverse=True)
+    labels = spread([down(ends[system]) for system in falling])
+    for system, label in zip(falling, labels, strict=True):
+        points = [(e, *by_cell.loc[system].loc[e]) for e in EPSILONS]
+        colour = COLOURS.get(system) or LOOKS[SYSTEMS[system]][0]
+        yield SYSTEMS[system], colour, label, points
 
 
-def spread(heights, gap=15.0) -> list[float]:
+def spread(heights, gap=16.5) -> list[float]:
     """Places for labels, top to bottom, that do not lie on each other."""
     kept: list[float] = []
     for height in heights:
@@ -127,21 +147,27 @@ def spread(heights, gap=15.0) -> list[float]:
     return [height - over for height in kept]
 
 
-def drawn(stored: dict) -> str:
+def drawn(stored: dict, rows: pd.DataFrame) -> str:
     """The fragment of the home page."""
-    at, truth, f1 = places(stored["variables"]), stored["truth"], stored["f1"]["table_pc"]
-    edges = [drawing(graph, truth, at) for graph in stored["graphs"]]
+    truth = [tuple(arc) for arc in stored["truth"]]
+    places, low, high = in_inches(layered_positions(nx.DiGraph(truth)))
+    corner, other = np.array([low, high]) * (DOTS, -DOTS)
+    box = (corner[0], other[1], other[0] - corner[0], corner[1] - other[1])
+    best, level = best_without_privacy(rows)
     template = Template(Path(__file__).with_suffix(".html").read_text(), keep_trailing_newline=True)
     return template.render(
-        places=at,
-        truth=[edge(*e, "truth", at) for e in truth],
-        states=list(zip(f1, edges, strict=True)),
-        lines=list(lines_of(stored)),
-        level=down(stored["without_privacy"]),
+        nodes=[(v, x * DOTS, -y * DOTS, width_of(v) * DOTS) for v, (x, y) in places.items()],
+        node_height=HEIGHT * DOTS,
+        box=" ".join(f"{part:.0f}" for part in box),
+        truth=[edge(places, *arc, "truth") for arc in truth],
+        states=[(g["F1"], drawing(g["edges"], truth, places)) for g in stored["graphs"]],
+        lines=list(lines_of(rows)),
+        level=down(level),
+        best=best,
         epsilons=EPSILONS,
         first=EPSILONS.index(SHOWN),
         network=NETWORK,
-        runs=RUNS,
+        runs=rows[rows.system.isin(SYSTEMS)].run.nunique(),
         n=N,
         across=across,
         down=down,
@@ -151,7 +177,7 @@ def drawn(stored: dict) -> str:
 def main(what: str = "draw"):
     if what == "measure":
         STORED.write_text(json.dumps(measured(), indent=1) + "\n")
-    PAGE.write_text(drawn(json.loads(STORED.read_text())))
+    PAGE.write_text(drawn(json.loads(STORED.read_text()), rows_of_table()))
     print(PAGE)
 
 

@@ -1,4 +1,4 @@
-"""CURATE: the budget of each order of tests is planned anew, from released facts only."""
+"""CURATE: a plan gives each order of tests its budget, from released facts only."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,40 +21,40 @@ __all__ = ["CurateOracle", "Surrogate", "allocate", "curate_pc", "proved_plan"]
 __all__ += ["askable", "concentrated", "guessed_questions", "planner", "resolution"]
 
 LEAST_EPSILON, MOST_EPSILON = 1e-150, 1e150
-"""Outside of these the square of a test's epsilon may be too small or too large for a double."""
+"""The range of a test's epsilon; outside it the square may be too small or large for a double."""
 
 
 MOST_COUNT = 10**300
-"""Larger numbers of tests are replaced by this one."""
+"""The largest number of tests in a plan; larger numbers are replaced by it."""
 
 
 Cost = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From the tests and the epsilon of each order to what the order costs."""
+"""A function from the tests and the epsilon of each order to the cost of the order."""
 
 
 Questions = Callable[[np.ndarray, int, int], np.ndarray]
-"""From the pairs still joined, an order and the last one to the tests planned for each of them."""
+"""A function from joined pairs, an order and the last order to the planned tests of each order."""
 
 
 Plan = Callable[[np.ndarray, int], float]
-"""From the pairs still joined and an order to the epsilon of its tests."""
+"""A function from the pairs still joined and an order to the epsilon of its tests."""
 
 
 @dataclass
 class CurateOracle(LaplaceOracle):
-    """Laplace noise on every test, its size planned anew at the beginning of each order.
+    """Laplace noise on every test; its scale is planned at the beginning of each order.
 
     Parameters
     ----------
     tables, statistic, epsilon, margin, account, noise, label
-        As for :class:`~dpcgd.constraint.laplace_pc.LaplaceOracle`; `epsilon` and `label` are those
-        of the order at hand, set by the plan.
+        As for :class:`~dpcgd.constraint.laplace_pc.LaplaceOracle`; the plan sets `epsilon` and
+        `label`.
     plan : callable
-        From the pairs still joined and the order to the epsilon of its tests. It may use what has
-        been released and what is left, never the data.
+        Function from the pairs still joined and the order to the epsilon of its tests. It may use
+        earlier releases and the remaining budget, never the data.
     crowded : float
-        How many noise scales to lower the threshold for each factor of e in the sets a pair may be
-        asked about: one of them is enough to lose it.
+        Noise scales by which the threshold falls for each factor of e in the number of sets that a
+        pair is tested given: one set is enough to remove the pair.
     """
 
     plan: Plan = field(kw_only=True)
@@ -81,8 +81,8 @@ def curate_pc(data: Counts, **shared: Unpack[TestKeywords]) -> Release:
     data, epsilon, delta, allow_delta, rng, secure, statistic, max_order, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     margin : float
-        Noise scales between the statistic's critical value and the threshold at order 0; at higher
-        orders less by half the logarithm of the sets a pair may be asked about.
+        Noise scales between the statistic's critical value and the threshold at order 0. At higher
+        orders less by half the logarithm of the number of sets that a pair is tested given.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def curate_pc(data: Counts, **shared: Unpack[TestKeywords]) -> Release:
     Raises
     ------
     ValueError
-        If the statistic has its critical value at 0, which leaves nothing to plan by, and as
+        If the statistic's critical value is 0, so that no plan is possible, and as
         :func:`~dpcgd.constraint.priv_pc.priv_pc`; nothing has run then.
 
     Privacy
@@ -125,17 +125,18 @@ def curate_pc(data: Counts, **shared: Unpack[TestKeywords]) -> Release:
 
 
 def proved_plan(account: Filter, statistic: Statistic, n: int, *, last: int) -> Plan:
-    """Ours: a fixed distance to resolve, zCDP, guessed tests, and an end where noise would decide.
+    """The plan of this book: a fixed distance to the threshold, zCDP, guesses of later tests.
 
     Raises
     ------
     ValueError
-        If the statistic's critical value is 0: there is no distance then.
+        If the statistic's critical value is 0, so that there is no distance.
 
     Notes
     -----
-    The distance is that of the critical value from 0, and an order whose noise scale is more than
-    ten times that is not begun. Chosen on networks that are not in the book (chapter 06).
+    The distance is that of the critical value from 0. An order whose noise scale is more than ten
+    times this distance is not begun, because noise would decide it. The settings were chosen on
+    networks that are not in the book (chapter 06).
     """
     slope, left = resolution(statistic, n), lambda: account.share(1.0)
     if slope == 0:
@@ -154,27 +155,28 @@ def resolution(statistic: Statistic, n: int) -> float:
 
 
 def concentrated(tests, epsilon):
-    """What an order costs in zCDP: epsilon^2 / 2 a test. The costs of all orders add up exactly."""
+    """The zCDP cost of an order: epsilon^2 / 2 a test. The costs of all orders add up exactly."""
     with np.errstate(over="ignore"):
         return tests * np.square(epsilon) / 2
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """CURATE's stand-in for the error of a search, its objective (2).
+    """CURATE's surrogate for the error probability of a search, its objective (2).
 
     Parameters
     ----------
     slope : float
-        A distance from the threshold over the sensitivity of the statistic: noise stays below it
-        but for a probability of e^(-slope epsilon) / 2.
+        A distance from the threshold over the sensitivity of the statistic: noise exceeds it with
+        probability e^(-slope epsilon) / 2.
     grey : float
-        c1 and c2, a bound on the probability of the grey zone: 1 as published, 0 without a zone.
+        c1 and c2, a bound on the probability that a statistic is near the threshold, where a coin
+        decides: 1 as published, 0 without a coin.
 
     Raises
     ------
     ValueError
-        If the slope is negative or not finite, or grey is no probability.
+        If the slope is negative or not finite, or grey is not between 0 and 1.
 
     Examples
     --------
@@ -191,7 +193,7 @@ class Surrogate:
             raise ValueError(f"slope must be finite, at least 0, grey at most 1, not {numbers}")
 
     def error(self, epsilons: np.ndarray) -> np.ndarray:
-        """Bound q of one test's error, the same for both kinds."""
+        """Bound q on the error probability of one test, the same for both kinds of errors."""
         return (self.grey + self._beyond(epsilons)) / 2
 
     def value(self, epsilons: np.ndarray) -> float:
@@ -200,7 +202,7 @@ class Surrogate:
         return float(q.prod() + 1 - (1 - q).prod())
 
     def gradient(self, epsilons: np.ndarray) -> np.ndarray:
-        """Of the value, by epsilon."""
+        """Derivative of the value by epsilon."""
         q = self.error(epsilons)
         others = [np.delete(q, i) for i in range(len(q))]
         by_q = np.array([rest.prod() + (1 - rest).prod() for rest in others])
@@ -214,34 +216,34 @@ class Surrogate:
 def allocate(
     tests: Sequence[int] | np.ndarray, remaining: float, surrogate: Surrogate, price: Cost
 ) -> np.ndarray:
-    """Epsilons of the orders, never rising, that make the surrogate small within the budget.
+    """Non-increasing epsilons of the orders that make the surrogate small within the budget.
 
     Parameters
     ----------
     tests : sequence of int
-        Planned for each order; an order without tests costs nothing.
+        The planned tests of each order; an order without tests costs nothing.
     remaining : float
-        What all of them may cost together.
+        The total that all orders may cost.
     surrogate : Surrogate
     price : callable
-        From tests and epsilons to the cost of each order; it must not grow faster than linearly
-        when all epsilons shrink together, as those here do not.
+        Function from tests and epsilons to the cost of each order. When all epsilons shrink by a
+        factor, the cost must shrink at least by that factor, as the prices here do.
 
     Returns
     -------
     array of float
-        One for each order. No worse than spending the same on every test, the same on every order
-        or nearly all on the first: where the optimiser fails, or the surrogate is flat, it is one
-        of these.
+        One for each order. The plan is no worse than three simple plans: the same epsilon for every
+        test, the same cost for every order, nearly all for the first. If the optimiser fails, or
+        the surrogate is flat, it is one of these.
 
     Raises
     ------
     ValueError
-        If there is nothing to plan or nothing to spend, or a number of tests is not finite.
+        If there are no tests or no budget, or a number of tests is not finite.
 
     Notes
     -----
-    Sequential least squares over the logarithms, as CURATE does over the epsilons themselves.
+    Sequential least squares over the logarithms of the epsilons; CURATE uses the epsilons.
 
     Examples
     --------
@@ -262,7 +264,7 @@ def allocate(
 
 
 def _starts(tests, remaining, price) -> list[np.ndarray]:
-    """The same epsilon for every test; the same cost for every order; nearly all for the first."""
+    """Three plans: equal epsilons of tests, equal costs of orders, nearly all for the first."""
     together = _scale_to(lambda e: price(tests, e).sum(), remaining)
     even = np.full(len(tests), 1 / len(tests))
     first = np.append(1.0, np.full(len(tests) - 1, 1e-3 / len(tests)))
@@ -275,9 +277,9 @@ def _starts(tests, remaining, price) -> list[np.ndarray]:
 
 
 def _scale_to(cost, remaining) -> float:
-    """The largest epsilon, but for rounding, at which a growing cost stays within what remains.
+    """The largest epsilon, up to rounding, whose increasing cost stays within the rest.
 
-    It is at most MOST_EPSILON; below LEAST_EPSILON it is an affordable one, or 0.
+    It is at most MOST_EPSILON. Below LEAST_EPSILON it is any affordable epsilon, or 0.
     """
     top = 1.0
     while cost(top) < remaining:
@@ -299,7 +301,7 @@ def _scale_to(cost, remaining) -> float:
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
-    """The optimum that SLSQP finds from a start, or the start where it finds none."""
+    """The optimum that SLSQP finds from a start, or the start if it finds none."""
 
     def epsilons(logs):
         return start * np.exp(logs)
@@ -331,11 +333,11 @@ def _improve(start, tests, remaining, surrogate, price) -> np.ndarray:
 
 
 def guessed_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
-    """What can be asked at this order, exactly; and a guess for the later ones.
+    """The exact number of possible tests at this order, and a guess for later orders.
 
     Notes
     -----
-    The guess takes two edges for each variable, or what is left of them, spread evenly.
+    The guess supposes two edges for each variable, or all remaining edges, spread evenly.
 
     Examples
     --------
@@ -349,7 +351,7 @@ def guessed_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
 
 
 def askable(joined: np.ndarray, order: int) -> int:
-    """How many questions PC-stable can ask at an order that starts with these pairs joined.
+    """The most tests of PC-stable at an order that starts with these pairs joined.
 
     Examples
     --------
@@ -374,23 +376,23 @@ def planner(
     last: int,
     least: float = 0.0,
 ) -> Plan:
-    """CURATE's plan: at the beginning of an order, allocate what is left to it and the later ones.
+    """CURATE's plan: at the start of an order, allocate the rest to it and to later orders.
 
     Parameters
     ----------
     remaining : callable
-        What is left, in units of the price.
+        Function that returns the remaining budget, in units of the price.
     questions, surrogate, price
         See :func:`allocate`.
     last : int
         Largest order.
     least : float
-        A higher order with a smaller epsilon is not begun: its noise would decide alone.
+        A higher order with a smaller epsilon is not begun, because noise would decide its tests.
 
     Returns
     -------
     callable
-        It raises :class:`dpcgd.privacy.budget.BudgetSpent` where next to nothing is left, too.
+        It also raises :class:`dpcgd.privacy.budget.BudgetSpent` if almost nothing is left.
     """
 
     def plan(joined: np.ndarray, order: int) -> float:

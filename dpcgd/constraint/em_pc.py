@@ -1,4 +1,4 @@
-"""EM-PC: the exponential mechanism decides, variable by variable, how many edges go and which."""
+"""EM-PC: for each variable the exponential mechanism chooses which edges to remove."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,18 +31,18 @@ CHOICES: dict[Choice, tuple[type[BoundedRangeEvent | PureEvent], str]] = {
     exponential: (BoundedRangeEvent, "thm-exponential"),
     permute_and_flip: (PureEvent, "thm-permute-and-flip"),
 }
-"""What one choice is booked as, and the theorem that proves it."""
+"""The event of each choice mechanism, and the theorem that proves its cost."""
 
 
 @dataclass
 class ExponentialOracle:
-    """Chooses how many pairs of a variable to separate, which, and by which sets.
+    """An oracle that chooses how many pairs of a variable to separate, which pairs, and which sets.
 
     Parameters
     ----------
     tables, statistic
     price : callable
-        From (turns of variables so far, pairs separated so far) to the epsilon of each choice.
+        Function from turns of variables and pairs separated so far to the epsilon of each choice.
     choose : callable
         :func:`~dpcgd.privacy.mechanisms.exponential` or
         :func:`~dpcgd.privacy.mechanisms.permute_and_flip`.
@@ -62,14 +62,14 @@ class ExponentialOracle:
     _turns: int = field(default=0, init=False)
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note which pairs will be asked about, and given what."""
+        """Record the pairs to be tested, and their conditioning sets."""
         neighbours = neighbours_of(joined)
         self._sets_of = partial(conditioning_sets, neighbours=neighbours, order=order)
         self._partners = neighbours_of(to_test)
         self._variable, self._decided = -1, False
 
     def separates(self, x: int, y: int, given: Set) -> bool | None:
-        """Whether this set was chosen for the pair; None if public facts rule it out."""
+        """Whether this set was chosen for the pair; None if public facts do not allow the test."""
         if x != self._variable:
             self._variable, self._decided = x, False
             self._allowed = self._allowed_sets(x)
@@ -79,7 +79,7 @@ class ExponentialOracle:
         return self._chosen.get((x, y)) == given if given in self._allowed[y] else None
 
     def _allowed_sets(self, x) -> dict[int, dict[Set, None]]:
-        """For each partner the sets that may separate it, as far as public facts allow the test."""
+        """For each partner, the sets whose tests public facts allow."""
 
         def allowed(y) -> dict[Set, None]:
             n, shape = self.tables.n, self.tables.shape
@@ -88,7 +88,7 @@ class ExponentialOracle:
         return {y: allowed(y) for y in self._partners[x]}
 
     def _decide(self, x, sets):
-        """One choice of how many, then for each of them a choice of the pair and of its set."""
+        """Choose a number of pairs; then choose each pair, and a set for it."""
         epsilon = self.price(self._turns, len(self._chosen))
         self._turns += 1
         scores = cache(lambda: self._scores(x, sets, epsilon))
@@ -100,7 +100,7 @@ class ExponentialOracle:
             self._chosen[x, y] = self._which_set([*sets[y]], lambda y=y: scores()[y], epsilon)
 
     def _which_set(self, sets, scores, epsilon) -> Set:
-        """An only set is no choice and costs nothing."""
+        """Choose a set for a pair; a single set needs no choice and costs nothing."""
         return sets[self._choose(scores, epsilon)] if len(sets) > 1 else sets[0]
 
     def _choose(self, scores, epsilon) -> int:
@@ -108,7 +108,7 @@ class ExponentialOracle:
         return self.choose(scores, epsilon=epsilon, **settings)
 
     def _scores(self, x, sets, epsilon) -> dict[int, np.ndarray]:
-        """How far each set's statistic is below the threshold, in units of its sensitivity."""
+        """Distance of each set's statistic below the threshold, in units of its sensitivity."""
         tests = [(x, y, *given) for y, those in sets.items() for given in those]
         distances = self.statistic.critical - values_of(self.statistic, self.tables, tests)
         sensitivity = cache(partial(self.statistic.sensitivity, self.tables.n))
@@ -120,9 +120,9 @@ class ExponentialOracle:
 
 
 def count_scores(scores: Sequence[float]) -> np.ndarray:
-    """For each number of scores, none to all: how far they are from having that many above 0.
+    """For each count from none to all: the distance of the scores from having that many above 0.
 
-    Its sensitivity is that of the scores: the k-th largest moves no more than the largest move.
+    Its sensitivity equals that of the scores: the k-th largest moves at most as far as some score.
     Chapter 05, :prf:ref:`thm-em-scores`.
 
     Examples
@@ -137,13 +137,14 @@ def count_scores(scores: Sequence[float]) -> np.ndarray:
 def share_of_the_choices(
     account: Filter, choose: Choice, d: int, max_order: int
 ) -> Callable[[int, int], float]:
-    """Price each choice so that the budget lasts for all that may still come.
+    """A price of each choice such that the budget lasts for all possible later choices.
 
     Notes
     -----
-    That is a count for each variable at each order, G in all, and for each of the L pairs left
-    itself and its set: 1 / (G + 2 L) of the remaining rho each. An only set is free, so that a run
-    keeps something back. Prices follow from released bits. Chapter 05, :prf:ref:`thm-em-pc`.
+    Later choices are at most a count for each variable at each order, G in all, and for each of the
+    L remaining pairs the pair and its set. Each choice may use 1 / (G + 2 L) of the remaining rho.
+    A single set is free, so a run leaves some budget unused. Prices depend only on released bits.
+    Chapter 05, :prf:ref:`thm-em-pc`.
     """
     event, _ = CHOICES[choose]
     unit = zcdp_rho(event("one choice", 1.0))
@@ -158,7 +159,7 @@ def share_of_the_choices(
 
 @takes_keywords
 def em_pc(data: Counts, *, choose: Choice = exponential, **shared: Unpack[TestKeywords]) -> Release:
-    """EM-PC: the PC algorithm whose edges are deleted by the exponential mechanism.
+    """EM-PC: a PC algorithm in which the exponential mechanism deletes the edges.
 
     Parameters
     ----------
@@ -188,9 +189,9 @@ def em_pc(data: Counts, *, choose: Choice = exponential, **shared: Unpack[TestKe
 
     Notes
     -----
-    Xu, Yuan and Wu (2017), as Wang, Pang and Song (2020) compare with it. Without noise it removes
-    the edges that PC-stable removes, where no score is 0: :prf:ref:`thm-em-limit`.
-    Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    The system of Xu, Yuan and Wu (2017), in the form in which Wang, Pang and Song (2020) compare
+    with it. Without noise it removes the same edges as PC-stable if no score is 0:
+    :prf:ref:`thm-em-limit`. Copies lose edges as in :func:`~dpcgd.constraint.priv_pc.priv_pc`.
 
     Examples
     --------

@@ -34,11 +34,10 @@ __all__ = ["CorrelationOracle", "LaplaceOracle", "PlainOracle", "TestKeywords", 
 
 @dataclass
 class PlainOracle(AsksAhead):
-    """Asks the data directly. Not private.
+    """An oracle that tests the data without noise. Not private.
 
-    Given z that determines x, a test of x and y has no degree of freedom. It tells nothing, and
-    does not separate, if z and y pass for independent given x as well: which of x and z it is that
-    y depends on cannot be told then.
+    If z determines x, a test of x and y given z has no degree of freedom. It does not separate if z
+    and y also pass as independent given x: the data do not show then on which of x and z y depends.
 
     Parameters
     ----------
@@ -59,12 +58,12 @@ class PlainOracle(AsksAhead):
         return None if value == math.inf else value < self.statistic.critical
 
     def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> list[float | None]:
-        """Each test's p-value, or minus the statistic if that is of one scale for all tables."""
+        """Each test's p-value, or minus the statistic if all tables have the same scale."""
         near = self._results(nearnesses_of, [(x, y, *given) for x, y, given in tests])
         return [None if value == math.inf else value for value in near]
 
     def _results(self, results_of, tests) -> list[float]:
-        """The result of each test; infinite where it is not allowed or tells nothing."""
+        """The result of each test; infinite if the test is not allowed or is uninformative."""
         if not tests:
             return []
         results = where_allowed(results_of, self.statistic, self.tables, tests)
@@ -73,7 +72,7 @@ class PlainOracle(AsksAhead):
         return results.tolist()
 
     def _telling_nothing(self, tested) -> np.ndarray:
-        """Tests given a variable that determines x or y, and changes places with it unnoticed."""
+        """Tests given a variable that determines x or y, and could take the place of x or y."""
         which, place = np.nonzero(are_determined(self.tables, tested))
         nothing = np.zeros(len(tested), bool)
         for end in (0, 1):
@@ -85,7 +84,7 @@ class PlainOracle(AsksAhead):
 
 
 class CorrelationOracle(AsksAhead):
-    """Asks the correlations of numbers, by Fisher's z. Not private.
+    """An oracle that tests partial correlations of numbers by Fisher's z. Not private.
 
     Parameters
     ----------
@@ -107,11 +106,11 @@ class CorrelationOracle(AsksAhead):
         self._ahead = Ahead[float](self._log_p, lambda log_p: log_p > test.critical)
 
     def separates(self, x: int, y: int, given: Set) -> bool:
-        """Whether the p-value is above the level."""
+        """Whether the p-value is above the significance level."""
         return bool(self._ahead.of((x, y, *given)) > self._critical)
 
     def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> list[float]:
-        """Logarithms of p-values."""
+        """The logarithm of each test's p-value."""
         return self._log_p([(x, y, *given) for x, y, given in tests]) if tests else []
 
     def _log_p(self, tests: Sequence[Sequence[int]]) -> list[float]:
@@ -120,18 +119,18 @@ class CorrelationOracle(AsksAhead):
 
 @dataclass
 class LaplaceOracle:
-    """Adds Laplace noise to every test.
+    """An oracle that adds Laplace noise to every test.
 
     Parameters
     ----------
     tables, statistic
     epsilon : float
-        Of each test.
+        Price of each test.
     margin : float
         The threshold is the statistic's critical value plus this many noise scales.
     account, noise
     label : str
-        Of the tests' row in the ledger.
+        Label of the tests in the ledger.
     """
 
     tables: Tables
@@ -172,16 +171,16 @@ def pc(
 ) -> Release:
     """The PC algorithm without privacy, its colliders decided by the clearest separation.
 
-    A test given a copy of x, or what determines x, has no degree of freedom. It separates x from y
-    only if the copy and y depend on each other given x. Copies thus stay joined to each other, and
-    what depends on them to one of them at least.
+    A test of x and y given a copy of x, or given variables that determine x, has no degree of
+    freedom. It separates x from y only if the copy and y are dependent given x. So copies stay
+    joined to each other, and a variable that depends on them stays joined to at least one of them.
 
     Parameters
     ----------
     data : Dataset or Counts
     statistic : Statistic or FisherZ, optional
-        Unless given ``KendallP(alpha=0.1)``, or ``FisherZ(alpha=0.01)`` of a table with numbers,
-        which takes level numbers of categories for numbers.
+        The default is ``KendallP(alpha=0.1)``; for a table with numbers it is
+        ``FisherZ(alpha=0.01)``, which uses the level numbers of categories as numbers.
     max_order : int
         Largest conditioning set.
     knowledge : Knowledge, optional
@@ -194,9 +193,9 @@ def pc(
 
     Notes
     -----
-    What several variables determine together without being told by it, as two of `asia` do a third,
-    passes for independent given all of them: such a distribution is not faithful (chapter 01).
-    Given a near copy a test has few records to go by.
+    A variable may be a function of several others, as one variable of `asia` is of two others.
+    Given all of them it then passes as independent of any variable: such a distribution is not
+    faithful (chapter 01). Given a near copy, a test has few informative records.
 
     Examples
     --------
@@ -223,7 +222,7 @@ def pc(
 
 
 class TestKeywords(SearchKeywords, total=False):
-    """The keywords of a private system that asks test by test."""
+    """The keywords of a private system that pays for each test."""
 
     statistic: Statistic | None
     margin: float
@@ -297,7 +296,7 @@ def private_search(
     oracle_of: Callable[[Run, Statistic], Oracle],
     **settings: Any,
 ) -> Release:
-    """Open a run, search with the oracle that it pays for, and release what is found.
+    """Open a run, search with an oracle for which the run pays, and release the result.
 
     Parameters
     ----------
@@ -305,9 +304,9 @@ def private_search(
     by : tuple of str
         The system's name and its theorems.
     oracle_of : callable
-        From the open run and the statistic, Kendall's z unless given, to what the search asks.
+        Function from the open run and the statistic (Kendall's z unless given) to the oracle.
     settings
-        As :func:`~dpcgd.privacy.run.open_run` checks and tells them.
+        Settings that :func:`~dpcgd.privacy.run.open_run` checks and records.
     """
     settings = DEFAULTS | settings
     statistic = settings["statistic"] = settings.get("statistic") or KendallZ()
@@ -318,7 +317,7 @@ def private_search(
 def released_by(
     oracle: Oracle, run: Run, max_order: int, *, grading: GradingOracle | None = None
 ) -> Release:
-    """What a search finds, with the receipt of its run."""
+    """A release: the result of a search, with the receipt of its run."""
     variables, knowledge = tuple(run.terms.domain), run.terms.settings.get("knowledge")
     result = search(oracle, variables, max_order=max_order, knowledge=knowledge, grading=grading)
     return Release(result.graph, **run.receipt(), answers=result.answers)

@@ -22,7 +22,7 @@ __all__ = ["Round", "SieveOracle", "ThresholdOracle", "priv_pc", "share_of_the_r
 
 
 class Round(NamedTuple):
-    """What one round of sieve and examination may spend."""
+    """The epsilons of one round: of the sieve, and of the examination."""
 
     sieve: float
     examination: float
@@ -30,21 +30,21 @@ class Round(NamedTuple):
 
 @dataclass
 class ThresholdOracle(AsksAhead):
-    """The sparse vector technique: an above-threshold asks all, and every hit separates.
+    """An oracle by the sparse vector technique: above-threshold tests all, and each hit separates.
 
     Parameters
     ----------
     tables, statistic
     price : callable
-        From the number of pairs separated so far to the epsilons of the next round. It may use what
-        has been released and what is left, never the data.
+        Function from the number of pairs separated so far to the epsilons of the next round. It may
+        use earlier releases and the remaining budget, never the data.
     margin : float
-        A threshold is the statistic's critical value plus this many noise scales: of the sieve's
-        own threshold, or of the examination.
+        A threshold is the statistic's critical value plus this many noise scales: those of the
+        sieve's threshold noise, or of the examination.
     tweak : float
-        How much easier the sieve is to pass, in units of the statistic.
+        The shift of the sieve's threshold that makes it easier to pass, in units of the statistic.
     rate : float
-        Fraction of the records that a sieve looks at, drawn anew for each.
+        Fraction of the records that a sieve uses, drawn anew for each sieve.
     account, noise
     """
 
@@ -58,7 +58,7 @@ class ThresholdOracle(AsksAhead):
     noise: Noise
 
     def __post_init__(self):
-        self._open = False  # is there a sieve?
+        self._open = False  # whether there is a sieve
         self._separated = 0
         self._sampled = max(1, math.floor(self.rate * self.tables.n))
         critical = self.statistic.critical
@@ -67,7 +67,7 @@ class ThresholdOracle(AsksAhead):
         self._is_compiled = are_compiled(self.statistic, self.tables)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
-        """Whether the pair passes the sieve and what follows it; None if the test is refused."""
+        """Whether the pair passes the sieve and the examination; None if the test is refused."""
         tested = (x, y, *given)
         levels = self.tables.shape(tested)
         if refusal(self._sampled, levels):
@@ -94,7 +94,7 @@ class ThresholdOracle(AsksAhead):
         self._sample = self.tables if m == n else self.tables.subsample(self.noise.choose(n, m))
 
     def _below(self, tables, tested, levels, margin, tweak=0.0) -> float:
-        """How far the statistic is below the threshold, in units of its sensitivity."""
+        """Distance of the statistic below the threshold, in units of its sensitivity."""
         sensitivity = self._sensitivity(tables.n, levels)
         distance = self.statistic.critical + tweak - self._value(tables, tested)
         return in_sensitivities(distance, sensitivity) + margin
@@ -110,7 +110,7 @@ class ThresholdOracle(AsksAhead):
 
 @dataclass
 class SieveOracle(ThresholdOracle):
-    """Sieve and examine: what the above-threshold lets pass, a Laplace test on all data confirms.
+    """Sieve and examine: a Laplace test on all data examines each pair that passes the sieve.
 
     Parameters
     ----------
@@ -131,14 +131,14 @@ RoundPrice = Callable[[int], Round]
 
 
 def share_of_the_rest(account: Filter, pairs: int, *, examined: bool = True) -> RoundPrice:
-    """Price each round so that the budget lasts as long as there are pairs left.
+    """A price of each round such that the budget lasts while pairs are left.
 
     Notes
     -----
-    Of the remaining rho, with L the pairs not yet separated, a round with an examination may use
-    1 / (2 L + 1), half of it for the sieve: most rounds separate a pair, some fail. A sieve alone
-    may use 1 / (L + 1): every hit separates a pair, and a last sieve finds no more. Prices follow
-    from released bits, as a filter allows.
+    Let L be the number of pairs not yet separated. A round with an examination may use 1 / (2 L +
+    1) of the remaining rho, half of it for the sieve: most rounds separate a pair, some fail. A
+    sieve without examination may use 1 / (L + 1): every hit separates a pair, and a last sieve has
+    no hit. Prices depend only on released bits, which a filter allows.
     """
     parts = 2 if examined else 1
 
@@ -152,7 +152,7 @@ def share_of_the_rest(account: Filter, pairs: int, *, examined: bool = True) -> 
 
 @takes_keywords
 def svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -> Release:
-    """SVT-PC: the PC algorithm over above-threshold alone; every hit separates.
+    """SVT-PC: the PC algorithm with above-threshold only; every hit separates a pair.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def svt_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -
 
 @takes_keywords
 def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) -> Release:
-    """Priv-PC: the PC algorithm over sieve-and-examine.
+    """Priv-PC: the PC algorithm with sieve and examination.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) 
     margin : float
         Noise scales between the statistic's critical value and the thresholds.
     rate : float
-        Fraction of the records that a sieve looks at; below 1 records must be at hand.
+        Fraction of the records that a sieve uses; below 1 the data set must hold records.
     max_order, knowledge
         See :func:`~dpcgd.constraint.laplace_pc.pc`.
     rows_per_person : int
@@ -242,10 +242,10 @@ def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) 
     -----
     Wang, Pang and Song (2020), algorithm 2.
 
-    Given a copy of a column, or what determines it, every stratum is constant, and a test finds
-    independence: copies lose their edges, to each other and to what depends on them. To look for
-    copies would cost budget. The report names variables that two others part in each other's place;
-    leave out a column that public facts tell to be a copy.
+    Given a copy of a column, or columns that determine it, the column is constant in every stratum,
+    and a test finds independence. So copies lose their edges to each other and to the variables
+    that depend on them. A search for copies would cost budget. The report names pairs of variables
+    that look like copies; leave out a column that is a copy by public facts.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def priv_pc(data: Counts, *, rate: float = 1.0, **shared: Unpack[TestKeywords]) 
 def _by_rounds(
     kind: type[ThresholdOracle], by: tuple[str, ...], data: Counts, rate: float, **shared: Any
 ) -> Release:
-    """A search by rounds of a sieve, which is a part of the records where its rate is below 1."""
+    """A search by rounds of sieves; a sieve uses a part of the records if its rate is below 1."""
 
     def oracle(run: Run, statistic: Statistic) -> ThresholdOracle:
         pairs, examined = math.comb(data.d, 2), kind is SieveOracle

@@ -1,9 +1,9 @@
-"""The hot loops of the package, compiled: contingency tables from population counts of bit columns.
+"""Compiled inner loops: contingency tables from population counts of bit columns.
 
-A table follows from a few counts of each subset of its variables: with variable v's code at least
-c_v >= 1 in the order of bits, c_v a part of it, for every v of the subset. Binary variables take
-one such count a subset, and subsets are shared by many tables, so they are kept. These are loops
-over numbers, without slices and without calls: their first use has to wait for a compiler.
+A table follows from a few counts of each subset of its variables. Such a count is the number of
+rows in which, for every variable v of the subset, the code of v has all bits of a chosen code c_v
+>= 1. Binary variables need one count a subset. Many tables share subsets, so the counts are kept.
+The loops use plain numbers, without slices and without calls, so that they compile fast.
 """
 
 import numpy as np
@@ -11,15 +11,15 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 BLOCK = 2048
-"""Words of a column at a time: a mask stays in the first cache, all columns in the second."""
+"""Words of a column in a block: a mask fits in the first cache, all columns in the second."""
 
 SPREAD = 0x9E3779B1
-"""Keys times this number are spread over a hash table."""
+"""Multiplier that spreads keys over a hash table."""
 
 
 @intrinsic
 def _ones(typing_context, word):
-    """Number of one bits in a word: the processor's own instruction."""
+    """Number of one bits in a word, by the processor's own instruction."""
 
     def generate(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
@@ -34,12 +34,13 @@ def count_subsets(  # noqa: C901  (a function of its own would cost its own comp
     """Count the rows for each subset, and add them to its counts.
 
     `bits[first[v] + j]` holds bit j of variable v's codes, one bit a row; `planes[j]` holds bit j
-    of the rows' weights, and is zero where a row is only padding. A row of `subsets` holds
-    variables of two levels or more, then -1. Those from `groups[g]` to `groups[g + 1]` differ in
-    their last variable only. Counts of subset i start at `starts[i]`: one for every choice of a
-    code from 1 for each variable, the last one fastest, of the rows whose codes have all bits of
-    those chosen. `codes` is room for a choice, at first ones, and `masks` for blocks of words: row
-    j holds the rows that have the bits of its first j codes.
+    of the rows' weights, and is zero for rows that are only padding. A row of `subsets` holds
+    variables of two levels or more, then -1. The subsets from `groups[g]` to `groups[g + 1]` differ
+    in their last variable only. The counts of subset i start at `starts[i]`. There is one for every
+    choice of a code from 1 on for each variable, the last variable fastest: the number of rows
+    whose codes have all bits of the chosen codes. `codes` is working memory for a choice, at first
+    ones, and `masks` for blocks of words: row j marks the rows that have the bits of the first j
+    codes.
     """
     end = bits.shape[1]
     for word in range(0, end, BLOCK):
@@ -89,12 +90,12 @@ def count_subsets(  # noqa: C901  (a function of its own would cost its own comp
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_subsets(ordered, levels, keys, places, ends, numbers, origins, known):
-    """Number every subset of the variables of each table; return how many are known then.
+    """Number every subset of the variables of each table; return how many subsets are known.
 
-    A subset's key is the number of the subset without its last variable, and that variable.
-    `keys` are those of the subsets known, `places` a hash table with their numbers. Number 0 is the
-    empty subset. The counts of subset i go from `ends[i]` to `ends[i + 1]`; `origins` says of each
-    new subset where it was met first. A table's subsets have a bit for each of its variables.
+    A subset's key is the number of the subset without its last variable, and that variable. `keys`
+    holds the keys of the known subsets, `places` is a hash table with their numbers. Number 0 is
+    the empty subset. The counts of subset i go from `ends[i]` to `ends[i + 1]`. `origins` holds for
+    each new subset where it first occurred. A table's subsets have a bit for each of its variables.
     """
     begun, most = known, len(places) - 1
     for i in range(ordered.shape[0]):
@@ -123,9 +124,9 @@ def fill_tables(  # noqa: C901  (as above)
 ):
     """Fill in tables, one after the other in C order.
 
-    `shapes` and `strides` are those of a table's variables in the order of `numbers`. The counts of
-    a subset go to the cells where every other variable has code 0; these follow from the cells of
-    the subset without its last variable. `begins` and `cells` are room for them.
+    `shapes` and `strides` belong to a table's variables in the order of `numbers`. The counts of a
+    subset go to the cells in which every other variable has code 0; these follow from the cells of
+    the subset without its last variable. `begins` and `cells` are working memory for them.
     """
     begins[0], begins[1], cells[0] = 0, 1, 0
     for i in range(len(starts) - 1):

@@ -1,11 +1,13 @@
-"""What is checked about arguments and files before anything is read or drawn, each in one line."""
+"""Checks of arguments and files, before anything is read or drawn; errors have one line."""
 
 import difflib
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,13 +26,17 @@ __all__ = [
     "first_bytes",
     "is_real",
     "is_whole",
+    "refuses_weights",
 ]
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 GZIP = b"\x1f\x8b"
-"""A file that gzip has compressed begins with these bytes."""
+"""The first bytes of a file that gzip has compressed."""
 
 UTF_16 = dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text; save it as UTF-8")
-"""What a file of UTF-16 text begins with, in either order of bytes."""
+"""The first bytes of UTF-16 text, in either byte order."""
 
 NO_TEXT = {
     GZIP: "is compressed with gzip; unpack it first",
@@ -39,7 +45,7 @@ NO_TEXT = {
     b"PAR1": "is a Parquet file; read it with read_parquet",
     **UTF_16,
 }
-"""What a file is that begins with these bytes, whatever its name."""
+"""The kind of a file by its first bytes, in words."""
 
 
 UNHANDLED = {
@@ -48,11 +54,11 @@ UNHANDLED = {
     "cluster": "rows count as independent, and no test is corrected for those that are alike; keep "
     "one row a cluster by a rule fixed beforehand (rows_per_person protects, it does not correct)",
 }
-"""Words for what surveys have and this package does not handle, and the reason and the cure."""
+"""Names of survey weights and clusters, which this package does not handle; reason and cure."""
 
 
 def check_handled(names: Iterable[object], where: str = "") -> None:
-    """Refuse weights and clusters of rows by their names.
+    """Refuse columns whose names say that they are weights or clusters of rows.
 
     Raises
     ------
@@ -72,19 +78,30 @@ def check_handled(names: Iterable[object], where: str = "") -> None:
                 raise ValueError(f"{where}{name!r} is not handled: {reason}")
 
 
+def refuses_weights(reader: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have a reader of tables refuse weights and clusters of rows with the reason."""
+
+    @wraps(reader)
+    def called(*args: _P.args, **keywords: _P.kwargs) -> _R:
+        check_handled(keywords)
+        return reader(*args, **keywords)
+
+    return called
+
+
 def is_real(value) -> bool:
-    """Whether this is a real number, of Python or numpy, and no bool."""
+    """Whether the value is a real number of Python or numpy, but no bool."""
     kind = type(value)  # usually float, for which the abstract class need not be asked
     return kind is float or (issubclass(kind, Real) and kind is not bool)
 
 
 def is_whole(value) -> bool:
-    """Whether this is a whole number, of Python or numpy, and no bool."""
+    """Whether the value is a whole number of Python or numpy, but no bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_whole(name: str, value, least: int):
-    """Check that an argument is a whole number, at least so large.
+    """Check that an argument is a whole number and at least `least`.
 
     Raises
     ------
@@ -111,7 +128,7 @@ def check_generator(rng):
 
 
 def check_array(name: str, values, owner: str) -> np.ndarray:
-    """Return `values` as an array, unless columns with names would go by their position.
+    """Return `values` as an array; refuse tables with named columns, whose names would be lost.
 
     Raises
     ------
@@ -133,7 +150,7 @@ def check_called(name, variables: Collection[str]) -> None:
     Raises
     ------
     ValueError
-        If none has, with the nearest name.
+        If no variable has; the message gives the nearest name.
 
     Examples
     --------
@@ -148,12 +165,12 @@ def check_called(name, variables: Collection[str]) -> None:
 
 
 def check_known(argument: str, names, public) -> list:
-    """Return the names in an argument, unless one of them is no variable.
+    """Return the names in an argument; refuse names of no variable.
 
     Raises
     ------
     ValueError
-        If one is none, or they are no list.
+        If a name is no variable, or the argument is no list.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ValueError(f"{argument} must be a list of variables, not {names!r}; give a list")
@@ -165,12 +182,12 @@ def check_known(argument: str, names, public) -> list:
 
 
 def check_once(names, says: str, cure: str):
-    """Check that no name comes twice.
+    """Check that no name occurs twice.
 
     Raises
     ------
     ValueError
-        If one does: what is said about it, the name, and the cure.
+        If one does; the message has the name and the cure.
     """
     for name, times in Counter(names).items():
         if times > 1:
@@ -183,7 +200,7 @@ def first_bytes(path, refusal: str) -> bytes:
     Raises
     ------
     ValueError
-        If `path` is no path (that is what `refusal` says), or of no file, or of a device or pipe.
+        If `path` is no path (with the message `refusal`), or of no file, or of a device or a pipe.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(refusal)
@@ -198,14 +215,14 @@ def first_bytes(path, refusal: str) -> bytes:
 
 
 def check_file(path, refusal: str, *, allowed: Iterable[bytes] = ()):
-    """Check that there is a file at `path` and that it does not begin like something else.
+    """Check that there is a file at `path`, and that its first bytes are of no other format.
 
     Raises
     ------
     ValueError
-        If `path` is no path (that is what `refusal` says), there is no such file, or it is a
-        folder, compressed, a workbook, a Parquet file, or UTF-16 text, unless it begins with bytes
-        that are allowed.
+        If `path` is no path (with the message `refusal`), there is no such file, or it is a folder,
+        compressed, a workbook, a Parquet file, or UTF-16 text, unless `allowed` has its first
+        bytes.
     """
     start = first_bytes(path, refusal)
     for mark, problem in NO_TEXT.items():
@@ -214,7 +231,7 @@ def check_file(path, refusal: str, *, allowed: Iterable[bytes] = ()):
 
 
 def data_folder() -> Path:
-    """The folder of the package's own data: inside an installed one, beside it in a checkout."""
+    """The folder of the package's data: inside an installed package, beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "data"
     return inside if inside.is_dir() else package.parent / "data"

@@ -1,4 +1,4 @@
-"""Discrete Bayesian networks: their tables, samples from them, BIF files, those of the papers."""
+"""Discrete Bayesian networks: their tables, samples from them, BIF files, the papers' networks."""
 
 import difflib
 import re
@@ -19,13 +19,13 @@ from dpcgd.datasets.variable import check_levels
 __all__ = ["NETWORKS", "Network", "from_bif", "load"]
 
 NETWORKS = ("earthquake", "cancer", "asia", "survey", "sachs", "child", "alarm")
-"""The data sets of the papers, small to large."""
+"""The networks of the papers, small to large."""
 
 PLAIN = re.compile(r"[\w.-]+")
-"""A name like this needs no quotation marks in a BIF file."""
+"""Pattern of names that need no quotation marks in a BIF file."""
 
 ROW_SUM_TOLERANCE = 1e-5
-"""Published files round their probabilities; a row further than this from 1 is taken for damage."""
+"""Published probabilities are rounded; a row whose sum is further than this from 1 is refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,8 @@ class Network:
         The levels of every variable, in file order.
     parents : mapping of str to tuple of str
     tables : mapping of str to array
-        ``tables[v]`` has one axis for each parent of v, in the order of ``parents[v]``, and a last
-        one over the levels of v, along which it sums to 1.
+        ``tables[v]`` has one axis for each parent of v, in the order of ``parents[v]``. Its last
+        axis is over the levels of v, and sums to 1.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Network:
 
     @property
     def graph(self) -> nx.DiGraph:
-        """The causal graph, an arc from each parent to its child."""
+        """The causal graph, with an arc from each parent to its child."""
         graph = nx.DiGraph()
         graph.add_nodes_from(self.levels)
         graph.add_edges_from((p, v) for v, parents in self.parents.items() for p in parents)
@@ -86,15 +86,15 @@ class Network:
         return Dataset(codes, self.levels, truth=nx.freeze(self.graph), name=self.name)
 
     def to_bif(self, errors: Mapping[str, np.ndarray] | None = None) -> str:
-        """Text of a BIF file, which :func:`from_bif` reads; so do pgmpy and bnlearn.
+        """The network as text of a BIF file; :func:`from_bif`, pgmpy and bnlearn read it.
 
-        Names and levels that are no plain words have quotation marks. pgmpy reads most of them;
-        :meth:`to_pgmpy` takes all.
+        Names and levels that are no plain words get quotation marks. pgmpy reads most of these;
+        :meth:`to_pgmpy` accepts all.
 
         Parameters
         ----------
         errors : mapping of str to array, optional
-            Standard errors, shaped like the tables; each row has its own as a comment.
+            Standard errors, shaped like the tables; they are comments beside each row.
 
         Raises
         ------
@@ -135,13 +135,13 @@ class Network:
         return "\n".join(lines) + "\n"
 
     def to_pgmpy(self, errors: Mapping[str, np.ndarray] | None = None) -> Any:
-        """A ``DiscreteBayesianNetwork`` of pgmpy.
+        """The network as a ``DiscreteBayesianNetwork`` of pgmpy.
 
         Parameters
         ----------
         errors : mapping of str to array, optional
-            Standard errors, shaped like the tables. The node of each variable holds its own as
-            ``standard_errors``, shaped like the values of its ``TabularCPD``.
+            Standard errors, shaped like the tables. They are the attribute ``standard_errors`` of a
+            variable's node, shaped like the values of its ``TabularCPD``.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class Network:
 
 
 def load(name: str, n: int = 100_000, *, rng: np.random.Generator) -> Dataset:
-    """Sample records from one of the papers' networks, or from a network of one's own.
+    """Sample records from one of the papers' networks, or from your own network.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def load(name: str, n: int = 100_000, *, rng: np.random.Generator) -> Dataset:
     Returns
     -------
     Dataset
-        With its public levels and the true graph.
+        The records, with their public levels and the true graph.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def from_bif(path) -> Network:
 
 
 def _quoted(name: str) -> str:
-    """A name as a BIF file has it, in quotation marks where it needs them."""
+    """A name in the syntax of BIF files, with quotation marks if needed."""
     if '"' in name or len(name.splitlines()) > 1:
         raise ValueError(f"{name!r} has a mark that no BIF file can hold; name it otherwise")
     return name if PLAIN.fullmatch(name) else f'"{name}"'
@@ -260,7 +260,7 @@ BLOCK = re.compile(
     (?P<body>(?:"[^"]*"|\{(?:"[^"]*"|[^"}])*\}|[^"{}])*)\}\s*""",
     re.VERBOSE,
 )
-"""A block has a kind, a head and, in braces, statements; the levels of a variable have braces."""
+"""A block: a kind, a head and, in braces, statements. The levels of a variable have braces too."""
 
 STATEMENT = re.compile(r'\s*((?:"[^"]*"|[^";])*);\s*')
 DISCRETE = re.compile(r'type\s+discrete\s*\[([^\]]*)\]\s*\{((?:"[^"]*"|[^"}])*)\}\s*')
@@ -270,11 +270,11 @@ BAR = re.compile(r'("[^"]*")|\|')
 BY_COMMAS = re.compile(r'(?:"[^"]*"|[^,])+')
 BY_COMMAS_OUTSIDE_BRACKETS = re.compile(r'(?:"[^"]*"|[\[(][^\[\]()]*[\])]|[^,])+')
 BY_COMMAS_AND_BLANKS = re.compile(r'(?:"[^"]*"|[^\s,"])+')
-"""The names in a list may be parted in these ways."""
+"""Possible separators of the names in a list."""
 
 
 def _lists(text: str) -> Iterator[list[str]]:
-    """The lists of names that a text may stand for, the likeliest first."""
+    """The possible lists of names in a text, the likeliest first."""
     for pattern in (BY_COMMAS, BY_COMMAS_OUTSIDE_BRACKETS, BY_COMMAS_AND_BLANKS):
         pieces = (piece.strip() for piece in pattern.findall(text))
         yield [_name(piece) for piece in pieces if piece]
@@ -285,7 +285,7 @@ def _name(piece: str) -> str:
 
 
 def _network(name, text) -> Network:
-    """The network of a file with this name; what is wrong is raised without the path."""
+    """The network in the text of a file; errors are raised without the path."""
     levels: dict[str, tuple[str, ...]] = {}
     families, tables, position = {}, {}, 0
     while position < len(text):
@@ -317,7 +317,7 @@ def _network(name, text) -> Network:
 
 
 def _statements(body: str) -> list[str]:
-    """What semicolons outside quotation marks end."""
+    """The statements of a text, which end with semicolons outside quotation marks."""
     if rest := STATEMENT.sub("", body).strip():
         raise ValueError(f"no semicolon follows {rest!r}")
     return [text.strip() for text in STATEMENT.findall(body)]
@@ -328,7 +328,7 @@ def _levels(name, statements) -> tuple[str, ...]:
     match = DISCRETE.fullmatch(kind)
     if match is None:
         said = kind.split(maxsplit=1)[-1]
-        raise ValueError(f"variable {name!r} is {said} discrete levels, and only they can be read")
+        raise ValueError(f"variable {name!r} is {said} discrete levels; only such can be read")
     size, lists = match[1].strip(), list(_lists(match[2]))
     for levels in lists:
         if size == str(len(levels)):
@@ -338,7 +338,7 @@ def _levels(name, statements) -> tuple[str, ...]:
 
 
 def _family(head, levels) -> list[str]:
-    """The child and its parents, which a bar, commas or blanks part."""
+    """The child and its parents, separated by a bar, commas or blanks."""
     given = head.removeprefix("(").removesuffix(")")
     lists = [names for names in _lists(BAR.sub(lambda bar: bar[1] or ",", given)) if names]
     if not lists:
@@ -351,7 +351,7 @@ def _family(head, levels) -> list[str]:
 
 
 def _table(child, levels, parents: dict[str, tuple[str, ...]], statements) -> np.ndarray:
-    """The rows of a block, each scaled to sum to 1; the child is the last axis."""
+    """The probabilities of a block, each row scaled to sum to 1; the child is the last axis."""
     shape = (*map(len, parents.values()), len(levels))
     table, default = np.full(shape, np.nan), np.full(shape[-1], np.nan)
     for statement in statements:

@@ -1,6 +1,6 @@
-"""Records as bit columns, 64 records a word: packed batch after batch, counted block by block.
+"""Records as bit columns, 64 records a word, packed batch by batch and counted block by block.
 
-What tables are made of, the counts of subsets of their variables, is kept: many tables share it.
+Tables are computed from counts of subsets of their variables. Many tables share these.
 """
 
 import hashlib
@@ -26,38 +26,38 @@ from dpcgd.datasets.schema import Schema
 __all__ = ["CHANGED", "BitColumns", "PackedRecords", "pack", "packed_bytes", "zeros"]
 
 CHUNK = 1 << 16
-"""There is room for this many rows beside the bits."""
+"""Number of rows of working memory beside the bits."""
 
 MOST_CELLS = 1 << 14
-"""A table with more cells is counted by a look at every record, which is faster then."""
+"""Tables with more cells are counted record by record, which is faster for them."""
 
 MOST_COUNTS = 1 << 21
 MOST_SUBSETS = 1 << 19
-"""So many are kept, at eight bytes a count and about thirty a subset; then all are let go."""
+"""The most counts and subsets that are kept, at eight bytes a count and about thirty a subset."""
 
 FIRST = 64
-"""So much room there is at first: small data sets need little."""
+"""Initial room for counts; small data sets need little."""
 
 LINE = 8
-"""Words of a line of the processor's cache: columns fill whole lines, which are read at once."""
+"""Words of a line of the processor's cache; columns fill whole lines."""
 
 CHANGED = "there are other records than at first; let nobody write while they are read, read again"
-"""This is said where a file does not hold what it held before."""
+"""The message if the content of a file has changed."""
 
 
 class BitColumns(CountsTogether):
-    """Rows of codes with weights, as columns of bits, and the counts of subsets of variables.
+    """Rows of codes with weights, as columns of bits, with the counts of subsets of variables.
 
-    Threads that count wait for each other. What is pickled remembers no counts.
+    Threads that count wait for each other. A pickled object holds no counts.
 
     Parameters
     ----------
     levels : tuple of int
         Public levels of each variable.
     bits : array of uint64, shape (sum of widths, words)
-        Row by row the bits of each variable's codes, lowest first.
+        The bits of each variable's codes, a row for each bit, the lowest first.
     weights : integer array, shape (rows,)
-        How many records each row stands for.
+        Number of records that each row represents.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class BitColumns(CountsTogether):
         return BitColumns, (self.levels, self._bits, self.weights)
 
     def forget(self):
-        """Let go of all counts that are kept for other tables."""
+        """Drop all kept counts."""
         with self._lock:
             self._known = 1  # the empty subset
             self._ends, self._counts = np.array([0, 1]), np.array([self.n])
@@ -97,7 +97,7 @@ class BitColumns(CountsTogether):
         return Counted.joined(tables, self._sizes[asked])
 
     def _by_index(self, variables) -> np.ndarray:
-        """The cells of one table, through the cell of every row."""
+        """The counts of one table, from the cell of every row."""
         sizes = [self.levels[v] for v in variables]
         cells = np.zeros(math.prod(sizes), np.int64)
         for codes, weights in self._rows(variables, CHUNK):
@@ -113,7 +113,7 @@ class BitColumns(CountsTogether):
                 raise
 
     def _filled(self, asked) -> Counted:
-        """Tables that are filled from the counts of the subsets of their variables."""
+        """Fill tables from the counts of the subsets of their variables."""
         levels = self._sizes[asked]
         strides = np.ones_like(levels)
         strides[:, :-1] = np.cumprod(levels[:, :0:-1], axis=1)[:, ::-1]
@@ -131,7 +131,7 @@ class BitColumns(CountsTogether):
         return Counted(flat, starts, levels)
 
     def _numbered(self, ordered) -> np.ndarray:
-        """Numbers of the subsets of each table's variables; those that are new are counted."""
+        """Numbers of the subsets of each table's variables; new subsets are counted."""
         tables, depth = ordered.shape
         numbers = np.zeros((tables, 1 << depth), np.int32)
         origins, known = np.empty(numbers.size, np.int64), self._known
@@ -170,13 +170,13 @@ class BitColumns(CountsTogether):
         return clipped_sums(rows, vectors, bound=bound, n=n or self.n)
 
     def _rows(self, variables, many) -> Iterator[tuple[list[np.ndarray], np.ndarray]]:
-        """Codes and weights of the rows, so many at a time: whole words."""
+        """Codes and weights of the rows, in batches of whole words."""
         for first in range(0, len(self.weights), many):
             weights = self.weights[first : first + many]
             yield [self._codes(v, first // 64, len(weights)) for v in variables], weights
 
     def _codes(self, v, word, rows) -> np.ndarray:
-        """Of so many rows from a word on."""
+        """Codes and weights of a number of rows from a word on."""
         codes = np.zeros(rows, np.int64)
         for j in range(int(self.levels[v] - 1).bit_length()):
             words = self._bits[self._first[v] + j, word : word + -(-rows // 64)]
@@ -186,18 +186,18 @@ class BitColumns(CountsTogether):
 
     @cached_property
     def digest(self) -> bytes:
-        """Some bytes that other records do not have."""
+        """A digest of the records."""
         digest = hashlib.blake2b(self._bits.data)
         digest.update(np.ascontiguousarray(self.weights, "<i8").data)
         return digest.digest()
 
     def subsample(self, chosen: np.ndarray) -> "BitColumns":
-        """The same rows with weights of some of the records; no record is copied.
+        """The rows with weights for some of the records only; no record is copied.
 
         Parameters
         ----------
         chosen : integer array, shape (m,)
-            Distinct record numbers, 0 to n - 1, in some fixed order that is not that of the file.
+            Distinct record numbers, 0 to n - 1. Their fixed order differs from the file's.
         """
         taken = np.zeros(self.n, bool)
         taken[chosen] = True
@@ -212,12 +212,12 @@ def widths(levels: Sequence[int]) -> np.ndarray:
 
 
 def packed_bytes(levels: Sequence[int], n: int) -> int:
-    """Bytes that the bits of n records take."""
+    """Size of the bits of n records, in bytes."""
     return int(widths(levels).sum()) * _whole_lines(n) * 8
 
 
 def zeros(shape: tuple[int, int], dtype: type) -> np.ndarray:
-    """Zeros, words of eight bytes, that begin with a line of the processor's cache."""
+    """An array of zeros, words of eight bytes, aligned to a line of the processor's cache."""
     room: np.ndarray = np.zeros(shape[0] * shape[1] + LINE, dtype)
     first = -room.ctypes.data // 8 % LINE
     return room[first : first + shape[0] * shape[1]].reshape(shape)
@@ -231,19 +231,18 @@ def pack(
     most_bytes: int,
     allocate: Callable[..., np.ndarray] = zeros,
 ) -> BitColumns:
-    """Pack records batch after batch; each batch may be let go when the next one is asked for.
+    """Pack records batch by batch; a batch may be deleted when the next one is requested.
 
     Parameters
     ----------
     batches : iterable of sequences of arrays
-        With the codes of n records in all: of each batch one array a variable.
+        The codes of n records in all; each batch has one array a variable.
     levels : tuple of int
     n : int
     most_bytes : int
-        Records are collapsed to cells with weights where the counts of all cells of the public
-        domain take no more than this.
+        Records are collapsed to cells with weights if the weights of all public cells fit in this.
     allocate : callable
-        From a shape and a type to an array of zeros for the bits.
+        Function from a shape and a type to an array of zeros for the bits.
 
     Raises
     ------
@@ -272,7 +271,7 @@ def pack(
 
 
 def _pack_codes(codes, start, columns):
-    """Write bit j of every code to row j of `columns`, from bit `start` of the row on."""
+    """Write bit j of every code to row j of `columns`, beginning at bit `start` of the row."""
     padded = np.zeros(-(-(start % 64 + len(codes)) // 64) * 64, codes.dtype)
     padded[start % 64 : start % 64 + len(codes)] = codes
     words = slice(start // 64, start // 64 + len(padded) // 64)
@@ -281,12 +280,12 @@ def _pack_codes(codes, start, columns):
 
 
 def _whole_lines(n) -> int:
-    """Words of whole lines of the cache for the bits of n rows."""
+    """Number of words, in whole cache lines, for the bits of n rows."""
     return -(-n // (64 * LINE)) * LINE
 
 
 def _collapsed(batches, levels):
-    """The distinct rows and how often each occurs, through the index of each record's cell."""
+    """The distinct rows and their frequencies, by the index of each record's cell."""
     cells = np.zeros(math.prod(levels), np.int64)
     for batch in batches:
         for start in range(0, len(batch[0]), CHUNK):
@@ -305,7 +304,7 @@ def _shrunk(weights) -> np.ndarray:
 
 
 def _weight_planes(weights) -> np.ndarray:
-    """Bit j of the rows' weights in row j; zero where a row is only padding."""
+    """Bit j of the rows' weights in row j; zero for rows that are only padding."""
     planes = zeros((max(1, int(weights.max()).bit_length()), _whole_lines(len(weights))), np.uint64)
     for start in range(0, len(weights), CHUNK):
         _pack_codes(weights[start : start + CHUNK], start, planes)
@@ -313,7 +312,7 @@ def _weight_planes(weights) -> np.ndarray:
 
 
 def _places_of(keys, size) -> np.ndarray:
-    """A hash table with the numbers of these keys, the first of which has none."""
+    """A hash table with the numbers of these keys, without the first key."""
     places, left = np.zeros(size, np.int32), np.arange(1, len(keys))
     place = keys[1:] * SPREAD >> 8 & (size - 1)
     while len(left):
@@ -329,13 +328,13 @@ def _longer(array, size) -> np.ndarray:
 
 
 class PackedRecords(CountsTogether, Counts):
-    """Counts of records of which only their bits are kept, in memory or in a temporary file.
+    """Counts of records that are stored as bits only, in memory or in a temporary file.
 
     Parameters
     ----------
     columns : BitColumns
     schema : Schema
-        Of its variables.
+        The schema of the variables.
     name : str
 
     Attributes

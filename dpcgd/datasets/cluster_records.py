@@ -1,4 +1,4 @@
-"""Records packed to bits on the workers of a Dask cluster: questions go out, counts come back."""
+"""Records packed to bits on the workers of a Dask cluster, which answer with counts."""
 
 import importlib.util
 from collections.abc import Callable, Iterable, Sequence
@@ -15,40 +15,41 @@ from dpcgd.datasets.schema import Schema
 __all__ = ["ClusterRecords"]
 
 TRIES = 20
-"""Times that what dead workers held or worked on is begun anew."""
+"""How often the work of dead workers is started again."""
 
 PATIENCE = 60
-"""Seconds without an answer after which it is asked whether there is a worker, or soon will be."""
+"""Seconds without an answer after which we check that the cluster has workers."""
 
 DIE = (
     "workers die whenever they pack or count these records; give them more memory, or write the "
     "files with smaller row groups"
 )
-"""What is said then."""
+"""The message if workers keep dying."""
 
 
 class ClusterRecords(Counts):
-    """Counts of records that lie, packed, on the workers of a cluster.
+    """Counts of records that are stored, packed, on the workers of a cluster.
 
-    What a worker holds that dies is packed again from its files by another one, if the files are
-    the same: their size, the time when they were written and a digest of what was packed.
+    If a worker dies, another worker packs its records again from the files. The files must not have
+    changed: their size, the time when they were written and a digest of the packed records.
 
     Parameters
     ----------
     client : distributed.Client
     pack : callable
-        From some parts to their records as :class:`~dpcgd.datasets.bit_columns.BitColumns`.
+        Function from some parts to their records as
+        :class:`~dpcgd.datasets.bit_columns.BitColumns`.
     parts : sequence of list of Part
-        What is packed together; the workers see the files under these paths.
+        Each list is packed together; the workers see the files under these paths.
     schema : Schema
     name : str
 
     Raises
     ------
     ValueError
-        If there is no such client, a file is damaged or a value does not fit its variable: of those
-        found the first, by file and record; if workers die whenever they pack; or, here and later,
-        if a file has changed or the cluster is left without a worker.
+        If there is no such client, a file is damaged or a value does not fit its variable (the
+        first one that is found, by file and record), or workers die whenever they pack. Here and
+        later: if a file has changed, or the cluster has no workers left.
     """
 
     def __init__(self, client, pack, parts: Sequence[list], schema: Schema, name: str = "data"):
@@ -64,7 +65,7 @@ class ClusterRecords(Counts):
         return self.counts_many([variables])[0]
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Count the cells of several tables, each worker its own records, and add them."""
+        """Count the cells of several tables: add the counts of each worker's records."""
         asked = [list(variables) for variables in questions]
         if not asked:
             return []
@@ -74,17 +75,17 @@ class ClusterRecords(Counts):
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def clipped_sums(self, vectors: Vectors, *, bound: float, n: int | None = None) -> np.ndarray:
-        """Sum over records of u u^T, each worker its own records."""
+        """Sum over records of u u^T; each worker sums over its own records."""
         ask = partial(BitColumns.clipped_sums, vectors=vectors, bound=bound, n=n or self.n)
         return np.sum(self._asked(ask), axis=0)
 
     def _asked(self, ask: Callable[[BitColumns], np.ndarray]) -> list[np.ndarray]:
-        """What each part answers, from the records that were packed at first."""
+        """The answer of each part, from the records that were packed first."""
         answer = partial(_answer, ask=ask)
         return self._results(self._client.map(answer, self._parts, self._digests, pure=False))
 
     def _results(self, futures) -> list:
-        """Wait for all of them; begin anew what only failed for its worker died."""
+        """Wait for all answers; start those again that failed because their worker died."""
         from distributed import KilledWorker
 
         for _ in range(TRIES):
@@ -103,7 +104,7 @@ class ClusterRecords(Counts):
         raise ValueError(DIE)
 
     def _wait(self, futures) -> None:
-        """Wait for all of them, as long as there is somebody who works."""
+        """Wait for all answers, while the cluster has workers."""
         from distributed import wait
 
         while True:
@@ -136,5 +137,5 @@ def _answer(columns: BitColumns, digest: bytes, ask) -> np.ndarray:
 
 
 def _count(columns: BitColumns, questions) -> np.ndarray:
-    """All cells of all tables as one array: Dask takes minutes to send 20,000 small ones."""
+    """All cells of all tables as one array; Dask takes minutes to send 20,000 small arrays."""
     return np.concatenate([table.ravel() for table in columns.counts_many(questions)])

@@ -1,4 +1,4 @@
-"""Columns of a table: taken by name, and their texts as positions in public levels."""
+"""Columns of a table by name, with their texts as positions in public levels."""
 
 import difflib
 import math
@@ -16,34 +16,34 @@ from dpcgd.datasets.variable import POINT, Numerals, Variable, number_text, text
 __all__ = ["Column", "as_table", "check_columns", "check_rows_per_person", "frame_codes"]
 
 POINTS_PART_THOUSANDS = Numerals(",", ".")
-"""The other way to read a number with points."""
+"""The second way to read a number with points: they separate thousands."""
 
 FRAME = "the frame"
-"""Messages call a table so that comes from no file."""
+"""The name in messages of a table that comes from no file."""
 
 MOST_TEXTS = 1 << 16
-"""A column that has met more different texts forgets them, and looks them up again."""
+"""The most different texts that a column remembers; after more, it looks all up again."""
 
 FEW_DIGITS = "^-?[0-9]{1,15}([.][0-9]{0,15})?$"
-"""Such numbers are the same by all rules that read them."""
+"""Pattern of numbers that all rules read in the same way."""
 
 ALIKE = ("boolean", "categorical", "integer", "string")
-"""Values of a column of such a kind are equal only if their texts are."""
+"""Kinds of columns whose values are equal only if their texts are."""
 
 NO_PATH = "path must be the path of a file; for a DataFrame use Dataset.from_pandas"
-"""A reader of files says so of anything else."""
+"""The message of a function that reads files, for any other argument."""
 
 
 class Column(dict[str, int]):
-    """One column of a table: positions of its texts, looked up once for all that are alike.
+    """One column of a table, with the positions of its texts; equal texts are looked up once.
 
     Parameters
     ----------
     source : str or path
-        What messages call the table.
+        The name of the table in messages.
     variable : Variable
     numerals : Numerals or None
-        How the texts write numbers, if somebody has said so.
+        How the texts write numbers, if an argument says so.
 
     Examples
     --------
@@ -80,24 +80,23 @@ class Column(dict[str, int]):
         Raises
         ------
         ValueError
-            If a value is missing where that is refused, outside the levels or edges, or no number
-            where it should be one.
+            If a missing value is refused, or a value is outside the levels or edges, or no number.
         """
         return self.checked(self.positions(texts), texts.__getitem__, first)
 
     def positions(self, texts: Sequence[str]) -> np.ndarray:
-        """Positions of texts in the levels, -1 of what is refused."""
+        """Positions of texts in the levels, -1 for refused texts."""
         return np.fromiter(map(self.__getitem__, texts), self._smallest, len(texts))
 
     def codes_of_arrow(self, values, first: int = 0) -> np.ndarray:
-        """Codes of an Arrow array of records, as :meth:`codes` has them of texts.
+        """Codes of an Arrow array of records, as :meth:`codes` gives them for texts.
 
-        Numbers go between edges as they are; of all else the different values are looked up.
+        Numbers are compared with edges directly; other values are looked up by their text.
 
         Raises
         ------
         ValueError
-            As there, or if a record holds several values or an ordered dictionary stands in
+            As for :meth:`codes`, or if a record holds several values, or an ordered dictionary has
             another order than the levels.
 
         Examples
@@ -129,7 +128,7 @@ class Column(dict[str, int]):
         return self.checked(codes, lambda row: text_of(values[row].as_py()), first)
 
     def _positions_of_arrow(self, different) -> np.ndarray:
-        """Positions of an array of values; numbers of few digits are read all together."""
+        """Positions of an array of values; numbers of few digits are read together."""
         texts = [*map(text_of, different.to_pylist())]
         asks = self._fits_both and any("." in text for text in texts)
         is_text = "string" in str(different.type) and not different.null_count
@@ -146,12 +145,12 @@ class Column(dict[str, int]):
         return positions
 
     def checked(self, codes: np.ndarray, text_at: Callable[[int], str], first: int) -> np.ndarray:
-        """These codes of some records, unless one of them is -1.
+        """The codes of some records; refuse a code of -1.
 
         Raises
         ------
         ValueError
-            If one is: the message names the record and the cure.
+            If a code is -1; the message names the record and the cure.
         """
         if codes.min(initial=0) < 0:
             self.check_points()
@@ -161,7 +160,7 @@ class Column(dict[str, int]):
         return codes.astype(self._smallest, copy=False)
 
     def _refusal(self, text) -> str:
-        """What is wrong with a value, in words for whoever holds the data."""
+        """Why a value is refused, in words for the data holder."""
         cuts, cure = self.variable.cuts, "correct the value"
         marks = [self.numerals or POINT, POINT, POINTS_PART_THOUSANDS, Numerals(",")]
         is_number, *any_mark = (numerals.value(text) is not None for numerals in marks)
@@ -178,12 +177,12 @@ class Column(dict[str, int]):
         return f"{text!r} is no number; {cure}, or list levels in the schema"
 
     def check_order(self, categories: Iterable):
-        """Check that the categories of an ordered column stand in the order of the levels.
+        """Check that the categories of an ordered column are in the order of the levels.
 
         Raises
         ------
         ValueError
-            If they do not, those aside that are no level, or that of missing values.
+            If they are not. Categories that are no level, and that of missing values, do not count.
         """
         levels = self.variable.levels
         positions = [self.variable.position(str(category)) for category in categories]
@@ -195,12 +194,12 @@ class Column(dict[str, int]):
             raise ValueError(f"{self.variable.name!r} of {self.source} is ordered as {orders}")
 
     def check_points(self):
-        """Ask, if nobody has said how numbers are written, what can be read in two ways.
+        """Refuse numbers that can be read in two ways, if no argument says how numbers are written.
 
         Raises
         ------
         ValueError
-            If every point so far may part thousands as well as decimals, and both fit.
+            If every point so far may separate thousands as well as decimals, and both readings fit.
         """
         if self._fits_both and (text := self._pointed):
             both = f"{POINT.value(text):g} or {POINTS_PART_THOUSANDS.plain(text)}"
@@ -209,12 +208,12 @@ class Column(dict[str, int]):
 
 
 def as_table(frame):
-    """A DataFrame of pandas as it is; of another table with an Arrow stream its batches.
+    """A pandas DataFrame, or the batches of another table with an Arrow stream.
 
     Raises
     ------
     ValueError
-        If it is neither, or there is no pyarrow to read the stream.
+        If the table is neither, or pyarrow is not installed.
     """
     import pandas as pd
 
@@ -237,16 +236,16 @@ def frame_codes(table, variables: Mapping[str, Variable], *which) -> np.ndarray:
     Parameters
     ----------
     table : pandas.DataFrame or pyarrow.RecordBatchReader
-        What :func:`as_table` returns.
+        The result of :func:`as_table`.
     variables : mapping of str to Variable
     *which
-        As for :func:`check_columns`: what to ignore.
+        The columns to ignore, as for :func:`check_columns`.
 
     Raises
     ------
     ValueError
         If the columns are not the variables, a value does not fit its variable, the points of a
-        column of text may part thousands, or a categorical column stands in another order than its
+        column of text may separate thousands, or a categorical column has another order than its
         variable.
     """
     is_pandas = hasattr(table, "columns")
@@ -261,14 +260,14 @@ def frame_codes(table, variables: Mapping[str, Variable], *which) -> np.ndarray:
 
 
 def coded(batches: Iterable, columns: Sequence[Column], first: int = 0) -> Iterator[list]:
-    """Codes of Arrow batches, of which the first begins with this record of the table."""
+    """Codes of Arrow batches; the first batch begins with this record of the table."""
     for batch in batches:
         yield [c.codes_of_arrow(batch.column(c.variable.name), first) for c in columns]
         first += batch.num_rows
 
 
 def joined(batches: Iterable[list[np.ndarray]], columns: Sequence[Column]) -> np.ndarray:
-    """Codes of all batches, each an array a column, unless points may part thousands."""
+    """Codes of all batches, each an array a column; refuse points that may separate thousands."""
     empty = [np.empty(0, np.uint8)] * len(columns)
     codes = np.column_stack([*map(np.concatenate, zip(empty, *batches, strict=True))])
     for column in columns:
@@ -277,7 +276,7 @@ def joined(batches: Iterable[list[np.ndarray]], columns: Sequence[Column]) -> np
 
 
 def _frame_column(values, variable: Variable) -> np.ndarray:
-    """Codes of one column: numbers go between edges as they are, all else by its text."""
+    """Codes of one column: numbers are compared with edges directly, other values by their text."""
     import pandas as pd
 
     kind, infer = values.dtype, partial(pd.api.types.infer_dtype, skipna=True)
@@ -298,26 +297,26 @@ def _frame_column(values, variable: Variable) -> np.ndarray:
 
 
 def check_columns(source, names: list, public: Mapping, ignore: Iterable, columns: Any = None):
-    """Check that a table has the columns of the public variables and those to ignore, each once.
+    """Check that a table has exactly the public variables and the ignored columns, each once.
 
     Parameters
     ----------
     source : str or path
-        Where the table comes from.
+        The source of the table.
     names : list
         The names of its columns.
     public : mapping
-        From each variable to what is public about it.
+        Map from each variable to its public description.
     ignore : iterable of str
         Columns that are no variables.
     columns : {"schema"}, optional
-        Whether to ignore whatever is no variable.
+        Whether to ignore all columns that are no variable.
 
     Raises
     ------
     ValueError
-        If a name comes twice, `ignore` is no list, names a variable or no column, the other
-        columns are not the variables, or `columns` is something else.
+        If a name occurs twice, `ignore` is no list, or names a variable or no column, the other
+        columns are not the variables, or `columns` has another value.
     """
     if columns not in (None, "schema"):
         raise ValueError(f"columns must be 'schema', or be left out, not {columns!r}")
@@ -354,37 +353,36 @@ NO_COLUMN = "ids must be one column, an entry a row; give the column of a DataFr
 
 
 def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = None) -> None:
-    """Check that nobody has more rows than a public bound.
+    """Check that no person has more rows than a public bound.
 
     Parameters
     ----------
     ids : iterable
-        Of each row whose it is, such as the column of a DataFrame. Ids are compared as text
-        without blanks at its ends: 7 and ``"7"`` are one person. A number that is whole is that
-        whole number, also as text: 7.0 and ``"7.0"`` are person 7 too, since a column with gaps is
-        written like this. ``"07"`` is another person.
+        The person of each row, such as the column of a DataFrame. Ids are compared as text without
+        blanks at its ends: 7 and ``"7"`` are one person. Decimals with a whole value count as whole
+        numbers: 7.0 and ``"7.0"`` are also person 7, because columns with gaps are written like
+        this. ``"07"`` is another person.
     rows_per_person : int
-        The bound, fixed without a look at the table.
+        The bound, fixed without using the table.
     n : int, optional
-        The number of records, to be compared with the number of ids.
+        The number of records, which must equal the number of ids.
 
     Raises
     ------
     ValueError
-        If somebody has more; the message does not say who, or how many. If a row is nobody's, as
-        its id is missing or blank, there is no row, there are not `n`, or `ids` is a table, a
-        text, or a set or a mapping, which do not have an entry for each row.
+        If a person has more rows; the message does not say who, or how many. If an id is missing or
+        blank, there are no rows, or not `n`, or `ids` is a table, a text, a set or a mapping.
 
     Privacy
     -------
-    None: whether the table is refused depends on the records. The curator checks before the run,
-    repairs by a rule that was fixed beforehand (keep the k earliest rows of each person, say), and
-    tells nobody of the outcome. Whoever has too many rows would not be protected by the run.
+    None: the refusal depends on the records. The curator checks before the run, repairs by a rule
+    that was fixed beforehand (such as keeping the k earliest rows of each person), and publishes
+    nothing about the outcome. The run would not protect a person with too many rows.
 
     Notes
     -----
-    A bound protects people with several rows and corrects nothing else: tests, probabilities and
-    error bars take every row for a person of its own. The book's page on your own table says more.
+    A bound protects people with several rows, but does not correct inference: tests, probabilities
+    and error bars treat every row as a different person. See the book's page on your own table.
 
     Examples
     --------
@@ -410,7 +408,7 @@ def check_rows_per_person(ids: Iterable, rows_per_person: int, n: int | None = N
 
 
 def _counted(ids) -> Counter:
-    """How often each id stands in the one column that is given."""
+    """The frequency of each id in the single given column."""
     no_column = isinstance(ids, (str, bytes, Mapping, Set)) or hasattr(ids, "columns")
     if no_column or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) != 1:
         raise ValueError(NO_COLUMN)
@@ -421,7 +419,7 @@ def _counted(ids) -> Counter:
 
 
 def _person(value: Any) -> str | tuple:
-    """What two ids of one person have in common."""
+    """An id in a form that is equal for all ids of one person."""
     if isinstance(value, tuple):
         return tuple(map(_person, value))
     if is_real(value) and math.isfinite(value) and value == int(value):

@@ -1,4 +1,4 @@
-"""Contingency tables, fast: the hot path of every search."""
+"""Fast contingency tables, on which every search spends most of its time."""
 
 import copy
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from dpcgd.datasets.dataset import Dataset
 __all__ = ["Tables"]
 
 MOST_KEPT_CELLS = 1 << 18
-"""So many counts are kept for tables that other tests of the same variables ask for again."""
+"""The most counts that are kept, because other tests of the same variables use the same tables."""
 
 
 class _Asked:
-    """Any other data: its tables are kept, for tests of the same variables share them."""
+    """Counts from other data, kept because tests of the same variables share their tables."""
 
     def __init__(self, data: Counts):
         self._data, self._n, self._levels = data, data.n, data.cardinalities
@@ -26,7 +26,7 @@ class _Asked:
         self._known, self._cells = {}, 0
 
     def count_all(self, asked) -> Counted:
-        """Tables that are not known are asked for together."""
+        """Count all unknown tables together."""
         sets = [tuple(sorted(variables)) for variables in asked.tolist()]
         tables = {key: self._known[key] for key in sets if key in self._known}
         new = [variables for variables in dict.fromkeys(sets) if variables not in tables]
@@ -42,7 +42,7 @@ class _Asked:
         return Counted.joined(turned, np.array(self._levels)[asked])
 
     def _checked(self, variables, table) -> np.ndarray:
-        """Counts from elsewhere, unless they are no table of all records."""
+        """Check that counts from elsewhere are a table of all records."""
         subject = f"the table of variables {', '.join(map(str, variables))}"
         shape = tuple(self._levels[v] for v in variables)
         if table.shape != shape or table.dtype.kind not in "iu":
@@ -55,14 +55,14 @@ class _Asked:
 
 
 class Tables(CountsTogether):
-    """Exact contingency counts, kept for tests of the same variables share them.
+    """Exact contingency counts, kept because tests of the same variables share them.
 
-    The records of a data set are packed first: codes are kept as bit columns, 64 records a word,
-    and a table follows from population counts of intersections of columns. Where the whole public
-    domain has so few cells that their weights take no more memory than the codes, records are first
-    collapsed to cells with weights, whose bits are columns too; a table then no longer costs more
-    when n grows. Memory beyond the data set itself is at most that of its codes, one bit a record
-    and some thirty megabytes of kept counts. Of any other data counts are asked for.
+    The records of a data set are packed first: codes become bit columns, 64 records a word, and a
+    table follows from population counts of intersections of columns. If a weight for each cell of
+    the public domain takes no more memory than the codes, records are collapsed to cells with
+    weights; then the cost of a table does not grow with n. Memory beyond the data set is at most
+    that of its codes, one bit a record and about thirty megabytes of kept counts. Other data are
+    queried.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Tables(CountsTogether):
             self._source = _Asked(data)
 
     def forget(self):
-        """Let go of all kept counts."""
+        """Drop all kept counts."""
         self._source.forget()
 
     def count_all(self, asked: np.ndarray) -> Counted:
@@ -97,7 +97,7 @@ class Tables(CountsTogether):
         Parameters
         ----------
         asked : integer array, shape (tables, variables of each)
-            Column numbers, none twice in a row.
+            Column numbers, without repetition in a row.
 
         Returns
         -------
@@ -115,8 +115,8 @@ class Tables(CountsTogether):
         Parameters
         ----------
         chosen : integer array, shape (m,)
-            Distinct record numbers, 0 to n - 1. Numbers stand for records in some fixed order, not
-            that of the file, so choose them uniformly at random.
+            Distinct record numbers, 0 to n - 1. They follow a fixed order, which differs from the
+            file's, so choose them uniformly at random.
         """
         if not isinstance(self._source, BitColumns):
             raise TypeError("a sub-sample needs records; see check_records")

@@ -1,4 +1,4 @@
-"""What the systems ask of data: counts of records over a public domain, wherever they lie."""
+"""The interface of data: counts of records over a public domain, stored anywhere."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,23 +14,23 @@ from dpcgd.datasets.variable import Parts, Variable
 __all__ = ["Counted", "Counts", "CountsTogether", "Records", "cell_numbers", "clipped_sums"]
 
 MOST_AT_ONCE = 1 << 17
-"""So many subsets of the variables of tables are worked out at once."""
+"""Number of subsets of variables that are counted together."""
 
 BATCH = 1 << 12
-"""Rows whose vectors are at hand at once, in whole words of bits."""
+"""Number of rows whose vectors are in memory at once; a multiple of the bits of a word."""
 
 EXACT = 2.0**52
-"""Doubles hold whole numbers up to twice this."""
+"""Half of the largest number up to which doubles hold all whole numbers."""
 
 Vectors = Sequence[np.ndarray]
-"""Of each variable an array of shape (levels, width): a vector for each level."""
+"""For each variable an array of shape (levels, width): a vector for each level."""
 
 Rows = tuple[Sequence[np.ndarray], np.ndarray | None]
-"""Codes of some rows, one array a variable, and how many records each stands for, if not one."""
+"""Codes of some rows, one array a variable, and the weights of the rows unless all are one."""
 
 
 def cell_numbers(columns: Iterable[np.ndarray], sizes: Sequence[int], rows: int) -> np.ndarray:
-    """Number the cell of each row in a table of these columns, the last one fastest.
+    """The index of each row's cell in a table of these columns, the last column fastest.
 
     Examples
     --------
@@ -46,29 +46,28 @@ def cell_numbers(columns: Iterable[np.ndarray], sizes: Sequence[int], rows: int)
 
 @runtime_checkable
 class Counts(Protocol):
-    """Whatever answers counts: records in memory, in files, on a cluster, in a database.
+    """Any data that answer counts: records in memory, in files, on a cluster, in a database.
 
-    A class of your own needs ``levels``, ``n`` and :meth:`counts`; the rest follows if it inherits
-    from this one.
+    A subclass must define ``levels``, ``n`` and :meth:`counts`; it inherits the rest.
 
     Attributes
     ----------
     levels : mapping of str to sequence of str
-        Every level each variable may take, public; its keys are the variables, in order. Of a
-        number with a range they are the :class:`~dpcgd.datasets.variable.Parts` of it.
+        Every level that each variable may take, public; its keys are the variables, in order. The
+        levels of a number with a range are its :class:`~dpcgd.datasets.variable.Parts`.
     n : int
         Number of records (public).
     ordered : collection of str
-        Variables whose levels are known to stand in order.
+        Variables whose levels are in order.
     missing : mapping of str to str
-        Of variables that have one, the level of missing values.
+        The level of missing values, for variables that have one.
     schema : Schema or None
-        What the records were read with.
+        The schema with which the records were read.
 
     Privacy
     -------
-    Where the records lie, in one place or in parts, changes neither what a run gives nor its
-    guarantee: chapter 20, :prf:ref:`thm-counts-of-parts`.
+    Neither the result of a run nor its guarantee depends on where the records are stored, or in how
+    many parts: chapter 20, :prf:ref:`thm-counts-of-parts`.
 
     Notes
     -----
@@ -119,7 +118,7 @@ class Counts(Protocol):
 
     @property
     def rules(self) -> dict[str, dict[str, Any]]:
-        """What is public about each variable, in the words of a schema; JSON can hold it."""
+        """The public description of each variable, in the format of a schema; JSON can hold it."""
         if self.schema is not None:
             return self.schema.to_dict()
         return {
@@ -133,7 +132,7 @@ class Counts(Protocol):
         Parameters
         ----------
         variables : sequence of int
-            Numbers of variables, none twice.
+            Numbers of variables, without repetition.
 
         Returns
         -------
@@ -143,36 +142,36 @@ class Counts(Protocol):
         ...
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Count the cells of several tables, in one pass over the records where that is faster."""
+        """Count the cells of several tables, in one pass over the records if that is faster."""
         return [self.counts(variables) for variables in questions]
 
 
 @runtime_checkable
 class Records(Counts, Protocol):
-    """Data whose records can be gone through: in memory, in files, on a cluster.
+    """Data with a pass over all records: in memory, in files, on a cluster.
 
     Notes
     -----
-    A class of your own needs :meth:`clipped_sums` beside what :class:`Counts` needs;
-    :func:`clipped_sums` works it out from batches of codes, and sums of parts may be added.
+    A subclass must define :meth:`clipped_sums`, and everything that :class:`Counts` needs. The
+    function :func:`clipped_sums` computes it from batches of codes; sums of parts may be added.
 
     Privacy
     -------
-    Where the records lie changes neither what a run gives nor its guarantee: chapter 20,
-    :prf:ref:`thm-counts-of-parts`.
+    Neither the result of a run nor its guarantee depends on where the records are stored: chapter
+    20, :prf:ref:`thm-counts-of-parts`.
     """
 
     def clipped_sums(self, vectors: Vectors, *, bound: float, n: int | None = None) -> np.ndarray:
-        """Sum over records of u u^T, as the function :func:`clipped_sums` has it.
+        """Sum over records of u u^T, as defined by the function :func:`clipped_sums`.
 
         Parameters
         ----------
         vectors : sequence of array of shape (levels, width)
-            Of each variable, a row for each level.
+            For each variable, a row for each level.
         bound : float
             Largest norm of u.
         n : int, optional
-            Records in all, if these are a part: then sums of parts are exact.
+            Number of all records, if these are a part of them; then sums of parts are exact.
 
         Returns
         -------
@@ -182,28 +181,28 @@ class Records(Counts, Protocol):
 
 
 def clipped_sums(parts: Iterable[Rows], vectors: Vectors, *, bound: float, n: int) -> np.ndarray:
-    """Sum over records of u u^T, where u holds the vectors of its levels, no longer than bound.
+    """Sum over records of u u^T; u joins the vectors of the record's levels, clipped to a norm.
 
     Parameters
     ----------
     parts : iterable of Rows
         All records.
     vectors : sequence of array of shape (levels, width)
-        Of each variable, a row for each level.
+        For each variable, a row for each level.
     bound : float
-        A record whose vector is longer is scaled down to this norm.
+        The largest norm of u; longer vectors are scaled down to it.
     n : int
-        Records in all, or more.
+        The number of records, or a larger number.
 
     Returns
     -------
     array of shape (D, D)
-        D is the sum of the widths. Entries of u are cut to multiples of a power of two that leaves
-        the sums exact, so that they do not depend on the order or the parts.
+        D is the sum of the widths. Entries of u are rounded to multiples of a power of two for
+        which the sums are exact, so that the result does not depend on the order or the parts.
 
     Privacy
     -------
-    A record adds u u^T with a norm of u of at most `bound`; what that moves is in
+    A record adds u u^T, where the norm of u is at most `bound`. The sensitivity is in
     :func:`dpcgd.moments.clipped_moments.clipped_sensitivity`. Chapter 12,
     :prf:ref:`thm-clipped-moments`.
 
@@ -232,20 +231,20 @@ def clipped_sums(parts: Iterable[Rows], vectors: Vectors, *, bound: float, n: in
 
 
 def _step(bound, n) -> float:
-    """The least power of two in whose squares n times bound^2 is a whole number that is exact."""
+    """The least power of two s for which n (bound / s)^2 is at most EXACT."""
     return 2.0 ** math.ceil(math.log2(bound) + math.log2(n / EXACT) / 2)
 
 
 class Counted(NamedTuple):
-    """Many tables, in C order one after the other.
+    """Many tables in one array, one after the other, each in C order.
 
     Attributes
     ----------
     counts : integer array
     starts : integer array
-        Where each table begins, and where the last one ends.
+        The start of each table, and the end of the last one.
     levels : integer array
-        Its axes: a row for each table.
+        The lengths of the axes, a row for each table.
     """
 
     counts: np.ndarray
@@ -254,25 +253,25 @@ class Counted(NamedTuple):
 
     @classmethod
     def joined(cls, tables: Sequence[np.ndarray], levels: np.ndarray) -> "Counted":
-        """Tables that were counted one by one."""
+        """Make an array of tables that were counted one by one."""
         flat = np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
         return cls(flat, np.cumsum([0, *(table.size for table in tables)]), levels)
 
     def tables(self) -> Iterator[np.ndarray]:
-        """One after the other."""
+        """The tables, one after the other."""
         for (start, end), shape in zip(pairwise(self.starts.tolist()), self.levels, strict=True):
             yield self.counts[start:end].reshape(shape)
 
 
 def in_batches(asked: np.ndarray) -> Iterator[np.ndarray]:
-    """Split questions, a row each, so that what is worked out for some at once stays small."""
+    """Split the rows of `questions` so that the memory for one part stays small."""
     many = max(1, MOST_AT_ONCE >> asked.shape[1])
     for start in range(0, len(asked), many):
         yield asked[start : start + many]
 
 
 class CountsTogether:
-    """One table and several, from what counts many tables of equally many variables at once."""
+    """One or several tables, from a method that counts many tables of one size together."""
 
     def count_all(self, asked: np.ndarray) -> Counted:
         """Count many tables of equally many variables, in one pass over the records.
@@ -280,7 +279,7 @@ class CountsTogether:
         Parameters
         ----------
         asked : integer array, shape (tables, variables of each)
-            Numbers of variables, none twice in a row.
+            Numbers of variables, without repetition in a row.
         """
         raise NotImplementedError
 
@@ -290,7 +289,7 @@ class CountsTogether:
         Parameters
         ----------
         variables : sequence of int
-            Numbers of variables, none twice.
+            Numbers of variables, without repetition.
 
         Returns
         -------
@@ -302,7 +301,7 @@ class CountsTogether:
         return table
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Count the records in each cell of several tables: the largest first, smaller are parts.
+        """Count the records in each cell of several tables; smaller tables are sums of larger ones.
 
         Parameters
         ----------
@@ -324,13 +323,13 @@ class CountsTogether:
 
 
 def agree(kind: type, single: str, many: str) -> bool:
-    """Whether what a class says of many was not left behind by a new definition for one.
+    """Whether the most derived class that defines `single` or `many` defines `many`.
 
     Parameters
     ----------
     kind : type
     single, many : str
-        Names of what says the same of one and of many.
+        Names of the methods for one and for many.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables of people from comma-separated files, checked against a public schema."""
+"""Tables about people from comma-separated files, checked against a public schema."""
 
 import codecs
 import csv
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes
+from dpcgd.datasets.arguments import GZIP, UTF_16, check_file, first_bytes, refuses_weights
 from dpcgd.datasets.columns import NO_PATH, Column, check_columns, coded, joined
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.progress import progress
@@ -22,18 +22,19 @@ from dpcgd.datasets.variable import Parts, check_numerals
 __all__ = ["read_csv"]
 
 UTF_8 = "utf-8-sig"
-"""This encoding reads UTF-8 with its mark or without."""
+"""The default encoding: UTF-8, with a byte-order mark or without."""
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-"""These marks between columns are recognised where another one was given."""
+"""Other separators that are recognised and reported."""
 
 BATCH = 1 << 9
-"""Rows whose texts are at hand at once."""
+"""Number of rows whose texts are in memory at once."""
 
 BLOCK = 1 << 20
-"""Letters that Arrow gets at once."""
+"""Number of characters that Arrow gets at once."""
 
 
+@refuses_weights
 def read_csv(
     path,
     schema: Any,
@@ -46,55 +47,54 @@ def read_csv(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> Dataset:
-    r"""Read a table of people whose columns and levels are described by a public schema.
+    r"""Read a table about people; a public schema describes its columns and levels.
 
     Parameters
     ----------
     path : str or path
-        A comma-separated file with a header, also one that gzip has compressed.
+        A comma-separated file with a header; it may be compressed by gzip.
     schema : Schema, mapping, str or path
-        What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: for each variable
-        every level it may take, or the range or the edges of a number. It must come from metadata:
-        a level list read off the data would tell who is in it.
+        An argument of :class:`~dpcgd.datasets.schema.Schema`, or a JSON file of it: for each
+        variable all its levels, or the range or the edges of a number. It must come from metadata:
+        a list of levels that is read off the data would reveal who is in them.
     ignore : iterable of str
         Columns of the file to leave out, such as record numbers.
     columns : {"schema"}, optional
-        Reads the schema's columns and no other. Every other one has to be in `ignore` unless given.
+        Read only the schema's columns. Unless given, every other column must be in `ignore`.
     name : str, optional
-        What to call the data set; the file's name unless given.
+        Name of the data set; the file's name unless given.
     separator : str, optional
-        The one character between two columns: ``";"``, ``"\t"`` for tabs.
+        The character between two columns, such as ``";"``, or ``"\t"`` for tabs.
     encoding : str, optional
-        Such as ``"latin-1"``. UTF-8, with its mark or without, unless given.
+        An encoding such as ``"latin-1"``; UTF-8, with a byte-order mark or without, unless given.
     decimal : str, optional
-        The decimal mark of numbers: ``"."`` or ``","``. A point unless given, or a comma if points
-        part the thousands.
+        The decimal mark of numbers: ``"."`` or ``","``. By default a point, or a comma if points
+        separate thousands.
     thousands : str, optional
         The mark between thousands: a point, a comma, an apostrophe or a blank. None unless given.
 
     Returns
     -------
     Dataset
-        Its variables are in the schema's order, whatever the order of the file's columns.
+        Its variables are in the schema's order, for any order of the file's columns.
 
     Raises
     ------
     ValueError
-        If the file or the schema cannot be read, the separator is no single character or the
-        encoding is not known, a mark is none, the header has a name twice, the schema, `ignore`
-        and the header do not name the same columns, a row has more or fewer values than the header,
-        or a value is missing or outside its variable's levels. If neither `decimal` nor `thousands`
-        is given and every point of a column may part decimals as well as thousands, as in 2.000 and
-        3.500, and both readings fit the schema. Nothing is returned then.
+        If the file or the schema cannot be read, or an argument is unusable. If the header has a
+        name twice, or schema, `ignore` and header do not name the same columns. If a row has more
+        or fewer values than the header, or a value is missing or outside its variable's levels. If
+        neither `decimal` nor `thousands` is given, every point of a column may separate decimals or
+        thousands, as in 2.000 and 3.500, and both readings fit the schema.
 
     Notes
     -----
-    The messages name records and values: they are for whoever holds the data, not for release.
-    Each row counts once and as independent of the others: *Weights, and several rows a person* in
-    the book's page on your own table says what that means for surveys.
+    Messages name records and values: they are for the data holder, not for release. Each row counts
+    once, and as independent of the others. For surveys see *Weights, and several rows a person* in
+    the book's page on your own table.
 
-    Where pyarrow is installed it takes the file apart, which is faster. What it refuses, and files
-    with quotation marks where none belong, are then read row by row, as without it.
+    If pyarrow is installed, it splits the file, which is faster. Files that it refuses, and files
+    with misplaced quotation marks, are read row by row, as without pyarrow.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def read_csv(
     name = name or os.path.splitext(os.path.basename(os.fspath(path).removesuffix(".gz")))[0]
 
     def read(batches) -> Dataset:
-        """The table, unless something is wrong."""
+        """Read and check the table; the arguments have been checked."""
         readers = [Column(path, variable, numerals) for variable in schema.variables.values()]
         with _opened(path, encoding) as file:
             first_row = csv.reader(file, delimiter=separator)
@@ -131,7 +131,7 @@ def read_csv(
 
 @contextmanager
 def _opened(path, encoding) -> Iterator[TextIO]:
-    """The text of a file, unpacked if need be; what is wrong with it is said in one line."""
+    """The text of a file, unpacked if needed; errors have one line."""
     start = gzip.open if first_bytes(path, NO_PATH).startswith(GZIP) else open
     try:
         with start(path, "rt", encoding=encoding, newline="") as file:
@@ -146,7 +146,7 @@ def _opened(path, encoding) -> Iterator[TextIO]:
 
 
 def _by_arrow(file, header, columns, separator, _) -> Iterator[list[np.ndarray]]:
-    """Codes of some records after others: Arrow finds the different texts, we look those up."""
+    """Codes of records, in batches: Arrow finds the different texts, and we look these up."""
     from pyarrow import BufferReader, dictionary, int32, string
     from pyarrow import csv as arrow
 
@@ -161,12 +161,12 @@ def _by_arrow(file, header, columns, separator, _) -> Iterator[list[np.ndarray]]
 
 
 def _blocks(file, separator) -> Iterator[bytes]:
-    """Whole records as UTF-8, each block after a line end.
+    """Blocks of whole records as UTF-8; each block begins with a line end.
 
     Raises
     ------
     ValueError
-        Where it takes a close look to see where a record ends.
+        If the end of a record is not certain.
     """
     rest, text = b"", "some"
     while text:
@@ -180,10 +180,10 @@ def _blocks(file, separator) -> Iterator[bytes]:
 
 
 def _end_of_records(block, separator) -> int:
-    """Where the last record ends that is whole; the block begins with a line end.
+    """The end of the last whole record in a block that begins with a line end.
 
-    Every second quotation mark closes what the one before has opened, if there is nothing else
-    between it and the next separator, line end or quotation mark. All readers agree then.
+    If a separator, a line end or another quotation mark follows directly, every second quotation
+    mark closes the quotation of the mark before it. All readers agree on such files.
     """
     letters = np.frombuffer(block, np.uint8)
     is_quote = letters == ord('"')
@@ -210,7 +210,7 @@ def _check_format(separator, encoding) -> str:
 
 
 def _header(path, first_row, schema, separator) -> list[str]:
-    """The names in the first line, unless there is another separator or no header."""
+    """The names in the first line; refuse another separator or a missing header."""
     header: list[str] = next(first_row, [])
     if not header:
         raise ValueError(f"{path} is empty; give a header and at least one record")
@@ -227,7 +227,7 @@ def _header(path, first_row, schema, separator) -> list[str]:
 
 
 def _by_row(file, header, columns, separator, first_row) -> Iterator[list[np.ndarray]]:
-    """The same row by row: slower, but with the number of each record at hand."""
+    """Read the table row by row: slower, but each record's number is known."""
     rows = csv.reader(file, delimiter=separator, strict=True)
     records, first = _records(columns[0].source, rows, len(header), first_row.line_num), 0
     while batch := list(islice(records, BATCH)):
@@ -237,7 +237,7 @@ def _by_row(file, header, columns, separator, first_row) -> Iterator[list[np.nda
 
 
 def _records(path, rows, width, lines) -> Iterator[list[str]]:
-    """All rows but blank ones; one that is longer or shorter than the header is refused."""
+    """All rows that are not blank; refuse rows that are longer or shorter than the header."""
     for record, row in enumerate(filter(None, rows), 1):
         if len(row) != width:
             where = f"{path}, line {lines + rows.line_num}, record {record}"

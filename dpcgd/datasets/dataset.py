@@ -1,4 +1,4 @@
-"""Data sets with a public domain: who the variables are and which levels each may take."""
+"""Data sets with a public domain: the variables, and the levels that each may take."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from dpcgd.datasets.arguments import check_array, check_known, check_whole
+from dpcgd.datasets.arguments import check_array, check_known, check_whole, refuses_weights
 from dpcgd.datasets.columns import as_table, frame_codes
 from dpcgd.datasets.counts import BATCH, Counts, Vectors, cell_numbers, clipped_sums
 from dpcgd.datasets.schema import Schema
@@ -20,7 +20,7 @@ from dpcgd.datasets.variable import PARTS, Parts, check_levels, check_variables
 __all__ = ["Dataset", "check_records", "check_values"]
 
 NUMBERS = (Real, Decimal, type(None))
-"""Objects among values are of these types; None is a missing value."""
+"""Allowed types of objects among the values; None is a missing value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,35 +30,34 @@ class Dataset(Counts):
     Parameters
     ----------
     codes : integer array, shape (n, d)
-        ``codes[i, j]`` is the position of record i's value in the levels of variable j.
+        ``codes[i, j]`` is the position of the value of record i in the levels of variable j.
     levels : mapping of str to sequence of str
-        Every level each variable may take, in its natural order (rank tests use the order), from
-        metadata and never from the data at hand. Its keys name the columns of `codes`, in order.
-        Of a number with a range the levels are the :class:`~dpcgd.datasets.variable.Parts` of it.
+        Every level that each variable may take, in its natural order (rank tests use the order),
+        from metadata and never from these data. The keys name the columns of `codes`, in order. The
+        levels of a number with a range are its :class:`~dpcgd.datasets.variable.Parts`.
     truth : networkx.DiGraph, optional
-        The true causal graph, where it is known.
+        The true causal graph, if it is known.
     name : str, optional
-        What to call the data set in figures and tables.
+        Name of the data set in figures and tables.
     ordered : iterable of str, optional
-        Variables whose levels are known to stand in order: public too. Neighbours among their
-        levels may be joined. Numbers are always among them.
+        Variables whose levels are in order, which is public. Adjacent levels of them may be merged.
+        Numbers are always among them.
     missing : mapping of str to str, optional
-        Of variables that have one, the level of missing values; it has no place in the order. Of
-        numbers, their parts tell it.
+        The level of missing values, for variables that have one; it has no place in the order. The
+        level of a number is in its parts.
     schema : Schema, optional
-        What the records were read with. A schema with other levels is not kept.
+        The schema with which the records were read. A schema with other levels is not kept.
 
     Raises
     ------
     ValueError
-        If there is no record, fewer than two variables, a code that is not an integer or is outside
-        its variable's levels, a DataFrame instead of an array, a true graph that is cyclic or
-        over other variables, or an order or a level for missing values of what is not there.
+        If there is no record or there are fewer than two variables, or codes are no integers or
+        outside their variable's levels, or in a DataFrame. If the true graph is cyclic or has other
+        variables, or `ordered` or `missing` names an unknown variable or level.
 
     Notes
     -----
-    Codes are kept in the smallest unsigned integer type that holds them, column by column, and are
-    read-only.
+    Codes are read-only; each column has the smallest unsigned integer type that holds it.
 
     Examples
     --------
@@ -86,6 +85,7 @@ class Dataset(Counts):
             vars(self).update(schema=None)
 
     @classmethod
+    @refuses_weights
     def from_pandas(
         cls,
         frame,
@@ -96,38 +96,39 @@ class Dataset(Counts):
         truth: nx.DiGraph | None = None,
         name: str = "data",
     ) -> "Dataset":
-        """Take the columns of a table by name and compare their values with the levels as text.
+        """Read a table in memory: columns by name, values compared with the levels as text.
 
         Parameters
         ----------
         frame : pandas.DataFrame, or a table with an Arrow stream
-            Frames of Polars, tables of Arrow and results of DuckDB have one: whatever offers
-            ``__arrow_c_stream__``. It is read batch after batch, where pyarrow is installed. The
-            whole number 1 is the level ``"1"`` and True the level ``"True"``. The number 1.0 is
-            the level ``"1.0"`` or, if there is none, ``"1"``. A missing value is the level that the
-            schema has for it, or ``""``, if that is listed.
+            Frames of Polars, tables of Arrow, results of DuckDB and any object with
+            ``__arrow_c_stream__`` have such a stream. It is read batch by batch, and needs pyarrow.
+            The whole number 1 is the level ``"1"`` and True the level ``"True"``. The number 1.0 is
+            the level ``"1.0"`` or, if there is none, ``"1"``. A missing value is the schema's level
+            for missing values, or ``""`` if that is listed.
         schema : Schema, mapping, str or path
-            What :class:`~dpcgd.datasets.schema.Schema` takes, or a JSON file of it: the levels of
-            each variable, or the range or edges of a number. Its order is that of the variables.
+            An argument of :class:`~dpcgd.datasets.schema.Schema`, or a JSON file of it: the levels
+            of each variable, or the range or edges of a number. It gives the order of the
+            variables.
         ignore : iterable of str
             Columns to leave out, such as record numbers.
         columns : {"schema"}, optional
-            Takes the schema's columns and no other.
+            Read only the schema's columns.
         truth : networkx.DiGraph, optional
         name : str, optional
 
         Raises
         ------
         ValueError
-            If the schema contradicts itself, if schema, `ignore` and frame do not name the same
-            columns, if a value is missing or outside its variable's levels, if the points of a
-            column of text may part thousands, or if a categorical column has its levels in another
-            order than an ordered variable.
+            If the schema contradicts itself, schema, `ignore` and frame do not name the same
+            columns, a value is missing or outside its variable's levels, the points of a column of
+            text may separate thousands, or a categorical column has another order than its ordered
+            variable.
 
         Notes
         -----
-        Each row counts once and as independent of the others; weights are not handled. *Weights,
-        and several rows a person* in the book's page on your own table says what that means.
+        Each row counts once, and as independent of the others; weights are not supported. See
+        *Weights, and several rows a person* in the book's page on your own table.
 
         Examples
         --------
@@ -150,23 +151,23 @@ class Dataset(Counts):
         truth: nx.DiGraph | None = None,
         name: str = "data",
     ) -> "Dataset":
-        """Take real values whose ranges are public.
+        """Make a data set of real values with public ranges.
 
         Parameters
         ----------
         values : array of numbers, shape (n, d)
-            Values outside their variable's range are moved to its nearer end. Each is kept as one
-            of 32,768 equal parts of the range.
+            Values outside their variable's range are moved to its nearer end. Each value is stored
+            as one of 32,768 equal parts of the range.
         ranges : mapping of str to (low, high)
-            From metadata and never from the data at hand. Its keys name the columns, in order.
+            Ranges from metadata, never from these data. The keys name the columns, in order.
         truth, name
             As for the class.
 
         Raises
         ------
         ValueError
-            If there is no record, a value is no number or not finite, a range is no pair (low,
-            high) or its length no finite number, or the shapes or the true graph do not fit.
+            If there is no record, a value is no finite number, a range is no pair (low, high) of
+            finite distance, or the shapes or the true graph do not fit.
 
         Examples
         --------
@@ -192,7 +193,7 @@ class Dataset(Counts):
     def of_schema(
         cls, codes: np.ndarray, schema: Schema, truth: nx.DiGraph | None = None, name: str = "data"
     ) -> "Dataset":
-        """Records that were read with a schema, as :class:`Dataset` takes them otherwise."""
+        """Make a data set of codes that were read with a schema."""
         return cls(codes, schema.levels, truth, name, schema.ordered, schema.missing, schema)
 
     @property
@@ -202,14 +203,14 @@ class Dataset(Counts):
 
     @property
     def half_widths(self) -> np.ndarray:
-        """Half of each range, one unit of :attr:`scaled`; that of level numbers for a category."""
+        """Half of each range, the unit of :attr:`scaled`; for a category, of its level numbers."""
         every = self.levels.values()
         halves = (x.half if isinstance(x, Parts) else max(1, len(x) - 1) / 2 for x in every)
         return np.array([*halves])
 
     @property
     def scaled(self) -> np.ndarray:
-        """Numbers, and the level numbers of categories, each range brought to [-1, 1].
+        """Numbers, and the level numbers of categories, with each range scaled to [-1, 1].
 
         Raises
         ------
@@ -223,9 +224,9 @@ class Dataset(Counts):
         return (self.codes + middles) / halves - 1
 
     def binned(self, bins: int) -> "Dataset":
-        """Every number in bins of its range, equally wide; categories as they are.
+        """The data set with every number cut into bins of equal width; categories stay.
 
-        A part that lies in two bins goes to the upper one, as a number does that begins it.
+        A part in two bins goes to the upper one, like a number on the edge between two bins.
 
         Raises
         ------
@@ -249,7 +250,7 @@ class Dataset(Counts):
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Count the records in each cell of the named variables, axes in this order.
 
-        For a few tables; whoever asks for many packs the records first, as
+        This is for a few tables; for many, pack the records first, as
         :class:`~dpcgd.datasets.contingency_tables.Tables` does.
         """
         shape = [self.cardinalities[v] for v in variables]
@@ -271,18 +272,18 @@ class Dataset(Counts):
 
 
 def check_records(data: object, who: str) -> None:
-    """Refuse data that only answers counts where its records are needed.
+    """Refuse data that only answer counts, for a system that needs records.
 
     Parameters
     ----------
     data : Dataset or Counts
     who : str
-        Needs them.
+        The system that needs records.
 
     Raises
     ------
     ValueError
-        With the way to have them.
+        If the data only answer counts; the message has the cure.
     """
     if isinstance(data, Counts) and not isinstance(data, Dataset):
         kind, cure = type(data).__name__, "make a Dataset, or take a system such as table_pc"
@@ -290,12 +291,12 @@ def check_records(data: object, who: str) -> None:
 
 
 def check_values(data: Counts) -> None:
-    """Refuse numbers that may be missing where every record's number is needed.
+    """Refuse numbers that may be missing, for a system that needs every number.
 
     Raises
     ------
     ValueError
-        By public facts alone.
+        If the public description allows missing numbers.
     """
     for name, levels in data.levels.items():
         if isinstance(levels, Parts) and levels.missing is not None:
@@ -304,7 +305,7 @@ def check_values(data: Counts) -> None:
 
 
 def check_truth(truth: nx.DiGraph | None, variables: Iterable[str]):
-    """Check that the true graph, if there is one, is acyclic and over the variables.
+    """Check that the true graph, if there is one, is acyclic and has these variables.
 
     Raises
     ------
@@ -324,7 +325,7 @@ def check_truth(truth: nx.DiGraph | None, variables: Iterable[str]):
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:
-    """A copy as floats; text that looks like numbers is still text."""
+    """A copy of the values as floats; refuse text, also if it looks like numbers."""
     numeric = values.dtype.kind in "biuf"
     if values.dtype.kind == "O":
         numeric = all(isinstance(value, NUMBERS) for value in values.flat)

@@ -1,6 +1,6 @@
-"""Tables of people from Parquet files, where pyarrow is installed to read them.
+"""Tables about people from Parquet files; this needs pyarrow.
 
-Row groups are checked against a schema, decoded batch after batch, and packed.
+Row groups are checked against a schema, decoded batch by batch, and packed.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcgd.datasets.arguments import first_bytes
+from dpcgd.datasets.arguments import first_bytes, refuses_weights
 from dpcgd.datasets.bit_columns import CHANGED, BitColumns, PackedRecords, pack, packed_bytes, zeros
 from dpcgd.datasets.cluster_records import ClusterRecords
 from dpcgd.datasets.columns import Column, check_columns, coded
@@ -31,21 +31,22 @@ NO_PATH = (
     "paths must be the path of a Parquet file, of a folder of them, or a list of files; for a "
     "DataFrame use Dataset.from_pandas"
 )
-"""What is said of anything else."""
+"""The message for any other argument."""
 
 BATCH = 1 << 17
-"""Records decoded at a time."""
+"""Number of records that are decoded at once."""
 
 PART = 1 << 22
-"""A part with this many records is no longer joined with the next row group."""
+"""A part with at least this many records is not merged with the next row group."""
 
 INDEX = re.compile("__index_level_[0-9]+__")
-"""Pandas names the numbers of the rows like this, where it stores them."""
+"""Pattern of the names that pandas gives to stored row numbers."""
 
 CHUNK = 1 << 22
-"""Bytes of zeros written at a time."""
+"""Number of bytes of zeros that are written at once."""
 
 
+@refuses_weights
 def read_parquet(
     paths,
     schema: Any,
@@ -56,42 +57,42 @@ def read_parquet(
     spill: bool = False,
     client: Any = None,
 ) -> PackedRecords | ClusterRecords:
-    """Read a table of people that may be larger than memory: only its packed bits are kept.
+    """Read a table that may be larger than memory: only its packed bits are stored.
 
-    Row groups are decoded batch after batch, compared with the schema, packed and let go. A record
-    takes one bit for two levels, two for three or four, and so on; where the public domain has so
-    few cells that their counts take less, those are kept instead.
+    Row groups are decoded batch by batch, compared with the schema, packed and dropped. A variable
+    takes one bit a record for two levels, two bits for three or four levels, and so on. If the
+    counts of all cells of the public domain take less memory, they are stored instead.
 
     Parameters
     ----------
     paths : str, path or list
-        A Parquet file, a folder (all its files that end in .parquet), or several files. They hold
-        one table: each record is in one of them.
+        A Parquet file, a folder (all its files that end in .parquet), or several files. Together
+        they hold one table; each record is in one file.
     schema, ignore, columns, name
-        As for :func:`~dpcgd.datasets.csv_files.read_csv`. Values are compared with the schema as
-        :meth:`~dpcgd.datasets.dataset.Dataset.from_pandas` does, but whole numbers stay whole where
+        As for :func:`~dpcgd.datasets.csv_files.read_csv`. Values are compared with the schema as in
+        :meth:`~dpcgd.datasets.dataset.Dataset.from_pandas`, except that whole numbers stay whole if
         some are missing.
     spill : bool
-        Keep the bits in a temporary file, of which the system holds in memory what fits.
+        Store the bits in a temporary file; the operating system keeps in memory what fits.
     client : distributed.Client, optional
-        Of a Dask cluster, whose workers see the files under the same paths and keep the bits.
+        Client of a Dask cluster; its workers see the files under the same paths and store the bits.
 
     Returns
     -------
     PackedRecords or ClusterRecords
-        Answers counts, which is all that most systems ask for. Where records must be at hand, use
+        Data that answer counts; most systems need nothing else. If a system needs records, use
         ``Dataset.from_pandas(pandas.read_parquet(path), schema)``.
 
     Raises
     ------
     ValueError
-        If there is no pyarrow, a file is missing, damaged, given twice (by a link too), no Parquet
-        file or written while it is read, its columns are not those of the schema, a value is
-        outside it, there is no record, or no room on disk. Nothing is kept then.
+        If pyarrow is not installed. If a file is missing, damaged, given twice (also by a link), no
+        Parquet file, or written while it is read. If its columns or values do not fit the schema,
+        there is no record, or the disk is full. Nothing is stored then.
 
     Notes
     -----
-    The messages name records and values: they are for whoever holds the data, not for release.
+    Messages name records and values: they are for the data holder, not for release.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def read_parquet(
 
 
 def _files(paths) -> list[str]:
-    """All files, each once."""
+    """The paths of all files, each once."""
     if isinstance(paths, (str, os.PathLike)):
         paths = _in_folder(Path(paths)) if os.path.isdir(paths) else [paths]
     elif not isinstance(paths, Iterable) or hasattr(paths, "columns"):
@@ -143,7 +144,7 @@ def _files(paths) -> list[str]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    """In the order of their names; what begins with a dot or a low line is none of the table."""
+    """The files of a folder, by name; names with a leading dot or underscore are left out."""
     entries = [entry for entry in sorted(folder.iterdir()) if entry.name[0] not in "._"]
     if inside := next(filter(Path.is_dir, entries), None):
         raise ValueError(f"{folder} has a folder in it, {inside.name}; give a list of all files")
@@ -155,7 +156,7 @@ def _in_folder(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Part:
-    """Some row groups of a Parquet file that follow each other.
+    """Consecutive row groups of a Parquet file.
 
     Attributes
     ----------
@@ -180,7 +181,7 @@ class Part:
 def parts_of(
     path: str, schema: Schema, ignore: Iterable[str], columns: str | None = None
 ) -> list[Part]:
-    """The parts of a file whose columns are those of the schema; only its end is read.
+    """The parts of a file, whose columns must fit the schema; only the file's end is read.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def parts_of(
     Raises
     ------
     ValueError
-        If it is no such file.
+        If it is no Parquet file with these columns.
     """
     if first_bytes(path, NO_PATH) != b"PAR1":
         raise ValueError(f"{path} is no Parquet file; read text with read_csv")
@@ -218,7 +219,7 @@ def _stamp(path) -> tuple[int, int]:
 
 @contextmanager
 def _readable(path):
-    """Say in one line what keeps a file from being read."""
+    """Raise errors of reading a file as one line."""
     import pyarrow as pa
 
     try:
@@ -229,7 +230,7 @@ def _readable(path):
 
 
 def _opened(path):
-    """A file; its columns of text are read as numbers of different texts."""
+    """Open a file; its columns of text are read as dictionaries."""
     from pyarrow import parquet
 
     with _readable(path):
@@ -253,8 +254,7 @@ def pack_parts(
     Raises
     ------
     ValueError
-        If a file is damaged or was written since its parts were found, or at the first value that
-        does not fit its variable.
+        If a file is damaged or has changed meanwhile, or a value does not fit its variable.
     """
     sizes, n = tuple(map(len, schema.levels.values())), sum(part.n for part in parts)
     batches = chain.from_iterable(_batches(part, schema) for part in parts)
@@ -262,7 +262,7 @@ def pack_parts(
 
 
 def _batches(part, schema) -> Iterator[list[np.ndarray]]:
-    """Codes of the records of a part, some at a time."""
+    """Codes of the records of a part, batch by batch."""
     _check_same(part)
     columns = [Column(part.path, variable) for variable in schema.variables.values()]
     decoded, number = _decoded(part, list(schema.variables)), math.ceil(part.n / BATCH)
@@ -281,7 +281,7 @@ def _decoded(part, names) -> Iterator:
 
 
 def zeros_on_disk(shape: tuple[int, ...], dtype) -> np.ndarray:
-    """An array of zeros in a temporary file that goes when the array goes, whatever happens.
+    """An array of zeros in a temporary file, which is deleted with the array in any case.
 
     Parameters
     ----------
@@ -291,12 +291,12 @@ def zeros_on_disk(shape: tuple[int, ...], dtype) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the disk has no room for it; the file is gone then.
+        If the disk has no room; the file is deleted then.
 
     Notes
     -----
-    The zeros are written out, so that a full disk is found here and not at some later page. The
-    folder is that of ``tempfile``: the environment variable ``TMPDIR`` names another.
+    The zeros are written, so that a full disk is noticed here and not later. The folder is that of
+    ``tempfile``; the environment variable ``TMPDIR`` chooses another.
 
     Examples
     --------

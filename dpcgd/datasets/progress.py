@@ -1,4 +1,4 @@
-"""A bar for whatever takes longer than two seconds, where a person looks on."""
+"""A progress bar on a terminal for computations of more than two seconds."""
 
 import sys
 from collections.abc import Iterable
@@ -8,19 +8,19 @@ from tqdm import tqdm
 __all__ = ["progress"]
 
 SECONDS = 2.0
-"""What takes less says nothing."""
+"""Seconds before a bar is shown."""
 
 
 def progress(steps: Iterable, title: str, total: int | None = None) -> Iterable:
-    """Go through steps; a terminal on stderr shows how far it is, and anything else nothing.
+    """Iterate over steps, with a progress bar if stderr is a terminal.
 
     Parameters
     ----------
     steps : iterable
     title : str
-        What is done.
+        Title of the bar.
     total : int, optional
-        How many steps, where the iterable does not say it.
+        Number of steps, if the iterable has no length.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Random Bayesian networks of every kind: where settings are chosen and readers are trained."""
+"""Random Bayesian networks of many kinds, to choose settings and to train the edge model."""
 
 import math
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ from dpcgd.datasets.bayesian_networks import Network
 __all__ = ["MORE_TABLES", "SHAPES", "TABLES", "any_network", "mixed_levels", "random_network"]
 
 SHAPES = ("sparse", "dense", "tree", "hubs", "layers", "chain")
-"""What the graph looks like; each variable has at most four parents."""
+"""Shapes of the graph; each variable has at most four parents."""
 
 
 TABLES = ("strong", "mixed", "weak", "rare", "copies")
-"""What the probabilities look like.
+"""Kinds of probability tables.
 
-Rows far apart, of any kind, close together, with rare levels, or nearly deterministic.
+The rows are far apart, of any kind, close together, with rare levels, or nearly deterministic.
 """
 
 
 MORE_TABLES = ("ordered", "causes", "any")
-"""Kinds that no setting was chosen on; readers are trained on them too.
+"""Kinds of tables on which no setting was chosen; edge models are trained on them too.
 
-Levels in an order, which parents push up or down; causes that are each enough alone; for each
-variable a kind of its own.
+Ordered levels that parents push up or down; causes that are each sufficient; a mixture with a kind
+of its own for each variable.
 """
 
 
@@ -35,7 +35,7 @@ MIXTURES = {
     "mixed": {"strong": 0.4, "weak": 0.3, "rare": 0.15, "copies": 0.15},
     "any": {"ordered": 0.3, "causes": 0.2, "strong": 0.15, "weak": 0.15} | RARER,
 }
-"""A variable of such a network has one of these tables, so often."""
+"""Kinds of tables in a mixture, with their shares."""
 
 
 MANY_LEVELS = 0.3
@@ -46,7 +46,7 @@ MOST_PARENTS, MOST_ROWS = 4, 400
 
 
 LEAST = 1e-4
-"""No level of an ordered variable or of an effect is less likely, but for rounding."""
+"""The least probability of a level of an ordered variable or of an effect, up to rounding."""
 
 
 Levels = Mapping[str, tuple[str, ...]]
@@ -56,7 +56,7 @@ Levels = Mapping[str, tuple[str, ...]]
 def random_network(
     shape: str, tables: str, d: int, rng: np.random.Generator, *, levels: Levels | None = None
 ) -> Network:
-    """A network of d variables with two to six levels, or with levels that are given.
+    """A random network of d variables with two to six levels, or with given levels.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def random_network(
         Variables.
     rng : numpy.random.Generator
     levels : mapping of str to tuple of str, optional
-        Of each of the d variables. One with a single level is joined to nothing.
+        Levels of each of the d variables. A variable with a single level has no edges.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def random_network(
     Raises
     ------
     ValueError
-        If there is no such shape or kind of tables, or there are not d variables with levels.
+        If shape or tables are unknown, or `levels` does not have d variables.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def random_network(
 
 
 def any_network(d: int, rng: np.random.Generator) -> Network:
-    """A network of any shape and any kind of tables; some of its variables may have many levels.
+    """A random network of any shape and any kind of tables; some variables may have many levels.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def any_network(d: int, rng: np.random.Generator) -> Network:
 
 
 def mixed_levels(d: int, rng: np.random.Generator) -> dict[str, tuple[str, ...]]:
-    """Levels of d variables: few, but for some that have 5 to 20.
+    """Levels of d variables: most have few, some have 5 to 20.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def mixed_levels(d: int, rng: np.random.Generator) -> dict[str, tuple[str, ...]]
     Returns
     -------
     dict
-        From each name to its levels, as :func:`random_network` takes them.
+        Map from each name to its levels, as for :func:`random_network`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _ordered(parents, levels, rng) -> np.ndarray:
 
 
 def _causes(parents, levels, rng) -> np.ndarray:
-    """The highest of the levels that each cause, or none of them, brings about alone."""
+    """Noisy-max: the highest of independent levels, one from each cause and one without causes."""
     leak = math.exp(rng.uniform(*np.log([0.002, 0.2] if parents else [0.02, 0.5])))
     below = _brought_about(leak, levels, rng)
     for axis, k in enumerate(parents):
@@ -236,19 +236,19 @@ def _causes(parents, levels, rng) -> np.ndarray:
 
 
 def _brought_about(strength, levels, rng) -> np.ndarray:
-    """How likely an effect stays at each level or below, but for the highest."""
+    """Probabilities that an effect is at most at each level, except the highest."""
     above = rng.dirichlet(np.ones(levels - 1)) if levels > 1 else np.empty(0)
     return np.cumsum([1 - strength, *strength * above])[:-1]
 
 
 def _along(axis, values, parents) -> np.ndarray:
-    """Values for the levels of one parent, to go with those of all."""
+    """Values of the levels of one parent, shaped to broadcast over all parents."""
     shape = [k if a == axis else 1 for a, k in enumerate(parents)]
     return values.reshape(*shape, *values.shape[1:])
 
 
 def _steps(below) -> np.ndarray:
-    """Probabilities of levels from those of a level or below."""
+    """Probabilities of levels from cumulative probabilities."""
     steps = np.diff(below, axis=-1, prepend=0, append=1)
     steps = np.maximum(steps, 0) + LEAST
     return steps / steps.sum(axis=-1, keepdims=True)

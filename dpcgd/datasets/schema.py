@@ -1,4 +1,4 @@
-"""What is public about a table of people: variables, their levels, their order; drafts of it."""
+"""The public description of a table: variables, levels and their order; and drafts of it."""
 
 import json
 import math
@@ -21,48 +21,48 @@ __all__ = [
 ]
 
 MOST_LEVELS = 20
-"""A column of text with more different values than this is taken for no category."""
+"""A column of text with more different values than this does not count as a category."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The public description of a table, the same for every door: files, frames, plans.
+    """The public description of a table, in one format for files, frames and plans.
 
     Parameters
     ----------
     variables : mapping of str to list or mapping
-        Each variable by its column's name, in the order they shall have. A list holds every level
-        that the variable may take. A mapping says more:
+        Map from the name of each column to its description, in the order of the variables. A list
+        holds every level that the variable may take. A mapping has more entries:
 
         ``levels``
-            The same list. Values are compared with levels as text; a number that is whole, such as
-            14.0, is the level ``"14"`` too, unless ``"14.0"`` is one.
+            The list of levels. Values are compared with levels as text. A decimal with a whole
+            value, such as 14.0, is the level ``"14"``, unless ``"14.0"`` is a level.
         ``range``
-            In place of levels, for a number that stays one: ``[0, 80]`` are its least and largest
-            value. It is kept as one of 32,768 equal parts of its range. Where a system takes only
+            For a number that stays a number: ``[0, 80]`` are its least and largest value. It is
+            stored as one of 32,768 equal parts of its range. For a system that takes only
             categories, give ``edges``, or call :meth:`~dpcgd.datasets.dataset.Dataset.binned`.
         ``scale``
-            Of a range: ``"linear"`` (the default), or ``"log"`` for a number above 0 whose parts
-            are equal by their logarithms.
+            The scale of a range: ``"linear"`` (the default), or ``"log"`` for a number above 0
+            whose parts have equal logarithmic width.
         ``edges``
             For a number that becomes a category: ``[15, 25, 50]`` makes the levels ``15 to 25`` and
-            ``25 to 50``. A level holds its lower edge, the last one its upper edge too.
+            ``25 to 50``. A level contains its lower edge, the last one also its upper edge.
         ``outside``
-            Of a number: ``"refuse"`` (the default) a table with a value outside the range or the
-            edges, or ``"clip"``: it goes to the nearer end.
+            Rule for a number outside the range or the edges: ``"refuse"`` the table (the default),
+            or ``"clip"`` the number to the nearer end.
         ``missing``
-            ``"refuse"`` (the default) a table with a missing value, or the name of a level for
-            them, such as ``"unknown"``. It comes last if it is not among the levels. A list says
-            which codes stand for missing values beside an empty cell, and the first of them names
-            the level: ``["unknown", -9, 99, "NA"]``. Codes are compared with values before levels,
-            ranges and edges are, numbers as numbers and the rest as text.
+            Rule for missing values: ``"refuse"`` the table (the default), or the name of their
+            level, such as ``"unknown"``. It comes last if it is not among the levels. A list also
+            gives codes of missing values, after the name of the level: ``["unknown", -9, 99,
+            "NA"]``. An empty cell is always missing. Codes are compared with values before levels,
+            ranges and edges, numbers as numbers and the rest as text.
         ``ordered``
-            Whether the levels stand in order: true or false, the default. Numbers have an order.
+            Whether the levels are in order: true or false (the default). Numbers have an order.
 
     Raises
     ------
     ValueError
-        If it contradicts itself: the message names the variable and the cure.
+        If the schema contradicts itself; the message names the variable and the cure.
 
     Attributes
     ----------
@@ -70,8 +70,8 @@ class Schema:
 
     Notes
     -----
-    All of it must come from metadata, such as a questionnaire or a codebook: it is published with
-    every release, and a level list or an edge that is read off the data tells who is in it.
+    The whole schema must come from metadata, such as a questionnaire or a codebook. It is published
+    with every release, and a level or an edge that is read off the data reveals who is in them.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Schema:
 
     @classmethod
     def of(cls, schema: Any) -> "Schema":
-        """Take what every door takes: a schema, a mapping as for the class, or a JSON file of one.
+        """Make a schema from a schema, from a mapping as for the class, or from a JSON file of it.
 
         Parameters
         ----------
@@ -114,21 +114,21 @@ class Schema:
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
-        """Of each variable, in order."""
+        """The levels of each variable, in order."""
         return {name: variable.levels for name, variable in self.variables.items()}
 
     @property
     def ordered(self) -> frozenset[str]:
-        """Names of the variables whose levels stand in order."""
+        """Names of the variables whose levels are in order."""
         return frozenset(name for name, variable in self.variables.items() if variable.ordered)
 
     @property
     def missing(self) -> dict[str, str]:
-        """The level of missing values, of each variable that has one."""
+        """The level of missing values, for each variable that has one."""
         return {name: v.missing for name, v in self.variables.items() if v.missing}
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """All that it says, defaults too, as JSON can hold it.
+        """The whole schema with all defaults, as JSON can hold it.
 
         Examples
         --------
@@ -142,7 +142,7 @@ class Schema:
 
 
 LISTS = 'map each variable\'s name to the list of its levels, as in {"smoke": ["no", "yes"]}'
-"""What a schema's file holds."""
+"""The rule for the content of a schema file, as the cure in messages."""
 
 
 def read_mapping(path, rule: str = LISTS) -> dict:
@@ -151,7 +151,7 @@ def read_mapping(path, rule: str = LISTS) -> dict:
     Raises
     ------
     ValueError
-        If there is none, with the rule.
+        If the file holds no mapping; the message has the rule.
     """
     check_file(path, f"schema must be a mapping or the path of a JSON file; {rule}")
     try:
@@ -180,19 +180,19 @@ def draft_schema(
     missing: Any = REFUSE,
     outside: str = REFUSE,
 ) -> dict[str, dict[str, Any]]:
-    """Write a schema from what a codebook says, everything spelled out, to be edited and saved.
+    """Draft a schema from a codebook, with all defaults spelled out, to be edited and saved.
 
     Parameters
     ----------
     columns : mapping of str to list or mapping
-        Of each variable a list of its levels, or ``{"range": [low, high]}`` for a number, or
-        whatever else :class:`~dpcgd.datasets.schema.Schema` takes.
+        For each variable a list of its levels, or ``{"range": [low, high]}`` for a number, or any
+        other description of :class:`~dpcgd.datasets.schema.Schema`.
     bins : int, optional
-        Levels of equal width of a number that has a range; it stays a number unless given.
+        Number of levels of equal width, for a number with a range; it stays a number unless given.
     ordered : collection of str
-        Variables with lists of levels that stand in order.
+        Variables whose lists of levels are in order.
     missing, outside : str
-        As in a schema, for the variables that do not say it themselves.
+        As in a schema, for variables without an entry of their own.
 
     Returns
     -------
@@ -202,12 +202,12 @@ def draft_schema(
     Raises
     ------
     ValueError
-        If a range is no two numbers, the lower one first, or is to have bins on a log scale, or
-        the schema contradicts itself.
+        If a range is no two numbers, the lower one first, if bins are asked for on a log scale, or
+        if the schema contradicts itself.
 
     Privacy
     -------
-    It sees no data: public in, public out.
+    The function uses no data: its input is public, and so is its output.
 
     Examples
     --------
@@ -243,14 +243,14 @@ def draft_schema(
 def draft_schema_from_data_not_private(
     frame, *, bins: int | None = None, ignore: Collection[str] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Write a schema off the data, to be replaced by what a codebook says. NOT private.
+    """Draft a schema from the data, to be replaced by a codebook's. NOT private.
 
     Parameters
     ----------
     frame : pandas.DataFrame, or a table with an Arrow stream
     bins : int, optional
-        Levels of equal width of a number with more than twenty values, from least to largest; it
-        stays a number unless given.
+        Levels of equal width for a number of more than twenty values; it stays a number unless
+        given.
     ignore : collection of str
         Columns to leave out, such as record numbers.
 
@@ -262,12 +262,12 @@ def draft_schema_from_data_not_private(
     Raises
     ------
     ValueError
-        If the frame is none, a column of text has more than twenty values, or a number no range.
+        If `frame` is no table, a text has more than twenty values, or a number is constant.
 
     Privacy
     -------
-    None. Levels, ranges and edges tell what values there are, the rarest too: a release with this
-    schema promises nothing until each of them has been replaced by, or found in, metadata.
+    None. Levels, ranges and edges reveal the values in the data, also the rarest: a release with
+    this schema promises nothing until each of them has been found in metadata or replaced.
 
     Examples
     --------
@@ -288,15 +288,15 @@ def draft_schema_from_data_not_private(
 def draft_schema_from_public_table(
     frame, *, bins: int | None = None, ignore: Collection[str] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Write a schema off a PUBLIC table with the same columns, such as a published sample.
+    """Draft a schema from a PUBLIC table with the same columns, such as a published sample.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Everybody may see it: an older census, a published survey; never the table to be protected.
+        A public table, such as an older census; never the table to be protected.
     bins : int, optional
-        So many levels, about equally common in the public table and cut at round numbers, of a
-        number with more than twenty values; it stays a number unless given.
+        Number of levels, for a number with more than twenty values: they are about equally common
+        in the public table, with round edges. It stays a number unless given.
     ignore : collection of str
         Columns to leave out, such as record numbers.
 
@@ -314,8 +314,8 @@ def draft_schema_from_public_table(
 
     Privacy
     -------
-    It takes no data but what is public, and costs nothing. Handing it the table to come would give
-    its ranges and levels away.
+    The function uses public data only, and costs nothing. With the table to be protected it would
+    reveal the ranges and levels of that table.
 
     Examples
     --------
@@ -344,14 +344,14 @@ def draft_schema_from_public_table(
 
 
 def _round_number(value: float, unit: float) -> float:
-    """Near a value, at two digits of it or at a tenth of the unit, whichever is nearer."""
+    """A round number near a value: with two digits, or a multiple of a tenth of the unit."""
     two_digits = 10.0 ** (math.floor(math.log10(abs(value) or 1)) - 1)
     step = min(unit / 10, max(unit / 1000, two_digits))
     return round(value / step) * step
 
 
 def _seen(column) -> dict[str, Any]:
-    """What the values of a column look like."""
+    """The draft for a column, from its values."""
     from pandas.api.types import is_numeric_dtype
 
     draft: dict[str, Any] = {"missing": "unknown"} if column.hasnans else {}

@@ -1,6 +1,6 @@
-"""One variable of a table of people: what its schema says, and which level each text is.
+"""One variable of a table: its public description, and the level of each text.
 
-Levels and codes of missing values are public; each stands once.
+Levels and codes of missing values are public; each is listed once.
 """
 
 import math
@@ -30,46 +30,46 @@ __all__ = [
 ]
 
 REFUSE = "refuse"
-"""A schema says this where a missing value, or one outside the edges, refuses the table."""
+"""The rule by which a missing value, or a value outside the edges, refuses the table."""
 
 KEYS = ("levels", "edges", "range", "scale", "outside", "missing", "ordered")
-"""A schema may say these things about a variable."""
+"""The entries that a schema may have for a variable."""
 
 PARTS = 1 << 15
-"""A number is kept as one of so many equal parts of its range."""
+"""Number of equal parts of a range; a number is stored as one of them."""
 
 SCALES = ("linear", "log")
-"""The parts of a range are equal as they are, or by their logarithms."""
+"""The parts of a range have equal width, or equal logarithmic width."""
 
 SHORTEST = 1e-300
-"""Half a range is at least this long: values divided by it are still numbers."""
+"""The least length of half a range; values divided by it are still finite."""
 
 OUTSIDE = ("clip", REFUSE)
-"""A number outside the edges goes to the nearer end, or the table is refused."""
+"""Rules for a number outside the edges: it goes to the nearer end, or the table is refused."""
 
 MISSING = {"None", "nan", "NaN", "NaT", "<NA>"}
-"""A value that is no text and prints like one of these is missing."""
+"""A value that is not text is missing if it prints as one of these."""
 
 
 DECIMALS = (".", ",")
-"""A decimal mark is one of these."""
+"""Possible decimal marks."""
 
 THOUSANDS = (".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")
-"""A mark between thousands is one of these; the last three are blanks."""
+"""Possible marks between thousands; the last three are blanks."""
 
 WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
-"""The text of a whole number, also where a program wrote it with a decimal point."""
+"""Pattern of the text of a whole number, also if a program wrote it with a decimal point."""
 
 
 @dataclass(frozen=True)
 class Numerals:
-    """A way to write numbers.
+    """A notation of numbers.
 
     Attributes
     ----------
     decimal : str
     thousands : str
-        Empty text if nothing parts the thousands.
+        Empty if thousands are not separated.
 
     Examples
     --------
@@ -90,34 +90,34 @@ class Numerals:
         return re.compile(rf"[+-]?(?:{plain}|{parted})" if part else rf"[+-]?{plain}")
 
     def plain(self, text: str) -> str | None:
-        """The same number with a decimal point and nothing else; None of what is no number."""
+        """The number as text with a decimal point and no other mark; None for other text."""
         if not self._pattern.fullmatch(text):
             return None
         whole = text.replace(self.thousands, "") if self.thousands else text
         return whole.replace(self.decimal, ".")
 
     def value(self, text: str) -> float | None:
-        """The number, or None of what is none."""
+        """The number, or None for other text."""
         plain = self.plain(text)
         return None if plain is None else float(plain) + 0.0  # no negative zero
 
     def whole(self, text: str) -> str | None:
-        """The digits of a whole number, or None of what is none, or has zeros in front."""
+        """The digits of a whole number; None for other text, or with leading zeros."""
         match = WHOLE.fullmatch(self.plain(text) or "")
         return None if match is None else "0" if match[1] == "-0" else match[1]
 
 
 POINT = Numerals()
-"""Numbers are written like this unless somebody says otherwise."""
+"""The default notation of numbers."""
 
 
 def check_numerals(decimal: str | None, thousands: str | None) -> Numerals | None:
-    """Return how a file writes numbers, None where nothing is said about it.
+    """Return the notation of a file's numbers; None if neither mark is given.
 
     Raises
     ------
     ValueError
-        If a mark is none, or both are the same.
+        If a mark is not possible, or both are the same.
     """
     if decimal is None and thousands is None:
         return None
@@ -134,7 +134,7 @@ def check_numerals(decimal: str | None, thousands: str | None) -> Numerals | Non
 
 
 def text_of(value: object) -> str:
-    """The text of a value of a table; a missing value is empty text, as in a file.
+    """A value of a table as text; a missing value is empty text, as in a file.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def text_of(value: object) -> str:
 
 
 def number_text(number: Any) -> str:
-    """The shortest text of a number, without a decimal point where it is whole."""
+    """The shortest text of a number, without a decimal point if it is whole."""
     if is_whole(number):
         return str(int(number))
     number = float(number)
@@ -154,12 +154,12 @@ def number_text(number: Any) -> str:
 
 
 def check_variables(public: object, values: str = "levels") -> None:
-    """Refuse what is no mapping from the names of at least two variables to such values.
+    """Refuse an argument that is no mapping from names of at least two variables.
 
     Raises
     ------
     ValueError
-        If it is none, or a name is not text, is empty or has blanks at its ends.
+        If it is no such mapping, or a name is not text, is empty or has blanks at its ends.
     """
     if not isinstance(public, Mapping):
         raise ValueError(f"{values} must be a mapping from each variable's name to its {values}")
@@ -179,7 +179,7 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, Sequence[str]]:
     ------
     ValueError
         If there are fewer than two variables, a name is no text, a variable has no level, or a
-        level comes twice, is missing, nested or has blanks at its ends.
+        level occurs twice, is missing, nested or has blanks at its ends.
     """
     check_variables(levels)
     return MappingProxyType(
@@ -192,14 +192,14 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, Sequence[str]]:
 
 @dataclass(frozen=True)
 class Parts(Sequence[str]):
-    """The parts of a number's range, each named when it is asked for.
+    """The parts of a number's range, as a sequence of names that are made on demand.
 
     Attributes
     ----------
     low, high : float
         Public ends of the range.
     scale : str
-        "linear" or "log": what the parts are equal in.
+        "linear" or "log": parts of equal width, or of equal logarithmic width.
     missing : str or None
         The level of missing values, which comes last.
 
@@ -219,29 +219,29 @@ class Parts(Sequence[str]):
 
     @cached_property
     def edges(self) -> np.ndarray:
-        """Where the parts begin, and where the last one ends."""
+        """The start of each part, and the end of the last one."""
         spaced = np.geomspace if self.scale == "log" else np.linspace
         return spaced(self.low, self.high, PARTS + 1)
 
     @property
     def half(self) -> float:
-        """Half of the range, or of that of the logarithms."""
+        """Half of the range, or half of the range of the logarithms."""
         is_log = self.scale == "log"
         return (math.log(self.high / self.low) if is_log else self.high - self.low) / 2
 
     def values(self, places) -> np.ndarray:
-        """The numbers in the middle of these parts; places between parts are numbers too."""
+        """The numbers in the middle of these parts; positions between parts give numbers too."""
         shares = (np.asarray(places) + 0.5) / PARTS
         if self.scale == "log":
             return self.low ** (1 - shares) * self.high**shares
         return self.low + (self.high - self.low) * shares
 
     def joined(self, bins: int) -> tuple[str, ...]:
-        """Names of so many bins of these parts, and the level of missing values."""
+        """Names of the bins when the range is cut into `bins`, and the level of missing values."""
         cuts = self.values(np.arange(bins + 1) * PARTS / bins - 0.5)
         ends = [number_text(float(f"{cut:.12g}")) for cut in cuts]
         names = [f"{low} to {high}" for low, high in pairwise(ends)]
-        if len({*names}) < bins:  # they are so narrow that twelve digits do not tell them apart
+        if len({*names}) < bins:  # bins so narrow that their names with twelve digits are equal
             names = [f"part {number} of {bins}" for number in range(1, bins + 1)]
         return (*names, *(() if self.missing is None else (self.missing,)))
 
@@ -263,24 +263,24 @@ class Parts(Sequence[str]):
 
 @dataclass(frozen=True)
 class Variable:
-    """What is public about one variable; :class:`~dpcgd.datasets.schema.Schema` has the format.
+    """The public description of a variable, as in :class:`~dpcgd.datasets.schema.Schema`.
 
     Attributes
     ----------
     name : str
     levels : sequence of str
-        All of them, that of missing values too; :class:`Parts` of a number that has a range.
+        All levels, with that of missing values; :class:`Parts` for a number with a range.
     ordered : bool
-        Whether the levels stand in order (that of missing values aside).
+        Whether the levels are in order (except that of missing values).
     missing : str or None
         The level of missing values. Without one, a missing value is refused.
     edges : tuple of float or None
-        Of a number: where its levels begin, and where the last one ends.
+        For a number: the start of each level, and the end of the last one.
     outside : str
-        "clip" or "refuse": what becomes of a number outside the edges.
+        "clip" or "refuse": the rule for a number outside the edges.
     codes_of_missing : tuple of str
-        Values that stand for a missing one beside the name of its level and an empty cell.
-        Numbers among them are compared as numbers.
+        Codes of missing values, beside the name of their level and an empty cell. Numbers among
+        them are compared as numbers.
 
     Examples
     --------
@@ -301,12 +301,12 @@ class Variable:
 
     @classmethod
     def from_schema(cls, name: str, entry: Any) -> "Variable":
-        """Check what a schema says about a variable: a list of levels, or a mapping.
+        """Make a variable from its entry in a schema: a list of levels, or a mapping.
 
         Raises
         ------
         ValueError
-            If it says nothing that it may, or contradicts itself.
+            If the entry has unknown keys, or contradicts itself.
         """
         if isinstance(entry, Variable):
             return replace(entry, name=name)
@@ -325,7 +325,7 @@ class Variable:
         return cls(name, levels, ordered, missing, edges, outside, tuple(codes))
 
     def as_schema(self) -> dict[str, Any]:
-        """What a schema says about it, nothing left out; JSON can hold it."""
+        """The complete entry of a schema, with defaults; JSON can hold it."""
         if isinstance(self.levels, Parts):
             ends = [self.levels.low, self.levels.high]
             entry: dict[str, Any] = {"range": ends, "scale": self.levels.scale}
@@ -340,7 +340,7 @@ class Variable:
 
     @property
     def cuts(self) -> Any:
-        """Where the bins or the parts of a number begin, and where the last one ends."""
+        """The start of each bin or part of a number, and the end of the last one."""
         return self.levels.edges if isinstance(self.levels, Parts) else self.edges
 
     @cached_property
@@ -351,23 +351,23 @@ class Variable:
 
     @cached_property
     def _missing_numbers(self) -> frozenset[float]:
-        """As numbers of double precision, and as those of single precision that columns hold."""
+        """The codes of missing values that are numbers, in double and in single precision."""
         values = map(POINT.value, (self.missing or "", *self.codes_of_missing))
         numbers = [value for value in values if value is not None]
         return frozenset([*numbers, *(float(np.float32(number)) for number in numbers)])
 
     def _position_of_text(self, text: str) -> int | None:
-        """The position of a level, or of a code of missing values, that is written like this."""
+        """The position of the level, or of the code of missing values, with exactly this text."""
         if self.missing is not None and text in ("", self.missing, *self.codes_of_missing):
             return self._index[self.missing]
         return self._index.get(text) if self.cuts is None else None
 
     def is_plain_number(self, text: str) -> bool:
-        """Whether a text is a number with a decimal point, and no level or code."""
+        """Whether a text is a number with a decimal point, but no level or code."""
         return self._position_of_text(text) is None and POINT.value(text) is not None
 
     def position(self, text: str, numerals: Numerals = POINT) -> int:
-        """The position of a value in the levels, -1 if it is refused; empty text is missing."""
+        """The position of a value in the levels, or -1 if it is refused; empty text is missing."""
         position = self._position_of_text(text)
         if position is not None:
             return position
@@ -385,7 +385,7 @@ class Variable:
         return -1
 
     def positions_of_numbers(self, values: np.ndarray) -> np.ndarray:
-        """The same of numbers, where there are cuts; what is no number is missing."""
+        """The positions of numbers between the cuts; values that are no number are missing."""
         cuts = np.asarray(self.cuts)
         positions = np.searchsorted(cuts[1:-1], values, side="right")
         refused = ~np.isfinite(values)
@@ -399,7 +399,7 @@ class Variable:
 
 
 def _check_keys(name, entry):
-    """Check what a mapping of a schema says, levels, edges and missing values aside."""
+    """Check the entries of a variable in a schema, except levels, edges and missing values."""
     odd = [key for key in entry if key not in KEYS]
     ordered, outside = entry.get("ordered", True), entry.get("outside", REFUSE)
     check_handled(odd, f"variable {name!r}: ")
@@ -425,12 +425,12 @@ def _check_keys(name, entry):
 
 
 def as_list(name: str, values: object, what: str) -> list:
-    """Return what is said of a variable in a list.
+    """Return the list in a variable's entry.
 
     Raises
     ------
     ValueError
-        If it is text, has no order or is no several values.
+        If it is text, has no order, or is no collection of values.
     """
     if isinstance(values, (str, bytes, Set, Mapping)) or not isinstance(values, Iterable):
         check_handled(values if isinstance(values, Mapping) else [values], f"variable {name!r}: ")
@@ -455,7 +455,7 @@ def check_range(name: str, ends: object) -> tuple[float, float]:
 
 
 def _listed(name, levels) -> tuple[str, ...]:
-    """The levels of one variable as text, unless there is none or one comes twice."""
+    """The levels of one variable as text; refuse an empty list and repeated levels."""
     texts = tuple(_level(name, level) for level in as_list(name, levels, "levels"))
     if not texts:
         raise ValueError(f"variable {name!r} has no level; list every value it may take")
@@ -477,7 +477,7 @@ def _level(name, level) -> str:
 
 
 def _parts(name, entry, missing) -> Parts:
-    """The parts of a number's range, unless it has no logarithm where that is wanted."""
+    """The parts of a number's range; refuse a log scale if the range is not above 0."""
     low, high = check_range(name, entry["range"])
     scale = entry.get("scale", SCALES[0])
     if scale == "log" and not (low > 0 and high / low < math.inf):
@@ -487,7 +487,7 @@ def _parts(name, entry, missing) -> Parts:
 
 
 def _edges(name, listed) -> tuple[float, ...]:
-    """Where the levels of a number begin and end."""
+    """The edges of the levels of a number, checked."""
     given = as_list(name, listed, "edges")
     if odd := [edge for edge in given if not (is_real(edge) and abs(edge) <= sys.float_info.max)]:
         raise ValueError(f"variable {name!r}: an edge must be a finite number, not {odd[0]!r}")
@@ -502,9 +502,9 @@ def _edges(name, listed) -> tuple[float, ...]:
 
 
 def _missing_codes(name, entry, levels) -> list:
-    """The codes of missing values as text; the first one names their level, which may be listed.
+    """The codes of missing values as text; the first one names their level.
 
-    "refuse" has no codes. Codes are compared with each other and with levels, numbers as numbers.
+    "refuse" has no codes. Codes may not equal each other or levels, numbers compared as numbers.
     """
     if isinstance(entry, str) and entry == REFUSE:
         return []

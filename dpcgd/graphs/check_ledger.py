@@ -1,4 +1,4 @@
-"""A ledger added up once more by others, against the promise that it was kept for."""
+"""A check of a ledger: another library adds it up, and the sum is compared with the promise."""
 
 import math
 from collections import Counter
@@ -15,31 +15,31 @@ from dpcgd.privacy.filters import Ledger
 __all__ = ["Checked", "check_ledger"]
 
 ROUNDING = 1e-6
-"""Of epsilon or delta, by which two ways of computing it may differ."""
+"""Relative difference that two computations of epsilon or delta may have."""
 
 BY_ACCOUNTING = ("their sum", "its conversion to (epsilon, delta)")
-"""Of prices: dp-accounting computes it whatever the prices are."""
+"""The computations that dp-accounting does for any prices."""
 
 OURS = ("sensitivities",)
-"""No accountant knows them: they are theorems about what is released."""
+"""The facts that rest on the theorems of this book; no accountant can check them."""
 
 THEIRS = {"Gaussian": GaussianEvent, "Laplace": PureEvent}
-"""dp-accounting knows the noise of these mechanisms, and not only what our theorem says of it."""
+"""The mechanisms whose price dp-accounting computes from the noise itself."""
 
 
 class Checked(NamedTuple):
-    """What a ledger comes to for the unit of its promise, and whose figures that rests on.
+    """The checked total of a ledger for the unit of its promise, and the sources of its figures.
 
     Attributes
     ----------
     epsilon, delta : float
         At most what was promised.
     recomputed : tuple of str
-        What dp-accounting computed without a line of this package.
+        The figures that dp-accounting computed without this package.
     ours : tuple of str
-        What it was given, and rests on the theorems of this book.
+        The figures that it was given, which rest on the theorems of this book.
     reread : bool
-        Whether the graph was read from the moments once more, and came out the same.
+        Whether the graph was read from the moments again, and was the same.
     """
 
     epsilon: float
@@ -50,7 +50,7 @@ class Checked(NamedTuple):
 
 
 def check_ledger(ledger: Ledger) -> Checked:
-    """Add a ledger up with dp-accounting, and hold every part of it against the promise.
+    """Add a ledger up with dp-accounting, and compare every part of it with the promise.
 
     Parameters
     ----------
@@ -60,22 +60,22 @@ def check_ledger(ledger: Ledger) -> Checked:
     Returns
     -------
     Checked
-        What the mechanisms in the ledger come to. It is computed as if all prices had been fixed
-        beforehand, and is a check of the sums: the guarantee is the promise.
+        The total of the mechanisms in the ledger. It is computed as if all prices had been fixed
+        beforehand, and checks the sums only: the guarantee is the promise.
 
     Raises
     ------
     ValueError
-        If the ledger promises nothing, exceeds its promise in epsilon or delta, says that less was
-        used than its mechanisms cost, or holds a mechanism that is proved for other neighbours.
+        If the ledger promises nothing, exceeds its promise in epsilon or delta, reports less use
+        than its mechanisms cost, or holds a mechanism for other neighbours.
     ImportError
         If dp-accounting is not installed.
 
     Notes
     -----
     dp-accounting prices Gaussian noise by its noise multiplier and Laplace noise by its scale. It
-    has no other mechanism of this package: those enter with what their theorem in chapter 02 says.
-    It adds the prices up and converts the sum, unless the plain sum of epsilons is less.
+    knows no other mechanism of this package: these enter with the price of their theorem in chapter
+    02. It adds the prices up and converts the sum, unless the plain sum of epsilons is less.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def check_ledger(ledger: Ledger) -> Checked:
 
 
 def _added_up(events: Sequence[Event], promise: Budget) -> Checked:
-    """What the events cost for all rows of a person, by the way that gives the least epsilon."""
+    """The cost of the events for all rows of a person, by the method with the least epsilon."""
     rows = promise.rows_per_person
     failing = math.fsum(event.delta * _times(event, rows) for event in events)
     basic = rows * math.fsum(getattr(event, "epsilon", math.inf) for event in events)
@@ -124,7 +124,7 @@ def _is_theirs(event: Event) -> bool:
 
 
 def _times(event: Event, rows: int) -> float:
-    """How often the delta of one row counts for a person: 1 + e^epsilon + ..., a term a row."""
+    """The factor from a delta of one row to that of a person: 1 + e^epsilon + ..., a term a row."""
     if rows == 1 or not isinstance(event, ApproximateEvent):
         return 1.0
     most = growth(rows * event.epsilon)
@@ -132,11 +132,10 @@ def _times(event: Event, rows: int) -> float:
 
 
 def _composed(events: Sequence[Event], rows: int, delta: float) -> float:
-    """What dp-accounting says: of Gaussian noise alone exactly, else by Renyi divergences.
+    """The cost by dp-accounting: exact for Gaussian noise alone, else by Renyi divergences.
 
-    The rows of a person move an answer by up to so many sensitivities: as much as one row would
-    with noise that is so many times narrower. The Renyi divergence of a person with so many rows is
-    at most their square times one row's.
+    The k rows of a person move an answer by up to k sensitivities: as much as one row does if the
+    noise is k times narrower. Their Renyi divergence is at most k^2 times that of one row.
     """
     try:
         import dp_accounting.rdp

@@ -1,4 +1,4 @@
-"""Completed partially directed acyclic graphs: what a search can know, and how it is scored."""
+"""Completed partially directed acyclic graphs (CPDAGs), their exports and their scores."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ NO_PAIR = "at this noise no pair stands out"
 FEW_RIGHT = "most of the edges drawn are expected to be wrong"
 
 PROBABILITIES = ("probability", "arrow_probability", "reverse_probability")
-"""Exports give these names to the probabilities of an edge, its arrow, and the arrow back."""
+"""Names in exports of three probabilities: of an edge, its arrow, and the reverse arrow."""
 
 ATTRIBUTES = ", ".join(f'{name}="{{{i}}}"' for i, name in enumerate(PROBABILITIES, 1))
-"""Texts for other programs have them like this."""
+"""The probabilities of an edge as attributes in texts for other programs."""
 
 
 def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
@@ -31,8 +31,8 @@ def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
     arcs : boolean array, shape (d, d)
         a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
     untested : boolean array, shape (d, d), optional
-        Pairs that are apart without a test. The middle variable between two of them may be a
-        collider that no test has ruled out, so the rules treat such pairs as joined.
+        Pairs without an edge that were never tested. A variable between the two may be a collider
+        that no test has ruled out, so the rules treat such pairs as joined.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def meek(arcs: np.ndarray, untested: np.ndarray | bool = False) -> np.ndarray:
 
 
 def _forced(arcs, untested) -> np.ndarray:
-    """Undirected edges a - b that a rule turns into a -> b; an edge turned both ways stays."""
+    """Undirected edges a - b that a rule directs as a -> b; an edge directed both ways stays."""
     directed, undirected, adjacent = arcs & ~arcs.T, arcs & arcs.T, arcs | arcs.T
     apart = _apart(adjacent | untested)
     a, b = np.nonzero(undirected)
@@ -77,12 +77,12 @@ def _apart(adjacent) -> np.ndarray:
 
 
 def _meet(left, right) -> np.ndarray:
-    """Whether row i of the first array and column j of the second have a variable in common."""
+    """Whether row i of the first array and column j of the second share a variable."""
     return left.astype(np.float32) @ right.astype(np.float32) > 0
 
 
 class EdgeLists(NamedTuple):
-    """The edges of a graph by name: as (from, to), and without direction."""
+    """The directed edges of a graph, by name as (from, to), and its undirected edges."""
 
     directed: list[tuple[str, str]]
     undirected: list[tuple[str, str]]
@@ -91,8 +91,8 @@ class EdgeLists(NamedTuple):
 class Probabilities(NamedTuple):
     """Probabilities of edges and arrows as frames: a row and a column for each variable.
 
-    ``edges`` is symmetric. ``arrows`` has causes in its rows and effects in its columns. Missing
-    where a graph gives no probability.
+    ``edges`` is symmetric. ``arrows`` has causes in its rows and effects in its columns. An entry
+    is missing if the graph gives no probability.
     """
 
     edges: pd.DataFrame
@@ -106,17 +106,17 @@ class Certainty:
     Parameters
     ----------
     edges : mapping of frozenset to float
-        From a pair of variables to the probability that an edge joins it. It may hold pairs that
-        the graph does not join. A probability of 1 or 0 was fixed beforehand, by knowledge.
+        Map from a pair of variables to the probability of an edge. It may hold pairs that the graph
+        does not join. Probabilities of 1 or 0 come from background knowledge.
     arrows : mapping of tuple to float
-        From (cause, effect) to the probability that the pair has an edge that points this way.
+        Map from (cause, effect) to the probability that the pair has an edge with this direction.
     caution : str, optional
         A reason to doubt these numbers, from public facts only.
 
     Raises
     ------
     ValueError
-        If a number is no probability.
+        If a number is not between 0 and 1.
 
     Examples
     --------
@@ -137,9 +137,9 @@ class Certainty:
             object.__setattr__(self, name, numbers)
 
     def verdict(self, joined: Collection[frozenset[str]]) -> str:
-        """A plain word where a graph that joins these pairs tells little; else nothing.
+        """A warning in words if a graph of these pairs is uninformative; else an empty text.
 
-        Pairs that were fixed beforehand do not count.
+        Pairs that knowledge fixed do not count.
         """
         open_pairs = {pair: number for pair, number in self.edges.items() if number < 1}
         drawn = [open_pairs[pair] for pair in joined if pair in open_pairs]
@@ -148,7 +148,7 @@ class Certainty:
         return "; ".join([NO_PAIR] * nothing + [FEW_RIGHT] * few)
 
     def of_edge(self, start: str, end: str) -> tuple[float, float, float]:
-        """The probabilities of an edge, of its arrow, and of the arrow the other way round.
+        """The probabilities of an edge, of its arrow, and of the reverse arrow.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class Certainty:
 
 
 def two_digits(probability: float) -> str:
-    """A probability in two digits, which shows 0 and 1 only where it is 0 or 1.
+    """A probability with two digits; it is shown as 0 or 1 only if it is exactly 0 or 1.
 
     Examples
     --------
@@ -190,8 +190,7 @@ class CPDAG:
     arcs : boolean array, shape (d, d)
         a - b is ``arcs[a, b] and arcs[b, a]``, a -> b is ``arcs[a, b]`` alone.
     certainty : Certainty, optional
-        Probabilities of every edge, and of its arrows both ways round. Equality and scores ignore
-        them.
+        Probabilities of every edge and its arrows both ways. Equality and scores ignore them.
 
     Raises
     ------
@@ -201,8 +200,7 @@ class CPDAG:
 
     Notes
     -----
-    A search on finite data may return a graph that is not the completed form of any DAG. It is kept
-    as it is.
+    A search on finite data may return a graph that is the CPDAG of no DAG; it is kept unchanged.
 
     Examples
     --------
@@ -232,7 +230,7 @@ class CPDAG:
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph) -> "CPDAG":
-        """The completed form of a DAG: directed where all its Markov-equivalent DAGs agree."""
+        """The CPDAG of a DAG: an edge is directed if all Markov-equivalent DAGs agree on it."""
         if not nx.is_directed_acyclic_graph(dag):
             raise ValueError("the graph has a cycle; only an acyclic one has a completed form")
         causes = nx.to_numpy_array(dag, weight=None) > 0
@@ -244,7 +242,7 @@ class CPDAG:
     def from_networkx(cls, graph: nx.DiGraph) -> "CPDAG":
         """Read a graph in which an undirected edge is a pair of opposite arcs.
 
-        Probabilities that :meth:`to_networkx` wrote are read back if every arc has them.
+        Probabilities from :meth:`to_networkx` are read back if every arc has them.
         """
         arcs = nx.to_numpy_array(graph, weight=None) > 0
         return cls(tuple(graph), arcs, _written_certainty(graph))
@@ -259,7 +257,7 @@ class CPDAG:
     ) -> "CPDAG":
         """Read an adjacency matrix written by another package; see :meth:`to_amat`.
 
-        Probabilities are those of :meth:`to_probabilities`.
+        Probabilities are given as by :meth:`to_probabilities`.
         """
         _check_convention(convention)
         amat = np.asarray(amat)
@@ -271,11 +269,11 @@ class CPDAG:
         return cls(variables, amat == -1, known)
 
     def to_networkx(self) -> nx.DiGraph:
-        """A DiGraph; an undirected edge is both arcs, and each arc says ``directed`` or not.
+        """A DiGraph; an undirected edge becomes both arcs, and each arc has ``directed``.
 
-        With a certainty each arc has ``probability``, that of its edge, ``arrow_probability`` and
-        ``reverse_probability``, those of the arrow this way and the other way round. The graph has
-        ``caution`` and ``verdict`` where there is one.
+        With a certainty each arc has three attributes: ``probability`` of its edge,
+        ``arrow_probability`` of this direction, and ``reverse_probability`` of the other. The graph
+        has ``caution`` and ``verdict`` if they are not empty.
         """
         graph = nx.DiGraph(**self._remarks())
         graph.add_nodes_from(self.variables)
@@ -312,7 +310,7 @@ class CPDAG:
         return (self.arcs.T & ~self.arcs).astype(int) - self.arcs
 
     def to_probabilities(self) -> Probabilities:
-        """The probabilities beside a matrix of :meth:`to_amat`, whatever its convention.
+        """The probabilities that belong to a matrix of :meth:`to_amat`, in any convention.
 
         Raises
         ------
@@ -358,14 +356,14 @@ class CPDAG:
         return self._in_braces("pdag", [], "{} -- {}", "")
 
     def _in_braces(self, kind, heads, undirected, label) -> str:
-        """Variables and edges as Graphviz and dagitty have them."""
+        """Variables and edges in the syntax of Graphviz and dagitty."""
         names = [_quoted(name) for name in self.variables]
         edges = self._edge_lines(names, undirected, f" [{label}{ATTRIBUTES}]")
         lines = (f"  {line};" for line in (*heads, *names, *edges))
         return "\n".join([f"{kind} {{", *lines, "}"])
 
     def _edge_lines(self, names, undirected, words: str) -> list[str]:
-        """Each edge as text; words have places for its label and its probabilities, if any."""
+        """Each edge as text; `words` has places for its label and its probabilities, if any."""
         lines = []
         for a, b in self.edges:
             edge = (undirected if self.arcs[b, a] else "{} -> {}").format(names[a], names[b])
@@ -376,17 +374,17 @@ class CPDAG:
         return lines
 
     def to_gml(self) -> str:
-        """GML, with ``directed`` 1 or 0 of each arc; an undirected edge is both arcs.
+        """GML, where each arc has ``directed`` 1 or 0; an undirected edge becomes both arcs.
 
         Read it with ``CPDAG.from_networkx(networkx.parse_gml(text))``.
         """
         return "\n".join(nx.generate_gml(self.to_networkx()))
 
     def to_edge_lists(self) -> EdgeLists:
-        """Names of the ends of the directed edges and of the undirected ones.
+        """The directed and the undirected edges, as pairs of names.
 
-        As pgmpy takes them: ``PDAG(directed_ebunch=directed, undirected_ebunch=undirected)``. They
-        have no place for probabilities; :meth:`to_frame` writes them.
+        pgmpy takes them: ``PDAG(directed_ebunch=directed, undirected_ebunch=undirected)``. The
+        format has no place for probabilities; :meth:`to_frame` has them.
 
         Examples
         --------
@@ -401,7 +399,8 @@ class CPDAG:
     def to_frame(self) -> pd.DataFrame:
         """One row an edge: ``from``, ``to``, ``directed``, and its probabilities if there are any.
 
-        They have the names of :meth:`to_networkx`. ``attrs`` holds ``caution`` and ``verdict``.
+        Probabilities are named as in :meth:`to_networkx`; ``attrs`` has ``caution`` and
+        ``verdict``.
 
         Examples
         --------
@@ -432,12 +431,12 @@ class CPDAG:
 
     @property
     def remarks(self) -> list[str]:
-        """A plain word where the graph tells little, and a reason to doubt its probabilities."""
+        """Warnings: the graph is uninformative, or there is a reason to doubt its probabilities."""
         return list(self._remarks().values())
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """Each edge once, by column numbers, as it points or in column order."""
+        """Each edge once, by column numbers: cause and effect; if undirected, in column order."""
         pairs = np.argwhere(self.arcs).tolist()
         return [(a, b) for a, b in pairs if a < b or not self.arcs[b, a]]
 
@@ -449,7 +448,7 @@ class CPDAG:
         a, b : int
             As in :attr:`edges`.
         short : bool
-            Numbers only, for a drawing: the edge, and after a stroke its arrow.
+            Numbers only, for a drawing: the edge, and after a slash its arrow.
         """
         if self.certainty is None:
             return ""
@@ -485,16 +484,16 @@ class CPDAG:
         Parameters
         ----------
         truth : CPDAG or networkx.DiGraph
-            Over the same variables; a DAG stands for its completed form.
+            A graph over the same variables; a DAG is replaced by its CPDAG.
         """
         return _f1(self.skeleton, self._comparable(truth).skeleton)
 
     def arrowhead_f1(self, truth: "CPDAG | nx.DiGraph") -> float:
-        """F1 score of the directed edges; undirected ones count on neither side."""
+        """F1 score of the directed edges; undirected edges do not count in either graph."""
         return _f1(self.arrows, self._comparable(truth).arrows)
 
     def shd(self, truth: "CPDAG | nx.DiGraph") -> int:
-        """Structural Hamming distance: pairs that differ, by presence or by direction."""
+        """Structural Hamming distance: pairs that differ in the edge or in its direction."""
         truth = self._comparable(truth)
         columns = [truth.variables.index(name) for name in self.variables]
         differ = self.arcs != truth.arcs[np.ix_(columns, columns)]
@@ -518,12 +517,12 @@ def _check_convention(convention):
 
 
 def _quoted(text: str) -> str:
-    """A string of Graphviz."""
+    """A quoted string of Graphviz."""
     return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
 
 
 def _written_certainty(graph: nx.DiGraph) -> Certainty | None:
-    """The probabilities in the arcs of a graph, if all of them have some."""
+    """The certainty in the arcs of a graph, if every arc has probabilities."""
     edges, arrows = {}, {}
     for a, b, data in graph.edges(data=True):
         if not {*PROBABILITIES} <= data.keys():
@@ -533,7 +532,7 @@ def _written_certainty(graph: nx.DiGraph) -> Certainty | None:
 
 
 def _framed_certainty(edges: pd.DataFrame, arrows: pd.DataFrame) -> Certainty:
-    """The probabilities in frames."""
+    """The certainty in two frames of probabilities."""
     known, pointing = (frame.stack().dropna().items() for frame in (edges, arrows))
     pairs = {frozenset(pair): number for pair, number in known}
     return Certainty(pairs, dict(pointing), edges.attrs.get("caution", ""))
@@ -554,14 +553,14 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
     -------
     networkx.DiGraph
         It is acyclic, joins the same pairs, and keeps the order of the variables. A search on
-        finite data may return a graph that is no DAG's class. Then some arrows are turned or form
-        new colliders, as few as the search below finds.
+        finite data may return a graph that is not the CPDAG of any DAG. Then some arrows are
+        reversed or form new colliders; the heuristic below keeps their number small.
 
     Notes
     -----
-    Dor and Tarsi (1992) take away one variable after the other. Each has no arrow out of it, and
-    its undirected neighbours are joined to all its other neighbours. Its edges then point at it.
-    Where no variable is like that, we take the one that violates these conditions least.
+    Dor and Tarsi (1992) remove one variable after the other. Each removed variable has no arrow out
+    of it, and its undirected neighbours are joined to all its other neighbours; its edges then
+    point at it. If there is none, we remove the one with the fewest violations.
 
     Examples
     --------
@@ -581,7 +580,7 @@ def consistent_extension(graph: CPDAG) -> nx.DiGraph:
 
 
 def _violations(arcs, v) -> tuple[int, int]:
-    """Arrows out of v, and pairs of its neighbours that pointing at v makes a new collider."""
+    """Violations by v: arrows out of v, and pairs of neighbours that would form a new collider."""
     joined, undirected = arcs[v] | arcs[:, v], arcs[v] & arcs[:, v]
     apart = ~(arcs | arcs.T)[np.ix_(undirected, joined)]
     return int((arcs[v] & ~arcs[:, v]).sum()), int(apart.sum() - undirected.sum())

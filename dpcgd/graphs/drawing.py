@@ -1,4 +1,4 @@
-"""A graph as a picture that any browser draws: places of variables, ways of edges, and the SVG."""
+"""Drawings of graphs as SVG: positions of variables, curves of edges."""
 
 from collections.abc import Mapping
 from textwrap import wrap
@@ -13,35 +13,35 @@ from dpcgd.graphs.texts import render
 __all__ = ["in_inches", "layered_positions", "least_bend", "to_svg", "way_between", "width_of"]
 
 ROW, HEIGHT = 0.82, 0.32
-"""Two layers are this many inches apart, and a node is this high."""
+"""Distance of two layers, and height of a node, in inches."""
 
 BENDS = (0.0, 0.2, -0.2, 0.35, -0.35, 0.5, -0.5)
-"""An edge has the first of these bends that avoids all other variables."""
+"""Bends of an edge; the first one that avoids all other variables is taken."""
 
 WIDEST = 12
-"""If more variables than this have no edge, they get rows of their own below the others."""
+"""If more variables than this have no edge, they are drawn in rows below the others."""
 
 DOTS = 96
-"""An inch on the screen."""
+"""Pixels of an inch on the screen."""
 
 LABEL_SIZE = (42.0, 14.0)
-"""The dots that a label takes."""
+"""Width and height of a label, in pixels."""
 
 MARGIN, NARROWEST = 20.0, 300.0
-"""The dots around a bent edge, and the least width of a picture with words."""
+"""The margin around a bent edge, and the least width of a picture with words, in pixels."""
 
 LINE_HEIGHT, LETTER_WIDTH = 15.0, 5.6
-"""The size of the words below a graph, in dots."""
+"""Height of a line and width of a letter in the words below a graph, in pixels."""
 
 LEGEND = "Numbers: the probability of the edge / of its arrow. Dashed: less likely than not."
-"""What a reader needs to read the labels."""
+"""The legend of the labels."""
 
 
 def to_svg(graph: CPDAG) -> str:
     """Draw a graph, causes above effects; an edge without direction is a plain line.
 
-    With a certainty each edge shows its probability and, after a stroke, that of its arrow; an edge
-    that is less likely than not is dashed.
+    With a certainty each edge shows its probability and, after a slash, the probability of its
+    arrow. An edge with a probability below one half is dashed.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ def to_svg(graph: CPDAG) -> str:
 
 
 def _on_screen(points) -> np.ndarray:
-    """Inches upwards become dots downwards."""
+    """Convert inches upwards to pixels downwards."""
     return np.asarray(points) * (DOTS, -DOTS)
 
 
 def _drawn_edges(graph, places) -> list[dict[str, Any]]:
-    """Edges with their ways, and places for labels that are free of variables and other labels."""
+    """Edges with their curves, and places for labels that avoid variables and other labels."""
     taken, edges = list(_on_screen(list(places.values()))), []
     for ends, edge in zip(graph.edges, graph.to_frame().to_dict("records"), strict=True):
         way = _on_screen(free_way(places, edge["from"], edge["to"]))
@@ -99,7 +99,7 @@ def _drawn_edges(graph, places) -> list[dict[str, Any]]:
 
 
 def _room(place, taken) -> float:
-    """How far the nearest of these is, in sizes of a label; at 1 the two do not touch."""
+    """Distance to the nearest of these places, in label sizes; at 1 two labels do not touch."""
     return min(1.0, (np.abs(np.array(taken) - place) / LABEL_SIZE).max(axis=1).min())
 
 
@@ -140,12 +140,12 @@ def layered_positions(graph: "nx.DiGraph | CPDAG") -> dict[str, tuple[float, flo
 
 
 def _columns(layer) -> list[tuple[str, float]]:
-    """Each variable of a layer with its column; the layer's middle is column 0."""
+    """Each variable of a layer with its column; the middle of the layer is column 0."""
     return [(v, i - (len(layer) - 1) / 2) for i, v in enumerate(layer)]
 
 
 def _any_dag(graph) -> nx.DiGraph:
-    """The directed edges, and every other one in column order unless that closes a cycle."""
+    """The directed edges, and the undirected ones in column order unless that closes a cycle."""
     both = as_digraph(graph)
     dag = nx.create_empty_copy(both)
     for a, b in sorted(both.edges, key=lambda arc: both.has_edge(arc[1], arc[0])):
@@ -155,12 +155,12 @@ def _any_dag(graph) -> nx.DiGraph:
 
 
 def as_digraph(graph) -> nx.DiGraph:
-    """A graph as networkx has it."""
+    """The graph as a networkx DiGraph."""
     return graph.to_networkx() if isinstance(graph, CPDAG) else graph
 
 
 def in_inches(places: Mapping) -> tuple[dict[str, tuple[float, float]], np.ndarray, np.ndarray]:
-    """Places by column and layer as places in inches, and two corners of the picture."""
+    """Positions in inches from columns and layers, and two corners of the picture."""
     spacing = max(0.72, max(map(width_of, places)) + 0.16)
     there = {name: (x * spacing, -y * ROW) for name, (x, y) in places.items()}
     margin, points = (spacing / 2, 0.26), np.array(list(there.values()))
@@ -168,7 +168,7 @@ def in_inches(places: Mapping) -> tuple[dict[str, tuple[float, float]], np.ndarr
 
 
 def width_of(name) -> float:
-    """Inches that a node needs for its name."""
+    """Width of a node with its name, in inches."""
     return 0.15 + 0.083 * len(name)
 
 
@@ -182,14 +182,14 @@ def way_between(start, end, bend, points=200) -> np.ndarray:
 
 
 def is_inside(way, places, names, margin=0.0) -> np.ndarray:
-    """Which points of a way lie in the boxes of these variables, a row for each."""
+    """Which points of a curve are in the boxes of these variables, a row for each variable."""
     half = np.array([(width_of(name), HEIGHT) for name in names]) / 2 + margin
     centre = np.array([places[name] for name in names])
     return (np.abs(way - centre[:, None]) < half[:, None]).all(axis=2)
 
 
 def least_bend(places, start, end) -> float:
-    """The straightest of a few ways that crosses no other variable's box."""
+    """The straightest of a few curves that crosses no other variable's box."""
     others = [name for name in places if name not in (start, end)]
 
     def boxes_crossed(bend):

@@ -1,4 +1,4 @@
-"""What is known about the arcs before the data is seen."""
+"""Background knowledge about arcs, from before the data are seen."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,36 +13,35 @@ from dpcgd.privacy.run import RunKeywords
 __all__ = ["Knowledge", "SearchKeywords"]
 
 NO_GROUPS = (str, bytes, dict)
-"""Iterables that are not taken for groups of names."""
+"""Iterables that do not count as groups of names."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known before looking at the data.
+    """Background knowledge about the causal graph, fixed before the data are seen.
 
     Parameters
     ----------
     forbidden : iterable of (cause, effect)
-        Arcs that cannot be. A pair forbidden both ways is never tested.
+        Impossible arcs. A pair that is forbidden in both directions is never tested.
     required : iterable of (cause, effect)
-        Arcs that must be. They are never tested either.
+        Certain arcs. Their pairs are never tested either.
     tiers : iterable of iterable of str
         Groups of variables, earlier ones first: no arc leads from a later tier to an earlier one.
-        Within a tier, and for variables that are in none, nothing is known. Pairs stay to be
-        tested.
+        Within a tier, and for variables in no tier, nothing is known. All pairs are still tested.
     rest : int, optional
-        Variables that no tier names stand in the tier of this number, as in a list of Python: 0 is
-        the first tier, -1 the last. That tier may be empty, as in ``tiers=[["age"], []]``.
+        Number of the tier of all variables that no tier names, as an index of Python: 0 is the
+        first tier, -1 the last. That tier may be empty, as in ``tiers=[["age"], []]``.
     without_causes : iterable of str
-        Variables that no arc leads to. Two of them have no arc between them.
+        Variables without incoming arcs. There is no arc between two of them.
 
     Raises
     ------
     ValueError
-        If something else than a list of pairs of names is given, an arc joins a variable to itself
-        or is both forbidden and required, the required arcs form a cycle or one of them leads to an
-        earlier tier or to a variable without causes, a tier is no list of names, a variable is in
-        two, or `rest` is no number of a tier.
+        If an argument is not a list of pairs of names, or a tier is not a list of names. If an arc
+        joins a variable to itself, or is both forbidden and required. If the required arcs form a
+        cycle, or one leads to an earlier tier or to a variable without causes. If a variable is in
+        two tiers, or `rest` is not the number of a tier.
 
     Examples
     --------
@@ -100,7 +99,7 @@ class Knowledge:
         return forbidden | required.T, required
 
     def _forbidden(self, variables: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Arcs that cannot be among these variables, whatever says so."""
+        """All impossible arcs among these variables, by any of the arguments."""
         yield from self.forbidden
         yield from ((v, name) for v, name in product(variables, self.without_causes) if v != name)
         tiers = [*map(list, self.tiers)]

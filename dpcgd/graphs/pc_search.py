@@ -1,4 +1,4 @@
-"""The PC algorithm: it asks an oracle, and learns of the data by its answers only."""
+"""The PC algorithm: it asks an oracle, and knows the data by the oracle's answers only."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -15,35 +15,35 @@ from dpcgd.privacy.budget import BudgetSpent
 __all__ = ["Ahead", "Answers", "Found", "GradingOracle", "Oracle", "Triple", "search"]
 
 FIRST = 6
-"""So many sets of each pair are looked at together at first."""
+"""Number of conditioning sets of each pair that are tested together at first."""
 
 TOGETHER = 64
-"""At most so many sets of a pair, and so many pairs, are looked at further together."""
+"""Later at most this many sets of a pair, and this many pairs, are tested together."""
 
 Pair = tuple[int, int]
 
 Set = tuple[int, ...]
-"""The variables that a pair is tested given."""
+"""A conditioning set."""
 
 Triple = tuple[int, int, int]
-"""Two variables that are not joined, around a middle one that both are joined to."""
+"""Two variables without an edge, and between them a neighbour of both."""
 
 Test = tuple[int, ...]
-"""x, y and the conditioning variables."""
+"""A test: x, y and the conditioning variables."""
 
 _Result = TypeVar("_Result")
 
 
 class Oracle(Protocol):
-    """Answers the one question a search asks.
+    """Answers the question of a search: are two variables independent given others?
 
-    It may have two more methods. ``begin_order(order, joined, to_test)`` is called before the tests
-    given so many variables, so that the oracle may plan, look ahead, or raise BudgetSpent. Both
-    arrays are boolean copies: `joined` is symmetric and holds the pairs still joined, `to_test`
-    those of them with x < y that will be asked about.
+    An oracle may have two more methods. ``begin_order(order, joined, to_test)`` is called before
+    the tests of each order, so that the oracle may plan, prepare, or raise BudgetSpent. Both arrays
+    are boolean copies: `joined` is symmetric and holds the pairs still joined, `to_test` those of
+    them with x < y that will be tested.
 
-    ``unconfirmed(joined)`` is called in the end. Of the pairs still joined, a symmetric boolean
-    copy, it returns those whose edge no test has confirmed.
+    ``unconfirmed(joined)`` is called at the end, with a symmetric boolean copy of the pairs still
+    joined. It returns those whose edge no test has confirmed.
     """
 
     def separates(self, x: int, y: int, given: Set) -> bool | None:
@@ -55,27 +55,27 @@ class Oracle(Protocol):
 
 
 class GradingOracle(Oracle, Protocol):
-    """An oracle that also tells how clearly sets separate, at no cost."""
+    """An oracle that also grades how clearly sets separate a pair, at no cost."""
 
     def nearnesses(self, tests: Sequence[tuple[int, int, Set]]) -> Sequence[float | None]:
-        """How near each x and y are to independence given a set; all sets are of one size.
+        """Grades of how near x and y are to independence given each set; all sets have one size.
 
-        A p-value, or what is ordered as one. None as for ``separates``.
+        A grade is a p-value, or a number with the same order. None as for ``separates``.
         """
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What a search asked test by test, and what it learned.
+    """The answers of a search that tests pair by pair.
 
     Attributes
     ----------
     separating_sets : dict
-        For each pair of variables that the oracle separated, the set that did it.
+        The separating set of each pair of variables that the oracle separated.
     untested : frozenset
-        Pairs that no test has separated and none has confirmed: knowledge, public facts or the end
-        of the budget decided. Where they are kept they are edges; where they are dropped they are
-        no edges, but nothing has shown them to be apart.
+        Pairs that no test has separated or confirmed: knowledge, public facts or the end of the
+        budget decided. If they are kept, they are edges. If they are dropped, they are no edges,
+        but no test has separated them.
     tests : int
         How often the oracle was asked.
     stopped_early : bool
@@ -90,13 +90,13 @@ class Answers:
 
 @dataclass(frozen=True)
 class Found(Answers):
-    """What a search returns: its graph, and the attributes of :class:`Answers`."""
+    """The result of a search: its graph, and the attributes of :class:`Answers`."""
 
     graph: CPDAG
 
     @property
     def answers(self) -> Answers:
-        """What a release holds of it beside the graph."""
+        """The part of the result that a release holds beside the graph."""
         return Answers(self.separating_sets, self.untested, self.tests, self.stopped_early)
 
 
@@ -115,18 +115,18 @@ def search(
     ----------
     oracle : Oracle
     variables : sequence of str
-        Their names; the oracle is asked by position.
+        Names of the variables; the oracle gets their positions.
     max_order : int
         Largest conditioning set.
     knowledge : Knowledge, optional
     grading : GradingOracle, optional
-        Asked about every set of neighbours in the end: a middle variable is a collider if the set
-        that separates its two neighbours most clearly is without it, and not, as usual, if the
-        first one is. The graph then does not depend on the order of the variables. It takes more
-        tests: for answers that cost nothing.
+        Asked about every set of neighbours at the end. A middle variable is a collider if the set
+        that separates its two neighbours most clearly does not contain it; usually the first
+        separating set decides. The graph then does not depend on the order of the variables. This
+        takes more tests, so it is for oracles whose answers cost nothing.
     untested : str
-        Whether pairs that no test has confirmed are to "keep" their edge or to "drop" it; what
-        knowledge requires stays.
+        Whether pairs that no test has confirmed "keep" or "drop" their edge. Required edges are
+        kept.
 
     Returns
     -------
@@ -146,8 +146,8 @@ def search(
     -----
     Colombo and Maathuis (2014) for the skeleton, Ramsey (2016) for colliders by the clearest set,
     Meek (1995) for the rules. Two colliders that demand opposite arrowheads on one edge leave it
-    undirected: their order does not matter; with grades the clearer one holds. An oracle that is
-    right finds the class of the true graph: chapter 01, :prf:ref:`thm-pc-oracle`.
+    undirected, so their order does not matter; with grades the clearer collider decides. A perfect
+    oracle gives the CPDAG of the true graph: chapter 01, :prf:ref:`thm-pc-oracle`.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def search(
 
 
 def check_untested(untested: str) -> None:
-    """Refuse what is no answer to what becomes of pairs that no test has confirmed.
+    """Refuse an unusable rule for pairs that no test has confirmed.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def check_untested(untested: str) -> None:
 
 
 class _Skeleton:
-    """The pairs that are still joined, and the sets that separated the others."""
+    """The state of a search: the pairs still joined, and the separating sets of the others."""
 
     def __init__(self, forbidden, required):
         self.joined = ~(forbidden & forbidden.T)
@@ -215,8 +215,8 @@ class _Skeleton:
     def ask(self, oracle, order):
         """Remove every edge that some set of this size separates.
 
-        The sets are of neighbours at the beginning of the order. What was asked counts even if the
-        budget ends in between.
+        The sets consist of neighbours at the beginning of the order. Answers count even if the
+        budget ends within the order.
         """
         neighbours = neighbours_of(self.joined)
         to_test = np.triu(self.joined & self.removable)
@@ -241,7 +241,7 @@ class _Skeleton:
         return never
 
     def middles(self) -> dict[Pair, list[int]]:
-        """For each pair that was separated the variables that both are joined to, if any."""
+        """For each separated pair, the common neighbours, if any."""
         both = {(x, y): self.joined[x] & self.joined[y] for x, y in self.separated}
         return {pair: np.flatnonzero(held).tolist() for pair, held in both.items() if held.any()}
 
@@ -261,23 +261,24 @@ def conditioning_sets(x, y, neighbours, order) -> Iterator[Set]:
 
 @dataclass(eq=False)
 class Ahead(Generic[_Result]):
-    """What tests tell, worked out together with what a search asks for next.
+    """Results of tests, computed together with tests that a search is likely to ask for next.
 
-    The first sets of all pairs are looked at together. Where a pair is asked about further, twice
-    as many of its sets are each time, and as many of some pairs after it, but of those that are
-    likely to be separated by what has been found: little is worked out in vain.
+    The first sets of all pairs are tested together. If a pair needs more tests, twice as many of
+    its sets are tested each time, and as many sets of some later pairs. Pairs that are likely to be
+    separated by known results are left out, so few tests are wasted.
 
     Parameters
     ----------
     work : callable
-        From tests to what they tell. After :meth:`begin_order` all have equally many variables.
+        Function from tests to their results. Between calls of :meth:`begin_order` tests have
+        equally many variables.
     separates : callable
-        Whether what a test tells is likely to end the questions about its pair.
+        Function that says whether the result of a test is likely to separate its pair.
 
     Privacy
     -------
-    None: where the work touches data, what asks must have been paid. What was worked out and is not
-    asked for leaves no trace.
+    No guarantee of its own: if the work uses data, the caller must have paid. Results that are
+    never asked for leave no trace.
 
     Examples
     --------
@@ -293,18 +294,18 @@ class Ahead(Generic[_Result]):
         self.begin({})
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
+        """Record the tests to come; see :class:`~dpcgd.graphs.pc_search.Oracle`."""
         neighbours, pairs = neighbours_of(joined), np.argwhere(to_test).tolist()
         self.begin({(x, y): conditioning_sets(x, y, neighbours, order) for x, y in pairs})
 
     def begin(self, sets: dict[Test, Iterator[Test]]) -> None:
-        """Note the sets that each pair will be asked about, one after the other."""
+        """Record the conditioning sets of each pair, in order."""
         self._known: dict[Test, _Result] = {}
         self._sets, self._many = sets, dict.fromkeys(sets, FIRST)
         self._likely_done: set[Test] = set()
 
     def of(self, test: Test) -> _Result:
-        """What a test tells."""
+        """The result of a test."""
         if test not in self._known:
             pairs = self._pairs_from(test[:2]) if self._known else [*self._sets]
             tests = [given for pair in pairs for given in self._next_of(pair)]
@@ -315,33 +316,34 @@ class Ahead(Generic[_Result]):
         return self._known[test]
 
     def _pairs_from(self, pair) -> list[Test]:
-        """The pair, and some after it that nothing has separated so far."""
+        """The pair, and some later pairs that are not separated so far."""
         after = islice(dropwhile(pair.__ne__, self._sets), 1, TOGETHER)
         return [pair, *(other for other in after if other not in self._likely_done)]
 
     def _next_of(self, pair) -> list[Test]:
-        """The next tests of a pair: each time twice as many as before."""
+        """The next tests of a pair, each time twice as many as before."""
         many = self._many.get(pair, 0)
         self._many[pair] = min(2 * many, TOGETHER)
         return [(*pair, *given) for given in islice(self._sets.get(pair, ()), many)]
 
 
 class AsksAhead:
-    """An oracle that works out together what it will be asked."""
+    """An oracle that computes likely tests together, before the search asks."""
 
     _ahead: Ahead[Any]
 
     def begin_order(self, order: int, joined: np.ndarray, to_test: np.ndarray) -> None:
-        """Note what will be asked, as :class:`~dpcgd.graphs.pc_search.Oracle` has it."""
+        """Record the tests to come; see :class:`~dpcgd.graphs.pc_search.Oracle`."""
         self._ahead.begin_order(order, joined, to_test)
 
 
 def _colliders(skeleton, grades) -> dict[Triple, float]:
-    """Middles that are not in the set that separates their neighbours most clearly, and how clear.
+    """Triples whose middle is not in the clearest separating set, with the grade of the collider.
 
-    A pair that hangs together weakly is separated by nearly any set, and a chain passes for a
-    collider; given its middle it is nearest to independence. A collider is clear if the pair is far
-    from independence given every set that holds it.
+    Nearly any set separates a weakly dependent pair, so the first separating set may take a chain
+    for a collider. The clearest set does not: given its middle, the pair of a chain is nearest to
+    independence. A collider is clear if the pair is far from independence given every set with the
+    collider.
     """
     colliders = {}
     for (x, y), between in skeleton.middles().items():
@@ -354,7 +356,7 @@ def _colliders(skeleton, grades) -> dict[Triple, float]:
 
 
 def _grades(grading, skeleton, max_order) -> dict[Pair, list[tuple[Set, float]]]:
-    """For each pair the sets of neighbours of either, and how near to independence it is then."""
+    """For each pair, the sets of neighbours of either variable, with their grades."""
     pairs, neighbours = skeleton.middles(), neighbours_of(skeleton.joined)
     grades: dict[Pair, list[tuple[Set, float]]] = {pair: [] for pair in pairs}
     for order in range(max_order + 1):
@@ -366,7 +368,7 @@ def _grades(grading, skeleton, max_order) -> dict[Pair, list[tuple[Set, float]]]
 
 
 def _orient(adjacent, colliders, forbidden, left_out) -> np.ndarray:
-    """Colliders first, the clearest before the others, then all that Meek's rules force."""
+    """Direct the colliders, the clearest first, and then all edges that Meek's rules force."""
     arcs = adjacent & ~forbidden
     settled = np.zeros_like(arcs)
     for clarity in sorted(set(colliders.values()), reverse=True):

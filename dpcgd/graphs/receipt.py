@@ -21,34 +21,34 @@ from dpcgd.privacy.sealed_file import read_sealed
 __all__ = ["content_of", "read_receipt", "release_fields"]
 
 FORM = "dpcgd receipt 3"
-"""Receipts of this form are written and read."""
+"""Format of the receipts that are written and read."""
 
 EVENTS = {kind.__name__: kind for kind in get_args(Event)}
 
 DISTRIBUTIONS = {"exponential": "Gumbel", "permute and flip": "exponential"}
 DISTRIBUTIONS |= dict.fromkeys(("above threshold", "distance test", "tested release"), "Laplace")
-"""What a mechanism draws, where it is not called by that."""
+"""The noise that a mechanism draws, if its name does not say so."""
 
 PLAIN = ("graph", "ledger", "guarantee", "seconds", "terms", "answers")
-"""A receipt shows these fields of every release by themselves."""
+"""Fields of every release that have their own place in a receipt."""
 
 LATER = (("rest", None), ("without_causes", ()))
-"""Earlier receipts lack these parts of knowledge; later ones have them where they say more."""
+"""Parts of knowledge that earlier receipts lack; later receipts hold them if they are not empty."""
 
 
 def read_receipt(path: str | os.PathLike) -> dict[str, Any]:
-    """The content of a receipt, once it has verified.
+    """The content of a receipt whose digest is right.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it is not what was written.
+        If there is no such file, or it was edited.
     """
     return read_sealed(path, FORM)
 
 
 def content_of(release: Any) -> dict[str, Any]:
-    """What stands in the receipt of a release, as JSON holds it."""
+    """The content of the receipt of a release, as JSON values."""
     graph, ledger, terms, answers = release.graph, release.ledger, release.terms, release.answers
     spent = ledger.spent._asdict().items()
     mechanisms = {event.mechanism for event in ledger.events}
@@ -121,7 +121,7 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 def _encoded(value: Any) -> Any:
-    """As JSON has it, with a tag for what JSON has not; what has neither cannot be written."""
+    """A value in JSON, with tags for types that JSON lacks; other types cannot be written."""
     if isinstance(value, Mapping):
         return {"mapping": [[key, _encoded(part)] for key, part in value.items()]}
     if isinstance(value, Knowledge):
@@ -131,7 +131,7 @@ def _encoded(value: Any) -> Any:
 
 
 def _decoded(value: Any, read_marginals: Any = None) -> Any:
-    """What was encoded."""
+    """The value that was encoded."""
     if isinstance(value, list):
         return tuple(map(_decoded, value))
     if not isinstance(value, dict):
@@ -149,7 +149,7 @@ def release_fields(content: Mapping[str, Any], read_marginals: Any) -> dict[str,
     ----------
     content : mapping
     read_marginals : callable
-        From measured moments as they stand in a receipt to marginals.
+        Function from measured moments, as a receipt holds them, to marginals.
     """
     return {
         "graph": _graph(content["graph"], content["certainty"]),

@@ -1,4 +1,4 @@
-"""What a run releases, whatever its system."""
+"""The release of a run, the same for all systems."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -22,23 +22,23 @@ __all__ = ["Release"]
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What a run lets out. With a proved guarantee, all but `seconds` came through a mechanism.
+    """The result of a run. With a proved guarantee, all fields except `seconds` are private.
 
     Attributes
     ----------
     graph : CPDAG
     ledger : Ledger
-        What ran and what it cost; ``ledger.budget`` is the promise.
+        The mechanisms that ran and their cost; ``ledger.budget`` is the promise.
     guarantee : str
         "proved", "claimed, not proved", or "none".
     seconds : float or None
-        Wall time. It depends on the data and no mechanism covers it, so a secure run has none.
+        Wall time; None in a secure run, because it depends on the data and is not protected.
     terms : Terms
-        What was fixed beforehand, and public; ``terms.kind`` says "release" only of a secure run.
+        The public terms, fixed beforehand; ``terms.kind`` is "release" only for a secure run.
     answers : Answers or None
-        Of a search that asked test by test.
+        The answers of a search that tests pair by pair.
     reading : mapping or None
-        What the graph was read with, if it was read once more, with other settings than the run's:
+        The settings of the reading, if the graph was read again with other settings than the run's:
         see :func:`~dpcgd.reading.release.reread`.
     """
 
@@ -51,16 +51,16 @@ class Release:
     reading: Mapping[str, Any] | None = None
 
     def pair_status(self) -> Mapping[frozenset[str], str]:
-        """What has become of each pair of variables.
+        """The status of each pair of variables.
 
         Returns
         -------
         mapping of frozenset to str
-            "confirmed": joined, and every test that was made found dependence. "removed": a test
+            "confirmed": joined, and every test of the pair found dependence. "removed": a test
             separated it. "not testable": public facts allowed no test. "not reached": the budget
-            ended before its first test. "known": knowledge decided, nobody asked. Systems without
-            tests confirm nothing. A pair is "likely" if the probability of its edge is at least
-            1/2, else "unlikely"; of systems that give no probability it is "joined" or "apart".
+            ended before its first test. "known": knowledge decided without a test. For systems
+            without tests, a pair is "likely" if the probability of its edge is at least 1/2, else
+            "unlikely"; without probabilities it is "joined" or "apart".
 
         Privacy
         -------
@@ -85,11 +85,11 @@ class Release:
 
     @property
     def knowledge(self) -> Knowledge:
-        """What the graph goes by beside the data."""
+        """The background knowledge of the run."""
         return (self.reading or self.terms.settings).get("knowledge") or Knowledge()
 
     def _known_pairs(self) -> set[frozenset[str]]:
-        """Those that knowledge joins, or keeps apart."""
+        """Pairs that knowledge joins or keeps apart."""
         names = self.graph.variables
         forbidden, required = self.knowledge.arrays(names)
         known = np.argwhere(required | (forbidden & forbidden.T)).tolist()
@@ -105,7 +105,7 @@ class Release:
         return "joined" if joined else "apart"
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write a receipt: all of the release, what was promised, and how it was kept.
+        """Write a receipt: the whole release, its promise, and the ledger that kept the promise.
 
         Read it with :func:`~dpcgd.reading.release.read_release`, check it with
         :func:`~dpcgd.tables.check_receipt.check_receipt`.
@@ -113,31 +113,31 @@ class Release:
         Parameters
         ----------
         path : path
-            Of a JSON file.
+            Path of a JSON file.
 
         Raises
         ------
         ValueError
-            If the run was not private, or the file cannot be written; there is no part of a file
+            If the run was not private, or the file cannot be written. No part of a file is left
             then.
 
         Privacy
         -------
-        What has been released, what is public, and versions of packages; no running time.
+        It holds the release, public facts, and versions of packages, but no running time.
         """
         if self.guarantee == "none":
-            raise ValueError("this run was not private, and a receipt is for what was promised")
+            raise ValueError("this run was not private, and only a private run has a receipt")
         write_sealed(path, content_of(self))
 
     def report(self, path: str | os.PathLike | None = None, *, effects: Sequence[Any] = ()) -> Page:
-        """A page for a reviewer: the graph, what was promised and what was not, how to cite.
+        """A page for a reviewer: the graph, the guarantee and its limits, how to cite.
 
         Parameters
         ----------
         path : path, optional
             Where to write it: HTML, or Markdown if it ends in ``.md``.
         effects : Effects, optional
-            Those of :func:`~dpcgd.reading.effects.effects`, for a section of their own.
+            Results of :func:`~dpcgd.reading.effects.effects`, for a section of their own.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class Release:
         Raises
         ------
         ValueError
-            If the file cannot be written, or its ending is another.
+            If the file cannot be written, or has another ending.
 
         Privacy
         -------
@@ -156,7 +156,7 @@ class Release:
         return write_report(path, self, effects)
 
     def __eq__(self, other):
-        """Whether the same was released under the same terms; running times are no part of that."""
+        """Whether both releases and their terms are equal; running times do not count."""
         if type(other) is not type(self):
             return NotImplemented
         names = (part.name for part in fields(self) if part.name != "seconds")

@@ -1,4 +1,4 @@
-"""A page about a release for whoever has to review it."""
+"""A page about a release for its reviewer."""
 
 import base64
 import os
@@ -14,7 +14,7 @@ from dpcgd.privacy.sealed_file import check_target, write_whole
 __all__ = ["Page", "changed_places", "write_report"]
 
 FORMS = {".html": "html.jinja", ".md": "markdown.jinja"}
-"""A report is written in one of these forms, by the ending of its file."""
+"""Forms of a report, by the ending of its file."""
 
 
 class Page(str):
@@ -51,7 +51,7 @@ def form_of(path: str | os.PathLike) -> str:
     Raises
     ------
     ValueError
-        If no report ends like this, or no file can be there.
+        If a report cannot have this ending, or no file can be written there.
     """
     ending = check_target(path).suffix.lower()
     if ending not in FORMS:
@@ -62,26 +62,26 @@ def form_of(path: str | os.PathLike) -> str:
 def changed_places(
     separating_sets: Mapping[frozenset[str], tuple[str, ...]],
 ) -> dict[str, list[frozenset[str]]]:
-    """Find variables that each of two others separates from the other one.
+    """Find pairs of variables that separate each other from a third variable.
 
-    Suppose that y is independent of x given z (and others), and of z given x (and these others).
-    Then y depends on neither x nor z. But a test found before that y depends on both. Copies x and
-    z make tests say this, because given one of them the other is constant. Noise makes tests say it
-    where dependence is weak.
+    Suppose that tests find y independent of x given z (and others), and of z given x (and these
+    others). Then y should depend on neither x nor z, but earlier tests found that y depends on
+    both. This happens if x and z are copies, because given one of them the other is constant. With
+    noise it also happens if dependence is weak.
 
     Parameters
     ----------
     separating_sets : mapping
-        From each pair that a search separated to the set that separated it.
+        Map from each separated pair to its separating set.
 
     Returns
     -------
     dict
-        From each y to its pairs of x and z, sorted.
+        Map from each y to its pairs of x and z, sorted.
 
     Privacy
     -------
-    It is post-processing of a release.
+    This is post-processing of a release.
 
     Examples
     --------
@@ -101,5 +101,5 @@ def changed_places(
 
 
 def _escaped_for_markdown(text: Any) -> str:
-    """Names of variables must not become marks."""
+    """Escape the characters that Markdown would take for markup."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(str(text).split()))

@@ -1,4 +1,4 @@
-"""Texts made from the templates of this room, among them a guarantee in words."""
+"""Texts from the templates of this room, and the guarantee in words."""
 
 from functools import cache
 from typing import Any
@@ -18,14 +18,14 @@ def render(template: str, **values: Any) -> str:
     template : str
         A file in ``dpcgd/graphs/templates``.
     **values
-        What the template names.
+        Values for the names in the template.
     """
     return _environment().get_template(template).render(values)
 
 
 @cache
 def _environment() -> Any:
-    """Jinja's environment; jinja2 is loaded when something is rendered first."""
+    """Jinja's environment; jinja2 is loaded with the first text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("dpcgd.graphs")
@@ -37,13 +37,13 @@ def _environment() -> Any:
 
 
 def unit_of(terms: Terms) -> str:
-    """Who is protected."""
+    """The protected unit, in words."""
     rows = terms.rows_per_person
     return "one record" if rows == 1 else f"one person, of up to {rows} records"
 
 
 def guessing(budget: Budget) -> float:
-    """The most often that an attacker can tell two equally likely records apart.
+    """The largest probability that an attacker tells two equally likely records apart.
 
     Notes
     -----
@@ -58,12 +58,12 @@ def guessing(budget: Budget) -> float:
 
 
 def in_words(guarantee: str, budget: Budget | None, terms: Terms) -> list[str]:
-    """What a run promises, as sentences for the people in the data.
+    """The promise of a run, in sentences for the people in the data.
 
     Parameters
     ----------
     guarantee : str
-        "proved", "claimed, not proved" or "none", as a release has it.
+        "proved", "claimed, not proved" or "none", as in a release.
     budget : Budget or None
     terms : Terms
     """
@@ -73,5 +73,5 @@ def in_words(guarantee: str, budget: Budget | None, terms: Terms) -> list[str]:
 
 
 def not_protected(terms: Terms) -> list[str]:
-    """What the guarantee does not cover."""
+    """The risks that the guarantee does not cover."""
     return render("not_protected.jinja", terms=terms).splitlines()

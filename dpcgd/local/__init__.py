@@ -1,1 +1,1 @@
-"""Local privacy: mechanisms that everybody runs alone, and what can be learned from reports."""
+"""Local privacy: mechanisms that each person runs alone, and the analysis of their reports."""

@@ -1,4 +1,4 @@
-"""Channels of local mechanisms: their domains, and their privacy by looking at every entry."""
+"""Channels of local mechanisms: their domains, and their exact privacy from all entries."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,11 +16,11 @@ MOST_CHANNEL_CELLS = 4096
 
 
 MOST_COUNTED = 10**300
-"""Larger numbers of cells cannot be stored as doubles."""
+"""The largest number of cells; larger numbers cannot be stored as doubles."""
 
 
 MOST_EPSILON = 1e9
-"""No mechanism needs a larger epsilon for a chance to guess that a double can tell from 1."""
+"""The largest epsilon; with a larger one the probability of a right guess rounds to 1."""
 
 
 Levels = int | tuple[int, ...]
@@ -28,9 +28,9 @@ Levels = int | tuple[int, ...]
 
 
 class Mechanism:
-    """What all mechanisms share: a public domain, and a channel between its cells.
+    """The base of all mechanisms: a public domain, and a channel between its cells.
 
-    Where a mechanism has a quicker way than its matrix, it has methods of its own.
+    Subclasses override methods that are faster without the matrix of the channel.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Mechanism:
     epsilon : float
         Exact level of local privacy, the largest log-ratio of any report's probabilities.
     d_privacy : float
-        The same per unit of distance between the two inputs.
+        Exact level of d-privacy, the largest log-ratio per unit of distance between two inputs.
     p_max : float
-        An attacker's chance to guess the input from the report, all inputs equally likely.
+        The probability that an attacker guesses the input, all inputs being equally likely.
     """
 
     levels: Levels
@@ -82,16 +82,16 @@ class Mechanism:
 def privacy_loss(
     channel: np.ndarray, distances: np.ndarray | None = None, *, inputs: Sequence[int] | None = None
 ) -> float:
-    """Worst log-ratio of a report's probabilities from two inputs, by looking at all of them.
+    """Worst log-ratio of a report's probabilities from two inputs, over all pairs of inputs.
 
     Parameters
     ----------
     channel : array, shape (k, m)
         P[report | input], one row an input.
     distances : array, shape (k, k), optional
-        Between inputs. The ratio is then taken per unit of distance: the level of d-privacy.
+        Distances between inputs. The result is then the level of d-privacy, per unit of distance.
     inputs : sequence of int, optional
-        One input of each pair is among these; all unless given.
+        Each pair has one of these inputs; all inputs unless given.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def shape_of(levels: Levels) -> tuple[int, ...]:
 def checked_levels(levels) -> Levels:
     shape = shape_of(levels)
     if not shape or any(int(k) != k or k < 2 for k in shape):
-        raise ValueError(f"levels must be 2 or more, not {levels}; a variable of one: leave it out")
+        raise ValueError(f"levels must be 2 or more, not {levels}; with one level, leave it out")
     shape = tuple(int(k) for k in shape)
     return shape[0] if isinstance(levels, int | np.integer) else shape
 
@@ -136,7 +136,7 @@ def checked_whole(levels: Levels) -> Levels:
 
 
 def check_p_max(p_max: float, levels: Levels) -> int:
-    """Refuse what is no chance to guess the record; value is the number of cells."""
+    """Refuse an unusable probability of a right guess; return the number of cells."""
     cells = math.prod(shape_of(checked_levels(levels)))
     if not 1 / cells <= p_max < 1:
         raise ValueError(f"p_max must be at least 1/{cells}, a guess, and below 1, not {p_max}")
@@ -154,7 +154,7 @@ def check_informative(informative):
 
 
 def checked_codes(codes, levels) -> np.ndarray:
-    """As an integer array with one column for each variable."""
+    """The codes as an integer array with one column for each variable."""
     codes, shape = np.asarray(codes), shape_of(levels)
     if codes.dtype.kind not in "iu":
         raise ValueError(f"codes must be integers, not {codes.dtype}; sort the values into bins")
@@ -175,19 +175,19 @@ def check_dense(levels):
 
 
 def cells_of(levels) -> np.ndarray:
-    """All inputs of a domain that is small enough, one row each."""
+    """All inputs of a small domain, one row each."""
     check_dense(levels)
     shape = shape_of(levels)
     return np.indices(shape).reshape(len(shape), -1).T
 
 
 def distances_between(levels, norm) -> np.ndarray:
-    """Between all pairs of inputs, for norm 1, 2 or infinity."""
+    """Distances between all pairs of inputs, for norm 1, 2 or infinity."""
     return cdist(cells_of(levels), cells_of(levels), "minkowski", p=norm)
 
 
 def root_of_rising(excess: Callable[[float], float]) -> float:
-    """The root of a rising function that is not positive at 0."""
+    """The root of an increasing function that is not positive at 0."""
     high = 1.0
     while excess(high) < 0:
         high *= 2

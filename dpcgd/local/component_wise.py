@@ -18,12 +18,12 @@ from dpcgd.privacy.budget import LEAST
 __all__ = ["ComponentWise", "LocalMechanism"]
 
 OnOneVariable = RandomizedResponse | Geometric | ClippedGeometric | UniformGeometric
-"""A mechanism that a component of a record can go through."""
+"""The kinds of mechanisms for a component of a record."""
 
 
 @dataclass(frozen=True)
 class ComponentWise(Mechanism):
-    """Each variable through a mechanism of its own.
+    """A mechanism that randomises each variable by a mechanism of its own.
 
     Parameters
     ----------
@@ -31,8 +31,9 @@ class ComponentWise(Mechanism):
 
     Privacy
     -------
-    The epsilons add up, as do the d-privacy levels' largest for norm 1; chances to guess multiply.
-    All exactly. Chapter 10, :prf:ref:`thm-local-composition`.
+    Epsilons add up. The level of d-privacy for norm 1 is the largest level of a variable.
+    Probabilities of a right guess multiply. All three hold exactly. Chapter 10,
+    :prf:ref:`thm-local-composition`.
 
     Examples
     --------
@@ -57,7 +58,7 @@ class ComponentWise(Mechanism):
 
     @classmethod
     def from_epsilon(cls, kind: Any, levels: Sequence[int], epsilon: float) -> "ComponentWise":
-        """At this exact level of local privacy, shared in proportion to the levels.
+        """The mechanism with this exact epsilon, shared in proportion to the numbers of levels.
 
         Parameters
         ----------
@@ -67,14 +68,14 @@ class ComponentWise(Mechanism):
             :class:`dpcgd.local.geometric.ClippedGeometric`.
         levels : sequence of int
         epsilon : float
-            Of the whole record. Variable i gets epsilon levels[i] / sum(levels).
+            Epsilon of the whole record. Variable i gets epsilon levels[i] / sum(levels).
         """
         levels, total = tuple(levels), sum(levels)
         return cls([kind.from_epsilon(k, epsilon * k / total) for k in levels])
 
     @classmethod
     def from_p_max(cls, kind: Any, levels: Sequence[int], p_max: float) -> "ComponentWise":
-        """With this attacker's success on the whole record; shares as for :meth:`from_epsilon`."""
+        """The mechanism with this attacker's success; shares as for :meth:`from_epsilon`."""
         channels.check_p_max(p_max, tuple(levels))
 
         def excess(epsilon):
@@ -85,17 +86,17 @@ class ComponentWise(Mechanism):
 
     @property
     def epsilon(self) -> float:
-        """The sum over the variables."""
+        """Epsilon of a record: the sum over the variables."""
         return math.fsum(m.epsilon for m in self.mechanisms)
 
     @property
     def d_privacy(self) -> float:
-        """The largest of the variables, for norm 1."""
+        """The level of d-privacy for norm 1: the largest of the variables."""
         return max(m.d_privacy for m in self.mechanisms)
 
     @property
     def p_max(self) -> float:
-        """The product over the variables, the chance to guess the whole record."""
+        """The probability that an attacker guesses the record: the product over the variables."""
         return math.prod(m.p_max for m in self.mechanisms)
 
     @property
@@ -112,7 +113,7 @@ class ComponentWise(Mechanism):
         return np.column_stack([m.sample(c, rng=rng, secure=secure) for m, c in columns])
 
     def of(self, variables: Sequence[int]) -> "ComponentWise":
-        """What this does to some of the variables."""
+        """The mechanism of some of the variables."""
         return ComponentWise([self.mechanisms[v] for v in variables])
 
     def _along(self, table, matrices) -> np.ndarray:
@@ -130,7 +131,7 @@ class ComponentWise(Mechanism):
         return self._along(values, (m.channel.T for m in self.mechanisms))
 
     def inverse(self, reports: np.ndarray) -> np.ndarray:
-        """The table whose reports would on average be this one; it may have negative entries."""
+        """The table whose expected reports are this table; it may have negative entries."""
         return self._along(reports, map(_inverse, self.mechanisms))
 
     def moments(self, reports: np.ndarray) -> Moments:
@@ -144,7 +145,7 @@ class ComponentWise(Mechanism):
 
 
 LocalMechanism = OnOneVariable | ComponentWise
-"""A mechanism that everybody can run alone."""
+"""Any local mechanism."""
 
 
 def _inverse(mechanism: OnOneVariable) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Draws that make reports: seeded for experiments, exact and without a seed for real reports."""
+"""Random draws of reports: seeded for experiments, exact and without a seed for real reports."""
 
 import secrets
 from bisect import bisect_right
@@ -18,17 +18,17 @@ SLACK = 1e-7
 
 
 MOST_EPSILON = 700
-"""Above it the smallest probabilities of a mechanism are too small for doubles."""
+"""The largest epsilon of secure draws; beyond it probabilities can be too small for doubles."""
 
 
 class SeededDraws:
-    """Reproducible draws, for experiments: whoever knows the seed can take the noise off."""
+    """Reproducible draws, for experiments: whoever knows the seed can remove the noise."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
 
     def happens(self, chance: Fraction, n: int) -> np.ndarray:
-        """n answers, each true with this chance."""
+        """n booleans, each true with this probability."""
         return self._rng.random(n) < float(chance)
 
     def uniform(self, levels: Sequence[int], n: int) -> np.ndarray:
@@ -60,17 +60,17 @@ class SecureDraws:
 
     Notes
     -----
-    A double is an integer over a power of two. Stored weights are thus integers but for a common
-    factor, and a uniform integer below their sum picks each column with a chance of exactly weight
-    over sum: after the weights nothing is rounded. The weights themselves are. If rounding moves
-    none by more than a factor of e^t, up or down, then none moves by more than e^2t once they are
-    divided by their sum, and no log-ratio by more than 4 t. An exponential of up to 700 has a t
-    below 1e-12. A solved rate adds less than 1e-14 times the largest distance, and that is below
-    500,000 wherever epsilon can be computed. With t for the rounding of epsilon itself: 5 t.
+    A double is an integer over a power of two. So stored weights are integers up to a common
+    factor, and a uniform integer below their sum chooses each column with probability exactly
+    weight over sum: only the weights are rounded. If rounding changes every weight by a factor of
+    at most e^t, then weights divided by their sum change by at most e^2t, and log-ratios by at most
+    4 t. An exponential of up to 700 has a t below 1e-12. A solved rate adds less than 1e-14 times
+    the largest distance, which is below 500,000 if epsilon can be computed. With t for the rounding
+    of epsilon itself, the total is 5 t.
     """
 
     def happens(self, chance: Fraction, n: int) -> np.ndarray:
-        """n answers, each true with this chance."""
+        """n booleans, each true with this probability."""
         weights = [chance.denominator - chance.numerator, chance.numerator]
         return np.array([pick(weights) for _ in range(n)], bool)
 
@@ -90,11 +90,11 @@ class SecureDraws:
 
 
 Draws = SeededDraws | SecureDraws
-"""Where the randomness of reports comes from."""
+"""A source of randomness for reports."""
 
 
 def as_integers(weights: Iterable[float]) -> list[int]:
-    """Integers in exactly the same proportions.
+    """The weights as integers in exactly the same proportions.
 
     Examples
     --------
@@ -107,13 +107,13 @@ def as_integers(weights: Iterable[float]) -> list[int]:
 
 
 def pick(weights: Sequence[int]) -> int:
-    """An index with a chance of exactly weight / sum, from the operating system's randomness."""
+    """An index with probability exactly weight / sum, from the operating system's randomness."""
     edges = list(accumulate(weights))
     return bisect_right(edges, secrets.randbelow(edges[-1]))
 
 
 def draws_for(mechanism: Any, rng: np.random.Generator | None, secure: bool) -> Draws:
-    """Secure draws for real reports, or seeded ones for experiments if a seed is asked for.
+    """Secure draws for real reports, or seeded draws for experiments if a seed is given.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Geometric mechanisms: reports near the record are likelier than those far away."""
+"""Geometric mechanisms: reports near the record are more probable than distant ones."""
 
 import math
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ from dpcgd.local.draws import Draws, SeededDraws
 __all__ = ["ClippedGeometric", "Geometric", "UniformGeometric"]
 
 NEAR_ONE = 1 - 1e-7
-"""For a larger chance, doubles hold fewer than nine digits of the rest to 1."""
+"""For a `p_max` above this, doubles hold fewer than nine digits of 1 - p_max."""
 
 
 MOST_EXACT = 1 << 53
-"""Cells of a larger domain are not counted exactly in doubles."""
+"""The largest number of cells that doubles count exactly."""
 
 
 MOST_KINDS = 200_000
-"""Largest number of kinds of inputs, up to symmetry, that an exact privacy level looks at."""
+"""Largest number of inputs, up to symmetry, for which an exact privacy level is computed."""
 
 
 BLOCK = 256
-"""So many inputs are tuned at once; their counts of cells take tens of megabytes."""
+"""Number of inputs that are tuned together; their counts of cells take tens of megabytes."""
 
 
 @dataclass(frozen=True)
 class _OneVariable(Mechanism):
-    """What the mechanisms on one variable share: numbers and draws from their matrix."""
+    """The base of mechanisms on one variable: privacy levels and draws from their matrix."""
 
     levels: int
     rate: float
@@ -54,7 +54,7 @@ class _OneVariable(Mechanism):
 
     @property
     def p_max(self) -> float:
-        """An attacker's chance under a uniform prior: the mean of the columns' largest entries."""
+        """The probability of a right guess: the mean of the columns' largest entries."""
         return float(self.channel.max(axis=0).sum() / self.levels)
 
     def _reports(self, codes, draws: Draws) -> np.ndarray:
@@ -62,7 +62,7 @@ class _OneVariable(Mechanism):
 
 
 class ClippedGeometric(_OneVariable):
-    """Two-sided geometric noise; what falls outside the domain moves to its nearer end.
+    """Two-sided geometric noise; reports outside the domain move to its nearer end.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class ClippedGeometric(_OneVariable):
 
     Privacy
     -------
-    Exactly `rate` times distance, hence (levels - 1) times `rate` of local privacy. Chapter 10,
-    :prf:ref:`thm-local-clipped`.
+    The log-ratio is exactly `rate` times distance, so epsilon is (levels - 1) times `rate`. Chapter
+    10, :prf:ref:`thm-local-clipped`.
 
     Notes
     -----
@@ -88,14 +88,14 @@ class ClippedGeometric(_OneVariable):
 
     @classmethod
     def from_p_max(cls, levels: int, p_max: float) -> "ClippedGeometric":
-        """With this attacker's success."""
+        """The mechanism with this attacker's success."""
         channels.check_p_max(p_max, levels)
         odds = (p_max * levels + levels - 2) / (levels * (1 - p_max))
         return cls(levels, max(0.0, math.log(odds)))  # below 0 by rounding
 
     @classmethod
     def from_epsilon(cls, levels: int, epsilon: float) -> "ClippedGeometric":
-        """At this exact level of local privacy."""
+        """The mechanism with this exact epsilon."""
         channels.checked_levels(levels)
         return cls(levels, epsilon / (int(levels) - 1))
 
@@ -109,7 +109,7 @@ class ClippedGeometric(_OneVariable):
 
 
 class UniformGeometric(_OneVariable):
-    """Two-sided geometric noise; what falls outside the domain is replaced by a uniform draw.
+    """Two-sided geometric noise; a uniform draw replaces reports outside the domain.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class UniformGeometric(_OneVariable):
 
     @classmethod
     def from_p_max(cls, levels: int, p_max: float) -> "UniformGeometric":
-        """With this attacker's success."""
+        """The mechanism with this attacker's success."""
         channels.check_p_max(p_max, levels)
         return cls(levels, channels.root_of_rising(lambda rate: cls(levels, rate).p_max - p_max))
 
@@ -147,28 +147,29 @@ class Geometric(Mechanism):
     levels : int, or tuple of int
         A tuple is a product domain whose records are randomised as a whole ("combined").
     p_max : float
-        The chance of reporting the record itself, the same for every record.
+        The probability of reporting the record itself, the same for every record.
     norm : 1, 2 or math.inf
-        Which distance, on a product domain.
+        The norm of distances on a product domain.
 
     Raises
     ------
     ValueError
-        If a variable has fewer than two levels, the norm is another, or p_max is below the chance
-        of a guess without a report.
+        If a variable has fewer than two levels, the norm is unknown, or p_max is below the
+        probability of a right guess without a report.
 
     Privacy
     -------
-    The largest rate(x) times distance over all x and reports, exactly: :attr:`epsilon`. The level
-    of d-privacy exceeds every rate(x) where rates differ: :attr:`d_privacy`. Chapter 10,
+    :attr:`epsilon` is exactly the largest rate(x) times distance over all x and reports. If rates
+    differ, the level of d-privacy, :attr:`d_privacy`, exceeds all of them. Chapter 10,
     :prf:ref:`thm-local-geometric`.
 
     Notes
     -----
-    Binkyte et al. (2024): geometric noise, drawn anew until it is in the domain, at a fixed p_max.
-    Rates, privacy and samples come from counts of cells by distance, never from a list of cells: a
-    domain of 10^11 cells takes a second (:prf:ref:`thm-local-counting`). Inputs that a reflection
-    or an exchange of equal variables maps to each other share one rate.
+    The mechanism of Binkyte et al. (2024): geometric noise, drawn again until it is in the domain,
+    at a fixed p_max. Rates, privacy and samples are computed from counts of cells by distance,
+    never from a list of cells: a domain of 10^11 cells takes a second
+    (:prf:ref:`thm-local-counting`). Inputs that reflections or exchanges of equal variables
+    identify share a rate.
 
     Examples
     --------
@@ -194,14 +195,14 @@ class Geometric(Mechanism):
 
     @classmethod
     def from_p_max(cls, levels: Levels, p_max: float, norm: float = 2) -> "Geometric":
-        """With this attacker's success."""
+        """The mechanism with this attacker's success."""
         return cls(levels, p_max, norm)
 
     @classmethod
     def from_epsilon(cls, levels: Levels, epsilon: float, norm: float = 2) -> "Geometric":
-        """At this level of local privacy, reached by the input that needs the most noise.
+        """The mechanism with this epsilon, which the input with the most noise reaches.
 
-        Where p_max is so near 1 that doubles leave few digits of the rest, just below it.
+        If p_max is very near 1, epsilon is slightly smaller, because doubles are coarse there.
         """
         channels.check_nonnegative("epsilon", epsilon)
         balls = balls_of(channels.checked_whole(levels), norm)
@@ -232,8 +233,8 @@ class Geometric(Mechanism):
     def d_privacy(self) -> float:
         """Worst log-ratio for each unit of distance.
 
-        In closed form for norm 1, where steps of one level make up every distance; for the other
-        norms from the channel, if it is small enough.
+        It has a closed form for norm 1, in which every distance is a sum of steps of one level. For
+        other norms it is computed from the channel, if that is small enough.
         """
         if self.norm == 1 or not isinstance(self.levels, tuple):
             return self._worst_step()
@@ -254,7 +255,7 @@ class Geometric(Mechanism):
         return float(worst)
 
     def _loss_of_step(self, rows, rates, v) -> float:
-        """From each row to the one whose variable v is a level nearer to the end."""
+        """For each row, the row whose variable v is one level nearer to the end."""
         balls = self._balls
         nearer = rows.copy()
         nearer[:, v] -= 1
@@ -266,7 +267,7 @@ class Geometric(Mechanism):
         return np.abs(rates[:, None] * (gap + far) - others[:, None] * (gap_nearer + far)).max()
 
     def rates(self, codes: np.ndarray) -> np.ndarray:
-        """The rate of each record, such that its reports' probabilities add up to one."""
+        """The rate of each record, for which the probabilities of its reports add up to one."""
         return self._rates(channels.checked_codes(codes, self.levels))
 
     def _rates(self, cells) -> np.ndarray:
@@ -277,8 +278,8 @@ class Geometric(Mechanism):
     def _tuned(self, counts) -> np.ndarray:
         """Solve sum_r counts(r) exp(-rate r) = 1 / p_max for each row.
 
-        Newton's method from 0 on a convex falling function: it never passes the root. No row's
-        result depends on the others, not in its last digit: each stops by itself.
+        Newton's method from 0 on a convex decreasing function never passes the root. Each row stops
+        on its own, so that no result depends on other rows, not even in the last digit.
         """
         rates, left = np.zeros(len(counts)), np.arange(len(counts))
         others = (1 - self.p_max) / self.p_max  # with the record's own 1 digits would be lost
@@ -300,7 +301,7 @@ class Geometric(Mechanism):
         return self.p_max * np.exp(-rates * channels.distances_between(self.levels, self.norm))
 
     def _reports(self, codes, draws: Draws) -> np.ndarray:
-        """One report for each record, drawn exactly: first its distance, then a cell that far."""
+        """One report for each record, drawn exactly: first a distance, then a cell at it."""
         balls, secure = self._balls, not isinstance(draws, SeededDraws)
         if secure and self.size > MOST_EXACT:
             raise ValueError(f"{self.size:.3g} cells are too many to draw securely; use fewer bins")
@@ -319,20 +320,20 @@ class Geometric(Mechanism):
         return np.where(mirrored, np.array(self.shape) - 1 - reports, reports)
 
     def of(self, variables: Sequence[int]):
-        """Refused on a product domain: how far one variable moves depends on all the others."""
+        """Refused on a product domain, where the noise of one variable depends on all others."""
         if list(variables) == list(range(len(self.shape))):
             return self
         raise ValueError("no channel for some variables; reconstruct the joint distribution first")
 
 
 def _distinct_rows(rows) -> tuple[np.ndarray, np.ndarray]:
-    """Each row once, in order, and which of these each row is; ten times as fast as NumPy's."""
+    """The distinct rows in order, and the index of each row among them; ten times NumPy's speed."""
     which = pd.DataFrame(rows).groupby([*range(rows.shape[1])]).ngroup().to_numpy()
     return rows[np.unique(which, return_index=True)[1]], which
 
 
 def in_blocks(rows: np.ndarray) -> list[np.ndarray]:
-    """The rows, at most 256 at a time."""
+    """The rows in blocks of at most 256."""
     return np.array_split(rows, range(BLOCK, len(rows), BLOCK))
 
 
@@ -343,10 +344,10 @@ def balls_of(levels: Levels, norm: float) -> "_Sums | _Largest":
 
 
 class _Balls:
-    """Cells by their distance from an input, counted and drawn without listing them.
+    """Counts and draws of cells by their distance from an input, without a list of cells.
 
-    Inputs come in canonical form: variables sorted by their levels, each reflected into the lower
-    half of its levels, equal variables in rising order.
+    Inputs are in canonical form: variables sorted by their levels, each reflected into the lower
+    half of its levels, equal variables in increasing order.
     """
 
     def __init__(self, levels):
@@ -354,14 +355,14 @@ class _Balls:
         self.levels = np.sort(self.given)
 
     def canonical(self, codes):
-        """(places, order of the variables, which were reflected) of each record."""
+        """(canonical form, order of the variables, which were reflected) of each record."""
         mirrored = 2 * codes > self.given - 1
         places = np.where(mirrored, self.given - 1 - codes, codes)
         order = np.argsort(self.given * (self.levels[-1] + 1) + places, axis=1, kind="stable")
         return np.take_along_axis(places, order, axis=1), order, mirrored
 
     def kinds(self) -> list[np.ndarray]:
-        """All canonical inputs, a block at a time."""
+        """All canonical inputs, block by block."""
         groups = [(k, len(list(same))) for k, same in groupby(self.levels.tolist())]
         if math.prod(math.comb(-(-k // 2) + m - 1, m) for k, m in groups) > MOST_KINDS:
             raise ValueError(f"more than {MOST_KINDS:,} kinds of inputs; use fewer bins")
@@ -369,7 +370,7 @@ class _Balls:
         return in_blocks(np.array([sum(parts, ()) for parts in product(*ways)]))
 
     def _within(self, rows, v) -> np.ndarray:
-        """How many levels of variable v lie at each distance from its place."""
+        """The number of levels of variable v at each distance from its place."""
         steps = np.arange(self.levels[-1])
         below = steps <= rows[:, v, None]
         above = steps < self.levels[v] - rows[:, v, None]
@@ -390,7 +391,7 @@ class _Sums(_Balls):
         return ((self.levels - 1 - rows) ** float(self.norm)).sum(axis=1) ** (1 / self.norm)
 
     def counts(self, rows) -> list[np.ndarray]:
-        """Cells at each summed power, over all variables from the v-th on, for every v."""
+        """For every v, the number of cells at each sum of powers over the variables from v on."""
         counts = [np.eye(1, self.most + 1).repeat(len(rows), axis=0)]
         for v in reversed(range(len(self.levels))):
             reached = np.flatnonzero(counts[0].any(axis=0))
@@ -423,12 +424,12 @@ class _Largest(_Balls):
         return (self.levels - 1 - rows).max(axis=1).astype(float)
 
     def counts(self, rows) -> list[np.ndarray]:
-        """Cells at each distance; then, for each variable, its levels within each distance."""
+        """Numbers of cells at each distance, and of each variable's levels within each distance."""
         inside = [self._within(rows, v).cumsum(axis=1) for v in range(len(self.levels))]
         return [np.diff(np.prod(inside, axis=0), prepend=0.0), *inside]
 
     def draw(self, rows, counts, row, total, draws: Draws) -> np.ndarray:
-        """A uniform cell at the given distance: first which variable is the first that far."""
+        """A uniform cell at the given distance: first draw the first variable at that distance."""
         within = np.array([inside[row, total] for inside in counts[1:]])
         nearer = np.array([inside[row, total - 1] for inside in counts[1:]]) * (total > 0)
         before = np.cumprod(np.vstack([np.ones(len(row)), nearer[:-1]]), axis=0)

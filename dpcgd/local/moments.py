@@ -1,4 +1,4 @@
-"""Moments of records that nobody saw, and a test of independence that is made from them."""
+"""Estimated moments of unseen records, and an independence test based on them."""
 
 import math
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from dpcgd.statistics.statistic import normal_tail
 __all__ = ["CorrelationOracle", "Moments"]
 
 LARGEST = 1e70
-"""The fourth power of a value of this size is still a number."""
+"""The largest value; its fourth power is still finite."""
 
 
 BLOCK = 8192
-"""A test looks at so many reports together: they stay in the processor's cache."""
+"""Number of reports that a test processes together; they fit in the processor's cache."""
 
 
 LEAST_EIGENVALUE = 0.01
-"""Estimated correlation matrices are lifted to this, so that noise cannot make them singular."""
+"""The least eigenvalue of an estimated correlation matrix, which noise could make singular."""
 
 
 class Moments(NamedTuple):
-    """What reports say about means and mean products of the records, without bias.
+    """Unbiased estimates of the records' means and mean products, from their reports.
 
-    The mean over the reports of ``values`` estimates the records' means, that of ``roots[a] *
-    roots[b]`` plus ``squares`` on the diagonal plus ``constant`` their mean products.
+    The mean of ``values`` over the reports estimates the records' means. The mean of ``roots[a] *
+    roots[b]``, plus ``squares`` on the diagonal, plus ``constant``, estimates their mean products.
     """
 
     values: np.ndarray
@@ -37,12 +37,12 @@ class Moments(NamedTuple):
 
     @classmethod
     def of_records(cls, values: np.ndarray) -> "Moments":
-        """Of records as they are: reports for a naive analysis, or data without noise.
+        """Moments of records themselves: data without noise, or reports in a naive analysis.
 
         Raises
         ------
         ValueError
-            If there is none, or a value is not finite or larger than 1e70, whose powers are needed.
+            If there is no record, or a value is not finite or is larger than 1e70.
         """
         values = np.asarray(values, float)
         if not len(values) or not (np.abs(values) <= LARGEST).all():
@@ -51,12 +51,12 @@ class Moments(NamedTuple):
         return cls(values, values, np.zeros_like(values), np.zeros((d, d)))
 
     def without_bins(self) -> "Moments":
-        """Of the values that were sorted into bins, in units of their width: Sheppard's correction.
+        """Moments of values before binning, in units of a bin's width: Sheppard's correction.
 
         Notes
         -----
-        A smooth density gives a code 1/12 more variance than the value has. Whether the density is
-        smooth, the reports do not say: it is an assumption.
+        If the density is smooth, a code has 1/12 more variance than its value. The reports cannot
+        show whether it is smooth: it is an assumption.
         """
         return self._replace(constant=self.constant - np.eye(len(self.constant)) / 12)
 
@@ -75,22 +75,22 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CorrelationOracle:
-    """Tests whether a partial correlation of the records is 0, from moments of their reports.
+    """A test of a zero partial correlation of the records, from moments of their reports.
 
     Parameters
     ----------
     moments : Moments
-        ``mechanism.moments(reports)``, which knows the channel, or ``Moments.of_records(reports)``,
-        which takes reports for records.
+        ``mechanism.moments(reports)``, which corrects for the channel, or
+        ``Moments.of_records(reports)``, which treats reports as records.
     alpha : float
-        Level of the two-sided test.
+        Significance level of the two-sided test.
 
     Notes
     -----
-    The statistic is the partial covariance of x and y over its standard error, which is that of a
-    mean over reports (delta method): its null is standard normal for large n, whatever the channel.
-    Chapter 10, :prf:ref:`thm-local-test`. For normal records a partial correlation of 0 is the same
-    as independence; binned ones are only close to normal.
+    The statistic is the partial covariance of x and y over its standard error, which is computed as
+    that of a mean over reports (delta method). For large n its null distribution is standard
+    normal, for any channel. Chapter 10, :prf:ref:`thm-local-test`. For normal records a partial
+    correlation of 0 is equivalent to independence; binned records are only close to normal.
 
     Examples
     --------
@@ -110,12 +110,12 @@ class CorrelationOracle:
 
     @cached_property
     def _summary(self):
-        """Mean and covariance, then values, roots and squares of one variable after another."""
+        """Mean and covariance, then values, roots and squares of each variable in turn."""
         columns = [np.ascontiguousarray(part.T) for part in self.moments[:3]]
         return self.moments.mean, self.moments.covariance, columns
 
     def statistic(self, x: int, y: int, given: tuple[int, ...]) -> float:
-        """Close to standard normal if the partial correlation of x and y is 0."""
+        """The statistic; close to standard normal if the partial correlation of x and y is 0."""
         mean, covariance, (values, roots, squares) = self._summary
         tested, rest = [x, y, *given], [*given]
         within = _lifted(covariance[np.ix_(rest, rest)])
@@ -137,12 +137,12 @@ class CorrelationOracle:
             return math.sqrt(len(added)) * partial / deviation
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Whether the p-value is above the level."""
+        """Whether the p-value is above the significance level."""
         return 2 * normal_tail(abs(self.statistic(x, y, given))) > self.alpha
 
 
 def _lifted(covariance) -> np.ndarray:
-    """The same variances (tiny ones raised) with all eigenvalues of the correlations positive."""
+    """A covariance matrix with the same variances (tiny ones raised) and positive eigenvalues."""
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-6))
     values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
     lifted = (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T

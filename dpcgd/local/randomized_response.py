@@ -1,4 +1,4 @@
-"""Randomized response over all cells of a record."""
+"""Randomised response over all cells of a record."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class RandomizedResponse(Mechanism):
 
     Privacy
     -------
-    epsilon-local privacy for each report, exactly. Chapter 10, :prf:ref:`thm-local-krr`.
+    Each report has exactly epsilon-local privacy. Chapter 10, :prf:ref:`thm-local-krr`.
 
     Notes
     -----
@@ -56,28 +56,28 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def from_p_max(cls, levels: Levels, p_max: float) -> "RandomizedResponse":
-        """With this chance of reporting the value itself."""
+        """The mechanism with this probability of reporting the value itself."""
         cells = channels.check_p_max(p_max, levels)
         return cls(levels, max(0.0, math.log(p_max) + math.log(cells - 1) - math.log1p(-p_max)))
 
     @classmethod
     def from_epsilon(cls, levels: Levels, epsilon: float) -> "RandomizedResponse":
-        """At this exact level of local privacy."""
+        """The mechanism with this exact epsilon."""
         return cls(levels, epsilon)
 
     @property
     def p_max(self) -> float:
-        """The chance of reporting the value itself."""
+        """The probability of reporting the value itself."""
         return 1 / (1 + (self.size - 1) * math.exp(-self.epsilon))
 
     @property
     def d_privacy(self) -> float:
-        """Epsilon, as neighbouring inputs, at distance 1, differ as much as any."""
+        """The level of d-privacy: epsilon, because inputs at distance 1 differ as much as any."""
         return self.epsilon
 
     @property
     def kept(self) -> float:
-        """Chance that the record is kept, if all others are replaced by a uniform draw."""
+        """The probability of keeping the record, if a uniform draw replaces it otherwise."""
         return self.p_max * -math.expm1(-self.epsilon)
 
     @property
@@ -93,7 +93,7 @@ class RandomizedResponse(Mechanism):
         return np.where(kept[:, None], codes, draws.uniform(self.shape, len(codes)))
 
     def of(self, variables: Sequence[int]) -> "RandomizedResponse":
-        """What this does to some variables of a product domain: randomised response again."""
+        """The mechanism on some variables of a product domain: again randomised response."""
         levels = tuple(self.shape[v] for v in variables)
         size, kept = math.prod(levels), self.kept
         if kept == 1:  # rounded up
@@ -109,7 +109,7 @@ class RandomizedResponse(Mechanism):
         return self.forward(values)  # a symmetric channel
 
     def inverse(self, reports: np.ndarray) -> np.ndarray:
-        """The table whose reports would on average be this one; it may have negative entries."""
+        """The table whose expected reports are this table; it may have negative entries."""
         channels.check_informative(self.kept >= 1e-12)
         return (reports - (1 - self.kept) / self.size * reports.sum()) / self.kept
 

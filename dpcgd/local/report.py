@@ -1,4 +1,4 @@
-"""What everybody reports: a data set through a local mechanism."""
+"""Reports: a data set after a local mechanism."""
 
 from numpy.random import Generator
 
@@ -12,18 +12,18 @@ __all__ = ["report"]
 def report(
     data: Dataset, mechanism: LocalMechanism, *, rng: Generator | None = None, secure: bool = False
 ) -> Dataset:
-    """What everybody in a data set would report.
+    """Report every record of a data set by a local mechanism.
 
     Parameters
     ----------
     data : Dataset
     mechanism : LocalMechanism
-        Over the public levels of the data.
+        A mechanism for the public levels of the data.
     rng : numpy.random.Generator
-        Seeded reports, for experiments: in use each person draws their own randomness.
+        Seeded reports, for experiments; in practice each person draws their own randomness.
     secure : bool
-        Exact draws from the operating system's randomness, without a seed, for real reports: what
-        there is unless `rng` is given.
+        Exact draws from the operating system's randomness, without a seed, for real reports. This
+        is the default unless `rng` is given.
 
     Returns
     -------
@@ -37,11 +37,11 @@ def report(
 
     Privacy
     -------
-    ``mechanism.epsilon``-local privacy for everybody who reports once; m times that for m reports.
-    For secure reports this holds of what is really drawn, to within
-    :data:`~dpcgd.local.draws.SLACK` (for each variable of a component-wise mechanism):
-    :class:`~dpcgd.local.draws.SecureDraws`. The level of each mechanism is proved in chapter 10,
-    :prf:ref:`thm-local-krr`, :prf:ref:`thm-local-geometric` and :prf:ref:`thm-local-composition`.
+    ``mechanism.epsilon``-local privacy for each person who reports once; m times as much for m
+    reports. The draws of secure reports reach this up to :data:`~dpcgd.local.draws.SLACK` (for each
+    variable of a component-wise mechanism): :class:`~dpcgd.local.draws.SecureDraws`. Chapter 10
+    proves the epsilon of each mechanism, :prf:ref:`thm-local-krr`, :prf:ref:`thm-local-geometric`
+    and :prf:ref:`thm-local-composition`.
 
     Examples
     --------

@@ -27,15 +27,15 @@ from dpcgd.privacy.run import (
 __all__ = ["PairRelease", "anm", "confidence", "histogram_anm", "private_anm"]
 
 FEWEST = 4
-"""A pair needs so many records: two to fit and two to score."""
+"""The fewest records of a pair: two to fit and two to score."""
 
 
 PROTECTS = ("everyone", "test set")
-"""Whom a private run can protect."""
+"""The records that a private run can protect."""
 
 
 CONTROLS = 8
-"""A noisy histogram is compared to so many histograms of independent columns."""
+"""Number of control histograms of independent columns, beside a noisy histogram."""
 
 
 Direction = tuple[str, str]
@@ -44,29 +44,28 @@ Direction = tuple[str, str]
 
 @dataclass(frozen=True)
 class PairRelease:
-    """What a run on a pair lets out. With a proved guarantee, all but `seconds` is covered.
+    """The release of a run on a pair. With a proved guarantee, all except `seconds` is private.
 
     Attributes
     ----------
     direction : (cause, effect) or None
         None if the mechanism gave no answer.
     scores : mapping of (cause, effect) to float or None
-        The dependence of residual and supposed cause in each direction, with noise. The smaller one
-        decides.
+        The dependence of residual and supposed cause in each direction, with noise. The direction
+        with the smaller score is chosen.
     confidence : float or None
-        The chance that the noise has not turned the direction, from the released scores and the
-        scale of the noise alone. It says nothing about whether an additive noise model holds.
+        The probability that the noise has not reversed the direction, computed from the released
+        scores and the noise scale. It does not say whether an additive noise model holds.
     protects : str
-        "everyone", "test set" (then records that fitted the regression are not protected), or
-        "nobody".
+        "everyone", "test set" (the records that fit the regression are not protected), or "nobody".
     ledger : Ledger
-        What ran and what it cost; ``ledger.budget`` is the promise.
+        The mechanisms that ran and their cost; ``ledger.budget`` is the promise.
     guarantee : str
-        "proved" for those that are protected, or "none".
+        "proved" (for the protected records), or "none".
     seconds : float or None
-        Wall time. It depends on the data and no mechanism covers it, so a secure run has none.
+        Wall time; None in a secure run, because it depends on the data and is not protected.
     terms : Terms
-        What was fixed beforehand.
+        The public terms of the run.
     """
 
     direction: Direction | None
@@ -80,14 +79,14 @@ class PairRelease:
 
 
 def confidence(margin: float, scale: float) -> float:
-    """Chance that the difference of two Laplace variables is below a margin.
+    """Probability that the difference of two Laplace variables is below a margin.
 
     Parameters
     ----------
     margin : float
-        At least 0: how much larger one score is than the other.
+        The difference of the two scores, at least 0.
     scale : float
-        Of the Laplace noise on each score; 0 for none.
+        Scale of the Laplace noise on each score; 0 for no noise.
 
     Raises
     ------
@@ -97,9 +96,8 @@ def confidence(margin: float, scale: float) -> float:
     Returns
     -------
     float
-        For a true margin, the chance that the noise leaves the order as it is. For a released
-        margin, the chance that the true order is the released one, all margins being equally likely
-        beforehand.
+        For a true margin, the probability that the noise keeps the order of the scores. For a
+        released margin, the probability that its order is true, under a uniform prior.
 
     Notes
     -----
@@ -127,24 +125,24 @@ def anm(
 ) -> PairRelease:
     """Which of two variables causes the other, by an additive noise model, without privacy.
 
-    Half of the records fit a regression in each direction, the other half give its residuals; the
-    direction in which they depend less on their input is the answer.
+    Half of the records fit a regression in each direction, and the other half give its residuals.
+    The answer is the direction whose residuals depend less on their input.
 
     Parameters
     ----------
     pair : Dataset
-        Of two numbers.
+        A pair of numbers.
     score : DependenceScore, optional
         ``Hsic()`` unless given.
     ridge : Ridge, optional
         ``Ridge()`` unless given.
     rng : numpy.random.Generator
-        Draws the halves.
+        Generator that draws the halves.
 
     Returns
     -------
     PairRelease
-        Its guarantee is "none", its confidence 1: there is no noise.
+        Its guarantee is "none", and its confidence is 1 because there is no noise.
 
     Raises
     ------
@@ -189,9 +187,9 @@ def private_anm(
     Parameters
     ----------
     pair : Dataset
-        Of two numbers. Values outside the public ranges have been moved to their ends.
+        A pair of numbers. Values outside the public ranges have been moved to their ends.
     epsilon, delta : float
-        The guarantee. Only a score that is released by propose-test-release spends delta.
+        The guarantee. Delta is spent only if the score is released by propose-test-release.
     allow_delta : bool
         Allow a delta of 1/n or more. Delta is the smaller of 1e-6 and 1/(10 n) unless given.
     rng : numpy.random.Generator, optional
@@ -202,35 +200,35 @@ def private_anm(
     score, ridge
         As for :func:`anm`.
     protects : str
-        "everyone", or "test set" for the half that gives residuals only, as in chapter 08: who is
-        in the other half is then not protected at all.
+        "everyone", or "test set" for the half that gives the residuals, as in chapter 08. Then the
+        records of the other half are not protected at all.
     rows_per_person : int
-        Rows that one person may have, a public bound. The guarantee is for all of them together,
-        with "test set" for those of them in the test half.
+        Rows that one person may have, a public bound. The guarantee is for all rows of a person
+        together; with "test set", for the person's rows in the test half.
 
     Returns
     -------
     PairRelease
-        A constant column or ties everywhere are data and no reason to refuse: scores are then small
-        numbers plus noise.
+        A constant column or many ties are not refused, because a refusal would reveal them: scores
+        are then small numbers plus noise.
 
     Raises
     ------
     ValueError
-        If the pair has not two columns or fewer than four records, `protects` is unknown, or the
-        budget or the noise source is unusable; all public facts. Nothing has run then.
+        If the pair does not have two columns or has fewer than four records, `protects` is unknown,
+        or the budget or the noise source is unusable. All are public facts; nothing has run then.
 
     Notes
     -----
-    To protect everyone takes so much noise on the scores that with fewer than about 100,000 records
-    the direction is close to a coin (chapter 09); :func:`histogram_anm` does better there.
+    If everyone is protected, the scores have much noise: with fewer than about 100,000 records the
+    direction is little better than a coin toss (chapter 09). :func:`histogram_anm` is better there.
 
     Privacy
     -------
     (epsilon, delta) for neighbours that replace one record; with "test set", one record of the test
-    half. A replaced record lies in one half only, so the noise is made for the larger of the two
-    sensitivities and not for their sum. The halves are drawn without a look at the data. Chapters
-    08 and 09, :prf:ref:`thm-everyone`, with the sensitivity of the score: :prf:ref:`thm-hsic-test`,
+    half. A replaced record is in one half only, so the noise has the scale of the larger
+    sensitivity, not of the sum of both. The halves are drawn without using the data. Chapters 08
+    and 09, :prf:ref:`thm-everyone`, with the sensitivity of the score: :prf:ref:`thm-hsic-test`,
     :prf:ref:`thm-anm-ranks`, or :prf:ref:`thm-iqr-distance` and :prf:ref:`thm-tested-release`.
 
     Examples
@@ -273,21 +271,21 @@ def histogram_anm(
     ridge: Ridge | None = None,
     **shared: Unpack[RunKeywords],
 ) -> PairRelease:
-    """Which of two variables causes the other, from one noisy histogram of both.
+    """Which of two variables causes the other, from one noisy histogram of the pair.
 
     Parameters
     ----------
     pair, epsilon, delta, allow_delta, rng, secure, score, ridge, rows_per_person
         As for :func:`private_anm`.
     bins : int, optional
-        Equally wide ones of each public range; by n and the noise unless given.
+        Number of equally wide bins of each public range; chosen by n and the noise unless given.
 
     Returns
     -------
     PairRelease
-        Everyone is protected. The scores are those of records drawn from the histogram, less what
-        controls score: histograms of independent columns with these margins, as noisy. There is no
-        confidence, and no direction if no cell stands out of the noise.
+        Everyone is protected. The scores are those of records drawn from the histogram, minus the
+        scores of controls: equally noisy histograms of independent columns with the same margins.
+        There is no confidence, and no direction if no cell exceeds the noise.
 
     Raises
     ------
@@ -297,13 +295,13 @@ def histogram_anm(
     Privacy
     -------
     (epsilon, delta) for neighbours that replace one record: two cells change by one, so the L2
-    sensitivity is sqrt(2), and all the rest uses the noisy histogram only. Chapters 02 and 03,
+    sensitivity is sqrt(2). The rest uses the noisy histogram only. Chapters 02 and 03,
     :prf:ref:`thm-gaussian` and :prf:ref:`thm-table-gram`.
 
     Notes
     -----
-    Without the controls, noise in a table with one wide and one narrow margin looks like an
-    additive noise model. Chapter 08.
+    The controls are needed because noise in a table with one wide and one narrow margin looks like
+    an additive noise model. Chapter 08.
 
     Examples
     --------
@@ -330,7 +328,7 @@ def histogram_anm(
     rng = shared.get("rng") or np.random.default_rng()  # what follows is post-processing
 
     def rescore(counts) -> dict[Direction, float | None]:
-        """Scores of records drawn from the cells that are not mostly noise; None without such."""
+        """Scores of records drawn from the cells that exceed the noise; None if there are none."""
         kept = np.where(counts > 2 * deviation, counts, 0.0)
         if not kept.any():
             return dict.fromkeys(_directions(pair))
@@ -354,13 +352,13 @@ def _histogram(pair: Dataset, bins: int) -> np.ndarray:
 
 
 def _independent(counts: np.ndarray, n: int) -> np.ndarray:
-    """The histogram of n records with independent columns and about the same margins."""
+    """A histogram of n records with independent columns and about the same margins."""
     rows, columns = (np.maximum(counts.sum(axis=axis), 1e-9) for axis in (1, 0))
     return n * np.outer(rows / rows.sum(), columns / columns.sum())
 
 
 def _drawn(pair: Dataset, weights: np.ndarray, rng: np.random.Generator) -> Dataset:
-    """As many records as there were, drawn from cells by weight and uniformly within them."""
+    """As many records as the data have, drawn from cells by weight, and uniformly within a cell."""
     bins = len(weights)
     cells = rng.choice(weights.size, pair.n, p=weights.ravel() / weights.sum())
     places = np.column_stack(np.unravel_index(cells, weights.shape)) + rng.random((pair.n, 2))
@@ -376,7 +374,7 @@ def _check_pair(pair: Dataset):
     if pair.d != 2:
         raise ValueError(f"a pair has two columns, not {pair.d}; choose two of {pair.variables}")
     if pair.n < FEWEST:
-        raise ValueError(f"{pair.n} records cannot be split in halves; there must be {FEWEST}")
+        raise ValueError(f"{pair.n} records cannot be split in halves; give at least {FEWEST}")
 
 
 def _directions(pair: Dataset) -> tuple[Direction, Direction]:
@@ -385,9 +383,9 @@ def _directions(pair: Dataset) -> tuple[Direction, Direction]:
 
 
 class _Look:
-    """Inputs and residuals of the test half, computed when they are asked for, and once.
+    """Inputs and residuals of the test half, computed once, when they are first needed.
 
-    The halves are drawn without a look at the data; the other half fits the regression.
+    The halves are drawn without using the data; the other half fits the regression.
     """
 
     def __init__(self, pair: Dataset, noise: Noise, ridge: Ridge):

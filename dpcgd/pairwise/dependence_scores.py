@@ -1,4 +1,4 @@
-"""How much residuals depend on their input, each score with what one record can change of it."""
+"""Scores of the dependence of residuals on their input, with their sensitivities."""
 
 import math
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from dpcgd.privacy.mechanisms import laplace, propose_test_release
 __all__ = ["Hsic", "Iqr", "Kendall", "DependenceScore", "Spearman"]
 
 MOST_LOG = 710.0
-"""Above the logarithm of any finite range."""
+"""A number above the logarithm of any finite range."""
 
 
 BLOCK = 2**22
-"""Entries of a kernel matrix that are held at once."""
+"""Number of entries of a kernel matrix that are in memory at once."""
 
 
 class DependenceScore:
-    """Larger where the residual depends more on the input; for the most part here, bounded.
+    """A score that is larger for more dependence of residual and input; most scores are bounded.
 
-    One record moves a bounded score by a bounded amount, whatever the data. A score with another
-    release says so, and brings its own.
+    One record moves a bounded score by a bounded amount, for any data. A score without a bound has
+    a release method of its own.
     """
 
     name: ClassVar[str]
@@ -42,14 +42,14 @@ class DependenceScore:
         ----------
         m : int
         change : float
-            How far a training record moves any difference of two residuals; 0 if training records
-            are not protected.
+            Bound on the change of any difference of two residuals by one training record; 0 if
+            training records are not protected.
         epsilon : float
         """
         return self._moves(m, change) / epsilon
 
     def _moves(self, m: int, change: float) -> float:
-        """The most that one record, of either half, moves the score."""
+        """The most that one record of either half moves the score."""
         return max(self.sensitivity(m), self.residual_sensitivity(m, change))
 
     def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float | None:
@@ -62,13 +62,13 @@ class DependenceScore:
         m, change, epsilon
             As for :meth:`scale`.
         delta : float
-            Not spent.
+            Not used.
         account, noise
 
         Raises
         ------
         BudgetSpent
-            Before the columns are asked for, if the account cannot pay.
+            Before the columns are computed, if the account cannot pay.
 
         Privacy
         -------
@@ -85,12 +85,12 @@ class DependenceScore:
 
 
 class _Rank(DependenceScore):
-    """Residuals that all move a little can change every rank."""
+    """A rank score; if all residuals move a little, every rank can change."""
 
     theorems: ClassVar[tuple[str, ...]] = ("thm-anm-ranks",)
 
     def residual_sensitivity(self, m: int, change: float) -> float:
-        """Proved bound if every residual moves by at most `change`: the whole range."""
+        """Proved bound if every residual moves by at most `change`: the score's whole range."""
         return 1.0 if change > 0 else 0.0
 
 
@@ -170,8 +170,8 @@ class Hsic(DependenceScore):
     Parameters
     ----------
     width : float
-        Of both kernels, in units of the public half-ranges. A width taken from the data, as the
-        usual median of distances, would leak: nothing would cover it.
+        Width of both kernels, in units of the public half-ranges. A width from the data, such as
+        the usual median of distances, would leak, because no mechanism would cover it.
 
     Raises
     ------
@@ -235,14 +235,15 @@ class Hsic(DependenceScore):
 class Iqr(DependenceScore):
     """Log interquartile range of the input plus that of the residual.
 
-    One record can move it without limit, so it is released by propose-test-release.
+    One record can move this score without limit, so it is released by propose-test-release.
 
     Parameters
     ----------
     width : float
-        Of the bins of a log interquartile range. The proposed change of the sum is twice that.
+        Width of the bins of a log interquartile range. The proposed change of the sum is twice
+        that.
     floor : float
-        Smaller interquartile ranges count as this, in units of the public half-range.
+        The least interquartile range, in units of the public half-range; smaller ones become it.
 
     Raises
     ------
@@ -273,7 +274,7 @@ class Iqr(DependenceScore):
             raise ValueError(f"floor must be positive and finite, not {self.floor!r}")
 
     def value(self, x: np.ndarray, residual: np.ndarray) -> float:
-        """Any number from twice log(floor); there is no bound on how far one record moves it."""
+        """The score, at least twice log(floor); one record can move it without limit."""
         logs = (self._log(_spread(np.sort(column))) for column in (x, residual))
         return float(sum(min(log, MOST_LOG) for log in logs))
 
@@ -281,13 +282,13 @@ class Iqr(DependenceScore):
         return np.log(np.maximum(spread, self.floor))
 
     def distance(self, values: np.ndarray, *, change: float = 0.0) -> int:
-        """Replaced records until one more could move a log interquartile range by a bin's width.
+        """Replacements until one more could move a log interquartile range by a bin's width.
 
         Parameters
         ----------
         values : array of numbers, shape (m,)
         change : float
-            How far one replaced training record moves every value; test records replace a value.
+            Change of every value by one replaced training record; a test record replaces a value.
 
         Returns
         -------
@@ -314,9 +315,9 @@ class Iqr(DependenceScore):
         return 2 * self.width / (epsilon / 2)
 
     def release(self, columns, *, m, change, epsilon, delta, account, noise) -> float | None:
-        """The score with Laplace noise, or None if it seems too easy to move.
+        """The score with Laplace noise, or None if one record may move it too far.
 
-        Parameters, value and errors are those of the other scores.
+        Parameters, result and errors are as for other scores.
 
         Privacy
         -------
@@ -347,7 +348,7 @@ def _spread(values: np.ndarray) -> float:
 
 
 def _reach(values: np.ndarray, change: float) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest interquartile range that k replaced records can make, k = 0, 1, ..."""
+    """Least and largest interquartile range after k replacements, k = 0, 1, ..."""
     first = (len(values) - 1) // 4
     third = len(values) - 1 - first
     outward = np.pad(values, (1, 1), constant_values=(-np.inf, np.inf))

@@ -1,4 +1,4 @@
-"""Kernel ridge regression on the line, with proved bounds on what one training record can move."""
+"""Kernel ridge regression in one dimension, with proved bounds on the effect of one record."""
 
 import math
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from scipy.linalg import cho_factor, cho_solve, solveh_banded
 __all__ = ["Fitted", "GaussianRidge", "Ridge"]
 
 GRID = 2.0**-20
-"""Training inputs are rounded to multiples of this, record by record, so that gaps are not tiny."""
+"""Training inputs are rounded to multiples of this number, so that no gap is tiny."""
 
 
 LEAST_PENALTY = 1e-9
-"""With a smaller one, a kernel matrix is singular in double precision for some records."""
+"""The least penalty; with a smaller one a kernel matrix may be singular in double precision."""
 
 
 DIVIDED = 2.0**24
-"""Where records times penalty times width are more, the equations of :class:`Ridge` are solved
-without a difference: rounding might turn them singular."""
+"""If records times penalty times width exceed this number, the equations of :class:`Ridge` are
+solved without differences, because rounding might make them singular."""
 
 
 MOST_RECORDS = 5_000
@@ -45,7 +45,7 @@ class Ridge:
     penalty : float
         At least 1e-9, at most 1. Public.
     width : float
-        Of the kernel, on the scale of x. Public.
+        Width of the kernel, on the scale of x. Public.
 
     Raises
     ------
@@ -54,10 +54,9 @@ class Ridge:
 
     Notes
     -----
-    The kernel is Markov: the inverse of its matrix has three diagonals, so fitting takes a sort and
-    a few passes over any number of records, and a prediction depends on the two nearest inputs
-    only. It also makes predictions stay within the range of y, which :class:`GaussianRidge` lacks.
-    Chapter 09.
+    The kernel is Markov: the inverse of its matrix has three diagonals. So fitting takes a sort and
+    a few passes over the records, and a prediction depends on the two nearest inputs only.
+    Predictions stay within the range of y, unlike those of :class:`GaussianRidge`. Chapter 09.
 
     Examples
     --------
@@ -110,7 +109,8 @@ class Ridge:
     def _smoothed(self, gaps, knot, y) -> np.ndarray:
         """The values at the knots, by elimination that adds and multiplies positive numbers only.
 
-        The matrix is that of :meth:`fit`; each row's diagonal exceeds the others in it by `excess`.
+        The matrix is that of :meth:`fit`; each diagonal entry exceeds the rest of its row by
+        `excess`.
         """
         strength, gaps = len(knot) * self.penalty / 2, np.clip(gaps, 1e-250, 300)
         beside = strength / (2 * np.sinh(gaps))
@@ -131,11 +131,11 @@ class Ridge:
         return values
 
     def change(self, n: int) -> float:
-        """How far a prediction, or the difference of two, moves when one of n records is replaced.
+        """Largest change of a prediction, or of a difference of two, by one of n records.
 
         Privacy
         -------
-        A proved bound, whatever the records: 3 sqrt(3) / (n penalty). Chapter 09,
+        A proved bound, for any records: 3 sqrt(3) / (n penalty). Chapter 09,
         :prf:ref:`thm-markov-change`.
         """
         return 3 * math.sqrt(3) / (n * self.penalty)
@@ -143,7 +143,7 @@ class Ridge:
 
 @dataclass(frozen=True)
 class _Interpolant:
-    """A function between knots that solves f'' = f / width^2 and falls off outside of them."""
+    """A function that solves f'' = f / width^2 between knots, and decays outside of them."""
 
     knots: np.ndarray
     values: np.ndarray
@@ -180,7 +180,7 @@ class GaussianRidge(Ridge):
         Raises
         ------
         ValueError
-            As there, and for more than 5,000 records.
+            As for :meth:`Ridge.fit`, and for more than 5,000 records.
         """
         x, y = _checked(x, y)
         if len(x) > MOST_RECORDS:
@@ -191,14 +191,14 @@ class GaussianRidge(Ridge):
         return _Expansion(self.width, x, cho_solve(solved, y, check_finite=False))
 
     def change(self, n: int) -> float:
-        """How far a prediction, or the difference of two, moves when one of n records is replaced.
+        """Largest change of a prediction, or of a difference of two, by one of n records.
 
         Privacy
         -------
-        A proved bound, whatever the records. It grows as penalty^(-3/2). Chapter 09,
+        A proved bound, for any records. It grows as penalty^(-3/2). Chapter 09,
         :prf:ref:`thm-ridge-change`.
         """
-        norm = 1 / math.sqrt(2 * self.penalty)  # the most that the weights can have
+        norm = 1 / math.sqrt(2 * self.penalty)  # the largest norm of the weights
         sine = (math.sqrt(1 + 8 * norm**2) - 1) / (4 * norm)
         pull = 2 * math.sqrt(1 - sine**2) * (1 + norm * sine)
         return math.sqrt(2) * 2 * pull / (n * self.penalty)

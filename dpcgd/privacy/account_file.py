@@ -18,44 +18,44 @@ from dpcgd.privacy.sealed_file import check_target, read_sealed, write_sealed
 __all__ = ["AccountFile", "Reservation", "ReservedEpsilon", "open_account", "unreserved"]
 
 FORM = "dpcgd account 2"
-"""Account files of this form are written and read."""
+"""Format of the account files that are written and read."""
 
 LONGEST_WAIT = 10.0
-"""Seconds for which a run waits for another one to leave the account file."""
+"""Seconds that a run waits if another run is using the account file."""
 
 COMPOSITIONS = ("basic", "renyi")
 """The ways in which the runs of an account add up."""
 
 IN_WORDS = (
-    "Each run is written here before it draws noise. One that names a system is spent, even where "
-    "it was ended before its receipt was written; what it drew is lost then. dpcgd check tells."
+    "Each run is written here before it draws noise. An entry with a system is spent, even if the "
+    "run ended before its receipt was written and its draws are lost. dpcgd check says so."
 )
-"""An account file says this to whoever opens it."""
+"""A note that every account file holds for its readers."""
 
 ROUNDING = 1e-12
-"""Of epsilons and deltas, the last run may get less than it asks for by this part, for rounding."""
+"""The last run may get an epsilon and a delta that are smaller by this part, for rounding."""
 
 Divergence = Callable[[float], float]
-"""A run's bound on its Renyi divergence, by the order."""
+"""A function from an order to a run's bound on its Renyi divergence."""
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """What one run may spend. It is spent, whatever became of the run.
+    """An entry of the account: the budget of one run, spent even if the run failed.
 
     Attributes
     ----------
     epsilon, delta : float
     label : str
     entry : str
-        What nobody can guess.
+        A random identifier that nobody can guess.
     system : str
-        The system that ran with it; empty as long as no run has paid with it.
+        The system that paid with this entry; empty before a run has paid.
     domain : str
-        Digest of the public domain of that run's data.
+        Digest of the public domain of the run's data.
     divergence : float or None
-        What it counts where divergences add up: until a run pays with it, as much as a zCDP filter
-        may spend.
+        The entry's part of the total if divergences add up; before a run pays, that of a zCDP
+        filter.
     """
 
     epsilon: float
@@ -68,21 +68,21 @@ class Reservation:
 
     @property
     def state(self) -> str:
-        """What has become of it, in words."""
+        """The state of the entry, in words."""
         return f"spent by {self.system}" if self.system else "reserved, no noise was drawn for it"
 
 
 class ReservedEpsilon(float):
     """The epsilon of a reservation: one run can pay with it, and no other.
 
-    What is computed from it, such as half of it, is an ordinary number and belongs to no account.
+    A number computed from it, such as half of it, is an ordinary float and belongs to no account.
 
     Attributes
     ----------
     account : AccountFile
     entry : str
     label : str or None
-        Of a run that is entered only when it pays; None if it stands in the account already.
+        The label of a run that is entered only when it pays; None if it is in the account.
     """
 
     account: "AccountFile"
@@ -90,7 +90,7 @@ class ReservedEpsilon(float):
     label: str | None
 
     def __new__(cls, epsilon: float, account: "AccountFile", entry: str, label: str | None = None):
-        """Make one; :meth:`AccountFile.reserve` does."""
+        """Make a reservation; called by :meth:`AccountFile.reserve`."""
         reserved = super().__new__(cls, epsilon)
         reserved.account, reserved.entry, reserved.label = account, entry, label
         return reserved
@@ -100,7 +100,7 @@ class ReservedEpsilon(float):
 
 
 def unreserved(epsilon: Any) -> Any:
-    """An epsilon for runs on no data of anybody, which leave a reservation as it is."""
+    """The epsilon as a plain float; a run on simulated data must not use up a reservation."""
     return float(epsilon) if isinstance(epsilon, ReservedEpsilon) else epsilon
 
 
@@ -112,24 +112,21 @@ class AccountFile:
 
     Attributes
     ----------
-    path : Path
-    budget : Budget
-        Of all runs together.
-    order : float or None
-        Of the Renyi divergences that add up over the runs, fixed when the account was made; None
-        where epsilons and deltas add up.
+    path : Path budget : Budget Of all runs together. order : float or None
+        Order of the Renyi divergences that add up over the runs, fixed when the account was made;
+        None if epsilons and deltas add up.
 
     Privacy
     -------
-    All runs that pay with a reservation from here are together within the account's budget, however
-    later ones were chosen by what earlier ones released: basic composition (Dwork et al. 2006;
-    Rogers et al. 2016), or a Renyi filter (Feldman and Zrnic 2021) of an order that is fixed when
-    the account is made. A run by a zCDP or Gaussian filter counts its rho times the order then, a
-    pure one what randomised response has, and a run of which no divergence is proved is refused.
-    The threat model has the proof. Each reservation is on the disk, and marked as used, by which
-    system and on which domain, before the run spends anything: a crash gives nothing back, and no
-    second run can pay with it. Whoever deletes or copies the file, or makes a second one, has left
-    the account.
+    All runs that pay with a reservation of this account are together within its budget, also if
+    earlier releases decide later runs. Costs add up by basic composition (Dwork et al. 2006; Rogers
+    et al. 2016), or by a Renyi filter (Feldman and Zrnic 2021) of an order that is fixed when the
+    account is made. In a Renyi filter a run by a zCDP or Gaussian filter counts its rho times the
+    order, a pure run counts the divergence of randomised response, and a run without a proved
+    divergence is refused. The threat model has the proof. Before a run spends anything, its
+    reservation is on the disk and marked as used, with system and domain: a crash gives nothing
+    back, and no second run can pay with it. A deleted or copied file, or a second account, ends the
+    guarantee.
 
     Examples
     --------
@@ -149,7 +146,7 @@ class AccountFile:
 
     @property
     def runs(self) -> tuple[Reservation, ...]:
-        """What has been reserved so far, read from the file."""
+        """The reservations so far, read from the file."""
         account, runs = _read(self.path)
         if account != self:
             raise ValueError(f"{self.path} is another account by now; open it again")
@@ -157,9 +154,9 @@ class AccountFile:
 
     @property
     def remaining(self) -> Spent:
-        """What is left for one more run, read from the file.
+        """The remaining budget for one more run, read from the file.
 
-        Where divergences add up, it is for a run by a zCDP filter.
+        If divergences add up, it is what a run by a zCDP filter may spend.
         """
         return self._as_budget(self._left(self.runs))
 
@@ -172,12 +169,12 @@ class AccountFile:
         ----------
         epsilon : float
         delta : float, optional
-            In proportion to epsilon unless given; the account's where divergences add up.
+            In proportion to epsilon unless given; the account's delta if divergences add up.
         label : str
             What the run is for.
         once : bool
-            Take nothing out yet: the run enters itself at the moment before it first draws noise,
-            if no run with its label is there by then. What is refused or ends before has spent
+            Take nothing out yet: the run makes its entry just before it first draws noise, if no
+            run with its label is there by then. A run that is refused or ends before has spent
             nothing.
 
         Returns
@@ -189,10 +186,10 @@ class AccountFile:
         Raises
         ------
         BudgetSpent
-            If the account has less left. Nothing is taken then.
+            If the account has less left; then nothing is taken.
         ValueError
-            If the budget is none, another run is at the file, the file is not what was written, or
-            the label has paid already and is to pay once.
+            If the budget is unusable, another run is using the file, the file was edited, or `once`
+            is asked for and a run with this label has paid already.
         """
         whole = self.budget
         asked = replace(whole, epsilon=epsilon, delta=whole.delta if delta is None else delta)
@@ -219,22 +216,22 @@ class AccountFile:
         Parameters
         ----------
         reserved : ReservedEpsilon
-            Of the reservation, which has to be entered now if it has a label.
+            The epsilon of the reservation; if it has a label, its entry is made now.
         promised : Budget
-            Of the run: what was reserved.
+            The budget of the run, which must be the reserved one.
         system, domain : str
-            What runs, and the digest of the public domain of its data.
+            The system that runs, and the digest of the public domain of its data.
         divergence : callable
-            From an order to the Renyi divergence that the run keeps to.
+            Function from an order to a bound on the run's Renyi divergence.
 
         Raises
         ------
         BudgetSpent
-            If it has to be entered now, and there is less left by now.
+            If the entry is made now, and the account has less left.
         ValueError
-            If the reservation has been used, is not in the account or is not what the run promises,
-            if divergences add up and the run's exceeds what is left, or if another run is at the
-            file.
+            If the reservation has been used, is not in the account or differs from the run's
+            budget, if divergences add up and the run's exceeds the rest, or if another run is using
+            the file.
         """
         entry, label = reserved.entry, reserved.label
         with self._changing() as runs:
@@ -256,7 +253,7 @@ class AccountFile:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Reservation]]:
-        """Lock, read, let the runs be changed by entry, write: nobody else writes in between."""
+        """Lock the file, read the runs, yield them to be changed, write them, then unlock."""
         with _locked(self.path) as is_ours:
             runs = {run.entry: run for run in self.runs}
             try:
@@ -268,11 +265,11 @@ class AccountFile:
             _write(self, *runs.values())
 
     def _counted(self, run: Reservation) -> tuple[float, ...]:
-        """The amounts of a run that add up."""
+        """The amounts of a run that the account adds up."""
         return (run.divergence or 0.0,) if self.order else (run.epsilon, run.delta)
 
     def _left(self, runs: Sequence[Reservation]) -> list[Fraction]:
-        """What the runs leave of each amount, exactly."""
+        """The rest of each amount after these runs, exactly."""
         limits = [self.budget.epsilon, self.budget.delta]
         if self.order:
             limits = [renyi_limit(self.order, self.budget) * (1 - ROOM / 2)]
@@ -283,7 +280,7 @@ class AccountFile:
         ]
 
     def _as_budget(self, left: Sequence[Fraction]) -> Spent:
-        """What one more run may have of what is left."""
+        """The rest as a budget for one more run."""
         if not self.order:
             return Spent(*map(_at_most, left))
         rho = max(0.0, _at_most(left[0])) / self.order
@@ -291,9 +288,9 @@ class AccountFile:
         return Spent(epsilon * (1 - ROOM), self.budget.delta)
 
     def _granted(self, asked: Budget, runs: Sequence[Reservation]) -> Reservation:
-        """What was asked for, or, of the last run, an amount that rounding makes less.
+        """The requested budget; for the last run it may be smaller by rounding.
 
-        Where divergences add up, it counts as much as a zCDP filter may spend.
+        If divergences add up, it counts as much as a zCDP filter may spend.
         """
         granted, slack = Reservation(asked.epsilon, asked.delta), Fraction(ROUNDING)
         if self.order:
@@ -313,7 +310,7 @@ class AccountFile:
     def _paid(
         self, reserved: Reservation, others: Sequence[Reservation], divergence: Divergence
     ) -> Reservation:
-        """What a reservation counts once it is known which run pays with it."""
+        """A reservation with the amount that it counts once the paying run is known."""
         if not self.order:
             return reserved
         counted, (left,) = divergence(self.order), self._left(others)
@@ -349,17 +346,17 @@ def open_account(
     Parameters
     ----------
     path : path
-        Of a JSON file.
+        Path of a JSON file.
     epsilon, delta : float
-        Of all runs together. They may be left out once the file is there.
+        The budget of all runs together. It may be left out once the file exists.
     rows_per_person : int, optional
         Rows that one person may have; 1 unless given.
     composition : str, optional
-        What adds up: "basic", epsilons and deltas, unless given; with "renyi" the Renyi divergences
-        of one order. That has room for more runs: at (1, 1e-6) for nine of
-        :func:`~dpcgd.constraint.priv_pc.priv_pc` at epsilon .3, and not for three. One run of
-        :func:`~dpcgd.tables.private_graph.private_graph` may not have all of epsilon then, for
-        it can cost more than a zCDP filter may spend.
+        What adds up: epsilons and deltas ("basic", the default), or Renyi divergences of one order
+        ("renyi"). "renyi" has room for more runs: at (1, 1e-6) for nine of
+        :func:`~dpcgd.constraint.priv_pc.priv_pc` at epsilon .3 instead of three. But one run of
+        :func:`~dpcgd.tables.private_graph.private_graph` cannot have the whole epsilon, because it
+        can cost more than a zCDP filter may spend.
 
     Returns
     -------
@@ -368,8 +365,8 @@ def open_account(
     Raises
     ------
     ValueError
-        If there is no file and no budget, the budget or composition is another than the file's,
-        another run is at the file, the file has two names, or it is not what was written.
+        If there is neither file nor budget, budget or composition differ from the file's, another
+        run is using the file, the file has two names, or it was edited.
 
     Examples
     --------
@@ -402,7 +399,7 @@ def open_account(
 
 
 def _without(label: str | None, runs: Mapping[str, Reservation]) -> list[Reservation]:
-    """All runs, of which none may have this label."""
+    """Refuse if one of the runs has this label."""
     for run in runs.values():
         if run.label == label:
             cure = "if its receipt is elsewhere, put it there, else give out another name"
@@ -411,7 +408,7 @@ def _without(label: str | None, runs: Mapping[str, Reservation]) -> list[Reserva
 
 
 def _resolved(path: Path) -> Path:
-    """Where the file is, whatever link leads to it and wherever the program goes."""
+    """The real and absolute path of the file, with all links followed."""
     with suppress(OSError, RuntimeError):  # links in a circle, before Python 3.13
         if not (real := path.resolve()).is_symlink():
             return real
@@ -437,9 +434,9 @@ def _write(account: AccountFile, *runs: Reservation) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[Callable[[], bool]]:
-    """Keep others from the file meanwhile; wait for who is there.
+    """Lock the file; wait while another run is using it.
 
-    Gives a function that says whether the lock is still the one that was made here.
+    Yields a function that says whether the lock is still the one made here.
     """
     lock, owner = path.with_name(f"{path.name}.lock"), secrets.token_hex(16)
     latest = time.monotonic() + LONGEST_WAIT
@@ -470,6 +467,6 @@ def _locked(path: Path) -> Iterator[Callable[[], bool]]:
 
 
 def _at_most(amount: Fraction) -> float:
-    """The largest double that is not above it."""
+    """The largest double that is not above the value."""
     near = float(amount)
     return math.nextafter(near, -math.inf) if Fraction(near) > amount else near

@@ -1,4 +1,4 @@
-"""The budget of a run, fixed before it starts, and the room that is left for rounding."""
+"""The budget of a run, fixed before it starts, and a reserve for rounding."""
 
 import math
 import sys
@@ -11,20 +11,20 @@ from dpcgd.datasets.arguments import check_whole, is_real
 __all__ = ["Budget", "BudgetSpent", "Spent", "delta_for", "kept_for_rounding"]
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max
-"""Ends of the positive numbers that doubles hold with all their digits."""
+"""The smallest and largest positive numbers that doubles hold with all their digits."""
 
 ROOM = 1e-9
-"""Parts of a budget are taken smaller by this part of themselves, and noise wider, so that rounding
-never spends more than there is."""
+"""Relative reserve for rounding: parts of a budget are smaller by this share, and noise is wider,
+so rounding never overspends."""
 
 LARGEST_EXPONENT = 709
-"""The exponential of a larger number is infinite."""
+"""The largest number with a finite exponential."""
 
 USUAL_DELTA = 1e-6
-"""The delta of a run that names none, if it has up to 100,000 records."""
+"""The default delta of a run with up to 100,000 records."""
 
 MOST_ROWS = 10**9
-"""Rows of one person; its square is still far from where doubles end."""
+"""The most rows that one person may have; its square is still far below the largest double."""
 
 
 class BudgetSpent(Exception):
@@ -32,7 +32,7 @@ class BudgetSpent(Exception):
 
 
 class Spent(NamedTuple):
-    """What has been used, read off by an account; the :class:`Budget` is the guarantee."""
+    """Used epsilon and delta, as an account reads them; the guarantee is the :class:`Budget`."""
 
     epsilon: float
     delta: float
@@ -68,8 +68,8 @@ class Budget:
 
     Privacy
     -------
-    What is promised is promised to a person. An account that is opened for this budget charges for
-    one row what keeps all rows of a person within it. Chapter 18,
+    The promise is made to a person. An account for this budget charges such a price for one row
+    that all rows of a person together stay within the budget. Chapter 18,
     :prf:ref:`thm-rows-per-person`.
 
     Examples
@@ -112,7 +112,7 @@ def delta_for(n: int, delta: float | None = None, allow_delta: bool = False) -> 
     Raises
     ------
     ValueError
-        If it is no delta, or it is 1/n or more and that is not allowed: publishing a random
+        If delta is unusable, or is 1/n or more and `allow_delta` is False: publishing a random
         person's record is (0, 1/n)-differentially private.
 
     Examples
@@ -130,7 +130,7 @@ def delta_for(n: int, delta: float | None = None, allow_delta: bool = False) -> 
         return min(USUAL_DELTA, 1 / (10 * max(n, 1)))
     check_delta(delta)
     if n and delta >= 1 / n and not allow_delta:
-        cure = "choose delta well below 1/n, or say allow_delta=True"
+        cure = "choose delta well below 1/n, or set allow_delta=True"
         allowed = f"not below 1/n = {1 / n:g}: it allows publishing a random person's record"
         raise ValueError(f"delta = {delta:g} is {allowed}; {cure}")
     return delta
@@ -139,14 +139,15 @@ def delta_for(n: int, delta: float | None = None, allow_delta: bool = False) -> 
 def kept_for_rounding(n: int) -> float:
     """Share of a budget that is kept for the rounding of statistics of n records.
 
-    A value may be off by 4 n 2^-53 sensitivities. There are two, of neighbours, and the cost grows
-    with the square. Up to half a million records the room that every account leaves is enough.
+    The rounding error of a value may be 4 n 2^-53 sensitivities. The values of both neighbours have
+    one, and the cost grows with the square of their sum. Up to half a million records the reserve
+    of every account is enough.
 
     Notes
     -----
-    Interactions and clipped moments are sums of whole numbers, rounded once they are added up. That
-    is proved to cost at most n 2^-50 (chapter 11, :prf:ref:`thm-pairs`). Of statistics of tests the
-    bound is not proved; seen is an error of 3 n 2^-53 sensitivities (G, chapter 02).
+    Interactions and clipped moments are sums of whole numbers, rounded once after adding up. This
+    is proved to cost at most n 2^-50 (chapter 11, :prf:ref:`thm-pairs`). For test statistics the
+    bound is not proved; the largest measured error is 3 n 2^-53 sensitivities (G, chapter 02).
 
     Examples
     --------
@@ -158,12 +159,12 @@ def kept_for_rounding(n: int) -> float:
 
 
 def growth(epsilon: float) -> float:
-    """e^epsilon - 1, infinite where it is too large a number."""
+    """e^epsilon - 1, infinite if it is too large for a double."""
     return math.expm1(epsilon) if epsilon < LARGEST_EXPONENT else math.inf
 
 
 def level_of_the_caller() -> int:
-    """The stack level at which a warning of this function's caller names who called dpcgd."""
+    """The stack level at which a warning points to the code that called dpcgd."""
     package, level = __name__.partition(".")[0], 1
     frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:

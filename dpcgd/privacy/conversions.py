@@ -17,26 +17,27 @@ __all__ += ["epsilon_of_rho", "rho_of_budget", "zcdp_rho"]
 __all__ += ["advanced_composition", "pure_divergence", "renyi_limit", "renyi_order"]
 
 LEAST_RHO, MOST_RHO = 1e-200, 1e300
-"""A filter is not opened for less rho and pays out no more: parts of it must be numbers too."""
+"""The least rho that a filter accepts; parts of it must still be doubles."""
 
 STEEP = 1e4
-"""Above this epsilon or noise multiplier, a Gaussian's delta takes a form that keeps its digits."""
+"""Above this epsilon or noise multiplier, another formula keeps the digits of a Gaussian's
+delta."""
 
 
 def squared(value) -> float:
-    """Infinite, and no error, where it is too large a number."""
+    """The exponential, infinite if it is too large for a double."""
     return value**2 if float(value) < 1e150 else float(value) * float(value)
 
 
 def zcdp_rho(event: Event) -> float:
-    """Zero-concentrated privacy cost of an event; of an approximate one, except with its delta.
+    """Zero-concentrated privacy cost of an event; for an approximate event, except with its delta.
 
-    It is infinite, or zero, where doubles hold no such number. A filter refuses both.
+    It is infinite or zero if it is too large or small for a double; a filter refuses both.
 
     Raises
     ------
     TypeError
-        For an event whose cost is not known: it is refused, not guessed.
+        If the cost of the event is not known.
     ValueError
         If its parameter is not positive and finite.
 
@@ -63,7 +64,7 @@ def zcdp_rho(event: Event) -> float:
 
 
 def multiplier_of_rho(rho: float) -> float:
-    """Noise multiplier of a Gaussian mechanism that costs a rho, or just less, for rounding.
+    """Noise multiplier of a Gaussian mechanism that costs rho, or slightly less by rounding.
 
     Raises
     ------
@@ -97,9 +98,9 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     Notes
     -----
     Minimises over a > 1 the bound a rho + ln(1 - 1/a) - ln(a delta) / (a - 1) of Canonne, Kamath
-    and Steinke (2020). Any a is valid, so numerical error can only lose, never overclaim. Where the
-    best a is 1 in double precision, rho + 2 sqrt(rho ln(1/delta)) of Bun and Steinke (2016).
-    Chapter 02, :prf:ref:`thm-conversion`.
+    and Steinke (2020). Any a is valid, so a numerical error can only give a larger epsilon, never a
+    false one. If the best a is 1 in double precision, the bound is rho + 2 sqrt(rho ln(1/delta)) of
+    Bun and Steinke (2016). Chapter 02, :prf:ref:`thm-conversion`.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 
 def _best(rho: float, delta: float) -> Any:
-    """The best logarithm of a - 1, and its bound; None where the best a is 1 in doubles."""
+    """The best logarithm of a - 1, and its bound; None if the best a is 1 in double precision."""
 
     def bound(log_excess):
         return _converted(1 + math.exp(log_excess), rho, delta)
@@ -130,7 +131,7 @@ def _best(rho: float, delta: float) -> Any:
 
 
 def _converted(a: float, rho: float, delta: float) -> float:
-    """The epsilon that a Renyi divergence a rho of order a implies."""
+    """The epsilon that a Renyi divergence of a rho at order a implies."""
     return a * rho + math.log1p(-1 / a) - math.log(a * delta) / (a - 1)
 
 
@@ -151,7 +152,7 @@ def renyi_order(budget: Budget) -> float:
     best = _best(rho, budget.delta) if rho >= LEAST_RHO else None
     order = 1 + math.exp(best.x) if best else 1.0
     if not (order > 1.001 and renyi_limit(order, budget) > 0):
-        raise ValueError(f"{budget!r} is too large or too small to be added up in divergences")
+        raise ValueError(f"{budget!r} is too large or too small to add up divergences")
     return order
 
 
@@ -165,9 +166,10 @@ def pure_divergence(order: float, epsilon: float) -> float:
 
     Notes
     -----
-    Randomised response has it, and whatever is pure is computed from its answer (Kairouz, Oh and
-    Viswanath 2015): ln((e^(a epsilon) + e^((1 - a) epsilon)) / (1 + e^epsilon)) / (a - 1). It is at
-    most a epsilon^2 / 2 (Bun and Steinke 2016), which keeps its digits where epsilon is small.
+    Randomised response has the largest divergence, because every pure mechanism is post-processing
+    of it (Kairouz, Oh and Viswanath 2015): ln((e^(a epsilon) + e^((1 - a) epsilon)) / (1 +
+    e^epsilon)) / (a - 1). It is at most a epsilon^2 / 2 (Bun and Steinke 2016), which keeps its
+    digits if epsilon is small.
 
     Examples
     --------
@@ -181,9 +183,9 @@ def pure_divergence(order: float, epsilon: float) -> float:
 
 @cache
 def rho_of_budget(budget: Budget) -> float:
-    """Largest rho whose conversion stays within the budget; 0 where that is too small a number.
+    """Largest rho whose conversion stays within the budget; 0 if it is too small for doubles.
 
-    It is that of one row: the k rows of a person cost k^2 times as much.
+    This rho is for one row: the k rows of a person cost k^2 times as much.
 
     Examples
     --------
@@ -202,7 +204,7 @@ def rho_of_budget(budget: Budget) -> float:
 
 
 def _turning_point(holds: Callable[[float], bool], high: float) -> tuple[float, float]:
-    """The last number at which a condition holds, and the first at which it fails; 0 to `high`."""
+    """The last number in [0, high] at which a condition holds, and the first at which it fails."""
     low = 0.0
     while high - low > 1e-12 * high:
         middle = low / 2 + high / 2
@@ -221,12 +223,12 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     noise_multiplier : float
         Positive and finite.
     epsilon : float
-        Also a negative one, as what is left of it once another mechanism has run (chapter 07).
+        It may be negative, such as the rest of an epsilon after another mechanism (chapter 07).
 
     Returns
     -------
     float
-        Between 0 and 1; 0 where it is too small a number.
+        Between 0 and 1; 0 if it is too small for a double.
 
     Raises
     ------
@@ -260,7 +262,7 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
 
 
 def _steep_delta(half: float, shift: float) -> float:
-    """The same without a difference of exponents that loses its digits.
+    """The delta of a Gaussian mechanism, without a difference of exponents that loses digits.
 
     With Mills' ratio R(x) = Phi(-x) / phi(x), delta is phi(shift - half) times R(shift - half) -
     R(shift + half). R falls and is convex, and so is its slope 1 - x R(x): between two near points
@@ -279,12 +281,12 @@ def _steep_delta(half: float, shift: float) -> float:
 
 
 def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
-    """Smallest epsilon for which one Gaussian mechanism is (epsilon, delta)-private, if finite."""
+    """Smallest epsilon for which a Gaussian mechanism is (epsilon, delta)-private, or infinity."""
     return _first_enough(lambda epsilon: gaussian_delta(noise_multiplier, epsilon) > delta)
 
 
 def _first_enough(too_little: Callable[[float], bool]) -> float:
-    """The first number that is not too little."""
+    """The first number that is large enough."""
     high = 1.0
     while too_little(high):
         high *= 2
@@ -294,12 +296,11 @@ def _first_enough(too_little: Callable[[float], bool]) -> float:
 def gaussian_multiplier(budget: Budget) -> float:
     """Smallest noise multiplier for which one Gaussian mechanism stays within the budget.
 
-    It is that of one row: the k rows of a person move an answer by up to k times as much.
+    This multiplier is for one row: the k rows of a person move an answer by up to k times as much.
 
     Notes
     -----
-    A run that goes on needs a :class:`~dpcgd.privacy.filters.Filter` instead, which pays for all of
-    its mechanisms.
+    A run of several mechanisms needs a :class:`~dpcgd.privacy.filters.Filter` instead.
 
     Examples
     --------
@@ -313,7 +314,7 @@ def gaussian_multiplier(budget: Budget) -> float:
 def advanced_composition(epsilon: float, times: int, delta: float) -> float:
     """Epsilon of `times` runs of a pure mechanism by advanced composition.
 
-    It is infinite where it is too large a number.
+    It is infinite if it is too large for a double.
 
     Notes
     -----

@@ -1,6 +1,6 @@
-"""Events: what ran, as an accountant sees it.
+"""Events: the mechanisms of a run, as an accountant sees them.
 
-A label tells parts of a run apart in its ledger, such as the orders of a search; it costs nothing.
+Labels distinguish parts of a run in its ledger, such as the orders of a search; they cost nothing.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ __all__ += ["ApproximateEvent", "BoundedRangeEvent", "GaussianEvent", "PureEvent
 
 
 class Neighbours(Enum):
-    """When two data sets count as differing in one person."""
+    """Definitions of neighbours: when two data sets count as differing in one record."""
 
     REPLACE_ONE = "replace one record"
     ADD_OR_REMOVE_ONE = "add or remove one record"
 
     def of(self, rows_per_person: int) -> str:
-        """The same where a person has up to so many rows.
+        """The definition in words, if a person has up to `rows_per_person` rows.
 
         Examples
         --------
@@ -40,16 +40,16 @@ class _PricedByEpsilon:
 
 
 class PureEvent(_PricedByEpsilon):
-    """A mechanism that was (epsilon, 0)-differentially private ran."""
+    """An (epsilon, 0)-differentially private mechanism ran."""
 
 
 class BoundedRangeEvent(_PricedByEpsilon):
-    """A mechanism whose privacy loss has a range of at most epsilon ran, as the exponential one."""
+    """A mechanism ran whose privacy loss has a range of at most epsilon: the exponential one."""
 
 
 @dataclass(frozen=True)
 class GaussianEvent:
-    """Gaussian noise ran; `noise_multiplier` is its deviation over the L2 sensitivity."""
+    """Gaussian noise was added; `noise_multiplier` is its deviation over the L2 sensitivity."""
 
     mechanism: str
     noise_multiplier: float

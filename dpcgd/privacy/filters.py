@@ -19,22 +19,22 @@ __all__ += ["BasicFilter", "Filter", "GaussianFilter", "PureFilter"]
 
 @dataclass(frozen=True)
 class Ledger:
-    """What ran, in order, and what it cost.
+    """The mechanisms that ran, in order, and their cost.
 
     Attributes
     ----------
     events : tuple
         Each mechanism that ran, at the price for one record.
     spent : Spent
-        What was used by the end, ``(epsilon, delta)``, for the unit of the budget. For planning
-        only: where a run chooses by its own answers when to stop, this is no guarantee (chapter
-        02). The budget is one, and budgets add up over releases.
+        Used ``(epsilon, delta)``, for the unit of the budget. Use it for planning only: if the
+        run's answers decide when it stops, this is no guarantee (chapter 02). The budget is a
+        guarantee, and budgets add up over releases.
     budget : Budget or None
-        The promise; None where nothing was enforced.
+        The promise; None if nothing was enforced.
     accountant : str
         How the total was reached.
     whole : str
-        What the whole run satisfies, as its filter enforced it: in rho, or as a pure epsilon.
+        The guarantee of the whole run, as its filter enforced it: in rho, or as a pure epsilon.
     """
 
     COLUMNS: ClassVar = ("mechanism", "times", "each", "rho in all")
@@ -74,7 +74,7 @@ class Ledger:
 
 
 def prices_of(events) -> str:
-    """What each of these events cost, as the parameters they were run with."""
+    """The parameters of these events as text, which give the price of each."""
     shown = []
     for name in events[0].parameters:
         values = [getattr(event, name) for event in events]
@@ -84,7 +84,7 @@ def prices_of(events) -> str:
 
 
 class NoPrivacy:
-    """The account of a run without privacy: nothing is counted, and nothing promised."""
+    """The account of a run without privacy: it counts nothing and promises nothing."""
 
     guarantee: ClassVar[str] = "none"
 
@@ -93,14 +93,14 @@ class NoPrivacy:
 
     @property
     def ledger(self) -> Ledger:
-        """An empty one, with an infinite total."""
+        """An empty ledger, with an infinite total."""
         return Ledger((), Spent(math.inf, 1.0), None, "no privacy")
 
 
 class Cost(NamedTuple):
-    """What events have cost, or may: the sum of their prices, and that of their deltas.
+    """A cost, or a limit on it: the sum of the prices of events, and the sum of their deltas.
 
-    A price is a rho or an epsilon, as the filter adds them up.
+    A price is a rho or an epsilon; the filter decides which.
     """
 
     price: float
@@ -108,27 +108,27 @@ class Cost(NamedTuple):
 
 
 class _Enforced:
-    """Pays for events, for all of them or for none, and keeps them.
+    """An account that pays for all given events or for none, and records them.
 
     Attributes
     ----------
     budget : Budget
-        What the whole run promises.
+        The promise of the whole run.
     limit : Cost
-        What the events may cost.
+        The most that the events may cost.
     before_spending : callable or None
-        Runs once, before anything is spent: a run that an account file pays for says so there.
+        Runs once, before anything is spent: it marks the reservation of an account file as used.
     """
 
     guarantee: ClassVar[str] = "proved"
-    """What a release may say of a run that this account paid for."""
+    """The guarantee that a release states for a run that this account paid for."""
     kind: ClassVar[str]
     _price: Callable[[Event], float]
-    """What an event costs; raises TypeError where that is not known."""
+    """The cost of an event; raises TypeError if it is not known."""
     _spent: Callable[[], Spent]
-    """What has been used, for all rows of a person."""
+    """Used epsilon and delta, for all rows of a person."""
     _whole: Callable[[], str]
-    """What the whole run satisfies, in a sentence."""
+    """The guarantee of the whole run, in a sentence."""
 
     def __init__(self, budget: Budget, limit: Cost):
         self.budget, self.limit = budget, limit
@@ -146,7 +146,7 @@ class _Enforced:
         TypeError
             If the cost of an event is not known here.
         ValueError
-            If an event was proved for other neighbours, or costs nothing.
+            If an event has a sensitivity for other neighbours, or costs nothing.
         """
         used = self._used
         for event in events:
@@ -158,12 +158,12 @@ class _Enforced:
         self._used = used
 
     def _after(self, used: Cost, event: Event) -> Cost:
-        """What has been used once this event has run; raises BudgetSpent if that is too much."""
+        """The used cost after this event; raises BudgetSpent if it exceeds the limit."""
         price = self._price(event)
         if event.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(
-                f"{event.mechanism} is proved for neighbours that {event.neighbours.value}; use "
-                f"its sensitivity for those that {Neighbours.REPLACE_ONE.value}"
+                f"{event.mechanism} has a sensitivity for neighbours that "
+                f"{event.neighbours.value}; use one for those that {Neighbours.REPLACE_ONE.value}"
             )
         if not (price > 0 and event.delta >= 0):
             cost = "cost more than nothing, with a delta of 0 or more"
@@ -179,12 +179,12 @@ class _Enforced:
         return Cost(total, failing)
 
     def keep(self, share: float) -> None:
-        """Leave a share of what may be spent unspent, for rounding.
+        """Reserve a share of the limit for rounding.
 
         Parameters
         ----------
         share : float
-            Of rho, or of epsilon where epsilons are added up.
+            The share of rho, or of epsilon if epsilons are added up.
         """
         self.limit = self.limit._replace(price=self.limit.price * (1 - share))
 
@@ -194,33 +194,34 @@ class _Enforced:
 
     @property
     def ledger(self) -> Ledger:
-        """What has been used so far."""
+        """The ledger of the run so far."""
         spent = self._spent() if self._events else Spent(0.0, 0.0)
         accountant = f"{self.kind}, {Neighbours.REPLACE_ONE.of(self.budget.rows_per_person)}"
         return Ledger(tuple(self._events), spent, self.budget, accountant, self._whole())
 
 
 class Filter(_Enforced):
-    """Lets an adaptive run spend until its budget is gone, and not a bit more.
+    """A zCDP filter: it refuses the first event that would exceed the budget of an adaptive run.
 
     Parameters
     ----------
     budget : Budget
-        For neighbours that replace one record; events proved for others are refused.
+        For neighbours that replace one record; events for other neighbours are refused.
     reserved : float
         Part of delta kept for the deltas of approximate events; without it they are refused.
 
     Raises
     ------
     ValueError
-        If the part reserved is not below delta, or is for persons with several rows, or the budget
-        is too small for double precision.
+        If the reserved part is not below delta, a part is reserved although persons have several
+        rows, or the budget is too small for double precision.
 
     Privacy
     -------
-    Whatever is run through the filter, chosen however adaptively, is (epsilon, delta)-private in
-    all: concentrated costs add up and are compared with the largest rho that converts to the
-    budget (Feldman and Zrnic 2021; Whitehouse et al. 2023). Chapter 02, :prf:ref:`thm-filter`.
+    All mechanisms that the filter pays for are together (epsilon, delta)-private, also if earlier
+    answers choose later mechanisms: zCDP costs add up and are compared with the largest rho that
+    converts to the budget (Feldman and Zrnic 2021; Whitehouse et al. 2023). Chapter 02,
+    :prf:ref:`thm-filter`.
 
     Examples
     --------
@@ -246,7 +247,7 @@ class Filter(_Enforced):
         if not 0 <= reserved < budget.delta * (1 - 10 * ROOM):
             raise ValueError(f"reserved must be at least 0 and below delta, not {reserved!r}")
         if reserved and budget.rows_per_person > 1:
-            raise ValueError("no part of delta can be reserved where a person has several rows")
+            raise ValueError("no part of delta can be reserved if a person has several rows")
         self.reserved = reserved * (1 + ROOM)
         rho = min(self._largest_rho(budget), conversions.MOST_RHO)
         super().__init__(budget, Cost(rho, self.reserved))
@@ -282,12 +283,12 @@ class Filter(_Enforced):
         return self.rho - self._used.price
 
     def share(self, part: float) -> float:
-        """A part of the rho that is left, for a price that may depend on it.
+        """A part of the remaining rho; prices may depend on it.
 
         Raises
         ------
         BudgetSpent
-            If nothing is left, or so little that the part is too small a number.
+            If no rho is left, or the part is too small for a double.
         """
         price = self.remaining * part
         if not price >= LEAST:
@@ -301,7 +302,7 @@ class Filter(_Enforced):
 
 
 class GaussianFilter(Filter):
-    """A filter for Gaussian noise alone, which it counts without loss.
+    """A filter for Gaussian noise only; its accounting of Gaussian noise is exact.
 
     It allows more than a zCDP :class:`Filter`: at (1, 1e-6) 15% more rho.
 
@@ -311,10 +312,10 @@ class GaussianFilter(Filter):
 
     Privacy
     -------
-    Whatever Gaussian mechanisms run through it, chosen however adaptively, satisfy every (epsilon,
-    delta) that one Gaussian mechanism of their rho in all satisfies (Smith and Thakurta 2022).
-    Chapter 02, :prf:ref:`thm-gaussian-filter`. That it loses nothing is in chapter 07,
-    :prf:ref:`thm-gaussian-steps`.
+    All Gaussian mechanisms that the filter pays for satisfy together every (epsilon, delta) that
+    one Gaussian mechanism of their total rho satisfies, also if earlier answers choose later
+    mechanisms (Smith and Thakurta 2022). Chapter 02, :prf:ref:`thm-gaussian-filter`. Chapter 07
+    shows that the accounting is exact, :prf:ref:`thm-gaussian-steps`.
 
     Examples
     --------
@@ -355,10 +356,10 @@ class GaussianFilter(Filter):
 
 
 class BasicFilter(_Enforced):
-    """Lets a run spend until the sum of its epsilons or deltas is gone: basic composition.
+    """A filter by basic composition: it adds up epsilons and deltas.
 
-    For few mechanisms this promises less than a zCDP :class:`Filter`: two pure ones
-    may have epsilon / 2 each.
+    A run of few mechanisms needs a smaller budget than with a zCDP :class:`Filter`: two pure
+    mechanisms may have epsilon / 2 each.
 
     Parameters
     ----------
@@ -366,8 +367,8 @@ class BasicFilter(_Enforced):
 
     Privacy
     -------
-    Whatever is run through it, chosen however adaptively, is (epsilon, delta)-private in all
-    (Dwork et al. 2006; Rogers et al. 2016 for adaptive prices).
+    All mechanisms that it pays for are together (epsilon, delta)-private, also if earlier answers
+    choose later mechanisms (Dwork et al. 2006; Rogers et al. 2016 for adaptive prices).
 
     Examples
     --------
@@ -390,7 +391,7 @@ class BasicFilter(_Enforced):
 
     def __init__(self, budget: Budget):
         rows, limit = budget.rows_per_person, Cost(budget.epsilon, budget.delta)
-        if rows > 1:  # what may be spent on one row if all rows are to stay within the budget
+        if rows > 1:  # the limit for one row that keeps all rows of a person within the budget
             epsilon = budget.epsilon / rows * (1 - ROOM)
             limit = Cost(epsilon, budget.delta / _times(epsilon, rows) * (1 - ROOM))
         super().__init__(budget, limit)
@@ -410,17 +411,17 @@ class BasicFilter(_Enforced):
 
 
 class PureFilter(BasicFilter):
-    """A sum of epsilons for pure mechanisms alone: no delta is spent.
+    """A filter for pure mechanisms only: it adds up epsilons, and no delta is spent.
 
     Parameters
     ----------
     budget : Budget
-        Its delta is part of the promise, and is not used.
+        Its delta is stated in the promise, and is not used.
 
     Privacy
     -------
-    Whatever is run through it, chosen however adaptively, is (epsilon, 0)-private in all, and so
-    epsilon^2 / 2-zCDP (Bun and Steinke 2016, proposition 1.4).
+    All mechanisms that it pays for are together (epsilon, 0)-private, also if earlier answers
+    choose later mechanisms, and so epsilon^2 / 2-zCDP (Bun and Steinke 2016, proposition 1.4).
 
     Examples
     --------
@@ -449,15 +450,15 @@ class PureFilter(BasicFilter):
 
 
 def _rounded_up(rho: float) -> str:
-    """To four digits, and never to less."""
+    """The number with four digits, rounded up."""
     digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
     return f"{float(digits.create_decimal_from_float(rho)):.4g}"
 
 
 def _times(epsilon: float, rows: int) -> float:
-    """How often a delta of one row counts for a person: 1 + e^epsilon + ..., a term for each row.
+    """The factor from a delta of one row to that of a person: 1 + e^epsilon + ..., a term a row.
 
-    Infinite where it is too large a number.
+    It is infinite if it is too large for a double.
     """
     if rows == 1:
         return 1.0
@@ -466,10 +467,10 @@ def _times(epsilon: float, rows: int) -> float:
 
 
 class Odometer:
-    """Never refuses; reads off afterwards what a run has cost, as the papers report it.
+    """An account that never refuses; it reports afterwards the cost of a run, as the papers do.
 
-    The reading is not a guarantee: how much was spent depends on the data. A last above-threshold
-    that has not fired is left out, as in the papers, although it ran too.
+    The reading is no guarantee, because it depends on the data. As in the papers it leaves out a
+    last above-threshold that has not fired, although that mechanism ran too.
 
     Parameters
     ----------
@@ -491,19 +492,19 @@ class Odometer:
 
     @classmethod
     def for_budget(cls, budget: Budget) -> "Odometer":
-        """One that reads off at the budget's delta; its epsilon is not enforced."""
+        """An odometer at the budget's delta; the budget's epsilon is not enforced."""
         return cls(budget.delta)
 
     def keep(self, share: float) -> None:
-        """Leave nothing unspent: there is no budget."""
+        """Reserve nothing: there is no budget."""
 
     def spend(self, *events: Event):
-        """Note events."""
+        """Record events."""
         self._events.extend(events)
 
     @property
     def ledger(self) -> Ledger:
-        """What has been noted so far."""
+        """The ledger of the events recorded so far."""
         unfinished = self._events and self._events[-1].mechanism == "above threshold"
         counts = Counter(self._events[:-1] if unfinished else self._events)
         kinds = max(1, len(counts))
@@ -516,4 +517,4 @@ class Odometer:
 
 
 Account = _Enforced | Odometer | NoPrivacy
-"""An account pays for the mechanisms of a run: it has a guarantee, `spend` and a ledger."""
+"""An account pays for the mechanisms of a run. It has a guarantee, `spend` and a ledger."""

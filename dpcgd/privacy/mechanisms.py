@@ -16,7 +16,7 @@ __all__ = ["AboveThreshold", "exponential", "gaussian", "gaussian_for_rho", "lap
 __all__ += ["amplified", "before_amplification", "permute_and_flip", "propose_test_release"]
 
 Query = Callable[[], Any]
-"""A look at the data that is not yet taken; it answers with a number or an array."""
+"""A function that computes an exact answer from the data: a number or an array."""
 
 
 def _paid_answer(query: Query, draw: Draw, event: Any, account: Account) -> Any:
@@ -42,17 +42,17 @@ def laplace(
     query : callable
         Returns a number, or an array of any shape.
     sensitivity : float
-        In L1 norm over all entries of the answer.
+        The L1 sensitivity of the whole answer.
     epsilon : float
     account, noise
-        Who pays and where randomness comes from.
+        The account that pays, and the source of randomness.
     label : str
-        Of its row in the ledger.
+        The label of the event in the ledger.
 
     Returns
     -------
     float or array
-        Of the answer's shape.
+        An array or number of the answer's shape.
 
     Raises
     ------
@@ -93,14 +93,14 @@ def gaussian(
     query : callable
         Returns a number, or an array of any shape.
     sensitivity : float
-        In L2 norm over all entries of the answer.
+        The L2 sensitivity of the whole answer.
     noise_multiplier : float
     account, noise
 
     Returns
     -------
     float or array
-        Of the answer's shape.
+        An array or number of the answer's shape.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def gaussian(
 def gaussian_for_rho(
     query: Query, *, sensitivity: float, rho: float, account: Account, noise: Noise
 ) -> tuple[float | np.ndarray, float]:
-    """Answer a query with the Gaussian noise that a rho pays for, and say how wide that is.
+    """Answer a query with the Gaussian noise that a rho pays for, and give its deviation.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ def gaussian_for_rho(
     Returns
     -------
     float or array
-        Of the answer's shape.
+        An array or number of the answer's shape.
     float
-        The noise's deviation, which is public.
+        The standard deviation of the noise, which is public.
 
     Raises
     ------
@@ -180,8 +180,8 @@ def exponential(
 
     Privacy
     -------
-    (epsilon, 0), its loss of range epsilon: epsilon^2 / 8-zCDP (McSherry and Talwar 2007; Cesar and
-    Rogers 2021). Chapter 02, :prf:ref:`thm-exponential`.
+    (epsilon, 0), and epsilon^2 / 8-zCDP because the range of its privacy loss is epsilon (McSherry
+    and Talwar 2007; Cesar and Rogers 2021). Chapter 02, :prf:ref:`thm-exponential`.
     """
     event = BoundedRangeEvent("exponential", epsilon)
     return _paid_answer(scores, noise.gumbel_max(sensitivity, event), event, account)
@@ -190,15 +190,15 @@ def exponential(
 def permute_and_flip(
     scores: Query, *, sensitivity: float, epsilon: float, account: Account, noise: Noise
 ) -> int:
-    """Choose an index whose score is high, never worse in expectation than `exponential`.
+    """Choose an index with a high score; the expected score is at least that of `exponential`.
 
-    Parameters, value and errors are those of :func:`exponential`.
+    Parameters, result and errors are as for :func:`exponential`.
 
     Privacy
     -------
-    (epsilon, 0) (McKenna and Sheldon 2020), as the largest score with exponential noise (Ding et
-    al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter 02,
-    :prf:ref:`thm-permute-and-flip`; against the exponential mechanism,
+    (epsilon, 0) (McKenna and Sheldon 2020). It is the index of the largest score with exponential
+    noise (Ding et al. 2021). Its zCDP cost is that of any pure mechanism, epsilon^2 / 2. Chapter
+    02, :prf:ref:`thm-permute-and-flip`; against the exponential mechanism,
     :prf:ref:`thm-selection-order`.
     """
     event = PureEvent("permute and flip", epsilon)
@@ -215,27 +215,27 @@ def propose_test_release(
     account: Filter,
     noise: Noise,
 ) -> float | None:
-    """Answer with the noise of a proposed sensitivity, if the data is far from breaking it.
+    """Answer with noise for a proposed sensitivity, if the data are far from exceeding it.
 
     Parameters
     ----------
     query : callable
         Returns the number to release.
     distance : callable
-        Returns how many records must at least be replaced before replacing one more could move the
-        query by more than `proposed`; 0 if one can already. It has sensitivity 1.
+        Returns a number of sensitivity 1: the replacements before one more could move the query by
+        more than `proposed`; 0 if the first one could.
     proposed : float
         Public.
     epsilon, delta : float
-        Of the test and of the release, each; delta is the chance to release by mistake.
+        The cost of the test and of the release, each; delta is the probability of a wrong release.
     account : Filter
-        With delta reserved.
+        A filter with a reserved part of delta.
     noise
 
     Returns
     -------
     float or None
-        None if the data seems too near.
+        None if the data may be too near to such data.
 
     Raises
     ------
@@ -262,16 +262,16 @@ def propose_test_release(
 
 
 class AboveThreshold:
-    """Answers of each query in turn whether it is above a threshold, until the first that is.
+    """Answers whether each query in turn is above a threshold, until the first that is.
 
     Parameters
     ----------
     threshold : float
         Public.
     sensitivity : float
-        Of every query that will be asked.
+        Sensitivity of every query that will be asked.
     epsilon : float
-        Paid on construction for the whole sequence, however long.
+        Paid once, on construction, for a sequence of any length.
     rate : float, optional
         m / n if the queries look at a fresh uniform sub-sample of m of the n records: the noise
         then shrinks to that of `before_amplification(epsilon, rate)`.
@@ -281,14 +281,14 @@ class AboveThreshold:
     Attributes
     ----------
     scale : float
-        Noise scale of the threshold; that of each query is twice as large.
+        Noise scale of the threshold; the noise of each query is twice as wide.
 
     Raises
     ------
     BudgetSpent
         On construction, if the account cannot pay.
     ValueError
-        Before that, if the rate is not above 0 and at most 1, or there is no such scale.
+        Before that, if the rate is not above 0 and at most 1, or the scale is unusable.
 
     Privacy
     -------
@@ -321,7 +321,7 @@ class AboveThreshold:
         Raises
         ------
         RuntimeError
-            If an earlier query was: one more answer would not be covered.
+            If an earlier query was above it: the guarantee covers no further answer.
         """
         if self._fired:
             raise RuntimeError("this above-threshold has fired; pay for a new one")
@@ -354,12 +354,12 @@ def amplified(epsilon: float, rate: float) -> float:
 
 
 def before_amplification(epsilon: float, rate: float) -> float:
-    """Inverse of :func:`amplified`: what may be spent on the sub-sample.
+    """Inverse of :func:`amplified`: the epsilon on a sub-sample that costs epsilon in all.
 
     Raises
     ------
     ValueError
-        As there.
+        If epsilon is negative, or the rate is not above 0 and at most 1.
 
     Notes
     -----

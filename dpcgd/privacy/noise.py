@@ -1,7 +1,7 @@
-"""Where noise comes from, and how wide it is: OpenDP for releases, a seed for experiments.
+"""Sources of noise, and its scale: OpenDP for releases, a seed for experiments.
 
-A source is told what a draw is for before it draws: the query's sensitivity, and the event that is
-paid. It answers with a draw that fits both, or refuses before anything is paid.
+Before it draws, a source gets the query's sensitivity and the event that pays. It returns a draw
+that fits both, or refuses before anything is paid.
 """
 
 import math
@@ -18,14 +18,13 @@ from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEv
 __all__ = ["Draw", "Noise", "SecureNoise", "SeededNoise", "check_source", "noise_source"]
 
 WIDER = 2.0**-50
-"""Secure noise is wider than the price says by this part of itself, so that no rounding of a scale
-makes OpenDP's price the larger one."""
+"""Relative excess of the scale of secure noise: rounding must not raise OpenDP's price."""
 
 WIDEST = 1e300
-"""Noise of a larger scale might be too large a number."""
+"""The largest scale whose noise surely is a finite double."""
 
 Draw = Callable[[Any], Any]
-"""A draw takes an exact answer and gives what may be released."""
+"""A function from an exact answer to its release with noise."""
 
 
 def laplace_scale(sensitivity: float, event: PureEvent | ApproximateEvent) -> float:
@@ -47,7 +46,7 @@ def laplace_scale(sensitivity: float, event: PureEvent | ApproximateEvent) -> fl
 
 
 def selection_scale(sensitivity: float, event: PureEvent | BoundedRangeEvent) -> float:
-    """Scale of the noise on scores of which the largest is chosen: twice that of Laplace noise.
+    """Scale of the noise on scores before the largest is chosen: twice that of Laplace noise.
 
     Raises
     ------
@@ -84,19 +83,19 @@ def _checked_scale(scale, sensitivity, event) -> float:
 class SeededNoise:
     """Reproducible noise, for experiments.
 
-    Double-precision noise can be traced back through its low bits (Mironov 2012), and whoever knows
-    the seed knows the noise: use :class:`SecureNoise` for a real release.
+    The low bits of double-precision noise can reveal the value (Mironov 2012), and whoever knows
+    the seed knows the noise. Use :class:`SecureNoise` for a real release.
     """
 
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
-        """Adds Laplace noise, drawn anew for each entry, for an L1 sensitivity."""
+        """Adds Laplace noise, independent for each entry, for an L1 sensitivity."""
         return partial(_plus_noise, self._rng.laplace, laplace_scale(sensitivity, event))
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
-        """Adds Gaussian noise, drawn anew for each entry, for an L2 sensitivity."""
+        """Adds Gaussian noise, independent for each entry, for an L2 sensitivity."""
         return partial(_plus_noise, self._rng.normal, gaussian_scale(sensitivity, event))
 
     def gumbel_max(self, sensitivity: float, event: BoundedRangeEvent) -> Draw:
@@ -121,22 +120,20 @@ def _largest(distribution, scale, scores) -> int:
 
 
 class SecureNoise:
-    """Floating-point-safe noise from OpenDP and the operating system's randomness; has no seed.
+    """Floating-point-safe noise from OpenDP and the operating system's randomness, without a seed.
 
-    What a draw answers is what OpenDP's measurement answered to the exact value, of any size; there
-    is no other source to fall back on.
+    Each draw is the output of an OpenDP measurement of the exact value; no other source is used.
 
     Raises
     ------
     ImportError
         If OpenDP is not installed.
     RuntimeError
-        When noise is asked for, before anything is paid, if OpenDP's own account of that noise
-        costs more than the event.
+        Before anything is paid, if OpenDP's price of the noise is above the event's price.
 
     Privacy
     -------
-    OpenDP's proofs, and its map from the sensitivity to a price, hold for what is drawn.
+    OpenDP's proofs, and its map from a sensitivity to a price, hold for the drawn values.
     """
 
     def __init__(self):
@@ -150,13 +147,13 @@ class SecureNoise:
         self._vectors = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
     def laplace(self, sensitivity: float, event: PureEvent | ApproximateEvent) -> Draw:
-        """Adds Laplace noise, drawn anew for each entry, for an L1 sensitivity."""
+        """Adds Laplace noise, independent for each entry, for an L1 sensitivity."""
         spaces = (self._dp.l1_distance(T=float),)
         scale = laplace_scale(sensitivity, event)
         return self._draw(self._dp.m.make_laplace, spaces, scale, sensitivity, event.epsilon)
 
     def gaussian(self, sensitivity: float, event: GaussianEvent) -> Draw:
-        """Adds Gaussian noise, drawn anew for each entry, for an L2 sensitivity."""
+        """Adds Gaussian noise, independent for each entry, for an L2 sensitivity."""
         spaces = (self._dp.l2_distance(T=float),)
         scale = gaussian_scale(sensitivity, event)
         return self._draw(self._dp.m.make_gaussian, spaces, scale, sensitivity, zcdp_rho(event))
@@ -174,7 +171,7 @@ class SecureNoise:
         return self._draw(self._dp.m.make_noisy_max, spaces, scale, sensitivity, event.epsilon)
 
     def _draw(self, make, spaces, scale, sensitivity, price) -> Draw:
-        """A draw of noise just wider than its scale, which OpenDP prices no higher than this."""
+        """A draw of noise slightly wider than the scale, if OpenDP's price is at most this one."""
         wider = math.nextafter(scale * (1 + WIDER), math.inf) if scale else 0.0
         measurement = make(self._vectors, *spaces, scale=wider)
         _check_price(measurement, sensitivity, price)
@@ -193,7 +190,7 @@ def _check_price(measurement, sensitivity, price):
 
 
 def _answer(measurement, value):
-    """What a measurement of OpenDP says of a number or an array: a choice, or one of that shape."""
+    """The output of an OpenDP measurement: an index, or a number or array of the same shape."""
     answer = measurement(_as_doubles(value))
     if not isinstance(answer, list):
         return answer
@@ -205,7 +202,7 @@ def _as_doubles(values) -> list[float]:
 
 
 Noise = SeededNoise | SecureNoise
-"""A source of randomness: each kind of noise for a sensitivity and the event that pays."""
+"""A source of randomness has each kind of noise, for a sensitivity and the event that pays."""
 
 
 def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:
@@ -230,7 +227,7 @@ def noise_source(rng: np.random.Generator | None, secure: bool) -> Noise:
 
 
 def check_source(rng: np.random.Generator | None, secure: bool) -> None:
-    """Refuse a seed where secure noise is asked for, and what is no seed.
+    """Refuse an unusable seed, and any seed if secure noise is asked for.
 
     Raises
     ------

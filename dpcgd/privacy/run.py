@@ -1,4 +1,4 @@
-"""Opening and closing a run: what all systems check, fix beforehand, and say in the end."""
+"""Opening and closing a run: the checks of all systems, their public terms, and their receipt."""
 
 import importlib.metadata
 import inspect
@@ -32,10 +32,10 @@ _R = TypeVar("_R")
 # --- what is fixed before a run: all of it is public, and goes with the release
 
 Domain = Mapping[str, tuple]
-"""Of each variable the levels, or the ends of its range."""
+"""The levels of each variable, or the ends of its range."""
 
 PACKAGES = ("dpcgd", "numpy", "opendp")
-"""A release rests on them."""
+"""Packages whose versions a release records."""
 
 KINDS = {
     "secure": "release",
@@ -46,7 +46,7 @@ KINDS = {
 
 @cache
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that a release rests on, as far as they are installed."""
+    """The versions of Python and of the installed packages that a release depends on."""
     installed = {"python": platform.python_version()}
     for name in PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -56,7 +56,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Terms:
-    """What was fixed before a run. No mechanism has to cover it, for no record had a say in it.
+    """The public terms of a run, fixed before it. No record influences them, so they cost nothing.
 
     Attributes
     ----------
@@ -65,21 +65,21 @@ class Terms:
     n : int
         Records.
     domain : mapping
-        Of each variable the levels, or the ends of its range.
+        The levels of each variable, or the ends of its range.
     system : str
-        Who ran.
+        Name of the system that ran.
     theorems : tuple of str
-        Labels of what proves the guarantee of this run; none where it is only claimed.
+        Labels of the theorems that prove the guarantee of this run; empty if it is only claimed.
     rows_per_person : int
     settings : mapping
-        Those that were used, by name; what is no number and no knowledge as text.
+        The settings of the run, by name. Values that are neither numbers nor knowledge are text.
     rules : mapping
-        Of each variable what its schema says: levels or edges, what becomes of values outside and
-        of missing ones, whether there is an order. Of real values the range.
+        The schema of each variable: levels, edges or a range, the rules for values outside and for
+        missing values, and whether levels have an order.
     versions : mapping
-        Of Python and of the packages that ran.
+        The versions of Python and of the packages that ran.
     account_entry : str
-        Of the reservation that paid, in an account file; empty without one.
+        The entry of the reservation that paid, in an account file; empty without one.
 
     Examples
     --------
@@ -105,19 +105,19 @@ class Terms:
 
     @property
     def source(self) -> str:
-        """Where the noise came from."""
+        """The source of the noise, in words."""
         if self.noise == "secure":
             return f"OpenDP {self.versions.get('opendp')}, randomness of the operating system"
         return {"seeded": f"numpy {self.versions.get('numpy')}, a seed", "none": "none"}[self.noise]
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the domain."""
+        """SHA-256 digest of the domain."""
         return digest_of([[name, list(levels)] for name, levels in self.domain.items()])
 
 
 def _told(value: Any) -> Any:
-    """A setting as a release may hold it."""
+    """A setting in the form that a release stores."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str | bool | int | float) or hasattr(value, "arrays"):  # knowledge
@@ -133,21 +133,21 @@ def _told(value: Any) -> Any:
 
 
 def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
-    """Refuse what is no data set, or holds what the system does not take.
+    """Refuse an object that is no data set, or a data set that the system does not accept.
 
     Parameters
     ----------
     data : Dataset or Counts
     numbers : bool
-        Whether the system takes numbers with a range, and not only categories.
+        Whether the system accepts numbers with a range, and not only categories.
     records : bool
-        Whether it needs records at hand, and not only counts. One that takes numbers too then
-        needs the number of each.
+        Whether the system needs the records, and not only counts. If it also accepts numbers, it
+        needs the numbers of each record.
 
     Raises
     ------
     ValueError
-        With the way to make one.
+        With advice on how to make a usable data set.
     """
     if not hasattr(data, "cardinalities"):
         cure = "make one with read_csv(path, schema) or Dataset.from_pandas(frame, levels)"
@@ -164,7 +164,7 @@ def check_data(data: Any, *, numbers: bool, records: bool = False) -> None:
 
 BELOW_ONE, ABOVE_ZERO = math.nextafter(1, 0), math.nextafter(0, 1)
 MOST_TESTS = 1e50
-"""A budget split over more tests would leave each of them next to nothing."""
+"""The most tests that a budget may be split over; with more, each test would get almost nothing."""
 
 NUMBERS = {
     "alpha": (LEAST, BELOW_ONE, "a level above 0 and below 1"),
@@ -178,10 +178,10 @@ NUMBERS = {
     "row_norm": (1e-100, 1e100, "above 0, from 1e-100 to 1e100"),
     "threshold": (0, MOST, "finite and not negative"),
 }
-"""Settings that are numbers: the least and the largest one, and the rule in words."""
+"""Settings that are numbers: the least and the largest value, and the rule in words."""
 
 WHOLE_NUMBERS = {"bins": 2, "max_order": 0, "steps": 1}
-"""Settings that are whole numbers, and the least of each."""
+"""Settings that are whole numbers, and the least value of each."""
 
 PARTS = {
     "knowledge": ("Knowledge(forbidden=[...], required=[...])", "arrays"),
@@ -192,16 +192,16 @@ PARTS = {
 """Settings that are parts of a system: an example, and the attributes that each needs."""
 
 CHECKED_BEFORE = ("aim", "choose", "precision", "protects", "schedule", "standardized", "untested")
-"""A system refuses these itself before it opens its run."""
+"""Settings that a system checks itself before it opens its run."""
 
 
 def check_settings(data: Any, **settings: Any) -> None:
-    """Refuse settings by name; None stands for a default and is never refused.
+    """Refuse unusable settings, by name; None stands for the default and is never refused.
 
     Raises
     ------
     ValueError
-        For the first that is unusable.
+        For the first unusable setting.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def check_settings(data: Any, **settings: Any) -> None:
 
 
 def check_level(alpha: float) -> None:
-    """Refuse what is no level of a test."""
+    """Refuse an unusable significance level."""
     check_settings(None, alpha=alpha)
 
 
@@ -250,11 +250,11 @@ class RunKeywords(TypedDict, total=False):
 
 
 DEFAULTS = {"margin": 1.0, "max_order": 3}
-"""Settings of a search that asks test by test, where none are given."""
+"""Default settings of a search that pays for each test."""
 
 OBSERVER: ContextVar[Callable[["Run"], "Run"] | None] = ContextVar("observer", default=None)
-"""An attack on made-up data may stand in for the account and the noise of the runs in its own
-context. Nothing in this package sets it, and no argument, file or environment reaches it."""
+"""A replacement for account and noise, which an attack on simulated data may set in its own
+context. Nothing in this package sets it, and no argument, file or environment variable does."""
 
 
 @dataclass(frozen=True)
@@ -264,13 +264,13 @@ class Run:
     Attributes
     ----------
     account : Account
-        Pays for every mechanism.
+        The account that pays for every mechanism.
     noise : Noise or None
-        None where nothing is private.
+        None if nothing is private.
     guarantee : str
         "proved", "claimed, not proved", or "none".
     terms : Terms
-        What was fixed beforehand.
+        The public terms of the run.
     started : float
     """
 
@@ -281,15 +281,15 @@ class Run:
     started: float
 
     def receipt(self, *theorems: str) -> dict[str, Any]:
-        """What every release holds beside its result: ledger, guarantee, seconds, terms.
+        """The fields that every release holds beside its result: ledger, guarantee, seconds, terms.
 
-        The time depends on the data and no mechanism covers it, so a secure run leaves it out.
+        The time depends on the data, and no mechanism covers it; so a secure run leaves it out.
 
         Parameters
         ----------
         *theorems : str
-            Labels of those that prove the guarantee beside the ones known when the run was opened:
-            what has been released decided that they are needed.
+            Labels of further theorems that prove the guarantee: those that are needed because of
+            earlier releases of this run.
         """
         seconds = None if self.terms.noise == "secure" else time.perf_counter() - self.started
         persons = ("thm-rows-per-person",) if self.terms.rows_per_person > 1 else ()
@@ -319,15 +319,15 @@ def open_run(
     by: tuple[str, ...] = ("",),
     **settings: Any,
 ) -> Run:
-    """Open a run; all that public facts can refuse is refused here, before anything is spent.
+    """Open a run; refuse unusable data and settings by public facts, before anything is spent.
 
     Parameters
     ----------
     data : Dataset or Counts
-        Only its public facts are looked at.
+        Only its public facts are used.
     epsilon : float
-        Of more than half a million records, a part is kept for rounding. One that an account
-        file reserved pays once: the run is entered there before it spends anything.
+        With more than half a million records, a part is kept for rounding. An epsilon that an
+        account file reserved pays once: the run is entered there before it spends anything.
     delta : float, optional
     allow_delta : bool
         As for :func:`~dpcgd.privacy.budget.delta_for`.
@@ -336,19 +336,19 @@ def open_run(
     secure : bool
         Refuses a seed.
     account : callable
-        From the budget to the account that pays.
+        Function from the budget to the account that pays.
     numbers : bool
-        Whether the system takes numbers, and not only categories.
+        Whether the system accepts numbers, and not only categories.
     records : bool
-        Whether it needs records at hand, such as for sub-samples, and not only counts.
+        Whether the system needs the records, as for sub-samples, and not only counts.
     rows_per_person : int
-        Rows that one person may have; the budget is a person's.
+        Rows that one person may have; the budget is for all rows of a person.
     by : tuple of str
-        For the receipt: who runs, and the labels of the theorems that prove its guarantee, as far
-        as public facts say which; see :meth:`Run.receipt`.
+        For the receipt: the name of the system, and the labels of the theorems that prove its
+        guarantee, as far as public facts decide which; see :meth:`Run.receipt`.
     settings
-        By name, those of :func:`~dpcgd.privacy.run.check_settings`. A statistic without a
-        proof takes the run's guarantee.
+        Settings by name, as for :func:`~dpcgd.privacy.run.check_settings`. With a statistic without
+        a proof the run's guarantee is only claimed.
 
     Returns
     -------
@@ -364,8 +364,7 @@ def open_run(
 
     Privacy
     -------
-    The account is for all rows of a person together. Chapter 18,
-    :prf:ref:`thm-rows-per-person`.
+    The account protects all rows of a person together. Chapter 18, :prf:ref:`thm-rows-per-person`.
     """
     started = time.perf_counter()
     terms = _terms(data, settings, numbers, records, "secure" if rng is None else "seeded")
@@ -389,7 +388,7 @@ def open_run(
     )
     if isinstance(epsilon, ReservedEpsilon):
         if guarantee != "proved":
-            raise ValueError("an account pays for proved runs, and this one's guarantee is claimed")
+            raise ValueError("an account pays for proved runs, and this run's guarantee is claimed")
         if (protects := settings.get("protects", "everyone")) != "everyone":
             raise ValueError(f"an account protects everyone, and this run the {protects} only")
         promise = budget, system, terms.digest, pays.divergence
@@ -400,13 +399,12 @@ def open_run(
 
 
 def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Spell out the shared keywords of a system: ``help`` shows them, and any other is refused.
+    """Decorator for a system's shared keywords: ``help`` shows them, and unknown ones are refused.
 
     Parameters
     ----------
     system : callable
-        Its last parameter is ``**shared: Unpack[...]`` of :class:`RunKeywords`, or of a dictionary
-        that adds to them.
+        Its last parameter is ``**shared: Unpack[...]`` of :class:`RunKeywords` or of a subclass.
 
     Examples
     --------
@@ -444,7 +442,7 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _terms(data: Any, settings: dict, numbers: bool, records: bool, noise: str) -> Terms:
-    """Refuse what the data and the settings are unusable for, and say what is public of them."""
+    """Refuse unusable data and settings, and return the public facts about them."""
     check_data(data, numbers=numbers, records=records)
     check_settings(data, **settings)
     domain = domain_of(data.levels)
@@ -453,7 +451,7 @@ def _terms(data: Any, settings: dict, numbers: bool, records: bool, noise: str) 
 
 
 def domain_of(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple]:
-    """Of each variable the levels, or the ends of the range of a number."""
+    """The levels of each variable, or the ends of the range of a number."""
     return {
         name: (own.low, own.high) if isinstance(own, Parts) else tuple(own)
         for name, own in levels.items()
@@ -461,7 +459,7 @@ def domain_of(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple]:
 
 
 def _is_proved(settings: dict[str, Any]) -> bool:
-    """Whether all sensitivities are theorems; those of the package's own parts are."""
+    """Whether all sensitivities are theorems; for the package's own statistics they are."""
     parts = [settings.get(name) for name in ("score", "ridge")]
     are_ours = all(part is None or type(part).__module__.startswith("dpcgd.") for part in parts)
     statistic = settings.get("statistic")
@@ -476,7 +474,7 @@ def _is_proved(settings: dict[str, Any]) -> bool:
 def run_without_privacy(
     data: Any, *, numbers: bool = False, records: bool = False, **settings: Any
 ) -> Run:
-    """Open a run that promises nothing; settings are checked as for :func:`open_run`."""
+    """Open a run without any guarantee; settings are checked as for :func:`open_run`."""
     started = time.perf_counter()
     terms = _terms(data, settings, numbers, records, "none")
     return Run(NoPrivacy(), None, NoPrivacy.guarantee, terms, started)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and JSON files that show whether they were edited."""
+"""Files that are written completely or not at all, and JSON files that reveal edits."""
 
 import hashlib
 import json
@@ -17,14 +17,14 @@ __all__ = ["check_room", "digest_of", "read_sealed", "sealed", "write_sealed", "
 CURE = "take the file as it was written"
 
 SEAL = "sha256"
-"""The key of a file's digest of itself."""
+"""The key of the digest that a file holds of itself."""
 
 RECEIPT = 1 << 22
-"""A file that must be written later has no more letters than this."""
+"""The most characters of a file for which room is checked beforehand."""
 
 
 def digest_of(content: Any) -> str:
-    """SHA-256 of what may stand in JSON, whatever the order of its keys.
+    """SHA-256 of a JSON value, the same for any order of keys.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def digest_of(content: Any) -> str:
 
 
 def write_whole(path: str | os.PathLike, text: str) -> None:
-    """Write a text file whole, and to the disk, or leave what was there before.
+    """Write a text file completely, and flush it to the disk, or leave the old file.
 
     Raises
     ------
@@ -65,12 +65,12 @@ def write_whole(path: str | os.PathLike, text: str) -> None:
 
 
 def check_room(path: str | os.PathLike) -> None:
-    """Write some megabytes beside a file that is to be written later, and take them away again.
+    """Check the room for a file to be written later: write some megabytes there and delete them.
 
     Raises
     ------
     ValueError
-        If no such file can be written there, by its name, its folder, or for want of room.
+        If such a file cannot be written, because of its name, its folder or lack of room.
     """
     path = check_target(path)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.room")
@@ -79,12 +79,12 @@ def check_room(path: str | os.PathLike) -> None:
 
 
 def check_target(path: str | os.PathLike) -> Path:
-    """Refuse what no file can be written to.
+    """Refuse a path to which no file can be written.
 
     Raises
     ------
     ValueError
-        If it is no path, a folder, a device, or in a folder that is not there.
+        If it is not a path, is a folder or a device, or its folder does not exist.
     """
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise ValueError(f"give the path of a file to write to, not {path!r}")
@@ -99,7 +99,7 @@ def check_target(path: str | os.PathLike) -> Path:
 
 
 def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
-    """Write JSON with a digest of itself, whole or not at all.
+    """Write JSON with a digest of itself, completely or not at all.
 
     Raises
     ------
@@ -110,25 +110,25 @@ def write_sealed(path: str | os.PathLike, content: Mapping[str, Any]) -> None:
 
 
 def sealed(content: Mapping[str, Any]) -> str:
-    """The text of such a file."""
+    """The text of a JSON file with a digest of itself."""
     with_digest = {**content, SEAL: digest_of(content)}
     return json.dumps(with_digest, indent=1, allow_nan=False) + "\n"
 
 
 def read_sealed(path: str | os.PathLike, form: str) -> dict[str, Any]:
-    """Read what :func:`write_sealed` wrote.
+    """Read a file that :func:`write_sealed` wrote.
 
     Parameters
     ----------
     path : path
     form : str
-        What the file's ``format`` must be.
+        The required ``format`` of the file.
 
     Raises
     ------
     ValueError
-        If there is no such file, it is of another kind, or it is not what was written. The digest
-        is no signature: it shows accidents and edits by hand, and who edits can make a new one.
+        If there is no such file, it has another format, or it was edited. The digest is no
+        signature: it reveals accidents and edits by hand, but an editor can compute a new one.
     """
     check_file(path, f"give the path of a {form} file, not {path!r}")
     try:

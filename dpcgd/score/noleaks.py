@@ -1,4 +1,4 @@
-"""NOTEARS that sees the data through a noisy gradient a step: NoLeaks, the score-based CURATE."""
+"""NoLeaks and the score-based CURATE: NOTEARS with one noisy gradient a step."""
 
 import functools
 import math
@@ -22,7 +22,7 @@ SCALING = 0.1
 
 
 AT_ONCE = 1000
-"""Records whose gradients are worked out at once: few enough to stay in the processor's cache."""
+"""Number of records whose gradients are computed at once; they fit in the processor's cache."""
 
 
 Gradient = Callable[[np.ndarray], np.ndarray]
@@ -31,12 +31,12 @@ Gradient = Callable[[np.ndarray], np.ndarray]
 def descend(
     gradient: Gradient, d: int, *, steps: int, l1: float | np.ndarray = notears.L1
 ) -> np.ndarray:
-    """NOTEARS where only noisy gradients of the loss can be had, and no values.
+    """NOTEARS from noisy gradients of the loss only, without values of the loss.
 
     Parameters
     ----------
     gradient : callable
-        From weights to the gradient of the loss there, plus noise. It is called once a step.
+        Function from weights to the noisy gradient of the loss there. It is called once a step.
     d : int
         Variables.
     steps : int
@@ -49,14 +49,14 @@ def descend(
 
     Privacy
     -------
-    Sees the gradients alone: post-processing if those were released.
+    Uses the gradients only, so it is post-processing if they were released.
 
     Notes
     -----
     A step of size s = 1 / d minimises the loss's model ``<g, W> + |W - W_k|^2 / (2 s)`` plus the
-    penalties ``l1 |W|`` and p_k h(W), with p_k growing from 1 to 1000: a proximal gradient method
-    whose proximal part is free. For columns of unit variance d bounds the largest eigenvalue of the
-    Gram matrix, so that no line search is needed.
+    penalties ``l1 |W|`` and p_k h(W), with p_k growing from 1 to 1000: a proximal gradient method,
+    whose proximal part costs no budget. For columns of unit variance, d bounds the largest
+    eigenvalue of the Gram matrix, so no line search is needed.
 
     Examples
     --------
@@ -87,17 +87,17 @@ def descend(
 def clipped_gradient(
     rows: np.ndarray, weights: np.ndarray, *, clip: float, times: np.ndarray | None = None
 ) -> np.ndarray:
-    """Mean over the records of their gradients of the loss, each shortened to a norm.
+    """Mean over the records of their gradients of the loss, each clipped to a norm.
 
     Parameters
     ----------
     rows : array, shape (k, d)
     weights : array, shape (d, d)
-        Of the graph at which the gradient is taken.
+        Weights at which the gradient is taken.
     clip : float
-        Largest norm of one record's gradient off the diagonal; public.
+        Largest norm of one record's gradient, without the diagonal; public.
     times : array, shape (k,), optional
-        How many records each row stands for; 1 unless given.
+        Number of records that each row represents; 1 unless given.
 
     Returns
     -------
@@ -110,8 +110,8 @@ def clipped_gradient(
 
     Notes
     -----
-    The gradient of one record x with residual r = x - W^T x is -x r^T, so that one matrix product
-    sums them all.
+    The gradient of one record x with residual r = x - W^T x is -x r^T, so one matrix product sums
+    the gradients of all records.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def clipped_gradient(
 
 
 def _sums_of_others(squares: np.ndarray) -> np.ndarray:
-    """Of each column, without the row itself: no difference, which would lose all its digits."""
+    """Sums over each column without the row itself; differences would lose all their digits."""
     sums = np.zeros_like(squares)
     sums[1:] = squares[:-1].cumsum(axis=0)
     sums[:-1] += squares[:0:-1].cumsum(axis=0)[::-1]
@@ -157,7 +157,7 @@ def noleaks(
     standardized: bool = True,
     **shared: Unpack[RunKeywords],
 ) -> Release:
-    """NoLeaks and the score-based CURATE: NOTEARS that sees a noisy gradient in every step.
+    """NoLeaks and the score-based CURATE: NOTEARS with a noisy gradient in every step.
 
     Parameters
     ----------
@@ -169,14 +169,14 @@ def noleaks(
     rng, secure, rows_per_person
         As for :func:`~dpcgd.score.notears.gram_notears`.
     steps : int
-        Gradients.
+        Number of gradients.
     clip : float, optional
-        Largest norm of one record's gradient, where columns have a variance of 1 on average; 2 d
-        unless given.
+        Largest norm of one record's gradient, after columns are scaled to an average variance of 1;
+        2 d unless given.
     schedule : callable
-        From a total epsilon and the number of steps to the epsilon of each, as those of
-        :mod:`dpcgd.score.schedules`. Public. A step's share of the concentrated budget is in
-        proportion to the square.
+        Function from a total epsilon and the number of steps to the epsilon of each step, such as
+        those of :mod:`dpcgd.score.schedules`. Public. Shares of rho are proportional to squares of
+        epsilons.
     l1, threshold, standardized
         As for :func:`~dpcgd.score.notears.notears`.
 
@@ -191,16 +191,16 @@ def noleaks(
 
     Privacy
     -------
-    (epsilon, delta)-differentially private for replace-one neighbours: Gaussian mechanisms through
-    one filter, a first one for means and variances and one a step. Chapter 07,
+    (epsilon, delta)-differentially private for replace-one neighbours: one filter pays for a
+    Gaussian mechanism for means and variances, and one for each step. Chapter 07,
     :prf:ref:`thm-noleaks`.
 
     Notes
     -----
     Ma et al. (2022); Bhattacharjee and Tandon (2024), algorithm 2. Both search a step size on the
-    data; :func:`descend` needs none.
-    There is no `knowledge`: a required arc has no place in a least-squares fit. Take a search, such
-    as :func:`~dpcgd.constraint.priv_pc.priv_pc`.
+    data; :func:`descend` needs none. There is no argument `knowledge`, because a least-squares fit
+    cannot require an arc. With knowledge use a search, such as
+    :func:`~dpcgd.constraint.priv_pc.priv_pc`.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def noleaks(
 
 
 def noisy_gradients(mean, moves, multipliers, run):
-    """Gradients as a run may see them: of scaled rows, at weights, each with its own noise."""
+    """Noisy gradients of scaled rows, as functions of the weights; each has its own noise."""
 
     def look(rows, weights):
         return gaussian(
@@ -241,7 +241,7 @@ def noisy_gradients(mean, moves, multipliers, run):
 
 
 def descended(look, rows, scale, data, standardized, *, steps, l1) -> np.ndarray:
-    """Weights by noisy gradients of the rows, brought to a mean variance of 1."""
+    """Weights from noisy gradients of the rows, which are scaled to a mean variance of 1."""
     centre, variances = scale
     divisors = notears.divisors_of(variances, data, standardized)
     mean_variance = np.mean(variances / divisors**2)
@@ -250,7 +250,7 @@ def descended(look, rows, scale, data, standardized, *, steps, l1) -> np.ndarray
 
 
 def epsilons_of(schedule, epsilon, steps) -> np.ndarray:
-    """What a schedule gives each step."""
+    """The epsilon of each step by a schedule, checked."""
     shares = np.asarray(schedule(epsilon, steps), float)
     if shares.shape != (steps,) or not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError(f"a schedule must give each of the {steps} steps an epsilon above 0")
@@ -258,7 +258,7 @@ def epsilons_of(schedule, epsilon, steps) -> np.ndarray:
 
 
 def distinct_rows(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Scaled rows and how many records each stands for; of coded data each row but once."""
+    """Scaled rows and their weights; each distinct row of coded data occurs once."""
     if data.numbers or math.prod(data.cardinalities) >= 2**63:
         return data.scaled, np.ones(data.n)
     cells = np.ravel_multi_index(data.codes.T, data.cardinalities)
@@ -268,18 +268,18 @@ def distinct_rows(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _for_shares(rho: float, shares: np.ndarray) -> Iterator[float]:
-    """Noise multipliers of steps that share a rho in proportion to the squares of their shares."""
+    """Noise multipliers of steps that share a rho in proportion to the squares of epsilons."""
     parts = np.square(np.asarray(shares, float) / np.max(shares))
     return map(multiplier_of_rho, rho * parts / parts.sum())
 
 
 def means_of(rows, times) -> np.ndarray:
-    """Of the columns, then of their squares."""
+    """Means of the columns, then of their squares."""
     return times @ np.concatenate([rows, rows**2], axis=1) / times.sum()
 
 
 def _released_scale(rows, times, data, run) -> tuple[np.ndarray, np.ndarray]:
-    """Noisy means and variances of the columns; they move by at most 2 sqrt(d) / n (chapter 07)."""
+    """Noisy means and variances of the columns, of sensitivity 2 sqrt(d) / n (chapter 07)."""
     noisy, deviation = gaussian_for_rho(
         lambda: means_of(rows, times),
         sensitivity=2 * math.sqrt(data.d) / data.n,
@@ -291,7 +291,7 @@ def _released_scale(rows, times, data, run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scale_of(means, data, deviation) -> tuple[np.ndarray, np.ndarray]:
-    """Means and variances of columns, where the means of their squares may be known."""
+    """Means and variances of columns; the means of their squares may be given."""
     mean, square = np.split(means, 2)
     mean, square = mean.clip(-1, 1), np.where(notears.squares_known(data), 1.0, square)
     return mean, np.maximum(square - mean**2, notears.FLOOR * deviation + 1e-12)

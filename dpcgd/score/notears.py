@@ -1,4 +1,4 @@
-"""NOTEARS over means of the data: exact, or from one noisy Gram matrix."""
+"""NOTEARS from a Gram matrix: exact, or released once with noise."""
 
 import functools
 import math
@@ -22,19 +22,19 @@ from dpcgd.statistics.moment_matrices import second_moments, second_moments_sens
 __all__ = ["acyclic_graph", "acyclicity", "fit", "gram_notears", "notears", "squared_loss"]
 
 L1, THRESHOLD = 0.02, 0.05
-"""These defaults were chosen on networks and linear models that are not in the book."""
+"""Defaults, chosen on networks and linear models that are not in the book."""
 
 
 TIED = 1e-3
-"""Both directions of a pair are tied if their weights differ by no more than this share."""
+"""Largest relative difference of the weights of two directions that count as tied."""
 
 
 FLOOR = 3
-"""No variance is taken for less than this many deviations of its noise."""
+"""The least variance, in standard deviations of its noise."""
 
 
 def acyclicity(weights: np.ndarray) -> tuple[float, np.ndarray]:
-    """How cyclic a weighted graph is, and the gradient of that.
+    """The acyclicity function of a weighted graph, and its gradient.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def acyclicity(weights: np.ndarray) -> tuple[float, np.ndarray]:
     Returns
     -------
     float
-        tr exp(W o W) - d: 0 if and only if there is no cycle (Zheng et al. 2018). Infinite where it
-        is too large for doubles.
+        tr exp(W o W) - d: 0 if and only if there is no cycle (Zheng et al. 2018). Infinite if it is
+        too large for doubles.
     array, shape (d, d)
-        exp(W o W)^T o 2 W; zeros where the value is infinite.
+        exp(W o W)^T o 2 W; zeros if the value is infinite.
 
     Notes
     -----
@@ -102,12 +102,11 @@ def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-
     Parameters
     ----------
     gram : array, shape (d, d)
-        Positive semidefinite: a covariance or correlation matrix. How many records are behind it
-        does not matter.
+        Positive semidefinite: a covariance or correlation matrix, of any number of records.
     l1 : float or array, shape (d, d)
         Penalty of each weight.
     tolerance : float
-        Of the acyclicity.
+        Tolerance of the acyclicity.
 
     Returns
     -------
@@ -121,14 +120,14 @@ def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-
 
     Privacy
     -------
-    Sees the matrix alone: post-processing if that was released.
+    Uses the matrix only, so it is post-processing if the matrix was released.
 
     Notes
     -----
     Zheng et al. (2018), algorithm 1, with L-BFGS-B on W = W+ - W-. It finds a stationary point.
-    Columns of equal variance explain each other equally well. Where both directions of a pair weigh
-    the same, none would ever win and the penalty would press both to 0. Before each step such a
-    pair keeps only the direction away from the column that is more correlated with all others.
+    Columns of equal variance explain each other equally well. If both directions of a pair have
+    equal weights, neither wins, and the penalty shrinks both to 0. So before each step such a pair
+    keeps one direction: the one away from the column that is more correlated with all others.
 
     Examples
     --------
@@ -149,7 +148,7 @@ def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-
             return value, slope + (multiplier + penalty * cyclic) * away
 
     weights, cyclic, multiplier, penalty = np.zeros_like(gram), math.inf, 0.0, 1.0
-    if len(gram) < 2:  # nothing to weigh
+    if len(gram) < 2:  # no weights to fit
         return weights
     while cyclic > tolerance and penalty < 1e16:
         smooth = functools.partial(lagrangian, multiplier=multiplier, penalty=penalty)
@@ -162,7 +161,7 @@ def fit(gram: np.ndarray, *, l1: float | np.ndarray = L1, tolerance: float = 1e-
 
 
 def _without_ties(weights, gram) -> np.ndarray:
-    """The weights, with one direction left where both weigh the same."""
+    """The weights, with one direction of each tied pair set to 0."""
     size, correlated = np.abs(weights), np.abs(gram).sum(axis=0).round(6)
     rank = np.argsort(np.argsort(-correlated, kind="stable"))
     tied = np.abs(size - size.T) <= TIED * size
@@ -203,7 +202,7 @@ def least_from(smooth, start, l1, iterations=1000) -> np.ndarray:
 def acyclic_graph(
     weights: np.ndarray, threshold: float = THRESHOLD, variables: Sequence | None = None
 ) -> nx.DiGraph:
-    """The arcs of at least a threshold, less the weakest on a cycle until none is left.
+    """The arcs of at least a threshold; the weakest arc of a cycle is removed until none is left.
 
     Parameters
     ----------
@@ -229,12 +228,12 @@ def acyclic_graph(
 
 
 def squares_known(data: Dataset) -> np.ndarray:
-    """Which scaled columns are -1 or 1 for everybody."""
+    """Which scaled columns are -1 or 1 in all records."""
     return np.array(data.cardinalities) == 2
 
 
 def divisors_of(variances, data, standardized) -> np.ndarray:
-    """Of scaled columns: each one's deviation, or in original units the smallest of all."""
+    """Units of scaled columns: each column's deviation, or the smallest one in original units."""
     if standardized:
         return np.sqrt(variances)
     return np.sqrt(np.min(variances * data.half_widths**2)) / data.half_widths
@@ -248,19 +247,19 @@ def notears(
     Parameters
     ----------
     data : Dataset
-        Level numbers of categories are taken for numbers.
+        Data set of numbers; the level numbers of categories are used as numbers.
     l1 : float
-        Penalty of a weight, where variances are 1, or the smallest of them is.
+        Penalty of a weight, after scaling to variances of 1, or to a smallest variance of 1.
     threshold : float
         Weaker arcs are dropped.
     standardized : bool
-        Give every column variance 1. Otherwise the ratios of variances stay: right where all
-        noise variances are equal, for then they tell directions.
+        Scale every column to variance 1. Otherwise the ratios of variances are kept, which is right
+        if all noise variances are equal, because variances then reveal directions.
 
     Returns
     -------
     Release
-        The class of the acyclic graph found. Its guarantee is "none".
+        The CPDAG of the acyclic graph. Its guarantee is "none".
 
     Raises
     ------
@@ -281,7 +280,7 @@ def notears(
 
 
 def open_gaussian_run(data: Dataset, **settings: Any) -> Run:
-    """Open a run on numbers that is paid for by Gaussian noise alone."""
+    """Open a run on numbers with a Gaussian filter."""
     return open_run(data, account=GaussianFilter, numbers=True, records=True, **settings)
 
 
@@ -295,7 +294,7 @@ def gram_notears(
     row_norm: float | None = None,
     **shared: Unpack[RunKeywords],
 ) -> Release:
-    """NOTEARS on means and mean products that are released once, with Gaussian noise.
+    """NOTEARS on means and mean products, which are released once with Gaussian noise.
 
     Parameters
     ----------
@@ -314,7 +313,7 @@ def gram_notears(
     threshold, standardized
         As for :func:`notears`.
     row_norm : float, optional
-        Rows, scaled to [-1, 1], are shortened to this norm. Not at all unless given.
+        Rows, scaled to [-1, 1], are clipped to this norm. No clipping unless given.
     rows_per_person : int
         Rows that one person may have: a public bound, such as
         :func:`~dpcgd.datasets.columns.check_rows_per_person` checks. The guarantee is for
@@ -359,7 +358,7 @@ def gram_notears(
 
 
 def released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
-    """Noisy second moments, symmetric, for all that the account has; the noise's deviation."""
+    """Noisy second moments for the whole budget, symmetric, and the deviation of their noise."""
     upper = tuple(part[1:] for part in np.triu_indices(data.d + 1))  # the corner is 1
     noisy, deviation = gaussian_for_rho(
         lambda: second_moments(data.scaled, bound=bound)[upper],
@@ -375,7 +374,7 @@ def released_moments(data, bound, account, noise) -> tuple[np.ndarray, float]:
 
 
 def _fitted(moments, deviation, data, l1, standardized) -> np.ndarray:
-    """NOTEARS on second moments whose noise has this deviation."""
+    """NOTEARS on second moments with noise of this deviation."""
     covariance, spread = _covariance(moments, deviation)
     divisors = divisors_of(np.diag(covariance), data, standardized)
     units = np.outer(divisors, divisors)
@@ -384,7 +383,7 @@ def _fitted(moments, deviation, data, l1, standardized) -> np.ndarray:
 
 
 def _covariance(moments, deviation) -> tuple[np.ndarray, np.ndarray]:
-    """Covariance with floors under its variances, and the deviation of the noise in its entries."""
+    """Covariance with a minimum for variances, and the deviation of the noise in its entries."""
     mean = moments[0, 1:].clip(-1, 1)
     covariance = moments[1:, 1:] - np.outer(mean, mean)
     variances = np.maximum(np.diag(covariance), FLOOR * deviation + 1e-12)
@@ -395,7 +394,7 @@ def _covariance(moments, deviation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _positive(gram: np.ndarray, least: float) -> np.ndarray:
-    """The matrix with its eigenvalues raised to at least this, and its diagonal as it was."""
+    """The matrix with eigenvalues raised to a minimum, and with its old diagonal."""
     values, vectors = np.linalg.eigh(gram)
     raised = (vectors * np.maximum(values, least)) @ vectors.T
     back = np.sqrt(np.diag(gram) / np.diag(raised))
@@ -403,6 +402,6 @@ def _positive(gram: np.ndarray, least: float) -> np.ndarray:
 
 
 def release_by_weights(weights, threshold: float, run: Run, variables: Sequence[str]) -> Release:
-    """The class of the graph of these weights, with the receipt of its run."""
+    """A release: the CPDAG of these weights, with the receipt of its run."""
     graph = CPDAG.from_dag(acyclic_graph(weights, threshold, variables))
     return Release(graph, **run.receipt())

@@ -1,4 +1,4 @@
-"""Schedules: how a total epsilon is shared among the steps of a run."""
+"""Schedules, which divide a total epsilon among the steps of a run."""
 
 import math
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from scipy.special import logsumexp
 __all__ = ["Schedule", "additive", "exponential", "multiplicative", "rising", "uniform"]
 
 Schedule = Callable[[float, int], np.ndarray]
-"""From a total epsilon and a number of steps to the epsilon of each step."""
+"""A function from a total epsilon and a number of steps to the epsilon of each step."""
 
 
 ORDINARY = 1e-6, 1e6
-"""Totals outside are shared in other units, for powers of them may be no numbers."""
+"""Range of totals whose powers are finite; other totals are divided in other units."""
 
 
 def uniform(total: float, steps: int) -> np.ndarray:
@@ -30,7 +30,7 @@ def uniform(total: float, steps: int) -> np.ndarray:
 
 
 def additive(total: float, steps: int) -> np.ndarray:
-    """Epsilons that grow linearly, to almost twice the first.
+    """Epsilons that grow linearly, to almost twice the first one.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def additive(total: float, steps: int) -> np.ndarray:
 
 
 def exponential(total: float, steps: int) -> np.ndarray:
-    """Epsilons that grow geometrically, to almost e times the first.
+    """Epsilons that grow geometrically, to almost e times the first one.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _in_all(total, shape) -> np.ndarray:
 
 
 def multiplicative(total: float, steps: int) -> np.ndarray:
-    """CURATE's choice, e^(1 + k / steps) from a first epsilon e: it falls where that is below 1.
+    """CURATE's choice, e^(1 + k / steps) from a first epsilon e; it decreases if e is below 1.
 
     Notes
     -----
@@ -87,7 +87,7 @@ def multiplicative(total: float, steps: int) -> np.ndarray:
 
 
 def _logarithm_of_first(total, exponents) -> float:
-    """The same root, in logarithms: of the e with e^(1 + k / steps) in all."""
+    """The first epsilon e of :func:`multiplicative` for this total, by logarithms."""
 
     def excess(log):
         return float(logsumexp(log * exponents)) - math.log(total)

@@ -1,1 +1,1 @@
-"""Test statistics with proved sensitivities, and the attack on those proofs."""
+"""Test statistics with proved sensitivities."""

@@ -1,8 +1,8 @@
-"""Statistics of many tables at once, compiled; tests hold each against its definition.
+"""Compiled statistics of many tables at once; tests compare each with its definition.
 
-Each takes tables one after the other in C order, where each begins, and the levels of its axes: x,
-y and the conditioning variables. Sums run in the order of the strata, then of x, then of y, so
-that they are the same on every processor. Kept apart: numba compiles it.
+Arguments are tables one after the other in C order, the start of each table, and the levels of its
+axes: x, y and the conditioning variables. Sums run in the order of the strata, then of x, then of
+y, so they are the same on every processor. Numba compiles this module.
 """
 
 import math
@@ -20,10 +20,10 @@ def kendall_zs(counts, starts, levels):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _write_kendall_zs(counts, starts, levels, lower, values):
-    """Write the z of each table, `lower` is room for the records at lower levels of x.
+    """Write the z of each table; `lower` is working memory for the records at lower levels of x.
 
-    Of each stratum: concordant minus discordant pairs of records, and records; ties count 0. Most
-    runs use this first, so it has no slice and no call that would take long to compile.
+    A stratum gives concordant minus discordant pairs of records, and the number of records; ties
+    count 0. Most runs use this first, so it has no slice and no call that compiles slowly.
     """
     for i in range(len(levels)):
         rows, columns = levels[i, 0], levels[i, 1]
@@ -49,7 +49,7 @@ def _write_kendall_zs(counts, starts, levels, lower, values):
 
 @njit(cache=True, nogil=True)
 def _sizes(table, s, of_x, of_y):
-    """Margins of one stratum, into arrays; how many records there are."""
+    """Write the margins of one stratum into arrays, and return its number of records."""
     of_x[:], of_y[:] = 0, 0
     n = 0
     for x in range(table.shape[0]):
@@ -64,7 +64,7 @@ def _sizes(table, s, of_x, of_y):
 def spearman_zs(counts, starts, levels):
     """:func:`~dpcgd.statistics.rank_statistics.spearman_z` of each table.
 
-    Of each stratum: 3 times the sum of products of centred ranks, over n (n + 1).
+    A stratum gives 3 times the sum of products of centred ranks, over n (n + 1).
     """
     values = np.zeros(len(levels))
     of_x, of_y = np.empty(levels.max(), counts.dtype), np.empty(levels.max(), counts.dtype)
@@ -123,7 +123,7 @@ def _entropy_sum(counts):
 
 @njit(cache=True, nogil=True)
 def g_statistics(counts, starts, levels):
-    """What :func:`~dpcgd.statistics.categorical_statistics.g_statistic` says of each table."""
+    """:func:`~dpcgd.statistics.categorical_statistics.g_statistic` of each table."""
     values = np.empty(len(levels))
     of_x, of_y = np.zeros(levels.max(), counts.dtype), np.zeros(levels.max(), counts.dtype)
     for i in range(len(levels)):

@@ -23,7 +23,7 @@ def g_statistic(table: np.ndarray) -> float:
     Returns
     -------
     float
-        At least 0; under independence close to chi-squared where no expected count is small.
+        At least 0; under independence close to chi-squared if no expected count is small.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def g_statistic(table: np.ndarray) -> float:
 
 
 def chi_squared(table: np.ndarray) -> float:
-    """Pearson's statistic of conditional independence; levels nobody has in a stratum add 0.
+    """Pearson's statistic of conditional independence; levels that a stratum lacks add 0.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class GTest(AgainstQuantile):
     Parameters
     ----------
     alpha : float
-        Level of the test; degrees of freedom are those of the public table.
+        Significance level; degrees of freedom are those of the public table.
 
     Privacy
     -------
@@ -86,13 +86,13 @@ class ChiSquared(AgainstQuantile):
     Parameters
     ----------
     alpha : float
-        Level of the test; degrees of freedom are those of the public table.
+        Significance level; degrees of freedom are those of the public table.
 
     Privacy
     -------
-    Replace-one sensitivity n times one less than the fewer of the levels of x and y, which is the
-    statistic's whole range. With two levels one person can move it all the way: chapter 03,
-    :prf:ref:`thm-chi-squared`.
+    The replace-one sensitivity is n times one less than the smaller number of levels, of x or of y:
+    the whole range of the statistic. With two levels one record can move it over this range:
+    chapter 03, :prf:ref:`thm-chi-squared`.
 
     Examples
     --------
@@ -111,20 +111,20 @@ class ChiSquared(AgainstQuantile):
 
 
 class AdjustedChiSquared(ChiSquared):
-    """Chi-squared test whose degrees of freedom are those of the levels that occur.
+    """Chi-squared test with the degrees of freedom of the levels that occur in the data.
 
-    The usual choice of packages without privacy: where many levels are rare, it sees more.
+    This is the usual choice of packages without privacy; it has more power if many levels are rare.
 
     Parameters
     ----------
     alpha : float
-        Level of the test; each stratum adds the levels of x that occur in it less one, times those
-        of y less one.
+        Significance level of the test. Each stratum adds (a - 1)(b - 1) degrees of freedom, with a
+        and b the numbers of levels of x and y that occur in it.
 
     Privacy
     -------
-    Value less critical value lies between minus the quantile of the public table and
-    :class:`ChiSquared`'s range: their sum is the sensitivity. Too large to be of use.
+    The value is at least minus the quantile of the public table, and at most the range of
+    :class:`ChiSquared`: the sum of both is the sensitivity. It is too large to be useful.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class AdjustedChiSquared(ChiSquared):
     name: ClassVar[str] = "chi squared, adjusted"
 
     def freedoms(self, tables: Counted) -> np.ndarray:
-        """Degrees of freedom of each table: those of the levels that occur, stratum by stratum."""
+        """Degrees of freedom of each table, by the levels that occur in each stratum."""
         return chi_squareds(*tables)[1]
 
     def _bound(self, n, levels):

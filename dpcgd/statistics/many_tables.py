@@ -1,4 +1,4 @@
-"""Statistics of many tables at once: compiled where they are the package's own."""
+"""Statistics of many tables at once; those of the package are compiled."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -32,12 +32,12 @@ def values_of(
     statistic : Statistic
     tables : Tables
     asked : sequence of sequences of int, or integer array, shape (tables, variables)
-        x, y and the conditioning variables of each.
+        x, y and the conditioning variables of each table.
 
     Returns
     -------
     array, shape (tables,)
-        ``statistic.value`` of each, to the last digits.
+        ``statistic.value`` of each table, up to the last digits.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def values_of(
 
 
 def _of_each(results_of, tables, asked) -> np.ndarray:
-    """What a function of many tables says of each: many at once where these can be counted so."""
+    """The values of a function of many tables, counted together if possible."""
     counted = (alone(tables.counts(tested)) for tested in asked.tolist())
     if _counts_many(tables):
         counted = (tables.count_all(few) for few in in_batches(asked))
@@ -62,14 +62,14 @@ def _of_each(results_of, tables, asked) -> np.ndarray:
 
 
 def value_of(statistic: Statistic, tables: Tables, tested: Sequence[int]) -> float:
-    """The statistic of one table, as :func:`values_of` has it."""
+    """The statistic of one table, as by :func:`values_of`."""
     return float(values_of(statistic, tables, [tested])[0])
 
 
 def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """How near each is to independence: the p-value, or minus what is of one scale for all tables.
+    """Grades of nearness to independence: p-values, or minus statistics of one scale.
 
-    Parameters and value are those of :func:`values_of`.
+    Parameters and result are as for :func:`values_of`.
     """
     if p_values := getattr(statistic, "p_values", None):
         return _of_each(p_values, tables, asked)
@@ -77,9 +77,9 @@ def nearnesses_of(statistic: Statistic, tables: Tables, asked: np.ndarray) -> np
 
 
 def where_allowed(results_of: Results, statistic: Statistic, tables: Tables, asked) -> np.ndarray:
-    """What a function of many tests says of each; infinite where public facts do not allow it.
+    """The values of a function of many tests; infinite for tests that public facts do not allow.
 
-    That is for :func:`~dpcgd.statistics.statistic.refusal` to say.
+    :func:`~dpcgd.statistics.statistic.refusal` decides which tests are allowed.
     """
     tested, results = np.array(asked, np.int64), np.full(len(asked), math.inf)
     levels = np.array(tables.shape(range(tested.max(initial=-1) + 1)), float)[tested]
@@ -89,14 +89,13 @@ def where_allowed(results_of: Results, statistic: Statistic, tables: Tables, ask
 
 
 def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
-    """Which conditioning variables share with x or y what leaves a test no degree of freedom.
+    """The conditioning variables because of which a test has no degree of freedom.
 
-    They determine x or y, or are determined by it, and all together leave nothing to test. In each
-    stratum of a copy of x, or of what determines x, there is one level of x: the test finds
-    independence whatever depends on x.
+    They determine x or y, or are determined by it. In each stratum of a copy of x, or of variables
+    that determine x, x has one level only. The test then finds independence from x of any variable.
 
-    Parameters are those of :func:`values_of`; value a boolean array with a column for each
-    conditioning variable. It looks at the records.
+    Parameters are as for :func:`values_of`. The result is a boolean array with a column for each
+    conditioning variable. It depends on the records.
 
     Examples
     --------
@@ -114,17 +113,17 @@ def are_determined(tables: Tables, asked: np.ndarray) -> np.ndarray:
 
 
 def _are_constant(tables, asked) -> np.ndarray:
-    """Which tests have no degree of freedom, as x or y is constant in each stratum."""
+    """Which tests have no degree of freedom, because x or y is constant in each stratum."""
     return _of_each(AdjustedChiSquared().freedoms, tables, asked) == 0
 
 
 def are_compiled(statistic: Statistic, tables: Tables) -> bool:
-    """Whether many tables at once are faster than one after the other."""
+    """Whether it is faster to count these tables together."""
     return _function_of_many(statistic) is not None and _counts_many(tables)
 
 
 def _function_of_many(statistic: Any) -> Callable[[Counted], np.ndarray] | None:
-    """A statistic's own function of many tables, if its definition for one agrees with it."""
+    """A statistic's own function of many tables, if it agrees with the definition for one table."""
     kinds = type(statistic), type(getattr(statistic, "z", statistic))
     agreed = all(_agree(kind, "value", "values") for kind in kinds)
     return getattr(statistic, "values", None) if agreed else None

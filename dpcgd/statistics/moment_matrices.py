@@ -16,7 +16,7 @@ __all__ += ["clipped_gram", "gram_sensitivity", "second_moments", "second_moment
 
 
 def partial_correlation(table: np.ndarray) -> float:
-    """Correlation of the level numbers of x and y, both regressed on those of the others.
+    """Partial correlation of the level numbers of x and y, given those of the other variables.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def partial_correlation(table: np.ndarray) -> float:
     Returns
     -------
     float
-        In [-1, 1]; 0 where nothing is left of x or y to correlate.
+        In [-1, 1]; 0 if the others determine x or y linearly.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class PartialCorrelation(AgainstNumber):
 
     Privacy
     -------
-    Replace-one sensitivity 1, its whole range. One person can move it all the way: chapter 03,
+    The replace-one sensitivity is 1, the whole range; one record can move it this far: chapter 03,
     :prf:ref:`thm-chi-squared`.
 
     Examples
@@ -85,12 +85,12 @@ def fisher_z(correlations: np.ndarray, n: int, tests: Sequence[Sequence[int]]) -
     n : int
         Records behind them.
     tests : sequence of sequence of int
-        Equally long: x, y and the variables that are given, of each test.
+        x, y and the conditioning variables of each test; all of one length.
 
     Raises
     ------
     ValueError
-        If there are too few records to condition on so many.
+        If there are too few records for this number of conditioning variables.
 
     Notes
     -----
@@ -116,7 +116,7 @@ def fisher_z(correlations: np.ndarray, n: int, tests: Sequence[Sequence[int]]) -
 
 @dataclass(frozen=True)
 class FisherZ:
-    """Fisher's z test of the partial correlations of numbers: for PC without privacy.
+    """Fisher's z test of the partial correlations of numbers, for PC without privacy.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ class FisherZ:
 
     Privacy
     -------
-    None: one record can move a partial correlation all the way, and no sensitivity below that is
-    known. Chapter 16, :prf:ref:`thm-no-partial-correlation`.
+    None: one record can move a partial correlation over its whole range, and no smaller sensitivity
+    is known. Chapter 16, :prf:ref:`thm-no-partial-correlation`.
     """
 
     alpha: float = 0.01
@@ -162,7 +162,7 @@ def clipped_gram(rows: np.ndarray, *, bound: float) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the bound is not between 1e-100 and 1e100, whose squares are numbers.
+        If the bound is not between 1e-100 and 1e100, so that its square is a finite number.
 
     Privacy
     -------
@@ -214,7 +214,7 @@ def second_moments(rows: np.ndarray, *, bound: float) -> np.ndarray:
     Returns
     -------
     array of shape (d + 1, d + 1)
-        U^T U / n, where U is the rows behind a column of ones: its first row holds the means.
+        U^T U / n, where U is a column of ones followed by the rows. Its first row holds the means.
 
     Privacy
     -------
@@ -237,9 +237,9 @@ def second_moments_sensitivity(n: int, d: int, *, bound: float) -> float:
 
     Notes
     -----
-    (1 + d) / n because the columns lie in [-1, 1], reached for odd d; with rows no longer than
-    `bound`, sqrt((1 + bound^2)^2 + bound^2) / n, whichever is less. Chapter 07,
-    :prf:ref:`thm-second-moments`.
+    It is the smaller of two bounds. (1 + d) / n holds because the columns are in [-1, 1], and is
+    reached for odd d. sqrt((1 + bound^2)^2 + bound^2) / n holds for rows of norm at most `bound`.
+    Chapter 07, :prf:ref:`thm-second-moments`.
 
     Examples
     --------

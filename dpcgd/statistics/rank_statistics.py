@@ -31,12 +31,12 @@ def kendall_z(table: np.ndarray) -> float:
     float
         sum_i 9 S_i / (2 n_i + 5) / sqrt(sum_i w(n_i)) over the strata i of the conditioning set,
         with S_i concordant minus discordant pairs (tau-a) and w(n) = 9 n (n - 1) / (2 (2 n + 5)); 0
-        where no stratum has two records. Standard normal under independence without ties; with
+        if no stratum has two records. It is standard normal under independence without ties; with
         ties its deviation is below 1.
 
     Notes
     -----
-    The weighted combination over blocks is that of Korn (1984) and Taylor (1987).
+    The weighted sum over blocks is due to Korn (1984) and Taylor (1987).
 
     Examples
     --------
@@ -134,14 +134,14 @@ def spearman_z(table: np.ndarray) -> float:
     Returns
     -------
     float
-        sum_i (n_i - 1) rho_i / sqrt(sum_i (n_i - 1)) over the strata that somebody is in; 0 where
-        no stratum has two records. Tied records share their mean rank, and rho_i is 12 / (n_i^3 -
-        n_i) times the sum of products of centred ranks, its denominator that of ranks without ties.
+        sum_i (n_i - 1) rho_i / sqrt(sum_i (n_i - 1)) over the non-empty strata; 0 if no stratum has
+        two records. Tied records share their mean rank, and rho_i is 12 / (n_i^3 - n_i) times the
+        sum of products of centred ranks, with the denominator of ranks without ties.
 
     Notes
     -----
-    Dividing by the deviations of the tied ranks instead would leave no sensitivity that shrinks
-    with n. The weighted combination over blocks is that of Taylor (1987).
+    With the deviations of the tied ranks as denominators, no sensitivity would shrink with n. The
+    weighted sum over blocks is due to Taylor (1987).
 
     Examples
     --------
@@ -188,11 +188,11 @@ class SpearmanZ(AgainstNumber):
 
 
 class SpearmanP(UpperTail):
-    """Minus the one-sided p-value of conditional Spearman's z, otherwise as :class:`KendallP`.
+    """Minus the one-sided p-value of conditional Spearman's z; otherwise like :class:`KendallP`.
 
     Privacy
     -------
-    As of :class:`KendallP`, from the sensitivity of Spearman's z. Chapter 03,
+    As for :class:`KendallP`, from the sensitivity of Spearman's z. Chapter 03,
     :prf:ref:`cor-kendall-p`.
 
     Examples
@@ -207,5 +207,5 @@ class SpearmanP(UpperTail):
 
 
 TABLE_L1, TABLE_L2 = 2.0, math.sqrt(2)
-"""How far replacing one record moves a table of counts, of any size, as one cell loses a record and
-another gains it. Chapter 03, :prf:ref:`thm-table-gram`."""
+"""L2 sensitivity of a table of counts of any size: replacing a record moves it from one cell to
+another. Chapter 03, :prf:ref:`thm-table-gram`."""

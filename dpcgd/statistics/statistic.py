@@ -1,4 +1,4 @@
-"""What a test statistic is: a value, a critical value and a proved sensitivity."""
+"""Test statistics: each has a value, a critical value and a proved sensitivity."""
 
 import math
 from collections.abc import Callable
@@ -15,19 +15,19 @@ from dpcgd.privacy.run import check_level
 __all__ = ["Statistic", "alone", "in_sensitivities", "normal_tail", "refusal"]
 
 RECORDS_PER_CELL = 5
-"""A test is refused where the public table would hold fewer records a cell than this on average."""
+"""The fewest records a cell on average, by public facts; tests with fewer are refused."""
 
 
 MOST_EXACT = 10**9
-"""Products of larger counts are not exact: they might leave the 64-bit integers."""
+"""The largest count whose products are exact in 64-bit integers."""
 
 
 class Statistic(Protocol):
-    """A number of a table, larger for more dependence, and how far one person moves it."""
+    """A statistic of a table, larger for more dependence, with its sensitivity."""
 
     @property
     def name(self) -> str:
-        """How it is called in messages and tables."""
+        """Its name in messages and tables."""
 
     @property
     def proved(self) -> bool:
@@ -35,7 +35,7 @@ class Statistic(Protocol):
 
     @property
     def critical(self) -> float:
-        """Where a test without noise draws the line; x and y count as dependent at or above it."""
+        """The critical value of a test without noise; x and y count as dependent at or above it."""
 
     def value(self, table: np.ndarray) -> float:
         """The statistic of a table with axes x, y and the conditioning variables."""
@@ -45,7 +45,7 @@ class Statistic(Protocol):
 
 
 def refusal(n: int, levels: tuple[int, ...]) -> str | None:
-    """Say why a test on a table of these public levels is refused, or None if it is not.
+    """The reason why a test on a table of these public levels is refused, or None.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
 
     Notes
     -----
-    The rule must not look at the data: a test left out for a small count tells that it is small.
+    The rule must not use the data: leaving out a test for a small count reveals that count.
 
     Examples
     --------
@@ -72,9 +72,9 @@ def refusal(n: int, levels: tuple[int, ...]) -> str | None:
 
 
 def in_sensitivities(distance: float, sensitivity: float) -> float:
-    """A distance in units of a sensitivity; a number in any case.
+    """A distance in units of a sensitivity; always a finite number.
 
-    A statistic of sensitivity 0 is the same for all data sets: it is as far as can be.
+    If the sensitivity is 0, all data have the same value, and the distance is the largest.
 
     Examples
     --------
@@ -88,12 +88,12 @@ def in_sensitivities(distance: float, sensitivity: float) -> float:
 
 
 def normal_tail(z: float) -> float:
-    """P(Z > z) of a standard normal."""
+    """P(Z > z) for a standard normal Z."""
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
 def alone(table: np.ndarray) -> Counted:
-    """One table, as functions of many tables take it; counts too large to be exact are floats."""
+    """One table in the form for functions of many tables; large counts become floats."""
     table = np.asarray(table, np.int64)
     kind = np.int64 if table.sum(dtype=float) <= MOST_EXACT else float
     levels = np.array([table.shape], np.int64)
@@ -101,7 +101,7 @@ def alone(table: np.ndarray) -> Counted:
 
 
 class Proved:
-    """What the statistics with a theorem share: a bound, of tests that are not refused."""
+    """The base of statistics with a theorem: a bound for all tests that are not refused."""
 
     proved: ClassVar[bool] = True
     values: Callable[[Counted], np.ndarray]
@@ -120,7 +120,7 @@ class Proved:
 
 @dataclass(frozen=True)
 class AgainstNumber(Proved):
-    """What the statistics share that are compared with a number."""
+    """The base of statistics that are compared with a number."""
 
     critical: float = 3.0
 
@@ -131,7 +131,7 @@ class AgainstNumber(Proved):
 
 @dataclass(frozen=True)
 class UpperTail(Proved):
-    """What the p-value classes share: minus the one-sided p-value of a z statistic."""
+    """The base of p-value classes: minus the one-sided p-value of a z statistic."""
 
     alpha: float = 0.1
     z: ClassVar[Any]
@@ -154,7 +154,7 @@ class UpperTail(Proved):
 
 @dataclass(frozen=True)
 class AgainstQuantile(Proved):
-    """What the chi-squared tests share: where they draw the line at level alpha."""
+    """The base of chi-squared tests: the critical value at significance level alpha."""
 
     alpha: float = 1e-3
     critical: ClassVar[float] = 0.0
@@ -164,15 +164,15 @@ class AgainstQuantile(Proved):
         check_level(self.alpha)
 
     def values(self, tables: Counted) -> np.ndarray:
-        """The statistic of each table less its critical value."""
+        """The statistic of each table minus its critical value."""
         return self.raws(tables) - chdtri(np.maximum(1, self.freedoms(tables)), self.alpha)
 
     def p_values(self, tables: Counted) -> np.ndarray:
-        """Chance of so large a statistic under independence, of each table."""
+        """The p-value of each table."""
         return chdtrc(np.maximum(1, self.freedoms(tables)), self.raws(tables))
 
     def freedoms(self, tables: Counted) -> np.ndarray:
-        """Degrees of freedom of each table: those of its public levels."""
+        """Degrees of freedom of each table, by its public levels."""
         return _freedom(tables.levels.T)
 
     def threshold(self, levels: tuple[int, ...]) -> float:

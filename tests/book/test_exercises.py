@@ -1,7 +1,10 @@
 """What tests a reader's own version accepts right versions, and refuses planted mistakes."""
 
 import ast
+import functools
+import itertools
 import math
+from types import SimpleNamespace
 
 import chapters
 import nbformat
@@ -12,6 +15,7 @@ from dpcgd_book.results.known_tables import Counts
 from scipy import stats
 
 import dpcgd
+from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
 from dpcgd.datasets.bit_columns import pack
 from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable
 from dpcgd.moments.scores import measure_singles
@@ -22,6 +26,8 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.adjustment import standardised
 from dpcgd.reading.association import association
 from dpcgd.reading.reader import edge_probabilities
+from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
+from dpcgd.tables.table_pc import ALPHA, TableOracle, search_again
 
 
 def names_of(node):
@@ -71,6 +77,17 @@ def packaged_round(z, moves, epsilon, rng):
     return None
 
 
+def packaged_plan(tests, total, slope):
+    return allocate(tests, total, Surrogate(slope), concentrated)
+
+
+def packaged_moments(x, bound, rho, rng):
+    deviation = second_moments_sensitivity(*x.shape, bound=bound) / math.sqrt(2 * rho)
+    upper = np.triu(rng.normal(scale=deviation, size=(4, 4)))
+    upper[0, 0] = 0
+    return second_moments(x, bound=bound) + upper + np.triu(upper, 1).T
+
+
 def packaged_p_value(x, y, both, n, sigma):
     table = np.zeros(np.add(both.shape, 1), int)
     table.flat[0] = n
@@ -98,6 +115,34 @@ def packaged_interval(counts, scale):
     reach = stats.norm.ppf(0.95) * math.sqrt([-1, 1] @ (sampling + noise) @ [-1, 1])
     effect = means[1] - means[0]
     return effect, effect - reach, effect + reach
+
+
+class Asked(TableOracle):
+    """The package's search and looks, with the exercise's tests and releases."""
+
+    def __init__(self, p_value, measure):
+        self.p_value, self.measure_again = p_value, measure
+        self.alpha, self.largest = ALPHA, {}
+
+    def begin_order(self, *asked):
+        """Works nothing out ahead."""
+
+    def unconfirmed(self, joined):
+        return np.zeros_like(joined)
+
+    def separates(self, x, y, given):
+        p = self.p_value(x, y, given)
+        self.largest[x, y] = max(p, self.largest.get((x, y), 0.0))
+        return p > self.alpha
+
+
+def packaged_run(d, p_value, measure, rho):
+    measure([*itertools.combinations(range(d), 2)], 0.6 * rho)
+    prices = iter([0.4 * 0.4 * rho, 0.8 * 0.6 * 0.4 * rho])
+    account = SimpleNamespace(share=lambda part: next(prices))
+    names = [str(v) for v in range(d)]
+    found = search_again(Asked(p_value, measure), account, names, max_order=1)
+    return [tuple(map(int, pair)) for pair in found.graph.skeleton]
 
 
 def packaged_table(rows, levels, n):
@@ -155,6 +200,18 @@ ROUNDS = {
     "a threshold for each test": threshold_for_each_test,
     "asked on after a refusal": asked_on,
 }
+PLANS = {
+    "twice the total": lambda right, tests, total, slope: right(tests, 2 * total, slope),
+    "half the total": lambda right, tests, total, slope: right(tests, total / 2, slope),
+    "orders, not tests": lambda right, tests, *rest: right([np.mean(tests)] * len(tests), *rest),
+    "a plan that rises": lambda right, tests, *rest: right(tests[::-1], *rest)[::-1],
+}
+MOMENTS = {
+    "half the noise": lambda right, x, bound, rho, rng: right(x, bound, 4 * rho, rng),
+    "records not shortened": lambda right, x, bound, *rest: right(x, 9.0, *rest),
+    "all shortened alike": lambda right, x, *rest: right(x / 1.8, *rest),
+    "noise in the corner": lambda right, *asked: right(*asked) + asked[-1].normal(),
+}
 P_VALUES = {
     "half the noise": lambda right, *sums: right(*sums[:4], sums[4] / 2),
     "no noise": lambda right, *sums: right(*sums[:4], 0.0),
@@ -172,6 +229,19 @@ INTERVALS = {
     "a wrong variance": lambda right, counts, scale: right(counts, scale / math.sqrt(2)),
     "no sampling": lambda right, counts, scale: right(1e6 * counts, 1e6 * scale),
     "no adjustment": lambda right, counts, scale: right(counts.sum(0, keepdims=True), scale),
+}
+RUNS = {
+    "half the noise": lambda right, d, test, measure, rho: right(
+        d, test, lambda pairs, price: measure(pairs, 4 * price), rho
+    ),
+    "all pairs looked at again": lambda right, d, test, measure, rho: right(
+        d, test, lambda _, price: measure([*itertools.combinations(range(d), 2)], price), rho
+    ),
+    "another level": lambda right, d, test, *rest: right(d, lambda *asked: 3 * test(*asked), *rest),
+    "order 1 left out": lambda right, d, test, *rest: right(
+        d, lambda x, y, given: test(x, y, ()), *rest
+    ),
+    "old answers kept": lambda right, d, test, *rest: right(d, functools.cache(test), *rest),
 }
 TABLES = {
     "bits behind the last": lambda right, rows, k, n: right(rows, k, 8 * len(rows[0][0])),
@@ -206,10 +276,13 @@ READERS = {
 }
 EXERCISES = {
     "round": ("04", "one_round", packaged_round, ROUNDS),
+    "plan": ("06", "falling_plan", packaged_plan, PLANS),
+    "moments": ("07", "clipped_moments", packaged_moments, MOMENTS),
     "p_value": ("11", "p_value", packaged_p_value, P_VALUES),
     "reader": ("12", "read", packaged_reader, READERS),
     "look": ("16", "look_at", packaged_look, LOOKS),
     "interval": ("19", "interval", packaged_interval, INTERVALS),
+    "run": ("14", "own_run", packaged_run, RUNS),
     "table": ("20", "table_of", packaged_table, TABLES),
     "parts": ("20", "Both", packaged_parts, SUMS_OF_PARTS),
 }

@@ -202,6 +202,15 @@ def test_weights_are_refused_with_the_reason_by_every_system():
             system(data, epsilon=1.0, rate=1)
 
 
+@pytest.mark.parametrize("reader", [read_csv, read_parquet, Dataset.from_pandas])
+def test_readers_refuse_weights_and_clusters_with_the_reason(reader):
+    refused(
+        "'clusters' is not handled: .*one row a cluster", reader, "a", LEVELS, clusters="village"
+    )
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
+        reader("a", LEVELS, rate=1)
+
+
 def test_a_column_may_be_called_weight():
     names = {"weight": ["low", "high"], "cluster": {"range": [0, 9]}}
     assert [*Schema(names).levels] == ["weight", "cluster"]

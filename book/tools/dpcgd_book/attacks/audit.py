@@ -4,6 +4,7 @@ Nothing here is private. It takes data apart that was made up for the purpose.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from numbers import Real
@@ -107,15 +108,15 @@ def _kinds(both: list[list[Any]], first: int) -> np.ndarray:
     """
     reals: list[Any] = [x for row in both for x in row[:first] if isinstance(x, Real)]
     if len(set(reals)) > BINS:
-        edges = np.unique(np.quantile(reals, np.linspace(0, 1, BINS + 1)[1:-1]))
+        edges = np.unique(np.quantile(reals, np.linspace(0, 1, BINS + 1)[1:-1])).tolist()
         both = [[_bin(x, edges) if isinstance(x, Real) else x for x in row] for row in both]
     known = dict.fromkeys(x for row in both for x in row[:first])
     number = {kind: i for i, kind in enumerate(known)}
     return np.array([[number.get(x, len(number)) for x in row] for row in both])
 
 
-def _bin(x: Any, edges: np.ndarray) -> tuple[str, int]:
-    return "bin", int(np.searchsorted(edges, x))
+def _bin(x: Any, edges: list[float]) -> tuple[str, int]:
+    return "bin", bisect_left(edges, x)
 
 
 def _most_telling(counts: np.ndarray, delta: float, level: float) -> tuple[int, np.ndarray]:

@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 from scipy import stats
 
+from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS
@@ -22,11 +23,11 @@ from dpcgd.moments.interactions import paid
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
 __all__ = ["check_interval", "check_look", "check_p_value", "check_parts", "check_round"]
-__all__ += ["check_table"]
-__all__ += ["check_reader"]
+__all__ += ["check_moments", "check_plan", "check_reader", "check_run", "check_table"]
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):
@@ -49,6 +50,37 @@ def check_round(mine: Callable, runs: int = 10_000) -> str:
     for answer, chance in [*enumerate(separated), (None, 1 - separated.sum())]:
         _within(answers.count(answer), runs, chance, chance, f"the answer was {answer}")
     return "right: every answer is as frequent as it should be"
+
+
+def check_plan(mine: Callable) -> str:
+    """Chapter 6: a plan's rules, and how its surrogate compares with the least that is known."""
+    total, surrogate = 0.02, Surrogate(160.0)
+    for tests in ([28, 60], [60, 28], [190, 1200], [10, 20, 12], [28, 96, 96, 32]):
+        plan = np.array(mine(tests, total, surrogate.slope))
+        spent = concentrated(np.array(tests), plan).sum()
+        best = surrogate.value(allocate(tests, total, surrogate, concentrated))
+        apart = surrogate.value(plan) / best - 1
+        assert (np.diff(plan) <= 1e-9).all(), f"the plan for {tests} rises: {plan}"
+        assert spent <= total * (1 + 1e-6), f"for {tests} it costs {spent / total:.2f} of the total"
+        assert apart < 1e-4, f"for {tests} the surrogate is {apart:.1%} above the least"
+    return "right: no plan rises, and no other is better"
+
+
+def check_moments(mine: Callable, runs: int = 2000) -> str:
+    """Chapter 7: noisy moments of shortened records, by their mean and their noise."""
+    rng = np.random.default_rng(7)
+    x, bound, rho = rng.uniform(-1, 1, (50, 3)) * [0.4, 1.0, 1.0], 0.8, 0.05
+    noise = np.array([mine(x, bound, rho, rng) for _ in range(runs)])
+    noise -= second_moments(x, bound=bound)
+    noise /= second_moments_sensitivity(50, 3, bound=bound) / math.sqrt(2 * rho)
+    assert np.allclose(noise, noise.swapaxes(1, 2)), "each number has noise once, on both sides"
+    assert np.allclose(noise[:, 0, 0], 0), "the corner is always 1"
+    own = noise[:, *np.triu_indices(4)][:, 1:]
+    off = np.abs(own.mean(axis=0)).max() * math.sqrt(runs)
+    assert off < 7, f"a mean moment is {off:.0f} standard errors off"
+    spread = np.abs(np.cov(own.T) - np.eye(9)).max()
+    assert spread < 0.25, "the noise is not as wide as the theorem says, or it is shared"
+    return "right: the moments, and their noise"
 
 
 def check_p_value(mine: Callable, runs: int = 500) -> str:
@@ -172,3 +204,59 @@ def check_reader(mine: Callable) -> str:
     claims = np.mean(empty > 0.5)
     assert claims < 0.02, f"where nothing is, {claims:.1%} of the pairs are likelier edges than not"
     return "right: its probabilities are good, mean what they say, and claim nothing from nothing"
+
+
+class _Script:
+    """P-values that are made up: each is the same until its pair is released again."""
+
+    def __init__(self, case: int, d: int):
+        rng = np.random.default_rng([14, case])
+        shape = (d, d, d + 1, 4)  # a pair, what is given or nothing, and how often released
+        joined = rng.choice([1e-9, 0.005], shape, p=[0.8, 0.2])
+        parted = rng.choice([0.05, 0.5], (d, d, 1, 4))
+        self.values = np.where(rng.random(shape) < 0.15, parted, joined)
+        self.times = dict.fromkeys(itertools.combinations(range(d), 2), -1)
+        self.prices: list[tuple[set, float]] = []
+
+    def measure(self, pairs, rho: float):
+        looked = {(min(pair), max(pair)) for pair in pairs}
+        self.prices += [(looked, rho)] if looked else []
+        self.times.update({pair: self.times[pair] + 1 for pair in looked})
+
+    def p_value(self, x: int, y: int, given=()) -> float:
+        x, y = sorted((x, y))
+        assert self.times[x, y] >= 0, f"{x} and {y} were tested before they were released"
+        return float(self.values[x, y, [*given, -1][0], self.times[x, y]])
+
+    def searched(self) -> tuple[set, set]:
+        """What stays joined at orders 0 and 1, and what is in doubt."""
+        largest = {pair: self.p_value(*pair) for pair in self.times}
+        left = {pair for pair, p in largest.items() if p <= 0.01}
+        for x, y in left:
+            near = {v for pair in left if {x, y} & {*pair} for v in pair} - {x, y}
+            largest[x, y] = max(self.p_value(x, y, given) for given in [(), *((z,) for z in near)])
+        doubt = {pair for pair, p in largest.items() if 0.001 < p < 0.1}
+        return {pair for pair in left if largest[pair] <= 0.01}, doubt
+
+    def run(self, rho: float) -> set:
+        self.measure(self.times, 0.6 * rho)
+        left = 0.4 * rho
+        for share in (0.4, 0.8):
+            self.measure(self.searched()[1], share * left)
+            left -= share * left
+        return self.searched()[0]
+
+
+def check_run(mine: Callable, cases: int = 200) -> str:
+    """Chapter 14: PC on released pairs with two looks, at p-values that are made up."""
+    for case in range(cases):
+        wanted, script = _Script(case, 5), _Script(case, 5)
+        right = wanted.run(2.0)
+        left = {(min(p), max(p)) for p in mine(5, script.p_value, script.measure, 2.0)}
+        nothing: tuple[set, float] = (set(), 0.0)
+        steps = itertools.zip_longest(script.prices, wanted.prices, fillvalue=nothing)
+        for place, ((pairs, rho), (others, price)) in enumerate(steps):
+            assert pairs == others, f"release {place} was of {pairs} in place of {others}"
+            assert math.isclose(rho, price), f"release {place} cost {rho:.3f} of 2, not {price:.3f}"
+        assert left == right, f"{left} stayed joined in place of {right}"
+    return "right: what is released, for how much, and what stays joined"

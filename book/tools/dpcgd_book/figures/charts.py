@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
 
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
@@ -144,6 +145,7 @@ def rows(
     line: tuple[str, float] = ("", 0.0),
     dots: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     better: str = "",
+    log: bool = False,
 ) -> plt.Figure:
     """Plot numbers in named rows, with bars of two standard errors to both sides.
 
@@ -160,6 +162,8 @@ def rows(
         From a panel to its rows to numbers that are drawn as small circles.
     better : str
         "right" shades what is right of the line.
+    log : bool
+        Whether the horizontal axes are logarithmic.
 
     Returns
     -------
@@ -179,7 +183,12 @@ def rows(
             bars = 2 * np.array(error[0]) if error else None
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
-        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+        if log:
+            axes.set_xscale("log", subs=())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter("{x:g}")
+        else:
+            axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         if better == "right":
             ends = axes.get_xlim()
             axes.axvspan(line[1], ends[1], color="#E8E8E8", linewidth=0, zorder=0)

@@ -1,4 +1,4 @@
-"""Figures that compare systems, budgets and papers: chapters 05 to 07, 10, 14, 17, 18, 20 to 24."""
+"""Figures that compare systems, budgets and papers: chapters 05 to 07, 10, 17, 18, 20 to 24."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullFormatter
 
 from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
-from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, LOOKS, ORANGE, SERIES, VERMILLION
+from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, LOOKS, ORANGE, SERIES
 
 __all__ = [
     *("NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"),
-    *("map_of_wins", "one_look", "plan", "ratios", "schedules", "seconds_by_system"),
-    *("shares", "staircase", "winners"),
+    *("map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"),
+    *("winners",),
 ]
 
 
@@ -33,7 +32,7 @@ def difference_by_budget(
     Parameters
     ----------
     paired : mapping of float to mapping
-        From the guaranteed epsilon to ``difference`` and ``2 errors``, in F1.
+        From the guaranteed epsilon to ``difference`` and ``error``, in F1.
     by_network : DataFrame
         The difference of each network: a row for each epsilon, a column for each network.
     ahead : (str, str)
@@ -45,7 +44,7 @@ def difference_by_budget(
     """
     figure, axes = plt.subplots(figsize=(6.5, 3.6))
     budgets = list(paired)
-    mean, error = np.array([[p["difference"], p["2 errors"]] for p in paired.values()]).T
+    mean, error = np.array([[p["difference"], 2 * p["error"]] for p in paired.values()]).T
     axes.axhline(0, color=BLACK, linewidth=0.9)
     band: dict[str, Any] = dict(color=BLUE, alpha=0.2, linewidth=0, label="two standard errors")
     axes.fill_between(budgets, mean - error, mean + error, **band)
@@ -206,31 +205,6 @@ def schedules(runs: pd.DataFrame, names: Sequence[str]) -> plt.Figure:
         series[column] = {"": {name: (m.iloc[0], e.iloc[0]) for name, (m, e) in cells.items()}}
         dots[column] = {k: of_name.groupby("network")[column].mean() for k, of_name in rows.items()}
     return charts.rows(series, xlabels=list(MEASURES.values()), dots=dots)
-
-
-@style.styled
-def shares(share: pd.Series, error: Sequence[float], *, xlabel: str, ylabel: str) -> plt.Figure:
-    """Plot a share for each group, with two standard errors up and down.
-
-    Parameters
-    ----------
-    share : Series
-        Indexed by the groups' names.
-    error : sequence of float
-        The standard errors.
-    xlabel, ylabel : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = plt.subplots(figsize=(5.2, 3.0))
-    places = range(len(share))
-    axes.bar(places, share, color="#9CC7E3", edgecolor=BLUE, width=0.6)
-    axes.errorbar(places, share, 2 * np.asarray(error), fmt="none", ecolor=BLACK, capsize=4)
-    axes.set_xticks(places, list(share.index))
-    axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.05))
-    return figure
 
 
 NOBODY = "nobody"
@@ -410,42 +384,6 @@ def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> plt
     figure.legend(loc="outside lower center", ncols=len(lines), handlelength=3)
     bar = figure.colorbar(image, ax=axes, label="mean skeleton F1")
     bar.outline.set_edgecolor(GREY)
-    return figure
-
-
-@style.styled
-def ratios(panels: Mapping[str, Mapping[str, pd.Series]], *, title: str) -> plt.Figure:
-    """Plot what a paper prints beside what we measure, one row for each network.
-
-    Parameters
-    ----------
-    panels : mapping of str to mapping
-        From a panel's axis label to ``paper`` and ``ours``, both by network.
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, row = plt.subplots(1, len(panels), figsize=(6.5, 3.3), sharey=True)
-    for axes, (label, both) in zip(row, panels.items(), strict=True):
-        names = list(both["paper"].index)[::-1]
-        paper, ours = (both[source].reindex(names) for source in ("paper", "ours"))
-        place = np.arange(len(names))
-        axes.axvline(1, color=GREY, linewidth=1)
-        axes.hlines(place, paper, ours, color=GREY, linewidth=1)
-        look: dict[str, Any] = dict(linestyle="", ms=7)
-        axes.plot(paper, place, marker="s", color=VERMILLION, mfc="white", label="paper", **look)
-        axes.plot(ours, place, marker="o", color=BLUE, label="ours", **look)
-        axes.set(xscale="log", xlabel=label, yticks=place, yticklabels=names)
-        low, high = axes.get_xlim()
-        steps = (1, 2, 5) if high < 100 * low else (1,)
-        axes.set_xticks([k * 10.0**d for d in range(-3, 5) for k in steps])
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlim(low, high)
-    figure.suptitle(title, fontsize=10.5)
-    style.legend(figure, ncols=2, handlelength=2)
     return figure
 
 

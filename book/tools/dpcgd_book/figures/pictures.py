@@ -1,4 +1,4 @@
-"""Figures of one test, one mechanism or one record: chapters 01 to 05, 08, 10 and 24."""
+"""Figures of one test, one mechanism or one record: chapters 01 to 05, 08, 10, 11 and 24."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, SERIES, V
 
 __all__ = [
     *("broken_variants", "chances_of_choices", "change_against_claim", "channels"),
-    *("greedy_and_true", "margins", "noise_and_price", "reachable_doubles", "released_margins"),
+    *("margins", "noise_and_price", "parts_of_table", "reachable_doubles", "released_margins"),
     *("replaced_record", "reports", "rounds", "stratum_weights", "turning_test"),
 ]
 
@@ -185,12 +185,11 @@ def reachable_doubles(hits: Mapping[str, Sequence[bool]], *, start: float) -> pl
     rows = np.array(list(hits.values()), bool)
     shared = rows.all(axis=0)
     figure, axes = plt.subplots(figsize=(6.4, 2.1))
-    kinds = ((rows & ~shared, VERMILLION, "D", "from one only"), (rows & shared, BLUE, "o", "both"))
-    for where, color, marker, label in kinds:
+    kinds = rows & ~shared, rows & shared, ~rows
+    looks = (VERMILLION, "D", "from one only"), (BLUE, "o", "both"), (GREY, ".", "never")
+    for where, (color, marker, label) in zip(kinds, looks, strict=True):
         row, column = np.nonzero(where)
         axes.plot(column, -row, marker, color=color, markersize=5.5, label=label)
-    row, column = np.nonzero(~rows)
-    axes.plot(column, -row, ".", color=GREY, markersize=3, label="never")
     axes.set_yticks(-np.arange(len(rows)), list(hits))
     axes.set_ylim(-len(rows) + 0.5, 0.5)
     step = f"$2^{{{round(math.log2(math.ulp(start)))}}}$"
@@ -469,29 +468,26 @@ def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
 
 
 @style.styled
-def greedy_and_true(
-    true: Sequence[float], greedy: Sequence[float], *, step: tuple[Sequence, Sequence]
-) -> plt.Figure:
-    """Plot what greed finds against the true distance, and one pair of neighbouring tables.
+def parts_of_table(parts: Mapping[str, np.ndarray]) -> plt.Figure:
+    """Draw a table of two variables and the parts that add up to it, side by side.
 
     Parameters
     ----------
-    true, greedy : sequence of float
-        Signed distances of the same tables.
-    step : ((true, greedy), (true, greedy))
-        Those of two neighbours, joined by a line.
+    parts : mapping of str to array
+        From a title to numbers of records, the table first. Negative numbers are red.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = plt.subplots(figsize=(5.8, 3.6))
-    axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1, label="equal")
-    axes.plot(true, greedy, "o", color=BLUE, markerfacecolor="white", ms=5, label="a table")
-    x, y = np.transpose(step)
-    axes.plot(x, y, color=VERMILLION, marker="D", ms=6, label="two neighbours")
-    axes.set(xlabel="true distance (records to replace)", ylabel="greedy score (records removed)")
-    axes.legend()
+    figure, row = plt.subplots(1, len(parts), figsize=(6.5, 1.9))
+    top = max(np.abs(part).max() for part in parts.values())
+    for axes, (title, part) in zip(row, parts.items(), strict=True):
+        axes.imshow(part, cmap="RdBu", vmin=-top, vmax=top)
+        for (i, j), number in np.ndenumerate(part):
+            color = "white" if abs(number) > 0.6 * top else BLACK
+            axes.text(j, i, f"{number:.4g}", ha="center", va="center", fontsize=9, color=color)
+        axes.set(title=title, xticks=[], yticks=[])
     return figure
 
 

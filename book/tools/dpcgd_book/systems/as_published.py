@@ -44,10 +44,10 @@ from dpcgd.statistics.rank_statistics import KendallP, SpearmanP
 from dpcgd.statistics.statistic import Statistic, normal_tail
 
 __all__ = [
-    *("CoinOracle", "CurateOdometer", "PublishedCurateP", "PublishedFlips", "PublishedKendallP"),
-    *("PublishedSpearmanP", "leakage", "most_questions", "optimal_rate", "published_curate_pc"),
-    *("published_em_pc", "published_gradient", "published_noleaks", "published_plan"),
-    *("published_priv_pc", "published_svt_pc", "reading"),
+    *("CoinOracle", "Counted", "CurateOdometer", "PublishedCurateP", "PublishedFlips", "reading"),
+    *("PublishedKendallP", "PublishedSpearmanP", "leakage", "most_questions", "optimal_rate"),
+    *("published_curate_pc", "published_em_pc", "published_gradient", "published_noleaks"),
+    *("published_plan", "published_priv_pc", "published_svt_pc"),
 ]
 
 BETA = 0.2
@@ -58,6 +58,30 @@ TWEAK = 0.02
 
 
 _open_run = functools.partial(open_run, account=Odometer.for_budget)
+
+
+class Counted:
+    """A statistic that counts how often it is computed.
+
+    Parameters
+    ----------
+    statistic : Statistic
+
+    Attributes
+    ----------
+    count : int
+    """
+
+    def __init__(self, statistic: Statistic):
+        self.statistic, self.count = statistic, 0
+
+    def value(self, table: np.ndarray) -> float:
+        """Of the statistic."""
+        self.count += 1
+        return self.statistic.value(table)
+
+    def __getattr__(self, name):
+        return getattr(self.statistic, name)
 
 
 class _PublishedBound:
