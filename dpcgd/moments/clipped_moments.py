@@ -288,7 +288,7 @@ def measure_moments(
     first = share_of_look(data.n, data.d - numbers, numbers, rho)
     if not numbers:
         widths = (own - 1 for own in data.cardinalities)
-        kept = [entries[v].count if v in entries else own for v, own in enumerate(widths)]
+        kept = [entries[v].width if v in entries else own for v, own in enumerate(widths)]
         first = share_of_singles(kept)
     singles, used = measure_singles(data, measure, first * rho, entries)
     return _measured(data, singles, measure, rho - used, aim)
@@ -444,5 +444,7 @@ def _turned(clipped) -> Blocks:
     noise = spread**2 * np.outer(wide, wide) + _further_variance(lengths, off, np.zeros(size), n)
     correlations = np.where(free, scale @ clipped.moments @ scale.T, unit)
     covariances = np.where(varying, clipped.moments, unit)
-    parts = (_limited(part) for part in (correlations, noise, covariances, spread))
-    return _seen(Blocks(*parts, n, rows))
+    correlations, noise, covariances, spread = map(
+        _limited, (correlations, noise, covariances, spread)
+    )
+    return _seen(Blocks(correlations, noise, covariances, spread, n, rows))

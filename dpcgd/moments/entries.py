@@ -49,14 +49,15 @@ class Entries(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    width : int
+        How many numbers.
     ordered : bool
         Whether they are the score and its square; else the score and the most common levels.
     apart : int or None
         Of an ordered category, the level of missing values, which has a number of its own.
     """
 
-    count: int
+    width: int
     ordered: bool = False
     apart: int | None = None
 
@@ -84,10 +85,10 @@ def entries_carried(facts: Any, n: int, rho: float) -> dict[int, Entries]:
     >>> towns = {"levels": [f"town {i}" for i in range(12)]}
     >>> ages = {"levels": ["young", "grown", "old", "very old"], "ordered": True}
     >>> schema = Schema({"a": towns, "b": towns, "age": ages})
-    >>> [entries_carried(schema, n, 0.02)[0].count for n in (1000, 2000)]
+    >>> [entries_carried(schema, n, 0.02)[0].width for n in (1000, 2000)]
     [1, 6]
     >>> entries_carried(schema, 100_000, 0.02)
-    {2: Entries(count=2, ordered=True, apart=None)}
+    {2: Entries(width=2, ordered=True, apart=None)}
     """
     kinds: dict[int, Entries] = {}
     whole, used = {}, 0
@@ -106,7 +107,7 @@ def entries_carried(facts: Any, n: int, rho: float) -> dict[int, Entries]:
     counts = range(max(open_ones, default=1), 1, -1)
     most = next((k for k in counts if sum(min(size, k) for size in open_ones) <= room), 1)
     kinds |= {v: Entries(min(size, most)) for v, size in whole.items() if v not in kinds}
-    return {v: kinds[v] for v in sorted(kinds) if kinds[v].count < whole[v]}
+    return {v: kinds[v] for v in sorted(kinds) if kinds[v].width < whole[v]}
 
 
 def most_entries(n: int, rho: float) -> float:
@@ -147,14 +148,14 @@ def category_columns(shares: np.ndarray, entries: Entries | None) -> np.ndarray:
     if entries is None:
         return contrasts(len(shares))
     known = np.arange(len(shares)) != entries.apart
-    columns = np.zeros((len(shares), entries.count))
+    columns = np.zeros((len(shares), entries.width))
     score = SCORE * scores_of(shares[known] / shares[known].sum())
     columns[known, 0] = score
     if not entries.ordered:
-        common = np.argsort(-shares, kind="stable")[: entries.count - 1]
-        columns[common, np.arange(1, entries.count)] = 1.0
+        common = np.argsort(-shares, kind="stable")[: entries.width - 1]
+        columns[common, np.arange(1, entries.width)] = 1.0
         return columns
-    if entries.count - (entries.apart is not None) == ENTRIES:
+    if entries.width - (entries.apart is not None) == ENTRIES:
         columns[known, 1] = SQUARE * uncorrelated_square(score, shares[known])
     if entries.apart is not None:
         columns[entries.apart, -1] = 1.0

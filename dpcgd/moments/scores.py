@@ -232,7 +232,7 @@ class Singles(Marginals):
     def widths(self) -> list[int]:
         """Entries of each variable."""
         return [
-            self.entries[v].count if v in self.entries else size - 1
+            self.entries[v].width if v in self.entries else size - 1
             for v, size in enumerate(self.levels)
         ]
 

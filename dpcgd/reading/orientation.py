@@ -321,7 +321,8 @@ def drawn_graphs(joined: np.ndarray, forbidden: np.ndarray, gain: Gain) -> np.nd
         chosen = rng.integers(max(1, len(edges)), size=len(edges)).tolist()
         needed = (heat * np.log1p(-rng.random(len(edges)))).tolist()
         for edge, least in zip(chosen, needed, strict=True):
-            _turn(parents, *edges[edge], least, banned, gain)
+            start, end = edges[edge]
+            _turn(parents, start, end, least, banned, gain)
         if sweep >= COOLING and (sweep - COOLING) % APART == 0:
             drawn.append(_array(parents))
     return np.array(drawn)
