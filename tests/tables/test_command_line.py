@@ -195,7 +195,7 @@ def test_sixty_inputs_were_tried():
     [
         (f"release people.csv schema.json --epsilon 1 {PAYS}", "pass --ignore 'id'"),
         (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
-        (f"{GOOD} --delta 0.01", "say --allow-delta"),
+        (f"{GOOD} --delta 0.01", "set --allow-delta"),
         ("plan schema.json", "see dpcgd plan --help"),
     ],
 )
