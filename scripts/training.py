@@ -7,10 +7,10 @@ categories, numbers, both; with edges and without; with constant, rare and copie
 others. What is drawn is kept in _build/reader, so that a command that was killed goes on where it
 stopped.
 
-- Boosted trees say which pairs are edges. A second model reads each release again, with the
-  probabilities of a first model that has not seen its table.
-- Trees say which triples of the true skeleton, and of one that the first model finds, are
-  colliders.
+- Boosted trees say which pairs are edges. A second model reads further tables, with what the first
+  one says of them.
+- Trees say which triples of the true skeletons of these, and of those that the first model finds,
+  are colliders.
 """
 
 import json
@@ -18,6 +18,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -43,12 +44,14 @@ from dpcgd.moments.clipped_moments import blocks_of, clips, measure_moments
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading import orientation
-from dpcgd.reading.pair_features import PRIOR, pair_features, second_features
+from dpcgd.reading.pair_features import PRIOR, SEEN, pair_features, second_features
 from dpcgd.reading.reader import most_likely_edges
 
-SEED, TABLES_IN_ALL, OF_EVERY_KIND = 2030, 7000, 3000
-"""Tables beyond the second number are categories with much to be seen: what tells edges from strong
-paths takes many of them to learn."""
+SEED, OF_EVERY_KIND, CLEAR_CATEGORIES, READ_TWICE = 2030, 3000, 4000, 3000
+"""Tables: of every kind, of categories with much to be seen, and of both for the second reading.
+What tells edges from strong paths takes many tables to learn."""
+FIRST = range(OF_EVERY_KIND + CLEAR_CATEGORIES)
+LATER = range(FIRST.stop, FIRST.stop + READ_TWICE)
 VARIABLES, RECORDS, EPSILONS = (3, 450), (30, 1e6), (0.005, 10.0)
 """Each is drawn evenly on a logarithmic scale between these."""
 CLEAR = (3, 100), (3000, 1e6), (0.1, 10.0)
@@ -64,6 +67,8 @@ MANY_CAUSES = 0.2
 """So many graphs of numbers have variables with many causes."""
 UNCLIPPED, WITHOUT_NOISE = 0.08, 0.04
 """Shares of the releases of pairs as they are, and of those with next to no noise."""
+NOISE, MOST_WEIGHT = "deviation of an entry", 10.0
+"""The feature that says how much noise a pair has, and the most that a table counts for."""
 LARGEST_SKELETON = 60
 """Triples are taken from tables of so many variables at most, for time."""
 
@@ -96,6 +101,8 @@ def between(bounds, rng) -> float:
 def table(number: int, rng) -> tuple[Dataset, float]:
     """One table, with the graph that made it, and the epsilon that is spent on it."""
     clear, more = number % 3 > 0, number >= OF_EVERY_KIND
+    if number in LATER:
+        more = number % 3 == 2
     variables, records, epsilons = CLEAR if clear or more else (VARIABLES, RECORDS, EPSILONS)
     kinds = {"categories": 1.0} if more else CLEAR_KINDS if clear else KINDS
     d, epsilon = round(between(variables, rng)), between(epsilons, rng)
@@ -314,55 +321,74 @@ def as_arrays(model) -> dict:
 
 def write(name: str, **models):
     """Put trained models, and what they were trained on, into a file of data/."""
-    facts = {"tables": TABLES_IN_ALL, "variables": VARIABLES, "records": RECORDS}
+    facts = {"tables": LATER.stop, "variables": VARIABLES, "records": RECORDS}
     facts |= {"epsilons": EPSILONS, "script": digest_of_files([__file__])[:16]}
     (ROOT / "data" / f"{name}.json").write_text(
         json.dumps({"trained": facts, **models}, separators=(",", ":")) + "\n"
     )
 
 
-def weights_of(labels: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+class Examples(NamedTuple):
+    """Pairs of many tables: features, labels, the place of each one's table, and its weight."""
+
+    rows: pd.DataFrame
+    labels: np.ndarray
+    groups: np.ndarray
+    weights: np.ndarray
+
+    def of_each(self, values: np.ndarray) -> list[np.ndarray]:
+        """Values of pairs, a table at a time."""
+        return np.split(values, np.searchsorted(self.groups, range(1, self.groups[-1] + 1)))
+
+
+def examples(workers: str, numbers: Sequence[int]) -> Examples:
+    """What is known of the pairs of these tables from a first reading."""
+    rows, labels, pairs = zip(*in_parallel(read_once, workers, numbers), strict=True)
+    sizes = np.array([1 + own.max(initial=1) for own in pairs])
+    hidden = np.array([(own[NOISE] >= math.log10(SEEN)).mean() > 0.5 for own in rows])
+    groups = np.repeat(range(len(rows)), [*map(len, labels)])
+    weights = weights_of(labels, sizes, hidden)[groups]
+    return Examples(pd.concat(rows, ignore_index=True), np.hstack(labels), groups, weights)
+
+
+def weights_of(labels: Sequence[np.ndarray], sizes: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """Of each table: where noise hides everything, the prior share of the pairs are edges.
 
-    Small networks have edges between most variables; so tables of few variables in which there is
-    nothing weigh more. Tables in which there is much to be seen do not count.
+    Small networks have edges between most variables; so hidden tables of few variables in which
+    there is nothing weigh more, or those with edges less.
     """
     pairs, edges = np.array([(len(own), own.sum()) for own in labels]).T
-    weights, band = np.ones(len(labels)), np.floor(2 * np.log2(sizes))
-    band[OF_EVERY_KIND:] = np.nan
-    for alike in (band == one for one in np.unique(band[:OF_EVERY_KIND])):
-        nothing, something = (pairs[alike & (edges == 0)], pairs[alike & (edges > 0)])
-        wanted = edges[alike].sum() / PRIOR - something.sum()
-        weights[alike & (edges == 0)] = max(1.0, wanted / max(1, nothing.sum()))
+    weights, band = np.ones(len(labels)), np.where(hidden, np.floor(2 * np.log2(sizes)), np.nan)
+    for alike in (band == one for one in np.unique(band[hidden])):
+        nothing, something = alike & (edges == 0), alike & (edges > 0)
+        joined = edges[something].sum()
+        wanted = joined / PRIOR - pairs[something].sum()
+        weights[nothing] = np.clip(wanted / max(1, pairs[nothing].sum()), 1.0, MOST_WEIGHT)
+        room = PRIOR / (1 - PRIOR) * (weights[alike] @ (pairs - edges)[alike])
+        weights[something] = min(1.0, room / max(1, joined))
     return weights
 
 
 def main(workers: str = "-1"):
-    numbered = range(TABLES_IN_ALL)
-    parts = in_parallel(read_once, workers, numbered)
-    labels_of = [labels for _, labels, _ in parts]
-    sizes = np.array([1 + pairs.max(initial=1) for *_, pairs in parts])
-    groups = np.repeat(numbered, [*map(len, labels_of)])
-    rows, labels = pd.concat([own for own, *_ in parts], ignore_index=True), np.hstack(labels_of)
-    weights = weights_of(labels_of, sizes)[groups]
-    checked("first reading", rows, labels, groups, weights)
-    likely = np.zeros(len(labels))
-    for half in (groups % 2 == 0, groups % 2 == 1):  # by trees that have not seen the table
-        likely[half] = said_by(trees(rows[~half], labels[~half], weights[~half]), rows[half])
-    starts = np.searchsorted(groups, numbered)
-    likely_of = np.split(likely, starts[1:])
-    again, places = zip(*in_parallel(read_again, workers, numbered, likely_of), strict=True)
+    once = examples(workers, FIRST)
+    checked("first reading", *once)
+    first = trees(once.rows, once.labels, once.weights)
+    later = examples(workers, LATER)
+    likely = later.of_each(said_by(first, later.rows))
+    again, places = zip(*in_parallel(read_again, workers, LATER, likely), strict=True)
+    starts = np.searchsorted(later.groups, range(len(LATER)))
     kept_rows = np.hstack([start + own for start, own in zip(starts, places, strict=True)])
-    both = rows.iloc[kept_rows].reset_index(drop=True).join(pd.concat(again, ignore_index=True))
-    second = both, labels[kept_rows], groups[kept_rows], weights[kept_rows]
+    both = later.rows.iloc[kept_rows].reset_index(drop=True)
+    both = both.join(pd.concat(again, ignore_index=True))
+    second = Examples(both, *(own[kept_rows] for own in later[1:]))
     checked("second reading", *second, **READ_AGAIN)
     models = {
-        "first": as_arrays(trees(rows, labels, weights)),
-        "second": as_arrays(trees(both, second[1], second[3], **READ_AGAIN)),
+        "first": as_arrays(first),
+        "second": as_arrays(trees(both, second.labels, second.weights, **READ_AGAIN)),
     }
     write("reader", features=[*both], **models)
-    some, meet = zip(*in_parallel(triples, workers, numbered, likely_of), strict=True)
-    of_each = np.repeat(numbered, [*map(len, meet)])
+    some, meet = zip(*in_parallel(triples, workers, LATER, likely), strict=True)
+    of_each = np.repeat(range(len(LATER)), [*map(len, meet)])
     every, meets = pd.concat(some, ignore_index=True), np.hstack(meet)
     checked("colliders", every, meets, of_each, np.ones(len(meets)), **OF_COLLIDERS)
     write("colliders", features=[*every], trees=as_arrays(trees(every, meets, **OF_COLLIDERS)))

@@ -1,8 +1,9 @@
 """As many numbers a category as the budget carries: which ones, by its order and its first look.
 
 A category of L levels is told by L - 1 contrasts. Each of them lengthens every record, and so adds
-to the noise of all moments. Where that would hide everything, a category brings fewer: the normal
-score of the level's rank first, then what tells its most common levels apart.
+to the noise of all moments. Where that would hide everything, a category brings fewer: one for each
+of its most common levels, or, if its levels stand in order, the normal score of their rank and its
+square.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -52,7 +53,7 @@ class Entries(NamedTuple):
     width : int
         How many numbers.
     ordered : bool
-        Whether they are the score and its square; else the score and the most common levels.
+        Whether they are the score and its square; otherwise each stands for a common level.
     apart : int or None
         Of an ordered category, the level of missing values, which has a number of its own.
     """
@@ -147,14 +148,14 @@ def category_columns(shares: np.ndarray, entries: Entries | None) -> np.ndarray:
     """
     if entries is None:
         return contrasts(len(shares))
-    known = np.arange(len(shares)) != entries.apart
     columns = np.zeros((len(shares), entries.width))
+    if not entries.ordered:
+        common = np.argsort(-shares, kind="stable")[: entries.width]
+        columns[common, np.arange(entries.width)] = 1.0
+        return columns
+    known = np.arange(len(shares)) != entries.apart
     score = SCORE * scores_of(shares[known] / shares[known].sum())
     columns[known, 0] = score
-    if not entries.ordered:
-        common = np.argsort(-shares, kind="stable")[: entries.width - 1]
-        columns[common, np.arange(1, entries.width)] = 1.0
-        return columns
     if entries.width - (entries.apart is not None) == ENTRIES:
         columns[known, 1] = SQUARE * uncorrelated_square(score, shares[known])
     if entries.apart is not None:

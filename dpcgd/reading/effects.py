@@ -176,11 +176,12 @@ def effect(
         As for :func:`effects`.
     cause, effect : str
     ends : (str, str) or (float, float), optional
-        From which level of the cause to which; from the first to the last unless given. Of a number
-        two shares between 0 and 1: from which quantile to which; otherwise from the mean of its
-        normal score to one deviation above.
+        From which level of the cause to which; unless given, from the first to the last that the
+        release tells from all others. Of a number two shares between 0 and 1: from which quantile
+        to which; otherwise from the mean of its normal score to one deviation above.
     outcome : str, optional
-        A level of the effect whose share is asked for; the last one unless given.
+        A level of the effect whose share is asked for; the last one that is told from all others
+        unless given.
 
     Returns
     -------

@@ -49,13 +49,28 @@ class Question:
         self.moments: Any = moments_of(release)
         self.x, self.y = names.index(cause), names.index(effect)
         self.levels, self.outcomes = release.levels[cause], release.levels[effect]
-        self.outcome = -1 if outcome is None else _place(effect, self.outcomes, outcome)
+        self.told = {v: self._told_apart(v) for v in (self.x, self.y)}
+        self.outcome = (self.told[self.y] or [-1])[-1]
+        if outcome is not None:
+            self.outcome = _place(effect, self.outcomes, outcome)
         self.ends = self._places(ends)
+
+    def _told_apart(self, v: int) -> list[int]:
+        """Levels of a category that the release tells from all its others; of a number none."""
+        if self.moments is None:
+            return [*range(self.marginals.levels[v])]
+        if v in getattr(self.marginals, "numbers", ()):
+            return []
+        _, alike, counts = np.unique(
+            self.moments.vectors[v], axis=0, return_inverse=True, return_counts=True
+        )
+        return np.flatnonzero(counts[alike] == 1).tolist()
 
     def _places(self, ends) -> tuple:
         """The numbers of two levels, or two normal scores."""
         if ends is None:
-            return (0, -1) if self.levels else (0.0, 1.0)
+            told = self.told[self.x] if len(self.told[self.x]) > 1 else [0, -1]
+            return (told[0], told[-1]) if self.levels else (0.0, 1.0)
         if isinstance(ends, str) or len(ends) != 2:
             raise ValueError(f"ends are two values of {self.cause!r}, not {ends!r}")
         if self.levels:
@@ -84,6 +99,9 @@ class Question:
         x, y, moments = self.x, self.y, self.moments
         if moments is None:
             return standardised(self.marginals, (x, *parents), y, self.ends, self.outcome)
+        asked = {x: self.ends if self.levels else (), y: (self.outcome,) if self.outcomes else ()}
+        if any(level not in self.told[v] for v, own in asked.items() for level in own):
+            return None
         if self.levels:
             cause = moments.vectors[x][[*self.ends]]
         else:
