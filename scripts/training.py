@@ -47,20 +47,34 @@ from dpcgd.reading import orientation
 from dpcgd.reading.pair_features import PRIOR, SEEN, pair_features, second_features
 from dpcgd.reading.reader import most_likely_edges
 
-SEED, OF_EVERY_KIND, CLEAR_CATEGORIES, READ_TWICE = 2030, 3000, 4000, 3000
-"""Tables: of every kind, of categories with much to be seen, and of both for the second reading.
-What tells edges from strong paths takes many tables to learn."""
-FIRST = range(OF_EVERY_KIND + CLEAR_CATEGORIES)
-LATER = range(FIRST.stop, FIRST.stop + READ_TWICE)
-VARIABLES, RECORDS, EPSILONS = (3, 450), (30, 1e6), (0.005, 10.0)
-"""Each is drawn evenly on a logarithmic scale between these."""
-CLEAR = (3, 100), (3000, 1e6), (0.1, 10.0)
-"""The same where more is to be seen: in two tables of three, and all beyond those of every kind."""
-MOST_CODES = 1.2e7
-"""Records times variables, for time."""
+SEED = 2030
+
+
+class Drawn(NamedTuple):
+    """How tables are drawn: variables, records and epsilons evenly on a logarithmic scale between
+    two ends, and kinds with their shares."""
+
+    variables: tuple[float, float]
+    records: tuple[float, float]
+    epsilons: tuple[float, float]
+    kinds: dict[str, float]
+
+
 KINDS = {"categories": 0.34, "numbers": 0.26, "many levels": 0.08, "nothing": 0.32}
 CLEAR_KINDS = {"categories": 0.56, "numbers": 0.2, "many levels": 0.06, "nothing": 0.18}
-"""Kinds of tables, and how often each is drawn, among all and where more is to be seen."""
+WIDE = Drawn((3, 450), (30, 1e6), (0.005, 10.0), KINDS)
+CLEAR = Drawn((3, 100), (3000, 1e6), (0.1, 10.0), CLEAR_KINDS)
+CATEGORIES = CLEAR._replace(kinds={"categories": 1.0})
+LITTLE = Drawn((3, 12), (30, 1e5), (0.005, 0.3), KINDS)
+"""Everything; where more is to be seen; categories alone, for what tells edges from strong paths
+takes many tables to learn; few variables and much noise, where a model has to learn the prior."""
+OF_FIRST = [WIDE, CLEAR, CLEAR] * 1000 + [CATEGORIES] * 4000
+OF_SECOND = [CLEAR, CATEGORIES, WIDE] * 1000 + [CATEGORIES] * 3000 + [LITTLE] * 1500
+DRAWS = OF_FIRST + OF_SECOND
+ONCE, TWICE = range(len(OF_FIRST)), range(len(OF_FIRST), len(DRAWS))
+"""Tables that the first reading is trained on, and those of the second."""
+MOST_CODES = 1.2e7
+"""Records times variables, for time."""
 MORE_COLUMNS = 0.25
 """So many tables have constant, rare or copied columns among the others."""
 MANY_CAUSES = 0.2
@@ -100,11 +114,7 @@ def between(bounds, rng) -> float:
 
 def table(number: int, rng) -> tuple[Dataset, float]:
     """One table, with the graph that made it, and the epsilon that is spent on it."""
-    clear, more = number % 3 > 0, number >= OF_EVERY_KIND
-    if number in LATER:
-        more = number % 3 == 2
-    variables, records, epsilons = CLEAR if clear or more else (VARIABLES, RECORDS, EPSILONS)
-    kinds = {"categories": 1.0} if more else CLEAR_KINDS if clear else KINDS
+    variables, records, epsilons, kinds = DRAWS[number]
     d, epsilon = round(between(variables, rng)), between(epsilons, rng)
     n = round(min(between(records, rng), MOST_CODES / d))
     kind = str(rng.choice([*kinds], p=[*kinds.values()]))
@@ -321,8 +331,8 @@ def as_arrays(model) -> dict:
 
 def write(name: str, **models):
     """Put trained models, and what they were trained on, into a file of data/."""
-    facts = {"tables": LATER.stop, "variables": VARIABLES, "records": RECORDS}
-    facts |= {"epsilons": EPSILONS, "script": digest_of_files([__file__])[:16]}
+    facts = {"tables": len(DRAWS), **WIDE._asdict(), "script": digest_of_files([__file__])[:16]}
+    del facts["kinds"]
     (ROOT / "data" / f"{name}.json").write_text(
         json.dumps({"trained": facts, **models}, separators=(",", ":")) + "\n"
     )
@@ -370,13 +380,13 @@ def weights_of(labels: Sequence[np.ndarray], sizes: np.ndarray, hidden: np.ndarr
 
 
 def main(workers: str = "-1"):
-    once = examples(workers, FIRST)
+    once = examples(workers, ONCE)
     checked("first reading", *once)
     first = trees(once.rows, once.labels, once.weights)
-    later = examples(workers, LATER)
+    later = examples(workers, TWICE)
     likely = later.of_each(said_by(first, later.rows))
-    again, places = zip(*in_parallel(read_again, workers, LATER, likely), strict=True)
-    starts = np.searchsorted(later.groups, range(len(LATER)))
+    again, places = zip(*in_parallel(read_again, workers, TWICE, likely), strict=True)
+    starts = np.searchsorted(later.groups, range(len(TWICE)))
     kept_rows = np.hstack([start + own for start, own in zip(starts, places, strict=True)])
     both = later.rows.iloc[kept_rows].reset_index(drop=True)
     both = both.join(pd.concat(again, ignore_index=True))
@@ -387,8 +397,8 @@ def main(workers: str = "-1"):
         "second": as_arrays(trees(both, second.labels, second.weights, **READ_AGAIN)),
     }
     write("reader", features=[*both], **models)
-    some, meet = zip(*in_parallel(triples, workers, LATER, likely), strict=True)
-    of_each = np.repeat(range(len(LATER)), [*map(len, meet)])
+    some, meet = zip(*in_parallel(triples, workers, TWICE, likely), strict=True)
+    of_each = np.repeat(range(len(TWICE)), [*map(len, meet)])
     every, meets = pd.concat(some, ignore_index=True), np.hstack(meet)
     checked("colliders", every, meets, of_each, np.ones(len(meets)), **OF_COLLIDERS)
     write("colliders", features=[*every], trees=as_arrays(trees(every, meets, **OF_COLLIDERS)))
