@@ -104,8 +104,8 @@ def regressed(
     ----------
     moments : SecondMoments
     causes : sequence of int
-        The cause, and what is adjusted for.
         The cause, and the adjustment variables.
+    effect : int
     ends : array of shape (2, k)
         Entries of the cause at each of its two values.
     outcome : array of shape (m,)

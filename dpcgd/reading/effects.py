@@ -24,7 +24,7 @@ COVER = 0.9
 """Probability with which an interval is meant to contain its estimand."""
 
 BENT = 0.1
-"""Two numbers are marked if they are farther from a Gaussian copula, in correlations."""
+"""Two numbers are marked if they are farther than this from a Gaussian copula, in correlations."""
 
 CURVED = "the effect is not linear, or its spread differs with the cause"
 """The reason that is given for two numbers far from a Gaussian copula."""
@@ -94,7 +94,7 @@ class Effect:
 
 
 class Effects(tuple[Effect, ...]):
-    """A tuple of effects, and their table."""
+    """A tuple of effects, which can be shown as a table."""
 
     def frame(self) -> pd.DataFrame:
         """A row for each effect, with the attributes of :class:`Effect` as columns."""

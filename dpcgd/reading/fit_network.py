@@ -44,7 +44,7 @@ FEWEST = 20
 
 
 LEAST_CELLS = 1.0
-"""The least number of cells for a strength, each weighted by its share without noise."""
+"""The least number of cells to estimate a strength from, weighted by their shares without noise."""
 
 
 USUAL, USUAL_CELLS = 0.16, 4.0

@@ -298,7 +298,7 @@ def expected_counts(released, means, scale, counts):
     """Log-likelihood of noisy cells, up to a constant; expected true counts go to `counts`.
 
     A true count k is Poisson, and the released number is k plus Laplace noise. Terms are added from
-    the likeliest k outwards, until they are negligible. A count with a large mean is normal.
+    the likeliest k outwards until they are negligible. Counts of large mean are taken as normal.
     """
     total = 0.0
     for c in range(len(released)):
