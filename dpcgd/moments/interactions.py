@@ -2,7 +2,7 @@
 
 A contingency table is a sum of interactions, one for each subset of its variables. An interaction
 is a sum over records of products of contrasts. Releasing each interaction once gives every table
-among the released subsets. The margins of these tables agree, and have less noise than tables that
+among the released subsets. These tables have margins that agree, and less noise than tables that
 are released separately. For few variables the whole table can be released, with noise in every
 cell.
 """

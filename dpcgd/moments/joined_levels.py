@@ -20,7 +20,7 @@ MOST_LEVELS = 16
 
 
 FIRST_LOOK = 0.03
-"""Share of the budget for the counts of single variables, which decide what levels are joined."""
+"""Share of the budget for counts of single variables, which decide which levels are joined."""
 
 
 OTHER = "other"
