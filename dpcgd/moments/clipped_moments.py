@@ -118,7 +118,7 @@ def level_vectors(singles: Singles) -> list[np.ndarray]:
     Parameters
     ----------
     singles : Marginals
-        With all single variables released.
+        Marginals with all single variables released.
 
     Returns
     -------

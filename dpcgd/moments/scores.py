@@ -357,7 +357,7 @@ def measure_singles(
         ],
         sizes,
     )
-    least = min(max(1.0, deviation) / data.n, 0.5)  # not 0, not 1
+    least = min(max(1.0, deviation) / data.n, 0.5)  # never 0 or 1
     missing = {v: np.clip(first[v][2:] / data.n, least, 1 - least) for v in pieces}
     used, width, halves = unit * data.d, PARTS, {v: first[v][:2] for v in pieces}
     while halves:

@@ -270,7 +270,7 @@ def _log_ratios(blocks) -> np.ndarray:
         alone = np.log(blocks.sums(np.exp(np.minimum(entry, LARGEST))) / entries)
         total = np.logaddexp.reduce([total, together, alone])
     upper = np.triu(total - np.log(2 * len(EFFECTS)), 1)
-    return upper + upper.T  # the two halves of the blocks differ in their last digits
+    return upper + upper.T  # the halves of the blocks may differ in last digits
 
 
 def _least(blocks) -> np.ndarray:

@@ -145,7 +145,7 @@ def read(
     Returns
     -------
     CPDAG
-        With the probabilities of edges and arrows.
+        The graph, with the probabilities of its edges and arrows.
 
     Raises
     ------

@@ -353,7 +353,7 @@ def plan(
     levels : Schema, mapping, str or path
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
-        Records.
+        Number of records.
     epsilon, delta, allow_delta, rows_per_person
         As for the system.
     system : callable
