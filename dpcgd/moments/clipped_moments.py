@@ -1,8 +1,8 @@
-"""Moments of all pairs: of records that were clipped, or one by one; and both as correlations.
+"""Moments of all pairs, with or without clipping of records, and their correlations.
 
-After a first look at single variables, the levels of each become vectors that are longer the rarer
-a level is. A record that is rare in many ways at once is scaled down, and so the noise need only
-hide records that are rare in a few.
+A first measurement of single variables gives each level a vector; rare levels have longer ones. A
+record with many rare levels has a long vector. Such records are scaled down, so that less noise is
+needed to hide one record.
 """
 
 import math
@@ -42,49 +42,50 @@ __all__ = [
 ]
 
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
-"""The first look gets a share of the budget between these."""
+"""Bounds on the share of the budget that the first measurement, of single variables, gets."""
 
 FEW = 8
-"""The pairs of so few variables are released as they are, for clipping gains nothing there."""
+"""With at most so many variables, pairs are released without clipping, which gains nothing then."""
 
 
 LITTLE_NOISE = 0.2
-"""So are those of more, where their noise is at most this many deviations of sampling."""
+"""Pairs are released without clipping if their noise is at most so many sampling deviations."""
 
 
 USUAL_NORM = 0.8
-"""Records are scaled down at this many times the expected squared norm, or later."""
+"""The least bound on squared norms, as a multiple of the expected squared norm."""
 
 
 NOISE_OVER_SAMPLING = 0.5
-"""Later, as long as the noise of an entry stays below so many deviations of sampling."""
+"""The bound on norms is raised as long as an entry's noise is below so many sampling deviations."""
 
 
 LAST_NORM = 2.0
-"""At so many deviations above the expected squared norm at the latest, if variables were
-independent."""
+"""The largest bound on squared norms is so many deviations above the expected squared norm, if
+variables were independent."""
 
 
 LARGEST = 1e6
-"""Larger correlations, covariances and deviations are nothing but noise, and are cut off here."""
+"""Correlations, covariances and deviations are cut off here, because larger ones are only noise."""
 
 HIDDEN = 0.25
-"""A correlation whose noise has a larger variance tells nothing, and counts as zero."""
+"""A correlation counts as zero if the variance of its noise is larger than this."""
 
 Aim = Literal["edges", "effects"]
-"""What a release is for."""
+"""The purpose of a release: to find edges, or to estimate effects."""
 
 LONGER: dict[str, float] = {"edges": 1.0, "effects": 2.5}
-"""How much longer a squared norm may be by aim: edges want little noise, effects no bias."""
+"""Factor on the bound on squared norms, by aim: edges need little noise, effects little bias."""
 
 
 def clipped_sensitivity(bound: float) -> float:
-    """Replace-one L2 sensitivity of clipped sums: their upper triangle, the diagonal over sqrt(2).
+    """Replace-one L2 sensitivity of the upper triangle of clipped sums, the diagonal over sqrt(2).
 
     Notes
     -----
-    Half of the squared norm of u u^T - w w^T, which for vectors u and w no longer than the bound is
-    at most bound^4. Chapter 12, :prf:ref:`thm-clipped-moments`.
+    The squared distance of two records u and w is half of the squared norm of u u^T - w w^T. It is
+    at most bound^4 if both vectors are at most as long as the bound. Chapter 12,
+    :prf:ref:`thm-clipped-moments`.
 
     Examples
     --------
@@ -95,12 +96,12 @@ def clipped_sensitivity(bound: float) -> float:
 
 
 def share_of_singles(widths: Sequence[int]) -> float:
-    """Share of rho for the first look: with few variables single ones and pairs have noise alike.
+    """Share of rho for single variables; with few variables they have as much noise as pairs.
 
     Parameters
     ----------
     widths : sequence of int
-        Entries of each variable.
+        Number of entries of each variable.
 
     Examples
     --------
@@ -112,17 +113,17 @@ def share_of_singles(widths: Sequence[int]) -> float:
 
 
 def level_vectors(singles: Singles) -> list[np.ndarray]:
-    """A vector for each level of each variable: its entries, centred, times variance^(-1/4).
+    """The vectors of the levels of each variable: centred entries times variance^(-1/4).
 
     Parameters
     ----------
     singles : Marginals
-        With all single variables released.
+        Marginals with all single variables released.
 
     Returns
     -------
     list of array of shape (levels, entries)
-        Of one column of zeros for a variable of one level.
+        One column of zeros for a variable of one level.
 
     Privacy
     -------
@@ -141,7 +142,7 @@ def vectors_of(singles: Singles, v: int) -> np.ndarray:
 
 
 def _lengthening(singles: Singles, v: int) -> np.ndarray:
-    """Variance^(-1/4) of a variable's entries, as a matrix; numbers have lengths of their own."""
+    """Variance^(-1/4) of a variable's entries, as a matrix; the identity for a number."""
     if v in singles.numbers:
         return np.eye(singles.widths[v])
     columns = singles.columns(v)
@@ -153,7 +154,7 @@ def _lengthening(singles: Singles, v: int) -> np.ndarray:
 def _blur(singles, v) -> np.ndarray:
     """Covariance of the noise in the means at which a variable's entries are centred.
 
-    The largest directions of a block lean towards it, so that of categories is taken for wider.
+    The leading eigenvectors of a block lean towards this noise, so it is enlarged for categories.
     """
     deviation = singles.moment(v).deviation
     if v in singles.numbers:
@@ -165,17 +166,17 @@ def _blur(singles, v) -> np.ndarray:
 def longest_kept(
     singles: Singles, vectors: list[np.ndarray], multiplier: float, aim: Aim = "edges"
 ) -> float:
-    """The norm from which on records are scaled down.
+    """The norm above which records are scaled down.
 
     Parameters
     ----------
     singles : Marginals
     vectors : list of array
-        Of :func:`level_vectors`.
+        The vectors of :func:`level_vectors`.
     multiplier : float
         Deviation of the noise over the sensitivity.
     aim : {"edges", "effects"}
-        What the moments are for.
+        The purpose of the moments.
 
     Privacy
     -------
@@ -193,7 +194,7 @@ def longest_kept(
 
 
 class ClippedMoments(Singles):
-    """Single variables, and the second moments of all levels of records that were clipped.
+    """Single variables, and the second moments of all levels of clipped records.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class ClippedMoments(Singles):
     moments : array of shape (D, D)
         Mean products of the entries of :func:`level_vectors`.
     deviation : float
-        Of the noise of each entry off the diagonal.
+        Deviation of the noise of each entry off the diagonal.
 
     Attributes
     ----------
@@ -223,21 +224,21 @@ class ClippedMoments(Singles):
         self.moments, self.deviation = moments, deviation
 
     def theorems(self) -> tuple[str, ...]:
-        """Labels of the theorems that give the sensitivities of what has been released."""
+        """Labels of the theorems behind the sensitivities of the released moments."""
         return ("thm-clipped-moments", *super().theorems())
 
     def _parts(self) -> list:
         return [*super()._parts(), self.moments, self.deviation]
 
     def to_receipt(self) -> dict[str, Any]:
-        """What a receipt holds of it: single variables, and the upper triangle of the moments."""
+        """The content for a receipt: single variables, and the upper triangle of the moments."""
         upper = [row[i:].tolist() for i, row in enumerate(self.moments)]
         clipped = {"moments": upper, "deviation": self.deviation}
         return {**super().to_receipt(), "clipped": clipped}
 
 
 def clips(data: Counts, rho: float) -> bool:
-    """Whether moments of this data are to be clipped, by public facts; counts alone cannot be."""
+    """Whether public facts decide for clipping; data that only answers counts is never clipped."""
     if not isinstance(data, Records):
         return False
     noise = pairs_sensitivity(data.cardinalities) * multiplier_of_rho(rho)
@@ -249,20 +250,20 @@ def clips(data: Counts, rho: float) -> bool:
 def measure_moments(
     data: Any, measure: Measurement, rho: float, *, clipped: bool, aim: Aim = "edges"
 ) -> Marginals:
-    """Release single variables and the moments of all pairs, for rho in all.
+    """Release single variables and the moments of all pairs, for rho in total.
 
     Parameters
     ----------
     data : Dataset, Counts or Records
     measure : callable
-        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
+        The measurement, for instance :func:`~dpcgd.moments.interactions.paid` by an account.
     rho : float
     clipped : bool
-        Whether the moments are :class:`ClippedMoments`, after a first look at single variables,
-        with as many entries a category as the budget carries; else they are those of
-        :class:`~dpcgd.moments.interactions.MeasuredMarginals`.
+        Whether the moments are :class:`ClippedMoments`, after a measurement of single variables;
+        a category then has as many entries as the budget allows. Otherwise the moments are those
+        of :class:`~dpcgd.moments.interactions.MeasuredMarginals`.
     aim : {"edges", "effects"}
-        What clipped moments are for.
+        The purpose of clipped moments.
 
     Returns
     -------
@@ -295,7 +296,7 @@ def measure_moments(
 
 
 def _measured(data, singles, measure, rho, aim: Aim = "edges") -> ClippedMoments:
-    """The moments of what single variables say of each level, for rho."""
+    """Measure the clipped moments, for rho; single variables give the vectors of the levels."""
     vectors = level_vectors(singles)
     bound = longest_kept(singles, vectors, multiplier_of_rho(rho), aim)
     size = sum(own.shape[1] for own in vectors)
@@ -315,13 +316,13 @@ def _measured(data, singles, measure, rho, aim: Aim = "edges") -> ClippedMoments
 
 
 class Blocks(NamedTuple):
-    """Correlations of all scaled entries, (D, D), and the variance that noise gives each of them.
+    """Correlations of all scaled entries, (D, D), and the variance of their noise.
 
-    Each variable's contrasts, or what entries it has, are turned and scaled so that their
-    covariance is the identity; what is left of two variables is a block of correlations. A
-    variable's block with itself is the identity. ``noise`` holds the noise of means too, and that
-    of single records where few tell. ``covariances`` and the ``deviations`` of their noise are
-    those of the entries as they were released. ``rows`` says where each variable's rows are.
+    The entries of each variable are rotated and scaled so that their covariance is the identity.
+    The correlations of two variables form a block. A variable's block with itself is the identity.
+    ``noise`` includes the noise of means, and the variance of one record for counts of few records.
+    ``covariances`` and the ``deviations`` of their noise belong to the entries as they were
+    released. ``rows`` holds the rows of each variable.
     """
 
     correlations: np.ndarray
@@ -333,7 +334,7 @@ class Blocks(NamedTuple):
 
     @property
     def variances(self) -> np.ndarray:
-        """Of each entry, from noise and from sampling independent variables."""
+        """Variance of each entry, from noise and from sampling independent variables."""
         return self.noise + 1 / self.n
 
     def sums(self, entries: np.ndarray) -> np.ndarray:
@@ -343,9 +344,9 @@ class Blocks(NamedTuple):
 
 
 def rows_of(widths: Sequence[int]) -> list[slice]:
-    """Where the rows of each variable are, by its number of entries.
+    """The rows of each variable in a matrix of all entries, from the numbers of entries.
 
-    A variable of one level has none; a constant stands in for it.
+    A variable of one level has no entries; it gets one row for a constant.
 
     Examples
     --------
@@ -357,7 +358,7 @@ def rows_of(widths: Sequence[int]) -> list[slice]:
 
 
 def blocks_of(marginals: Marginals) -> Blocks:
-    """The released moments of all pairs as correlations, worked out once.
+    """The released moments of all pairs as correlations, computed once.
 
     Raises
     ------
@@ -369,7 +370,7 @@ def blocks_of(marginals: Marginals) -> Blocks:
 
 
 def _gathered(marginals) -> Blocks:
-    """The moments of pairs as correlations: each variable turned and scaled by its own levels."""
+    """Correlations from moments of pairs: each variable is rotated and scaled by its own levels."""
     rows, n = rows_of(marginals.widths), marginals.n
     size = rows[-1].stop
     scale, covariances, spread = np.zeros((3, size, size))
@@ -394,7 +395,7 @@ def _gathered(marginals) -> Blocks:
 
 
 def _seen(blocks: Blocks) -> Blocks:
-    """Blocks without the correlations that are hidden by their noise."""
+    """Blocks in which correlations that their noise hides are zero."""
     noise = _limited(blocks.noise)
     for own in blocks.rows:
         noise[own, own] = 0.0
@@ -407,24 +408,24 @@ def _limited(entries) -> np.ndarray:
 
 
 def _further_variance(wide, off, means, n) -> np.ndarray:
-    """Variance of correlations from the noise of means, and from single records where few tell.
+    """Variance of correlations from the noise of means, and from counts of few records.
 
-    Of the squared length of each scaled entry, in entries before they were scaled, the variance of
-    the noise of its mean, and the means of scaled entries that were not centred before products
-    were taken.
+    `wide` is the squared length of each scaled entry, in entries before scaling. `off` is the
+    variance of the noise of its mean. `means` are those of scaled entries that were not centred
+    before products were taken.
 
-    A product of means with errors e and f is off by e m + f l + e f. The correlation of two rare
-    levels is a Poisson count over the root of its mean, far from normal where that is below one;
-    with the variance of one record more it is no larger than a normal number.
+    A product of means l and m with errors e and f is off by e m + f l + e f. The correlation of two
+    rare levels is a Poisson count over the root of its mean. It is far from normal if the mean is
+    below one; with the variance of one more record it is no larger than a normal number.
     """
     one_sided = np.outer(off, means**2)
     return one_sided + one_sided.T + np.outer(off, off) + np.outer(wide, wide) / n**2
 
 
 def _turned(clipped) -> Blocks:
-    """The moments as correlations: each variable turned and scaled by its own block.
+    """Correlations from clipped moments: each variable is rotated and scaled by its own block.
 
-    Vectors are centred at noisy means, so moments hold products of these errors.
+    Vectors are centred at noisy means, so moments contain products of the errors of these means.
     """
     rows, n = rows_of(clipped.widths), clipped.n
     size = rows[-1].stop

@@ -1,9 +1,9 @@
-"""As many numbers a category as the budget carries: which ones, by its order and its first look.
+"""The number of entries of a category, and their values: by budget, order and shares of levels.
 
-A category of L levels is told by L - 1 contrasts. Each of them lengthens every record, and so adds
-to the noise of all moments. Where that would hide everything, a category brings fewer: one for each
-of its most common levels, or, if its levels stand in order, the normal score of their rank and its
-square.
+A category of L levels has L - 1 contrasts. Each contrast lengthens every record, and so adds to the
+noise of all moments. If this noise would hide everything, a category gets fewer entries: one for
+each of its most common levels, or, if it is ordered, the normal score of the rank and the squared
+score.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,26 +19,26 @@ from dpcgd.privacy.conversions import multiplier_of_rho
 __all__ = ["ENTRIES", "Entries", "category_columns", "entries_carried", "most_entries", "scores_of"]
 
 ENTRIES = 2
-"""A number has so many, and an ordered category: the score, and the score squared."""
+"""Number of entries of a number or an ordered category: the score, and the score squared."""
 
 MOST_NOISE = 0.05
-"""A correlation's noise deviates by some seven times the entries over n epsilon; there are as many
-as keep a seventh of that, times the noise multiplier, below here. Chosen on random networks
+"""Bound on the number of all entries times the noise multiplier, over n. The noise of a correlation
+has a deviation of some seven times the entries over n epsilon. Chosen on random networks
 (benchmarks/README.md)."""
 
 MOST_ENTRIES = 1000
-"""There are never more, for time grows with their third power."""
+"""The largest number of entries of all variables, because time grows with its third power."""
 
 FARTHEST = 3.0
-"""Scores are cut off here."""
+"""Normal scores are cut off at this size."""
 
 SQUARE, SCORE = 0.25, 0.5**0.5
-"""How much shorter the squared score is, and the score than a normal number: a contrast of two even
+"""Factors on the squared normal score of a category, and on the score: a contrast of two even
 levels has a variance of one half."""
 
 
 class Facts(Protocol):
-    """What is public of a table: data, or a schema."""
+    """The public facts of a table, from data or from a schema."""
 
     levels: Mapping[str, Sequence[str]]
     ordered: Collection[str]
@@ -46,16 +46,16 @@ class Facts(Protocol):
 
 
 class Entries(NamedTuple):
-    """How a category is told by fewer numbers than it has contrasts.
+    """The entries of a category that has fewer entries than contrasts.
 
     Attributes
     ----------
     width : int
-        How many numbers.
+        Number of entries.
     ordered : bool
-        Whether they are the score and its square; otherwise each stands for a common level.
+        Whether the entries are the score and its square; otherwise each is a common level.
     apart : int or None
-        Of an ordered category, the level of missing values, which has a number of its own.
+        The level of missing values of an ordered category; it has an entry of its own.
     """
 
     width: int
@@ -64,21 +64,21 @@ class Entries(NamedTuple):
 
 
 def entries_carried(facts: Any, n: int, rho: float) -> dict[int, Entries]:
-    """The entries of each category that has fewer than all its contrasts, by public facts.
+    """The entries of each category that has fewer entries than contrasts, by public facts.
 
     Parameters
     ----------
     facts : Counts or Schema
-        With levels, order and levels of missing values.
+        Facts with levels, order and levels of missing values.
     n : int
-        Records.
+        Number of records.
     rho : float
-        What all moments may cost.
+        Cost of all moments.
 
     Returns
     -------
     dict
-        From the number of a variable.
+        Map from the number of a variable to its entries.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def entries_carried(facts: Any, n: int, rho: float) -> dict[int, Entries]:
 
 
 def most_entries(n: int, rho: float) -> float:
-    """Entries of all variables together that so many records carry."""
+    """The largest number of entries of all variables together, for so many records and rho."""
     return min(MOST_ENTRIES, MOST_NOISE * n / multiplier_of_rho(rho))
 
 
 def scores_of(shares: np.ndarray) -> np.ndarray:
-    """The normal score of each place in an order, from the shares of the records.
+    """The normal scores of ordered levels or parts, from their shares of records.
 
     Examples
     --------
@@ -129,14 +129,14 @@ def scores_of(shares: np.ndarray) -> np.ndarray:
 
 
 def category_columns(shares: np.ndarray, entries: Entries | None) -> np.ndarray:
-    """Numbers that tell the levels of a category, before they are centred and scaled.
+    """The entries of the levels of a category, before they are centred and scaled.
 
     Parameters
     ----------
     shares : array
-        Of the records in each level, as a first look has them.
+        Share of the records in each level, from the first measurement.
     entries : Entries or None
-        None takes all contrasts.
+        None stands for all contrasts.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def category_columns(shares: np.ndarray, entries: Entries | None) -> np.ndarray:
 
 
 def uncorrelated_square(score: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """The square of a score without what a line through the score explains."""
+    """The square of a score minus its linear regression on the score."""
     weights = shares / shares.sum()
     score = score - weights @ score
     square = score**2 - weights @ score**2

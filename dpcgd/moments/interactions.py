@@ -1,9 +1,9 @@
-"""Noisy interactions of small sets of variables, and every table that follows from them.
+"""Noisy interactions of small sets of variables, and the tables that follow from them.
 
-A contingency table is a sum of interactions, one for each subset of its variables, and an
-interaction is a sum over records of products of contrasts. Releasing each interaction once gives
-every table among the released subsets, with margins that agree and with less noise than the tables
-one by one. Of few variables the table of all of them can be released as it is, with noise in every
+A contingency table is a sum of interactions, one for each subset of its variables. An interaction
+is a sum over records of products of contrasts. Releasing each interaction once gives every table
+among the released subsets. These tables have margins that agree, and less noise than tables that
+are released separately. For few variables the whole table can be released, with noise in every
 cell.
 """
 
@@ -43,25 +43,25 @@ __all__ = [
 ]
 
 LARGEST = 1e100
-"""No moment and no deviation is larger, so that their powers are still numbers."""
+"""The largest moment or deviation, so that its powers are finite numbers."""
 
 LEAST_RHO = 1e-150
-"""A smaller rho buys nothing but noise, which is nearly too large a number."""
+"""The least rho of a measurement; a smaller rho would give only noise."""
 
 SENSITIVITY = 2.0
-"""Of all cells of a whole table, in L1 norm: a record that is replaced leaves one and joins
+"""L1 sensitivity of all cells of a whole table: a record that is replaced leaves one cell and joins
 another."""
 
 WIDEST = 1e90
-"""Scale of the noise up to which moments of the table are numbers that the reader can take."""
+"""The largest scale of noise at which the moments of a whole table are still usable."""
 
 Subset = tuple[int, ...]
-"""A subset holds the numbers of some variables, in increasing order."""
+"""The numbers of some variables, in increasing order."""
 
 
 @cache
 def contrasts(levels: int) -> np.ndarray:
-    """Orthonormal vectors over the levels that sum to zero, one column each.
+    """Orthonormal columns over the levels; each column sums to zero.
 
     Returns
     -------
@@ -87,9 +87,10 @@ def interaction_sensitivity(levels: Sequence[int]) -> float:
 
     Notes
     -----
-    A record adds a product of contrast vectors of norm r_v = 1 - 1/L_v squared; two records whose
-    levels differ at v have inner product r_v - 1 there, else r_v. The squared distance is
-    2 (prod r - prod t), largest over the choices of t. Chapter 11, :prf:ref:`thm-interactions`.
+    A record adds a product of contrast vectors; that of v has squared norm r_v = 1 - 1/L_v. Two
+    records have the inner product r_v - 1 at v if their levels differ there, else r_v. With t_v for
+    this inner product, the squared distance is 2 (prod r - prod t), and the sensitivity is its
+    largest value over all t. Chapter 11, :prf:ref:`thm-interactions`.
 
     Examples
     --------
@@ -109,10 +110,10 @@ def pairs_sensitivity(levels: Sequence[int]) -> float:
 
     Notes
     -----
-    When k variables change, those with the fewest levels move most:
-    max over k of 2 (R + 1) k - k^2 - 2 (sum of the k smallest r) + k, with r = 1 - 1/L and R their
-    sum. Chapter 11, :prf:ref:`thm-pairs`. The tables one by one would cost sqrt(d (d - 1)): twice
-    as much for many binary variables, as much for variables with many levels.
+    If k variables change, those with the fewest levels move most. The squared sensitivity is the
+    max over k of 2 (R + 1) k - k^2 - 2 (sum of the k smallest r) + k, with r = 1 - 1/L and R the
+    sum of all r. Chapter 11, :prf:ref:`thm-pairs`. Separate tables would cost sqrt(d (d - 1)):
+    twice as much for many binary variables, as much for variables with many levels.
 
     Examples
     --------
@@ -133,12 +134,12 @@ class Moment(NamedTuple):
 
     @property
     def measured(self) -> bool:
-        """Whether values and deviation are numbers, and not so large that there is only noise."""
+        """Whether values and deviation are numbers, and small enough to be more than noise."""
         return bool((np.abs(self.values) <= LARGEST).all()) and 0 <= self.deviation <= LARGEST
 
     def combined(self, other: "Moment") -> "Moment":
-        """Both measurements of one interaction, weighed by their precision."""
-        if other.deviation**2 == 0:  # exact, or as good as that in double precision
+        """The mean of two measurements of one interaction, weighted by their precision."""
+        if other.deviation**2 == 0:  # exact in double precision
             return other
         weight = other.deviation**2 / (self.deviation**2 + other.deviation**2)
         values = weight * self.values + (1 - weight) * other.values
@@ -146,21 +147,21 @@ class Moment(NamedTuple):
 
 
 class Marginals:
-    """What has been released about small sets of variables, and what follows from that.
+    """Released interactions of small sets of variables, and the tables that follow from them.
 
     Parameters
     ----------
     n : int
-        Records.
+        Number of records.
     levels : sequence of int
         Public levels of each variable.
     released : mapping, optional
-        From each subset of variables (in increasing order) to its :class:`Moment`.
+        Map from each subset of variables (in increasing order) to its :class:`Moment`.
 
     Raises
     ------
     ValueError
-        If n is below 1, or a moment or the deviation of its noise is larger than 1e100 or no
+        If n is below 1, or a moment or the deviation of its noise is larger than 1e100 or not a
         number.
 
     Attributes
@@ -195,20 +196,20 @@ class Marginals:
         mine, theirs = self._parts(), other._parts()
         return len(mine) == len(theirs) and all(map(np.array_equal, mine, theirs))
 
-    __hash__ = None  # type: ignore[assignment]  # it grows while a run measures
+    __hash__ = None  # type: ignore[assignment]  # mutable: a run adds moments
 
     def _parts(self) -> list:
-        """All that was released, in an order."""
+        """All released numbers, in a fixed order."""
         moments = sorted(self.released.items())
         return [self.n, self.levels, *(part for kept in moments for part in (kept[0], *kept[1]))]
 
     @property
     def widths(self) -> list[int]:
-        """Contrasts of each variable."""
+        """Number of contrasts of each variable."""
         return [size - 1 for size in self.levels]
 
     def worked_out(self, what: tuple, work: Callable[[], Any]) -> Any:
-        """The result of a piece of work on the releases, done once."""
+        """The result of a computation on the releases; it is computed only once."""
         if what not in self._known:
             self._known[what] = work()
         return self._known[what]
@@ -219,7 +220,7 @@ class Marginals:
         Raises
         ------
         KeyError
-            If it has not been released.
+            If this interaction has not been released.
         """
         if (known := self.released.get(variables)) is not None:
             return known
@@ -235,13 +236,13 @@ class Marginals:
         return covariance_of_contrasts(self.table(x), self.levels[x])
 
     def least_variance(self, x: int) -> float:
-        """Variance of a variable's contrasts below which there is hardly anything but noise."""
+        """The variance of a variable's contrasts below which there is hardly anything but noise."""
         return least_variance(self.moment(x).deviation, self.n)
 
     def uncorrelated(self, x: int, floor: float) -> np.ndarray:
-        """Combinations of the contrasts of one variable, one a column, without correlation.
+        """Uncorrelated combinations of the contrasts of one variable, one in each column.
 
-        Their variance is one; less, where it was below `floor` before.
+        Their variance is one; it is less if the variance before scaling was below `floor`.
         """
         values, vectors = np.linalg.eigh(self.variance(x))
         return vectors / np.sqrt(np.maximum(values, floor))
@@ -254,7 +255,7 @@ class Marginals:
         Raises
         ------
         KeyError
-            If one of their single or pair interactions has not been released.
+            If one of the single or pair interactions has not been released.
         """
         released = self.released
         parts = [s for s in subsets_of(variables) if len(s) < 3 or tuple(sorted(s)) in released]
@@ -268,29 +269,29 @@ class Marginals:
         return self.worked_out(("table", variables, len(parts)), work)
 
     def _part(self, subset, variables) -> np.ndarray:
-        """What one interaction adds to each cell."""
+        """The contribution of one interaction to each cell of a table."""
         values = self.worked_out(("part", subset), lambda: self._cells(subset))
         shape = [self.levels[v] if v in subset else 1 for v in variables]
         left = math.prod(self.levels[v] for v in variables if v not in subset)
         return values.reshape(shape) / left
 
     def _cells(self, subset) -> np.ndarray:
-        """What one interaction says of each cell of its variables."""
+        """The contribution of one interaction to each cell of its own variables."""
         cells = self.moment(*subset).values
-        for v in subset:  # each axis in turn is the first; tensordot takes ten times as long
+        for v in subset:  # rotate the axes, because tensordot takes ten times as long
             rest = cells.shape[1:]
             product = contrasts(self.levels[v]) @ cells.reshape(len(cells), math.prod(rest))
             cells = np.moveaxis(product.reshape(self.levels[v], *rest), 0, -1)
         return cells
 
     def as_of(self, n: int) -> "Marginals":
-        """The same moments as if they were of n records."""
+        """The same moments, treated as moments of n records."""
         other = copy.copy(self)
         other.n, other._known = n, {}
         return other
 
     def to_receipt(self) -> dict[str, Any]:
-        """What a receipt holds of it: every moment, as JSON has it."""
+        """The content for a receipt: every moment, in types of JSON."""
         moments = [
             {"variables": list(subset), "values": values.tolist(), "deviation": deviation}
             for subset, (values, deviation) in self.released.items()
@@ -299,7 +300,7 @@ class Marginals:
         return {"n": self.n, "levels": list(self.levels), "moments": moments}
 
     def theorems(self) -> tuple[str, ...]:
-        """Labels of the theorems that give the sensitivities of what has been released.
+        """Labels of the theorems behind the sensitivities of the released moments.
 
         Examples
         --------
@@ -315,7 +316,7 @@ class Marginals:
 
 
 class Measurement(Protocol):
-    """How a query of a given L2 sensitivity is answered for rho, and how wide the noise is."""
+    """A function that answers a query of a given L2 sensitivity for rho, and reports the noise."""
 
     def __call__(
         self, query: Callable[[], np.ndarray], *, sensitivity: float, rho: float
@@ -324,7 +325,7 @@ class Measurement(Protocol):
 
 
 def paid(account: Account, noise: Noise) -> Measurement:
-    """Answer with Gaussian noise that an account pays for; next to no rho buys nothing."""
+    """A measurement with Gaussian noise that an account pays for; it refuses a rho near 0."""
 
     def measure(query, *, sensitivity, rho):
         if 0 <= rho < LEAST_RHO:
@@ -337,18 +338,18 @@ def paid(account: Account, noise: Noise) -> Measurement:
 
 
 def exactly(query, *, sensitivity, rho) -> tuple[np.ndarray, float]:
-    """Answer without noise, at no cost. Not private."""
+    """Answer a query without noise, at no cost. Not private."""
     return query(), 0.0
 
 
 class MeasuredMarginals(Marginals):
-    """Marginals that a run measures as it goes.
+    """Marginals to which a run adds further measurements.
 
     Parameters
     ----------
     tables : Tables
     measure : callable
-        Who measures: :func:`paid` by an account, or :func:`exactly`, which is not private.
+        The measurement: :func:`paid` by an account, or :func:`exactly`, which is not private.
 
     Privacy
     -------
@@ -363,7 +364,7 @@ class MeasuredMarginals(Marginals):
         self._tables, self._measure = tables, measure
 
     def measure_pairs(self, rho: float):
-        """Release every single variable's and every pair's interaction, for rho in all."""
+        """Release the interactions of all single variables and all pairs, for rho in total."""
         variables = range(len(self.levels))
         subsets = [*combinations(variables, 1), *combinations(variables, 2)]
         self._release(subsets, pairs_sensitivity(self.levels), rho)
@@ -374,17 +375,17 @@ class MeasuredMarginals(Marginals):
         Raises
         ------
         BudgetSpent
-            Before the data is touched, if the account cannot pay, or if rho is 0 or pays for next
-            to nothing.
+            Before the data is touched, if the account cannot pay, or if rho is 0 or too small to
+            pay for anything.
         ValueError
             Before the data is touched, if rho is negative or not finite.
         """
         self._release([tuple(sorted(subset))], self._moves(subset), rho)
 
     def measure_again(self, pairs: Sequence[Subset], rho: float):
-        """Release the interactions of some pairs once more, for rho in all.
+        """Release the interactions of some pairs once more, for rho in total.
 
-        What is then known of each is both measurements, weighed by their precision.
+        Each pair then has the mean of all its measurements, weighted by their precision.
 
         Raises
         ------
@@ -398,13 +399,13 @@ class MeasuredMarginals(Marginals):
         return interaction_sensitivity([self.levels[v] for v in subset])
 
     def _release(self, subsets, sensitivity, rho):
-        if sensitivity == 0:  # no contrasts, nothing to tell
+        if sensitivity == 0:  # there are no contrasts
             return self._keep(subsets, np.empty(0), 0.0)
         answer = self._measure(lambda: self.exact(subsets), sensitivity=sensitivity, rho=rho)
         return self._keep(subsets, *answer)
 
     def exact(self, subsets: Sequence[Subset]) -> np.ndarray:
-        """Sums over records of the products of their contrasts, one subset after the other."""
+        """Sums over records of the products of contrasts, one subset after the other."""
         tables = self._tables.counts_many(subsets)
         return np.concatenate([interaction_of(table).ravel() for table in tables])
 
@@ -419,24 +420,25 @@ class MeasuredMarginals(Marginals):
             self.released[subset] = moment
 
     def without_data(self) -> Marginals:
-        """What has been released, and nothing else."""
+        """The released marginals, without the data."""
         return Marginals(self.n, self.levels, self.released)
 
 
 class NoisyTable(Marginals):
-    """Counts of every combination of levels, with Laplace noise.
+    """Noisy counts of every combination of levels, with Laplace noise.
 
-    It holds the interactions of all sets of its variables, and their noise's deviations. A cell of
-    a margin is a sum of cells, and so is its noise; interactions are orthonormal combinations.
+    It holds the interactions of all sets of its variables, and the deviations of their noise. A
+    cell of a margin is a sum of cells, and interactions are orthonormal combinations of cells; so
+    the noise of both is known.
 
     Parameters
     ----------
     n : int
-        Records.
+        Number of records.
     counts : array
-        An axis a variable; with noise, so below zero here and there.
+        Counts with one axis for each variable; noise can make a count negative.
     scale : float
-        Of the noise in each cell.
+        Scale of the noise in each cell.
     """
 
     def __init__(self, n: int, counts: np.ndarray, scale: float):
@@ -451,11 +453,11 @@ class NoisyTable(Marginals):
         return Moment(interaction_of(margin) / n, deviation / n)
 
     def theorems(self) -> tuple[str, ...]:
-        """None beside the theorem of the system, which is that of the whole table."""
+        """No further theorem: the theorem of the system covers the whole table."""
         return ()
 
     def to_receipt(self) -> dict[str, Any]:
-        """What a receipt holds of it: the counts and the scale of their noise."""
+        """The content for a receipt: the counts and the scale of their noise."""
         return {"n": self.n, "counts": self.counts.tolist(), "scale": self.scale}
 
 
@@ -467,7 +469,7 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
     data : Dataset or Counts
     epsilon : float
     account, noise
-        Who pays and where randomness comes from.
+        The account that pays, and the source of randomness.
 
     Returns
     -------
@@ -478,7 +480,7 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
     BudgetSpent
         Before the data is touched, if the account cannot pay.
     ValueError
-        Before anything is paid, if epsilon buys nothing but noise.
+        Before anything is paid, if epsilon is so small that only noise would be released.
 
     Privacy
     -------
@@ -502,8 +504,8 @@ def measure_table(data: Counts, *, epsilon: float, account: Account, noise: Nois
 def interaction_of(table: np.ndarray) -> np.ndarray:
     """The interaction of all variables of a table: sums of products of their contrasts.
 
-    But for its length a contrast holds whole numbers. So sums of counts are exact, and rounding
-    changes an entry by at most 2^-52 of itself, when it is divided by the length.
+    A contrast is a vector of whole numbers divided by its length. So sums of counts are exact, and
+    the division by the length changes an entry by at most 2^-52 of itself.
 
     Examples
     --------
@@ -519,7 +521,7 @@ def interaction_of(table: np.ndarray) -> np.ndarray:
 
 
 def _exact_type(table) -> type:
-    """Of numbers that hold every sum of products of counts and whole contrasts."""
+    """A number type that holds every sum of products of counts and whole contrasts exactly."""
     if table.dtype.kind == "f":
         return float
     largest = int(table.sum()) * math.prod(levels - 1 for levels in table.shape)
@@ -528,25 +530,25 @@ def _exact_type(table) -> type:
 
 @lru_cache(maxsize=16)
 def _lengths(shape) -> np.ndarray:
-    """Of the products of whole contrasts."""
+    """The lengths of the products of whole contrasts."""
     squares = [np.arange(1.0, levels) * np.arange(2.0, levels + 1) for levels in shape]
     return np.sqrt(reduce(np.multiply.outer, squares, np.ones(())))
 
 
 def subsets_of(variables: Subset) -> Iterator[Subset]:
-    """Every subset, the empty one first."""
+    """Every subset of some variables, the empty one first."""
     return chain.from_iterable(combinations(variables, k) for k in range(len(variables) + 1))
 
 
 def least_variance(deviation: float, n: int) -> float:
-    """Variance below which an eigenvalue of moments is hardly anything but their noise.
+    """The variance below which an eigenvalue of moments is mostly noise.
 
     Parameters
     ----------
     deviation : float
-        Of the noise of each moment.
+        Deviation of the noise of each moment.
     n : int
-        Records.
+        Number of records.
     """
     return max(3 * deviation, 1 / n)
 

@@ -1,4 +1,4 @@
-"""Levels joined until tests can bear the noise: by a first noisy look at single variables."""
+"""Joining of levels by noisy counts of single variables, until tests can bear the noise."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,15 +16,15 @@ from dpcgd.moments.interactions import Measurement
 __all__ = ["FIRST_LOOK", "MOST_LEVELS", "JoinedCounts", "join_levels", "levels_sensitivity"]
 
 MOST_LEVELS = 16
-"""A variable with more levels has some of them joined."""
+"""The largest number of levels of a variable; if it has more, some are joined."""
 
 
 FIRST_LOOK = 0.03
-"""The first look gets this share of the budget."""
+"""Share of the budget for counts of single variables, which decide which levels are joined."""
 
 
 OTHER = "other"
-"""The rarer levels of a variable without order are called so once they are joined."""
+"""Name of the joined rare levels of an unordered variable."""
 
 
 def levels_sensitivity(variables: int) -> float:
@@ -46,29 +46,29 @@ def levels_sensitivity(variables: int) -> float:
 def join_levels(
     data: Any, measure: Measurement, rho: float, *, most: int = MOST_LEVELS
 ) -> tuple[Any, dict[str, dict[str, str]]]:
-    """Join the levels of every variable that has more than it may.
+    """Join levels of every variable that has too many.
 
-    An ordered variable joins neighbouring levels, always the two that are rarest together; another
-    one keeps its most frequent levels and joins the rest. Where no variable has more levels than
-    it may, nothing is measured.
+    An ordered variable joins neighbouring levels, step by step the two with the least sum of
+    counts. An unordered variable keeps its most frequent levels and joins the rest. If no variable
+    has too many levels, nothing is measured.
 
     Parameters
     ----------
     data : Dataset or Counts
     measure : callable
-        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, or
+        The measurement: :func:`~dpcgd.moments.interactions.paid` by an account, or
         :func:`~dpcgd.moments.interactions.exactly`, which is not private.
     rho : float
-        For the first look.
+        Cost of the measurement.
     most : int
-        Levels that a variable may have, at least 2.
+        The largest number of levels of a variable, at least 2.
 
     Returns
     -------
     Dataset or Counts
-        Of the same variables and records: a data set of a data set; it answers what it did.
+        The same variables and records with joined levels; a data set stays a data set.
     dict
-        From each variable that had too many levels to what has become of each of them.
+        Map from each variable that had too many levels to the new name of each old level.
 
     Raises
     ------
@@ -126,15 +126,15 @@ def join_levels(
 
 
 class JoinedCounts(Counts):
-    """Counts of data whose records stay as they are, summed over joined levels.
+    """Counts of data whose records stay unchanged; counts are summed over joined levels.
 
     Parameters
     ----------
     data : Counts or Records
     groups : mapping of int to array
-        Of each variable whose levels are joined, the group of each level.
+        The group of each level, for each variable with joined levels.
     levels : mapping of str to tuple of str
-        The new ones.
+        The levels after joining.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class JoinedCounts(Counts):
         return self._summed(variables, self._data.counts(variables))
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Count the cells of several tables."""
+        """Count the records in each cell of several tables."""
         asked = list(questions)
         return list(map(self._summed, asked, self._data.counts_many(asked)))
 
@@ -165,17 +165,17 @@ class JoinedCounts(Counts):
 def join_groups(
     counts: np.ndarray, most: int, by_order: bool, apart: int | None = None
 ) -> np.ndarray:
-    """The group of each level, by how frequent the levels are.
+    """The group of each level, from the counts of the levels.
 
     Parameters
     ----------
     counts : array of shape (levels,)
     most : int
-        Groups.
+        Number of groups.
     by_order : bool
-        Whether neighbouring levels are joined, and not the rarest.
+        Whether neighbouring levels are joined; otherwise the rarest levels are.
     apart : int, optional
-        A level that stays by itself, as the last group: that of missing values.
+        The level of missing values: it is not joined, and is the last group.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def join_groups(
         group[kept] = np.arange(most - 1)
         return group
     sizes, sums = [1] * len(counts), counts.tolist()
-    while len(sums) > most:  # the two neighbours with the least sum are joined in turn
+    while len(sums) > most:  # join the two neighbours with the least sum
         together = [first + second for first, second in pairwise(sums)]
         first = together.index(min(together))
         sizes[first] += sizes.pop(first + 1)
@@ -203,7 +203,7 @@ def join_groups(
 
 
 def _names(old, group, by_order) -> tuple[str, ...]:
-    """What each group of levels is called: no two alike, and none like a level that it is not."""
+    """Names of the groups: all are different, and a joined group is not named like an old level."""
     names: list[str] = []
     for number in range(int(group.max()) + 1):
         first, last = np.flatnonzero(group == number)[[0, -1]].tolist()

@@ -1,8 +1,8 @@
-"""Numbers as vectors: a noisy look at where they are in their ranges, and normal scores from it.
+"""Numbers as vectors: noisy counts of the pieces of a range, and normal scores from these counts.
 
-A number is kept as one of many equal parts of its public range. Halves are counted, then halves of
-the halves that hold many, and so on: so records are found however wide the range is. From there a
-number's entries are those of its rank, whatever its unit.
+A number is stored as one of many equal parts of its public range. Halves of the range are counted,
+then halves of each half that holds many records, and so on. So records are found however wide the
+range is. The entries of a number follow from its rank, whatever its unit.
 """
 
 import math
@@ -29,37 +29,37 @@ __all__ = [
 ]
 
 DEPTH = PARTS.bit_length() - 1
-"""Halvings from a whole range to one part."""
+"""Number of halvings from a whole range to one part."""
 
 USUAL_DEPTH = 8
-"""A look's share of the budget is for so many halvings; those beyond cost extra."""
+"""Number of halvings that the usual share of the budget pays for; further ones cost extra."""
 
 LEAST_SHARE, MOST_SHARE = 0.1, 0.3
-"""The look gets a share of the budget between these."""
+"""Bounds on the share of the budget for the measurement of single variables."""
 
 TOLERATED = 0.05
-"""It gets more than the least where the noise of a count is more than this share of all records."""
+"""Single variables get more than the least share if a count's noise exceeds this share of n."""
 
 CLEAR = 4.0
-"""A piece is halved if it holds more records than so many deviations of the noise."""
+"""A piece is halved if it holds more records than this many deviations of the noise."""
 
 FINE = 0.03
 """A piece with at most this share of the records is not halved."""
 
 LENGTH, SECOND = 0.84, 0.5
-"""Deviation of a number's score in its vector, as of an even category of two levels. The entry that
-sees shapes which are not monotone is shorter by the second factor, for its noise is everyone's."""
+"""Deviation of a number's score in its vector, equal to that of an even category of two levels; and
+the factor that shortens the squared score, because longer vectors mean more noise everywhere."""
 
 AT_ONE_END = 0.9
-"""Records of a piece may all lie near one of its ends: so far from its middle, as a share."""
+"""Share of the way from a piece's middle to its end at which all of its records may lie."""
 
 LEAST_SPREAD = 1e-3
-"""Entries that vary less, of a number that is nearly the same in all records, are not stretched
-further."""
+"""The least deviation that entries are divided by, for a number that is nearly the same in all
+records."""
 
 
 def look_sensitivity(variables: int) -> float:
-    """Replace-one L2 sensitivity of counts of disjoint pieces, of so many variables together.
+    """Replace-one L2 sensitivity of counts of disjoint pieces, for so many variables together.
 
     Notes
     -----
@@ -75,7 +75,7 @@ def look_sensitivity(variables: int) -> float:
 
 
 def share_of_look(n: int, categories: int, numbers: int, rho: float) -> float:
-    """Share of rho for the look at single variables, by public facts.
+    """Share of rho for the measurement of single variables, by public facts.
 
     Examples
     --------
@@ -87,22 +87,22 @@ def share_of_look(n: int, categories: int, numbers: int, rho: float) -> float:
 
 
 def _unit(categories: int, numbers: int, rho: float) -> float:
-    """Of rho, for one variable in one release; its counts have a variance of one over this."""
+    """Rho of one variable in one release; the variance of its counts is one over this."""
     return rho / (categories + USUAL_DEPTH * numbers)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """What was released of one number: pieces of its range, and the share of records in each.
+    """The released histogram of a number: pieces of its range, and the share of records in each.
 
     Attributes
     ----------
     starts : integer array
         The first part of each piece, in order.
     shares : array
-        Of the records whose number is known; not negative, they sum to one.
+        Shares of the records with a known value; they are not negative and sum to one.
     missing : array of shape (0,) or (1,)
-        Share of the records where it is missing, if that has a level.
+        Share of the records with a missing value, if missing values have a level.
     """
 
     starts: np.ndarray
@@ -111,18 +111,18 @@ class Histogram:
 
     @classmethod
     def of_receipt(cls, content: Mapping[str, Any]) -> "Histogram":
-        """What :meth:`Singles.to_receipt` has written of a number."""
+        """The histogram in a receipt, as :meth:`Singles.to_receipt` has written it."""
         starts = np.array(content["starts"], int)
         return cls(starts, np.array(content["shares"], float), np.array(content["missing"], float))
 
     @property
     def depth(self) -> int:
-        """How often the range was halved where it was halved most."""
+        """The largest number of halvings of any piece."""
         return DEPTH + 1 - int(np.diff(self.starts, append=PARTS).min()).bit_length()
 
     @property
     def by_part(self) -> np.ndarray:
-        """Share of each part of the range, and of missing values: pieces are taken to be even."""
+        """Share of each part of the range, and of missing values; each piece is spread evenly."""
         widths = np.diff(self.starts, append=PARTS)
         parts = np.repeat(self.shares / widths, widths)
         return np.concatenate([parts * (1 - self.missing.sum()), self.missing])
@@ -139,16 +139,16 @@ class Histogram:
         return np.column_stack([np.vstack([vectors, np.zeros(2)]), apart])
 
     def errors(self, deviation: float) -> np.ndarray:
-        """How far the mean of each entry may be from zero, where counts have noise.
+        """How far the mean of each entry may be from zero, because counts have noise.
 
-        Noise moves records between the halves of every piece that was halved; where nearly all
-        records lie in one piece, vectors are long and that is far. And in a piece that was not
-        halved the records may lie anywhere.
+        Noise moves records between the halves of every piece that was halved. If nearly all records
+        are in one piece, vectors are long, and this noise changes a mean much. In a piece that was
+        not halved, the records may be anywhere.
 
         Parameters
         ----------
         deviation : float
-            Of the noise of a count, as a share of all records.
+            Deviation of the noise of a count, as a share of all records.
         """
         vectors = self.vectors
         shares = np.maximum(self.by_part, 1 / PARTS**2)
@@ -163,10 +163,10 @@ class Histogram:
         return np.hypot(deviation * np.sqrt(total), self._unseen(vectors[:PARTS]))
 
     def _unseen(self, vectors) -> np.ndarray:
-        """How far each mean may be off for where the records of a piece lie in it.
+        """How far each mean may be off, because positions within a piece are unknown.
 
-        They may all lie at one end, as those of a skewed number do: then the means of all such
-        numbers are off the same way, and a product of two looks like a correlation.
+        All records of a piece may be at one end, as those of a skewed number. Then the means of all
+        such numbers are off in the same direction, and a product of two looks like a correlation.
         """
         ends = np.append(self.starts[1:], PARTS) - 1
         apart = AT_ONE_END * np.abs(vectors[ends] - vectors[self.starts]) / 2
@@ -179,12 +179,12 @@ def number_vectors(shares: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     shares : array
-        Of the records, in each part.
+        Share of the records in each part.
 
     Returns
     -------
     array of shape (parts, 2)
-        Of mean zero under these shares, and uncorrelated.
+        The columns have mean zero under these shares, and are uncorrelated.
 
     Privacy
     -------
@@ -210,11 +210,11 @@ class Singles(Marginals):
     Parameters
     ----------
     n, levels, released
-        As for :class:`~dpcgd.moments.interactions.Marginals`. A number with k entries stands among
-        the levels as k + 1, and its entries are released as zero: they are centred.
+        As for :class:`~dpcgd.moments.interactions.Marginals`. A number with k entries counts as
+        k + 1 levels, and its entries are released as zero, because they are centred.
     numbers : mapping of int to Histogram
     entries : mapping of int to Entries
-        Of the categories that have fewer than all their contrasts.
+        The entries of categories that have fewer entries than contrasts.
     """
 
     def __init__(
@@ -230,20 +230,20 @@ class Singles(Marginals):
 
     @property
     def widths(self) -> list[int]:
-        """Entries of each variable."""
+        """Number of entries of each variable."""
         return [
             self.entries[v].width if v in self.entries else size - 1
             for v, size in enumerate(self.levels)
         ]
 
     def columns(self, v: int) -> np.ndarray:
-        """What tells the levels of a category, centred; shape (levels, entries)."""
+        """Centred entries of the levels of a category; shape (levels, entries)."""
         shares = self.table(v)
         columns = category_columns(shares, self.entries.get(v))
         return columns - shares @ columns
 
     def shares(self, v: int) -> np.ndarray:
-        """Of the records in each level of a category, or in each part of a number's range."""
+        """Shares of records in the levels of a category, or in the parts of a number's range."""
         return self.numbers[v].by_part if v in self.numbers else self.table(v)
 
     def _parts(self) -> list:
@@ -252,7 +252,7 @@ class Singles(Marginals):
         return [*super()._parts(), *self.numbers, *chain.from_iterable(histograms), *entries]
 
     def to_receipt(self) -> dict[str, Any]:
-        """What a receipt holds of it: the pieces of numbers' ranges, and who has fewer entries."""
+        """The content for a receipt: moments, pieces of numbers' ranges, and reduced entries."""
         numbers = [
             {
                 "variable": v,
@@ -267,26 +267,26 @@ class Singles(Marginals):
         return super().to_receipt() | {name: some for name, some in held.items() if some}
 
     def theorems(self) -> tuple[str, ...]:
-        """Labels of the theorems that give the sensitivities of what has been released."""
+        """Labels of the theorems behind the sensitivities of the released numbers."""
         return ("thm-look-at-numbers",)
 
 
 class _Pieces:
-    """Of one number: the pieces that are still halved, and those that are not any more.
+    """The pieces of one number's range: those still to be halved, and those that stay.
 
-    Pieces are (first part, share of the known records), all of the same width.
+    A piece is (first part, share of the known records). Open pieces all have the same width.
     """
 
     def __init__(self):
         self.open, self.closed = [(0, 1.0)], []
 
     def halves(self, below: np.ndarray, width: int) -> np.ndarray:
-        """Exact counts of the halves of open pieces, so wide, by the records below each part."""
+        """Exact counts of the halves of open pieces; `below` counts the records below each part."""
         starts = np.array([start for start, _ in self.open], int)
         return np.diff(below[starts[:, None] + [0, width // 2, width]]).ravel()
 
     def halve(self, noisy: np.ndarray, width: int, records: float, least: float):
-        """Give each half of an open piece its share, by noisy counts among so many records."""
+        """Give each half of an open piece its share, from noisy counts of so many records."""
         halved = []
         for (start, share), (left, right) in zip(self.open, noisy.reshape(-1, 2), strict=True):
             part = min(max((share + (left - right) / records) / 2, 0.0), share)
@@ -303,24 +303,24 @@ class _Pieces:
 def measure_singles(
     data: Any, measure: Measurement, rho: float, entries: Mapping[int, Entries] | None = None
 ) -> tuple[Singles, float]:
-    """Count levels of categories and halves of ranges, then halves of what holds many.
+    """Measure single variables: counts of levels, and of halves of pieces with many records.
 
     Parameters
     ----------
     data : Dataset or Records
     measure : callable
-        Who measures: :func:`~dpcgd.moments.interactions.paid` by an account, for instance.
+        The measurement, for instance :func:`~dpcgd.moments.interactions.paid` by an account.
     rho : float
-        For the levels and so many halvings as are usual.
+        Rho for the levels and the usual number of halvings.
     entries : mapping of int to Entries, optional
-        Of the categories that have fewer than all their contrasts, by public facts.
+        The entries of categories that have fewer entries than contrasts, by public facts.
 
     Returns
     -------
     Singles
     float
-        The rho that was used: less where no piece was left to be halved, more where a range was
-        much wider than what lies in it.
+        The rho that was used: less if no piece was left to be halved, more if a range was much
+        wider than its values.
 
     Raises
     ------
@@ -357,7 +357,7 @@ def measure_singles(
         ],
         sizes,
     )
-    least = min(max(1.0, deviation) / data.n, 0.5)  # nobody is all but missing, or all but known
+    least = min(max(1.0, deviation) / data.n, 0.5)  # never 0 or 1
     missing = {v: np.clip(first[v][2:] / data.n, least, 1 - least) for v in pieces}
     used, width, halves = unit * data.d, PARTS, {v: first[v][:2] for v in pieces}
     while halves:

@@ -1,8 +1,8 @@
-"""What an effect comes to, adjusted for a set of variables, and how far that may be off.
+"""Effects of a cause, adjusted for a set of variables, with the variance of their error.
 
-From second moments by a regression of the effect's entries on those of the cause and of the others;
-from a whole table by standardisation. Either way the noise is known, and so is how it moves the
-result: the delta method.
+Second moments are adjusted by a regression of the effect's entries on the entries of the cause and
+of the adjustment variables. A whole table is adjusted by standardisation. In both cases the noise
+is known, and the delta method gives the error that it causes.
 """
 
 import math
@@ -17,24 +17,24 @@ from dpcgd.reading.second_moments import SecondMoments
 __all__ = ["UNKNOWN", "Adjusted", "regressed", "standardised"]
 
 MOST_NOISE = 0.5
-"""Noise of the moments of causes, over these moments: beyond, no regression is made."""
+"""The largest noise of the moments of causes, relative to these moments, for a regression."""
 
 CLEAR = 5.0
-"""A stratum tells something if it holds more records than this, and than so many deviations of
-their noise."""
+"""A stratum is used if it holds more records than this, and more than this many deviations of their
+noise."""
 
 CLEAR_OF_ZERO = 3.0
-"""A ratio is formed of means that are so many of their deviations above zero."""
+"""A ratio is formed if both means are more than this many of their deviations above zero."""
 
 MOST_UNTOLD = 0.05
-"""Share of the records that may lie in strata that tell nothing."""
+"""The largest share of the records that may lie in strata with too few records."""
 
 
 class Adjusted(NamedTuple):
     """Means of the effect if the cause is set to either of two values.
 
-    ``means`` has shape (2,); ``sampling`` and ``further`` are their covariances, (2, 2), from
-    sampling, and from noise and from what is not known otherwise.
+    ``means`` has shape (2,). ``sampling`` and ``further`` are its covariances of shape (2, 2): the
+    first from sampling, the second from noise and from other uncertainty.
     """
 
     means: np.ndarray
@@ -43,19 +43,19 @@ class Adjusted(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """The second mean less the first."""
+        """The second mean minus the first."""
         return float(self.means[1] - self.means[0])
 
     @property
     def deviation(self) -> float:
-        """Of the difference, from everything."""
+        """Deviation of the difference, from all sources of error."""
         return spread_of(self.sampling + self.further)
 
     @property
     def log_ratio(self) -> tuple[float, float] | None:
         """Logarithm of the second mean over the first, and its deviation.
 
-        None unless both means are clear of zero.
+        None unless both means are clearly above zero.
         """
         covariance = self.sampling + self.further
         if not (self.means > CLEAR_OF_ZERO * np.sqrt(np.diag(covariance))).all():
@@ -64,15 +64,15 @@ class Adjusted(NamedTuple):
         return math.log(self.means[1] / self.means[0]), spread_of(relative)
 
     def robustness(self, size: float, n: int) -> float:
-        """Share that a hidden common cause must explain to take so much away.
+        """Share that a hidden common cause must explain to change the effect by this size.
 
-        Of what is left of the cause and of what is left of the effect, where it explains the same
-        share of either.
+        It is a share of the unexplained variance of the cause, and the same share of the
+        unexplained variance of the effect.
 
         Notes
         -----
-        Cinelli and Hazlett (2020): the share r solves r^2 / (1 - r) = f^2, with f the size over its
-        sampling deviation for one record.
+        Cinelli and Hazlett (2020): the share r solves r^2 / (1 - r) = f^2, where f is the size
+        over its sampling deviation for one record.
         """
         deviation = spread_of(self.sampling)
         if size == 0 or deviation == 0:
@@ -82,11 +82,11 @@ class Adjusted(NamedTuple):
 
 
 UNKNOWN = Adjusted(np.full(2, np.nan), np.zeros((2, 2)), np.diag([np.inf, np.inf]))
-"""Nothing is known."""
+"""The result if nothing is known of an effect."""
 
 
 def spread_of(covariance: np.ndarray) -> float:
-    """Deviation of a difference of two numbers with this covariance."""
+    """Deviation of the difference of two numbers with this covariance."""
     variance = np.trace(covariance) - covariance[0, 1] - covariance[1, 0]
     return math.sqrt(max(float(variance), 0.0))
 
@@ -98,24 +98,24 @@ def regressed(
     ends: np.ndarray,
     outcome: np.ndarray,
 ) -> Adjusted | None:
-    """Adjust by linear regression.
+    """Adjust an effect by linear regression.
 
     Parameters
     ----------
     moments : SecondMoments
     causes : sequence of int
-        The cause, and what is adjusted for.
+        The cause, and the adjustment variables.
     effect : int
     ends : array of shape (2, k)
-        Entries of the cause at either value.
+        Entries of the cause at each of its two values.
     outcome : array of shape (m,)
-        What is made of the effect's entries: a number for each.
+        Weights of the effect's entries; the outcome is their weighted sum.
 
     Returns
     -------
     Adjusted or None
-        Means are relative to the mean of all records. None where noise hides whether the causes are
-        different from one another.
+        Means are relative to the mean of all records. None if noise hides whether the causes are
+        linearly independent.
 
     Privacy
     -------
@@ -123,8 +123,8 @@ def regressed(
 
     Notes
     -----
-    The coefficients solve A beta = b. Noise E of A and e of b moves A^-1 b by A^-1 (e - E beta), to
-    first order; the gains of the ends, A^-1 ends, say how that moves the means.
+    The coefficients solve A beta = b. To first order, noise E of A and e of b changes A^-1 b by
+    A^-1 (e - E beta). The gains, A^-1 ends, turn this into a change of the means.
     """
     rows, own = [i for v in causes for i in moments.rows[v]], moments.rows[effect]
     among, across, width = np.ix_(rows, rows), np.ix_(rows, own), ends.shape[1]
@@ -147,23 +147,23 @@ def regressed(
 def standardised(
     table: NoisyTable, causes: Sequence[int], effect: int, ends: tuple[int, int], level: int
 ) -> Adjusted | None:
-    """Adjust by standardisation: shares of a level of the effect, averaged over the strata.
+    """Adjust an effect by standardisation: average the shares of one of its levels over strata.
 
     Parameters
     ----------
     table : NoisyTable
     causes : sequence of int
-        The cause, and what is adjusted for.
+        The cause, and the adjustment variables.
     effect : int
     ends : tuple of int
-        Levels of the cause.
+        Two levels of the cause.
     level : int
-        Of the effect.
+        A level of the effect.
 
     Returns
     -------
     Adjusted or None
-        None where too many records lie in strata that have hardly a record of either level.
+        None if too many records lie in strata with almost no record of one of the two levels.
 
     Privacy
     -------
@@ -173,10 +173,10 @@ def standardised(
     -----
     Chapter 19, :prf:ref:`thm-parents`.
 
-    For a stratum z the share is T[x, y, z] / T[x, z], its weight T[z] / n. Derivatives of the
-    average by the cells of the table give its variance: that of noise, the same in all cells, and
-    that of a multinomial table. Strata that tell nothing have the mean share, give or take half of
-    their weight.
+    For a stratum z the share is T[x, y, z] / T[x, z], and its weight is T[z] / n. The derivatives
+    of the average by the cells of the table give its variance: from noise, which is the same in all
+    cells, and from sampling of a multinomial table. Strata with too few records have the mean
+    share, with an error of half their weight.
     """
     counts = np.einsum(table.counts, [*range(table.counts.ndim)], [*causes, effect])
     counts = counts.reshape(len(counts), -1, counts.shape[-1])

@@ -1,7 +1,7 @@
-"""How far two variables are from independence given others, judged from noisy interactions.
+"""Dependence of two variables given others, tested on noisy interactions.
 
-Many tests are worked out together: what is asked for by several is computed once, and arrays are
-padded with zeros to the largest number of levels among them.
+Many tests are computed together. Intermediate results that several tests need are computed once,
+and arrays are padded with zeros to the largest number of levels among the tests.
 """
 
 import math
@@ -19,16 +19,16 @@ from dpcgd.moments.interactions import Marginals, Subset, contrasts, subsets_of
 __all__ = ["Association", "association", "associations", "strength"]
 
 CLEAR = 20
-"""What varies less than this many deviations of its noise, as rare levels do, counts as if it
-varied so much: its correlations are mostly noise."""
+"""The least variance of contrasts, in deviations of its noise. Contrasts that vary less, such as
+those of rare levels, count with this variance, because their correlations are mostly noise."""
 
 
 ROUNDING = 1e-14
-"""An eigenvalue that is a smaller share of the largest one is nothing but rounding."""
+"""An eigenvalue that is a smaller share of the largest one counts as a rounding error."""
 
 
 MOST_NUMBERS = 1 << 21
-"""So many numbers are worked out at once, at most, for a kind of array."""
+"""The largest number of entries of an array that are computed at once."""
 
 
 SIZES = np.sort(np.outer([2, 3], 2 ** np.arange(24)), axis=None)
@@ -36,20 +36,20 @@ SIZES = np.sort(np.outer([2, 3], 2 ** np.arange(24)), axis=None)
 
 
 class Association(NamedTuple):
-    """How far two variables are from independence given others, beside what noise alone would do.
+    """The result of a test: dependence of two variables given others, compared with noise.
 
     Attributes
     ----------
     statistic : float
         Squared distance from independence in units of sampling and privacy noise together.
     freedom : int
-        Of the chi-squared distribution that the statistic has under independence.
+        Degrees of freedom of the chi-squared distribution of the statistic under independence.
     effect : float
         Squared partial correlation, summed over contrasts.
     undetermined : float
-        Share of the variance of x or of y, whichever is less, that the others leave open.
+        Share of the variance of x or of y, whichever is less, that the others do not explain.
     p_value : float
-        Chance of so large a statistic under independence.
+        Probability of a statistic at least as large under independence.
     """
 
     statistic: float
@@ -62,7 +62,7 @@ class Association(NamedTuple):
 def association(
     marginals: Marginals, x: int, y: int, given: Subset = (), *, interacting: bool = False
 ) -> Association:
-    """Compare x and y given others, from what has been released.
+    """Test x and y given others, from released moments.
 
     Parameters
     ----------
@@ -71,20 +71,20 @@ def association(
     given : tuple of int
         At most two variables.
     interacting : bool
-        Let the two conditioning variables interact, which takes the triples of each of x and y with
-        them. Otherwise their effects add up, and pairs are enough; with one variable or none there
-        is no difference.
+        Whether the two conditioning variables may interact, which needs the triples of x and of y
+        with them. Otherwise their effects add up, and pairs are enough. With one conditioning
+        variable or none there is no difference.
 
     Returns
     -------
     Association
-        All numbers. Where noise is so large that products of it are not, the statistic and the
-        effect are 0: it tells nothing.
+        All fields are numbers. If the noise is so large that its products overflow, the statistic
+        and the effect are 0.
 
     Raises
     ------
     KeyError
-        If an interaction it takes has not been released.
+        If an interaction that the test needs has not been released.
 
     Privacy
     -------
@@ -92,11 +92,11 @@ def association(
 
     Notes
     -----
-    With f the contrasts of the conditioning variables, the average conditional covariance
-    Q = C_xy - C_xf C_ff^-1 C_fy of the contrasts is 0 under independence (with one conditioning
-    variable, or interacting ones, exactly). Its variance is ``E[Cov(x|s) x Cov(y|s)] / n`` from
-    sampling, and from the noise of each moment what its coefficient makes of it. Chapter 11,
-    :prf:ref:`thm-average`.
+    Let f be the contrasts of the conditioning variables. The average conditional covariance
+    Q = C_xy - C_xf C_ff^-1 C_fy of the contrasts is 0 under independence; exactly so with one
+    conditioning variable or with interacting ones. Sampling gives it the variance
+    ``E[Cov(x|s) x Cov(y|s)] / n``. The noise of each moment adds its variance times the square of
+    its coefficient. Chapter 11, :prf:ref:`thm-average`.
     """
     [row] = associations(marginals, [(x, y, *given)], interacting=interacting)
     return Association(*row)
@@ -105,7 +105,7 @@ def association(
 def associations(
     marginals: Marginals, tests: Sequence[Sequence[int]], *, interacting: bool = False
 ) -> list[tuple]:
-    """What :func:`association` says of many tests given equally many variables.
+    """The results of :func:`association` for many tests given equally many variables.
 
     Parameters
     ----------
@@ -117,13 +117,13 @@ def associations(
     Returns
     -------
     list of tuple
-        What an :class:`Association` is made of. Thousands of plain tuples of numbers cost Python's
-        garbage collector nothing, objects would.
+        The fields of an :class:`Association`. Thousands of plain tuples of numbers cost Python's
+        garbage collector nothing; objects would cost time.
 
     Raises
     ------
     KeyError
-        If an interaction that one of them takes has not been released.
+        If an interaction that a test needs has not been released.
 
     Privacy
     -------
@@ -144,10 +144,11 @@ def associations(
 
 
 def _alike(levels) -> Iterator[tuple[list[int], int, int]]:
-    """Tests of about equally many levels, tested and given, and not too many tests at once.
+    """Groups of tests with about equally many levels, tested and given; no group is too large.
 
-    A call costs as much as some hundred small tests. So the numbers of levels are rounded up, and
-    counted apart only where there are two conditioning variables, whose cells are many.
+    A call costs as much as some hundred small tests. So the numbers of levels are rounded up. Tests
+    with other levels of the conditioning variables are separated only if there are two such
+    variables, because these have many cells.
     """
     tested, given = levels[:, :2].max(axis=1), levels[:, 2:].max(axis=1, initial=2)
     if levels.shape[1] < 4:
@@ -163,10 +164,10 @@ def _alike(levels) -> Iterator[tuple[list[int], int, int]]:
 
 
 def strength(marginals: Marginals, x: int, y: int) -> float:
-    """How dependent two variables are: squared correlations, summed over contrasts.
+    """Dependence of two variables: squared correlations, summed over contrasts.
 
-    Without noise, that is Pearson's mean square contingency: of variables in a chain the outer two
-    are no more dependent than either is with the middle one.
+    Without noise this is Pearson's mean square contingency. If three variables form a chain, the
+    outer two are no more dependent than either is with the middle one.
 
     Parameters
     ----------
@@ -196,10 +197,10 @@ def strength(marginals: Marginals, x: int, y: int) -> float:
 
 
 class _Moments:
-    """What has been released about single variables and pairs, as arrays.
+    """Released moments of single variables and pairs, as arrays.
 
-    Each variable's contrasts have rows of their own in `mean` and in `second`, the mean products
-    with covariance matrices on the diagonal; the last row is zero and stands for no contrast.
+    The contrasts of each variable have rows of their own in `mean` and in `second`. `second` holds
+    mean products, with covariance matrices on the diagonal. The last row is zero: no contrast.
     """
 
     def __init__(self, marginals):
@@ -223,14 +224,14 @@ class _Moments:
         self.padded = cache(partial(_Padded, self))
 
     def check(self, asked):
-        """Refuse tests that take a single variable or a pair which has not been released."""
+        """Refuse tests that need a single variable or a pair which has not been released."""
         if np.isnan(self.deviations).any():
             for test in asked.tolist():
                 for subset in [*combinations(test, 1), *combinations(test, 2)]:
                     self.marginals.moment(*subset)
 
     def tables(self, variables, sizes) -> np.ndarray:
-        """Probabilities of the levels of several variables, a row each, padded to these sizes."""
+        """Probabilities of levels of some variables, a row for each choice, padded to sizes."""
         if len(variables) == 2:
             return self._pairs(*variables, *map(self.padded, sizes))
         tables = np.zeros((variables.shape[1], *sizes))
@@ -241,7 +242,7 @@ class _Moments:
         return tables
 
     def _pairs(self, u, v, first, second) -> np.ndarray:
-        """The same of pairs, all at once: one by one they take a quarter of a search's time."""
+        """Probabilities of all pairs at once; one by one they take a quarter of a search's time."""
         sizes = self.levels[u] * self.levels[v]
         cells = (
             first.contrasts[u] @ first.products(u, second, v) @ second.contrasts[v].swapaxes(1, 2)
@@ -255,11 +256,11 @@ class _Moments:
 
 
 class _Padded:
-    """Rows, contrasts and means of all variables, padded to so many levels."""
+    """Rows, contrasts and means of all variables, padded to a number of levels."""
 
     def __init__(self, moments, most):
         self.second, self.most, number = moments.second, most, np.arange(most - 1)
-        kept = np.minimum(moments.levels, most)  # those with more are not asked about
+        kept = np.minimum(moments.levels, most)  # variables with more levels are not used
         self.rows = np.where(number < kept[:, None] - 1, moments.starts[:, None] + number, -1)
         self.mean = moments.mean[self.rows]
         by_levels = np.zeros((most + 1, most, most - 1))
@@ -272,15 +273,15 @@ class _Padded:
         self.half = (self.contrasts @ self.mean[:, :, None])[:, :, 0] + 0.5 / kept[:, None]
 
     def products(self, u, other, v) -> np.ndarray:
-        """Mean products of the contrasts of pairs of variables; `other` has those of v."""
+        """Mean products of the contrasts of variables u and v; `other` pads those of v."""
         return self.second[self.rows[u][:, :, None], other.rows[v][:, None]]
 
 
 class _Tested:
-    """Tests given equally many variables, none of more than `most` or `of_given` levels.
+    """Tests given equally many variables, with at most `most` or `of_given` levels.
 
-    What concerns the conditioning variables has a row for each choice of them; what concerns x or y
-    beside them has one for each variable and choice.
+    Arrays about conditioning variables have a row for each choice of them. Arrays about x or y have
+    a row for each variable and choice.
     """
 
     def __init__(self, moments, asked, most, of_given, interacting):
@@ -293,7 +294,7 @@ class _Tested:
         self._regress()
 
     def _share(self):
-        """Find what tests have in common: choices, and variables beside them."""
+        """Number the different choices of conditioning variables, and of x or y with them."""
         choices, self.choice = _numbered(map(tuple, self.asked[:, 2:].tolist()))
         choice, asked = self.choice.tolist(), self.asked[:, :2].T.tolist()
         sides, numbers = _numbered(
@@ -303,7 +304,7 @@ class _Tested:
         self.x, self.y = np.split(numbers, 2)
 
     def _describe(self):
-        """Cells of the conditioning variables, their features, and what noise does to each."""
+        """Cells of the conditioning variables, their features, and the noise of each cell."""
         moments, beside, given = self.moments, self.beside, self.given
         self.p = moments.tables(given, [beside.most] * self.order).reshape(given.shape[1], -1)
         levels = moments.levels[given]
@@ -366,7 +367,7 @@ class _Tested:
         return np.concatenate(products, axis=2), np.concatenate(through, axis=1)
 
     def _within(self) -> np.ndarray:
-        """Covariance of the contrasts of each variable in each cell of its conditioning ones."""
+        """Covariance of contrasts of each variable in each cell of its conditioning variables."""
         padded, v, given = self.padded, self.variable, self.given[:, self.choice_of]
         sizes = self.most, *[self.beside.most] * self.order
         table = self.moments.tables(np.vstack([v, given]), sizes).reshape(len(v), self.most, -1)
@@ -376,7 +377,7 @@ class _Tested:
         return squares - (mean[:, :, :, None] * mean[:, :, None]).reshape(squares.shape)
 
     def results(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Statistic, effect and the share left undetermined of each test."""
+        """Statistic, effect and unexplained share of each test."""
         x, y = self.x, self.y
         q = self._average()
         variance = self._sampled() / self.moments.n + self._noise()
@@ -416,7 +417,7 @@ class _Tested:
         return both.reshape(-1, width**2, width**2)
 
     def _noise(self) -> np.ndarray:
-        """Privacy variance of the average conditional covariance, to first order."""
+        """Variance that noise gives the average conditional covariance, to first order."""
         x, y, width = self.x, self.y, self.most - 1
         deviation = self.moments.deviations[self.asked[:, 0], self.asked[:, 1]][:, None, None]
         mu = self.mu[x][:, :, :, None] * self.mu[y][:, :, None]
@@ -429,7 +430,7 @@ class _Tested:
         return total
 
     def _passed_on(self, side, other) -> np.ndarray:
-        """Privacy variance that slope and intercept of one side pass on from the other."""
+        """Variance from noise that slope and intercept of one side pass on from the other side."""
         slope, intercept = self.slope[side], self.intercept[side]
         through = (slope * self.through[other][:, None] ** 2) @ slope.swapaxes(1, 2)
         v = self.variable[other]
@@ -438,7 +439,7 @@ class _Tested:
 
 
 def _numbered(keys) -> tuple[np.ndarray, np.ndarray]:
-    """The different ones among some keys, a row each, and which of them each key is."""
+    """The different keys among some keys, a row each, and the row of each key."""
     numbers: dict[tuple, int] = {}
     which = [numbers.setdefault(key, len(numbers)) for key in keys]
     return np.array([*numbers], np.int64), np.array(which)
@@ -451,7 +452,7 @@ def _outer(a, b) -> np.ndarray:
 
 
 def _positive_part(matrices) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, none negative, and vectors of symmetric matrices; of zero if no numbers."""
+    """Eigenvalues, none negative, and eigenvectors of symmetric matrices; of 0 if not finite."""
     symmetric = (matrices + matrices.swapaxes(1, 2)) / 2
     symmetric[~np.isfinite(symmetric).all(axis=(1, 2))] = 0.0
     values, vectors = np.linalg.eigh(symmetric)
@@ -460,13 +461,13 @@ def _positive_part(matrices) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quadratic(matrices, vectors, ridge) -> np.ndarray:
-    """vector' matrix^-1 vector of each, with a ridge; 0 where there is what is no number."""
+    """vector' matrix^-1 vector for each pair, with a ridge; 0 if an entry is not finite."""
     matrices = matrices + ridge * np.eye(vectors.shape[1])
     usable = np.isfinite(matrices).all(axis=(1, 2)) & np.isfinite(vectors).all(axis=1)
     matrices[~usable], vectors = np.eye(vectors.shape[1]), np.where(usable[:, None], vectors, 0.0)
     try:
         solved = np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:  # the ridge is lost beside large entries
+    except np.linalg.LinAlgError:  # the ridge is too small beside large entries
         solved = np.array(
             [np.linalg.lstsq(*both)[0] for both in zip(matrices, vectors, strict=True)]
         )

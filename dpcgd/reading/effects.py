@@ -1,4 +1,4 @@
-"""How strong effects are: from one release, with one interval for all that may be off."""
+"""Total effects from one release, with intervals that cover all sources of error."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -21,17 +21,17 @@ from dpcgd.reading.release import MarginalRelease, check_moments
 __all__ = ["Adjustment", "Effect", "Effects", "effect", "effects", "graphs_of", "interval", "reply"]
 
 COVER = 0.9
-"""An interval is meant to hold the value of its estimand so often."""
+"""Probability with which an interval is meant to contain its estimand."""
 
 BENT = 0.1
-"""Two numbers whose squares go along so much otherwise than under a Gaussian copula are marked."""
+"""Two numbers are marked if they are farther than this from a Gaussian copula, in correlations."""
 
-CURVED = "the effect is no straight line, or its spread differs with the cause"
-"""Why they are."""
+CURVED = "the effect is not linear, or its spread differs with the cause"
+"""The reason that is given for two numbers far from a Gaussian copula."""
 
 
 class Adjustment(NamedTuple):
-    """What an effect is if these variables are adjusted for, and how likely the graph says so."""
+    """An effect adjusted for a set of variables, and the probability that this set is right."""
 
     adjusted_for: tuple[str, ...]
     estimate: float
@@ -41,38 +41,39 @@ class Adjustment(NamedTuple):
 
 @dataclass(frozen=True)
 class Effect:
-    """A total effect: what changes in one variable if another one is set.
+    """A total effect: the change of one variable if another one is set.
 
     Attributes
     ----------
     cause, effect : str
     estimand : str
-        What the estimate is an estimate of, and in which unit.
+        The quantity that is estimated, and its unit.
     estimate : float
         Mean over the likely graphs in which the effect does not come before the cause; 0 if there
-        is none, not a number if it is not identified.
+        is no such graph, not a number if the effect is not identified.
     low, high : float
-        Ends of a 90 % interval over all likely graphs: sampling, noise, shortened records and the
-        graph in one. Minus and plus infinity where the release cannot tell.
+        Ends of a 90 % interval over all likely graphs. It covers sampling, noise, shortened records
+        and the uncertainty of the graph. Minus and plus infinity if the release cannot tell.
     probability : float
-        Of the graphs in which the cause comes before the effect.
+        Probability of the graphs in which the cause comes before the effect.
     identified : bool
-        Whether the release tells anything about the size.
+        Whether the release says anything about the size.
     adjusted_for : tuple of str
-        The likeliest set.
+        The likeliest adjustment set.
     adjustments : tuple of Adjustment
-        Every set, the likeliest first. What their shares lack to one are graphs in which the
-        effect comes before the cause: where the direction is open, zero is possible, too.
+        All adjustment sets, the likeliest first. The shares may sum to less than one: in the other
+        graphs the effect comes before the cause, and so zero is possible too.
     ratio : tuple of float or None
-        Share after over share before, and its 90 % interval; where both shares are clear of zero.
+        Share after the change over the share before, and its 90 % interval; None unless both
+        shares are clearly above zero.
     medians : tuple of float or None
-        The same change as a difference of medians in the unit of the effect, and its ends, if both
-        scores together are normal (a Gaussian copula).
+        The change as a difference of medians in the unit of the effect, and the ends of its
+        interval, if both scores together are normal (a Gaussian copula).
     robustness, robustness_of_interval : float
-        A hidden common cause that explains a smaller share of what is left of the cause, and of
-        what is left of the effect, takes the estimate not down to zero; and the interval not.
+        A hidden common cause that explains a smaller share of the unexplained variance of the
+        cause, and of the effect, cannot reduce the estimate, or the interval, to zero.
     marked : str
-        Why the interval may cover less often than it says; empty if nothing is known against it.
+        The reason why the interval may cover too rarely; empty if none is known.
     """
 
     cause: str
@@ -93,7 +94,7 @@ class Effect:
 
 
 class Effects(tuple[Effect, ...]):
-    """Effects, the surest direction first."""
+    """A tuple of effects, which can be shown as a table."""
 
     def frame(self) -> pd.DataFrame:
         """A row for each effect, with the attributes of :class:`Effect` as columns."""
@@ -111,13 +112,13 @@ def effects(
     Parameters
     ----------
     release : MarginalRelease
-        Of :func:`~dpcgd.tables.private_graph.private_graph`, for instance; with ``aim="effects"``
-        fewer records are shortened, which leaves less to be corrected, but noise is wider.
+        For instance of :func:`~dpcgd.tables.private_graph.private_graph`. With ``aim="effects"``
+        fewer records are shortened, so less has to be corrected, but noise is wider.
     pairs : iterable of (str, str), optional
-        Cause and effect. Otherwise each arrow of the graph, and each edge without direction both
-        ways.
+        Pairs of cause and effect. By default each arrow of the graph, and each undirected edge in
+        both directions; the most probable directions come first.
     graph : networkx.DiGraph, optional
-        Known beforehand, without cycles. Otherwise graphs are weighed as the release does.
+        A known graph, without cycles. By default likely graphs are weighted by the release.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def effects(
     Raises
     ------
     ValueError
-        If the release holds no moments, or a name or the graph is not one of its variables.
+        If the release holds no moments, or if a name or the graph does not fit its variables.
 
     Privacy
     -------
@@ -137,10 +138,10 @@ def effects(
     -----
     In each graph, adjustment for the parents of the cause identifies its total effect, if there is
     no hidden common cause (Pearl 1993). Over graphs this is IDA with weights (Maathuis, Kalisch and
-    Buehlmann 2009). Each adjustment has a normal error, from sampling and from noise; a graph in
-    which the effect comes before the cause says zero. The interval is of their mixture.
-    From moments the adjustment is a linear regression on all entries of the parents; from a whole
-    table it is standardisation.
+    Buehlmann 2009). Each adjustment has a normal error, from sampling and from noise. In a graph in
+    which the effect comes before the cause, the effect is zero. The interval is that of the
+    mixture. Moments are adjusted by a linear regression on all entries of the parents, a whole
+    table by standardisation.
 
     Examples
     --------
@@ -176,12 +177,12 @@ def effect(
         As for :func:`effects`.
     cause, effect : str
     ends : (str, str) or (float, float), optional
-        From which level of the cause to which; unless given, from the first to the last that the
-        release tells from all others. Of a number two shares between 0 and 1: from which quantile
-        to which; otherwise from the mean of its normal score to one deviation above.
+        Two levels of the cause; by default the first and the last that the release can distinguish
+        from all others. For a number two shares between 0 and 1, which stand for quantiles; by
+        default the mean of its normal score and one deviation above.
     outcome : str, optional
-        A level of the effect whose share is asked for; the last one that is told from all others
-        unless given.
+        The level of the effect whose share is estimated; by default the last level that the release
+        can distinguish from all others.
 
     Returns
     -------
@@ -212,7 +213,7 @@ def effect(
 
 
 def graphs_of(release: MarginalRelease, graph: nx.DiGraph | None = None) -> Graphs:
-    """The graphs under which effects are asked for.
+    """The graphs over which effects are averaged, and their probabilities.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ def graphs_of(release: MarginalRelease, graph: nx.DiGraph | None = None) -> Grap
 
 
 def reply(question: Question, graphs: Graphs) -> Effect:
-    """The effect that a question asks for."""
+    """The effect that a question asks for, over these graphs."""
     sets, before = shares_of_sets(graphs, question.x, question.y)
     shares, answers = [*sets.values()], [question.adjusted(group) or UNKNOWN for group in sets]
     names, n = [*question.release.levels], question.marginals.n
@@ -276,9 +277,9 @@ def reply(question: Question, graphs: Graphs) -> Effect:
 
 
 def _over_graphs(shares, numbers) -> tuple[float, float, float]:
-    """The mean over graphs with a normal number, and the interval over all: the others say zero.
+    """The mean over graphs with a normal number, and the interval over all; other graphs say zero.
 
-    Of the shares of graphs, and mean and deviation of each.
+    `shares` are the probabilities of the graphs, `numbers` the mean and deviation of each.
     """
     means, deviations = np.nan_to_num(np.array([*numbers, (0.0, 0.0)]).T, posinf=np.inf)
     low, high = interval([*shares, max(0.0, 1 - sum(shares))], means, deviations)
@@ -290,12 +291,12 @@ def _over_graphs(shares, numbers) -> tuple[float, float, float]:
 def interval(
     weights: Sequence[float], means: Sequence[float], deviations: Sequence[float]
 ) -> tuple[float, ...]:
-    """Ends of the central 90 % of a mixture of normal numbers.
+    """Ends of the central 90 % of a mixture of normal distributions.
 
     Parameters
     ----------
     weights, means, deviations : sequence of float
-        A deviation may be 0, or infinite where nothing is known.
+        A deviation may be 0, or infinite if nothing is known.
 
     Examples
     --------

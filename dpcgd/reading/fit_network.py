@@ -1,10 +1,9 @@
-"""A Bayesian network from what a run has released: no further budget, and with error bars.
+"""A Bayesian network with error bars, fitted to a release at no further cost.
 
-A variable's probabilities, given its parents, come from what has been released of them: by the
-table that has the released interactions, and is else as even as can be. That is a log-linear model
-with one term for each number that was released, the distribution of largest entropy among those
-with these interactions. How strong interactions are that have not been released is judged by those
-that have.
+The probabilities of a variable given its parents come from a table that has the released
+interactions and is otherwise as even as possible. This is a log-linear model with one term for each
+released number: the distribution of largest entropy among those with these interactions. The
+strength of interactions that have not been released is estimated from those that have.
 """
 
 import math
@@ -29,71 +28,71 @@ from dpcgd.reading.release import check_moments
 __all__ = ["FittedNetwork", "fit_network", "max_entropy", "proportional_fit"]
 
 MOST_CELLS = 2**21
-"""Of a variable with its parents."""
+"""The largest number of cells of the table of a variable and its parents."""
 
 
 MOST_NAMES = 8
-"""Of variables in a line of text."""
+"""The largest number of variables that a line of text names."""
 
 
 LARGEST_VARIANCE = 0.25
-"""Of a number between 0 and 1."""
+"""The largest variance of a number between 0 and 1."""
 
 
 FEWEST = 20
-"""Records that a cell is expected to have if it is to tell how strong interactions are."""
+"""The least expected records of a cell that counts for the strength of interactions."""
 
 
 LEAST_CELLS = 1.0
-"""Cells that must tell it, each weighed by the share of its variance that noise leaves alone."""
+"""The least number of cells to estimate a strength from, weighted by their shares without noise."""
 
 
 USUAL, USUAL_CELLS = 0.16, 4.0
-"""Strength on random networks, and the number of cells that it counts for."""
+"""Strength of interactions on random networks, and the number of cells that it counts for."""
 
 
 MOST_ENTRIES = 1_000_000
-"""Cells times terms of a table up to which Newton's method takes all terms as one matrix."""
+"""The largest number of cells times terms for which Newton's method takes all terms as a matrix."""
 
 
 CLIPPED = 0.2
-"""Deviation of what clipping took from a product, as a share of the most that it can have taken."""
+"""Deviation of what clipping removed from a product, as a share of the most that it can remove."""
 
 
 LEAST_PENALTY, MOST_PENALTY = 1e-8, 1e-3
-"""Of the squares of coefficients. The variance of a term's noise lies between them as a rule."""
+"""Bounds on the penalty of squared coefficients, which is the variance of a term's noise."""
 
 
 STEPS, CLOSE, SHORTEST = 100, 1e-10, 1e-9
-"""Most Newton steps, the decrease at which they end, and the shortest part of a step."""
+"""The most Newton steps, the decrease at which they end, and the shortest part of a step."""
 
 
 SWEEPS = 5
-"""Rounds of proportional fitting."""
+"""Number of rounds of proportional fitting."""
 
 
 TINY = float(np.finfo(float).tiny)
-"""The least number of full precision: nothing is divided by less."""
+"""The least double of full precision; no divisor is smaller."""
 
 
 @dataclass(frozen=True)
 class FittedNetwork:
-    """A network, and how far its probabilities may be off.
+    """A network, and the standard errors of its probabilities.
 
     Attributes
     ----------
     network : Network
     errors : mapping of str to array
         Standard errors, shaped like ``network.tables``: from sampling, from privacy noise, and from
-        interactions that have not been released. They are 0.5, the largest there is, where a table
-        is not identified.
+        interactions that have not been released. They are 0.5, the largest possible, if a table is
+        not identified.
     identified : mapping of str to bool
-        Whether the release tells a variable's probabilities, given its parents, up to these errors.
+        Whether the release determines a variable's probabilities, given its parents, up to errors.
     assumed : frozenset of str
         Variables whose probabilities are the most even ones that fit the release. Their errors
-        assume that interactions that have not been released are as strong as those that have.
+        assume that unreleased interactions are as strong as released ones.
     left_out : mapping of str to tuple of str
-        Parents that a table of two million cells had no place for, and so the network has not.
+        Parents that the network leaves out, because a table has at most two million cells.
     """
 
     network: Network
@@ -125,7 +124,7 @@ class FittedNetwork:
 
 
 def _named(variables) -> str:
-    """The first few, and how many more there are."""
+    """The first few names, and the number of the others."""
     more = len(variables) - MOST_NAMES
     return (", ".join(variables[:MOST_NAMES]) or "none") + (f" and {more} more" if more > 0 else "")
 
@@ -139,11 +138,11 @@ def fit_network(
     ----------
     release : MarginalRelease
     rng : numpy.random.Generator
-        Of the redraws that tell how far sampling and noise carry.
+        Generator of the redraws, which simulate the errors from sampling and noise.
     dag : networkx.DiGraph, optional
-        A consistent extension of the released graph unless given.
+        The graph; by default a consistent extension of the released graph.
     redraws : int
-        At least 1.
+        Number of redraws, at least 1.
 
     Returns
     -------
@@ -152,8 +151,8 @@ def fit_network(
     Raises
     ------
     ValueError
-        If the release holds no moments, or a number; if the graph is no DAG of its variables, or
-        there is to be no redraw.
+        If the release holds no moments, or a variable that is a number; if the graph is not a DAG
+        of its variables, or `redraws` is below 1.
 
     Privacy
     -------
@@ -161,15 +160,15 @@ def fit_network(
 
     Notes
     -----
-    Where all interactions of a variable with its parents have been released, its probabilities are
-    exact but for noise and sampling. Elsewhere they are those of largest entropy with the released
+    If all interactions of a variable with its parents have been released, its probabilities are
+    exact up to noise and sampling. Otherwise they are those of largest entropy with the released
     interactions, and the errors rest on an assumption: the other interactions are as strong as
-    released triples show, by their distance from the tables of largest entropy with their pairs. If
-    no triple shows it, or the table has more than about a million cells times terms, the
-    probabilities are marked as not identified. Where records were clipped, a fifth of the most that
-    clipping can have taken from a moment counts as its deviation.
+    released triples, by the distance of triples from the tables of largest entropy with their
+    pairs. If no triple shows this strength, or the table has more than about a million cells times
+    terms, the probabilities are marked as not identified. If records were clipped, a fifth of the
+    most that clipping can have removed from a moment counts as its deviation.
 
-    On random networks bars of 1.96 errors cover about 95 % of the probabilities
+    On random networks intervals of 1.96 errors cover about 95 % of the probabilities
     (benchmarks/fit_cover.py). A single interaction can be stronger than the others, and no release
     shows that.
 
@@ -223,7 +222,7 @@ def _error(marginals, family, fit, known, strength) -> np.ndarray:
 
 
 def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
-    """The parents, without those of least mutual information if there are too many."""
+    """The parents, without those of least mutual information if their table is too large."""
     kept, number = list(parents), names.index
 
     def information(v) -> float:
@@ -237,10 +236,10 @@ def _that_fit(marginals, names, child, parents) -> tuple[str, ...]:
 
 
 class FamilyFit(NamedTuple):
-    """Probabilities given the parents, and how sure they are.
+    """The probabilities of a variable given its parents, and their variance.
 
-    ``table`` has an axis for each parent and a last one for the variable, and ``variance`` is that
-    of its entries. ``weights`` are the probabilities of the parents' levels.
+    ``table`` has an axis for each parent and a last one for the variable. ``variance`` is that of
+    its entries. ``weights`` are the probabilities of the parents' levels.
     """
 
     table: np.ndarray
@@ -249,12 +248,12 @@ class FamilyFit(NamedTuple):
 
 
 def unreleased(marginals: Marginals, family: Sequence[int]) -> int:
-    """Degrees of freedom of a variable, given its parents, of which nothing was released.
+    """The degrees of freedom of a variable, given its parents, that have not been released.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released, clipped or not.
+        Marginals with all pairs released, clipped or not.
     family : sequence of int
         The parents, and the variable last.
 
@@ -275,23 +274,23 @@ def unreleased(marginals: Marginals, family: Sequence[int]) -> int:
 def fit_family(
     marginals: Marginals, family: Sequence[int], redraws: int, rng: np.random.Generator
 ) -> FamilyFit:
-    """Fit a variable and its parents to all that has been released of them.
+    """Fit a variable and its parents to all released numbers about them.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released, clipped or not.
+        Marginals with all pairs released, clipped or not.
     family : sequence of int
         The parents, and the variable last.
     redraws : int
-        Of sampling and noise, where the table has to be fitted by maximum entropy.
+        Number of redraws of sampling and noise, if the table is fitted by maximum entropy.
     rng : numpy.random.Generator
 
     Returns
     -------
     FamilyFit
-        Its variance comes from sampling and noise alone. It is the largest there is where the table
-        is too large for more than a fit.
+        Its variance comes from sampling and noise alone. It is the largest possible one if the
+        table is too large for redraws.
 
     Privacy
     -------
@@ -315,12 +314,12 @@ def fit_family(
 
 
 def released_fit(marginals: Marginals, family: Sequence[int]) -> FamilyFit:
-    """The same where every interaction has been released: exact but for noise and sampling.
+    """The fit if every interaction has been released: exact up to noise and sampling.
 
     Notes
     -----
-    The interactions of the parents alone make the weights. The others make the probabilities, times
-    the weights, and their noise is independent of the former.
+    The interactions of the parents alone give the weights. The other interactions give the
+    probabilities, times the weights, and their noise is independent of that of the weights.
     """
     joint = marginals.table(*family)
     weights = joint.sum(axis=-1, keepdims=True)
@@ -333,7 +332,7 @@ def released_fit(marginals: Marginals, family: Sequence[int]) -> FamilyFit:
 
 
 def _noise(marginals, family) -> tuple[float, float]:
-    """Variance of the noise in a cell from the variable's interactions, and that of a weight."""
+    """Variances of the noise in a cell, from the variable's interactions, and in a weight."""
     own = parents = 0.0
     for subset in subsets_of(tuple(family)):
         held = math.prod(1 - 1 / marginals.levels[v] for v in subset)
@@ -345,7 +344,7 @@ def _noise(marginals, family) -> tuple[float, float]:
 
 
 def unreleased_variance(marginals: Marginals, family: Sequence[int], fit: FamilyFit) -> np.ndarray:
-    """Variance of probabilities from interactions that are as strong as the released ones.
+    """Variance of probabilities if unreleased interactions are as strong as released ones.
 
     Parameters
     ----------
@@ -357,8 +356,8 @@ def unreleased_variance(marginals: Marginals, family: Sequence[int], fit: Family
     Returns
     -------
     array
-        One number for each level of the variable: how much the released interactions with its
-        parents move its probability, for as many degrees of freedom as have not been released.
+        One number for each level of the variable: the variance that the released interactions with
+        its parents give its probability, scaled to the unreleased degrees of freedom.
 
     Privacy
     -------
@@ -376,21 +375,21 @@ def unreleased_variance(marginals: Marginals, family: Sequence[int], fit: Family
 def strength_of_interactions(
     marginals: Marginals, families: Iterable[Sequence[int]], redraws: int, rng: np.random.Generator
 ) -> float | None:
-    """How far triples of a variable and two parents lie from what their pairs make likely.
+    """Distance of triples of a variable and two parents from the tables that their pairs predict.
 
     Parameters
     ----------
     marginals : Marginals
     families : iterable of sequence of int
-        The parents, and the variable last.
+        For each family the parents, and the variable last.
     redraws : int
     rng : numpy.random.Generator
 
     Returns
     -------
     float or None
-        Mean square of the distance, over what :func:`unreleased_variance` says of pairs; 1 if
-        interactions of three variables are as strong as those of two. None if no triple tells.
+        Mean square of the distance, over :func:`unreleased_variance` of the pairs; 1 if
+        interactions of three variables are as strong as those of two. None if no triple shows it.
 
     Privacy
     -------
@@ -409,7 +408,7 @@ def strength_of_interactions(
 
 
 def _compared(marginals, pairs, triple, redraws, rng) -> tuple[float, float, float]:
-    """Square distance of a triple beyond its noise, what pairs say of it, and the cells it has."""
+    """Squared distance of a triple beyond its noise, its prediction by pairs, and its cells."""
     exact, fit = released_fit(marginals, triple), fit_family(pairs, triple, redraws, rng)
     noise = np.maximum(exact.variance - fit.variance, 0.0)
     size = unreleased_variance(pairs, triple, fit)
@@ -429,21 +428,21 @@ def has_few_terms(marginals: Marginals, variables: Sequence[int]) -> bool:
 def max_entropy(
     marginals: Marginals, variables: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The log-linear model whose expected terms are the released ones.
+    """The log-linear model whose expected terms equal the released ones.
 
     Parameters
     ----------
     marginals : Marginals
-        With these variables and their pairs released, clipped or not.
+        Marginals with these variables and their pairs released, clipped or not.
     variables : sequence of int
 
     Returns
     -------
     logs : array
-        Logarithms of probabilities, with an axis a variable.
+        Logarithms of probabilities, with an axis for each variable.
     columns, spread : array
-        Their product, times independent standard normal numbers, is how far sampling and noise
-        move the logarithms.
+        Their product, times independent standard normal numbers, simulates the errors of the
+        logarithms from sampling and noise.
 
     Privacy
     -------
@@ -451,8 +450,8 @@ def max_entropy(
 
     Notes
     -----
-    Newton's method on the dual. The squares of the coefficients have a small penalty, about
-    the variance of the noise: where noise has left no such table, they stay finite.
+    Newton's method on the dual. The squares of the coefficients have a small penalty, about the
+    variance of the noise. It keeps them finite if noise has left no table with these terms.
     """
     terms = [_term(marginals, variables, subset) for subset in _subsets(marginals, variables)]
     columns, means, deviations = map(np.hstack, zip(*terms, strict=True))
@@ -489,7 +488,7 @@ def _newton(columns, means, penalty) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dual(columns, means, penalty, weights) -> tuple[float, np.ndarray]:
-    """What is made as small as can be, and the logarithms of the probabilities."""
+    """The objective of the dual, and the logarithms of the probabilities."""
     logs = columns @ weights
     total = logsumexp(logs)
     return total - weights @ means + penalty @ weights**2 / 2, logs - total
@@ -504,7 +503,7 @@ def _subsets(marginals, variables) -> list[Subset]:
 
 
 def _term(marginals, variables, subset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns of an interaction over the cells of a table, its means, the noise's deviations."""
+    """Columns of an interaction over the cells of a table, its means, and deviations of noise."""
     axes = [v for v in variables if v in subset]
     if clipped := isinstance(marginals, ClippedMoments) and len(axes) == 2:
         values, deviations = _unclipped(marginals, *axes)
@@ -517,11 +516,11 @@ def _term(marginals, variables, subset) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
-    """Moments of two variables without what clipping did, and how far they may be off.
+    """Moments of two variables corrected for clipping, and their deviations.
 
-    Clipping takes the same share of a record's products, whatever the variables. So what it took
-    from a product of two has a square of at most what it took from the squares of both (Cauchy and
-    Schwarz), and that follows from the single levels, which nothing has clipped.
+    Clipping multiplies all products of a record by the same factor. So the square of what it
+    removed from a product of two variables is at most the product of what it removed from their
+    squares (Cauchy and Schwarz). The latter follows from single levels, which are not clipped.
     """
     rows = rows_of(marginals.widths)
     (left, lost), (right, also) = (_correction(marginals, v, rows[v]) for v in (x, y))
@@ -531,9 +530,9 @@ def _unclipped(marginals, x, y) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _correction(marginals, v, rows) -> tuple[np.ndarray, np.ndarray]:
-    """What turns a variable's clipped moments with itself into unclipped ones, and their distance.
+    """The matrix that corrects a variable's moments for clipping, and what clipping removed.
 
-    Of the distance the diagonal.
+    The second result is the diagonal of the unclipped moments minus the clipped ones.
     """
     vectors, own = vectors_of(marginals, v), marginals.moments[rows, rows]
     whole = (vectors.T * marginals.table(v)) @ vectors
@@ -543,24 +542,24 @@ def _correction(marginals, v, rows) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _power(matrix, exponent, floor) -> np.ndarray:
-    """Of a symmetric matrix, its eigenvalues no lower than the floor."""
+    """Power of a symmetric matrix whose eigenvalues are raised to the floor first."""
     values, turned = np.linalg.eigh(matrix)
     return (turned * np.maximum(values, floor) ** exponent) @ turned.T
 
 
 def proportional_fit(marginals: Marginals, variables: Sequence[int]) -> np.ndarray:
-    """The same model for a table with many cells, by iterative proportional fitting to its pairs.
+    """The log-linear model of a table with many cells, by proportional fitting to its pairs.
 
     Parameters
     ----------
     marginals : Marginals
-        With these variables and their pairs released, clipped or not.
+        Marginals with these variables and their pairs released, clipped or not.
     variables : sequence of int
 
     Returns
     -------
     array
-        Logarithms of probabilities, as near to the model as a few rounds come.
+        Logarithms of probabilities, as close to the model as a few rounds come.
 
     Privacy
     -------

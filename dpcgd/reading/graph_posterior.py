@@ -1,8 +1,8 @@
-"""Graphs weighed by the likelihood of a noisy table, and how often they have each edge and arrow.
+"""Graphs weighted by the likelihood of a noisy table, and probabilities of edges and arrows.
 
-A count is Poisson about n times the probability that a graph gives its cell, and what has been
-released is that count with Laplace noise. So each graph has a likelihood, found by expectation
-maximization. Walks look for graphs that are likely, and each of these has its weight.
+A true count is Poisson, with mean n times the probability that a graph gives its cell. The released
+number is this count plus Laplace noise. So each graph has a likelihood, which expectation
+maximization computes. Random walks look for likely graphs, and each of these has a weight.
 """
 
 import math
@@ -18,35 +18,35 @@ from dpcgd.reading.orientation import _array, completed, leads
 __all__ = ["GraphPosterior", "best_graph", "bits_of", "shares_of"]
 
 PRIOR, EDGE = 3.0, -3.0
-"""Records that the prior of a graph's probabilities is worth, and log odds of an edge before
-anything is known: chosen on random networks (benchmarks/README.md)."""
+"""Records that the prior of a graph's probabilities is worth, and prior log odds of an edge. Both
+were chosen on random networks (benchmarks/README.md)."""
 
 
 COOLING, STEADY, HOTTEST = 100, 250, 10.0
-"""Sweeps that cool down, sweeps after that, and the temperature at first."""
+"""Sweeps while a walk cools down, sweeps after that, and the first temperature."""
 
 
 UNLIKELY = 9.0
-"""Graphs whose log posterior is so far below the best one's are left out."""
+"""Graphs whose log posterior is this far below that of the best graph are left out."""
 
 
 GAIN = 0.01
-"""Of a log-likelihood: less is no better graph."""
+"""The least gain of log-likelihood for which a graph counts as better."""
 
 
 STEPS, ENOUGH = 10, 0.05
-"""Of expectation maximization: how many, and what gain is worth another one."""
+"""The most steps of expectation maximization, and the gain that is worth another step."""
 
 MANY = 1e6
-"""A count about a larger mean is as good as normal."""
+"""A count with a larger mean is treated as normal."""
 
 
 NARROW = 0.1
-"""Noise of a smaller scale, in deviations of the count, is as good as normal beside it."""
+"""Noise with a smaller scale, in deviations of the count, is treated as normal."""
 
 
 class GraphPosterior:
-    """Graphs without cycles over the variables of a table, and how likely they are.
+    """Graphs without cycles over the variables of a table, and their probabilities.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class GraphPosterior:
 
     Notes
     -----
-    A graph's parents are whole numbers, one a variable, with a bit for each parent. Its conditional
-    probabilities have a Dirichlet prior (BDeu) and are averaged over, on as many records as tell
-    about them: of a cell with mean m and noise of variance s, m^2 / (m + s) do. Graphs of one
+    The parents of a variable are the bits of a whole number. Conditional probabilities have a
+    Dirichlet prior (BDeu), and the score averages over them. Noise lessens the number of records:
+    a cell with mean m and noise of variance s counts as m^2 / (m + s) records. Graphs of one
     equivalence class have the same score. Chapter 15.
     """
 
@@ -84,11 +84,11 @@ class GraphPosterior:
         self._start *= table.n / self._start.sum()
 
     def score(self, parents: np.ndarray) -> float:
-        """Log posterior of a graph, but for its prior and a constant."""
+        """Log posterior of a graph, without its prior and up to a constant."""
         return self._fitted(parents)[0]
 
     def _fitted(self, parents) -> tuple[float, np.ndarray]:
-        """The score of a graph, and the counts that it makes of the noisy table."""
+        """The score of a graph, and the expected true counts under it, given the noisy table."""
         families_of = families(self._codes, self.levels, parents)
         released, scale = self.table.counts.ravel(), self.table.scale
         counts, before = self._start.copy(), -np.inf
@@ -103,22 +103,22 @@ class GraphPosterior:
     def met(
         self, rng: np.random.Generator, sweeps: int = STEADY, edge: float = EDGE
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The likely graphs among all that walks have met, and the posterior of each.
+        """The likely graphs among all that random walks visit, and the posterior of each.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         sweeps : int
-            Of each walk, when it has cooled down.
+            Number of sweeps of each walk after it has cooled down.
         edge : float
-            Log odds of an edge beforehand.
+            Prior log odds of an edge.
 
         Returns
         -------
         graphs : array of shape (k, d)
-            Parents of each variable.
+            Parents of each variable, as bits.
         posterior : array of shape (k,)
-            Its sum is 1: what no walk has met is left out.
+            It sums to 1 over these graphs; graphs that no walk visits are left out.
         """
         known: dict[tuple[int, ...], float] = {}
         for graph in (self._best(self._start), self.needed):
@@ -133,11 +133,11 @@ class GraphPosterior:
         return self._likely(known, edge)
 
     def _walk(self, parents, edge, rng, sweeps, hottest, known) -> np.ndarray:
-        """The best graph that a walk meets, each step a change that the posterior gives its odds.
+        """The best graph that a random walk visits; steps are accepted by their posterior odds.
 
-        `known` keeps the scores of all graphs that were looked at, by their parents; everyone has
-        the parents that are needed, and none that is forbidden. `edge` is the log odds of an edge
-        beforehand. The temperature falls from `hottest` to 1.
+        `known` keeps the scores of all graphs that were computed, by their parents. Every graph has
+        the required parents and no forbidden ones. `edge` is the prior log odds of an edge. The
+        temperature falls from `hottest` to 1.
         """
         rules = [*zip(self.needed.tolist(), self.forbidden.tolist(), strict=True)]
         parents, d = parents.tolist(), len(parents)
@@ -175,7 +175,7 @@ class GraphPosterior:
         return graphs[likely], weights / weights.sum()
 
     def _climbed(self, parents) -> tuple[float, np.ndarray]:
-        """The best graph of the counts that a graph makes of the table, as long as that helps."""
+        """Fit counts to a graph, then the best graph to the counts, as long as the score rises."""
         score, counts = self._fitted(parents)
         while True:
             new = self._best(counts)
@@ -189,7 +189,7 @@ class GraphPosterior:
 
 
 def bits_of(arcs: np.ndarray) -> np.ndarray:
-    """Parents as bits, from arcs as a boolean array.
+    """Parents of each variable as bits, from a boolean array of arcs.
 
     Examples
     --------
@@ -207,9 +207,9 @@ def best_graph(
     Parameters
     ----------
     counts : array
-        An axis a variable.
+        Counts with one axis for each variable.
     needed, forbidden : array of shape (d,), optional
-        Parents of each variable, as bits.
+        Required and forbidden parents of each variable, as bits.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def best_graph(
 
     @cache
     def parents(v: int, within: int) -> tuple[float, int]:
-        """The score of the best parents in a set, and these."""
+        """The score of the best parents within a set, and these parents."""
         options = [parents(v, within ^ 1 << u) for u in members[within]]
         if not (within & forbidden[v] or needed[v] & ~within):
             rows = math.prod(levels[u] for u in members[within])
@@ -243,7 +243,7 @@ def best_graph(
 
     @cache
     def total(group: int) -> tuple[float, int]:
-        """The score of the best graph of a set, and its last variable."""
+        """The score of the best graph over a set, and its last variable."""
         ends = [(v, group ^ 1 << v) for v in members[group]]
         return max(
             ((total(rest)[0] + parents(v, rest)[0], v) for v, rest in ends), default=(0.0, 0)
@@ -260,7 +260,7 @@ def best_graph(
 def shares_of(
     graphs: np.ndarray, posterior: np.ndarray, forbidden: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How likely each pair is joined, and how likely the completed form has each arrow.
+    """Probabilities that each pair is joined, and that the CPDAG has each arrow.
 
     Parameters
     ----------
@@ -268,14 +268,14 @@ def shares_of(
         Parents of each variable, as bits.
     posterior : array of shape (k,)
     forbidden : boolean array of shape (d, d), optional
-        Arcs that are known not to be: their edges point the other way.
+        Arcs that are known to be absent: their edges point the other way.
 
     Returns
     -------
     joined : array of shape (d, d)
         Symmetric.
     arrows : array of shape (d, d)
-        Of a -> b at [a, b].
+        The probability of a -> b is at [a, b].
 
     Examples
     --------
@@ -295,10 +295,10 @@ def shares_of(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_counts(released, means, scale, counts):
-    """Log-likelihood of noisy cells, but for a constant; expected true counts go to `counts`.
+    """Log-likelihood of noisy cells, up to a constant; expected true counts go to `counts`.
 
-    A true count k is Poisson, what is released is k plus Laplace noise. Terms are added from the
-    likeliest k outwards, until they no longer matter; of many records the count is normal.
+    A true count k is Poisson, and the released number is k plus Laplace noise. Terms are added from
+    the likeliest k outwards until they are negligible. Counts of large mean are taken as normal.
     """
     total = 0.0
     for c in range(len(released)):
@@ -326,9 +326,9 @@ def expected_counts(released, means, scale, counts):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def of_many(cell, mean, scale):
-    """The same of one cell with a normal count, and its expected true count."""
+    """Log-likelihood of one cell with a normal count, and its expected true count."""
     off, spread = abs(cell - mean), math.sqrt(mean)
-    if scale < NARROW * spread:  # the sum is as good as normal, too
+    if scale < NARROW * spread:  # the sum is nearly normal, too
         both = mean + 2 * scale * scale
         density = math.log(2 * scale) - (off * off / both + math.log(2 * math.pi * both)) / 2
         return density, mean + mean / both * (cell - mean)
@@ -343,9 +343,9 @@ def of_many(cell, mean, scale):
 
 
 def families(codes, levels, parents):
-    """Of each cell, the row and the cell of each variable's table, and how many rows there are.
+    """The row and the cell of each cell in each variable's table, and the number of rows.
 
-    Tables of all variables stand one after the other.
+    The tables of all variables are stored one after the other.
     """
     rows, sizes = np.zeros(codes.T.shape, np.int64), np.ones(len(levels), np.int64)
     for v, bits in enumerate(parents):
@@ -360,24 +360,24 @@ def families(codes, levels, parents):
 
 
 def _sums(values, levels, rows, columns, sizes) -> tuple[np.ndarray, np.ndarray]:
-    """Values of cells, summed over the cells of each variable's table, and over its rows."""
+    """Sums of values of cells over the cells of each variable's table, and over its rows."""
     repeated = np.broadcast_to(values, rows.shape).ravel()
     family = np.bincount(columns.ravel(), repeated, int(sizes @ levels))
     return family, np.bincount(rows.ravel(), repeated, int(sizes.sum()))
 
 
 def implied(counts, n, levels, rows, columns, sizes):
-    """Expected records of each cell, if each variable depends on its parents as in these counts."""
+    """Expected records of each cell if each variable depends on its parents as in these counts."""
     family, alone = _sums(counts, levels, rows, columns, sizes)
     alone += 1e-6 * np.repeat(levels, sizes)
     return np.multiply.reduce((family + 1e-6)[columns] / alone[rows], axis=0, initial=n)
 
 
 def price(means, scale, prior, levels, rows, columns, sizes):
-    """What averaging over probabilities costs beside the best ones, noise reckoned.
+    """Log-likelihood lost by averaging over probabilities instead of taking the best ones.
 
-    Of a Dirichlet prior worth `prior` records (BDeu), on as many records as tell something: a cell
-    of mean m and noise of variance s counts as m^2 / (m + s).
+    The Dirichlet prior is worth `prior` records (BDeu). A cell of mean m and noise of variance s
+    counts as m^2 / (m + s) records.
     """
     telling = means**2 / (means + 2 * scale**2)
     family, alone = _sums(telling, levels, rows, columns, sizes)
@@ -386,15 +386,15 @@ def price(means, scale, prior, levels, rows, columns, sizes):
 
 
 def averaging(counts, shares) -> float:
-    """That cost of one table, for shares of the prior's records in each of its cells."""
+    """The loss by averaging for one table; `shares` are the prior's records in each cell."""
     logs = np.log(np.where(counts > 0, counts, 1.0))
     return float((gammaln(shares) - gammaln(shares + counts) + counts * logs).sum())
 
 
 def changed(parents, x, y, back):
-    """The graph with x -> y added, or taken out, or turned; what that does to the number of edges.
+    """A graph with x -> y added, removed or turned, and the change in the number of edges.
 
-    Proposals and their way back are equally likely; None is no proposal.
+    A proposal and its reversal are equally likely; None means that there is no proposal.
     """
     new = parents.copy()
     new[y] ^= 1 << x

@@ -1,4 +1,4 @@
-"""Hill climbing over DAGs, by a score for which released pairs are enough."""
+"""Hill climbing over DAGs, with a score that needs only released pairs."""
 
 from itertools import permutations
 
@@ -11,12 +11,12 @@ from dpcgd.reading.release import MarginalRelease, check_moments
 __all__ = ["climb"]
 
 TIE = 1e-4
-"""Gains that differ by less, in nats, are equal: an arc in either direction often scores the same,
-and the last digit of an eigenvalue must not choose, nor turn the arc again and again."""
+"""Gains that differ by less, in nats, count as equal. An arc often scores the same in both
+directions; the last digit must not choose one, nor turn the arc again and again."""
 
 
 def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
-    """Add, take away and turn arcs one by one, always the one that gains most, until none does.
+    """Add, remove and turn arcs one by one, each time with the largest gain, until none gains.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
     Returns
     -------
     CPDAG
-        Completed form of the DAG that was reached.
+        CPDAG of the DAG that was reached.
 
     Raises
     ------
     ValueError
-        If the release holds no tables.
+        If the release holds no moments.
 
     Privacy
     -------
@@ -57,7 +57,7 @@ def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
 
 
 def _best_step(score, dag, most_parents) -> tuple | None:
-    """(arc to remove, arcs to add) of the legal step that gains most; of equal ones the last."""
+    """(arc to remove, arcs to add) of the legal step with the largest gain; of equals the last."""
     best: list[tuple] = []
     for gain, arc, new in sorted(_steps(score, dag), reverse=True):
         if gain < (best[0][0] - TIE if best else TIE):

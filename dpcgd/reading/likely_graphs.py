@@ -1,4 +1,4 @@
-"""Graphs without cycles that a release makes likely, and how likely each of them is."""
+"""Graphs without cycles that a release makes likely, and their probabilities."""
 
 from collections import Counter, defaultdict
 
@@ -11,21 +11,21 @@ from dpcgd.reading.orientation import by_colliders, collider_log_odds, drawn_gra
 __all__ = ["Graphs", "likely_graphs", "met_graphs", "shares_of_sets"]
 
 SKELETONS = 40
-"""So many are drawn; those that are the same are given arrows once."""
+"""Number of skeletons that are drawn; equal skeletons get their arrows together."""
 
 SEED = 0
-"""Walks and draws start from this seed, so that one release has one answer."""
+"""Seed of random walks and draws, so that a release always has the same answer."""
 
 Graphs = dict[tuple[int, ...], float]
-"""From the parents of each variable, as bits, to the probability of this graph."""
+"""Map from the parents of each variable, as bits, to the probability of this graph."""
 
 
 def met_graphs(
     table: NoisyTable, forbidden: np.ndarray, required: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The likely graphs of a whole table and their posterior, worked out once.
+    """The likely graphs of a whole table and their posterior, computed once.
 
-    As :meth:`~dpcgd.reading.graph_posterior.GraphPosterior.met`.
+    See :meth:`~dpcgd.reading.graph_posterior.GraphPosterior.met`.
     """
 
     def work():
@@ -37,14 +37,14 @@ def met_graphs(
 def likely_graphs(
     marginals: Marginals, edges: np.ndarray, forbidden: np.ndarray, required: np.ndarray
 ) -> Graphs:
-    """Graphs and their probabilities, which sum to one.
+    """Likely graphs and their probabilities, which sum to one.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
     edges : array of shape (d, d)
-        How likely each pair is joined.
+        Probability that each pair is joined.
     forbidden, required : boolean array of shape (d, d)
         Arcs that no graph has, and arcs that every graph has.
 
@@ -54,9 +54,10 @@ def likely_graphs(
 
     Notes
     -----
-    Skeletons are drawn by the probabilities of edges, and arrows for each by the odds of its
-    colliders. Of a whole table they are one half; the other half are graphs that walks have met, by
-    their posterior, which alone is too sure of itself where effects are weak.
+    Skeletons are drawn by the probabilities of edges, and the arrows of each skeleton by the odds
+    of its colliders. For a whole table these graphs have one half of the weight. The other half
+    belongs to graphs that random walks visit, by their posterior. That posterior alone is too sure
+    of itself if effects are weak.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def likely_graphs(
 
 
 def shares_of_sets(graphs: Graphs, x: int, y: int) -> tuple[dict[tuple[int, ...], float], float]:
-    """How likely each set is to adjust for, and how likely x comes before y.
+    """Probability of each set to adjust for, and the probability that x comes before y.
 
     Graphs in which y comes before x have no such set.
     """
@@ -92,7 +93,7 @@ def shares_of_sets(graphs: Graphs, x: int, y: int) -> tuple[dict[tuple[int, ...]
 
 
 def _drawn(marginals, edges, forbidden) -> Graphs:
-    """Graphs of drawn skeletons, as many of each of them."""
+    """Graphs of drawn skeletons, equally many for each skeleton."""
     upper = np.triu(np.random.default_rng(SEED).random((SKELETONS, *edges.shape)) < edges, 1)
     counts = Counter[tuple[int, ...]]()
     skeletons = Counter(own.tobytes() for own in upper | upper.swapaxes(1, 2))

@@ -1,10 +1,11 @@
-"""Which way the edges of a skeleton point, as far as released pairs tell, and how sure that is.
+"""The direction of each edge of a skeleton, with its probability, from released pairs.
 
-Two neighbours of a variable that are not neighbours themselves either meet in it, a collider, or
-are separated by sets that hold it. The log odds of each such triple come from boosted trees,
-trained on simulated releases, which read among other numbers how often graphs have that collider
-that are drawn by the likelihood of whole families. Graphs without cycles are then drawn with these
-odds, and an arrow is as sure as it is frequent among the completed forms of what was drawn.
+Two neighbours of a variable that are not joined themselves either both point to it, a collider, or
+are separated by sets that contain it. The log odds of a collider at each such triple come from
+boosted trees, which were trained on simulated releases. One of their features is the share of
+graphs with this collider, among graphs drawn by the likelihood of whole families. Graphs without
+cycles are then drawn with these odds. The probability of an arrow is its share among the CPDAGs of
+the drawn graphs.
 """
 
 import math
@@ -31,44 +32,44 @@ __all__ = [
 ]
 
 NEAR = 4
-"""Strongest neighbours of either end that separating sets are made of."""
+"""Number of strongest neighbours of either end that separating sets are made of."""
 
 
 COOLING, DRAWS, APART = 60, 60, 2
-"""Sweeps until draws count, draws, and sweeps from one to the next."""
+"""Sweeps before the first draw, number of draws, and sweeps between two draws."""
 
 
 WEAKEST = 1e-6
-"""Added to squared correlations, whose logarithms are taken."""
+"""Constant that is added to squared correlations before their logarithms are taken."""
 
 
 HOTTEST = 10.0
-"""How much more temperature there is at first."""
+"""Additional temperature at the start of the walk."""
 
 
 LEVEL = 0.4
-"""An edge gets an arrow that is surer than this: for F1, an arrow left out costs more than one
-too many."""
+"""An edge gets an arrow with a probability above this. It is below one half because, for F1, a
+missing arrow costs more than a wrong one."""
 
 
 def pointed(
     sure: np.ndarray, joined: np.ndarray, forbidden: np.ndarray, level: float | None = None
 ) -> np.ndarray:
-    """Arrows of a skeleton, the surest first: each edge has its likeliest mark.
+    """Arrows of a skeleton, the most probable first: each edge gets its likeliest mark.
 
     Parameters
     ----------
     sure : array of shape (d, d)
-        Of a -> b at [a, b].
+        The probability of a -> b is at [a, b].
     joined, forbidden : boolean array of shape (d, d)
     level : float, optional
-        Arrows that are surer are drawn, whatever the other marks; for the largest expected F1.
+        Arrows with a larger probability are drawn, whatever the other marks; this serves F1.
 
     Returns
     -------
     boolean array of shape (d, d)
-        An arc each way for an edge without direction; the arrows form no cycle but one that
-        forbidden arcs force.
+        An undirected edge has both arcs. The arrows form no cycle, unless forbidden arcs force
+        one.
 
     Privacy
     -------
@@ -76,8 +77,8 @@ def pointed(
 
     Notes
     -----
-    Where an edge is joined, a wrong mark costs one in SHD, whichever it is: the likeliest has the
-    least expected SHD.
+    If a pair is truly joined, a wrong mark costs one in SHD, whichever mark it is. So the likeliest
+    mark has the least expected SHD.
     """
     likelier = sure > (np.maximum(sure.T, 1 - sure - sure.T) if level is None else level)
     arcs = joined & ~forbidden
@@ -93,12 +94,12 @@ def pointed(
 def arrow_confidence(
     marginals: Marginals, joined: np.ndarray, forbidden: np.ndarray | None = None
 ) -> np.ndarray:
-    """How likely the completed form of the true graph has each arrow, given the release.
+    """The probability of each arrow in the CPDAG of the true graph, given the release.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
     joined : boolean array of shape (d, d)
         The skeleton.
     forbidden : boolean array of shape (d, d), optional
@@ -106,8 +107,8 @@ def arrow_confidence(
     Returns
     -------
     array of shape (d, d)
-        Of a -> b at [a, b]; 0 where nothing is joined. What a - b lacks to 1 in both directions
-        together is the chance of an edge without direction.
+        The probability of a -> b is at [a, b]; it is 0 if the pair is not joined. The rest to 1, of
+        both directions together, is the probability of an undirected edge.
 
     Raises
     ------
@@ -120,10 +121,10 @@ def arrow_confidence(
 
     Notes
     -----
-    Reversals of single arcs, accepted by the odds of the triples that change (Metropolis), cooled
-    at first: :prf:ref:`thm-drawn-graphs`. Where an edge is wrong, its arrow is, too; so
-    :attr:`~dpcgd.reading.release.MarginalRelease.arrow_shares` multiplies both probabilities. The
-    chapter on arrows shows how often arrows are right on fresh networks.
+    Single arcs are reversed, and a reversal is accepted by the odds of the triples that change
+    (Metropolis), with cooling at first: :prf:ref:`thm-drawn-graphs`. If an edge is wrong, its arrow
+    is wrong too; so :attr:`~dpcgd.reading.release.MarginalRelease.arrow_shares` multiplies both
+    probabilities. The chapter on arrows shows how often arrows are right on fresh networks.
     """
     if forbidden is None:
         forbidden = np.zeros_like(joined)
@@ -136,18 +137,18 @@ def arrow_confidence(
 
 
 def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, float]:
-    """Log odds of a collider in each variable that two others, not joined, are joined to.
+    """Log odds of a collider in each variable with two neighbours that are not joined.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
     joined : boolean array of shape (d, d)
 
     Returns
     -------
     dict
-        From (x, middle, y).
+        Map from (x, middle, y) to the log odds.
 
     Privacy
     -------
@@ -160,19 +161,19 @@ def collider_log_odds(marginals: Marginals, joined: np.ndarray) -> dict[Triple, 
 
 
 def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Triple]) -> Columns:
-    """What the release says about each triple: numbers by name, a row each.
+    """Features of each triple, from the release: columns by name, with a row for each triple.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
     joined : boolean array of shape (d, d)
     triples : list of (x, middle, y)
 
     Returns
     -------
     dict
-        From the name of each to its column.
+        Map from the name of each feature to its column.
 
     Privacy
     -------
@@ -180,9 +181,9 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
 
     Notes
     -----
-    The log-likelihood among them is that of :prf:ref:`thm-triple-product`. Evidence and
-    log-likelihood are taken by arsinh; correlations, squared and summed over contrasts, noise and
-    records by their logarithms.
+    The log-likelihood among the features is that of :prf:ref:`thm-triple-product`. Evidence and
+    log-likelihood are transformed by arsinh. Squared correlations summed over contrasts, noise and
+    the number of records are transformed by logarithms.
     """
     blocks = blocks_of(marginals)
     effects = blocks.sums(blocks.correlations**2)
@@ -212,7 +213,7 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
 
 
 def open_triples(joined: np.ndarray) -> list[Triple]:
-    """Two neighbours of a variable that are not joined, with the variable between them."""
+    """Triples of two neighbours of a variable, which are not joined, and this middle variable."""
     return [
         (x, c, y)
         for c in range(len(joined))
@@ -222,7 +223,7 @@ def open_triples(joined: np.ndarray) -> list[Triple]:
 
 
 def _in_likely_families(marginals, joined, triples) -> Columns:
-    """How often the ends of each triple both point to the middle, or both away, in drawn graphs."""
+    """Shares of drawn graphs in which both edges of a triple point to its middle, or both away."""
     graphs = drawn_graphs(joined, np.zeros_like(joined), by_families(marginals))
     x, c, y = np.array(triples, int).reshape(-1, 3).T
     return {
@@ -232,7 +233,7 @@ def _in_likely_families(marginals, joined, triples) -> Columns:
 
 
 def _given_sets(local, triples, others) -> Columns:
-    """What sets of others with the middle and without it leave of the ends."""
+    """Evidence between the ends of triples given sets of others, with and without the middle."""
     sets = [[s for k in range(3) for s in combinations(near, k)] for near in others]
     middles = [c for _, c, _ in triples]
     with_c = [[(*s, c) for s in few if len(s) < 2] for c, few in zip(middles, sets, strict=True)]
@@ -249,7 +250,7 @@ def _given_sets(local, triples, others) -> Columns:
 
 
 def _least(local, triples, sets) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-    """The least evidence that any of its sets leaves between the ends of each triple, and where."""
+    """The least evidence between the ends of each triple over its sets, and the set."""
     asked = [(x, y, s) for (x, _, y), few in zip(triples, sets, strict=True) for s in few]
     evidence = iter(local.given(asked)[:, 0].tolist())
     least = [min((next(evidence), s) for s in few) for few in sets]
@@ -257,13 +258,13 @@ def _least(local, triples, sets) -> tuple[np.ndarray, list[tuple[int, ...]]]:
 
 
 def _others(local, joined, x, c, y) -> list[int]:
-    """What separating sets are made of."""
+    """Variables that the separating sets of a triple are made of."""
     near = [v for a in (x, y) for v in local.nearest[a][:NEAR] if joined[a, v]]
     return [v for v in dict.fromkeys(near) if v not in (x, y, c)]
 
 
 def _likelihood(blocks, x, c, y) -> float:
-    """Of correlations of 0 between the ends, less of the product of those with the middle."""
+    """Log-likelihood of uncorrelated ends, minus that of a product of correlations, as arsinh."""
     b, (x, c, y) = blocks.correlations, (blocks.rows[v] for v in (x, c, y))
     ends, spread = b[x, y], blocks.variances[x, y]
     product = b[x, c] @ b[c, y]
@@ -271,11 +272,11 @@ def _likelihood(blocks, x, c, y) -> float:
 
 
 Gain = Callable[[list[int], int, int], float]
-"""Log odds of a graph, its parents as bits, with the arc a -> b turned, over those as it is."""
+"""Function of parents as bits and an arc a -> b: the log odds of turning the arc."""
 
 
 def by_colliders(odds: dict[Triple, float]) -> Gain:
-    """Odds from those of colliders, from (x, middle, y)."""
+    """The gain of a turned arc, from the log odds of colliders at (x, middle, y)."""
     beside: dict[tuple[int, int], list[tuple[int, float]]] = {}
     for (x, c, y), value in sorted(odds.items()):
         beside.setdefault((c, x), []).append((y, value))
@@ -290,7 +291,7 @@ def by_colliders(odds: dict[Triple, float]) -> Gain:
 
 
 def by_families(marginals: Marginals) -> Gain:
-    """Odds from how likely the parents of each variable are, as far as released pairs tell."""
+    """The gain of a turned arc, from the likelihood of each variable's parents in pairs."""
     score = PairScore(marginals)
 
     @cache
@@ -305,13 +306,13 @@ def by_families(marginals: Marginals) -> Gain:
 
 
 def drawn_graphs(joined: np.ndarray, forbidden: np.ndarray, gain: Gain) -> np.ndarray:
-    """Graphs drawn by their odds: whether a is a parent of b at [graph, b, a].
+    """Graphs drawn by their odds; the entry at [graph, b, a] says whether a is a parent of b.
 
     Parameters
     ----------
     joined, forbidden : boolean array of shape (d, d)
     gain : callable
-        Of :func:`by_colliders` or :func:`by_families`.
+        The result of :func:`by_colliders` or of :func:`by_families`.
     """
     rng, parents = np.random.default_rng(0), _bits(_first(joined, forbidden))
     edges, banned = np.argwhere(np.triu(joined)).tolist(), forbidden.tolist()
@@ -329,7 +330,7 @@ def drawn_graphs(joined: np.ndarray, forbidden: np.ndarray, gain: Gain) -> np.nd
 
 
 def _turn(parents, a, b, least, banned, gain):
-    """Turn an arc if that gains as much as is needed, and no cycle comes of it."""
+    """Turn an arc if this gains at least so much, and closes no cycle."""
     if not parents[b] >> a & 1:
         a, b = b, a
     if banned[b][a] or gain(parents, a, b) < least:
@@ -359,18 +360,18 @@ def leads(parents: list[int], a: int, b: int) -> bool:
 
 
 def completed(graphs: np.ndarray, joined: np.ndarray, forbidden: np.ndarray) -> np.ndarray:
-    """Arcs of the completed forms of graphs: colliders, what is known, and what these force.
+    """Arcs of the CPDAGs of graphs: colliders, known arcs, and the arrows that these force.
 
     Parameters
     ----------
     graphs : boolean array of shape (k, d, d)
-        Whether a is a parent of b at [b, a].
+        The entry at [b, a] of a graph says whether a is a parent of b.
     joined, forbidden : boolean array of shape (d, d)
 
     Returns
     -------
     boolean array of shape (k, d, d)
-        An arc each way for an edge without direction.
+        An undirected edge has both arcs.
     """
     possible, apart = joined & ~forbidden, ~(joined | forbidden & forbidden.T)
     np.fill_diagonal(apart, False)
@@ -380,17 +381,17 @@ def completed(graphs: np.ndarray, joined: np.ndarray, forbidden: np.ndarray) -> 
 
 
 def _array(bits) -> np.ndarray:
-    """Parents of each variable, a row each, from bits."""
+    """Parents of each variable as a boolean array, a row for each variable, from bits."""
     return np.array([[row >> v & 1 for v in range(len(bits))] for row in bits], bool)
 
 
 def _bits(parents) -> list[int]:
-    """Parents of each variable as bits, from a row each."""
+    """Parents of each variable as bits, from a boolean array with a row for each variable."""
     return [sum(1 << v for v in np.flatnonzero(row).tolist()) for row in parents]
 
 
 def _first(joined, forbidden) -> np.ndarray:
-    """Parents in a graph without cycles that has no forbidden arc, if there is one."""
+    """Parents in a graph without cycles and without forbidden arcs, if there is such a graph."""
     forced = joined & forbidden.T & ~forbidden
     left, parents = list(range(len(joined))), np.zeros_like(joined)
     while left:

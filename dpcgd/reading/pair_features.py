@@ -1,11 +1,11 @@
-"""What one noisy release of all pairs says about each pair of variables, as numbers.
+"""Features of each pair of variables, from one noisy release of all pairs.
 
-Everything here is computed from released moments, the deviations of their noise, n and the levels.
-Each variable's contrasts are turned and scaled so that their covariance is the identity; what is
-left of two variables is a block of correlations, and the variance of each entry is known.
+All features are computed from released moments, the deviations of their noise, n and the levels.
+The contrasts of each variable are rotated and scaled so that their covariance is the identity. The
+correlations of two variables then form a block, and the variance of each entry is known.
 
-A first reading has to guess which variables matter for a pair. A second one knows how likely each
-of them is a neighbour.
+The first reading has to guess which variables matter for a pair. The second reading knows how
+likely each of them is a neighbour.
 """
 
 import math
@@ -32,67 +32,66 @@ __all__ = [
 ]
 
 Columns = dict[str, np.ndarray]
-"""Numbers about pairs or triples by their names, in single precision: a row for each of them."""
+"""Features of pairs or triples by name, in single precision: a row for each pair or triple."""
 
 
 RIDGES = (0.5, 2.0, 8.0)
-"""In units of the noise's deviation times the root of the number of contrasts, which is half of
-what noise adds to the largest eigenvalue."""
+"""Ridges, in units of the noise's deviation times the root of the number of contrasts. This unit is
+half of what noise adds to the largest eigenvalue."""
 
 
 LEAST_RIDGE = 1e-12
-"""No ridge is smaller: where nothing varies, and there is no noise, none would be left."""
+"""The least ridge; without it there would be none if nothing varies and there is no noise."""
 
 
 USUAL, SMALL = 0.05, 0.015
-"""Deviations of a correlation where there is an edge, as the Bayes factors assume them."""
+"""Deviations of a correlation at an edge, as the Bayes factors assume them."""
 
 
 PRIOR = 0.09
-"""Probability of an edge before anything is known, 2 e^-3 / (1 + 2 e^-3) as in a graph posterior
-of two variables."""
+"""Prior probability of an edge, 2 e^-3 / (1 + 2 e^-3) as in a graph posterior of two variables."""
 
 
 PSEUDO_PAIRS = 1.1
-"""Pairs that the prior is worth when the share of dependent pairs is estimated."""
+"""Number of pairs that the prior is worth when the share of dependent pairs is estimated."""
 
 
 EFFECTS = np.geomspace(0.01, 0.6, 8)
-"""Deviations of a correlation where two variables depend on each other, all alike beforehand."""
+"""Deviations of a correlation between dependent variables, all with the same prior probability."""
 
 
 STEPS = 100
-"""Of the estimate of that share; its error falls by a constant factor in each."""
+"""Steps of the estimate of the share of dependent pairs; each cuts its error by the same factor."""
 
 
 LARGEST = 300.0
-"""Log-likelihood ratios beyond are as good as certain; their exponential is a number."""
+"""Bound on log-likelihood ratios, so that their exponentials are finite numbers."""
 
 
 SHORTENED = 0.003
-"""Shortening long records gives independent variables a correlation of this size at most, nearly:
-that of skewed variables at a million records, where it was measured."""
+"""The largest correlation, nearly, that shortening of long records gives independent variables. It
+was measured with skewed variables at a million records."""
 
 
 SEEN = 0.2
-"""Where the noise of a pair deviates by more in all entries, public facts say nothing of it: all
-pairs of a table have them alike, and a model would know tables by them."""
+"""If the noise of all entries of a pair deviates by more, the model does not see public facts. All
+pairs of a table share these facts, and a model would recognise tables by them."""
 
 
 NEAREST = 8
-"""A pair is looked at if either is among so many strongest of the other."""
+"""A pair is a candidate if either is among so many strongest neighbours of the other."""
 
 
 NEAR = 24
-"""Only so many strongest of a third variable can lose by it what two have in common."""
+"""Number of strongest neighbours of a third variable whose pairs are compared given it."""
 
 
 LEAST_OPEN = 0.02
-"""Share of a variance that counts as left open at least."""
+"""The least share of a variance that counts as unexplained."""
 
 
 MOST_NUMBERS = 1 << 20
-"""So many numbers of matrices are worked out at once, at most."""
+"""The largest number of entries of matrices that are computed at once."""
 
 
 STRONGEST = (1, 2, 3, 5)
@@ -100,28 +99,28 @@ STRONGEST = (1, 2, 3, 5)
 
 
 FEW = 3
-"""Strongest neighbours of either that sets of two are made of."""
+"""Number of strongest neighbours of either variable that sets of two are made of."""
 
 
 FIRST_NAMES = ("least given two", "strongest", "left open")
 SECOND_NAMES = ("least given two likely", "likeliest", "left open by the likeliest")
-"""What the columns of :meth:`LocalEvidence.features` are called in each reading."""
+"""Parts of the names of the columns of :meth:`LocalEvidence.features`, for each reading."""
 
 
 LEAST_LIKELY = 0.003
-"""Pairs that are less likely edges are not read again."""
+"""The least probability of an edge for a pair to be read a second time."""
 
 
 LIKELY, MOST_LIKELY = 0.5, 8
-"""A pair is conditioned on the likely neighbours of either, and on so many at most."""
+"""The least probability of a neighbour to be conditioned on, and the largest number of them."""
 
 
 SUREST = 1e-4
-"""Probabilities of an edge, or of none, are no smaller as log odds."""
+"""The least probability of an edge, and of no edge, for log odds."""
 
 
 def columns_of(numbers: Mapping[str, ArrayLike], rows: int) -> Columns:
-    """Columns of so many rows; a single number fills its column.
+    """Columns with so many rows; a single number fills its column.
 
     Examples
     --------
@@ -133,12 +132,12 @@ def columns_of(numbers: Mapping[str, ArrayLike], rows: int) -> Columns:
 
 
 def _of_both(what, *values) -> dict[str, np.ndarray]:
-    """The smaller of two numbers for each pair, and the larger one."""
+    """Two columns for pairs: the smaller of two numbers and the larger one."""
     return {f"{what} one": np.minimum(*values), f"{what} the other": np.maximum(*values)}
 
 
 def candidates(*strengths: np.ndarray) -> np.ndarray:
-    """Pairs (x < y) of which one is among the nearest of the other; shape (pairs, 2)."""
+    """Pairs (x < y) with one variable among the nearest of the other; shape (pairs, 2)."""
     d = len(strengths[0])
     near = np.zeros((d, d), bool)
     for strength in strengths:
@@ -149,19 +148,19 @@ def candidates(*strengths: np.ndarray) -> np.ndarray:
 
 
 def pair_features(marginals: Marginals) -> tuple[np.ndarray, Columns]:
-    """Numbers about each pair that may be an edge, worked out once.
+    """Features of each pair that may be an edge, computed once.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
 
     Returns
     -------
     pairs : array of shape (k, 2)
-        Variables by number, x < y. Pairs that are not here are far from being an edge.
+        Variables by number, x < y. Pairs that are left out are far from being an edge.
     features : dict
-        From the name of each to its column.
+        Map from the name of each feature to its column.
 
     Raises
     ------
@@ -220,18 +219,18 @@ def _features_of(marginals) -> tuple[np.ndarray, Columns]:
 
 
 def dependence(marginals: Marginals) -> np.ndarray:
-    """Probability that two variables depend on each other, as far as their pair was released.
+    """Probability that two variables depend on each other, from their released pair alone.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
 
     Returns
     -------
     array of shape (d, d)
-        Symmetric. The prior where the noise hides everything, near zero where the release shows
-        that there is nothing, near one where it shows an association.
+        Symmetric. It is the prior if the noise hides everything, near zero if the release shows
+        that there is no association, and near one if it shows an association.
 
     Raises
     ------
@@ -257,9 +256,9 @@ def dependence(marginals: Marginals) -> np.ndarray:
 
 
 def _log_ratios(blocks) -> np.ndarray:
-    """Log-likelihood of each pair if it is dependent, less that if it is not; symmetric.
+    """Log-likelihood ratio of dependence to independence for each pair; symmetric.
 
-    An effect is in all entries of the pair's block alike, or in one of them.
+    Under dependence the effect is in all entries of the pair's block alike, or in one of them.
     """
     entries = blocks.sums(np.ones_like(blocks.variances))
     total = np.full(entries.shape, -np.inf)
@@ -271,19 +270,19 @@ def _log_ratios(blocks) -> np.ndarray:
         alone = np.log(blocks.sums(np.exp(np.minimum(entry, LARGEST))) / entries)
         total = np.logaddexp.reduce([total, together, alone])
     upper = np.triu(total - np.log(2 * len(EFFECTS)), 1)
-    return upper + upper.T  # the last digits of the blocks may differ
+    return upper + upper.T  # the halves of the blocks may differ in last digits
 
 
 def _least(blocks) -> np.ndarray:
-    """The least variance of an entry, of each pair."""
+    """The least variance of an entry in the block of each pair."""
     starts = [rows.start for rows in blocks.rows]
     return np.minimum.reduceat(np.minimum.reduceat(blocks.variances, starts, 0), starts, 1)
 
 
 def _partials(blocks) -> Columns:
-    """Squared partial correlations given all others, from ridge-regularised inverses.
+    """Squared partial correlations given all other variables, from inverses with a ridge.
 
-    In released units the noise of all entries is alike; what is lost in it does not count.
+    In released units the noise of all entries is the same. Variance below the noise does not count.
     """
     sampling = np.diag(blocks.covariances).mean() / math.sqrt(blocks.n)
     noise = math.hypot(float(blocks.deviations.max()), sampling)
@@ -301,7 +300,7 @@ def _partial(blocks, values, vectors, ridge) -> np.ndarray:
     scales = []
     for rows in blocks.rows:
         own, turned = np.linalg.eigh(scaled[rows, rows])
-        known = np.clip(1 - extra * own, 0, 1)  # 0 where a variance is lost in the ridge
+        known = np.clip(1 - extra * own, 0, 1)  # 0 if the ridge hides a variance
         scales.append((turned * (known / np.sqrt(own))) @ turned.T)
     for rows, scale in zip(blocks.rows, scales, strict=True):
         scaled[rows] = scale @ scaled[rows]
@@ -313,7 +312,7 @@ def _partial(blocks, values, vectors, ridge) -> np.ndarray:
 
 
 def _given_one(blocks, association, effect) -> list[np.ndarray]:
-    """The least association given one other variable, the next, its effect, the strongest path."""
+    """Given one other variable: the least association, the next, its effect, the strongest path."""
     least, at_least = association.copy(), effect.copy()
     second, path = np.full_like(least, np.inf), np.zeros_like(least)
     for z in range(len(blocks.rows)):
@@ -332,7 +331,7 @@ def _given_one(blocks, association, effect) -> list[np.ndarray]:
 
 
 def _given_this(blocks, z, near) -> tuple[np.ndarray, np.ndarray]:
-    """The association of each two of some variables given this one, and its effect."""
+    """The associations and effects of all pairs of some variables, given one variable."""
     some = np.concatenate([np.arange(len(blocks.noise))[blocks.rows[v]] for v in near])
     starts = np.cumsum([0, *(blocks.rows[v].stop - blocks.rows[v].start for v in near[:-1])])
     own = blocks.rows[z]
@@ -355,7 +354,7 @@ class LocalEvidence:
     ----------
     blocks : Blocks
     strength : array of shape (d, d)
-        Of each variable's neighbours.
+        Strength of each pair as neighbours.
     """
 
     def __init__(self, blocks, strength):
@@ -370,7 +369,7 @@ class LocalEvidence:
         self.rows = np.array([*zip(*zip_longest(*of_each, (), fillvalue=size), strict=True)])
 
     def features(self, pairs: np.ndarray, names: Sequence[str] = FIRST_NAMES) -> Columns:
-        """The columns of some pairs that take sets of their own, under names made of these."""
+        """Columns of pairs that take conditioning sets of their own; `names` are parts of names."""
         two, nearest, left = names
         kinds = [two, f"effect at the {two}", *(f"given the {k} {nearest}" for k in STRONGEST)]
         kinds += [*(f"effect given the {k} {nearest}" for k in STRONGEST), left]
@@ -389,16 +388,16 @@ class LocalEvidence:
         return dict(zip(kinds, np.array(rows).reshape(-1, len(kinds)).T, strict=True))
 
     def given(self, questions: Sequence[tuple[int, int, Sequence[int]]]) -> np.ndarray:
-        """Of x and y given some others, a row for each question.
+        """Association of x and y given some others, a row for each question.
 
-        How surprising the association is, its effect, and what is left open of x or y.
+        The columns are the evidence, the effect, and the unexplained share of x or y.
         """
         x, y = (np.array([question[side] for question in questions], int) for side in (0, 1))
         sets = [question[2] for question in questions]
         most = max(map(len, sets), default=0)
         padded = np.array([[*s, *[-1] * (most - len(s))] for s in sets], int).reshape(len(x), most)
         rows = self.rows[padded].reshape(len(x), most * self.rows.shape[1])
-        rows.sort(axis=1)  # those that stand for none are last
+        rows.sort(axis=1)  # padding comes last
         sizes = (rows < len(self.ridge)).sum(axis=1)
         answers = np.empty((len(x), 3))
         for size in np.unique(sizes).tolist():
@@ -409,7 +408,7 @@ class LocalEvidence:
         return answers
 
     def _alike(self, x, y, given) -> np.ndarray:
-        """The same given equally many rows of correlations each."""
+        """The answers to questions given equally many rows of correlations."""
         b, v, size = self.correlations, self.noise, given.shape[1]
         inner = b[given[:, :, None], given[:, None]]
         inner[:, range(size), range(size)] += self.ridge[given] * math.sqrt(size)
@@ -430,14 +429,14 @@ class LocalEvidence:
         return np.column_stack([np.arcsinh(evidence), effect, np.minimum(open_x, open_y)])
 
     def _left_open(self, rows, cross, slopes) -> np.ndarray:
-        """Share of the variance of these rows that the others leave open."""
+        """Share of the variance of these rows that the other rows do not explain."""
         left = np.clip(1 - (cross * slopes).sum(axis=1), LEAST_OPEN, 1.0)
         real = rows < len(self.ridge)
         return (left * real).sum(axis=1) / real.sum(axis=1)
 
 
 def _solved(matrices, right) -> np.ndarray:
-    """Solutions of linear equations; of least squares where there is none."""
+    """Solutions of linear equations; least-squares solutions if a matrix is singular."""
     try:
         return np.linalg.solve(matrices, right)
     except np.linalg.LinAlgError:
@@ -445,13 +444,13 @@ def _solved(matrices, right) -> np.ndarray:
 
 
 def _told(squares, variance, size=USUAL) -> tuple[np.ndarray, np.ndarray]:
-    """Twice the log Bayes factor of entries, of a normal effect against none, and the effect."""
+    """Twice the log Bayes factor of a normal effect against none, by entry, and the effect."""
     signal = size**2 / (variance + size**2)
     return squares / variance * signal + np.log1p(-signal), (squares - variance) * signal
 
 
 def log_odds(probabilities: np.ndarray) -> np.ndarray:
-    """Of probabilities, none beyond one in ten thousand.
+    """Log odds of probabilities, after these are clipped at one in ten thousand.
 
     Examples
     --------
@@ -463,21 +462,21 @@ def log_odds(probabilities: np.ndarray) -> np.ndarray:
 
 
 def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, Columns]:
-    """Numbers about each pair that a first reading does not rule out.
+    """Features of each pair that the first reading does not rule out.
 
     Parameters
     ----------
     blocks : Blocks
-        Of a release of all pairs.
+        The blocks of a release of all pairs.
     likely : array of shape (d, d)
-        Of an edge, as the first reading has it; symmetric, and zero on the diagonal.
+        Probabilities of edges from the first reading; symmetric, and zero on the diagonal.
 
     Returns
     -------
     pairs : array of shape (k, 2)
         Variables by number, x < y.
     features : dict
-        From the name of each to its column.
+        Map from the name of each feature to its column.
 
     Privacy
     -------
@@ -489,7 +488,7 @@ def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, Col
     local = LocalEvidence(blocks, likely)
     others = likely.sum(axis=1)[pairs] - own[:, None]
     ranks = np.argsort(np.argsort(-likely, axis=1, kind="stable"), axis=1)
-    weaker = np.sort(np.minimum(likely[x], likely[y]), axis=1)  # 0 at x and at y
+    weaker = np.sort(np.minimum(likely[x], likely[y]), axis=1)  # it is 0 at x and at y
     numbers = {
         "log odds": log_odds(own),
         **local.features(pairs, SECOND_NAMES),
@@ -507,7 +506,7 @@ def second_features(blocks: Blocks, likely: np.ndarray) -> tuple[np.ndarray, Col
 
 
 def _given_neighbours(local, likely, pairs) -> Columns:
-    """The association given the likely neighbours of one end, and of the other."""
+    """The associations given the likely neighbours of either end of a pair."""
     near = [[v for v in order if likely[a, v] > LIKELY] for a, order in enumerate(local.nearest)]
     sides = []
     for end, other in ((0, 1), (1, 0)):

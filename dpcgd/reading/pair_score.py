@@ -1,4 +1,4 @@
-"""How well some parents explain a variable, by released pairs alone."""
+"""A score of a variable given its parents, from released pairs alone."""
 
 import math
 from functools import lru_cache
@@ -13,18 +13,19 @@ __all__ = ["PairScore"]
 
 
 class PairScore:
-    """Gaussian log-likelihood of a variable's contrasts given its parents', less a penalty.
+    """Gaussian log-likelihood of a variable's contrasts given its parents', minus a penalty.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
 
     Notes
     -----
-    -n/2 ln det of the covariance that the parents leave, less ln(n)/2 for each coefficient (Schwarz
-    1978) times sampling and privacy variance together over sampling variance alone: by so much
-    more does a useless coefficient win by chance. Chapter 14.
+    The score is -n/2 ln det of the covariance that the parents do not explain, minus a penalty. The
+    penalty is ln(n)/2 for each coefficient (Schwarz 1978), times the ratio of sampling and privacy
+    variance together to sampling variance alone. Noise raises the chance gain of a useless
+    coefficient by this ratio. Chapter 14.
     """
 
     def __init__(self, marginals: Marginals):
@@ -39,12 +40,12 @@ class PairScore:
         self.log_odds = lru_cache(None)(self._log_odds)
 
     def _log_odds(self, child: int, parents: frozenset[int]) -> float:
-        """How much likelier these parents are than none, from as many records as noise leaves."""
+        """Log odds of these parents against none, for as many records as noise leaves."""
         more = self.family(child, parents) - self.family(child, frozenset())
         return more / self._inflated(child, sorted(parents)) if parents else 0.0
 
     def _inflated(self, child, parents) -> float:
-        """Sampling and privacy variance together over sampling variance alone."""
+        """Ratio of sampling and privacy variance together to sampling variance alone."""
         effect, cause = self._rows[child], [*chain(*(self._rows[p] for p in parents))]
         spread = self._covariance.diagonal()
         coefficients = max(1, len(effect) * len(cause))

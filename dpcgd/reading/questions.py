@@ -1,4 +1,4 @@
-"""What is asked of a release about one cause and one effect, and its answer for one adjustment."""
+"""A question to a release about one cause and one effect, and its answer for an adjustment set."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ __all__ = ["Question"]
 
 
 class Question:
-    """One cause, one effect, the two values of the cause, and what is asked of the effect.
+    """One cause, one effect, two values of the cause, and an outcome of the effect.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Question:
     Raises
     ------
     ValueError
-        If a name, a level or a share is none.
+        If there is no such name or level, or a share is not between 0 and 1.
 
     Privacy
     -------
@@ -56,7 +56,7 @@ class Question:
         self.ends = self._places(ends)
 
     def _told_apart(self, v: int) -> list[int]:
-        """Levels of a category that the release tells from all its others; of a number none."""
+        """Levels of a category that the release tells from all others; none for a number."""
         if self.moments is None:
             return [*range(self.marginals.levels[v])]
         if v in getattr(self.marginals, "numbers", ()):
@@ -67,7 +67,7 @@ class Question:
         return np.flatnonzero(counts[alike] == 1).tolist()
 
     def _places(self, ends) -> tuple:
-        """The numbers of two levels, or two normal scores."""
+        """The two values of the cause: numbers of levels, or normal scores."""
         if ends is None:
             told = self.told[self.x] if len(self.told[self.x]) > 1 else [0, -1]
             return (told[0], told[-1]) if self.levels else (0.0, 1.0)
@@ -82,7 +82,7 @@ class Question:
 
     @property
     def estimand(self) -> str:
-        """What the estimate is an estimate of, in words."""
+        """The quantity that is estimated, in words."""
         shown = [self.levels[end] if self.levels else f"score {end:.3g}" for end in self.ends]
         what = f"{self.effect}, in deviations of its normal score"
         if self.outcomes:
@@ -92,9 +92,9 @@ class Question:
         return f"change of {what}, if {change}; {way} what is adjusted for"
 
     def adjusted(self, parents: Sequence[int]) -> Adjusted | None:
-        """The answer if these variables are adjusted for; None if it is not identified.
+        """The effect adjusted for these variables; None if it is not identified.
 
-        The noise of the deviations in which numbers are reckoned counts, too.
+        Its error includes the noise of the deviations that are the units of numbers.
         """
         x, y, moments = self.x, self.y, self.moments
         if moments is None:
@@ -125,18 +125,18 @@ class Question:
         return Adjusted(answer.means + start, answer.sampling, answer.further + error)
 
     def deviation(self, v: int) -> float:
-        """Of a number's score, as it was released."""
+        """Deviation of a number's score, as it was released."""
         row = self.moments.rows[v][0]
         return math.sqrt(max(self.moments.values[row, row], LEAST))
 
     @property
     def departure(self) -> float:
-        """How far two numbers are from a Gaussian copula, beyond noise; 0 of a category."""
+        """Distance of two numbers from a Gaussian copula, beyond noise; 0 for a category."""
         numbers = not (self.levels or self.outcomes)
         return self.moments.departure(self.x, self.y) if numbers else 0.0
 
     def medians(self, start: float, changes: Sequence[float]) -> tuple[float, ...]:
-        """Changes from a score of the effect in its own unit."""
+        """Changes of the effect's median in its own unit, from changes of its normal score."""
         terms = self.release.terms
         low, high = terms.domain[self.effect]
         parts = Parts(low, high, terms.rules[self.effect]["scale"])
@@ -147,7 +147,7 @@ class Question:
 
 
 def _place(name, levels, level) -> int:
-    """The number of a level."""
+    """The position of a level among the levels of a variable."""
     if level not in levels:
         cure = f"take one of {', '.join(levels)}" if levels else "it is a number: leave outcome out"
         raise ValueError(f"{name!r} has no level {level!r}; {cure}")

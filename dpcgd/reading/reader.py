@@ -1,6 +1,6 @@
-"""A reader of released pairs, trained on simulated networks: which pairs are edges.
+"""An edge model, trained on simulated networks: probabilities of edges from released pairs.
 
-It reads a release twice: the second time it knows which edges the first reading found likely.
+It reads a release twice: the second reading uses the edge probabilities of the first.
 """
 
 import json
@@ -32,44 +32,44 @@ __all__ = [
 
 
 LARGEST_F1 = "f1"
-"""This choice of edges has the largest expected F1. The table of chapter 17 was made with it."""
+"""Name of the rule that draws the edges of largest expected F1. Chapter 17's table uses it."""
 
 
 DELTA_IN_TRAINING = 1e-6
-"""The delta at which the smallest epsilon of training was converted."""
+"""The delta at which the smallest epsilon of the training was converted."""
 
 
 Precision = float | Literal["f1"] | None
-"""What :func:`most_likely_edges` goes by."""
+"""The rule by which :func:`most_likely_edges` chooses edges."""
 
 
 LIKELY = 0.5
-"""Edges of this probability are as likely as not."""
+"""The least probability of an edge that is drawn by default."""
 
 
 AT_ONCE = 4096
-"""So many rows of as many trees are looked at together."""
+"""About so many pairs of a row and a tree are evaluated together."""
 
 
 class Trees(NamedTuple):
-    """Boosted trees: log odds are a sum of what the trees say.
+    """Boosted trees: log odds are a sum of the values of their leaves.
 
-    The nodes of a tree stand one after another: below an inner node first all that is on its left,
-    then all on its right.
+    The nodes of a tree are stored one after another: an inner node, then the nodes of its left
+    side, then those of its right side.
 
     Attributes
     ----------
     features : tuple of str
-        Names of the columns that they read.
+        Names of the columns that the trees read.
     bias : float
     roots : array of int
         The first node of each tree.
     feature : array of int
-        What a node looks at, as a number among the features; -1 at a leaf.
+        The feature that a node compares, by number; -1 at a leaf.
     number : array of float
-        Rows at or below that of an inner node go left; that of a leaf is its value.
+        Threshold of an inner node: rows at or below it go left. Value of a leaf.
     right : array of int
-        How many places behind a node its right side begins; the left one is next.
+        Distance from an inner node to its right child; its left child is the next node.
     """
 
     features: tuple[str, ...]
@@ -80,12 +80,12 @@ class Trees(NamedTuple):
     right: np.ndarray
 
     def log_odds(self, columns: Columns) -> np.ndarray:
-        """For each row of the columns, shape (k,).
+        """Log odds of each row of the columns, shape (k,).
 
         Raises
         ------
         ValueError
-            If a column is missing: they were trained on others than this package computes.
+            If a column is missing, because the trees were trained on other features.
         """
         if missing := [name for name in self.features if name not in columns]:
             raise ValueError(
@@ -105,17 +105,17 @@ class Trees(NamedTuple):
         return log_odds[0]
 
     def probabilities(self, columns: Columns) -> np.ndarray:
-        """The same as probabilities."""
+        """Probabilities of each row of the columns, shape (k,)."""
         return 1 / (1 + np.exp(-self.log_odds(columns)))
 
 
 class Trained(NamedTuple):
-    """Trees that were trained elsewhere, as plain numbers in a file, and on what.
+    """Trained trees from a file, and facts about their training.
 
     Attributes
     ----------
     trained : dict
-        How many networks and releases, smallest and largest of what is public.
+        Numbers of networks and releases, smallest and largest values of public facts.
     trees : mapping of str to Trees
     """
 
@@ -125,9 +125,9 @@ class Trained(NamedTuple):
 
 @cache
 def trained_on(name: str) -> Trained:
-    """What a file of the package's data holds.
+    """The trained trees in a file of the package's data.
 
-    The trees of a reading need the names up to the last one that they look at: those of a second
+    The trees of a reading need the features up to the last one that they use. Features of a second
     reading follow those of the first.
     """
     file = data_folder() / name
@@ -144,18 +144,18 @@ def trained_on(name: str) -> Trained:
 def trained_reader() -> Trained:
     """The trees of the first and the second reading; ``make models`` trains them.
 
-    The second one goes by the features of the first, then its own.
+    The second reading uses the features of the first, and further ones.
     """
     return trained_on("reader.json")
 
 
 def edge_probabilities(marginals: Marginals) -> np.ndarray:
-    """Of an edge between any two variables, read twice.
+    """Probability of an edge between any two variables, after two readings.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released.
+        Marginals with all pairs released.
 
     Returns
     -------
@@ -184,9 +184,9 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
 
 
 def _as_in_training(marginals) -> Marginals:
-    """The same moments as if of no more records than any network in training had.
+    """The same moments, treated as moments of no more records than the training had.
 
-    What is so faint that only more of them would show it is no edge to the reader.
+    A dependence so weak that only more records would show it is no edge to the model.
     """
     most = int(trained_reader().trained["records"][1])
     if marginals.n <= most:
@@ -195,17 +195,17 @@ def _as_in_training(marginals) -> Marginals:
 
 
 def first_reading(marginals: Marginals) -> np.ndarray:
-    """The same probabilities before the release is read again.
+    """Probability of an edge between any two variables, after the first reading alone.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs of two variables or more released.
+        Marginals with all pairs of two variables or more released.
 
     Returns
     -------
     array of shape (d, d)
-        0 for a variable of one level, which the reader has never seen.
+        It is 0 for a variable of one level, because the training had none.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def first_reading(marginals: Marginals) -> np.ndarray:
 
 
 def _square(d, pairs, values) -> np.ndarray:
-    """Values of pairs, both ways round; 0 elsewhere."""
+    """A symmetric array of the values of pairs; 0 for other pairs."""
     x, y = pairs.T
     square = np.zeros((d, d), values.dtype)
     square[x, y] = square[y, x] = values
@@ -231,7 +231,7 @@ def _square(d, pairs, values) -> np.ndarray:
 
 
 def best_count(falling: np.ndarray) -> int:
-    """How many of these pairs, the most probable ones first, have the largest expected F1.
+    """The number of most probable pairs that has the largest expected F1.
 
     Examples
     --------
@@ -243,12 +243,12 @@ def best_count(falling: np.ndarray) -> int:
 
 
 def check_precision(precision: Precision) -> None:
-    """Refuse what says nothing about the edges to draw.
+    """Refuse a precision that is no rule for choosing edges.
 
     Raises
     ------
     ValueError
-        With what it may be.
+        If it is none; the message says which values are allowed.
     """
     named = precision is None or precision == LARGEST_F1
     if not (named or (is_real(precision) and 0 < precision <= 1)):  # type: ignore[operator]
@@ -258,14 +258,14 @@ def check_precision(precision: Precision) -> None:
 
 
 def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) -> np.ndarray:
-    """The pairs that are likelier joined than not, or another choice by their probabilities.
+    """The pairs that are at least as likely joined as not, or those of another rule.
 
     Parameters
     ----------
     probabilities : array of shape (d, d)
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the set of largest expected F1, which is never empty.
+        "f1" asks for the set of largest expected F1, which is never empty.
 
     Returns
     -------
@@ -273,9 +273,9 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
 
     Notes
     -----
-    Pairs with a probability of one half or more have the fewest expected errors. With probabilities
-    p in falling order and S their sum, the k most likely pairs have an expected F1 of about
-    2 (p_1 + ... + p_k) / (k + S), and an expected precision of their mean.
+    The pairs with a probability of one half or more have the fewest expected errors. Let p be the
+    probabilities in falling order and S their sum. Then the k most likely pairs have an expected F1
+    of about 2 (p_1 + ... + p_k) / (k + S), and their mean p is the expected precision.
 
     Examples
     --------
@@ -299,14 +299,14 @@ def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) ->
 
 
 def unlike_training(d: int, n: int, rho: float) -> str:
-    """Why probabilities may be off for a table, by its public facts, or an empty text.
+    """A reason why probabilities may be off for a table, by its public facts, or an empty text.
 
     Parameters
     ----------
     d, n : int
-        Variables and records.
+        Numbers of variables and records.
     rho : float
-        What the release costs.
+        Cost of the release.
 
     Examples
     --------

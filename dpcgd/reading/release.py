@@ -1,4 +1,4 @@
-"""A release of moments, and the graphs that can be read from it, as often as wanted."""
+"""A release of moments, and the graphs that can be read from it at no further cost."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -42,34 +42,34 @@ __all__ = [
 ]
 
 Reading = Literal["edges", "whole graphs", "likeliest graph"]
-"""What is read: edges one by one, or what the posterior over whole graphs says."""
+"""A kind of reading: edges one by one, or the posterior over whole graphs."""
 
 EDGES, _, LIKELIEST = READINGS = get_args(Reading)
 
 WEIGHTS = (0.87, 0.32, 0.67)
-"""The log odds of an edge are a constant, and weighted sums of those of the likely graphs and of
-the edge model.
+"""Three numbers: the log odds of an edge are the first, plus the second times those by likely
+graphs, plus the third times those by the edge model.
 
 Fitted to 300 networks of :func:`~dpcgd.datasets.random_networks.any_network`, as
 benchmarks/README.md says.
 """
 
 LEAST_SHARE = 0.002
-"""No posterior of an edge is taken to be nearer to 0 or 1 than this."""
+"""The least distance of an edge's posterior from 0 and from 1; it is clipped there."""
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class MarginalRelease(Release):
-    """A release of moments. Whatever is computed from them costs nothing.
+    """A release of moments. Whatever is computed from it costs no further budget.
 
     Attributes
     ----------
     marginals : Marginals
-        What was measured: a whole table, pairs, perhaps with triples, or clipped moments.
+        The measured moments: a whole table, pairs, perhaps with triples, or clipped moments.
     levels : mapping of str to tuple of str
-        Public, those of the moments: where levels were joined, the new ones. A number has none.
+        Public levels of the moments, the new ones if levels were joined. A number has none.
     joined_levels : dict
-        From each variable whose levels were joined to what has become of each of them.
+        Map from each variable with joined levels to the new name of each old level.
     """
 
     marginals: Marginals
@@ -78,9 +78,9 @@ class MarginalRelease(Release):
 
     @cached_property
     def certainty(self) -> Certainty:
-        """How likely each edge and each arrow is: that of the graph, or of what :func:`read` gives.
+        """Probabilities of each edge and each arrow: those of the graph, or those of :func:`read`.
 
-        A graph that a search has found says nothing of that itself.
+        A graph that a search has found has no probabilities of its own.
         """
         graph = self.graph if self.graph.certainty is not None else read(self)
         assert graph.certainty is not None
@@ -88,22 +88,22 @@ class MarginalRelease(Release):
 
     @property
     def probabilities(self) -> Mapping[frozenset[str], float]:
-        """From each pair of variables to the probability that an edge joins it."""
+        """Map from each pair of variables to the probability that an edge joins it."""
         return self.certainty.edges
 
     @property
     def arrow_shares(self) -> Mapping[tuple[str, str], float]:
-        """From (cause, effect), of each pair that is joined, to the probability of this arrow."""
+        """Map from (cause, effect) of each joined pair to the probability of this arrow."""
         return self.certainty.arrows
 
 
 def check_moments(release: Release) -> MarginalRelease:
-    """Refuse a release that holds no moments, of a system that releases answers alone.
+    """Refuse a release without moments, which is one of a system that releases only answers.
 
     Raises
     ------
     ValueError
-        With what this release has.
+        If there are no moments; the message says what the release holds.
     """
     if not isinstance(release, MarginalRelease):
         system = release.terms.system or "its system"
@@ -128,29 +128,30 @@ def read(
     Parameters
     ----------
     release : MarginalRelease
-        Of :func:`~dpcgd.tables.private_graph.private_graph` or another system that measures.
+        A release of :func:`~dpcgd.tables.private_graph.private_graph` or of another system that
+        measures moments.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none. Otherwise an edge is drawn
-        if it is likelier than not.
+        "f1" asks for the edges of largest expected F1; there is always at least one. By default an
+        edge is drawn if its probability is at least one half.
     knowledge : Knowledge, optional
-        In place of the one that the run was given.
+        Knowledge in place of that of the run.
     reading : {"edges", "whole graphs", "likeliest graph"}
-        "edges" weighs each pair by the edge model. Of a whole table the two others go by the
-        posterior over graphs alone: "whole graphs" gives each edge and arrow the share of the
-        graphs that have it, "likeliest graph" draws the graph of the largest posterior. Both go by
-        the graphs that two walks have met, which may miss a likelier one.
+        "edges" weighs each pair by the edge model, for a whole table also by likely graphs. The
+        others need a whole table, and use the posterior over graphs alone: "whole graphs" gives
+        each edge and arrow the share of the graphs that have it, "likeliest graph" draws the graph
+        of largest posterior. Both use graphs of two random walks, which may miss a likelier one.
 
     Returns
     -------
     CPDAG
-        With the probabilities of edges and arrows.
+        The graph, with the probabilities of its edges and arrows.
 
     Raises
     ------
     ValueError
-        If the release holds no moments, or no whole table where graphs are to be weighed; or
-        precision, knowledge or reading is unusable.
+        If the release holds no moments, or no whole table although graphs are to be weighed; or if
+        precision, knowledge or reading is invalid.
 
     Privacy
     -------
@@ -175,7 +176,7 @@ def reread(
     knowledge: Knowledge | None = None,
     reading: Reading = "edges",
 ) -> MarginalRelease:
-    """The same release with another graph, which its receipt and its report name as such.
+    """The same release with another graph; its receipt and its report name the new reading.
 
     Parameters
     ----------
@@ -186,13 +187,13 @@ def reread(
     Returns
     -------
     MarginalRelease
-        With what was measured and what it cost as before; answers to tests are left out, for the
-        graph does not follow from them.
+        Moments and costs are those of the given release. Answers to tests are left out, because
+        the graph does not follow from them.
 
     Raises
     ------
     ValueError
-        As :func:`read`.
+        As for :func:`read`.
 
     Privacy
     -------
@@ -219,7 +220,7 @@ def reread(
 
 
 def _check_reading(release: MarginalRelease, reading: Reading, precision: Precision) -> None:
-    """Refuse a reading that this release has not."""
+    """Refuse a reading that this release does not allow."""
     if reading not in READINGS:
         raise ValueError(f"reading must be one of {', '.join(READINGS)}; {reading!r} is none")
     if reading != EDGES and not isinstance(release.marginals, NoisyTable):
@@ -237,14 +238,14 @@ def read_moments(
     caution: str,
     reading: Reading = "edges",
 ) -> CPDAG:
-    """Edges and arrows that moments make likely.
+    """The graph of the edges and arrows that moments make likely.
 
     Parameters
     ----------
     marginals : Marginals
         A whole table is read by weighing graphs; others by the edge model.
     names : sequence of str
-        Of the variables.
+        Names of the variables.
     knowledge, precision, reading
         As for :func:`read`.
     caution : str
@@ -275,7 +276,7 @@ def read_moments(
 
 
 def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading) -> np.ndarray:
-    """Probabilities of edges by weighed graphs, by the edge model, or by both."""
+    """Probabilities of edges by weighted graphs, by the edge model, or by both."""
     if whole is None:
         return edge_probabilities(marginals)
     edges = np.clip(whole.joined, LEAST_SHARE, 1 - LEAST_SHARE)
@@ -290,16 +291,16 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
 
 
 class WeighedGraphs(NamedTuple):
-    """What is likely by the graphs that are likely, given a whole table.
+    """Probabilities of edges and arrows from the likely graphs of a whole table.
 
     Attributes
     ----------
     joined : array of shape (d, d)
-        The share of the graphs that joins a pair.
+        The share of the graphs in which each pair is joined.
     arrows : array of shape (d, d)
-        The share whose completed form has an arrow.
+        The share of the graphs whose CPDAG has each arrow.
     likeliest : boolean array of shape (d, d)
-        Arcs of the completed form of the likeliest graph.
+        Arcs of the CPDAG of the likeliest graph.
     """
 
     joined: np.ndarray
@@ -308,7 +309,7 @@ class WeighedGraphs(NamedTuple):
 
     @property
     def shares(self) -> np.ndarray:
-        """How likely an arrow is where its pair is joined."""
+        """The probability of each arrow if its pair is joined."""
         return self.arrows / np.maximum(self.joined, LEAST_SHARE)
 
 
@@ -345,13 +346,13 @@ def read_release(path: str | os.PathLike) -> Release:
     Returns
     -------
     Release
-        Of the kind it had, with everything but its seconds.
+        A release of the kind that was saved, with everything but its running time.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it is not what was written; a digest shows accidents and edits
-        by hand, and is no signature.
+        If there is no such file, or its content is not what was written. The digest in the file
+        shows accidents and edits by hand; it is not a signature.
 
     Privacy
     -------

@@ -1,7 +1,7 @@
-"""Two repairs of a search on released tables: of removals that contradict, of edges without a test.
+"""Two repairs of a search on released tables: contradictory removals, and edges without a test.
 
-Noise, and variables that are nearly copies of one another, make a search remove too much or too
-little. What it has asked by then tells where.
+Noise, and variables that are nearly copies of one another, make a search remove too many or too few
+edges. The answers to its tests show where.
 """
 
 from collections import defaultdict
@@ -23,26 +23,27 @@ __all__ = ["repaired"]
 def repaired(
     found: Found, oracle: Any, *, max_order: int, knowledge: Knowledge | None = None
 ) -> Found:
-    """What a search found, with both repairs; which way new edges point is left open.
+    """Apply both repairs to the result of a search; edges that come back have no direction.
 
-    **Removals that contradict.** x and y are separated by a set with z in it, x and z by one with y
-    in it. Each leans on the other, and once both are gone nothing links x to the two. The one that
-    was separated less clearly, with the smaller p-value, comes back, unless a set of its present
-    neighbours, without the other, separates it as well. Where all answers are right, such a set
-    there always is: chapter 14, :prf:ref:`thm-leaning`.
+    **Contradictory removals.** x and y are separated by a set that contains z, and x and z by a set
+    that contains y. Each removal relies on the other edge. After both removals nothing links x to y
+    or z. The removal with the smaller p-value is the less clear one, and its edge comes back. It
+    stays removed if a set of its present neighbours, without the other variable, separates the pair
+    as well. If all answers are right, there is always such a set: chapter 14,
+    :prf:ref:`thm-leaning`.
 
-    **Edges without a test.** Given neighbours of both its ends, next to no variance of one end is
-    left, so the test could not separate, though it saw nothing. Such an edge goes, the weakest
-    first.
+    **Edges without a test.** Given common neighbours of both ends, almost no variance of one end is
+    left. So the test could not separate the pair, although it saw no dependence. Such edges are
+    removed, the weakest first.
 
     Parameters
     ----------
     found : Found
     oracle : TableOracle
-        What the search asked: ``largest`` has the largest p-value of each pair. Its answers cost
-        nothing, and it tells what its tests rest on.
+        The oracle that the search asked. ``largest`` holds the largest p-value of each pair. Its
+        answers cost nothing, and it knows which tests had no variance left.
     max_order, knowledge
-        Of the search.
+        The arguments of the search.
 
     Returns
     -------
@@ -60,7 +61,7 @@ def repaired(
 
 
 class _Repair:
-    """The pairs joined, and what separates the others, by number."""
+    """The joined pairs, and the sets that separate the other pairs, by number."""
 
     def __init__(self, found, oracle, max_order):
         self.oracle, self.sizes, self.asked = oracle, range(1, max_order + 1), 0
@@ -73,7 +74,7 @@ class _Repair:
         self.p_values = defaultdict(float, oracle.largest)
 
     def bring_back(self):
-        """Of two removals that lean on each other, the less clear one."""
+        """Restore the less clear one of two removals that contradict each other."""
         contradictions, near = self._contradictions(), neighbours_of(self.joined)
         self.oracle.begin({(x, y): self._sets(x, y, near) for (x, y), _ in contradictions})
         for (x, y), (a, z) in contradictions:
@@ -83,7 +84,7 @@ class _Repair:
                 del self.apart[x, y]
 
     def _contradictions(self) -> list[tuple[Subset, Subset]]:
-        """The less clear of two removals and the other, the least clear first."""
+        """Pairs of contradictory removals, the less clear one first; sorted by its p-value."""
         found, p_values = [], self.p_values
         for pair, given in self.apart.items():
             for z, (a, b) in product(given, (pair, pair[::-1])):
@@ -93,7 +94,7 @@ class _Repair:
         return [(pair, other) for _, pair, other in sorted(found)]
 
     def _stands(self, x, y, without) -> bool:
-        """Whether present neighbours, but for one, do not separate a pair."""
+        """Whether present neighbours, without one variable, fail to separate a pair."""
         if not self.oracle.unexplained(x, y, self.joined):
             return False
         joined = self.joined.copy()
@@ -102,11 +103,11 @@ class _Repair:
         return not any(self._asks(self.oracle.separates, x, y, given) for given in sets)
 
     def _sets(self, x, y, near) -> Iterator[Subset]:
-        """Sets of neighbours of x, or of y, the smaller ones first."""
+        """Sets of neighbours of x, or of y, the smaller sets first."""
         return chain.from_iterable(conditioning_sets(x, y, near, size) for size in self.sizes)
 
     def take_out(self, required):
-        """Edges that stayed for want of variance, the weakest first."""
+        """Remove edges that stayed only because no variance was left, the weakest first."""
         pairs = np.argwhere(np.triu(self.joined & ~required)).tolist()
         pairs.sort(key=lambda pair: self.oracle.strength(*pair))
         self.oracle.begin({(x, y): self._sets_of_both(x, y) for x, y in pairs})
@@ -118,7 +119,7 @@ class _Repair:
                     break
 
     def _sets_of_both(self, x, y) -> Iterator[Subset]:
-        """Sets of neighbours of both."""
+        """Sets of common neighbours of x and y."""
         of_both = np.flatnonzero(self.joined[x] & self.joined[y]).tolist()
         return chain.from_iterable(combinations(of_both, size) for size in self.sizes)
 
@@ -127,7 +128,7 @@ class _Repair:
         return what(x, y, given)
 
     def found(self, before) -> Found:
-        """The repaired result; arrows of the search stay where their edges do."""
+        """The repaired result; edges that stay keep their arrows from the search."""
         were = before.graph.arcs | before.graph.arcs.T
         arcs = np.where(were, before.graph.arcs, True) & self.joined
         sets = {

@@ -1,4 +1,4 @@
-"""Second moments of all entries of all variables, with their noise, ready for a regression."""
+"""Second moments of all entries of all variables, with their noise, for use in regressions."""
 
 import math
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from dpcgd.reading.release import MarginalRelease
 __all__ = ["SecondMoments", "moments_of", "unshortened"]
 
 STEPS, LEAST_KEPT = 100, 0.05
-"""Of the search for eigenvalues, and the least share of one that shortening is taken to keep."""
+"""Steps of the search for eigenvalues, and the least share of an eigenvalue after shortening."""
 
 SQUARE = LENGTH * SECOND
-"""Deviation of the entry of a number that is its score squared."""
+"""Deviation of the squared score of a number."""
 
 FAINT, CLEAR = 0.05, 3.0
-"""Squares are adjusted for where their noise is below this share; a departure from a Gaussian
-copula counts if it is so many of its deviations."""
+"""Squared scores are used if their noise is below this share of their variance. A departure from a
+Gaussian copula counts if it exceeds this many of its deviations."""
 
 LEAST = 1e-6
-"""A variance that noise made smaller is taken for this."""
+"""The least variance; a variance that noise made smaller is raised to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +36,19 @@ class SecondMoments:
     Attributes
     ----------
     values : array of shape (D, D)
-        Without what shortening of long records did, as far as that can be told.
+        Covariances corrected for the shortening of long records, as far as that is possible.
     shortened : array of shape (D, D)
-        As they were released; the same where no record is shortened.
+        Covariances as they were released; equal to `values` if no record is shortened.
     deviations : array of shape (D, D)
-        Of their noise; on the diagonal over the root of two. Within a variable of a release of
-        pairs an upper bound.
+        Deviations of the noise; on the diagonal, divided by the root of two. Within a variable of a
+        release of pairs they are upper bounds.
     rows : list of list of int
-        Where each variable's entries are: of a number its score, and the square of that where noise
+        Rows of the entries of each variable. A number has its score, and its squared score if noise
         does not hide it.
     vectors : list of array
-        Of each variable, the entries of its levels or of the parts of its range.
+        Entries of the levels of each variable, or of the parts of its range.
     n : int
-        Records.
+        Number of records.
     """
 
     values: np.ndarray
@@ -59,10 +59,10 @@ class SecondMoments:
     n: int
 
     def departure(self, x: int, y: int) -> float:
-        """How far two numbers are from a Gaussian copula, in correlations, beyond noise.
+        """Distance of two numbers from a Gaussian copula, in correlations, beyond noise.
 
         Under a Gaussian copula the square of one score has no correlation with the other score, and
-        squares have that of the scores, squared. It is 0 where noise hides squares.
+        two squares have the squared correlation of the scores. It is 0 if noise hides squares.
         """
         variances = np.maximum(np.diag(self.values), SQUARE**2 / 2)
         lengths = np.sqrt(np.outer(variances[self.rows[x]], variances[self.rows[y]]))
@@ -74,7 +74,7 @@ class SecondMoments:
 
 
 def moments_of(release: MarginalRelease) -> SecondMoments | None:
-    """Second moments of a release, worked out once; None of a whole table, which needs none.
+    """Second moments of a release, computed once; None for a whole table, which needs none.
 
     Raises
     ------
@@ -93,18 +93,18 @@ def moments_of(release: MarginalRelease) -> SecondMoments | None:
 
 
 def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
-    """Second moments of records as they were, from those of records that were shortened.
+    """Second moments of the original records, from those of shortened records.
 
     Parameters
     ----------
     moments : array of shape (D, D)
-        Of records whose squared norm is at most `square`.
+        Second moments of records whose squared norm is at most `square`.
     square : float
 
     Returns
     -------
     array of shape (D, D)
-        Exact for elliptical records, but for one approximation: that a sum of squares has a gamma
+        Exact for elliptical records, up to one approximation: that a sum of squares has a gamma
         distribution.
 
     Privacy
@@ -114,9 +114,9 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
     Notes
     -----
     Shortening keeps the eigenvectors of elliptical records. An eigenvalue l shrinks to
-    E[l z^2 min(1, b / s)] with b the square and s the squared norm. To weigh by z^2 adds to s the
-    sum of two more squares of that length; so each step is two gamma integrals. An eigenvalue that
-    noise made negative stays so.
+    E[l z^2 min(1, b / s)], with b the square and s the squared norm. Weighting by z^2 adds to s the
+    sum of two more squares of that length; so each step needs two gamma integrals. An eigenvalue
+    that noise made negative stays negative.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def unshortened(moments: np.ndarray, square: float) -> np.ndarray:
 
 
 def _of_clipped(clipped, release) -> SecondMoments:
-    """Without what shortening did, as far as the square that records were shortened to tells."""
+    """Second moments corrected for shortening; the ledger gives the bound on squared norms."""
     gaussian = [own for own in release.ledger.events if isinstance(own, GaussianEvent)]
     square = clipped.deviation * clipped.n / gaussian[-1].noise_multiplier
     values = unshortened(clipped.moments, square)

@@ -1,4 +1,4 @@
-"""A receipt checked by whoever reads it: every part against the others, and against the promise."""
+"""A check of a receipt by its reader: its parts must agree with each other and with the promise."""
 
 import json
 import math
@@ -49,50 +49,51 @@ THEOREMS = {
     "svt_pc": ("thm-above-threshold", "thm-filter"),
     "table_pc": ("thm-table-pc",),
 }
-"""Every run of a system rests on these, whatever it measured."""
+"""Labels of the theorems that every run of a system rests on, whatever it measured."""
 
 UNANSWERED = ("known", "not testable", "not reached")
-"""No mechanism was asked about a pair of such a status."""
+"""The statuses of pairs that no mechanism was asked about."""
 
 ACCOUNTS: tuple[Any, ...] = (Filter, GaussianFilter, PureFilter, BasicFilter)
-"""A proved run is paid by one of them."""
+"""The kinds of accounts; every proved run is paid by one of them."""
 
 ROUNDING = 1e-6
-"""Two machines may differ by this share of what was used, for conversions differ in last digits."""
+"""Allowed relative difference of used budgets between machines, from last digits of conversions."""
 
 CLOSE = 0.01
-"""Two machines may differ by so much in a probability that walks among graphs have found."""
+"""Allowed difference between machines of a probability from random walks among graphs."""
 
 ROUNDING_OF_NOISE = 1e-9
-"""Two ways of computing a deviation may differ by this share of it."""
+"""Allowed relative difference between two computations of a deviation."""
 
 
 def check_receipt(path: str | os.PathLike) -> Checked:
-    """Verify that a receipt is what was written, and that its parts agree with each other.
+    """Verify that a receipt is unchanged, and that its parts agree with each other.
 
     The ledger is added up with dp-accounting. The noise of every released number is compared with
-    the sensitivity that follows from public levels and with the noise multiplier that was paid
-    for. Words, theorems, levels and rules are made anew from what they follow from. A graph that is
-    read from moments is read once more, by the reading that the receipt names, if this is the
-    version of the package that wrote it. That takes as long as the first time. Walks among the
-    graphs of a whole table may part ways on another kind of processor; the message says so.
+    the sensitivity that follows from public levels and with the noise multiplier that was paid for.
+    Words, theorems, levels and rules are computed again from other parts. A graph that was read
+    from moments is read once more, by the reading that the receipt names, if this version of the
+    package wrote it. That takes as long as the first time. Random walks among the graphs of a whole
+    table may differ on another kind of processor; the message says so.
 
     Parameters
     ----------
     path : path
-        Of what :meth:`~dpcgd.graphs.release.Release.save` wrote.
+        The receipt that :meth:`~dpcgd.graphs.release.Release.save` wrote.
 
     Returns
     -------
     Checked
-        What :func:`~dpcgd.graphs.check_ledger.check_ledger` finds, and which figures are whose.
+        The result of :func:`~dpcgd.graphs.check_ledger.check_ledger`, and whether the graph was
+        read again.
 
     Raises
     ------
     ValueError
-        If the file is not what was written, promises nothing, its ledger exceeds the promise, or
-        one part of it contradicts another. The digest in the file is no signature: it shows
-        accidents and edits by hand, and whoever edits all parts with care can make a new one.
+        If the file was changed, promises nothing, its ledger exceeds the promise, or one part of it
+        contradicts another. The digest in the file is not a signature: it shows accidents and edits
+        by hand, but whoever edits all parts with care can make a new one.
     ImportError
         If dp-accounting is not installed.
 
@@ -125,7 +126,7 @@ def check_receipt(path: str | os.PathLike) -> Checked:
 
 
 def _check_account(result: Release) -> None:
-    """Pay for the ledger once more, from an account of the same kind."""
+    """Pay for the ledger once more from an account of the same kind, and compare the totals."""
     ledger = result.ledger
     for kind in ACCOUNTS:
         account = kind(ledger.budget)
@@ -134,7 +135,7 @@ def _check_account(result: Release) -> None:
         if (account.ledger.accountant, whole) == (ledger.accountant, ledger.whole):
             break
     else:
-        raise ValueError(f"no account keeps to {ledger.accountant!r} and {ledger.whole!r}")
+        raise ValueError(f"no account gives {ledger.accountant!r} with {ledger.whole!r}")
     try:
         account.spend(*ledger.events)
     except (BudgetSpent, TypeError) as error:
@@ -145,7 +146,7 @@ def _check_account(result: Release) -> None:
 
 
 def _differences(made: Any, read: Any, part: str = "") -> Iterator[str]:
-    """Where two contents differ."""
+    """The names of the parts in which two contents differ."""
     if isinstance(made, dict) and isinstance(read, dict) and made.keys() == read.keys():
         for key in made:
             yield from _differences(made[key], read[key], f"{part}.{key}" if part else key)
@@ -154,7 +155,7 @@ def _differences(made: Any, read: Any, part: str = "") -> Iterator[str]:
 
 
 def _check_reading(result: Release) -> bool:
-    """Read the graph once more; False where a search made it, or another version read it."""
+    """Read the graph once more; False if a search made it, or another version read it."""
     system, settings = result.terms.system, result.terms.settings
     said = result.reading or {"precision": settings.get("precision")}
     read_from_moments = result.reading or system in ("dag_posterior", "graph_from_moments")
@@ -169,7 +170,7 @@ def _check_reading(result: Release) -> bool:
 
 
 def _probabilities(graph: CPDAG) -> dict:
-    """Of edges and arrows."""
+    """The probabilities of edges and arrows of a graph."""
     return {**graph.certainty.edges, **graph.certainty.arrows} if graph.certainty else {}
 
 
@@ -187,7 +188,7 @@ def _check_terms(result: Release) -> None:
 
 
 def _theorems(result) -> set[str]:
-    """Of what ran, by what was released and set; none where the guarantee is only claimed."""
+    """The theorems behind what ran, by releases and settings; none if the guarantee is claimed."""
     terms = result.terms
     if result.guarantee != "proved":
         return set()
@@ -206,15 +207,15 @@ def _theorems(result) -> set[str]:
 
 
 def check_noise(release: Release) -> None:
-    """Refuse a release with a number in it whose noise its ledger did not pay for.
+    """Refuse a release if its ledger did not pay for the noise of each of its numbers.
 
     Raises
     ------
     ValueError
-        If it is not of the kind that its system gives; if a deviation, times the records and over
-        the noise multiplier, is not the sensitivity that follows from public levels; if the ledger
-        lacks a mechanism or has one that gave nothing; or if a search has more answers than
-        mechanisms.
+        If the release is not of the kind that its system gives. If a deviation, times the records
+        and over the noise multiplier, is not the sensitivity that follows from public levels. If
+        the ledger lacks a mechanism, or has one that released nothing. If a search has more answers
+        than mechanisms.
     """
     system = release.terms.system
     if isinstance(release, MarginalRelease) is not (system in CHECKS):
@@ -238,7 +239,7 @@ def _check_moments(result: MarginalRelease) -> None:
     wide = {name for name, old in result.terms.domain.items() if len(old) > MOST_LEVELS}
     clipped = isinstance(released, ClippedMoments)
     if result.joined_levels and (clipped or set(result.joined_levels) != wide):
-        raise ValueError("other variables have joined levels than those with too many")
+        raise ValueError("the variables with joined levels are not those with too many levels")
     if isinstance(released, ClippedMoments):
         _check_histograms(result)
         _check_entries(result)
@@ -249,11 +250,11 @@ def _check_moments(result: MarginalRelease) -> None:
         _check_sets(released, [1, 2])
         _check_together(released, [1, 2], pairs_sensitivity(released.levels), paid)
     if paid:
-        raise ValueError(f"{len(paid)} mechanisms of the ledger gave nothing that was released")
+        raise ValueError(f"{len(paid)} mechanisms of the ledger measured nothing that was released")
 
 
 def _check_looks(result: MarginalRelease) -> None:
-    """Pairs first, then triples one by one, and in between looks at some pairs once more."""
+    """Check the noise of pairs, of triples one by one, and of pairs that were measured again."""
     released, paid = result.marginals, _paid(result)
     _check_sets(released, [1, 2], or_more=True)
     _check_together(released, [1], pairs_sensitivity(released.levels), paid)
@@ -261,12 +262,12 @@ def _check_looks(result: MarginalRelease) -> None:
 
 
 def _paid(result: Any) -> list[float]:
-    """The noise multipliers in the ledger, but for that of the look that joined levels."""
+    """The noise multipliers in the ledger, without that of the counts that joined levels."""
     domain, levels = _categories(result.terms), result.levels
     for name, old in domain.items():
         became = result.joined_levels.get(name, dict(zip(old, old, strict=True)))
         if set(became) != set(old) or set(became.values()) != set(levels.get(name, ())):
-            raise ValueError(f"{name} has other levels than those that its own were joined to")
+            raise ValueError(f"{name} has other levels than those that its levels were joined to")
     counted = [len(levels[name]) for name in domain]
     numbers = getattr(result.marginals, "numbers", {})
     measured = [own for v, own in enumerate(result.marginals.levels) if v not in numbers]
@@ -284,7 +285,7 @@ def _paid(result: Any) -> list[float]:
 
 
 def _check_histograms(result: Any) -> None:
-    """Pieces of a range are halves of halves, their shares are shares, and entries as many."""
+    """Refuse a histogram unless its pieces are halves of halves, and its shares sum to one."""
     names = list(result.terms.domain)
     for v, own in result.marginals.numbers.items():
         widths = np.diff(own.starts, append=PARTS)
@@ -297,7 +298,7 @@ def _check_histograms(result: Any) -> None:
 
 
 def _check_entries(result: Any) -> None:
-    """How many numbers tell a category follows from public facts and the budget."""
+    """Refuse categories whose entries do not follow from public facts and the budget."""
     account, terms = GaussianFilter(result.ledger.budget), result.terms
     account.keep(kept_for_rounding(terms.n))
     carried = entries_carried(Schema(terms.rules), terms.n, account.remaining)
@@ -306,7 +307,7 @@ def _check_entries(result: Any) -> None:
 
 
 def _categories(terms: Terms) -> dict[str, tuple]:
-    """The domain without the numbers."""
+    """The domain without the variables that are numbers."""
     return {v: own for v, own in terms.domain.items() if "range" not in terms.rules[v]}
 
 
@@ -320,13 +321,13 @@ def _check_sets(marginals: Marginals, sizes: Sequence[int], *, or_more: bool = F
     everyone = range(len(marginals.levels))
     wanted = {subset for size in (0, *sizes) for subset in combinations(everyone, size)}
     if not wanted <= set(marginals.released) or not (or_more or wanted == set(marginals.released)):
-        raise ValueError("other moments were released than are measured together")
+        raise ValueError("the released moments are not those that are measured together")
 
 
 def _check_together(
     marginals: Marginals, sizes: Sequence[int], distance: float, paid: list[float]
 ) -> None:
-    """All sets of these sizes have the noise of one mechanism."""
+    """Check that all sets of these sizes have the noise of one mechanism."""
     multiplier = _next(paid) if distance else 0.0
     for subset, deviation in _deviations(marginals).items():
         if len(subset) in sizes:
@@ -334,19 +335,19 @@ def _check_together(
 
 
 def _check_singles(marginals: ClippedMoments, paid: list[float]) -> None:
-    """The first look: at all variables together, then at pieces of numbers, all with one noise."""
+    """Check the noise of the counts of single variables, and of counts of pieces of numbers."""
     _check_together(marginals, [1], look_sensitivity(len(marginals.levels)), paid)
     depths = [number.depth for number in marginals.numbers.values()]
     for depth in range(1, max(depths, default=0)):
         together = sum(own > depth for own in depths)
         deviation = _next(paid) * look_sensitivity(together)
-        _check_equal("a look at pieces", deviation, _deviations(marginals)[0,])
+        _check_equal("counts of pieces", deviation, _deviations(marginals)[0,])
 
 
 def _check_clipped(marginals: ClippedMoments, paid: list[float], aim: Aim) -> None:
-    """The bound follows from the first look, and two clipped records are its square apart."""
+    """Check the noise of clipped moments; their bound follows from single variables."""
     multiplier, bound = 0.0, 0.0
-    if paid:  # nothing is measured of records without length
+    if paid:  # nothing is measured if all vectors are zero
         multiplier = _next(paid)
         kept = marginals.levels, marginals.released, marginals.numbers, marginals.entries
         singles = Singles(marginals.n, *kept)
@@ -355,7 +356,7 @@ def _check_clipped(marginals: ClippedMoments, paid: list[float], aim: Aim) -> No
 
 
 def _without_triples(marginals: Marginals, paid: Sequence[float]) -> list[float]:
-    """The multipliers that are left once every triple, in turn, has taken its own."""
+    """The multipliers that are left after every triple, in turn, has taken its own."""
     left, noise = [], _deviations(marginals)
     waiting = [s for s in noise if len(s) > 2 and (_distance(marginals, s) or noise[s])]
     for multiplier in paid:
@@ -369,7 +370,7 @@ def _without_triples(marginals: Marginals, paid: Sequence[float]) -> list[float]
 
 
 def _check_again(marginals: Marginals, looks: Sequence[float]) -> None:
-    """Some pairs were seen again: their noise is that of all looks, weighed by precision."""
+    """Check pairs that were measured again: their noise is that of all measurements together."""
     noise, sharper = _deviations(marginals), defaultdict[float, list[Subset]](list)
     first = noise[0,]
     for subset, deviation in noise.items():
@@ -377,15 +378,15 @@ def _check_again(marginals: Marginals, looks: Sequence[float]) -> None:
             sharper[deviation].append(subset)
     if not (looks or sharper):
         return
-    many = 2 ** len(looks)  # sets of looks, one a bit pattern
+    many = 2 ** len(looks)  # each bit pattern is a set of measurements
     fits = first > 0 and len(looks) <= len(LOOKS) and len(sharper) < many
     ways = product(range(1, many), repeat=len(sharper)) if fits else ()
     if not any(_explains(marginals, first, sharper, way, looks) for way in ways):
-        raise ValueError("pairs that were seen again have other noise than the ledger paid for")
+        raise ValueError("pairs that were measured again have noise that was not paid for")
 
 
 def _explains(marginals, first, sharper, way, looks) -> bool:
-    """Whether deviations follow if each group of pairs was seen by the looks whose bit it has."""
+    """Whether deviations follow if each group of pairs was in the measurements of its bits."""
     precisions = dict.fromkeys(sharper, first**-2)
     for i, multiplier in enumerate(looks):
         seen = [deviation for deviation, bits in zip(sharper, way, strict=True) if bits >> i & 1]
@@ -399,12 +400,12 @@ def _explains(marginals, first, sharper, way, looks) -> bool:
 
 
 def _deviations(marginals: Marginals) -> dict[Subset, float]:
-    """Of the noise of each interaction, in records."""
+    """The deviation of the noise of each interaction, in records."""
     return {s: moment.deviation * marginals.n for s, moment in marginals.released.items()}
 
 
 def _distance(marginals: Marginals, subset: Subset) -> float:
-    """Of the interaction of these variables alone."""
+    """The sensitivity of the interaction of these variables alone."""
     return interaction_sensitivity([marginals.levels[v] for v in subset])
 
 
@@ -419,7 +420,7 @@ def _agree(deviation: float, expected: float) -> bool:
 
 
 def _check_answers(result: Release) -> None:
-    """No search has more answers than it paid for, and no single measurement other mechanisms."""
+    """Refuse a search with more answers than it paid for, and a measurement by other mechanisms."""
     ran = Counter(event.mechanism for event in result.ledger.events)
     became = result.pair_status()
     answered = sum(status not in UNANSWERED for status in became.values())
@@ -429,12 +430,12 @@ def _check_answers(result: Release) -> None:
         if result.answers is None:
             raise ValueError(f"{result.terms.system} asks test by test, and no answers are there")
         if removed != set(result.answers.separating_sets):
-            raise ValueError("other pairs were separated than those that are not joined")
+            raise ValueError("the pairs with separating sets are not those without an edge")
         if missing := least - ran:
             mechanism, times = next(iter(missing.items()))
             raise ValueError(f"the ledger lacks {mechanism} {times} times for what was answered")
     if result.terms.system in ("gram_notears", "noleaks"):
-        wanted = 1 + result.terms.settings.get("steps", 0)  # steps of the one alone
+        wanted = 1 + result.terms.settings.get("steps", 0)  # only noleaks has steps
         if ran != {"Gaussian": wanted}:
             raise ValueError(f"the ledger holds {ran.total()} mechanisms, and {wanted} ran")
     if answered and not ran:
@@ -442,9 +443,9 @@ def _check_answers(result: Release) -> None:
 
 
 def _least(terms: Terms, answered: int, separated: int) -> Counter[str] | None:
-    """How often each mechanism ran at least in a search with so many answers; None of others.
+    """The least runs of each mechanism in a search with so many answers; None for other systems.
 
-    A search asks test by test, and pays for each.
+    A search asks test by test, and pays for each test.
     """
     some = min(answered, 1)
     choice = str(terms.settings.get("choose", "")).replace("_", " ")
@@ -463,4 +464,4 @@ CHECKS: dict[str, Any] = {
     "graph_from_moments": _check_moments,
     "table_pc": _check_looks,
 }
-"""How the noise of each system that releases moments is checked."""
+"""The check of the noise, for each system that releases moments."""

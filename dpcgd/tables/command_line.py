@@ -1,4 +1,4 @@
-"""The command line: each command calls the package once, and prints what it gives."""
+"""The command line: each command calls the package once, and prints the result."""
 
 import json
 import re
@@ -23,12 +23,12 @@ RULE = 'give a JSON file such as {"tiers": [["age"], ["smoke", "cough"]]}'
 
 
 def share(text: str) -> float | str:
-    """A precision, as it is typed."""
+    """A precision, from its text."""
     return text if text == "f1" else float(text)
 
 
 def json_file(path: str) -> Any:
-    """What is known beforehand, from its file."""
+    """Background knowledge, from its file."""
     return dpcgd.Knowledge(**import_module("dpcgd.datasets.schema").read_mapping(path, RULE))
 
 
@@ -36,46 +36,46 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
     "allow_delta": (bool, "Let delta be 1/n or more."),
-    "budget": (float, "Epsilon of the whole account, where it has to be made.  [epsilon]"),
+    "budget": (float, "Epsilon of the whole account, if it has to be made.  [epsilon]"),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
     "delta": (float, "Delta of the release.  [1e-6, or 1/(10 n) where that is less]"),
     "encoding": (str, "Encoding of a CSV file.  [utf-8]"),
     "epsilon": (float, "Epsilon of the release."),
-    "ids": (str, "Column that says whose row it is; checked against the rows of a person."),
+    "ids": (str, "Column with the person of each row; checks the bound on rows of a person."),
     "ignore": (str, "A column to leave out; may be given several times."),
-    "knowledge": (json_file, f"What is known beforehand: {RULE}."),
+    "knowledge": (json_file, f"Background knowledge: {RULE}."),
     "not_private": (bool, "Read the schema off the data. No release may rest on it."),
     "out": (click.Path(), "File to write to."),
     "points": (float, "Say which epsilon finds a difference of so many percentage points."),
     "precision": (share, "Share of the edges that are expected to be right, or f1."),
-    "report": (click.Path(), "Page for a reviewer to write, .html or .md."),
+    "report": (click.Path(), "Report for a reviewer, .html or .md, to write."),
     "rows_per_person": (int, "Rows that one person may have, a public bound.  [1]"),
     "runs": (int, "Random networks.  [5]"),
     "separator": (str, "Mark between the columns of a CSV file.  [,]"),
     "system": (click.Choice(SYSTEMS), f"Which system runs.  [{SYSTEMS[0]}]"),
     "thousands": (str, "Mark between thousands in a CSV file."),
 }
-"""Of each option the type and the help; it is a flag if the type is bool."""
+"""Type and help of each option; an option is a flag if its type is bool."""
 
 ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=\[?('[^']*'|\w+)\]?")
-"""How a message names an argument of the package."""
+"""A pattern for an argument of the package in a message."""
 
 
 def as_typed(argument: re.Match) -> str:
-    """The same argument on the command line."""
+    """The argument as an option of the command line."""
     value = "" if argument[2] == "True" else f" {argument[2]}"
     return f"--{argument[1].replace('_', '-')}{value}"
 
 
 def given(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The options that were given, those of some names or else all."""
+    """The options that were given, among these names or among all."""
     chosen = {name: options[name] for name in names or options}
     return {name: own for name, own in chosen.items() if own is not None and own is not False}
 
 
 class Commands(click.Group):
-    """Whatever is refused is one line on stderr, and exit 2."""
+    """Commands whose refusals are one line on stderr, with exit code 2."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command and end the program."""
@@ -87,7 +87,7 @@ class Commands(click.Group):
         sys.exit(code)
 
     def _outcome(self, *args: Any, **extra: Any) -> tuple[int, str]:
-        """The exit code, and what is to be said."""
+        """The exit code, and the line to print."""
         try:
             return super().main(*args, **extra) or 0, ""
         except click.Abort:
@@ -101,8 +101,8 @@ class Commands(click.Group):
             if "unexpected keyword argument" not in str(error):
                 raise
             return 2, f"{error}; leave it out"
-        except OSError as error:  # without a name it is stdout, when all is done
-            place = error.filename or "what stdout leads to"
+        except OSError as error:  # without a file name it is stdout
+            place = error.filename or "standard output"
             return 2 if error.filename else 1, f"{place} cannot be used: {error.strerror}"
 
 
@@ -123,8 +123,8 @@ def main() -> None:
     dpcgd effects release.json                       how strong, costs nothing
     dpcgd check release.json study.json              receipt and account agree
 
-    Data that is refused, or a wrong option, is one line on stderr and exit 2: nothing is spent then
-    and nothing is written. Messages about data name records: they are for whoever holds the table.
+    Refused data or a wrong option gives one line on stderr and exit code 2. Then nothing is spent
+    and nothing is written. Messages about data name records: they are for the holder of the table.
 
     Completion of commands and options: eval "$(_DPCGD_COMPLETE=bash_source dpcgd)", or zsh_source;
     for fish, _DPCGD_COMPLETE=fish_source dpcgd | source.
@@ -132,7 +132,7 @@ def main() -> None:
 
 
 def parameter(name: str) -> click.Parameter:
-    """An argument, if its name is in capitals, or an option; an exclamation mark requires it."""
+    """An argument if the name is in capitals, else an option; an exclamation mark requires it."""
     if name.isupper():
         kind, many = int if name == "N" else click.Path(), -1 if name == "FILES" else 1
         return click.Argument([name.lower()], type=kind, nargs=many, required=True)
@@ -156,12 +156,12 @@ def show(text: Any, out: str | None) -> None:
 
 @command("CODEBOOK", "not_private", "ignore", "out")
 def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str | None) -> None:
-    """Spell out a schema: which values each variable may take.
+    """Write a schema: the values that each variable may take.
 
     CODEBOOK is a JSON file that gives each variable its levels or its range, such as
     {"smoke": ["no", "yes"], "age": {"range": [0, 80], "missing": "unknown"}}. It must come from
-    metadata, such as a questionnaire. With --not-private it is a table, CSV or Parquet, and what is
-    written a draft.
+    metadata, such as a questionnaire. With --not-private it is a table, CSV or Parquet, and the
+    result is a draft.
     """
     if not_private:
         frame = import_module("dpcgd.tables.door").read_frame(codebook)
@@ -175,7 +175,7 @@ def schema(codebook: str, not_private: bool, ignore: tuple[str, ...], out: str |
 def plan(schema: str, n: int, out: str | None, **asked: Any) -> None:
     """Say what a run on N records could find; takes no data, costs nothing.
 
-    With --points or --correlation in place of --epsilon: which epsilon finds that.
+    With --points or --correlation in place of --epsilon, say which epsilon finds that.
     """
     planner = dpcgd.epsilon_for if asked["epsilon"] is None else dpcgd.plan
     show(planner(schema, n, **given(asked)), out)
@@ -197,10 +197,10 @@ TERMS = ("report", "delta", "budget", "knowledge", "precision", "aim", "allow_de
 def release(table: str, schema: str, system: str | None, **asked: Any) -> int:
     """Release a graph of TABLE, a CSV file or Parquet, and write its receipt to --out.
 
-    What can be refused is refused before anything is spent. Then the account is written, noise is
-    drawn, the receipt is written, and the report. The receipt holds all that was released. Where
-    --out is a receipt already, it is read, and nothing is spent: the same command can be given
-    until all files are there. An interrupt waits for the receipt.
+    Every refusal comes before anything is spent. Then the account is written, noise is drawn, and
+    the receipt and the report are written. The receipt holds all that was released. If --out is a
+    receipt already, it is read, and nothing is spent: the same command can be repeated until all
+    files exist. An interrupt waits until the receipt is written.
 
     \b
     dpcgd release people.csv schema.json --epsilon 1 --account study.json \\
@@ -247,7 +247,7 @@ def effects(receipt: str, out: str | None) -> None:
 
 @command("FILES")
 def check(files: tuple[str, ...]) -> None:
-    """Check receipts part by part, and say of each run of an account what has become of it."""
+    """Check the parts of receipts, and report the state of each run of an account."""
     click.echo("\n".join(dpcgd.check_files(files)))
 
 

@@ -1,4 +1,4 @@
-"""How likely a test on released tables is to find a dependence of a given size."""
+"""The probability that a test on released tables finds a dependence of a given size."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,24 +15,24 @@ from dpcgd.reading.association import Association, association
 __all__ = ["Detection", "Population"]
 
 SMALL = 0.01
-"""What a correlation of another size does follows from what one of this size does."""
+"""A small correlation; results for other correlations follow from the result for this one."""
 
 LARGE = 1e6
-"""The root of a larger chi-squared statistic counts as normal, which is right to a millionth."""
+"""The root of a larger chi-squared statistic is treated as normal, with an error of a millionth."""
 
 LARGEST_RELATED = 0.9
-"""Groups correlate with the third variable by at most this share of what they can."""
+"""Groups correlate with the third variable by at most this share of the largest correlation."""
 
 
 class Population:
-    """Expected counts of a table, asked for like the tables of a data set.
+    """Expected counts of a table, with the methods of a data set's tables.
 
     Parameters
     ----------
     n : int
-        Records.
+        Number of records.
     table : array
-        Probabilities, one axis a variable.
+        Probabilities, with one axis for each variable.
 
     Examples
     --------
@@ -44,21 +44,21 @@ class Population:
         self.n, self.table, self.levels = n, table, table.shape
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
-        """Of these variables, axes in increasing order."""
+        """Expected counts of these variables, axes in increasing order."""
         others = tuple(v for v in range(self.table.ndim) if v not in variables)
         return self.n * self.table.sum(axis=others)
 
     def counts_many(self, questions: Iterable[Sequence[int]]) -> list[np.ndarray]:
-        """Of several tables."""
+        """Expected counts of several tables."""
         return list(map(self.counts, questions))
 
     def marginals(self, deviation: float) -> MeasuredMarginals:
-        """All pairs, exact, with the deviation of a noise that is not there.
+        """The exact moments of all pairs, with the deviation of a noise that is not added.
 
         Parameters
         ----------
         deviation : float
-            Of a released number, as a share of the records.
+            Deviation of the noise of a released number, as a share of the records.
         """
 
         def measure(query, *, sensitivity, rho):
@@ -71,38 +71,39 @@ class Population:
 
 @dataclass(frozen=True)
 class Detection:
-    """One test of two variables, given one more or none, in a population that is laid down.
+    """A test of two variables, given one more or none, in an assumed population.
 
-    The levels of each variable fall into two groups, as even as the order of the levels allows.
-    Groups of the two variables that are tested correlate by some r (given the third: in each of its
-    strata), and the third's with each of the others by `related`. Within groups nothing depends on
-    anything.
+    The levels of each variable form two groups, as even as the order of the levels allows. The
+    groups of the two tested variables have the correlation r; given a third variable, in each of
+    its strata. The groups of the third variable have the correlation `related` with those of the
+    other two. Within groups the levels are independent of everything else.
 
     Parameters
     ----------
     n : int
-        Records.
+        Number of records.
     shares : sequence of sequence of float
         For two variables or three, the share of each level.
     deviation : float
-        Of the noise of a released number, as a share of the records.
+        Deviation of the noise of a released number, as a share of the records.
     alpha : float
-        Level of the test.
+        Significance level of the test.
     related : float
-        Where margins are too uneven for it, nine tenths of what they allow.
+        Correlation of the third variable's groups with the others; at most nine tenths of the
+        largest correlation that the margins allow.
     least_effect : float
-        Squared partial correlation below which nothing counts as found, given a third variable.
+        The least squared partial correlation that counts as found, given a third variable.
     least_share : float
-        The same as a share of the pair's squared correlation given none.
+        The least effect as a share of the pair's squared correlation given none.
 
     Notes
     -----
-    The statistic that :func:`~dpcgd.reading.association.association` makes of the population,
-    with the noise that is to come, is the noncentrality of the chi-squared distribution which the
-    test's statistic will have. It grows with the square of r, as the effect does: so many times the
-    least effect is the least statistic. Given none, the groups correlate by a constant, from the
-    third variable, and a multiple of r; the noise of that does not count beside what is left given
-    the third. Chapter 11 has the test's variance.
+    Take the statistic that :func:`~dpcgd.reading.association.association` gives for the exact
+    moments of the population, with the noise of a run. It is the noncentrality of the chi-squared
+    distribution of the test's statistic in this run. It grows with the square of r, as the effect
+    does; so the least effect gives a least statistic. Given none, the correlation of the groups is
+    a constant, from the third variable, plus a multiple of r. Its noise is ignored beside the noise
+    of the test given the third variable. Chapter 11 has the test's variance.
 
     Examples
     --------
@@ -143,8 +144,8 @@ class Detection:
     def points(self, r: float) -> float:
         """Difference in percentage points between two groups that a correlation of r makes.
 
-        It is that of the share of one variable's upper group between the groups of the other,
-        whichever way round it is larger, in the average stratum.
+        It is the difference of the share of one variable's upper group between the groups of the
+        other variable, in the average stratum. The larger one of both directions is returned.
         """
         if math.isnan(r):
             return math.nan
@@ -164,7 +165,7 @@ class Detection:
 
     @cached_property
     def _small(self) -> Association:
-        """What the test says of a small correlation."""
+        """The result of the test for a small correlation."""
         return self._test(SMALL, tuple(range(2, len(self.shares))))
 
     def _test(self, r, given) -> Association:
@@ -187,7 +188,7 @@ class Detection:
 
     @cached_property
     def _given_none(self) -> list[float]:
-        """Correlation given none, as the test has it, where r is 0 and where it is small."""
+        """Correlations given none that the test sees, for r = 0 and for a small r."""
         return [math.sqrt(self._test(r, ()).effect) for r in (0.0, SMALL)]
 
     def table(self, r: float) -> np.ndarray:
@@ -197,20 +198,20 @@ class Detection:
         groups = [[1 - upper[0] - upper[1] + both, upper[1] - both], [upper[0] - both, both]]
         table = np.array(groups) * self._strata
         if len(self.shares) == 2:
-            table = table[..., 0]  # all are in the one stratum
+            table = table[..., 0]  # there is one stratum
         for axis, shares in enumerate(self.shares):
             table = np.moveaxis(np.tensordot(_within(shares), table, (1, axis)), 0, axis)
         return table
 
     @cached_property
     def _strata(self) -> np.ndarray:
-        """Shares of the groups of the third variable; without one, all are in the first."""
+        """Shares of the groups of the third variable; without one, all records are in the first."""
         upper = _upper(self.shares[2]) if len(self.shares) > 2 else 0.0
         return np.array([1 - upper, upper])
 
     @cached_property
     def _upper(self) -> np.ndarray:
-        """Of each tested variable the share of the upper group, in each stratum."""
+        """Share of the upper group of each tested variable, in each stratum."""
         upper = np.array([[_upper(shares)] * 2 for shares in self.shares[:2]])
         strata = self._strata
         if strata.min() == 0:
@@ -227,7 +228,7 @@ class Detection:
 
 
 def _cut(shares) -> int:
-    """How many levels are in the lower group: the two are as even as the order allows."""
+    """Number of levels in the lower group; the two groups are as even as the order allows."""
     below = np.cumsum(shares)[: max(1, len(shares) - 1)]
     return 1 + int(np.argmin(np.abs(below - 0.5).round(9)))
 
@@ -251,7 +252,7 @@ def _exceeds(least: float, freedom: int, noncentrality: float) -> float:
 
 
 def _noncentrality(least: float, freedom: int, power: float) -> float:
-    """At which the statistic is above `least` with this probability."""
+    """The noncentrality at which the statistic is above `least` with this probability."""
     if least > LARGE:
         return float(math.sqrt(least - freedom) + ndtri(power)) ** 2
     return float(chndtrinc(least, freedom, 1 - power))

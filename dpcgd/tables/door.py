@@ -1,4 +1,4 @@
-"""One release from a table in a file, none of which is lost: account, receipt, then the rest."""
+"""One release of a table in a file that a crash cannot lose: account, receipt, then the report."""
 
 import os
 import secrets
@@ -36,21 +36,21 @@ from dpcgd.tables.public_facts import check_run
 __all__ = ["Kept", "check_files", "read_frame", "read_table", "release_once"]
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
-"""What ends a program politely; it waits until a receipt is written. Windows has two of them."""
+"""Signals that end a program; they wait until a receipt is written. Windows has two of them."""
 
 
 class Kept(NamedTuple):
-    """A release, and what is on the disk of it.
+    """A release, and its files on the disk.
 
     Attributes
     ----------
     release : Release
     path : Path or None
-        Of its receipt; None if no folder took it.
+        The path of its receipt; None if no folder could take it.
     spent : bool
-        Whether this call has spent; else the receipt was there already.
+        Whether this call has spent budget; else the receipt was there already.
     problems : tuple of str
-        What could not be written, a line each.
+        One line for each file that could not be written.
     """
 
     release: Release
@@ -60,11 +60,11 @@ class Kept(NamedTuple):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What was spent, where the receipt is, and the problems."""
+        """Lines about the spent budget, the place of the receipt, and the problems."""
         promised = self.release.ledger.budget or self.release.ledger.spent
         budget = f"epsilon = {promised.epsilon:g} at delta = {promised.delta:g}"
         was_there = f"{self.path} was there already, of {budget}: nothing was spent"
-        spent = f"spent {budget}; the receipt is {self.path or 'what follows'}"
+        spent = f"spent {budget}; the receipt is {self.path or 'printed below'}"
         return (spent if self.spent else was_there, *self.problems)
 
     @property
@@ -82,26 +82,26 @@ def read_table(
     ignore: Iterable[str] = (),
     **form: Any,
 ) -> Counts:
-    """Read a table from a file by its ending: a Parquet file or folder, else CSV.
+    """Read a table from a file: its ending means a Parquet file or folder, else CSV.
 
     Parameters
     ----------
     path : path
     schema : Schema, mapping, str or path
     ids : str
-        The column that says whose row it is, if there is one; nobody may have more rows than
+        The column with the person of each row, if there is one; nobody may have more rows than
         ``rows_per_person``.
     rows_per_person : int
     ignore : iterable of str
         Other columns to leave out.
     form
-        What else :func:`~dpcgd.datasets.csv_files.read_csv` or
-        :func:`~dpcgd.datasets.parquet_files.read_parquet` takes.
+        Other arguments of :func:`~dpcgd.datasets.csv_files.read_csv` or
+        :func:`~dpcgd.datasets.parquet_files.read_parquet`.
 
     Raises
     ------
     ValueError
-        As they do, or :func:`~dpcgd.datasets.columns.check_rows_per_person`.
+        As these do, or :func:`~dpcgd.datasets.columns.check_rows_per_person`.
 
     Privacy
     -------
@@ -121,15 +121,15 @@ def _is_parquet(path) -> bool:
 def read_frame(
     path, columns: list[str] | None = None, separator=",", encoding="utf-8", **_
 ) -> pd.DataFrame:
-    """Read a table as pandas does, which is not what a release takes.
+    """Read a table as a frame of pandas; a release takes a data set instead.
 
     Parameters
     ----------
     path : path
     columns : list of str, optional
-        Those to read, as text; all unless given.
+        Columns to read, as text; all by default.
     separator, encoding : str, optional
-        Of a CSV file.
+        Format of a CSV file.
     """
     if _is_parquet(path):
         return pd.read_parquet(path, columns=columns)
@@ -151,27 +151,27 @@ def release_once(
 ) -> Kept:
     """Release a table once: the account is written first, then the receipt, then the report.
 
-    Where the receipt is there already it is read, and nothing is spent.
+    If the receipt exists already, it is read, and nothing is spent.
 
     Parameters
     ----------
     table : Counts or callable
-        A data set, or what reads one; it is called only if there is no receipt.
+        A data set, or a function that reads one; it is called only if there is no receipt.
     schema : Schema, mapping, str or path
     epsilon : float
-        Of this release.
+        Epsilon of this release.
     account : path
-        Of the account file. If there is none, one is made.
+        The account file. If there is none, one is made.
     out : path
-        Of the receipt.
+        The receipt to write.
     report : path, optional
-        Of a page that ends in .html or .md.
+        A page to write, which ends in .html or .md.
     budget : float, optional
-        Epsilon of the whole account: what it was made for, or, if it has to be made, what it is
-        made for; epsilon unless given.
+        Epsilon of the whole account. An existing account must have been made for it; a new one is
+        made for it. A new account is made for `epsilon` by default.
     system : callable
     settings
-        What else the system takes. Delta is in proportion to the account's unless given.
+        Other arguments of the system. By default delta is in proportion to the account's delta.
 
     Returns
     -------
@@ -180,8 +180,8 @@ def release_once(
     Raises
     ------
     ValueError, BudgetSpent, ImportError
-        If anything can be refused: then nothing is spent and nothing is written. If the receipt is
-        of another schema or epsilon.
+        If anything can be refused; then nothing is spent and nothing is written. Also if the
+        receipt is of another schema or epsilon.
 
     Privacy
     -------
@@ -223,14 +223,14 @@ def release_once(
         try:
             measured = isinstance(kept.release, MarginalRelease)
             kept.release.report(report, effects=effects(kept.release) if measured else ())
-        except Exception as error:  # whatever it is, the release is there
+        except Exception as error:  # whatever the error, the release exists
             problem = f"there is a receipt and no report: {error}; the same call tries again"
             kept = kept._replace(problems=(*kept.problems, problem))
     return kept
 
 
 def _earlier(out: Path, schema: Schema, epsilon: float) -> Release:
-    """The release that was made already."""
+    """The release in an existing receipt, if it has this schema and epsilon."""
     release = read_release(out)
     promised = (release.ledger.budget or release.ledger.spent).epsilon
     is_same = dict(release.terms.domain) == domain_of(schema.levels)
@@ -241,19 +241,19 @@ def _earlier(out: Path, schema: Schema, epsilon: float) -> Release:
 
 
 def _spend(data, schema, account: Path, out: Path, budget, system, settings) -> Kept:
-    """Refuse what can be refused, then run and write the receipt."""
+    """Refuse what can be refused, then run the system and write the receipt."""
     check_data(data, numbers=True)
     if domain_of(data.levels) != domain_of(schema.levels):
         raise ValueError("the table was read with another schema; give that one here too")
     check_run(system, schema, data.n, **settings)
     check_room(out)
     settings |= _paid(data.n, account, out, budget, **settings)
-    with _interrupts_wait(), warnings.catch_warnings(action="always"):  # none may end it once paid
+    with _interrupts_wait(), warnings.catch_warnings(action="always"):  # none may end a paid run
         return _keep(system(data, **settings), out)
 
 
 def _paid(n, path: Path, out: Path, budget, *, epsilon, delta=None, rows_per_person=1, **_) -> dict:
-    """Let the run pay from the account, which is made if it has to be, under its receipt's name."""
+    """Reserve the run in the account, which is made if needed; its label is the receipt's path."""
     if path.exists():
         account = open_account(path, epsilon=budget, rows_per_person=rows_per_person)
     else:
@@ -269,9 +269,9 @@ def _paid(n, path: Path, out: Path, budget, *, epsilon, delta=None, rows_per_per
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Let what can be caught wait, and end the program afterwards."""
+    """Delay interrupts that can be caught, and raise the first of them afterwards."""
     met: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()  # others meet none
+    is_main = threading.current_thread() is threading.main_thread()  # it alone gets signals
     meets = SIGNALS if is_main else ()
     before = {number: signal.signal(number, lambda got, _: met.append(got)) for number in meets}
     try:
@@ -290,29 +290,29 @@ def _keep(release: Release, out: Path) -> Kept:
             raise ValueError(f"{out} was written by another run meanwhile")
         release.save(out)
         return Kept(release, out, spent=True)
-    except Exception as error:  # whatever it is, nothing may be lost
+    except Exception as error:  # whatever the error, nothing may be lost
         problem = str(error) or repr(error)
     with suppress(Exception):
         path = Path(tempfile.gettempdir(), f"{out.stem}-{secrets.token_hex(4)}.json")
         release.save(path)
         cure = f"{problem}; the receipt is {path}, move it to {out}"
         return Kept(release, path, spent=True, problems=(cure,))
-    return Kept(release, None, spent=True, problems=(f"{problem}, nor can any other file",))
+    return Kept(release, None, spent=True, problems=(f"{problem}; no other file could be written",))
 
 
 def check_files(paths: Iterable[str | os.PathLike]) -> list[str]:
-    """Check receipts, and say of each run of an account what has become of it.
+    """Check receipts, and report the state of each run of an account.
 
     Parameters
     ----------
     paths : iterable of path
-        Receipts and accounts. The receipt of a run is sought among them, and where
+        Receipts and accounts. The receipt of a run is looked for among them, and where
         :func:`release_once` wrote it.
 
     Returns
     -------
     list of str
-        Lines to read.
+        Lines of text.
 
     Raises
     ------
@@ -345,6 +345,6 @@ def _became(run: Reservation, account: AccountFile, receipts: dict[str, Path]) -
         receipts = {read_release(beside).terms.account_entry: beside, **receipts}
     if run.entry in receipts:
         return f"{spent}; its receipt is {receipts[run.entry]}"
-    lost = "if it was ended before it was written, what was drawn is lost and stays spent"
+    lost = "if the run ended before it was written, what was drawn is lost and stays spent"
     missing = f"; no receipt is at {beside}: name it here if it is elsewhere; {lost}"
     return spent + missing * bool(run.system)

@@ -1,4 +1,4 @@
-"""What a run could find, and the budget that finding it takes: a plan, from public facts alone."""
+"""A plan from public facts alone: what a run could find, and the epsilon that it needs for it."""
 
 import math
 import warnings
@@ -34,37 +34,37 @@ from dpcgd.tables.rehearsal import Rehearsal, rehearse
 __all__ = ["Plan", "PlannedPair", "epsilon_for", "plan"]
 
 RELATED = 0.3
-"""What is conditioned on is taken to correlate so much with both variables of a test."""
+"""Assumed correlation of a conditioning variable with both variables of a test."""
 
 Shares = tuple[float, ...]
 """Shares of the levels of a variable."""
 
 HALVED = math.sqrt(2 / math.pi)
-"""The correlation of a normal score with the half that it lies in."""
+"""Correlation of a normal score with the half of its range that it lies in."""
 
 NEVER = (math.nan, math.nan)
-"""A test that cannot be made finds no correlation and no difference in points."""
+"""The result for a test that cannot be made: no correlation, and no difference in points."""
 
 GRID = [float(f"{digits}e{power}") for power in range(-5, 1) for digits in range(100, 1000)]
 """Every epsilon of three digits from .001 to 999."""
 
 STEP = 100
-"""The first, coarse look over the grid takes steps of this length."""
+"""Length of the steps of the first, coarse search over the grid."""
 
 NO_NOISE = 1e9
-"""At this epsilon only settings are refused."""
+"""An epsilon so large that only settings are refused."""
 
 FOR_AN_EDGE = "an edge takes about half as much again, and more among many variables: rehearse it"
-"""Simulated tables say this of systems that draw edges by a model (tests/tables/test_plan.py)."""
+"""A result of simulations for systems that draw edges by a model (tests/tables/test_plan.py)."""
 
 MORE_RECORDS = 1000
-"""So many times as many records show whether more records would help."""
+"""Factor on the number of records that shows whether more records would help."""
 
 
 class NumberShares(tuple):
     """Shares of a number as a test sees it: a half, two quarters, and missing values if any.
 
-    They equal the shares of no category, for the noise of numbers is another.
+    They equal the shares of no category, because numbers have other noise.
     """
 
     def __eq__(self, other):
@@ -74,7 +74,7 @@ class NumberShares(tuple):
 
 
 class PlannedPair(NamedTuple):
-    """What a plan says of two variables; :meth:`Plan.to_frame` has the meaning of each number."""
+    """The plan for two variables; :meth:`Plan.to_frame` explains each number."""
 
     correlation: float
     points: float
@@ -85,7 +85,7 @@ class PlannedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run could find and release, before there is one. Made by :func:`plan`.
+    """What a run could find, and the noise of its release. Made by :func:`plan`.
 
     Attributes
     ----------
@@ -94,16 +94,16 @@ class Plan:
     budget : Budget
     system : callable
     rules : Rules
-        Of the tests: ``rules.alpha`` is their significance level.
+        Rules of the tests: ``rules.alpha`` is their significance level.
     power : float
     shares : mapping of str to tuple of float
-        Of each variable the shares of its levels that the plan goes by; of one with more levels
-        than a run keeps, those of the joined ones.
+        The shares of the levels of each variable that the plan assumes; shares of the joined levels
+        if a variable has more levels than a run keeps.
     marginals : Marginals
-        What the run releases of independent variables with these shares: its numbers have the
-        noise that is to come.
+        What a run on independent variables with these shares would release; the noise of its
+        numbers is that of the planned run.
     caution : str
-        Why an edge model may be off for such a table, by public facts, or an empty text.
+        A reason why an edge model may be off for such a table, or an empty text.
     """
 
     schema: Schema
@@ -118,21 +118,21 @@ class Plan:
 
     @property
     def levels(self) -> Mapping[str, Sequence[str]]:
-        """Of each variable."""
+        """Levels of each variable."""
         return self.schema.levels
 
     @cached_property
     def deviation(self) -> float:
-        """Deviation, in records, of the noise of each number about pairs: of the widest of them.
+        """Deviation, in records, of the noise of a number about a pair, for the noisiest pair.
 
-        Pairs that are measured again later get less.
+        Pairs that are measured again later have less noise.
         """
         kinds = dict.fromkeys(shares for shares in self.shares.values() if len(shares) > 1)
         pairs = combinations_with_replacement(kinds, 2)
         return max((self._pair_deviation(*pair) for pair in pairs), default=0.0)
 
     def testable(self, x: str, y: str, given: Collection[str] = ()) -> bool:
-        """Whether the run would test x and y given these if it came to that question.
+        """Whether the run can make the test of x and y given these variables.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Plan:
         Raises
         ------
         ValueError
-            If one is no variable of the table, or named twice.
+            If a name is not a variable of the table, or is given twice.
         """
         return self._may(*map(len, self._shares_of(x, y, given)))
 
@@ -158,13 +158,13 @@ class Plan:
         Returns
         -------
         float
-            Given another variable, of the partial correlation. Not a number if the test is refused,
-            or would not even find the largest correlation that there can be.
+            Given another variable, the partial correlation. Not a number if the test is refused, or
+            would not even find the largest possible correlation.
 
         Raises
         ------
         ValueError
-            If one is no variable of the table, or named twice, or `given` holds two.
+            If a name is not a variable of the table, or is given twice, or `given` holds two.
         """
         return self._smallest(*self._shares_of(x, y, given, most=1))[0]
 
@@ -193,7 +193,7 @@ class Plan:
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], PlannedPair]:
-        """What the plan says of each pair of variables."""
+        """The plan for each pair of variables."""
         planned = cache(self._planned)
         number = math.comb(len(self.shares), 2)
         pairs = progress(combinations(self.shares, 2), "planning", number)
@@ -206,14 +206,13 @@ class Plan:
         -------
         pandas.DataFrame
             ``correlation``: the smallest that the test of the pair finds with the plan's
-            probability; of a number, that of its normal score, and so of two numbers the slope in
-            deviations. ``points``: the same as a difference between two groups of one variable in
-            the share of a group of the other, in percentage points; the groups of a number are its
-            halves. ``partial_correlation``,
-            ``partial_points``: the same of the test given one more variable, the one that makes it
-            least sensitive of those that can be tested. Missing where nothing can be tested or
-            found. ``order_0`` to ``order_2``: the share of the tests of this order that can be
-            made; missing if there is none to make.
+            probability. For a number it is that of its normal score; for two numbers it is the
+            slope in deviations. ``points``: the same dependence as a difference between two groups
+            of one variable in the share of a group of the other, in percentage points; the groups
+            of a number are its halves. ``partial_correlation``, ``partial_points``: the same for
+            the test given one more variable, the one that makes it least sensitive among those that
+            can be tested. Missing if nothing can be tested or found. ``order_0`` to ``order_2``:
+            the share of the tests of this order that can be made; missing if there is no such test.
         """
         rows = [(*pair, *planned) for pair, planned in self.pairs.items()]
         frame = pd.DataFrame(rows, columns=["x", "y", *PlannedPair._fields])
@@ -255,7 +254,7 @@ class Plan:
 
     @property
     def _reads(self) -> bool:
-        """Whether an edge model reads what is released, in place of tests."""
+        """Whether an edge model reads the release, instead of tests."""
         return self.system is not testing.table_pc
 
     def _planned(self, *pair: Shares) -> PlannedPair:
@@ -277,13 +276,13 @@ class Plan:
         return may / total if total else math.nan
 
     def _may(self, x: int, y: int, *given: int) -> bool:
-        """Whether a test of variables with so many levels is made."""
+        """Whether a test of variables with these numbers of levels is made."""
         noise = self.deviation / self.n
         noisy = not self._reads and testing.too_noisy((x, y), given, noise)
         return len(given) <= self.rules.max_order and not noisy
 
     def _smallest(self, *shares: Shares) -> tuple[float, float]:
-        """As a correlation and in percentage points."""
+        """The smallest correlation that is found, and its difference in percentage points."""
         if not self._may(*map(len, shares)):
             return NEVER
         test = self._detection(*shares)
@@ -303,7 +302,7 @@ class Plan:
     def _pair_deviation(self, *pair: Shares, read: bool = False) -> float:
         """Deviation, in records, of the noise of a moment of the first two with these shares.
 
-        Where an edge model reads it, with what clipping may have done.
+        If an edge model reads it, the effect of clipping is included.
         """
         numbered = [*enumerate(self.shares.values())]
         (x, *_), (*_, y) = ([v for v, own in numbered if own == kind][:2] for kind in pair)
@@ -325,7 +324,7 @@ class Plan:
     def _shares_of(self, x, y, given, most: float = math.inf) -> list[Shares]:
         given = check_known("given", given, self.shares)
         if len(given) > most:
-            raise ValueError(f"no power is planned given {len(given)} variables; ask for testable")
+            raise ValueError(f"a plan has no power given {len(given)} variables; call testable")
         names = [*check_known("the test", (x, y), self.shares), *given]
         check_once(names, "the test names", "name each variable once")
         return [self.shares[name] for name in names]
@@ -347,28 +346,29 @@ def plan(
     least_share: float = testing.LEAST_SHARE,
     rows_per_person: int = 1,
 ) -> Plan:
-    """Plan a run before any data is touched: what it could test, what it would find, its noise.
+    """Plan a run before any data is touched: its tests, what they would find, and its noise.
 
     Parameters
     ----------
     levels : Schema, mapping, str or path
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
-        Records.
+        Number of records.
     epsilon, delta, allow_delta, rows_per_person
         As for the system.
     system : callable
-        One that measures at once: :func:`~dpcgd.tables.private_graph.private_graph`, one of the two
-        that it chooses from, or :func:`~dpcgd.tables.table_pc.table_pc`.
+        A system that measures at once: :func:`~dpcgd.tables.private_graph.private_graph`, one of
+        the two that it chooses from, or :func:`~dpcgd.tables.table_pc.table_pc`.
     alpha, max_order, least_effect, least_share
-        Of the tests, as for :func:`~dpcgd.tables.table_pc.table_pc`. The other systems have no
-        least effect; they read tables of more than a million records as if of a million.
+        Rules of the tests, as for :func:`~dpcgd.tables.table_pc.table_pc`. The other systems have
+        no least effect; they treat tables of more than a million records as tables of a million.
     power : float
-        Probability with which what is called found is found.
+        The probability with which a test must find a dependence for it to count as found.
     shares : mapping of str to sequence of float, optional
-        What is publicly known about how common the levels of some variables are, in any unit. The
-        levels of others are taken to be equally common, which flatters uneven ones. Of a number
-        that may be missing, two shares: known, and missing; one quarter is missing unless given.
+        Public knowledge of how common the levels of some variables are, in any unit. The levels of
+        other variables are taken to be equally common, which is too optimistic if they are not. A
+        number that may be missing has two shares, known and missing; one quarter is missing by
+        default.
 
     Returns
     -------
@@ -377,8 +377,8 @@ def plan(
     Raises
     ------
     ValueError
-        What the run would refuse by public facts, in the same words; if it is handed data; or if
-        another argument is unusable.
+        If public facts are enough to refuse the run, in the same words; if data is given; or if
+        another argument is invalid.
 
     Privacy
     -------
@@ -386,15 +386,15 @@ def plan(
 
     Notes
     -----
-    "Found" is one test on what is released: of the pair, or given one more variable. A run of
-    table_pc joins a pair if all its tests find it, and measures pairs in doubt again; the edge
-    model of the other systems weighs a pair by all that was released. In simulated tables with
-    one edge among up to 20 variables it drew that about as often, or more so, where it was one and
-    a half times as large and its correlation at least .01; among 40 less often.
-    :func:`~dpcgd.tables.rehearsal.rehearse` shows it for networks with more edges. Power is that of
-    the chi-squared test to first order in the noise (:class:`~dpcgd.tables.detection.Detection`):
-    right to a few hundredths, except given very rare levels at the most noise that can be tested,
-    where it promises up to .1 too much.
+    "Found" refers to one test on the release: of the pair, or given one more variable. A run of
+    table_pc joins a pair if all its tests find it, and measures pairs in doubt again. The edge
+    model of the other systems weighs a pair by all that was released. Simulated tables had one edge
+    among up to 20 variables. The model drew it about as often as the plan says, or more often, if
+    it was one and a half times as large and its correlation at least .01; among 40 variables less
+    often. :func:`~dpcgd.tables.rehearsal.rehearse` shows it for networks with more edges. Power is
+    that of the chi-squared test to first order in the noise
+    (:class:`~dpcgd.tables.detection.Detection`). It is right to a few hundredths. Given very rare
+    levels at the most noise that can be tested, it is up to .1 too large.
 
     Examples
     --------
@@ -426,7 +426,7 @@ def plan(
         delta=delta,
         allow_delta=allow_delta,
         rows_per_person=rows_per_person,
-        rng=np.random.default_rng(0),  # a run has to say where noise comes from
+        rng=np.random.default_rng(0),  # a run needs a source of noise
     )
     kept = {name: _joined(measured, name, known) for name, known in expected.items()}
     budget, marginals, caution = measured.run.account.budget, measured.marginals, measured.caution
@@ -434,7 +434,7 @@ def plan(
 
 
 def _measure_as(system, table: Expected, rules: testing.Rules) -> Callable[..., measuring.Measured]:
-    """How a system measures such a table."""
+    """The function by which a system measures such a table."""
     name = getattr(system, "__name__", repr(system))
     if system is measuring.private_graph:
         system = measuring.system_for(table)
@@ -463,14 +463,14 @@ def _all_shares(schema: Schema, known) -> dict[str, Shares]:
 
 
 def _of_number(name: str, parts: Parts, known) -> NumberShares:
-    """What is known of a number is how often it is missing; else as often as one of four levels."""
+    """Shares of a number; if the share of missing values is not known, it is one quarter."""
     named = ("not missing", *(() if parts.missing is None else (parts.missing,)))
     there, *missing = _normalized(name, named, known.get(name, (3, 1)[: len(named)]))
     return NumberShares((there / 2, there / 4, there / 4, *missing))
 
 
 def _shares_of_codes(schema: Schema, expected: Mapping[str, Shares]) -> list[np.ndarray]:
-    """Of each variable; where a number lies in its range is not known, and so it is even."""
+    """Shares of the codes of each variable; a number is spread evenly over its range."""
     shares = {}
     for name, own in schema.levels.items():
         shares[name] = np.array(expected[name])
@@ -493,7 +493,7 @@ def _normalized(name, levels, shares) -> Shares:
 
 
 def _joined(measured: measuring.Measured, name: str, shares: Shares) -> Shares:
-    """What is left of a variable that has more levels than it may keep."""
+    """Shares of the levels that a variable keeps, if it has too many."""
     if name not in measured.joined_levels:
         return shares
     new = [measured.levels[name].index(level) for level in measured.joined_levels[name].values()]
@@ -501,21 +501,21 @@ def _joined(measured: measuring.Measured, name: str, shares: Shares) -> Shares:
 
 
 def _check_between(name: str, value: Any, low: float, high: float, *, zero: bool = False) -> None:
-    """Refuse what is no number between two others, neither of which is reached, or 0 if it may."""
+    """Refuse a value that is not between two numbers, both excluded; `zero` allows 0."""
     if not is_real(value) or not (low < value < high or (zero and value == 0)):
         least = "at least 0" if zero else f"above {low:g}"
         raise ValueError(f"{name} must be {least} and below {high:g}, not {value!r}")
 
 
 def _kinds(sizes: Counter, k: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The sizes that k variables can have together, and how many sets of variables have them."""
+    """The sizes that k variables can have together, and the number of sets with these sizes."""
     for kind in combinations_with_replacement(sorted(sizes), k):
         if ways := math.prod(math.comb(sizes[size], n) for size, n in Counter(kind).items()):
             yield kind, ways
 
 
 def _told(frame) -> Iterator[str]:
-    """The smallest findable dependence of the easiest pair and of the hardest."""
+    """Lines about the smallest dependence that is found in the easiest and in the hardest pair."""
     columns = [("in a pair, ", "", "order_0"), ("given one more, ", "partial_", "order_1")]
     for where, kind, order in columns:
         smallest, points = frame[f"{kind}correlation"].dropna(), frame[f"{kind}points"].dropna()
@@ -540,21 +540,21 @@ def epsilon_for(
     delta: float | None = None,
     **settings: Any,
 ) -> float:
-    """Find the epsilon it takes to see a dependence of a given size, before any data is touched.
+    """The epsilon that is needed to find a dependence of a given size, before data is touched.
 
     Parameters
     ----------
     levels, n, delta
         As for :func:`plan`.
     correlation, points : float
-        One of both: the size, as a (partial) correlation, or as a difference between two groups in
-        percentage points. Of two numbers a correlation is the slope, in deviations of their normal
-        scores; the groups of a number are its lower and its upper half.
+        One of the two: the size, as a (partial) correlation, or as a difference between two groups
+        in percentage points. For two numbers a correlation is the slope, in deviations of their
+        normal scores; the groups of a number are its lower and its upper half.
     order : int
-        Whether only the pairwise tests have to find it (0), or those given one more variable too
-        (1): one such test has to be there, and all that are there have to find it.
+        0 if only the pairwise tests have to find it; 1 if the tests given one more variable have to
+        find it too. Then there must be such a test, and all such tests have to find it.
     between : tuple of str, optional
-        Two variables; without it, the dependence has to be found between any two.
+        Two variables; by default the dependence has to be found between any two.
     settings
         ``alpha``, ``max_order``, ``power``, ``shares``, ``least_effect``, ``least_share``,
         ``rows_per_person`` and ``system`` of :func:`plan`.
@@ -562,12 +562,12 @@ def epsilon_for(
     Returns
     -------
     float
-        To three digits; with the next smaller one of these, the plan does not find it.
+        Epsilon with three digits; with the next smaller one, the plan does not find it.
 
     Raises
     ------
     ValueError
-        If no epsilon up to 999 would do, with what would instead, or as
+        If no epsilon up to 999 is enough; the message says what would be. Also as
         :func:`plan` does.
 
     Privacy
@@ -588,14 +588,14 @@ def epsilon_for(
         raise ValueError("say how large a dependence is to be seen: as correlation or as points")
     _check_between(kind, size, 0, most)
     planned_with = partial(plan, levels=levels, n=n, delta=delta, **settings)
-    exact = planned_with(epsilon=NO_NOISE)  # refuses once for all
+    exact = planned_with(epsilon=NO_NOISE)  # refuses invalid settings
     pairs = _asked(exact, between)
     if order not in (0, 1):
         raise ValueError(f"order must be 0 or 1, not {order!r}")
     columns = [kind, f"partial_{kind}"][: 1 + order * (len(exact.shares) > 2)]
 
     def smallest(epsilon: float, pairs=pairs, **changed: Any) -> float:
-        """What is found in all pairs; not a number if nothing is in one of them."""
+        """The smallest size that is found in all pairs; not a number if one pair has none."""
         try:
             planned = planned_with(epsilon=epsilon, **changed).pairs
         except ValueError:  # too much noise for any test
@@ -620,12 +620,12 @@ def epsilon_for(
 
 
 def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
-    """What would do beside a larger dependence; each has been tried."""
+    """Changes that would be enough, beside a larger dependence; each has been tried."""
     if (helped := next((pair for pair in pairs if enough([pair])), None)) and len(pairs) > 1:
         yield f"ask for one pair, such as between={helped!r}"
     n = MORE_RECORDS * exact.n
     two = {name: levels[:2] for name, levels in exact.levels.items()}
-    needed: dict[str, dict[str, Any]] = {  # the largest steps away from what was asked
+    needed: dict[str, dict[str, Any]] = {  # the largest change of each kind
         "fewer levels": {"levels": two, "shares": None},
         "a smaller least_share": {"least_share": 0.0},
         "a smaller least_effect": {"least_effect": 0.0},
@@ -640,13 +640,13 @@ def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
 
 
 def _rounded_up(value: float) -> float:
-    """To three digits."""
+    """A number, rounded up to three digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
     return math.ceil(value / unit) * unit
 
 
 def _asked(planned: Plan, between) -> list[tuple[str, str]]:
-    """The pairs it has to be found in: variables of one level depend on nothing."""
+    """The pairs in which the dependence has to be found; variables of one level are left out."""
     if between is None:
         many = {name for name, levels in planned.levels.items() if len(levels) > 1}
         pairs = [pair for pair in planned.pairs if many.issuperset(pair)]

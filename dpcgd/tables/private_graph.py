@@ -23,7 +23,7 @@ from dpcgd.reading.release import MarginalRelease, read_moments
 __all__ = ["Measured", "dag_posterior", "graph_from_moments", "has_few_cells", "private_graph"]
 
 MOST_VARIABLES, MOST_CELLS = 8, 1024
-"""A larger table is not released as a whole, since most cells would hold nothing but noise."""
+"""The largest table that is released as a whole; most cells of a larger one would be only noise."""
 
 
 @takes_keywords
@@ -34,11 +34,11 @@ def private_graph(
     aim: Aim = "edges",
     **shared: Unpack[SearchKeywords],
 ) -> MarginalRelease:
-    """The best graph that this package has for a table, whatever its size.
+    """The best graph that this package can release for a table, whatever its size.
 
-    Of at most eight variables and 1,024 combinations of their levels :func:`dag_posterior` releases
-    the whole table; of more, :func:`graph_from_moments` releases moments. Chapter 17 has the
-    figures behind this rule.
+    A table of at most eight variables and 1,024 combinations of their levels is released as a whole
+    by :func:`dag_posterior`. For a larger table :func:`graph_from_moments` releases moments.
+    Chapter 17 has the figures behind this rule.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ def private_graph(
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
-        table. Otherwise an edge is drawn if it is likelier than not.
+        "f1" asks for the edges of largest expected F1, of which there is always one: those of
+        chapter 17's table. By default an edge is drawn if its probability is at least one half.
     aim : {"edges", "effects"}
-        What the release is for. Records that are long are shortened so that noise can be small,
-        which is best for edges; for effects two and a half times as late, since it biases them.
+        The purpose of the release. Long records are shortened so that less noise is needed, which
+        is best for edges. For effects the bound is 2.5 times as large: shortening biases them.
 
     Returns
     -------
     MarginalRelease
-        Of the system that was chosen, which its receipt names; both have `probabilities` of edges.
+        The release of the chosen system, which its receipt names; both have `probabilities`.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def private_graph(
     Warns
     -----
     UserWarning
-        If the reader was trained on nothing like this table, by its public facts.
+        If the edge model was not trained on tables like this one, by its public facts.
 
     Privacy
     -------
@@ -94,13 +94,13 @@ def private_graph(
 
 
 def system_for(data: Counts) -> Callable[..., MarginalRelease]:
-    """The system that finds most in a table of this size, by public facts."""
+    """The system that finds more in a table of this size, by public facts."""
     check_data(data, numbers=True)
     return dag_posterior if has_few_cells(data.cardinalities) else graph_from_moments
 
 
 def has_few_cells(levels: Sequence[int]) -> bool:
-    """Whether a whole table of so many levels is released at once: a public fact.
+    """Whether a whole table with these numbers of levels is released at once: a public fact.
 
     Examples
     --------
@@ -111,20 +111,20 @@ def has_few_cells(levels: Sequence[int]) -> bool:
 
 
 class Measured(NamedTuple):
-    """What a run has measured.
+    """The measurements of a run.
 
     Attributes
     ----------
     run : Run
     marginals : Marginals
     levels : mapping of str to sequence of str
-        Of the variables that were measured: where levels were joined, the new ones.
+        Levels of the measured variables; the new ones if levels were joined.
     joined_levels : mapping
-        From each variable whose levels were joined to what has become of each of them.
+        Map from each variable with joined levels to the new name of each old level.
     caution : str
-        A reason to doubt what the edge model will say, by public facts, or an empty text.
+        A reason to doubt the edge model, by public facts, or an empty text.
     price : float
-        Rho of each triple that a search may buy; 0 if none buys.
+        Rho of each triple that a search may buy; 0 if it buys none.
     """
 
     run: Run
@@ -135,13 +135,13 @@ class Measured(NamedTuple):
     price: float = 0.0
 
     def release(self, graph: CPDAG, answers: Answers | None = None) -> MarginalRelease:
-        """Release it with a graph, which follows from it.
+        """Release the measurements with a graph that follows from them.
 
         Parameters
         ----------
         graph : CPDAG
         answers : Answers, optional
-            Of the search that made the graph.
+            Answers of the search that made the graph.
         """
         theorems = self.marginals.theorems()
         joined = ("thm-joined-levels",) if self.joined_levels else ()
@@ -158,7 +158,7 @@ class Measured(NamedTuple):
         )
 
     def read(self, precision: Precision) -> MarginalRelease:
-        """Release it with the graph that is read from it."""
+        """Release the measurements with the graph that is read from them."""
         knowledge = self.run.terms.settings.get("knowledge")
         names = tuple(self.levels)
         return self.release(read_moments(self.marginals, names, knowledge, precision, self.caution))
@@ -168,22 +168,22 @@ class Measured(NamedTuple):
 def dag_posterior(
     data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
 ) -> MarginalRelease:
-    """The whole table of a few variables with noise, and a graph from those that are likely then.
+    """The noisy whole table of a few variables, and a graph from those that it makes likely.
 
-    Walks look for graphs that are likely, given the noisy table. The probability of an edge follows
-    from how likely they join its pair, and from what the edge model of :func:`graph_from_moments`
-    says of the same table.
+    Random walks look for graphs that are likely, given the noisy table. The probability of an edge
+    follows from the share of likely graphs that join its pair, and from the edge model of
+    :func:`graph_from_moments` on the same table.
 
     Parameters
     ----------
     data : Dataset or Counts
-        Of at most eight variables whose table has at most 1,024 cells.
+        At most eight variables, whose table has at most 1,024 cells.
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`. No delta is used.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
-        table. Otherwise an edge is drawn if it is likelier than not.
+        "f1" asks for the edges of largest expected F1, of which there is always one: those of
+        chapter 17's table. By default an edge is drawn if its probability is at least one half.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def dag_posterior(
 def measure_all_cells(
     data: Counts, *, precision: Precision = None, **shared: Unpack[SearchKeywords]
 ) -> Measured:
-    """Measure what :func:`dag_posterior` reads; its settings are those of that."""
+    """Measure the table that :func:`dag_posterior` reads; the arguments are the same."""
     by = ("dag_posterior", "thm-whole-table")
     run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
     if not has_few_cells(data.cardinalities):
@@ -239,29 +239,29 @@ def graph_from_moments(
     aim: Aim = "edges",
     **shared: Unpack[SearchKeywords],
 ) -> MarginalRelease:
-    """Moments of all pairs, read by a model that was trained on simulated networks.
+    """Moments of all pairs, read by an edge model that was trained on simulated networks.
 
-    They are read twice: the second model knows which edges the first one found likely. Moments are
-    clipped, after a first look at single variables that decides how much each level weighs. A
-    category of many levels is told by as many numbers as the budget carries, at least by one. Of
-    few variables, and where noise is small beside what sampling does, the pairs are released as
-    they are.
+    They are read twice: the second reading uses the edge probabilities of the first. Moments are
+    clipped, after a measurement of single variables that decides the weight of each level. A
+    category of many levels has as many entries as the budget allows, at least one. With few
+    variables, or if the noise is small beside the sampling error, the pairs are released without
+    clipping.
 
     Parameters
     ----------
     data : Dataset or Counts
-        Where it only answers counts, and is not one of :class:`~dpcgd.datasets.counts.Records`,
-        the moments are those of the pairs, whose noise is wider, and a look before decides which
-        levels are joined where a variable has very many.
+        If it only answers counts, and is not one of :class:`~dpcgd.datasets.counts.Records`, the
+        moments are those of the pairs, whose noise is wider. If a variable has very many levels,
+        a measurement before that decides which of them are joined.
     epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     precision : float or "f1", optional
         A number asks for the largest set of edges of which that share is expected to be right;
-        "f1" for the edges of largest expected F1, which are never none: those of chapter 17's
-        table. Otherwise an edge is drawn if it is likelier than not.
+        "f1" asks for the edges of largest expected F1, of which there is always one: those of
+        chapter 17's table. By default an edge is drawn if its probability is at least one half.
     aim : {"edges", "effects"}
-        What the release is for. Records that are long are shortened so that noise can be small,
-        which is best for edges; for effects two and a half times as late, since it biases them.
+        The purpose of the release. Long records are shortened so that less noise is needed, which
+        is best for edges. For effects the bound is 2.5 times as large: shortening biases them.
 
     Returns
     -------
@@ -276,8 +276,8 @@ def graph_from_moments(
     Warns
     -----
     UserWarning
-        If the reader was trained on no table of so many variables, of so few records, or with so
-        much noise.
+        If the edge model was not trained on tables of so many variables, of so few records, or with
+        so much noise.
 
     Privacy
     -------
@@ -309,7 +309,7 @@ def measure_for_edges(
     aim: Aim = "edges",
     **shared: Unpack[SearchKeywords],
 ) -> Measured:
-    """Measure what :func:`graph_from_moments` reads; its settings are those of that."""
+    """Measure the moments that :func:`graph_from_moments` reads; the arguments are the same."""
     by = ("graph_from_moments", "thm-learned-pc")
     settings: dict[str, Any] = {"precision": precision, "aim": aim}
     run = open_run(data, account=GaussianFilter, numbers=True, by=by, **settings, **shared)
@@ -329,7 +329,7 @@ def measure_for_edges(
 
 
 def check_aim(aim: str) -> None:
-    """Refuse what a release cannot be for."""
+    """Refuse an aim that no release can have."""
     if aim not in LONGER:
         raise ValueError(f"aim must be 'edges' or 'effects', not {aim!r}")
 

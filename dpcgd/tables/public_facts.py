@@ -1,4 +1,4 @@
-"""All of a table that a run may look at before it pays, in the place of the table."""
+"""Stand-ins for a table that hold only what a run may use before it pays."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ __all__ = ["Expected", "PublicFacts", "RecordsAsked", "check_run", "refuse_data"
 
 
 class RecordsAsked(Exception):
-    """A run went beyond what is public."""
+    """Raised when a run asks for more than public facts."""
 
 
 class PublicFacts(Counts):
-    """A table without records: its schema and their number.
+    """A table without records: its schema, and the number of records.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class PublicFacts(Counts):
         self.ordered, self.missing = schema.ordered, schema.missing
 
     def counts(self, *_: Any, **__: Any) -> Any:
-        """There is nothing to count, nor to sum.
+        """Refuse to count or to sum, because there are no records.
 
         Raises
         ------
@@ -47,14 +47,14 @@ class PublicFacts(Counts):
 
 
 class Expected(PublicFacts):
-    """A table that is not there: independent variables with these shares of their levels.
+    """A table without records: independent variables with given shares of their levels.
 
     Attributes
     ----------
     schema : Schema
     n : int
     shares : sequence of array
-        Of each variable, in its order.
+        Shares of the levels of each variable, in order.
     """
 
     def __init__(self, schema: Schema, n: int, shares: Sequence[np.ndarray]):
@@ -80,21 +80,21 @@ class Expected(PublicFacts):
 
 
 def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: Any) -> None:
-    """Refuse what a system would refuse of a table, without the table.
+    """Refuse settings that a system would refuse for a table, without the table.
 
-    A reservation is gone once it is made. So settings that no run would accept had better be
-    refused before it.
+    A reservation cannot be taken back. So settings that no run would accept should be refused
+    before the reservation.
 
     Parameters
     ----------
     system : callable
-        One that asks for counts, such as :func:`~dpcgd.tables.private_graph.private_graph`.
+        A system that asks for counts, such as :func:`~dpcgd.tables.private_graph.private_graph`.
     levels : Schema, mapping, str or path
         What :class:`~dpcgd.datasets.schema.Schema` takes.
     n : int
         Records of the table.
     settings
-        All that the system takes beside its data. A reservation is used up by this, as by a run.
+        All arguments of the system besides its data. This uses up a reservation, as a run does.
 
     Raises
     ------
@@ -116,19 +116,19 @@ def check_run(system: Callable[..., Release], levels: Any, n: int, **settings: A
     ValueError: no variable is called 'x'; did you mean 'a'?
     """
     try:
-        with warnings.catch_warnings(action="ignore"):  # the run gives them
+        with warnings.catch_warnings(action="ignore"):  # the run itself warns
             system(PublicFacts(Schema.of(levels), n), **settings)
     except RecordsAsked:
         pass
 
 
 def refuse_data(levels: object) -> None:
-    """Refuse data where public facts are asked for.
+    """Refuse data in place of public facts.
 
     Raises
     ------
     ValueError
-        With what to pass instead.
+        If it is data; the message says what to pass instead.
     """
     if isinstance(levels, (Counts, pd.DataFrame, np.ndarray)):
         kind = type(levels).__name__

@@ -1,4 +1,4 @@
-"""A run rehearsed where nothing is at stake: on synthetic or public tables like the one to come."""
+"""A rehearsal of a run, on synthetic or public tables that are like the real one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ __all__ = ["Rehearsal", "RehearsedRun", "rehearse"]
 
 
 class RehearsedRun(NamedTuple):
-    """What came back of one twin: its edges, without their directions."""
+    """The result for one twin: numbers of edges, without their directions."""
 
     edges: int
     found: int
@@ -34,38 +34,38 @@ class RehearsedRun(NamedTuple):
 
 
 NO_NOISE = 1e6
-"""At this epsilon the noise is gone, for what a system finds in a public table."""
+"""Epsilon with almost no noise, to find the edges of a public table."""
 
 BINS = 5
-"""Numbers of random networks are drawn from so many bins of their range, anywhere in them."""
+"""Numbers of random networks are drawn from this many bins of their range, evenly in each bin."""
 
 SCORES = ("precision", "recall", "f1")
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a system gave back of twins with the levels of a table.
+    """Results of a system on twins, which are tables with the levels of the real table.
 
     Attributes
     ----------
     runs : tuple of RehearsedRun
-        One twin each.
+        One result for each twin.
     title : str
-        The system and the setting.
+        The system and its settings.
     """
 
     runs: tuple[RehearsedRun, ...]
     title: str
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each run: edges, how many were found, how well.
+        """A row for each run: numbers of edges, and scores of the edges found.
 
         Returns
         -------
         pandas.DataFrame
             ``precision`` is the share of the edges found that are right, ``recall`` the share of
-            the network's edges that were found, ``f1`` their harmonic mean. Each is 1 where there
-            is nothing to take a share of.
+            the network's edges that were found, ``f1`` their harmonic mean. Each is 1 if its
+            denominator is 0.
         """
         frame = pd.DataFrame(self.runs).rename_axis("run")
         of_what = frame.found, frame.edges, (frame.found + frame.edges) / 2
@@ -103,17 +103,17 @@ def rehearse(
     epsilon, delta : float
         As for the system.
     rng : numpy.random.Generator
-        Draws networks, records and noise; their records alone of a public table.
+        Source of networks, records and noise; with a public table, of records and noise.
     system : callable
-        Any that takes a data set, epsilon, delta and rng and gives a release.
+        A system that takes a data set, epsilon, delta and rng, and gives a release.
     runs : int
-        Twins.
+        Number of twins.
     public : Dataset, optional
-        A table that everyone may see, with these levels: an older census, a published sample. Each
-        twin is `n` records of it, drawn with replacement. What comes back is compared with its true
-        graph or, where that is not known, with what the system finds in it at epsilon = 1e6.
+        A public table with these levels, such as an older census or a published sample. Each twin
+        is `n` records of it, drawn with replacement. The result is compared with the table's true
+        graph or, if that is unknown, with what the system finds in it at epsilon = 1e6.
     settings
-        Whatever else the system takes.
+        Other arguments of the system.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def rehearse(
     Raises
     ------
     ValueError
-        If it is handed data as levels, a public table with other levels, or as the schema, the
+        If data is given as levels, or a public table has other levels; also as the schema, the
         random networks or the system do.
 
     Privacy
@@ -171,7 +171,7 @@ def _random_twin(schema, n, rng) -> tuple[Dataset, frozenset]:
     network = random_network("sparse", "mixed", len(levels), rng, levels=levels)
     codes = network.sample(n, rng=rng).codes.astype(int)
     for v, name in enumerate(levels):
-        if name in numbers:  # anywhere in one of a few bins
+        if name in numbers:  # evenly in one of a few bins
             anywhere = (codes[:, v] + rng.random(n)) * PARTS // BINS
             codes[:, v] = np.minimum(anywhere, PARTS)  # those that are missing come last
     return Dataset.of_schema(codes, schema, network.graph), CPDAG.from_dag(network.graph).skeleton

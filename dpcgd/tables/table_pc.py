@@ -1,6 +1,6 @@
-"""PC on released tables: an oracle of released interactions, and the search that asks it.
+"""The PC algorithm on released tables: an oracle of released interactions, and its search.
 
-Once the tables are out, tests cost nothing; triples are bought where two variables separate.
+Tests on released tables cost nothing. The oracle buys triples if two variables separate.
 """
 
 import math
@@ -34,67 +34,67 @@ from dpcgd.tables.private_graph import Measured
 __all__ = ["Rules", "TableOracle", "search_again", "search_tables", "shares", "table_pc"]
 
 PAIRS = 0.6
-"""Share of the budget that all pairs together get at least; the rest is for triples."""
+"""The least share of the budget for all pairs together; the rest is for triples."""
 
 
 TRIPLES = 8
-"""Triples that the rest would pay for, for each variable."""
+"""Number of triples for each variable that the rest of the budget would pay for."""
 
 
 LOOKS = (0.4, 0.8)
-"""Shares of what the search has left for one more look at the pairs in doubt, and for another."""
+"""Shares of the remaining budget for two more measurements of the pairs in doubt."""
 
 
 ALPHA = 0.01
-"""Level of each test."""
+"""Significance level of each test."""
 
 
 DETERMINED = 0.03
-"""Where the conditioning variables leave less than this share of a variance open, a test has next
-to nothing to go by, and does not separate."""
+"""A test does not separate if the conditioning variables leave less than this share of a variance
+unexplained, because almost nothing is left to test."""
 
 
 EXPLAINED = 0.03
-"""Effects above this are taken for dependence without a look at triples."""
+"""Larger effects count as dependence, and no triples are bought for them."""
 
 
 LEAST_EFFECT = 1e-4
-"""Squared partial correlation, given others, below which a dependence is no edge. With enough
-records everything is significant, and so little may be left only because a test takes no more
-than two others."""
+"""The least squared partial correlation, given others, of an edge. With enough records every
+dependence is significant. A very small one may be left only because a test takes no more than two
+conditioning variables."""
 
 
 LEAST_SHARE = 0.02
-"""The same as a share of the pair's own dependence, given none: what is left of a strong one may be
-more than the least effect, and still next to nothing of it."""
+"""The least share of a pair's own dependence, given none, that an edge keeps given others. The rest
+of a strong dependence can exceed the least effect, and still be almost nothing of it."""
 
 
 DOUBT = 10
-"""A pair whose largest p-value is within this factor of the level is in doubt."""
+"""A pair whose largest p-value is within this factor of the significance level is in doubt."""
 
 
 MOST_NOISE = 0.2
-"""Deviation of a moment's noise, as a share of the records of an average level in an average
-stratum, up to which tests hold their level."""
+"""The largest deviation of a moment's noise, as a share of the records of an average level in an
+average stratum, at which tests keep their significance level."""
 
 
 FEWEST_LEVELS = 4
-"""Variables with fewer levels are taken for ones with so many by that rule: their tests would hold
-their level with more noise, but have little power then."""
+"""In the rule for noise, variables with fewer levels count as if they had so many. Their tests
+would keep the significance level with more noise, but have little power then."""
 
 
 MOST_UNTESTABLE = 0.5
-"""Share of the pairs that may be too noisy to be tested given another variable; beyond, a run
-warns."""
-
-
-INTERACTING = -1
-"""Stands after the variables of a test whose conditioning variables may interact: the number of no
+"""A run warns if more than this share of the pairs is too noisy to be tested given another
 variable."""
 
 
+INTERACTING = -1
+"""A mark, the number of no variable, after the variables of a test whose conditioning variables may
+interact."""
+
+
 class Rules(NamedTuple):
-    """The settings of a search of tables; :func:`~dpcgd.tables.table_pc.table_pc` explains them."""
+    """The settings of a search on tables; :func:`~dpcgd.tables.table_pc.table_pc` explains them."""
 
     max_order: int = 2
     untested: str = "drop"
@@ -106,14 +106,14 @@ class Rules(NamedTuple):
 def too_noisy(
     tested: Sequence[int], given: Sequence[int], deviation: float, most_noise: float = MOST_NOISE
 ) -> bool:
-    """Whether a test is refused by public facts: too many strata and levels for the noise.
+    """Whether public facts refuse a test: too many strata and levels for the noise.
 
     Parameters
     ----------
     tested, given : sequence of int
-        Levels of the two variables, and of those they are tested given.
+        Numbers of levels of the two variables, and of the conditioning variables.
     deviation : float
-        Of the noise of a moment: of a released number, as a share of the records.
+        Deviation of the noise of a moment, as a share of the records.
     most_noise : float
 
     Examples
@@ -126,37 +126,37 @@ def too_noisy(
 
 @dataclass
 class TableOracle(AsksAhead):
-    """Answers from released interactions; buys triples where two variables separate.
+    """An oracle that answers from released interactions; it buys triples if variables separate.
 
     Parameters
     ----------
     marginals : Marginals
-        With all pairs released. What is measured again later is measured by the oracle.
+        Marginals with all pairs released. The oracle may measure more of them.
     alpha : float
-        Level of each test.
+        Significance level of each test.
     price : float
-        Rho of a triple. At 0 nothing new is measured (but by marginals without noise, which take
-        no price).
+        Rho of a triple. At 0 nothing more is measured, except by marginals without noise, which
+        need no price.
     determined, most_noise : float
         See ``DETERMINED`` and ``MOST_NOISE`` in the source.
     joined : collection of int
-        Variables whose levels were joined: what is given is then less than the variable.
+        Variables whose levels were joined; conditioning on joined levels is incomplete.
     least_effect : float
-        What others leave of a pair's dependence, as a squared partial correlation, below which they
-        separate it.
+        The least squared partial correlation of a pair; other variables that leave less separate
+        the pair.
     least_share : float
-        The same as a share of what the pair has given none.
+        The least share of a pair's dependence given none; variables that leave less separate it.
 
     Raises
     ------
     ValueError
-        If alpha is no level or the price no price.
+        If alpha or the price is not a valid number.
 
     Attributes
     ----------
     largest : dict
-        Of each pair that was tested, its largest p-value; 1 where less than the least effect or
-        the least share was left.
+        The largest p-value of each pair that was tested; 1 if less than the least effect or the
+        least share was left.
     """
 
     marginals: Marginals
@@ -178,9 +178,9 @@ class TableOracle(AsksAhead):
         self._ahead = Ahead(self._associations, self._likely_separates)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
-        """Whether the releases cannot tell x and y given these from independent ones.
+        """Whether the releases agree with independence of x and y given these variables.
 
-        None where public facts say that they are too noisy to tell.
+        None if public facts say that the noise is too large for this test.
         """
         self._conditional |= bool(given)
         if self._too_noisy(x, y, given):
@@ -194,30 +194,30 @@ class TableOracle(AsksAhead):
         return p_value > self.alpha
 
     def _association(self, x, y, given) -> Association:
-        """From pairs, and from triples too where it matters and they can be had."""
+        """The association from pairs, and from triples too if it matters and they can be had."""
         known = Association._make(self._ahead.of((x, y, *given)))
         if len(given) == 2 and self._needs_triples(known) and self._has_triples(x, y, given):
             return self._given_interacting(x, y, given)
         return known
 
     def rests_on_nothing(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        """Whether a test sees no dependence, and keeps the pair for want of variance alone."""
+        """Whether a test sees no dependence, and keeps the pair only for lack of variance."""
         if self._too_noisy(x, y, given):
             return False
         known = self._association(x, y, given)
         return known.undetermined < self.determined and known.p_value > self.alpha
 
     def _least(self, pair) -> float:
-        """The effect that others have to leave of a pair."""
+        """The least effect of a pair given others that counts as dependence."""
         own = Association._make(*self._associations([pair]))
         return max(self.least_effect, self.least_share * own.effect)
 
     def begin(self, sets: dict[Subset, Iterator[Subset]]) -> None:
-        """Note the sets that each pair will be asked about, to work them out together."""
+        """Record the sets that each pair will be tested given, to compute the tests together."""
         self._ahead.begin(sets)
 
     def _associations(self, tests) -> list[tuple]:
-        """What an association is made of, of tests given any numbers of variables."""
+        """The fields of associations, for tests given any numbers of variables."""
         left = [test for test in tests if test not in self._known]
         for size in {len(test) for test in left}:
             alike = [test for test in left if len(test) == size]
@@ -235,19 +235,19 @@ class TableOracle(AsksAhead):
         return Association._make(self._known[test])
 
     def free(self) -> "TableOracle":
-        """The same, with what it knows of each pair; but it buys nothing, and any set may come."""
+        """A copy that knows the same of each pair; it buys nothing, and any set may be tested."""
         other = replace(self, price=0.0)
         other.largest.update(self.largest)
         other._known = self._known
         return other
 
     def in_doubt(self) -> list[Subset]:
-        """Pairs that a more precise measurement may well join or part."""
+        """Pairs that a more precise measurement might join or separate."""
         low, high = self.alpha / DOUBT, self.alpha * DOUBT
         return sorted(pair for pair, p in self.largest.items() if low < p < high)
 
     def measure_again(self, pairs: Sequence[Subset], rho: float) -> None:
-        """Measure some pairs once more, and forget the tests that rest on them.
+        """Measure some pairs once more, and forget the tests that depend on them.
 
         Raises
         ------
@@ -265,11 +265,11 @@ class TableOracle(AsksAhead):
         }
 
     def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
-        """Pairs that a neighbour of both may explain which no test can take as given.
+        """Joined pairs that a common neighbour may explain, although no test can condition on it.
 
-        For the test is refused for noise, by public facts, or the neighbour's levels were joined:
-        given such a variable its neighbours stay dependent. A pair is confirmed all the same if it
-        is more dependent than one of the two is with that neighbour, for what runs through a
+        Either public facts refuse the test for its noise, or levels of the neighbour were joined:
+        given such a variable its neighbours stay dependent. A pair is confirmed nevertheless if it
+        is more dependent than one of the two is with that neighbour, because a path through a
         variable is no stronger than its links.
         """
         open_pairs = np.zeros_like(joined)
@@ -279,7 +279,7 @@ class TableOracle(AsksAhead):
         return open_pairs | open_pairs.T
 
     def unexplained(self, x: int, y: int, joined: np.ndarray) -> bool:
-        """Whether no neighbour of both may explain this pair."""
+        """Whether no common neighbour may explain this pair."""
         return not any(
             self.strength(x, y) < min(self.strength(x, z), self.strength(y, z))
             for z in np.flatnonzero(joined[x] & joined[y]).tolist()
@@ -287,7 +287,7 @@ class TableOracle(AsksAhead):
         )
 
     def strength(self, x: int, y: int) -> float:
-        """How dependent two variables are, given none."""
+        """Dependence of two variables, given none."""
         return strength(self.marginals, min(x, y), max(x, y))
 
     def _too_noisy(self, x, y, given) -> bool:
@@ -296,7 +296,7 @@ class TableOracle(AsksAhead):
         return too_noisy((levels[x], levels[y]), strata, deviation, self.most_noise)
 
     def _needs_triples(self, known) -> bool:
-        """Independent, or so little dependent that interacting conditions might explain it."""
+        """Whether conditioning variables that interact might explain the rest of a dependence."""
         clear = known.effect > EXPLAINED and known.p_value <= self.alpha
         return known.undetermined >= self.determined and not clear
 
@@ -313,7 +313,7 @@ class TableOracle(AsksAhead):
 def shares(d: int) -> tuple[float, float]:
     """Shares of rho for all pairs of d variables, and for each triple.
 
-    What would pay for more triples than there are goes to the pairs.
+    If there are fewer triples than the rest would pay for, the pairs get what is left.
 
     Examples
     --------
@@ -337,24 +337,24 @@ def search_again(
     knowledge: Knowledge | None = None,
     untested: str = "drop",
 ) -> Found:
-    """Search, measure the pairs in doubt once more, search again.
+    """Search, measure the pairs in doubt once more, and search again.
 
     Parameters
     ----------
     oracle : TableOracle
-        On marginals that a run measures.
+        An oracle with marginals that a run measures.
     account : Filter
-        Of that run.
+        The account of that run.
     variables : sequence of str
     looks : sequence of float
-        For each look, its share of what is left by then.
+        For each further measurement, its share of the budget that is left by then.
     max_order, knowledge, untested
         As for :func:`table_pc`.
 
     Returns
     -------
     Found
-        By the last search.
+        The result of the last search.
 
     Privacy
     -------
@@ -368,7 +368,7 @@ def search_again(
     for share in looks:
         if not (pairs := oracle.in_doubt()):
             break  # the same tables would give the same answers
-        with suppress(BudgetSpent):  # next to nothing is left
+        with suppress(BudgetSpent):  # almost nothing is left
             oracle.measure_again(pairs, account.share(share))
         oracle.largest.clear()
         result = searched()
@@ -383,7 +383,7 @@ def search_tables(
     knowledge: Knowledge | None = None,
     untested: str = "keep",
 ) -> Found:
-    """Search what has been released, once, and repair what was found.
+    """Search once on released tables, and repair the result.
 
     Parameters
     ----------
@@ -417,11 +417,11 @@ def table_pc(
 ) -> MarginalRelease:
     """The PC algorithm on released tables: pairs for orders 0 and 1, triples on demand for order 2.
 
-    Where a variable has so many levels that tests would drown in noise, a first look at single
-    variables decides which of them are joined: neighbouring ones of an ordered variable, the rarest
-    of another. What the search leaves of the budget measures the pairs in doubt once more, twice
-    over. The search decides what is joined, and what contradicts itself in it is repaired
-    (:func:`~dpcgd.reading.repairs.repaired`); which way the edges point is read off all released
+    If a variable has so many levels that tests would drown in noise, counts of single variables
+    decide which of them are joined: neighbouring ones of an ordered variable, the rarest of
+    another. The budget that the search leaves measures the pairs in doubt again, up to twice. The
+    search decides which pairs are joined, and its contradictions are repaired
+    (:func:`~dpcgd.reading.repairs.repaired`). The directions of edges follow from all released
     pairs together, by :func:`~dpcgd.reading.orientation.arrow_confidence`.
 
     Parameters
@@ -429,20 +429,20 @@ def table_pc(
     data, epsilon, delta, allow_delta, rng, secure, knowledge, rows_per_person
         As for :func:`~dpcgd.constraint.priv_pc.priv_pc`.
     alpha : float
-        Level of each test.
+        Significance level of each test.
     max_order : int
         Largest conditioning set: 0, 1 or 2.
     untested : str
-        Whether pairs that no test has confirmed are to "drop" their edge or to "keep" it: pairs
-        that a neighbour of both may explain which no test can take as given, for that is too noisy
-        by public facts, or the neighbour's levels were joined. Edges that knowledge requires stay.
+        Whether pairs that no test has confirmed are to "drop" their edge or to "keep" it. A common
+        neighbour may explain such a pair, but no test can condition on it: it is too noisy by
+        public facts, or its levels were joined. Edges that knowledge requires stay.
     least_effect : float
-        A pair has no edge where other variables leave less than this of its dependence, as a
-        squared partial correlation: at 0.0001 that is a partial correlation of .01. At 0 whatever
-        is significant counts.
+        A pair has no edge if other variables leave less than this of its dependence, as a squared
+        partial correlation: 0.0001 is a partial correlation of .01. At 0 every significant
+        dependence counts.
     least_share : float
-        Nor has it one where they leave less than this share of the squared correlation that it has
-        given none. Both bounds are compared with released numbers only.
+        A pair also has no edge if other variables leave less than this share of its squared
+        correlation given none. Both bounds are compared with released numbers only.
 
     Returns
     -------
@@ -498,7 +498,7 @@ def table_pc(
 
 
 def measure_all_pairs(data: Any, rules: Rules, **shared: Unpack[SearchKeywords]) -> Measured:
-    """Measure all pairs: what public facts refuse is refused here, in runs and plans.
+    """Measure all pairs, in runs and in plans; what public facts refuse is refused here.
 
     Parameters
     ----------
@@ -538,11 +538,11 @@ def measure_all_pairs(data: Any, rules: Rules, **shared: Unpack[SearchKeywords])
 
 
 def _oriented(result, marginals, knowledge) -> CPDAG:
-    """The graph with the arrows that the released pairs tell, rather than those of first sets."""
+    """The graph with arrows from all released pairs, instead of those from separating sets."""
     names, arcs = result.graph.variables, result.graph.arcs
     forbidden, _ = (knowledge or Knowledge()).arrays(names)
     for x, y in (map(names.index, pair) for pair in result.untested):
-        if not (arcs[x, y] or arcs[y, x]):  # apart without a test
+        if not (arcs[x, y] or arcs[y, x]):  # separated without a test
             forbidden[x, y] = forbidden[y, x] = True
     joined = arcs | arcs.T
     sure = arrow_confidence(marginals, joined, forbidden)
@@ -550,9 +550,9 @@ def _oriented(result, marginals, knowledge) -> CPDAG:
 
 
 def _measure_families(marginals, account, dag, price):
-    """Spend what the search has left on the triples of a variable and its only two parents.
+    """Spend the remaining budget on triples of a variable and its only two parents.
 
-    As many as can be had for the usual price, and all of it for them.
+    Their number is what the usual price allows; then all of the budget is spent on them.
     """
     numbers = {name: i for i, name in enumerate(dag)}
     families = [(name, *dag.predecessors(name)) for name in dag if dag.in_degree(name) == 2]
@@ -564,10 +564,10 @@ def _measure_families(marginals, account, dag, price):
 
 
 def _planned_levels(data, rho) -> int:
-    """The most levels that a variable may keep, by public facts.
+    """The largest number of levels that a variable may keep, by public facts.
 
-    All keep theirs if none has more than ``MOST_LEVELS``. Else fewer, if pairs of variables with so
-    many could not be tested at all.
+    It is ``MOST_LEVELS``, unless a variable has more levels than this. Then it may be smaller, so
+    that pairs of variables with so many levels can be tested.
     """
     most = MOST_LEVELS
     if max(data.cardinalities) > MOST_LEVELS:
@@ -577,7 +577,7 @@ def _planned_levels(data, rho) -> int:
 
 
 def _noise(data, rho, most) -> float:
-    """Deviation of a pair's moment once no variable has more than so many levels."""
+    """Deviation of a pair's moment if no variable has more than so many levels."""
     levels = np.minimum(data.cardinalities, most).tolist()
     kept = 1.0 if max(data.cardinalities) <= most else 1 - FIRST_LOOK
     multiplier = multiplier_of_rho(shares(data.d)[0] * kept * rho)
@@ -585,7 +585,7 @@ def _noise(data, rho, most) -> float:
 
 
 def _check_noise(data, rho, most, max_order):
-    """Refuse by public facts alone what no test is made for, and warn of what few are."""
+    """Refuse tables on which no test can be made, by public facts; warn if few can be made."""
     levels = np.minimum(data.cardinalities, most)
     noise, largest = _noise(data, rho, most), int(levels.max())
     if noise * max(largest, FEWEST_LEVELS) > MOST_NOISE:
