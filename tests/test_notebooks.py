@@ -15,8 +15,6 @@ import reading  # noqa: E402
 NAMES = [path.stem for path in chapters.chapters()]
 SECTIONS = ["What you will be able to do", "What breaks", "Fork me"]
 PAPER_SECTIONS = ["The verdicts", "Fork me"]
-NOT_ALONE = "17"
-"""Chapters whose visible cells still use what only hidden cells define."""
 
 
 def is_paper(name):
@@ -91,8 +89,6 @@ def test_every_chapter_is_within_its_limits(name):
 
 @pytest.fixture
 def alone(name):
-    if name[:2] in NOT_ALONE.split():
-        pytest.xfail("visible cells use what only hidden cells define")
     return visible(read(name))
 
 
@@ -106,8 +102,8 @@ def outcomes_alone(request, tmp_path_factory):
     folder, wanted = tmp_path_factory.mktemp("alone"), []
     for item in request.session.items:
         tested = getattr(item, "originalname", "") == "test_visible_cells_run_alone"
-        if tested and (name := item.callspec.params["name"])[:2] not in NOT_ALONE.split():
-            book = read(name)
+        if tested:
+            book = read(name := item.callspec.params["name"])
             wanted.append(folder / f"{name}.ipynb")
             nbformat.write(nbformat.from_dict(book | {"cells": visible(book)}), wanted[-1])
     outcomes = chapters.execute_all(chapters.Home(folder / "home"), "quick", wanted)
