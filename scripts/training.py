@@ -44,7 +44,7 @@ from dpcgd.moments.clipped_moments import blocks_of, clips, measure_moments
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho, rho_of_budget
 from dpcgd.reading import orientation
-from dpcgd.reading.pair_features import PRIOR, SEEN, pair_features, second_features
+from dpcgd.reading.pair_features import PRIOR, pair_features, second_features
 from dpcgd.reading.reader import most_likely_edges
 
 SEED = 2030
@@ -65,11 +65,11 @@ CLEAR_KINDS = {"categories": 0.56, "numbers": 0.2, "many levels": 0.06, "nothing
 WIDE = Drawn((3, 450), (30, 1e6), (0.005, 10.0), KINDS)
 CLEAR = Drawn((3, 100), (3000, 1e6), (0.1, 10.0), CLEAR_KINDS)
 CATEGORIES = CLEAR._replace(kinds={"categories": 1.0})
-LITTLE = Drawn((3, 12), (30, 1e5), (0.005, 0.3), KINDS)
+SMALL = WIDE._replace(variables=(3, 12), records=(30, 1e5))
 """Everything; where more is to be seen; categories alone, for what tells edges from strong paths
-takes many tables to learn; few variables and much noise, where a model has to learn the prior."""
+takes many tables to learn; few variables, for there are many ways to have little."""
 OF_FIRST = [WIDE, CLEAR, CLEAR] * 1000 + [CATEGORIES] * 4000
-OF_SECOND = [CLEAR, CATEGORIES, WIDE] * 1000 + [CATEGORIES] * 3000 + [LITTLE] * 1500
+OF_SECOND = [CLEAR, CATEGORIES, WIDE] * 1000 + [CATEGORIES] * 3000 + [SMALL] * 4500
 DRAWS = OF_FIRST + OF_SECOND
 ONCE, TWICE = range(len(OF_FIRST)), range(len(OF_FIRST), len(DRAWS))
 """Tables that the first reading is trained on, and those of the second."""
@@ -81,8 +81,8 @@ MANY_CAUSES = 0.2
 """So many graphs of numbers have variables with many causes."""
 UNCLIPPED, WITHOUT_NOISE = 0.08, 0.04
 """Shares of the releases of pairs as they are, and of those with next to no noise."""
-NOISE, MOST_WEIGHT = "deviation of an entry", 10.0
-"""The feature that says how much noise a pair has, and the most that a table counts for."""
+MOST_WEIGHT = 10.0
+"""The most that a table counts for."""
 LARGEST_SKELETON = 60
 """Triples are taken from tables of so many variables at most, for time."""
 
@@ -355,27 +355,27 @@ def examples(workers: str, numbers: Sequence[int]) -> Examples:
     """What is known of the pairs of these tables from a first reading."""
     rows, labels, pairs = zip(*in_parallel(read_once, workers, numbers), strict=True)
     sizes = np.array([1 + own.max(initial=1) for own in pairs])
-    hidden = np.array([(own[NOISE] >= math.log10(SEEN)).mean() > 0.5 for own in rows])
+    of_categories = np.array([DRAWS[k] is CATEGORIES for k in numbers])
     groups = np.repeat(range(len(rows)), [*map(len, labels)])
-    weights = weights_of(labels, sizes, hidden)[groups]
+    weights = weights_of(labels, sizes, of_categories)[groups]
     return Examples(pd.concat(rows, ignore_index=True), np.hstack(labels), groups, weights)
 
 
-def weights_of(labels: Sequence[np.ndarray], sizes: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """Of each table: where noise hides everything, the prior share of the pairs are edges.
+def weights_of(
+    labels: Sequence[np.ndarray], sizes: np.ndarray, of_categories: np.ndarray
+) -> np.ndarray:
+    """Of each table: of all pairs of tables of a size, the prior share are edges.
 
-    Small networks have edges between most variables; so hidden tables of few variables in which
-    there is nothing weigh more, or those with edges less.
+    Small networks have edges between most variables; so tables of few variables in which there is
+    nothing weigh more. Tables of categories alone do not count.
     """
     pairs, edges = np.array([(len(own), own.sum()) for own in labels]).T
-    weights, band = np.ones(len(labels)), np.where(hidden, np.floor(2 * np.log2(sizes)), np.nan)
-    for alike in (band == one for one in np.unique(band[hidden])):
+    weights, band = np.ones(len(labels)), np.floor(2 * np.log2(sizes))
+    band[of_categories] = np.nan
+    for alike in (band == one for one in np.unique(band[~of_categories])):
         nothing, something = alike & (edges == 0), alike & (edges > 0)
-        joined = edges[something].sum()
-        wanted = joined / PRIOR - pairs[something].sum()
+        wanted = edges[alike].sum() / PRIOR - pairs[something].sum()
         weights[nothing] = np.clip(wanted / max(1, pairs[nothing].sum()), 1.0, MOST_WEIGHT)
-        room = PRIOR / (1 - PRIOR) * (weights[alike] @ (pairs - edges)[alike])
-        weights[something] = min(1.0, room / max(1, joined))
     return weights
 
 

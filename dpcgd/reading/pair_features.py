@@ -26,6 +26,7 @@ __all__ = [
     "candidates",
     "columns_of",
     "dependence",
+    "least_noise",
     "log_odds",
     "pair_features",
     "second_features",
@@ -191,7 +192,7 @@ def _features_of(marginals) -> tuple[np.ndarray, Columns]:
     levels, tables = np.array(marginals.levels), map(marginals.table, range(d))
     evenness = np.array([-(p @ np.log(p)) / math.log(max(2, len(p))) for p in tables])
     kept = np.array(marginals.widths) / np.maximum(levels - 1, 1)
-    noise = _least(blocks)[x, y]
+    noise = least_noise(blocks)[x, y]
     seen = noise < SEEN**2
     numbers = {
         "log odds of dependence": np.where(seen, logit(dependence(marginals)[x, y]), 0.0),
@@ -273,8 +274,8 @@ def _log_ratios(blocks) -> np.ndarray:
     return upper + upper.T  # the halves of the blocks may differ in last digits
 
 
-def _least(blocks) -> np.ndarray:
-    """The least variance of an entry in the block of each pair."""
+def least_noise(blocks: Blocks) -> np.ndarray:
+    """The least variance of an entry in the block of each pair; shape (d, d)."""
     starts = [rows.start for rows in blocks.rows]
     return np.minimum.reduceat(np.minimum.reduceat(blocks.variances, starts, 0), starts, 1)
 

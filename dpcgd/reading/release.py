@@ -14,7 +14,7 @@ from dpcgd.graphs.cpdag import CPDAG, Certainty
 from dpcgd.graphs.knowledge import Knowledge
 from dpcgd.graphs.receipt import read_receipt, release_fields
 from dpcgd.graphs.release import Release
-from dpcgd.moments.clipped_moments import ClippedMoments
+from dpcgd.moments.clipped_moments import ClippedMoments, blocks_of
 from dpcgd.moments.entries import Entries
 from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
 from dpcgd.moments.scores import Histogram, Singles
@@ -22,6 +22,7 @@ from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading.graph_posterior import shares_of
 from dpcgd.reading.likely_graphs import met_graphs
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
+from dpcgd.reading.pair_features import PRIOR, least_noise
 from dpcgd.reading.reader import (
     LARGEST_F1,
     Precision,
@@ -53,6 +54,9 @@ graphs, plus the third times those by the edge model.
 Fitted to 300 networks of :func:`~dpcgd.datasets.random_networks.any_network`, as
 benchmarks/README.md says.
 """
+
+FADES = 2.0
+"""These log odds give way to those of the prior by so many times the noise's variance."""
 
 LEAST_SHARE = 0.002
 """The least distance of an edge's posterior from 0 and from 1; it is clipped there."""
@@ -283,7 +287,9 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
     if reading == EDGES:
         by_model = np.clip(edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
         constant, weight, weight_of_model = WEIGHTS
-        edges = expit(constant + weight * logit(edges) + weight_of_model * logit(by_model))
+        odds = constant + weight * logit(edges) + weight_of_model * logit(by_model)
+        told = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
+        edges = expit(told * odds + (1 - told) * logit(PRIOR))
     one_level = np.array(marginals.levels) == 1
     edges[one_level] = edges[:, one_level] = 0.0
     np.fill_diagonal(edges, 0.0)
