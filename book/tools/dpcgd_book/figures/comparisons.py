@@ -136,7 +136,7 @@ def staircase(
         axes.plot(dots, [y] * len(dots), "o", color=GREY, ms=3.5, markerfacecolor="white", zorder=3)
         axes.errorbar(mean, y, xerr=2 * error, color=BLACK, capsize=3, linewidth=1.4, zorder=4)
         axes.text(1.03, y, f"{mean:.2f}".lstrip("0"), va="center", fontsize=10.5, weight="bold")
-    for name, look in style.looks_of(rivals).items():
+    for name, look in style.looks_of(rivals.keys()).items():
         dashes: Any = dict(color=look["color"], linestyle=look["linestyle"], linewidth=1.6)
         axes.axvline(rivals[name], **dashes, label=name, zorder=2)
     axes.set(xlim=(0, 1.02), xlabel="skeleton F1 (bar: mean; circle: one network)")
