@@ -465,7 +465,7 @@ def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> plt.Figu
         What a number is.
     digits : int
     best : {"high", "low"}
-        Which end is the good one; it is drawn dark.
+        Which end is the good one; it is drawn in a strong blue.
 
     Returns
     -------
