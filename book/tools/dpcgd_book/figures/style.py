@@ -29,12 +29,17 @@ ORANGE, SKY, OLIVE = "#E69F00", "#56B4E9", "#7F6A00"
 """Okabe and Ito's orange and sky blue, and a dark yellow that is seen on white."""
 
 
-BROWN, INDIGO, WINE, LIME = "#8C510A", "#332288", "#882255", "#7DB300"
-"""Four more colours, for systems beyond Okabe and Ito's eight."""
+BROWN, INDIGO, WINE = "#8C510A", "#332288", "#882255"
+LIME, MAGENTA = "#7DB300", "#E7298A"
+"""Five more colours, for systems beyond Okabe and Ito's eight."""
 
 
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
 """Colour, line style and marker of the first, second, ... series of a figure."""
+
+
+BY_SCORES = ("CURATE, score", "CURATE, 30 gradients", "CURATE by scores")
+"""Names in figures of the CURATE that learns by gradients instead of tests."""
 
 
 LOOKS: dict[str, tuple[str, Any, str]] = {
@@ -46,6 +51,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "Priv-PC": (GREEN, (0, (6, 1.6, 1, 1.6)), "D"),
     "EM-PC": (PURPLE, (0, (1, 1.6)), "^"),
     "CURATE": (ORANGE, (0, (3, 1, 1, 1)), "v"),
+    **dict.fromkeys(BY_SCORES, (MAGENTA, (0, (2, 1)), "x")),
     "NoLeaks": (SKY, (0, (5, 1)), "P"),
     "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
     "Laplace-PC": (INDIGO, (0, (6, 2)), "<"),
@@ -83,9 +89,9 @@ CONSTANTS: dict[str, tuple[str, Any, str]] = {
 def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Settings of each curve of a figure; two variants of one system are told apart.
 
-    What follows a comma in a name is a variant. Variants share their system's colour. The second
-    has another line and marker, and markers are white inside. Curves that the book has no look for
-    take the first series whose colour no other curve has.
+    What follows a system's name and a comma is a variant. Variants share their system's colour. The
+    second has another line and marker, and markers are white inside. Curves that the book has no
+    look for take the first series whose colour no other curve has.
 
     Parameters
     ----------
@@ -104,15 +110,15 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     ['D', 'v', '>', 'o']
     """
     names, known = list(names), LOOKS | REFERENCES | CONSTANTS
-    taken = {known[name.split(",")[0]][0] for name in names if name.split(",")[0] in known}
+    system_of = {name: _system(name, known) for name in names}
+    taken = {known[system][0] for system in system_of.values() if system in known}
     others: dict[str, tuple[str, Any, str]] = {}
     for look in (*SERIES, *LOOKS.values()):
         others.setdefault(look[0], look)
     free = cycle(look for color, look in others.items() if color not in taken)
     looks: dict[str, dict[str, Any]] = {}
     drawn: list[str] = []
-    for name in names:
-        system = name.split(",")[0]
+    for name, system in system_of.items():
         color, line, marker = known[system] if system in known else next(free)
         fill = color
         if system in drawn and system in LOOKS:
@@ -121,6 +127,13 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
         drawn.append(system)
         looks[name] = dict(color=color, linestyle=line, marker=marker, markerfacecolor=fill)
     return looks
+
+
+def _system(name, known) -> str:
+    """What a curve is a variant of: the longest name that has a look and ends before a comma."""
+    parts = name.split(",")
+    starts = (",".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((start for start in starts if start in known), name)
 
 
 VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "p"))
