@@ -286,6 +286,8 @@ READERS = {
         [example for example in examples if example[1].any()], releases
     ),
 }
+
+
 def all_triples(joined):
     every = itertools.permutations(range(len(joined)), 3)
     return [(x, c, y) for x, c, y in every if x < y and joined[x, c] and joined[c, y]]

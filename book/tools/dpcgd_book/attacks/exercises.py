@@ -224,7 +224,8 @@ def check_arrows(mine: Callable, cases: int = 3) -> str:
     every = [nx.DiGraph([e[::w] for e, w in zip(edges, way, strict=True)]) for way in ways]
     graphs = [graph for graph in every if nx.is_directed_acyclic_graph(graph)]
     for case in range(cases):
-        rng, times = np.random.default_rng([13, case]), Counter()
+        rng = np.random.default_rng([13, case])
+        times: Counter = Counter()
         drawn = rng.uniform(-0.6, 0.6, (5, 5)), rng.uniform(0.02, 0.06, (5, 5))
         r, v = (np.triu(own) + np.triu(own, 1).T for own in drawn)
         weights = np.exp([_collider_odds(graph, joined, r, v) for graph in graphs])
