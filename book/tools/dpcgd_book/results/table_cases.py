@@ -78,7 +78,7 @@ def confidence_case(network, epsilon, again, run, n, delta, seed) -> dict:
     release = _released(data, epsilon=epsilon, delta=delta, rng=rng)
     confidence = edge_confidence(release, runs=again, rng=rng) if release else {}
     joined: Set = release.graph.skeleton if release else set()
-    truth = {frozenset(arc) for arc in data.truth.edges}
+    truth = {frozenset(arc) for arc in data.truth.edges}  # type: ignore[union-attr]
     counts = _by_confidence(confidence, truth, joined)
     share = counts[1].sum() / max(1, counts[0].sum()) if release else None
     counted = dict(zip(COUNTED, counts.ravel().tolist(), strict=True))
