@@ -72,11 +72,11 @@ COUNTED = [f"{kind} {i}" for kind in ("pairs", "true", "joined") for i in range(
 """What a case counts in each bin: all pairs, those that are true, those of the release."""
 
 
-def confidence_case(network, epsilon, again, run, n, delta, seed) -> dict:
+def confidence_case(network, epsilon, run, n, delta, seed, **redraws) -> dict:
     """Pairs by the confidence of :func:`~dpcgd_book.systems.edge_confidence.edge_confidence`."""
     data, rng = drawn(network, run, n, seed), np.random.default_rng([seed, run, 5])
     release = _released(data, epsilon=epsilon, delta=delta, rng=rng)
-    confidence = edge_confidence(release, runs=again, rng=rng) if release else {}
+    confidence = edge_confidence(release, runs=redraws["again"], rng=rng) if release else {}
     joined: Set = release.graph.skeleton if release else set()
     truth = {frozenset(arc) for arc in data.truth.edges}  # type: ignore[union-attr]
     counts = _by_confidence(confidence, truth, joined)
