@@ -49,13 +49,13 @@ class Question:
         self.moments: Any = moments_of(release)
         self.x, self.y = names.index(cause), names.index(effect)
         self.levels, self.outcomes = release.levels[cause], release.levels[effect]
-        self.told = {v: self._told_apart(v) for v in (self.x, self.y)}
-        self.outcome = (self.told[self.y] or [-1])[-1]
+        self.distinct = {v: self._distinct(v) for v in (self.x, self.y)}
+        self.outcome = (self.distinct[self.y] or [-1])[-1]
         if outcome is not None:
             self.outcome = _place(effect, self.outcomes, outcome)
         self.ends = self._places(ends)
 
-    def _told_apart(self, v: int) -> list[int]:
+    def _distinct(self, v: int) -> list[int]:
         """Levels of a category that the release tells from all others; none for a number."""
         if self.moments is None:
             return [*range(self.marginals.levels[v])]
@@ -69,8 +69,9 @@ class Question:
     def _places(self, ends) -> tuple:
         """The two values of the cause: numbers of levels, or normal scores."""
         if ends is None:
-            told = self.told[self.x] if len(self.told[self.x]) > 1 else [0, -1]
-            return (told[0], told[-1]) if self.levels else (0.0, 1.0)
+            distinct = self.distinct[self.x]
+            both = (distinct[0], distinct[-1]) if len(distinct) > 1 else (0, -1)
+            return both if self.levels else (0.0, 1.0)
         if isinstance(ends, str) or len(ends) != 2:
             raise ValueError(f"ends are two values of {self.cause!r}, not {ends!r}")
         if self.levels:
@@ -100,7 +101,7 @@ class Question:
         if moments is None:
             return standardised(self.marginals, (x, *parents), y, self.ends, self.outcome)
         asked = {x: self.ends if self.levels else (), y: (self.outcome,) if self.outcomes else ()}
-        if any(level not in self.told[v] for v, own in asked.items() for level in own):
+        if any(level not in self.distinct[v] for v, own in asked.items() for level in own):
             return None
         if self.levels:
             cause = moments.vectors[x][[*self.ends]]

@@ -288,8 +288,8 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
         by_model = np.clip(edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
         constant, weight, weight_of_model = WEIGHTS
         odds = constant + weight * logit(edges) + weight_of_model * logit(by_model)
-        told = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
-        edges = expit(told * odds + (1 - told) * logit(PRIOR))
+        kept = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
+        edges = expit(kept * odds + (1 - kept) * logit(PRIOR))
     one_level = np.array(marginals.levels) == 1
     edges[one_level] = edges[:, one_level] = 0.0
     np.fill_diagonal(edges, 0.0)
