@@ -52,12 +52,13 @@ SEED = 2030
 
 class Drawn(NamedTuple):
     """How tables are drawn: variables, records and epsilons evenly on a logarithmic scale between
-    two ends, and kinds with their shares."""
+    two ends, kinds with their shares, and how many have constant, rare or copied columns."""
 
     variables: tuple[float, float]
     records: tuple[float, float]
     epsilons: tuple[float, float]
     kinds: dict[str, float]
+    more_columns: float = 0.25
 
 
 KINDS = {"categories": 0.34, "numbers": 0.26, "many levels": 0.08, "nothing": 0.32}
@@ -65,7 +66,7 @@ CLEAR_KINDS = {"categories": 0.56, "numbers": 0.2, "many levels": 0.06, "nothing
 WIDE = Drawn((3, 450), (30, 1e6), (0.005, 10.0), KINDS)
 CLEAR = Drawn((3, 100), (3000, 1e6), (0.1, 10.0), CLEAR_KINDS)
 CATEGORIES = CLEAR._replace(kinds={"categories": 1.0})
-SMALL = WIDE._replace(variables=(3, 12), records=(30, 1e5))
+SMALL = WIDE._replace(variables=(3, 12), records=(30, 1e5), more_columns=0.6)
 """Everything; where more is to be seen; categories alone, for what tells edges from strong paths
 takes many tables to learn; few variables, for there are many ways to have little."""
 OF_FIRST = [WIDE, CLEAR, CLEAR] * 1000 + [CATEGORIES] * 4000
@@ -75,8 +76,6 @@ ONCE, TWICE = range(len(OF_FIRST)), range(len(OF_FIRST), len(DRAWS))
 """Tables that the first reading is trained on, and those of the second."""
 MOST_CODES = 1.2e7
 """Records times variables, for time."""
-MORE_COLUMNS = 0.25
-"""So many tables have constant, rare or copied columns among the others."""
 MANY_CAUSES = 0.2
 """So many graphs of numbers have variables with many causes."""
 UNCLIPPED, WITHOUT_NOISE = 0.08, 0.04
@@ -114,7 +113,7 @@ def between(bounds, rng) -> float:
 
 def table(number: int, rng) -> tuple[Dataset, float]:
     """One table, with the graph that made it, and the epsilon that is spent on it."""
-    variables, records, epsilons, kinds = DRAWS[number]
+    variables, records, epsilons, kinds, more = DRAWS[number]
     d, epsilon = round(between(variables, rng)), between(epsilons, rng)
     n = round(min(between(records, rng), MOST_CODES / d))
     kind = str(rng.choice([*kinds], p=[*kinds.values()]))
@@ -130,7 +129,7 @@ def table(number: int, rng) -> tuple[Dataset, float]:
     if nothing:
         codes = np.column_stack([rng.permutation(column) for column in data.codes.T])
         data = replace(data, codes=codes, truth=nx.empty_graph(data.variables, nx.DiGraph))
-    return more_columns(data, rng) if rng.random() < MORE_COLUMNS else data, epsilon
+    return more_columns(data, rng) if rng.random() < more else data, epsilon
 
 
 def in_order(data, rng) -> Dataset:
@@ -332,7 +331,7 @@ def as_arrays(model) -> dict:
 def write(name: str, **models):
     """Put trained models, and what they were trained on, into a file of data/."""
     facts = {"tables": len(DRAWS), **WIDE._asdict(), "script": digest_of_files([__file__])[:16]}
-    del facts["kinds"]
+    del facts["kinds"], facts["more_columns"]
     (ROOT / "data" / f"{name}.json").write_text(
         json.dumps({"trained": facts, **models}, separators=(",", ":")) + "\n"
     )

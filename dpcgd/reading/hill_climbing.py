@@ -39,6 +39,7 @@ def climb(release: MarginalRelease, *, most_parents: int = 4) -> CPDAG:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpcgd import load
     >>> from dpcgd.tables.table_pc import table_pc
     >>> data = load("cancer", rng=np.random.default_rng(0))

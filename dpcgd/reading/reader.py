@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+import networkx as nx
 import numpy as np
 
 from dpcgd.datasets.arguments import data_folder, is_real
@@ -15,7 +16,12 @@ from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.reading.pair_features import Columns, pair_features, second_features
+from dpcgd.reading.pair_features import (
+    Columns,
+    least_noise,
+    pair_features,
+    second_features,
+)
 
 __all__ = [
     "Precision",
@@ -23,6 +29,7 @@ __all__ = [
     "Trees",
     "best_count",
     "check_precision",
+    "copies_joined",
     "edge_probabilities",
     "first_reading",
     "most_likely_edges",
@@ -45,6 +52,10 @@ Precision = float | Literal["f1"] | None
 
 LIKELY = 0.5
 """The least probability of an edge that is drawn by default."""
+
+
+COPIED = 0.9
+"""Two variables are copies if either explains so much of the variance of the other."""
 
 
 AT_ONCE = 4096
@@ -180,7 +191,49 @@ def edge_probabilities(marginals: Marginals) -> np.ndarray:
     rows = row_of[tuple(open_pairs.T)]
     both = {name: column[rows] for name, column in features.items()} | more
     second = _square(d, open_pairs, trained_reader().trees["second"].probabilities(both))
-    return np.where(second > 0, second, first)
+    return copies_joined(marginals, np.where(second > 0, second, first))
+
+
+def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray:
+    """Probabilities under which variables that are copies of each other are connected.
+
+    Any of the edges between several copies may be missing, so none of them is likely. Yet a graph
+    that explains copies connects them: the likeliest edges that do get a probability of one half.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With all pairs released.
+    probabilities : array of shape (d, d)
+
+    Returns
+    -------
+    array of shape (d, d)
+
+    Privacy
+    -------
+    Post-processing.
+
+    Examples
+    --------
+    >>> from dpcgd.moments.interactions import Moment
+    >>> means = {(v,): Moment(np.zeros(1), 0.0) for v in range(3)}
+    >>> pairs = {pair: Moment(np.full((1, 1), 0.5), 0.0) for pair in ((0, 1), (0, 2), (1, 2))}
+    >>> copies_joined(Marginals(1000, (2, 2, 2), means | pairs), np.full((3, 3), 0.2))
+    array([[0.2, 0.5, 0.5],
+           [0.5, 0.2, 0.2],
+           [0.5, 0.2, 0.2]])
+    """
+    blocks = blocks_of(marginals)
+    explained = blocks.sums(blocks.correlations**2 - blocks.variances)
+    whole = np.maximum.outer(*[np.maximum(marginals.widths, 1)] * 2)
+    alike = explained >= COPIED * whole
+    alike &= least_noise(blocks) <= 1 - COPIED
+    graph = nx.from_numpy_array(np.where(np.triu(alike, 1), 1.0 + probabilities, 0.0))
+    joined = probabilities.copy()
+    for a, b in nx.maximum_spanning_tree(graph).edges:
+        joined[a, b] = joined[b, a] = max(probabilities[a, b], LIKELY)
+    return joined
 
 
 def _as_in_training(marginals) -> Marginals:
@@ -310,8 +363,8 @@ def unlike_training(d: int, n: int, rho: float) -> str:
 
     Examples
     --------
-    >>> unlike_training(5, 100, 0.02)
-    'the edge model was trained on tables of 1,000 records and more; its ... may be off here'
+    >>> unlike_training(5, 20, 0.02)
+    'the edge model was trained on tables of 30 records and more; its ... may be off here'
     >>> unlike_training(5, 100_000, 0.02)
     ''
     """
