@@ -1,9 +1,9 @@
 """The number of entries of a category, and their values: by budget, order and shares of levels.
 
 A category of L levels has L - 1 contrasts. Each contrast lengthens every record, and so adds to the
-noise of all moments. If this noise would hide everything, a category gets fewer entries: one for
-each of its most common levels, or, if it is ordered, the normal score of the rank and the squared
-score.
+noise of all moments. If this noise would hide everything, a category gets fewer entries: the normal
+score of the rank of a level, as levels are listed, and then one for each of its most common levels,
+or, if it is ordered, the squared score.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -53,7 +53,8 @@ class Entries(NamedTuple):
     width : int
         Number of entries.
     ordered : bool
-        Whether the entries are the score and its square; otherwise each is a common level.
+        Whether the entries are the score and its square; otherwise they are the score and the most
+        common levels.
     apart : int or None
         The level of missing values of an ordered category; it has an entry of its own.
     """
@@ -148,14 +149,14 @@ def category_columns(shares: np.ndarray, entries: Entries | None) -> np.ndarray:
     """
     if entries is None:
         return contrasts(len(shares))
-    columns = np.zeros((len(shares), entries.width))
-    if not entries.ordered:
-        common = np.argsort(-shares, kind="stable")[: entries.width]
-        columns[common, np.arange(entries.width)] = 1.0
-        return columns
     known = np.arange(len(shares)) != entries.apart
+    columns = np.zeros((len(shares), entries.width))
     score = SCORE * scores_of(shares[known] / shares[known].sum())
     columns[known, 0] = score
+    if not entries.ordered:
+        common = np.argsort(-shares, kind="stable")[: entries.width - 1]
+        columns[common, np.arange(1, entries.width)] = 1.0
+        return columns
     if entries.width - (entries.apart is not None) == ENTRIES:
         columns[known, 1] = SQUARE * uncorrelated_square(score, shares[known])
     if entries.apart is not None:

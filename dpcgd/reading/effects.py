@@ -177,12 +177,11 @@ def effect(
         As for :func:`effects`.
     cause, effect : str
     ends : (str, str) or (float, float), optional
-        Two levels of the cause; by default the first and the last that the release can distinguish
-        from all others. For a number two shares between 0 and 1, which stand for quantiles; by
-        default the mean of its normal score and one deviation above.
+        Two levels of the cause; by default the first and the last. For a number two shares between
+        0 and 1, which stand for quantiles; by default the mean of its normal score and one
+        deviation above.
     outcome : str, optional
-        The level of the effect whose share is estimated; by default the last level that the release
-        can distinguish from all others.
+        The level of the effect whose share is estimated; by default the last.
 
     Returns
     -------

@@ -49,29 +49,13 @@ class Question:
         self.moments: Any = moments_of(release)
         self.x, self.y = names.index(cause), names.index(effect)
         self.levels, self.outcomes = release.levels[cause], release.levels[effect]
-        self.distinct = {v: self._distinct(v) for v in (self.x, self.y)}
-        self.outcome = (self.distinct[self.y] or [-1])[-1]
-        if outcome is not None:
-            self.outcome = _place(effect, self.outcomes, outcome)
+        self.outcome = -1 if outcome is None else _place(effect, self.outcomes, outcome)
         self.ends = self._places(ends)
-
-    def _distinct(self, v: int) -> list[int]:
-        """Levels of a category that the release tells from all others; none for a number."""
-        if self.moments is None:
-            return [*range(self.marginals.levels[v])]
-        if v in getattr(self.marginals, "numbers", ()):
-            return []
-        _, alike, counts = np.unique(
-            self.moments.vectors[v], axis=0, return_inverse=True, return_counts=True
-        )
-        return np.flatnonzero(counts[alike] == 1).tolist()
 
     def _places(self, ends) -> tuple:
         """The two values of the cause: numbers of levels, or normal scores."""
         if ends is None:
-            distinct = self.distinct[self.x]
-            both = (distinct[0], distinct[-1]) if len(distinct) > 1 else (0, -1)
-            return both if self.levels else (0.0, 1.0)
+            return (0, -1) if self.levels else (0.0, 1.0)
         if isinstance(ends, str) or len(ends) != 2:
             raise ValueError(f"ends are two values of {self.cause!r}, not {ends!r}")
         if self.levels:
@@ -100,9 +84,6 @@ class Question:
         x, y, moments = self.x, self.y, self.moments
         if moments is None:
             return standardised(self.marginals, (x, *parents), y, self.ends, self.outcome)
-        asked = {x: self.ends if self.levels else (), y: (self.outcome,) if self.outcomes else ()}
-        if any(level not in self.distinct[v] for v, own in asked.items() for level in own):
-            return None
         if self.levels:
             cause = moments.vectors[x][[*self.ends]]
         else:

@@ -24,7 +24,6 @@ from dpcgd import (
 from dpcgd.datasets.arguments import data_folder
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.schema import Schema
-from dpcgd.moments import entries
 from dpcgd.moments.clipped_moments import measure_moments
 from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable, exactly
 from dpcgd.reading.adjustment import regressed, spread_of, standardised
@@ -262,23 +261,6 @@ def test_what_noise_hides_is_not_identified():
     assert (found.low, found.high) == (-math.inf, math.inf)
     assert math.isnan(found.estimate)
     assert effect(release, "v0", "v2", graph=graph).identified
-
-
-def test_levels_that_the_release_does_not_tell_apart_are_not_identified(monkeypatch):
-    monkeypatch.setattr(entries, "MOST_ENTRIES", 45)  # five numbers for the twelve levels of v0
-    rng, shares = default_rng(5), np.array([8, 4, 2] + [1] * 9) / 23
-    town, coins = rng.choice(12, 20_000, p=shares), rng.integers(0, 2, (20_000, 40))
-    coins[town == 0, 0] = 1
-    data = records(np.column_stack([town, coins]), [12] + [2] * 40)
-    release = private_graph(data, epsilon=1.0, rng=rng)
-    graph = nx.DiGraph([("v0", "v1")])
-    graph.add_nodes_from(release.levels)
-    told = effect(release, "v0", "v1", ends=("1", "0"), graph=graph)
-    assert told.identified
-    assert abs(told.estimate - 0.5) < 0.2
-    assert "v0 is set from 0 to" in effect(release, "v0", "v1", graph=graph).estimand
-    untold = [{"ends": ("10", "11")}, {"ends": ("0", "11")}]
-    assert not any(effect(release, "v0", "v1", graph=graph, **asked).identified for asked in untold)
 
 
 def test_the_direction_counts():
