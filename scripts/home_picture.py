@@ -20,13 +20,21 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from chapters import ROOT
-from dpcgd_book.figures.style import LOOKS
+from dpcgd_book.figures.style import GREY, LOOKS
 from dpcgd_book.results.stored import rows_on_file, stored_folder
 from jinja2 import Template
 
 import dpcgd
 from dpcgd.graphs.cpdag import two_digits
-from dpcgd.graphs.drawing import HEIGHT, free_way, in_inches, layered_positions, width_of
+from dpcgd.graphs.drawing import (
+    DOTS,
+    HEIGHT,
+    free_way,
+    in_inches,
+    layered_positions,
+    on_screen,
+    width_of,
+)
 
 STORED, PAGE = ROOT / "book" / "stored" / "home_picture.json", ROOT / "book" / "home_picture.html"
 TABLE = "17_which_one_should_i_use"
@@ -46,10 +54,10 @@ SYSTEMS = {
 """Names in the table of chapter 17, and on the picture. On so few variables `private_graph` is
 `dag_posterior`."""
 WITHOUT_DATA = ("complete", "empty")
-COLOURS = {"dag_posterior": "currentColor", "learned_pc": "#8C510A", "MST+PC": "#8C8C8C"}
+COLOURS = {"dag_posterior": "currentColor", "learned_pc": "#8C510A", "MST+PC": GREY}
 """Where the colours of the book's figures would not do on a dark page, or are none."""
-DOTS, EDGE_DOTS = 92, 10
-"""Dots an inch, and points of a way between two that are drawn."""
+EVERY = 10
+"""One point of so many along an edge is drawn."""
 
 
 # --- measure ------------------------------------------------------------------------------------
@@ -86,8 +94,8 @@ def released(data, epsilon: float) -> dict:
 
 def edge(places, start, end, kind, arrow=True, likely=None) -> tuple:
     """How an edge looks, its way, and what is written beside its middle."""
-    way = np.array(free_way(places, start, end)) * (DOTS, -DOTS)
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*way[::EDGE_DOTS], way[-1]])
+    way = on_screen(free_way(places, start, end))
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*way[::EVERY], way[-1]])
     x, y = way[len(way) // 2]
     words = None if likely is None else two_digits(likely)
     return kind, arrow, points, f"{x:.1f}", f"{y + 3:.1f}", words
@@ -151,12 +159,12 @@ def drawn(stored: dict, rows: pd.DataFrame) -> str:
     """The fragment of the home page."""
     truth = [tuple(arc) for arc in stored["truth"]]
     places, low, high = in_inches(layered_positions(nx.DiGraph(truth)))
-    corner, other = np.array([low, high]) * (DOTS, -DOTS)
+    corner, other = on_screen([low, high])
     box = (corner[0], other[1], other[0] - corner[0], corner[1] - other[1])
     best, level = best_without_privacy(rows)
     template = Template(Path(__file__).with_suffix(".html").read_text(), keep_trailing_newline=True)
     return template.render(
-        nodes=[(v, x * DOTS, -y * DOTS, width_of(v) * DOTS) for v, (x, y) in places.items()],
+        nodes=[(v, *on_screen(place), width_of(v) * DOTS) for v, place in places.items()],
         node_height=HEIGHT * DOTS,
         box=" ".join(f"{part:.0f}" for part in box),
         truth=[edge(places, *arc, "truth") for arc in truth],

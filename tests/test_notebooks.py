@@ -105,11 +105,11 @@ def outcomes_alone(request, tmp_path_factory):
     """What comes of the visible cells of each chapter that is tested, several at a time."""
     folder, wanted = tmp_path_factory.mktemp("alone"), []
     for item in request.session.items:
-        if getattr(item, "originalname", "") == "test_visible_cells_run_alone":
-            name = item.callspec.params["name"]
-            book = nbformat.from_dict(read(name) | {"cells": visible(read(name))})
-            wanted += [folder / f"{name}.ipynb"] if name[:2] not in NOT_ALONE.split() else []
-            nbformat.write(book, folder / f"{name}.ipynb")
+        tested = getattr(item, "originalname", "") == "test_visible_cells_run_alone"
+        if tested and (name := item.callspec.params["name"])[:2] not in NOT_ALONE.split():
+            book = read(name)
+            wanted.append(folder / f"{name}.ipynb")
+            nbformat.write(nbformat.from_dict(book | {"cells": visible(book)}), wanted[-1])
     outcomes = chapters.execute_all(chapters.Home(folder / "home"), "quick", wanted)
     return {outcome.chapter: outcome.error for outcome in outcomes}
 

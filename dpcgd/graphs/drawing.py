@@ -10,7 +10,8 @@ import numpy as np
 from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.texts import render
 
-__all__ = ["in_inches", "layered_positions", "least_bend", "to_svg", "way_between", "width_of"]
+__all__ = ["free_way", "in_inches", "layered_positions", "least_bend", "on_screen", "to_svg"]
+__all__ += ["way_between", "width_of"]
 
 ROW, HEIGHT = 0.82, 0.32
 """Distance of two layers, and height of a node, in inches."""
@@ -60,7 +61,7 @@ def to_svg(graph: CPDAG) -> str:
     """
     places, low, high = in_inches(layered_positions(graph))
     edges = _drawn_edges(graph, places)
-    points = [_on_screen([low, high])]
+    points = [on_screen([low, high])]
     points += [edge["points"] + side for edge in edges for side in (-MARGIN, MARGIN)]
     left, top = np.concatenate(points).min(axis=0)
     width, height = np.concatenate(points).max(axis=0) - (left, top)
@@ -69,7 +70,7 @@ def to_svg(graph: CPDAG) -> str:
         width = max(width, NARROWEST)
         words = [*graph.remarks, LEGEND] if edges else graph.remarks
         lines = [line for word in words for line in wrap(word, int(width / LETTER_WIDTH) - 1)]
-    nodes = [(name, *_on_screen(place), width_of(name) * DOTS) for name, place in places.items()]
+    nodes = [(name, *on_screen(place), width_of(name) * DOTS) for name, place in places.items()]
     return render(
         "graph.svg",
         graph=graph,
@@ -81,16 +82,16 @@ def to_svg(graph: CPDAG) -> str:
     )
 
 
-def _on_screen(points) -> np.ndarray:
+def on_screen(points) -> np.ndarray:
     """Convert inches upwards to pixels downwards."""
     return np.asarray(points) * (DOTS, -DOTS)
 
 
 def _drawn_edges(graph, places) -> list[dict[str, Any]]:
     """Edges with their curves, and places for labels that avoid variables and other labels."""
-    taken, edges = list(_on_screen(list(places.values()))), []
+    taken, edges = list(on_screen(list(places.values()))), []
     for ends, edge in zip(graph.edges, graph.to_frame().to_dict("records"), strict=True):
-        way = _on_screen(free_way(places, edge["from"], edge["to"]))
+        way = on_screen(free_way(places, edge["from"], edge["to"]))
         free = way[[len(way) * part // 20 for part in (10, 8, 12, 6, 14, 4, 16)]]
         taken.append(max(free, key=lambda place: _room(place, taken)))
         words = {"label": graph.label(*ends, short=True), "label_place": taken[-1]}
