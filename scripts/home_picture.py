@@ -20,7 +20,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from chapters import ROOT
-from dpcgd_book.figures.style import GREY, LOOKS
+from dpcgd_book.figures.style import looks_of
 from dpcgd_book.results.stored import rows_on_file, stored_folder
 from jinja2 import Template
 
@@ -54,10 +54,10 @@ SYSTEMS = {
 """Names in the table of chapter 17, and on the picture. On so few variables `private_graph` is
 `dag_posterior`."""
 WITHOUT_DATA = ("complete", "empty")
-COLOURS = {"dag_posterior": "currentColor", "learned_pc": "#8C510A", "MST+PC": GREY}
-"""Where the colours of the book's figures would not do on a dark page, or are none."""
 EVERY = 10
 """One point of so many along an edge is drawn."""
+WIDTH = 2.2
+"""Of a curve."""
 
 
 # --- measure ------------------------------------------------------------------------------------
@@ -135,15 +135,22 @@ def best_without_privacy(rows) -> tuple[str, float]:
 
 
 def lines_of(rows) -> Iterator[tuple]:
-    """Each system with its colour, the place of its name at the line's end, and its points."""
+    """Each system with its look, the place of its name at the line's end, and its points."""
     by_cell = rows.groupby(["system", "epsilon"]).F1.agg(["mean", "sem"])
     ends = {system: by_cell.loc[system].loc[EPSILONS[-1], "mean"] for system in SYSTEMS}
     falling = sorted(SYSTEMS, key=ends.get, reverse=True)
     labels = spread([down(ends[system]) for system in falling])
+    looks = looks_of(SYSTEMS.values())
     for system, label in zip(falling, labels, strict=True):
         points = [(e, *by_cell.loc[system].loc[e]) for e in EPSILONS]
-        colour = COLOURS.get(system) or LOOKS[SYSTEMS[system]][0]
-        yield SYSTEMS[system], colour, label, points
+        yield SYSTEMS[system], *drawn_as(looks[SYSTEMS[system]]), label, points
+
+
+def drawn_as(look) -> tuple[str, str]:
+    """Colour and dashes of a curve of the book's figures, as a page has them."""
+    line = look["linestyle"]
+    dashes = "none" if line == "-" else " ".join(f"{WIDTH * part:g}" for part in line[1])
+    return look["color"], dashes
 
 
 def spread(heights, gap=16.5) -> list[float]:
@@ -170,6 +177,7 @@ def drawn(stored: dict, rows: pd.DataFrame) -> str:
         truth=[edge(places, *arc, "truth") for arc in truth],
         states=[(g["F1"], drawing(g["edges"], truth, places)) for g in stored["graphs"]],
         lines=list(lines_of(rows)),
+        width=WIDTH,
         level=down(level),
         best=best,
         epsilons=EPSILONS,

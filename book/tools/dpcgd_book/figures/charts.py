@@ -171,9 +171,9 @@ def rows(
     """
     names = list(next(iter(next(iter(series.values())).values())))
     places = {name: -place for place, name in enumerate(names)}
-    wide, tall = 6.5 if len(series) == 1 else 7.2, 0.33 * len(names) + 1.2
+    tall = 0.33 * len(names) + 1.2
     looks = ((0.13, "o", BLUE), (-0.13, "D", VERMILLION))
-    figure, grid = style.panels(len(series), wide, tall, sharey=True)
+    figure, grid = style.panels(len(series), 6.5, tall, sharey=True)
     for axes, (panel, named), xlabel in zip(grid, series.items(), xlabels, strict=True):
         for name, numbers in (dots or {}).get(panel, {}).items():
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
-from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, LOOKS, ORANGE, SERIES
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, LOOKS, ORANGE, SERIES
 
 __all__ = [
     *("NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"),
@@ -126,7 +126,7 @@ def staircase(
     places = [float(i) for i in range(len(steps))]
     places += [len(steps) + 0.4 + i for i in range(len(beside))]
     before = [max([0.0, *means[:i]]) for i in range(len(steps))] + means[len(steps) :]
-    figure, axes = plt.subplots(figsize=(6.8, 4.0))
+    figure, axes = plt.subplots(figsize=(6.5, 4.0))
     rows = zip(places, means, errors, before, cells.values(), strict=True)
     for y, mean, error, old, cell in rows:
         axes.barh(y, min(mean, old), 0.62, color="#D9D9D9", zorder=1)
@@ -136,9 +136,9 @@ def staircase(
         axes.plot(dots, [y] * len(dots), "o", color=GREY, ms=3.5, markerfacecolor="white", zorder=3)
         axes.errorbar(mean, y, xerr=2 * error, color=BLACK, capsize=3, linewidth=1.4, zorder=4)
         axes.text(1.03, y, f"{mean:.2f}".lstrip("0"), va="center", fontsize=10.5, weight="bold")
-    for place, (name, mean) in enumerate(rivals.items()):
-        color, line, _ = style.look_of(name, place)
-        axes.axvline(mean, color=color, linestyle=line, linewidth=1.6, label=name, zorder=2)
+    for name, look in style.looks_of(rivals.keys()).items():
+        dashes: Any = dict(color=look["color"], linestyle=look["linestyle"], linewidth=1.6)
+        axes.axvline(rivals[name], **dashes, label=name, zorder=2)
     axes.set(xlim=(0, 1.02), xlabel="skeleton F1 (bar: mean; circle: one network)")
     axes.set_yticks(places, list(both))
     axes.tick_params(axis="y", length=0, pad=8)
@@ -266,7 +266,8 @@ def map_of_wins(cells: pd.DataFrame, letters: Mapping[str, str]) -> plt.Figure:
     """
     sizes, records = sorted(set(cells.d)), sorted(set(cells.n))
     budgets = sorted(set(cells.epsilon))
-    colors = dict(zip(letters, (BLUE, ORANGE, GREEN), strict=False)) | {NOBODY: "#D4D4D4"}
+    colors = {name: look["color"] for name, look in style.looks_of(letters).items()}
+    colors[NOBODY] = "#D4D4D4"
     figure, grid = plt.subplots(1, len(sizes), figsize=(6.5, 3.4), sharey=True, squeeze=False)
     for axes, d in zip(grid.flat, sizes, strict=True):
         for cell in cells[cells.d == d].itertuples():
@@ -421,7 +422,7 @@ def by_level(
     -------
     matplotlib.figure.Figure
     """
-    figure, grid = style.panels(len(named), 7.4, 2.7, foot=0.6)
+    figure, grid = style.panels(len(named), 6.5, 2.7, foot=0.6)
     labels = [ylabel] * len(named) if isinstance(ylabel, str) else ylabel
     for axes, (title, series), label in zip(grid, named.items(), labels, strict=True):
         names = list(dict.fromkeys(level for values in series.values() for level in values))
@@ -464,7 +465,7 @@ def grid(values: pd.DataFrame, *, unit: str, digits: int, best: str) -> plt.Figu
         What a number is.
     digits : int
     best : {"high", "low"}
-        Which end is the good one; it is drawn dark.
+        Which end is the good one; it is drawn in a strong blue.
 
     Returns
     -------

@@ -182,7 +182,7 @@ def sure_arrows(
     graph : CPDAG
         Edges without an arrow are plain lines.
     shares : mapping of (cause, effect) to float
-        How sure each arrow is: the surer, the darker.
+        How sure each arrow is: the surer, the stronger its line.
     truth : CPDAG
         Arrows and edges that it does not have are vermillion; those that the graph lacks, dashed.
     part : collection of str

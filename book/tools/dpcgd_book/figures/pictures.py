@@ -107,7 +107,7 @@ def noise_and_price(
     -------
     matplotlib.figure.Figure
     """
-    figure = plt.figure(figsize=(6.8, 4.4))
+    figure = plt.figure(figsize=(6.5, 4.4))
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.2), height_ratios=(1.7, 1))
     top = figure.add_subplot(grid[0, 0])
     for (name, density), (color, line, _) in zip(densities.items(), SERIES, strict=False):
@@ -539,7 +539,7 @@ def reports(named: Mapping[str, np.ndarray], record: Sequence[int]) -> plt.Figur
     tables = list(named.values())
     a, b, c, d = tables[0].shape
     ylabel = "variable 1,\nwithin it variable 3"
-    figure, row = style.panels(len(named), 7.4, 2.3, foot=0.4, ylabel=ylabel)
+    figure, row = style.panels(len(named), 6.5, 2.3, foot=0.4, ylabel=ylabel)
     norm = LogNorm(np.min(tables), np.max(tables))
     for panel, (name, table) in zip(row, named.items(), strict=True):
         flat = table.transpose(0, 2, 1, 3).reshape(a * c, b * d)

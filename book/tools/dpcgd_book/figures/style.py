@@ -1,11 +1,12 @@
 """The look of the book's figures.
 
-Colours are Okabe and Ito's, which colour-blind readers can tell apart, and no figure relies on
-colour alone.
+Most colours are Okabe and Ito's, which colour-blind readers can tell apart. No figure relies on
+colour alone: each curve has its own marker or line style too.
 """
 
 from collections.abc import Callable, Iterable
 from functools import wraps
+from itertools import cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,7 +14,7 @@ from IPython import get_ipython
 
 __all__ = [
     *("BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"),
-    *("LOOKS", "SERIES", "legend", "look_of", "looks_of", "panels", "styled"),
+    *("LOOKS", "SERIES", "legend", "looks_of", "panels", "styled"),
 ]
 
 BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
@@ -28,27 +29,50 @@ ORANGE, SKY, OLIVE = "#E69F00", "#56B4E9", "#7F6A00"
 """Okabe and Ito's orange and sky blue, and a dark yellow that is seen on white."""
 
 
+BROWN, INDIGO, WINE = "#8C510A", "#332288", "#882255"
+LIME, MAGENTA = "#7DB300", "#E7298A"
+"""Five more colours, for systems beyond Okabe and Ito's eight."""
+
+
 SERIES = tuple(zip((BLUE, VERMILLION, GREEN, PURPLE), ("-", "--", "-.", ":"), "osD^", strict=True))
 """Colour, line style and marker of the first, second, ... series of a figure."""
 
 
+BY_SCORES = ("CURATE, score", "CURATE, 30 gradients", "CURATE by scores")
+"""Names in figures of the CURATE that learns by gradients instead of tests."""
+
+
 LOOKS: dict[str, tuple[str, Any, str]] = {
-    "table_pc": (BLUE, "-", "o"),
-    "Gram NOTEARS": (VERMILLION, "--", "s"),
-    "Priv-PC": (GREEN, "-.", "D"),
-    "EM-PC": (PURPLE, ":", "^"),
+    "private_graph": (BLACK, "-", "p"),
+    "table_pc": (BLUE, (0, (10, 1.5)), "o"),
+    **dict.fromkeys(("learned_pc", "graph_from_moments"), (BROWN, (0, (8, 2, 2, 2)), "h")),
+    "dag_posterior": (WINE, (0, (7, 1, 1, 1, 1, 1)), "d"),
+    "Gram NOTEARS": (VERMILLION, (0, (4, 1.6)), "s"),
+    "Priv-PC": (GREEN, (0, (6, 1.6, 1, 1.6)), "D"),
+    "EM-PC": (PURPLE, (0, (1, 1.6)), "^"),
     "CURATE": (ORANGE, (0, (3, 1, 1, 1)), "v"),
+    **dict.fromkeys(BY_SCORES, (MAGENTA, (0, (2, 1)), "x")),
     "NoLeaks": (SKY, (0, (5, 1)), "P"),
     "SVT-PC": (OLIVE, (0, (1, 1)), "X"),
-    "Laplace-PC": (GREY, (0, (6, 2)), "<"),
-    "learned_pc": (BLACK, "-", "h"),
-    "dag_posterior": (VERMILLION, "-", "d"),
-    "k-RR c-wise": (VERMILLION, "--", "s"),
-    "k-RR combined": (ORANGE, ":", "D"),
-    "Geo c-wise": (BLUE, "-", "o"),
-    "Geo combined": (GREEN, "-.", "^"),
+    "Laplace-PC": (INDIGO, (0, (6, 2)), "<"),
+    **dict.fromkeys(("MST", "MST+PC", "synthetic records"), (LIME, (0, (3, 3)), "*")),
+    "k-RR c-wise": (VERMILLION, "--", "^"),
+    "k-RR combined": (ORANGE, ":", "s"),
+    "Geo c-wise": (BLUE, "-", "D"),
+    "Geo combined": (GREEN, "-.", "o"),
 }
-"""Colour, line style and marker of each system and channel, the same in every figure."""
+"""Colour, line style and marker of each system and channel, the same in every figure.
+
+No two systems share a colour, a line style or a marker. The four channels share none among
+themselves, and never stand in one figure with a system.
+"""
+
+
+REFERENCES: dict[str, tuple[str, Any, str]] = {
+    "PC": (GREY, "--", ""),
+    "complete graph": (GREY, ":", ""),
+}
+"""What systems are compared with: search without privacy, and the graph that joins all pairs."""
 
 
 CONSTANTS: dict[str, tuple[str, Any, str]] = {
@@ -62,24 +86,12 @@ CONSTANTS: dict[str, tuple[str, Any, str]] = {
 """Colour, line style and marker of what a paper's constants give, and of what ours give."""
 
 
-def look_of(name: str, place: int) -> tuple[str, Any, str]:
-    """A system's colour, line style and marker; by place, if it is none that the book knows.
-
-    Variants look like their system: what follows a comma in a name does not count.
-
-    Examples
-    --------
-    >>> look_of("EM-PC, published", 0) == LOOKS["EM-PC"]
-    True
-    """
-    known = LOOKS | CONSTANTS
-    return known.get(name.split(",")[0], SERIES[place % len(SERIES)])
-
-
 def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Settings of each curve of a figure; two variants of one system are told apart.
 
-    They share its colour. The second has another line and marker, and markers are white inside.
+    What follows a system's name and a comma is a variant. Variants share their system's colour. The
+    second has another line and marker, and markers are white inside. Curves that the book has no
+    look for take the first series whose colour no other curve has.
 
     Parameters
     ----------
@@ -93,21 +105,35 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
     Examples
     --------
-    >>> looks = looks_of(["Priv-PC", "CURATE", "CURATE, published"])
+    >>> looks = looks_of(["Priv-PC", "CURATE", "CURATE, published", "a guess"])
     >>> [look["marker"] for look in looks.values()]
-    ['D', 'v', '>']
+    ['D', 'v', '>', 'o']
     """
+    names, known = list(names), LOOKS | REFERENCES | CONSTANTS
+    system_of = {name: _system(name, known) for name in names}
+    taken = {known[system][0] for system in system_of.values() if system in known}
+    others: dict[str, tuple[str, Any, str]] = {}
+    for look in (*SERIES, *LOOKS.values()):
+        others.setdefault(look[0], look)
+    free = cycle(look for color, look in others.items() if color not in taken)
     looks: dict[str, dict[str, Any]] = {}
     drawn: list[str] = []
-    for place, name in enumerate(names):
-        color, line, marker = look_of(name, place)
-        system, fill = name.split(",")[0], color
+    for name, system in system_of.items():
+        color, line, marker = known[system] if system in known else next(free)
+        fill = color
         if system in drawn and system in LOOKS:
             line, marker = VARIANTS[(drawn.count(system) - 1) % len(VARIANTS)]
             fill = "white"
         drawn.append(system)
         looks[name] = dict(color=color, linestyle=line, marker=marker, markerfacecolor=fill)
     return looks
+
+
+def _system(name, known) -> str:
+    """What a curve is a variant of: the longest name that has a look and ends before a comma."""
+    parts = name.split(",")
+    starts = (",".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((start for start in starts if start in known), name)
 
 
 VARIANTS: tuple[tuple[Any, str], ...] = (((0, (5, 1.5)), ">"), ((0, (1, 1.2)), "p"))

@@ -1,0 +1,72 @@
+"""Cases of chapter 07's sweeps, and the steps of a run of NOTEARS."""
+
+import math
+from collections.abc import Callable
+from unittest import mock
+
+import numpy as np
+
+import dpcgd.score.notears
+from dpcgd.score.noleaks import noleaks
+from dpcgd.score.notears import gram_notears, notears
+from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.results.larger_networks import drawn
+
+__all__ = ["modelled", "scored", "steps_of"]
+
+SYSTEMS: dict[str, Callable] = {"NOTEARS": notears, "Gram": gram_notears, "NoLeaks": noleaks}
+"""Those that run on linear models."""
+
+
+def scored(algorithm: Callable, network: str, run: int, n: int, seed: int, **settings) -> dict:
+    """Scores of one run on a sample that all systems share, with a filter that keeps its promise.
+
+    Parameters
+    ----------
+    algorithm : callable
+        A system, as ``gram_notears``; ``notears`` takes no random numbers.
+    network : str
+    run, n, seed : int
+        Of the sample.
+    **settings
+        What the system takes.
+    """
+    data = drawn(network, run, n, seed)
+    if algorithm is not notears:
+        settings["rng"] = np.random.default_rng([seed, run, 1])
+    release = algorithm(data, **settings)
+    most = settings.get("epsilon", math.inf) * (1 + 1e-12)
+    assert release.ledger.spent.epsilon <= most, "the filter's promise"
+    edges = release.graph.skeleton
+    true = {frozenset(arc) for arc in data.truth.edges}  # type: ignore[union-attr]
+    return {
+        "F1": release.graph.skeleton_f1(data.truth),
+        "arrowhead_F1": release.graph.arrowhead_f1(data.truth),
+        **{"edges": len(edges), "right": len(edges & true)},
+        **{"true": len(true), "wrong": len(edges ^ true)},
+    }
+
+
+def modelled(system: str, budget: str, d: int, arcs: int, run: int, n: int, seed: int) -> dict:
+    """Scores of one run on a linear model in original units; a budget is an epsilon or "none"."""
+    rng = np.random.default_rng([seed, 30, d, arcs, run])
+    data = random_sem(d, arcs * d, rng=rng).sample(n, rng=rng)
+    private = {} if budget == "none" else {"epsilon": float(budget), "rng": rng}
+    graph = SYSTEMS[system](data, standardized=False, threshold=0.3, **private).graph
+    return {
+        "skeleton_F1": graph.skeleton_f1(data.truth),
+        "arrowhead_F1": graph.arrowhead_f1(data.truth),
+        "SHD": graph.shd(data.truth),
+    }
+
+
+def steps_of(run: Callable) -> tuple:
+    """What a run of NOTEARS or NoLeaks returns, and the weights after each of its steps."""
+    steps, real = [], dpcgd.score.notears.least_from
+
+    def watched(*given, **more):
+        steps.append(real(*given, **more))
+        return steps[-1]
+
+    with mock.patch.object(dpcgd.score.notears, "least_from", watched):
+        return run(), steps

@@ -1,0 +1,64 @@
+"""Numbers of chapter 17's table, looked up."""
+
+import math
+
+import pandas as pd
+import pytest
+
+lookup = pytest.importorskip("dpcgd_book.results.lookup")
+
+SCORES = {
+    ("a", "s"): (0.5, 0.7),
+    ("a", "t"): (0.4, 0.4),
+    ("b", "s"): (0.9, 0.9),
+    ("b", "t"): (0.8, 0.6),
+}
+
+
+@pytest.fixture
+def table():
+    """Two networks, two systems, two runs; the second one is without privacy."""
+    runs = pd.DataFrame(
+        {"network": network, "system": system, "run": run, "F1": f1, "n": 100}
+        | {"epsilon": 1.0 if system == "s" else math.inf}
+        for (network, system), values in SCORES.items()
+        for run, f1 in enumerate(values)
+    )
+    cells = runs.groupby(["network", "system", "n", "epsilon"]).F1.mean().reset_index()
+    return lookup.Lookup(runs, cells, {"both": ["a", "b"]}, epsilon=1.0, n=100)
+
+
+def test_means_are_those_of_the_cell_that_is_asked_for(table):
+    assert table.mean("s", network="a") == pytest.approx(0.6)
+    assert table.mean("t", math.inf, "b") == pytest.approx(0.7)
+    assert math.isnan(table.mean("t", network="b")), "not at epsilon 1"
+    assert math.isnan(table.mean("s", network="a", n=99))
+
+
+def test_differences_are_paired_by_run_and_networks_count_alike(table):
+    ahead = table.difference("s", "t")
+    errors = [pd.Series(gains).sem() for gains in ((0.1, 0.3), (0.1, 0.3))]
+    assert ahead == pytest.approx((0.2, math.hypot(*errors) / 2))
+    assert table.difference("t", "s", network="a") == pytest.approx((-0.2, errors[0]))
+    assert all(map(math.isnan, table.difference("s", "u")))
+
+
+def test_the_error_is_over_networks_where_one_has_a_single_run(table):
+    short = table.runs[(table.runs.network == "b") | (table.runs.run == 0)]
+    single = lookup.Lookup(short, table.cells, table.groups, 1.0, 100).difference("s", "t")
+    assert single == pytest.approx((0.15, pd.Series([0.1, 0.2]).sem()))
+
+
+@pytest.mark.parametrize(
+    ("gain", "error", "clear", "level"),
+    [
+        (0.1, 0.04, True, True),
+        (0.1, 0.06, False, True),
+        (0.1, 0.02, True, False),
+        (-0.05, 0.0, False, True),
+        (-0.1, 0.02, False, False),
+    ],
+)
+def test_what_is_clear_and_what_is_level(gain, error, clear, level):
+    found = lookup.Difference(gain, error)
+    assert (found.clear, found.level) == (clear, level)
