@@ -78,13 +78,13 @@ def check_handled(names: Iterable[object], where: str = "") -> None:
                 raise ValueError(f"{where}{name!r} is not handled: {reason}")
 
 
-def refuses_weights(reader: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have a reader of tables refuse weights and clusters of rows with the reason."""
+def refuses_weights(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have a function refuse weights and clusters of rows with the reason."""
 
-    @wraps(reader)
+    @wraps(function)
     def called(*args: _P.args, **keywords: _P.kwargs) -> _R:
         check_handled(keywords)
-        return reader(*args, **keywords)
+        return function(*args, **keywords)
 
     return called
 

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Required, TypedDict, TypeVar, get_args, get_t
 
 import numpy as np
 
-from dpcgd.datasets.arguments import check_handled, is_real, is_whole
+from dpcgd.datasets.arguments import is_real, is_whole, refuses_weights
 from dpcgd.datasets.dataset import check_records, check_values
 from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.account_file import ReservedEpsilon
@@ -433,12 +433,11 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            check_handled(kwargs)
             raise TypeError(f"{system.__name__}() {error}") from None
         return system(*args, **kwargs)
 
     called.__signature__ = signature  # type: ignore[attr-defined]
-    return called
+    return refuses_weights(called)
 
 
 def _terms(data: Any, settings: dict, numbers: bool, records: bool, noise: str) -> Terms:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpcgd.datasets.arguments import check_known, check_once, check_whole, is_real
+from dpcgd.datasets.arguments import check_known, check_once, check_whole, is_real, refuses_weights
 from dpcgd.datasets.progress import progress
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import PARTS, Parts, as_list
@@ -332,6 +332,7 @@ class Plan:
         return [self.shares[name] for name in names]
 
 
+@refuses_weights
 def plan(
     levels: Any,
     n: int,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from people import BIT, LEVELS, csv_of, refused
 
-from dpcgd import Dataset, Schema, private_graph, read_csv, read_parquet, table_pc
+from dpcgd import Dataset, Schema, plan, private_graph, read_csv, read_parquet, rehearse, table_pc
 from dpcgd.datasets import csv_files
 
 pytest.importorskip("pyarrow", reason="it is in the parquet extra")
@@ -209,6 +209,13 @@ def test_readers_refuse_weights_and_clusters_with_the_reason(reader):
     )
     with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
         reader("a", LEVELS, rate=1)
+
+
+@pytest.mark.parametrize("call", [plan, rehearse])
+def test_what_is_asked_before_a_run_refuses_weights_and_clusters(call):
+    asked = {"epsilon": 1.0} | ({"rng": np.random.default_rng(0)} if call is rehearse else {})
+    for name in ("weights", "clusters"):
+        refused(f"'{name}' is not handled: ", call, LEVELS, 100, **asked, **{name: [1]})
 
 
 def test_a_column_may_be_called_weight():
