@@ -1,4 +1,4 @@
-/* The table of chapter 12: choose network, epsilon and records, sort by a column, find a system.
+/* The table of chapter 17: choose network, epsilon and records, sort by a column, find a system.
    No library; without this file the table stays as it is. */
 (function () {
   "use strict";

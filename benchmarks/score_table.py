@@ -145,7 +145,8 @@ def score_table(
         values = zip(row[len(KEYS) :], exact, strict=True)
         numbers = (None if pd.isna(value) else round(value, digits) for value, digits in values)
         listed.append([*row[: len(KEYS)], *numbers])
-    data = {"cells": listed, "families": dict(families), "examples": dict(examples)}
+    data = {"cells": listed, "shown": dict(shown)}
+    data |= {"families": dict(families), "examples": dict(examples)}
     safe = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     return (
         f'<div class="dp-scores"><table class="dataframe" aria-label="{html.escape(title)}">'

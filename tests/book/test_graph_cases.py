@@ -1,5 +1,6 @@
 """Systems join by a file; what they release is scored, repeated, and checked."""
 
+import json
 import re
 from pathlib import Path
 
@@ -164,3 +165,19 @@ def test_means_over_networks_count_a_refusal_as_the_empty_graph():
     assert "more" not in set(cells.network)
     alone = score_table.cells_of(rows[rows.system == "s"], {"both": ["a", "b"]}, ["s"])
     assert alone[alone.network == "both"].F1.tolist() == pytest.approx([0.3])
+
+
+def test_a_page_has_what_its_script_reads():
+    rows = table_of(system=["s", "empty"], network=["a", "a"], epsilon=[1.0, np.inf], run=[0, 0])
+    html = score_table.score_table(
+        score_table.cells_of(rows, {"both": ["a"]}, ["s"]),
+        shown={"network": "a", "n": 100, "epsilon": 1.0},
+        families={"s": "test by test", "empty": "no look"},
+        examples={"both": "a"},
+        title="",
+    )
+    told = json.loads(re.search(r"<script[^>]*>(.*)</script>", html)[1])
+    script = (Path(__file__).resolve().parents[2] / "_static" / "scores.js").read_text()
+    for name, part in re.findall(r"told\.(\w+)(?:\.(\w+))?", script):
+        assert name in told
+        assert name != "shown" or part in told["shown"]
