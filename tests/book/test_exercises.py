@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 from types import SimpleNamespace
+from unittest import mock
 
 import chapters
 import nbformat
@@ -23,6 +24,7 @@ from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.mechanisms import AboveThreshold, laplace
 from dpcgd.privacy.noise import SeededNoise
+from dpcgd.reading import orientation
 from dpcgd.reading.adjustment import standardised
 from dpcgd.reading.association import association
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
@@ -155,6 +157,17 @@ def packaged_parts(one, other):
     return Counts(np.add(one.table, other.table))
 
 
+def packaged_arrows(r, v, joined):
+    released = SimpleNamespace(correlations=r, variances=v, rows=[[k] for k in range(len(r))])
+    triples, nothing = orientation.open_triples(joined), np.zeros_like(joined)
+    odds = {t: math.sinh(orientation._likelihood(released, *t)) for t in triples}
+    with mock.patch.object(orientation, "DRAWS", 2000):
+        drawn = orientation.drawn_graphs(joined, nothing, odds)
+        graphs = np.array([orientation._array(bits) for bits in drawn])
+    arcs = orientation.completed(graphs, joined, nothing)
+    return dict(np.ndenumerate((arcs & ~arcs.swapaxes(1, 2)).mean(axis=0)))
+
+
 # --- mistakes: what a reader's version does with its arguments, given the right one
 
 
@@ -249,11 +262,37 @@ SUMS_OF_PARTS = {
         *(OrderOfAxesLost(own.table) for own in parts)
     ),
 }
+
+
+def all_triples(joined):
+    every = itertools.permutations(range(len(joined)), 3)
+    return [(x, c, y) for x, c, y in every if x < y and joined[x, c] and joined[c, y]]
+
+
+def each_alone(right, r, v, joined):
+    """No graphs: an arrow is as sure as the surest collider that has it."""
+    page, odds = right.__globals__, {}
+    page["arrow_shares"] = lambda joined, own, number: odds.update(own) or {}
+    right(r, v, joined)
+    ends = [((end, c), value) for (x, c, y), value in odds.items() for end in (x, y)]
+    return {arrow: stats.logistic.cdf(value) for arrow, value in sorted(ends, key=lambda e: e[1])}
+
+
+ARROWS = {
+    "half the noise": lambda right, r, v, joined: right(r, v / 4, joined),
+    "a collider for a chain": lambda right, r, v, joined: right(r, -v, joined),
+    "triples whose ends are joined": look_with(open_triples=all_triples),
+    "arrows of the graph, not its class": look_with(
+        class_arrows=lambda arcs: map(tuple, np.argwhere(arcs).tolist())
+    ),
+    "no graphs drawn": each_alone,
+}
 EXERCISES = {
     "round": ("04", "one_round", packaged_round, ROUNDS),
     "plan": ("06", "falling_plan", packaged_plan, PLANS),
     "moments": ("07", "clipped_moments", packaged_moments, MOMENTS),
     "p_value": ("11", "p_value", packaged_p_value, P_VALUES),
+    "arrows": ("13", "own_arrows", packaged_arrows, ARROWS),
     "look": ("16", "look_at", packaged_look, LOOKS),
     "interval": ("19", "interval", packaged_interval, INTERVALS),
     "run": ("14", "own_run", packaged_run, RUNS),

@@ -7,18 +7,21 @@ below 1e-7.
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 
+import networkx as nx
 import numpy as np
 from scipy import stats
 
 from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
 from dpcgd.datasets.variable import PARTS
+from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity
 from dpcgd_book.results.known_tables import Counts, blurred_marginals
 
-__all__ = ["check_interval", "check_look", "check_p_value", "check_parts", "check_round"]
-__all__ += ["check_moments", "check_plan", "check_run", "check_table"]
+__all__ = ["check_arrows", "check_interval", "check_look", "check_p_value", "check_parts"]
+__all__ += ["check_moments", "check_plan", "check_round", "check_run", "check_table"]
 
 
 def _within(hits: int, runs: int, low: float, high: float, what: str):
@@ -156,6 +159,35 @@ def check_parts(mine: Callable) -> str:
     for subset in itertools.permutations(range(3), 2):
         assert np.array_equal(both.counts(subset), whole.counts(subset)), f"counts of {subset}"
     return "right for all tables"
+
+
+def _collider_odds(graph: nx.DiGraph, joined: np.ndarray, r: np.ndarray, v: np.ndarray) -> float:
+    """Summed votes for the colliders of a graph whose ends are not joined."""
+    meets = [(c, *ends) for c in graph for ends in itertools.combinations(graph.pred[c], 2)]
+    c, x, y = np.array([meet for meet in meets if not joined[meet[1:]]], int).reshape(-1, 3).T
+    return float((((r[x, y] - r[x, c] * r[c, y]) ** 2 - r[x, y] ** 2) / (2 * v[x, y])).sum())
+
+
+def check_arrows(mine: Callable, cases: int = 3) -> str:
+    """Chapter 13: how sure arrows are, by the weights of all graphs of a small skeleton."""
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)]
+    joined = nx.to_numpy_array(nx.Graph(edges)) > 0
+    ways = itertools.product((1, -1), repeat=len(edges))
+    every = [nx.DiGraph([e[::w] for e, w in zip(edges, way, strict=True)]) for way in ways]
+    graphs = [graph for graph in every if nx.is_directed_acyclic_graph(graph)]
+    for case in range(cases):
+        rng = np.random.default_rng([13, case])
+        times: Counter = Counter()
+        drawn = rng.uniform(-0.6, 0.6, (5, 5)), rng.uniform(0.02, 0.06, (5, 5))
+        r, v = (np.triu(own) + np.triu(own, 1).T for own in drawn)
+        weights = np.exp([_collider_odds(graph, joined, r, v) for graph in graphs])
+        for graph, share in zip(graphs, weights / weights.sum(), strict=True):
+            times.update(dict.fromkeys(CPDAG.from_dag(graph).arrows, share))
+        answer = mine(r, v, joined)
+        for arrow in {*times, *answer}:
+            said, right = answer.get(arrow, 0.0), times[arrow]
+            assert abs(said - right) < 0.1, f"{arrow} has {said:.2f} in place of {right:.2f}"
+    return "right: every arrow is as sure as it should be"
 
 
 class _Script:
