@@ -145,8 +145,8 @@ def score_table(
         values = zip(row[len(KEYS) :], exact, strict=True)
         numbers = (None if pd.isna(value) else round(value, digits) for value, digits in values)
         listed.append([*row[: len(KEYS)], *numbers])
-    data = {"cells": listed, "shown": dict(shown)}
-    data |= {"families": dict(families), "examples": dict(examples)}
+    facts = {"shown": shown, "families": families, "examples": examples}
+    data = {"cells": listed} | {name: dict(fact) for name, fact in facts.items()}
     safe = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     return (
         f'<div class="dp-scores"><table class="dataframe" aria-label="{html.escape(title)}">'

@@ -4,8 +4,7 @@ import math
 
 import pandas as pd
 import pytest
-
-lookup = pytest.importorskip("dpcgd_book.results.lookup")
+from dpcgd_book.results import lookup
 
 SCORES = {
     ("a", "s"): (0.5, 0.7),
