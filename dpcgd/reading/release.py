@@ -61,6 +61,10 @@ FADES = 2.0
 LEAST_SHARE = 0.002
 """The least distance of an edge's posterior from 0 and from 1; it is clipped there."""
 
+FAINT = 0.02
+"""An edge that is less likely gets no direction. Where nothing shows, the edges of largest expected
+F1 are thousands like this, and their directions would take hours."""
+
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class MarginalRelease(Release):
@@ -267,7 +271,8 @@ def read_moments(
     likely = _edges(marginals, whole, reading)
     likely[fixed], likely[apart] = 1.0, 0.0
     joined = most_likely_edges(likely, precision)
-    shares = whole.shares if whole else arrow_confidence(marginals, joined, forbidden)
+    directed = joined & (likely >= FAINT)
+    shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden)
     level = LEVEL if precision == LARGEST_F1 and not whole else None
     arcs = pointed(shares, joined, forbidden, level)
     if whole and reading == LIKELIEST:

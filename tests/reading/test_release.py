@@ -5,6 +5,7 @@ import pytest
 from numpy.random import default_rng
 
 from dpcgd import (
+    Dataset,
     Knowledge,
     climb,
     dag_posterior,
@@ -81,3 +82,14 @@ def test_answers_to_tests_hold_no_moments(reading):
     asked = priv_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
     with pytest.raises(ValueError, match="holds a graph and no moments, for priv_pc measured none"):
         reading(asked)
+
+
+@pytest.mark.filterwarnings("ignore:the edge model was trained")
+def test_edges_that_are_hardly_likely_get_no_direction():
+    """Of independent columns hundreds of edges have the largest expected F1; none is likely."""
+    codes = default_rng(0).integers(0, 2, (40, 60))
+    data = Dataset(codes, {f"v{i}": ("no", "yes") for i in range(60)})
+    free = graph_from_moments(data, epsilon=0.05, rng=default_rng(1), precision="f1")
+    likely = [free.probabilities[edge] for edge in free.graph.skeleton]
+    assert len(likely) > 500 and max(likely) < 0.02
+    assert not free.graph.arrows
