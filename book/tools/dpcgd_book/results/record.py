@@ -61,14 +61,18 @@ def glue_all(**values) -> None:
     ----------
     **values
         Numbers (numpy scalars are converted, so that formats apply) and figures, which make lab
-        shows where they are drawn, too. Entries of a mapping or Series ``name`` are ``name_key``.
+        shows where they are drawn, too. A tuple is a number and its error, ``name_error``; entries
+        of a mapping or Series are ``name_key``. Signs in names become underscores.
     """
     for name, value in values.items():
-        if hasattr(value, "items"):
+        if isinstance(value, tuple):
+            glue_all(**{name: value[0], f"{name}_error": value[1]})
+        elif hasattr(value, "items"):
             glue_all(**{f"{name}_{key}": entry for key, entry in value.items()})
-            continue
-        shown = "DPCGD_LAB" in os.environ and hasattr(value, "savefig")
-        glue(name, value.item() if isinstance(value, np.generic) else value, display=shown)
+        else:
+            shown = "DPCGD_LAB" in os.environ and hasattr(value, "savefig")
+            value = value.item() if isinstance(value, np.generic) else value
+            glue(re.sub(r"\W+", "_", name), value, display=shown)
 
 
 def verdicts_of(chapter: str, why: Mapping[str, str], **glued: str) -> list[dict[str, str]]:
@@ -92,7 +96,7 @@ def verdicts_of(chapter: str, why: Mapping[str, str], **glued: str) -> list[dict
     """
     page = checkout(Path(__file__).resolve(), Path.cwd()) / "notebooks" / f"{chapter}.ipynb"
     text = "\n".join(cell.source for cell in nbformat.read(page, as_version=4).cells)
-    found = []
+    rows = []
     for item, reason in why.items():
         starts = f"| {item} |", f"| [{item}]("
         row = next(line for line in text.splitlines() if line.startswith(starts))
@@ -100,5 +104,5 @@ def verdicts_of(chapter: str, why: Mapping[str, str], **glued: str) -> list[dict
         shows, verdict = row.split(" | ")[1:3]
         verdict = re.sub(r"\{glue:text\}|[*`]", "", verdict)
         facts = {"item": item, "shows": shows, "verdict": glued.get(verdict, verdict)}
-        found.append({**facts, "why": reason, "section": section})
-    return found
+        rows.append({**facts, "why": reason, "section": section})
+    return rows
