@@ -61,7 +61,7 @@ FADES = 2.0
 LEAST_SHARE = 0.002
 """The least distance of an edge's posterior from 0 and from 1; it is clipped there."""
 
-FAINT = 0.02
+FAINT = 0.05
 """An edge that is less likely gets no direction. Where nothing shows, the edges of largest expected
 F1 are thousands like this, and their directions would take hours."""
 

@@ -91,5 +91,6 @@ def test_edges_that_are_hardly_likely_get_no_direction():
     data = Dataset(codes, {f"v{i}": ("no", "yes") for i in range(60)})
     free = graph_from_moments(data, epsilon=0.05, rng=default_rng(1), precision="f1")
     likely = [free.probabilities[edge] for edge in free.graph.skeleton]
-    assert len(likely) > 500 and max(likely) < 0.02
+    assert len(likely) > 400
+    assert max(likely) < 0.05
     assert not free.graph.arrows
