@@ -84,7 +84,7 @@ class Kept(Rows):
         ]
 
     def rows_of_others(self) -> list[dict]:
-        """Rows that other scripts have made."""
+        """Rows that other scripts have made, of systems with a yardstick instead of a callable."""
         return []
 
     def sorted_rows(self) -> pd.DataFrame:
