@@ -144,8 +144,7 @@ def main():
     kept = {table: Rows(folder, table, KEYS) for table, folder in folders.items()}
     for (first, last), networks in itertools.product(STAGES, (SMALL, LARGE)):
         for (table, (task, *_)), network in itertools.product(TABLES.items(), networks):
-            cases = cases_of(table, (network,), first, last)
-            left = kept[table].left(cases)
+            left = kept[table].left(cases_of(table, (network,), first, last))
             for i in range(0, len(left), AT_ONCE):
                 if time.monotonic() > end:
                     return

@@ -66,6 +66,7 @@ PATIENCE = 180.0
 JOBS = 5
 """Of one process: what mbi compiles is never freed, and a process may hold only so much of it."""
 
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 ENVIRONMENT = {
     **peers.ONE_THREAD,
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -124,21 +125,17 @@ class Worker:
     def ask(self, job, patience) -> dict:
         """Its answer; an error if there is none in time, and a new process for the next job."""
         if self.process is None or self.jobs == JOBS:
-            self._start()
+            self.close()
+            self.process = subprocess.Popen(self.command, env=self.environment, **PIPES)
+            self.jobs = 0
         self.jobs += 1
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
+        print(json.dumps(job), file=self.process.stdin, flush=True)
         if not select.select([self.process.stdout], [], [], patience)[0]:
             self.close()
             return {"error": f"over {patience:g} s by the clock"}
         if line := self.process.stdout.readline():
             return json.loads(line)
         raise RuntimeError(f"the other process ended with {self.process.wait()} at {job}")
-
-    def _start(self):
-        self.close()
-        self.jobs, pipes = 0, dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-        self.process = subprocess.Popen(self.command, env=self.environment, text=True, **pipes)
 
     def close(self):
         if self.process is not None:
