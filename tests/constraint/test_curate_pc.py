@@ -4,27 +4,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.systems.as_published import CurateOdometer, most_questions
 from extremes import LEAST, extreme, positive
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from known_tables import alone_and_joined
 from numpy.random import default_rng
+from refusals import refusals
 
+import dpcgd
 from dpcgd import Budget, BudgetSpent, load, pc
 from dpcgd.constraint import curate_pc as curate
-from dpcgd.constraint.curate_pc import (
-    CurateOracle,
-    Surrogate,
-    allocate,
-    askable,
-    concentrated,
-    curate_pc,
-    guessed_questions,
-    planner,
-    proved_plan,
-)
+from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.graphs.pc_search import conditioning_sets, search
 from dpcgd.privacy.filters import Filter
@@ -68,19 +58,9 @@ def test_no_point_of_a_grid_is_better(tests, surrogate):
 
 
 def test_orders_without_tests_cost_nothing_and_the_plan_still_falls():
-    surrogate = Surrogate(60.0)
-    only = allocate([28, 60], 0.02, surrogate, concentrated)
-    assert allocate([28, 0, 60, 0], 0.02, surrogate, concentrated) == pytest.approx(
-        [only[0], only[1], only[1], only[1]]
-    )
-
-
-@pytest.mark.parametrize(
-    ("tests", "remaining"), [([], 1.0), ([0, 0], 1.0), ([5, -1], 1.0), ([5], 0.0), ([5], math.inf)]
-)
-def test_nothing_to_plan_or_to_spend_is_refused(tests, remaining):
-    with pytest.raises(ValueError, match="a plan needs tests and something to spend"):
-        allocate(tests, remaining, Surrogate(1.0), concentrated)
+    plan = partial(allocate, remaining=0.02, surrogate=Surrogate(60.0), price=concentrated)
+    first, second = plan([28, 60])
+    assert plan([28, 0, 60, 0]) == pytest.approx([first, second, second, second])
 
 
 def test_a_failing_optimiser_leaves_the_feasible_start(monkeypatch):
@@ -100,23 +80,23 @@ def test_askable_counts_the_questions_of_the_search(order):
         near = [np.flatnonzero(row).tolist() for row in joined]
         pairs = np.argwhere(np.triu(joined)).tolist()
         asked = sum(len(list(conditioning_sets(x, y, near, order))) for x, y in pairs)
-        assert askable(joined, order) == asked
+        assert curate.askable(joined, order) == asked
         assert most_questions(joined, order, order)[0] >= asked
 
 
 def test_guesses_take_what_is_left_when_that_is_little():
     joined = np.zeros((6, 6), bool)
     joined[0, 1] = joined[1, 0] = joined[1, 2] = joined[2, 1] = True
-    assert guessed_questions(joined, 1, 3).tolist() == [2, 0, 0]  # 2 edges, degree at most 1
+    assert curate.guessed_questions(joined, 1, 3).tolist() == [2, 0, 0]  # 2 edges, degree at most 1
 
 
 def oracle_for(data, account, noise, plan):
-    return CurateOracle(Tables(data), KendallZ(), math.nan, 1.0, account, noise, plan=plan)
+    return curate.CurateOracle(Tables(data), KendallZ(), math.nan, 1.0, account, noise, plan=plan)
 
 
 def test_the_ledger_has_a_row_for_each_order_and_prices_fall():
     data = load("sachs", n=100_000, rng=default_rng(0))
-    ledger = curate_pc(data, epsilon=1.0, rng=default_rng(0)).ledger
+    ledger = dpcgd.curate_pc(data, epsilon=1.0, rng=default_rng(0)).ledger
     rows = ledger.to_frame()
     assert rows.mechanism.tolist() == [f"Laplace, order {k}" for k in range(len(rows))]
     assert len({(e.label, e.epsilon) for e in ledger.events}) == len(rows) > 1
@@ -140,11 +120,13 @@ def test_the_plan_sees_released_facts_only():
         assert np.triu(joined).sum() == 28 - gone
 
 
+def planner_with(left, slope, **settings):
+    surrogate, count = Surrogate(slope), curate.guessed_questions
+    return curate.planner(lambda: left, count, surrogate, concentrated, **settings)
+
+
 def test_an_order_that_noise_would_decide_is_not_begun():
-    plan = planner(
-        lambda: 1e-6, guessed_questions, Surrogate(100.0), concentrated, last=3, least=0.01
-    )
-    joined = ~np.eye(8, dtype=bool)
+    plan, joined = planner_with(1e-6, 100.0, last=3, least=0.01), ~np.eye(8, dtype=bool)
     assert 0 < plan(joined, 0) < 0.01
     with pytest.raises(BudgetSpent, match="order 1 would run at"):
         plan(joined, 1)
@@ -156,27 +138,6 @@ def test_without_noise_the_threshold_is_that_of_plain_pc():
     oracle = oracle_for(data, CurateOdometer(Budget(1.0, 1e-6)), silent, lambda *_: 1e9)
     found = search(oracle, data.variables).graph.skeleton
     assert found == pc(data, statistic=KendallZ()).graph.skeleton
-
-
-@pytest.mark.slow
-def test_a_whole_run_passes_its_audit_and_with_half_the_noise_it_fails(monkeypatch, shown):
-    """On two variables a run makes one test, and its price is all that it may show.
-
-    Half the noise slips through with less than 1e-7: the edge goes with chances of .733 and .040.
-    """
-    n, budget = 40, Budget(5.0, 1e-2)
-    pair, move = alone_and_joined(n), KendallZ().sensitivity(n, (2, 2))
-    statistic = KendallZ(critical=move / 5)
-    plan = proved_plan(Filter(budget), statistic, n, last=0)
-    price = plan(~np.eye(2, dtype=bool), 0)
-    # It follows from public numbers only, so it need not be made for every run.
-    monkeypatch.setattr(curate, "proved_plan", lambda *_, **__: lambda *_: price)
-    values = [KendallZ().value(Tables(data).counts((0, 1))) for data in pair]
-    assert values == pytest.approx([move, 0])
-    run = partial(curate_pc, epsilon=5.0, statistic=statistic)
-    (honest, prices), (narrow, _) = (shown(run, pair, k) for k in (SeededNoise, NarrowNoise))
-    assert prices == {price}
-    assert honest <= price < narrow
 
 
 # --- plans at the ends of double precision
@@ -211,22 +172,26 @@ def test_the_scale_is_affordable_and_hardly_anything_more_is(remaining, tests, p
         assert price(float(tests), scale * (1 + 1e-6)) >= remaining
 
 
-@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
-def test_a_slope_and_a_probability_are_refused_otherwise(bad):
-    for wrong in ((bad,), (1.0, bad)):
-        with pytest.raises(ValueError, match="slope must be finite"):
-            Surrogate(*wrong)
+NO_PLANS = ([], 1.0), ([0, 0], 1.0), ([5, -1], 1.0), ([5], 0.0), ([5], math.inf)
+BAD = -1.0, math.nan, math.inf
+test_what_is_no_plan_slope_or_probability_is_refused = refusals(
+    *(
+        (lambda of=of: allocate(*of, Surrogate(1.0), concentrated), "a plan needs tests and some")
+        for of in NO_PLANS
+    ),
+    *((partial(Surrogate, bad), "slope must be finite") for bad in BAD),
+    *((partial(Surrogate, 1.0, bad), "slope must be finite") for bad in BAD),
+)
 
 
 @pytest.mark.slow
 def test_numbers_of_questions_are_floats_however_many():
     joined = ~np.eye(1100, dtype=bool)
-    assert np.isfinite(guessed_questions(joined, 0, 1)).all()
-    assert guessed_questions(np.zeros((3, 3), bool), 0, 1).tolist() == [0, 0]
+    assert np.isfinite(curate.guessed_questions(joined, 0, 1)).all()
+    assert curate.guessed_questions(np.zeros((3, 3), bool), 0, 1).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("left", [0.0, -1e-18, 1e-320])
 def test_a_planner_with_nothing_left_says_so(left):
-    plan = curate.planner(lambda: left, guessed_questions, Surrogate(10.0), concentrated, last=1)
     with pytest.raises(BudgetSpent):
-        plan(~np.eye(4, dtype=bool), 0)
+        planner_with(left, 10.0, last=1)(~np.eye(4, dtype=bool), 0)

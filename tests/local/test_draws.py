@@ -146,40 +146,40 @@ def test_secure_reports_of_many_records_are_the_operating_systems(mechanism, mon
     assert mechanism.sample(record[:0]).shape == record[:0].shape
 
 
-class TestBadInput:
+PARTS = ComponentWise([RandomizedResponse(2, 1.0), ClippedGeometric(3, 1.0)])
+
+
+@pytest.mark.parametrize(
+    "mechanism", [RandomizedResponse((2, 3), 1.0), Geometric((2, 3), 0.5), PARTS], ids=str
+)
+def test_no_source_is_a_secure_one_and_both_are_refused(mechanism):
     data = Dataset([[0, 2], [1, 1]], {"a": ["0", "1"], "b": ["0", "1", "2"]})
-    parts = ComponentWise([RandomizedResponse(2, 1.0), ClippedGeometric(3, 1.0)])
-    mechanisms = RandomizedResponse((2, 3), 1.0), Geometric((2, 3), 0.5), parts
+    assert report(data, mechanism).n == data.n
+    with pytest.raises(ValueError, match="say where the noise comes from"):
+        report(data, mechanism, rng=0)
+    rng = default_rng(0)
+    with pytest.raises(ValueError, match="leave out rng"):
+        report(data, mechanism, rng=rng, secure=True)
+    assert rng.bit_generator.state == default_rng(0).bit_generator.state
 
-    @pytest.mark.parametrize("mechanism", mechanisms, ids=str)
-    def test_no_source_is_a_secure_one_and_both_are_refused(self, mechanism):
-        assert report(self.data, mechanism).n == self.data.n
-        with pytest.raises(ValueError, match="say where the noise comes from"):
-            report(self.data, mechanism, rng=0)
-        rng = default_rng(0)
-        before = rng.bit_generator.state
-        with pytest.raises(ValueError, match="leave out rng"):
-            report(self.data, mechanism, rng=rng, secure=True)
-        assert rng.bit_generator.state == before
 
-    @pytest.mark.parametrize(
-        "mechanism",
-        [
-            RandomizedResponse((4, 4), 701.0),
-            ClippedGeometric(3, 2000.0),
-            UniformGeometric(3, 2000.0),
-            Geometric(100, 1 - 1e-9),
-            Geometric((100, 2), 1 - 1e-9),
-            *(Geometric((10,) * 17, 1e-6, norm) for norm in (1, 2, math.inf)),
-            ComponentWise([RandomizedResponse(2, 1.0), RandomizedResponse(2, 701.0)]),
-            ComponentWise([RandomizedResponse(2, 1.0), Geometric(100, 1 - 1e-9)]),
-        ],
-        ids=str,
-    )
-    def test_without_a_seed_is_refused_whatever_is_refused_when_secure(self, mechanism):
-        single = not isinstance(mechanism.levels, tuple)
-        codes = np.zeros(2 if single else (2, len(mechanism.levels)), int)
-        for settings in ({}, {"secure": True}):
-            with pytest.raises(ValueError, match="to draw securely"):
-                mechanism.sample(codes, **settings)
-        mechanism.sample(codes, rng=default_rng(0))
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        RandomizedResponse((4, 4), 701.0),
+        ClippedGeometric(3, 2000.0),
+        UniformGeometric(3, 2000.0),
+        Geometric(100, 1 - 1e-9),
+        Geometric((100, 2), 1 - 1e-9),
+        *(Geometric((10,) * 17, 1e-6, norm) for norm in (1, 2, math.inf)),
+        ComponentWise([RandomizedResponse(2, 1.0), RandomizedResponse(2, 701.0)]),
+        ComponentWise([RandomizedResponse(2, 1.0), Geometric(100, 1 - 1e-9)]),
+    ],
+    ids=str,
+)
+def test_without_a_seed_is_refused_whatever_is_refused_when_secure(mechanism):
+    codes = np.zeros((2, *np.shape(mechanism.levels)), int)
+    for settings in ({}, {"secure": True}):
+        with pytest.raises(ValueError, match="to draw securely"):
+            mechanism.sample(codes, **settings)
+    mechanism.sample(codes, rng=default_rng(0))

@@ -3,13 +3,10 @@
 import itertools
 import math
 import warnings
-from functools import partial
 
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.attacks.audit import empirical_epsilon
-from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,12 +14,11 @@ from hypothesis.extra.numpy import arrays
 from numpy.random import default_rng
 
 import dpcgd.score.notears as module
-from dpcgd import Budget, load
-from dpcgd.datasets.dataset import Dataset
+from dpcgd import Budget, Dataset, gram_notears, load, notears
 from dpcgd.datasets.variable import Parts
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
-from dpcgd.score.notears import acyclic_graph, acyclicity, fit, gram_notears, notears, squared_loss
+from dpcgd.score.notears import acyclic_graph, acyclicity, fit, squared_loss
 
 seeded = settings(derandomize=True, max_examples=100)
 squares = st.integers(2, 6).flatmap(
@@ -68,13 +64,11 @@ def test_gradients_are_those_of_complex_steps(seed):
 @seeded
 @given(squares)
 def test_acyclicity_is_0_for_acyclic_graphs_alone(weights):
-    acyclic = nx.is_directed_acyclic_graph(
-        nx.from_numpy_array(weights * weights, create_using=nx.DiGraph)
-    )
+    graph = nx.from_numpy_array(weights * weights, create_using=nx.DiGraph)
     value, _ = acyclicity(weights)
     assert value >= -1e-9
     assert acyclicity(np.triu(weights, 1))[0] == pytest.approx(0, abs=1e-9)
-    if acyclic:
+    if nx.is_directed_acyclic_graph(graph):
         assert value == pytest.approx(0, abs=1e-9)
 
 
@@ -102,8 +96,7 @@ def test_fit_finds_the_optimum_over_all_acyclic_graphs_of_four_variables():
         gram = random_sem(4, 3 + seed % 3, rng=default_rng(seed)).covariance
         weights = fit(gram, l1=0.05, tolerance=1e-8)
         value = squared_loss(weights, gram)[0] + 0.05 * np.abs(weights).sum()
-        best = best_by_trying_all_orders(gram, 0.05)
-        gaps.append(value / best - 1)
+        gaps.append(value / best_by_trying_all_orders(gram, 0.05) - 1)
     assert min(gaps) > -1e-3, "nothing is better than the best but for the last bit of a cycle"
     assert sum(gap < 1e-3 for gap in gaps) >= 9, gaps
     assert max(gaps) < 0.5
@@ -128,38 +121,6 @@ def test_the_weakest_arc_of_a_cycle_goes():
     assert set(acyclic_graph(weights, 0.05).edges) == {(0, 1), (2, 0), (2, 3)}
 
 
-def neighbours(n=200):
-    """Signs with 1 + x.y = 0, which reach the bound of second moments."""
-    first = np.zeros((n, 3))
-    second = first.copy()
-    first[0], second[0] = (1, 1, 1), (1, -1, -1)
-    ranges = {name: (-1, 1) for name in "abc"}
-    return Dataset.of_numbers(first, ranges), Dataset.of_numbers(second, ranges)
-
-
-def apart(pair, look):
-    first, second = (look(data) for data in pair)
-    return (first - second) / np.linalg.norm(first - second)
-
-
-@pytest.mark.slow
-def test_the_released_moments_are_as_private_as_they_say():
-    pair, rng = neighbours(), default_rng(0)
-    upper = tuple(part[1:] for part in np.triu_indices(4))
-    exact = lambda data: module.second_moments(data.scaled, bound=9.0)[upper]  # noqa: E731
-    worst = apart(pair, exact)
-
-    def projected(wrong, data):
-        account = GaussianFilter(Budget(2.0, 0.1))
-        moments, _ = module.released_moments(data, math.sqrt(3), account, NarrowNoise(rng, wrong))
-        return float(moments[upper] @ worst)
-
-    # False alarm 1e-9. A large delta leaves little noise, and so much to see.
-    for wrong, holds in ((1.0, True), (0.5, False)):
-        shown = empirical_epsilon(partial(projected, wrong), *pair, delta=0.1, trials=5000)
-        assert (shown <= 2.0) == holds
-
-
 def plain_gram(data, epsilon, rng):
     """The released moments of binary columns, written again."""
     x = 2.0 * data.codes - 1
@@ -167,20 +128,19 @@ def plain_gram(data, epsilon, rng):
     u = np.column_stack([np.ones(n), x])
     rho = GaussianFilter(Budget(epsilon, 1e-6)).rho
     deviation = (1 + d) / n / math.sqrt(2 * rho) * (1 + 1e-9)
-    noisy = u.T @ u / n
-    places = [(i, j) for i in range(d + 1) for j in range(i, d + 1)][1:]
-    for (i, j), z in zip(places, rng.normal(scale=deviation, size=len(places)), strict=True):
-        noisy[i, j] += z
-        noisy[j, i] = noisy[i, j]
-    return noisy, deviation
+    noise, places = np.zeros((d + 1, d + 1)), [part[1:] for part in np.triu_indices(d + 1)]
+    noise[*places] = noise.T[*places] = rng.normal(scale=deviation, size=len(places[0]))
+    return u.T @ u / n + noise, deviation
+
+
+def released_moments(data, bound, seed):
+    account, noise = GaussianFilter(Budget(1.0, 1e-6)), SeededNoise(default_rng(seed))
+    return module.released_moments(data, bound, account, noise)
 
 
 def test_released_moments_against_a_plain_version():
     data = load("cancer", n=5000, rng=default_rng(0))
-    account = GaussianFilter(Budget(1.0, 1e-6))
-    found, deviation = module.released_moments(
-        data, math.sqrt(data.d), account, SeededNoise(default_rng(7))
-    )
+    found, deviation = released_moments(data, math.sqrt(data.d), seed=7)
     plain, expected = plain_gram(data, 1.0, default_rng(7))
     assert found == pytest.approx(plain, rel=1e-12)
     assert deviation == pytest.approx(expected, rel=1e-12)
@@ -194,17 +154,14 @@ def test_original_units_tell_directions_and_a_common_unit_does_not_matter():
     other = Dataset(data.codes, wide)
     rng = default_rng(5)
     private = gram_notears(data, epsilon=1.0, standardized=False, threshold=0.3, rng=rng)
-    found = notears(data, standardized=False, threshold=0.3)
-    assert notears(other, standardized=False, threshold=0.3).graph == found.graph
+    found, same = (notears(each, standardized=False, threshold=0.3) for each in (data, other))
+    assert same.graph == found.graph
     assert found.graph.skeleton_f1(data.truth) == 1 == private.graph.skeleton_f1(data.truth)
 
 
 def test_short_rows_need_less_noise_and_have_no_known_squares():
     data = load("sachs", n=1000, rng=default_rng(0))
-    account = GaussianFilter(Budget(1.0, 1e-6))
-    _, full = module.released_moments(data, math.sqrt(11), account, SeededNoise(default_rng(1)))
-    account = GaussianFilter(Budget(1.0, 1e-6))
-    _, short = module.released_moments(data, 1.0, account, SeededNoise(default_rng(1)))
+    (_, full), (_, short) = (released_moments(data, bound, 1) for bound in (math.sqrt(11), 1.0))
     assert short < full
     assert gram_notears(data, epsilon=1.0, row_norm=1.0, rng=default_rng(1)).guarantee == "proved"
 
@@ -217,22 +174,18 @@ def test_a_gram_matrix_that_is_none_is_refused(gram):
         fit(np.eye(2), l1=-0.1)
 
 
-def matrices():
-    """Positive semidefinite up to rounding: singular, huge, tiny, with equal eigenvalues, zero."""
-    entries = st.lists(st.floats(-1, 1), min_size=9, max_size=9)
-    scales = st.sampled_from([1e-300, 1e-20, 1.0, 1e20, 1e150, 1e300])
-    ranks = st.integers(0, 3)
-    drawn = st.builds(_matrix, entries, ranks, scales)
-    return drawn | scales.map(lambda scale: scale * np.eye(3))
-
-
-def _matrix(entries, rank, scale):
-    rows = np.reshape(entries, (3, 3))[:rank]
-    return scale * (rows.T @ rows)
+scales = st.sampled_from([1e-300, 1e-20, 1.0, 1e20, 1e150, 1e300])
+few_rows = st.integers(0, 3).flatmap(
+    lambda rank: arrays(float, (rank, 3), elements=st.floats(-1, 1))
+)
+matrices = st.builds(
+    lambda rows, scale: scale * (rows.T @ rows), few_rows | st.just(np.eye(3)), scales
+)
+"""Positive semidefinite up to rounding: singular, huge, tiny, with equal eigenvalues, zero."""
 
 
 @settings(max_examples=60, derandomize=True)
-@given(gram=matrices(), l1=st.sampled_from([0.0, 0.02, 1e100]))
+@given(gram=matrices, l1=st.sampled_from([0.0, 0.02, 1e100]))
 def test_every_matrix_has_weights(gram, l1):
     with warnings.catch_warnings(action="error"):
         weights = fit(gram, l1=l1)

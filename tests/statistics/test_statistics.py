@@ -11,45 +11,20 @@ from extremes import MOST
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from known_tables import OnlyCounts
 from scipy.stats import chi2, chi2_contingency, norm
 
-from dpcgd.datasets.bayesian_networks import load
+from dpcgd import Dataset, load
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.counts import Counted
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.statistics.categorical_statistics import (
-    AdjustedChiSquared,
-    ChiSquared,
-    GTest,
-    chi_squared,
-    g_statistic,
-)
-from dpcgd.statistics.many_tables import (
-    are_compiled,
-    nearnesses_of,
-    value_of,
-    values_of,
-    where_allowed,
-)
-from dpcgd.statistics.moment_matrices import (
-    PartialCorrelation,
-    clipped_gram,
-    gram_sensitivity,
-    partial_correlation,
-    second_moments,
-    second_moments_sensitivity,
-)
-from dpcgd.statistics.rank_statistics import (
-    TABLE_L1,
-    TABLE_L2,
-    KendallP,
-    KendallZ,
-    SpearmanP,
-    SpearmanZ,
-    kendall_p,
-    kendall_z,
-    spearman_z,
-)
+from dpcgd.statistics import categorical_statistics as categorical
+from dpcgd.statistics import many_tables
+from dpcgd.statistics import moment_matrices as moments
+from dpcgd.statistics import rank_statistics as ranks
+from dpcgd.statistics.categorical_statistics import ChiSquared, GTest, chi_squared, g_statistic
+from dpcgd.statistics.many_tables import are_compiled, nearnesses_of, values_of
+from dpcgd.statistics.moment_matrices import PartialCorrelation, clipped_gram, second_moments
+from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
 from dpcgd.statistics.statistic import alone, in_sensitivities, refusal
 
 STATISTICS = [KendallZ(), KendallP(), SpearmanZ(), GTest(), ChiSquared(), PartialCorrelation()]
@@ -80,18 +55,19 @@ def records_of(table):
     return [cell for cell in np.ndindex(*table.shape) for _ in range(table[cell])]
 
 
-def z_by_definition(table):
-    """The sum of w_i tau_i over the root of the sum of w_i, every pair of records looked at."""
-    numerator = total = 0
-    for cells in strata(table):
-        records = records_of(cells)
-        n = len(records)
-        pairs = itertools.combinations(records, 2)
-        balance = sum(sign(x - v) * sign(y - w) for (x, y), (v, w) in pairs)
-        tau_a = balance / (n * (n - 1) / 2) if n > 1 else 0
-        numerator += weight(n) * tau_a
-        total += weight(n)
-    return numerator / math.sqrt(total) if total else 0.0
+def averaged(table, weight, coefficient):
+    """The sum of w_i c_i over the root of the sum of w_i, for the records of each stratum."""
+    groups = [records_of(cells) for cells in strata(table)]
+    weights = [weight(len(records)) for records in groups]
+    products = (w * coefficient(records) for w, records in zip(weights, groups, strict=True) if w)
+    return sum(products) / math.sqrt(sum(weights)) if any(weights) else 0.0
+
+
+def tau_by_definition(records):
+    """Every pair of records looked at."""
+    pairs = itertools.combinations(records, 2)
+    balance = sum(sign(x - v) * sign(y - w) for (x, y), (v, w) in pairs)
+    return balance / math.comb(len(records), 2)
 
 
 def close(value):
@@ -101,10 +77,10 @@ def close(value):
 @exactly
 @given(small_tables)
 def test_z_and_p_are_their_definitions(table):
-    z = z_by_definition(table)
-    assert kendall_z(table) == close(z)
+    z = averaged(table, weight, tau_by_definition)
+    assert ranks.kendall_z(table) == close(z)
     assert KendallZ().value(table) == close(abs(z))
-    assert kendall_p(table) == close(norm.sf(abs(z))) == -KendallP().value(table)
+    assert ranks.kendall_p(table) == close(norm.sf(abs(z))) == -KendallP().value(table)
 
 
 @pytest.mark.parametrize("levels", [(2, 2), (3, 4), (2, 3, 2), (3, 3, 3, 2), (1, 5)])
@@ -120,26 +96,18 @@ def twice_the_mean_rank(values):
     return [sum(sign(own - other) for other in values) for own in values]
 
 
-def spearman_by_definition(table):
-    """The sum of (n_i - 1) rho_i over the root of the sum of n_i - 1, from signs of pairs."""
-    numerator = total = 0
-    for cells in strata(table):
-        records = records_of(cells)
-        n = len(records)
-        if n < 2:
-            continue
-        x, y = (twice_the_mean_rank(column) for column in zip(*records, strict=True))
-        product = sum(a * b for a, b in zip(x, y, strict=True)) / 4  # of centred mid-ranks
-        numerator += (n - 1) * 12 * product / (n**3 - n)
-        total += n - 1
-    return numerator / math.sqrt(total) if total else 0.0
+def rho_by_definition(records):
+    """From signs of pairs."""
+    x, y = map(twice_the_mean_rank, zip(*records, strict=True))
+    product = sum(a * b for a, b in zip(x, y, strict=True)) / 4  # of centred mid-ranks
+    return 12 * product / (len(records) ** 3 - len(records))
 
 
 @exactly
 @given(small_tables)
 def test_spearman_z_is_its_definition(table):
-    z = spearman_by_definition(table)
-    assert spearman_z(table) == close(z)
+    z = averaged(table, lambda n: max(0, n - 1), rho_by_definition)
+    assert ranks.spearman_z(table) == close(z)
     assert SpearmanZ().value(table) == close(abs(z))
 
 
@@ -184,7 +152,7 @@ def test_levels_that_do_not_occur_change_nothing_where_degrees_of_freedom_are_ad
     table = np.random.default_rng(1).integers(1, 9, size=levels)
     wide = np.zeros([of + 2 for of in levels], int)
     wide[tuple(slice(of) for of in levels)] = table
-    adjusted, public = AdjustedChiSquared(0.05), ChiSquared(0.05)
+    adjusted, public = categorical.AdjustedChiSquared(0.05), ChiSquared(0.05)
     assert adjusted.value(wide) == close(adjusted.value(table)) == close(public.value(table))
     assert p_of(adjusted, wide) == close(p_of(public, table))
     assert adjusted.value(np.zeros_like(wide)) < 0
@@ -194,11 +162,7 @@ def partial_by_regression(table):
     """Correlation of what least squares leaves of x and y, one row a record; 0 if nothing is."""
     records = np.array(records_of(table), float)
     others = np.column_stack([np.ones(len(records)), records[:, 2:]])
-    left = []
-    for values in records[:, :2].T:
-        fitted = others @ np.linalg.lstsq(others, values, rcond=None)[0]
-        left.append(values - fitted)
-    x, y = left
+    x, y = (records[:, :2] - others @ np.linalg.lstsq(others, records[:, :2])[0]).T
     if min(x @ x, y @ y) < 1e-9:
         return 0.0
     return x @ y / math.sqrt((x @ x) * (y @ y))
@@ -209,8 +173,8 @@ def partial_by_regression(table):
 def test_partial_correlation_is_that_of_the_residuals_of_least_squares(table):
     assume(table.any())
     expected = partial_by_regression(table)
-    assert partial_correlation(table) == pytest.approx(expected, abs=1e-7)
-    assert PartialCorrelation().value(table) == abs(partial_correlation(table)) <= 1
+    assert moments.partial_correlation(table) == pytest.approx(expected, abs=1e-7)
+    assert PartialCorrelation().value(table) == abs(moments.partial_correlation(table)) <= 1
 
 
 @every_statistic
@@ -278,9 +242,8 @@ SHAPES = [(2, 2), (3, 3), (2, 2, 2), (2, 3, 2), (3, 3, 3), (2, 3, 2, 2), (2, 2, 
 @pytest.mark.parametrize("levels", SHAPES, ids=str)
 @pytest.mark.parametrize("n", [1000, 100_000])
 def test_no_climber_finds_neighbours_that_differ_by_more_than_the_bound(statistic, n, levels):
-    found = sensitivity_search(
-        statistic.value, n, levels, pairs=6_000, rng=np.random.default_rng(0)
-    )
+    rng = np.random.default_rng(0)
+    found = sensitivity_search(statistic.value, n, levels, pairs=6_000, rng=rng)
     assert found.change <= statistic.sensitivity(n, levels) * ROUNDING
 
 
@@ -382,8 +345,8 @@ def test_a_replaced_record_moves_a_table_by_its_constants():
             (moved(table, origin, target) - table).ravel()
             for origin, target in itertools.product(np.ndindex(*levels), repeat=2)
         ]
-        assert max(np.linalg.norm(move, 1) for move in moves) == TABLE_L1 == 2
-        assert max(np.linalg.norm(move, 2) for move in moves) == TABLE_L2 == math.sqrt(2)
+        assert max(np.linalg.norm(move, 1) for move in moves) == ranks.TABLE_L1 == 2
+        assert max(np.linalg.norm(move, 2) for move in moves) == ranks.TABLE_L2 == math.sqrt(2)
 
 
 def test_gram_matrices_and_second_moments_are_their_definitions():
@@ -410,14 +373,14 @@ def test_no_replaced_row_moves_a_gram_matrix_by_more_than_its_bound(n, d, bound,
     other = rows.copy()
     other[rng.integers(n)] = rng.normal(size=d) * 10 ** rng.uniform(-3, 3)
     move = clipped_gram(rows, bound=bound) - clipped_gram(other, bound=bound)
-    allowed = gram_sensitivity(n, bound=bound) * (1 + 1e-9)
+    allowed = moments.gram_sensitivity(n, bound=bound) * (1 + 1e-9)
     assert np.linalg.norm(upper(move)) <= np.linalg.norm(move) <= allowed
 
 
 def test_orthogonal_rows_of_full_norm_reach_the_bound_of_a_gram_matrix():
     rows, other = np.array([[3.0, 0.0], [1.0, -2.0]]), np.array([[0.0, 4.0], [1.0, -2.0]])
     move = upper(clipped_gram(rows, bound=3.0) - clipped_gram(other, bound=3.0))
-    assert np.linalg.norm(move) == close(gram_sensitivity(2, bound=3.0))
+    assert np.linalg.norm(move) == close(moments.gram_sensitivity(2, bound=3.0))
 
 
 @given(
@@ -432,7 +395,8 @@ def test_no_replaced_row_moves_second_moments_by_more_than_their_bound(n, d, bou
     other = rows.copy()
     other[0] = rng.choice([-1, 1, 0, rng.uniform()], d)
     move = upper(second_moments(rows, bound=bound) - second_moments(other, bound=bound))
-    assert np.linalg.norm(move) <= second_moments_sensitivity(n, d, bound=bound) * (1 + 1e-9)
+    allowed = moments.second_moments_sensitivity(n, d, bound=bound) * (1 + 1e-9)
+    assert np.linalg.norm(move) <= allowed
 
 
 @pytest.mark.parametrize("d", [1, 3, 11])
@@ -441,7 +405,7 @@ def test_signs_that_cancel_reach_the_bound_of_second_moments(d):
     other = rows.copy()
     other[0, : (d + 1) // 2] = -1
     move = upper(second_moments(rows, bound=math.sqrt(d)) - second_moments(other, bound=9.0))
-    bound = second_moments_sensitivity(10, d, bound=math.sqrt(d))
+    bound = moments.second_moments_sensitivity(10, d, bound=math.sqrt(d))
     assert np.linalg.norm(move) == pytest.approx(bound, rel=1e-12)
 
 
@@ -464,11 +428,11 @@ def test_critical_values_and_levels_are_numbers(bad):
 def test_large_counts_do_not_leave_the_integers():
     crowd = 5 * 10**9
     table, fewer = (np.diag([n, n]) for n in (crowd, crowd // 10**3))
-    for z in (kendall_z, spearman_z):
+    for z in (ranks.kendall_z, ranks.spearman_z):
         assert z(table) == pytest.approx(z(fewer) * math.sqrt(1e3), rel=1e-6)
     assert chi_squared(table) == pytest.approx(2 * crowd)
     assert g_statistic(table) == pytest.approx(2 * g_statistic(table // 2))
-    assert partial_correlation(table) == pytest.approx(1)
+    assert moments.partial_correlation(table) == pytest.approx(1)
 
 
 @pytest.mark.filterwarnings("error")
@@ -482,8 +446,7 @@ def test_rows_and_their_bound(bad):
 
 # --- many tables at once
 
-KINDS = KendallZ, KendallP, SpearmanZ, SpearmanP, GTest, ChiSquared, AdjustedChiSquared
-COMPILED = [kind() for kind in KINDS]
+COMPILED = [*STATISTICS[:-1], ranks.SpearmanP(), categorical.AdjustedChiSquared()]
 
 
 def counted(tables):
@@ -536,13 +499,6 @@ class Flat:
         return float(len(levels))
 
 
-class OnlyCounts:
-    """Tables of one's own."""
-
-    def __init__(self, tables):
-        self.n, self.levels, self.counts = tables.n, tables.levels, tables.counts
-
-
 @pytest.mark.parametrize("statistic", [Halved(), Flat()])
 def test_a_new_definition_for_one_table_holds_for_many(statistic):
     tables = Tables(load("asia", n=500, rng=np.random.default_rng(0)))
@@ -550,7 +506,7 @@ def test_a_new_definition_for_one_table_holds_for_many(statistic):
     asked = [[0, 1], [2, 3]]
     expected = [statistic.value(tables.counts(of)) for of in asked]
     assert values_of(statistic, tables, asked).tolist() == expected
-    assert value_of(statistic, tables, asked[1]) == expected[1]
+    assert many_tables.value_of(statistic, tables, asked[1]) == expected[1]
 
 
 def test_tables_that_only_count_are_asked_one_by_one():
@@ -568,7 +524,7 @@ def test_public_facts_allow_what_is_not_refused():
     tables = Tables(Dataset(np.zeros((100, 4), int), levels))
     asked = np.array([[0, 1, 2], [1, 2, 3], [0, 2, 1], [0, 1, 3], [3, 2, 0]])
     expected = [refusal(100, tables.shape(tested)) is None for tested in asked.tolist()]
-    found = where_allowed(values_of, KendallZ(), tables, asked)
+    found = many_tables.where_allowed(values_of, KendallZ(), tables, asked)
     assert np.isfinite(found).tolist() == expected
 
 
