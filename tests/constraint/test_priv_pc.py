@@ -22,7 +22,7 @@ from dpcgd.graphs.pc_search import search
 from dpcgd.privacy.conversions import epsilon_of_rho
 from dpcgd.privacy.events import PureEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import before_amplification, exponential
+from dpcgd.privacy.mechanisms import exponential
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import ChiSquared, GTest
 from dpcgd.statistics.moment_matrices import PartialCorrelation
@@ -187,30 +187,6 @@ def test_the_sieve_has_the_sensitivity_of_its_sample_and_the_examination_that_of
     assert sieved == pytest.approx((3.0 - 0.5 - 1.0) / (10 / 250) + 1.5 * scale, rel=1e-12)
     assert examined == pytest.approx((3.0 - 1.0) / (10 / 1000) + 1.5 / 0.1, rel=1e-12)
     assert examination_scale == pytest.approx(1 / 0.1, rel=1e-12)
-
-
-def test_a_sieve_draws_one_fresh_sample_for_itself():
-    noise = Script([0.0, -1.0, -1.0, 1.0, 1.0, 0.0, -1.0, -1.0])
-    oracle = sieve_oracle(noise, tables=WatchedTables(100), rate=0.5)
-    for _ in range(5):
-        oracle.separates(0, 1, ())
-    sample, whole = ("sample", (0, 1)), ("all", (0, 1))
-    first = [("subsample", 50), sample, sample, sample, whole]
-    assert oracle.tables.looks == [*first, ("subsample", 50), sample, sample]
-
-
-@pytest.mark.parametrize(
-    ("n", "rate"), [(1000, 0.25), (51, 0.5), (60, 0.36), (23, 0.9), (50, 0.99), (333, 0.35)]
-)
-def test_the_sieve_is_as_private_as_it_paid_for_on_the_sample_that_it_takes(n, rate):
-    # Balle et al. (2018) need the fraction of the records that are really looked at.
-    tables, noise = WatchedTables(n), Script([0.0, -1.0])
-    oracle = sieve_oracle(noise, tables=tables, rate=rate)
-    oracle.separates(0, 1, ())
-    taken = dict(tables.looks).get("subsample", n)
-    allowed = before_amplification(0.2, taken / n)
-    assert noise.calls[0][1] >= 2 / allowed * (1 - 1e-12)
-    assert noise.calls[1][1] >= 4 / allowed * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])

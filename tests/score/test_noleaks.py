@@ -9,7 +9,6 @@ from dpcgd_book.systems.as_published import published_gradient
 from extremes import extreme, positive
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.random import default_rng
 
 import dpcgd.score.noleaks as module
@@ -77,17 +76,6 @@ def test_equal_rows_may_be_told_once():
 
 
 @seeded
-@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(0.01, 100))
-def test_no_replaced_record_moves_a_clipped_gradient_further_than_its_bound(seed, d, clip):
-    rng = default_rng(seed)
-    rows, at = rng.normal(size=(5, d)) * 10 ** rng.uniform(-2, 2), rng.normal(size=(d, d))
-    other = rows.copy()
-    other[0] = rng.normal(size=d) * 10 ** rng.uniform(-2, 2)
-    gradients = (clipped_gradient(data, at, clip=clip) for data in (rows, other))
-    assert np.linalg.norm(np.subtract(*gradients)) <= 2 * clip / 5 * (1 + 1e-9)
-
-
-@seeded
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.floats(1e-9, 1e9))
 def test_no_row_is_longer_than_the_clip_however_unequal_its_entries(seed, d, clip):
     """A norm computed as a difference made this 1.4e7 times too long."""
@@ -96,20 +84,6 @@ def test_no_row_is_longer_than_the_clip_however_unequal_its_entries(seed, d, cli
     assert np.linalg.norm(clipped_gradient(row, np.zeros((d, d)), clip=clip)) <= clip * (1 + 1e-12)
     steep = clipped_gradient(np.array([[1e8, 1.0]]), np.zeros((2, 2)), clip=10.0)
     assert np.linalg.norm(steep) == pytest.approx(10, rel=1e-12)
-
-
-def test_opposite_records_reach_the_bound():
-    rows = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    other = np.array([[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]])
-    gradients = [clipped_gradient(r, np.zeros((2, 2)), clip=0.5) for r in (rows, other)]
-    assert np.linalg.norm(np.subtract(*gradients)) == pytest.approx(2 * 0.5 / 3, rel=1e-12)
-
-
-@seeded
-@given(arrays(float, (2, 4), elements=st.floats(-1, 1)))
-def test_means_and_squares_move_by_at_most_2_root_d(pair):
-    moves = [module.means_of(row[None], np.ones(1)) for row in pair]
-    assert np.linalg.norm(np.subtract(*moves)) <= 2 * math.sqrt(4) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("shares", [np.zeros(30), np.ones(2), np.full(30, math.nan)])
