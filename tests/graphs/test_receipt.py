@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import replays
 from dpcgd_book.systems.as_published import PublishedKendallP
+from known_tables import unrelated
 from numpy.random import default_rng
 
 import dpcgd
@@ -185,8 +186,7 @@ def test_a_receipt_says_the_budget_that_was_asked_for(system, n, path):
     ],
 )
 def test_only_theorems_that_ran_are_named(system, n, levels, theorems):
-    codes = default_rng(0).integers(0, levels, (n, len(levels)))
-    data = dpcgd.Dataset(codes, {f"v{i}": list(map(str, range(of))) for i, of in enumerate(levels)})
+    data = unrelated(levels, n, default_rng(0))
     named = system(data, epsilon=1.0, rng=default_rng(0)).terms.theorems
     optional = {"thm-interactions", "thm-look-again"} if system is dpcgd.table_pc else set()
     assert set(named) - optional == {f"thm-{name}" for name in theorems.split()}

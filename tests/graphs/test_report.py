@@ -16,9 +16,9 @@ import pytest
 from numpy.random import default_rng
 
 import dpcgd
+from dpcgd import Budget
 from dpcgd.graphs.cpdag import Certainty, two_digits
 from dpcgd.graphs.texts import guessing, in_words
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import gaussian_delta
 
 DATA = dpcgd.load("cancer", n=2000, rng=default_rng(0))

@@ -9,9 +9,8 @@ import pytest
 from known_tables import unrelated
 
 import dpcgd
-from dpcgd import Budget, graph_from_moments, load
+from dpcgd import CPDAG, Budget, graph_from_moments, load
 from dpcgd.datasets.random_networks import SHAPES, random_network
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.entries import most_entries
 from dpcgd.privacy.filters import GaussianFilter
 

@@ -263,9 +263,8 @@ def test_an_edge_of_half_as_much_again_is_drawn_as_often_as_the_plan_says(d):
     assert few <= 10 < many
 
 
-@pytest.mark.parametrize("n", [10**6, 10**9])
-def test_more_records_than_the_edge_model_knows_show_it_no_more(n):
-    million, more = (plan_of(SIX, many, epsilon=100.0).pairs["a", "b"] for many in (10**6, n))
+def test_more_records_than_the_edge_model_knows_show_it_no_more():
+    million, more = (plan_of(SIX, n, epsilon=100.0).pairs["a", "b"] for n in (10**6, 10**9))
     assert more.correlation == pytest.approx(million.correlation, rel=1e-3)
     assert more.partial_correlation == pytest.approx(million.partial_correlation, rel=1e-3)
 
