@@ -186,11 +186,9 @@ def test_truth_may_be_a_dag_a_cpdag_or_networkx():
 
 
 def test_other_types_are_refused():
-    found = graph("abc", "a->b")
-    for metric in (found.skeleton_f1, found.arrowhead_f1, found.shd):
-        for other in ([("a", "b")], nx.Graph([("a", "b")])):
-            with pytest.raises(TypeError, match=f"not a {type(other).__name__}"):
-                metric(other)
+    for metric, other in itertools.product(METRICS, ([("a", "b")], nx.Graph([("a", "b")]))):
+        with pytest.raises(TypeError, match=f"not a {type(other).__name__}"):
+            metric(PLAIN, other)
 
 
 def test_equality_ignores_the_order_of_the_variables_and_nothing_else():
