@@ -72,13 +72,6 @@ sieve_oracle = partial(oracle_of, SieveOracle, **SIEVE)
 laplace_oracle = partial(oracle_of, LaplaceOracle, epsilon=0.1, margin=0.0)
 
 
-def empty_account():
-    account = Filter(Budget(1.0, 1e-6))
-    account.spend(PureEvent("before", 0.2))
-    account.limit = account.limit._replace(price=account.rho - account.remaining)
-    return account
-
-
 SEARCHES = dpcgd.laplace_pc, dpcgd.svt_pc, dpcgd.em_pc, dpcgd.curate_pc, priv_pc
 PRIVATE = {system.__name__: partial(system, epsilon=5.0) for system in SEARCHES}
 PRIVATE["priv_pc on a sample"] = partial(priv_pc, epsilon=5.0, rate=0.2)
@@ -192,11 +185,11 @@ def test_the_sieve_has_the_sensitivity_of_its_sample_and_the_examination_that_of
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_data_is_not_looked_at_before_it_is_paid_for(rate):
-    for oracle_of in (laplace_oracle, lambda noise, **how: sieve_oracle(noise, rate=rate, **how)):
-        tables = WatchedTables()
+    for oracle_for in (laplace_oracle, partial(sieve_oracle, rate=rate)):
+        oracle = oracle_for(Script([]), account=Filter(Budget(0.01, 1e-6)))
         with pytest.raises(BudgetSpent):
-            oracle_of(Script([]), tables=tables, account=empty_account()).separates(0, 1, ())
-        assert tables.looks == []
+            oracle.separates(0, 1, ())
+        assert oracle.tables.looks == []
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])

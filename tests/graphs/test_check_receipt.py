@@ -20,11 +20,6 @@ def one_wide(n=20_000):
     return dpcgd.Dataset(default_rng(3).integers(0, (30, 2, 2, 2), (n, 4)), levels)
 
 
-def counts_alone(data):
-    """Of the same records; there are none to go through."""
-    return Counted(data.codes, np.ones(data.n, int), data.levels, ())
-
-
 def with_numbers(n=20_000):
     """Ages, incomes of which some are missing, and a category."""
     schema = {"age": {"range": [0, 80]}, "income": {"range": [0, 9], "missing": "unknown"}}
@@ -33,7 +28,8 @@ def with_numbers(n=20_000):
     return dpcgd.Dataset.of_schema(codes, dpcgd.Schema({**schema, "smoke": ["no", "yes"]}))
 
 
-ALONE = counts_alone(one_wide())
+WIDE = one_wide()
+ALONE = Counted(WIDE.codes, np.ones(WIDE.n, int), WIDE.levels, ())
 SMALL = dpcgd.load("cancer", n=5000, rng=default_rng(0))
 MANY = dpcgd.load("sachs", n=100_000, rng=default_rng(0))
 NOISY = dpcgd.load("sachs", n=2000, rng=default_rng(0))
@@ -46,7 +42,7 @@ RELEASES = {
     "entries": lambda rng: dpcgd.graph_from_moments(one_wide(600), epsilon=1.0, rng=rng),
     "joined": lambda rng: dpcgd.graph_from_moments(ALONE, epsilon=1.0, rng=rng),
     "looks": lambda rng: dpcgd.table_pc(MANY, epsilon=1.0, rng=rng),
-    "joined, looks": lambda rng: dpcgd.table_pc(one_wide(), epsilon=1.0, rng=rng),
+    "joined, looks": lambda rng: dpcgd.table_pc(WIDE, epsilon=1.0, rng=rng),
     "tests": lambda rng: dpcgd.laplace_pc(SMALL, epsilon=1.0, rng=rng),
     "persons": lambda rng: dpcgd.priv_pc(SMALL, epsilon=1.0, rng=rng, rows_per_person=3),
     "choices": lambda rng: dpcgd.em_pc(SMALL, epsilon=1.0, rng=rng),

@@ -292,9 +292,6 @@ def test_exports_carry_every_probability_to_the_digit_and_are_read_back(written)
     assert again.remarks == before.remarks
 
 
-ATTRIBUTE = r'(\w+)="([^"]*)"'
-
-
 def by_pydot(text):
     """Edges with their attributes, by the parser of another package."""
     (drawn,) = pytest.importorskip("pydot").graph_from_dot_data(text)
@@ -306,7 +303,7 @@ def by_pydot(text):
 def by_lines(text):
     """Edges with their attributes, by a line each, as dagitty has them."""
     for a, b, attributes in re.findall(r'"(\w+)" -[->] "(\w+)" \[(.*)\];', text):
-        yield a, b, dict(re.findall(ATTRIBUTE, attributes))
+        yield a, b, dict(re.findall(r'(\w+)="([^"]*)"', attributes))
 
 
 @pytest.mark.filterwarnings("ignore")  # of pydot's parser

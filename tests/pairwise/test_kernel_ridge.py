@@ -15,7 +15,6 @@ from refusals import refusals
 from dpcgd.pairwise.dependence_scores import Hsic, Kendall, Spearman
 from dpcgd.pairwise.kernel_ridge import GRID, GaussianRidge, Ridge
 
-seeded = settings(derandomize=True, max_examples=100)
 KERNELS = {
     Ridge: lambda distance, width: np.exp(-np.abs(distance) / width),
     GaussianRidge: lambda distance, width: np.exp(-(distance**2) / (2 * width**2)),
