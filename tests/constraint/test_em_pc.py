@@ -54,15 +54,6 @@ def test_the_best_count_is_the_number_of_scores_above_0(values):
         assert count == sum(value > 0 for value in values)
 
 
-@seeded
-@given(scores, st.data())
-def test_count_scores_move_no_more_than_the_scores(values, data):
-    moves = [data.draw(st.floats(-1, 1)) for _ in values]
-    moved = [value + move for value, move in zip(values, moves, strict=True)]
-    change = np.abs(count_scores(moved) - count_scores(values)).max()
-    assert change <= max(map(abs, moves)) + 1e-12
-
-
 def test_without_noise_the_pairs_that_any_set_separates_go_by_their_best_set():
     data = load("cancer", n=50_000, rng=default_rng(0))
     oracle = oracle_for(data, plenty(), Best())

@@ -51,8 +51,6 @@ def test_a_release_is_read_back_as_it_was_and_others_add_up_to_what_its_ledger_r
     assert again.seconds is None
     assert again == release
     assert str(again.graph) == str(release.graph)  # with the probabilities
-    assert again.pair_status() == release.pair_status()
-    assert str(again.ledger) == str(release.ledger)
     again.save(path)
     assert path.read_text() == text
     ours, ledger = release.ledger.spent, release.ledger
@@ -96,20 +94,18 @@ def test_knowledge_and_a_statistic_go_along(path):
 def test_a_receipt_holds_what_a_reviewer_asks_for(path):
     run_of("table_pc").save(path)
     content = json.loads(path.read_text())
-    expected = {
-        "kind": "experiment, not a release",
-        "noise_source": f"numpy {np.__version__}, a seed",
-        "noise_distributions": ["Gaussian"],
-        "guarantee": content["guarantee"]
-        | {"status": "proved", "epsilon": 2.0, "delta": 1e-4, "neighbours": "replace one record"}
-        | {"unit": "one record", "theorems": ["thm-table-pc", "thm-pairs", "thm-look-again"]},
-    }
-    assert content | expected == content
+    promise = {"status": "proved", "epsilon": 2.0, "delta": 1e-4, "unit": "one record"}
+    promise["theorems"] = ["thm-table-pc", "thm-pairs", "thm-look-again"]
+    assert content["guarantee"].items() >= promise.items()
+    assert content["guarantee"]["neighbours"] == "replace one record"
+    assert content["kind"] == "experiment, not a release"
+    assert content["noise_source"] == f"numpy {np.__version__}, a seed"
+    assert content["noise_distributions"] == ["Gaussian"]
     assert content["made_by"]["system"] == "table_pc"
     assert {"python", "numpy"} <= set(content["made_by"]["versions"])
-    data, levels = content["data"], {name: list(levels) for name, levels in DATA.levels.items()}
-    assert (data["n"], list(data["rules"])) == (2000, list(levels))
-    assert data["domain_sha256"] == digest_of([[name, levels[name]] for name in levels])
+    data, domain = content["data"], [[name, list(own)] for name, own in DATA.levels.items()]
+    assert (data["n"], list(data["rules"])) == (2000, list(DATA.levels))
+    assert data["domain_sha256"] == digest_of(domain)
     assert [pair["status"] in ("confirmed", "removed") for pair in content["pairs"]] == [True] * 10
     assert content["ledger"]["events"][0]["mechanism"] == "Gaussian"
     assert "seconds" not in path.read_text()

@@ -75,20 +75,6 @@ def test_the_ledger_stays_within_the_budget(run):
     assert release.ledger.spent.epsilon > 1.99
 
 
-def test_plain_cells_agree_draw_for_draw():
-    """A second writing of the private run: halves, regression, scores, noise."""
-    pair, epsilon, rng, expected = model(500), 1.5, default_rng(5), {}
-    test = np.isin(np.arange(500), rng.choice(500, 250, replace=False, shuffle=False))
-    for cause, effect in ((0, 1), (1, 0)):
-        x, y = pair.scaled[:, cause], pair.scaled[:, effect]
-        residual = y[test] - Ridge().fit(x[~test], y[~test]).predict(x[test])
-        noise = rng.laplace(scale=2 * (2 / 250 + 4 / 250**2) / epsilon)
-        names = pair.variables[cause], pair.variables[effect]
-        expected[names] = Hsic().value(x[test], residual) + noise
-    release = private_anm(pair, epsilon=epsilon, protects="test set", rng=default_rng(5))
-    assert release.scores == pytest.approx(expected, rel=1e-6)
-
-
 @pytest.mark.filterwarnings("error")
 @every_private_run
 def test_degenerate_data_are_no_reason_to_refuse(run):

@@ -15,7 +15,7 @@ from refusals import refusals
 from scipy import stats
 
 from dpcgd import Budget, BudgetSpent
-from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman, _reach
+from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
 
@@ -134,31 +134,6 @@ def test_a_test_set_alone_needs_no_training_noise(score):
 
 
 # --- IQR ---------------------------------------------------------------------------------------
-
-
-def reachable(values, k):
-    """Interquartile ranges that k replacements can make, by trying all."""
-    m, found = len(values), []
-    first = (m - 1) // 4
-    for at in itertools.combinations(range(m), k):
-        for new in itertools.product([-50.0, *range(5), 50.0], repeat=k):
-            moved = values.copy()
-            moved[list(at)] = new
-            moved.sort()
-            found.append(moved[m - 1 - first] - moved[first])
-    return min(found), max(found)
-
-
-@pytest.mark.parametrize("m", [4, 5, 6, 7])
-def test_reach_is_exact(m):
-    rng = default_rng(m)
-    for _ in range(8):
-        values = np.sort(rng.integers(0, 5, m)).astype(float)
-        low, high = _reach(values, 0.0)
-        for k in range(min(3, len(low))):
-            least, most = reachable(values, k)
-            assert low[k] == least
-            assert high[k] == (math.inf if most > 40 else most)
 
 
 @pytest.mark.slow

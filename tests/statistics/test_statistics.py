@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from dpcgd_book.attacks.sensitivity_attack import sensitivity_search
 from extremes import MOST
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -224,19 +223,6 @@ def test_no_neighbours_of_any_tiny_data_set_differ_by_more_than_the_bound(
         assert 0 < largest_change(statistic, n, levels) <= bound * ROUNDING
 
 
-SHAPES = [(2, 2), (3, 3), (2, 2, 2), (2, 3, 2), (3, 3, 3), (2, 3, 2, 2), (2, 2, 5)]
-
-
-@pytest.mark.slow
-@every_statistic
-@pytest.mark.parametrize("levels", SHAPES, ids=str)
-@pytest.mark.parametrize("n", [1000, 100_000])
-def test_no_climber_finds_neighbours_that_differ_by_more_than_the_bound(statistic, n, levels):
-    rng = np.random.default_rng(0)
-    found = sensitivity_search(statistic.value, n, levels, pairs=6_000, rng=rng)
-    assert found.change <= statistic.sensitivity(n, levels) * ROUNDING
-
-
 def moved_in(others, cell, records=1):
     table = others.copy()
     table[cell] += records
@@ -253,13 +239,6 @@ def change_of(statistic, before, after):
     return abs(statistic.value(after) - statistic.value(before))
 
 
-def record_around_a_crowd(n):
-    """n - 1 records in concordance, and one that disagrees or agrees with all of them."""
-    table = np.zeros((3, 4), int)
-    table[1, 1], table[2, 2] = n // 2, n - n // 2 - 1
-    return moved_in(table, (0, 3)), moved_in(table, (0, 0))
-
-
 def one_apart(n, levels=(2, 2)):
     """Everyone at the same place but one, who differs in both variables or in one."""
     others = np.zeros(levels, int)
@@ -269,7 +248,6 @@ def one_apart(n, levels=(2, 2)):
 
 
 REACHED = {
-    (KendallZ(), SpearmanZ()): [record_around_a_crowd(n) for n in (60, 1001, 100_000)],
     (KendallZ(), SpearmanZ(), ChiSquared()): [one_apart(n) for n in (20, 100_000)],
     (ChiSquared(), PartialCorrelation()): [
         one_apart(100_000, levels) for levels in ((2, 2), (2, 5), (4, 2, 3), (2, 2, 2, 2))
@@ -296,32 +274,6 @@ def test_one_person_between_two_halves_moves_g_as_far_as_its_bound(n):
     assert change == pytest.approx(bound, rel=1e-9)  # exact for an odd n
     binary = change_of(GTest(), *one_apart(n))
     assert binary == pytest.approx(2 * (1 + math.log(n)), rel=1e-3)
-
-
-def crowds(n, surplus, k):
-    """Neighbours that differ in a person who leaves one stratum for another.
-
-    She was against everyone in a concordant crowd and is with everyone in a discordant one. The
-    first crowd has `surplus` people more than the second, so that z is just above 0 before.
-    """
-    first, second = (n - 1 + surplus) // 2, (n - 1 - surplus) // 2
-    table = np.zeros((k, k, 2), int)
-    steps = np.arange(k - 1)
-    table[1 + steps, steps, 0] = np.bincount(np.arange(first) % (k - 1), minlength=k - 1)
-    table[1 + steps, k - 1 - steps, 1] = np.bincount(np.arange(second) % (k - 1), minlength=k - 1)
-    table[0, k - 1, 0] = 1
-    assert table.sum() == n
-    return table, moved(table, (0, k - 1, 0), (0, 0, 1))
-
-
-@pytest.mark.parametrize("k", [3, 6, 31])
-@pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ()], ids=repr)
-def test_one_person_between_two_crowds_comes_near_the_bound_and_not_beyond(statistic, k):
-    n = 100_000
-    bound = statistic.sensitivity(n, (k, k, 2))
-    surpluses = [*range(1, 60, 2), *range(101, n - 1, 4_000)]
-    found = max(change_of(statistic, *crowds(n, surplus, k)) for surplus in surpluses)
-    assert 0.999 * bound < found <= bound
 
 
 def test_a_replaced_record_moves_a_table_by_its_constants():
@@ -360,12 +312,6 @@ def test_no_replaced_row_moves_a_gram_matrix_by_more_than_its_bound(n, d, bound,
     move = clipped_gram(rows, bound=bound) - clipped_gram(other, bound=bound)
     allowed = moments.gram_sensitivity(n, bound=bound) * (1 + 1e-9)
     assert np.linalg.norm(upper(move)) <= np.linalg.norm(move) <= allowed
-
-
-def test_orthogonal_rows_of_full_norm_reach_the_bound_of_a_gram_matrix():
-    rows, other = np.array([[3.0, 0.0], [1.0, -2.0]]), np.array([[0.0, 4.0], [1.0, -2.0]])
-    move = upper(clipped_gram(rows, bound=3.0) - clipped_gram(other, bound=3.0))
-    assert np.linalg.norm(move) == close(moments.gram_sensitivity(2, bound=3.0))
 
 
 @pytest.mark.parametrize("d", [1, 3, 11])
