@@ -21,10 +21,8 @@ from dpcgd.privacy.filters import Filter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.rank_statistics import KendallZ
 
-seeded = settings(derandomize=True, max_examples=60)
 
-
-@seeded
+@settings(derandomize=True, max_examples=60)
 @given(
     st.lists(st.floats(1e-3, 3), min_size=1, max_size=6),
     st.floats(0.1, 10),

@@ -15,8 +15,7 @@ from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
 STATISTICS = [KendallP(), KendallZ(), SpearmanZ(), ChiSquared(), AdjustedChiSquared(), GTest()]
 
 
-def with_statistics(test):
-    return pytest.mark.parametrize("statistic", STATISTICS, ids=lambda of: of.name)(test)
+with_statistics = pytest.mark.parametrize("statistic", STATISTICS, ids=lambda kind: kind.name)
 
 
 def coded(**columns):

@@ -80,8 +80,8 @@ def test_a_receipt_as_it_was_written_is_accepted(name, tmp_path):
 
 
 def test_versions_are_those_that_ran_and_not_those_that_read(tmp_path):
-    older = lambda content: content["made_by"]["versions"].update(numpy="1.0")  # noqa: E731
-    path = resealed("tests", tmp_path / "receipt.json", older)
+    path = tmp_path / "receipt.json"
+    resealed("tests", path, lambda c: c["made_by"]["versions"].update(numpy="1.0"))
     dpcgd.read_release(path).save(path)
     content = json.loads(path.read_text())
     assert content["made_by"]["versions"]["numpy"] == "1.0"

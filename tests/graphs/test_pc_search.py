@@ -1,7 +1,6 @@
 """The search against d-separation and coins, whatever its oracle says; what is worked out ahead."""
 
 import itertools
-from typing import ClassVar
 
 import networkx as nx
 import numpy as np
@@ -257,8 +256,6 @@ def test_of_two_colliders_at_odds_the_clearer_one_holds(clear):
 @pytest.mark.parametrize("seed", range(5))
 def test_an_oracle_that_plans_is_told_what_it_will_be_asked(seed):
     class Planning(Coins):
-        announced: ClassVar[set] = set()
-
         def begin_order(self, order, joined, to_test):
             self.announced = {(x, y, order) for x, y in np.argwhere(to_test).tolist()}
             self.neighbours = neighbours_of(joined)

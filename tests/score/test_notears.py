@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import warnings
 
 import networkx as nx
 import numpy as np
@@ -162,11 +161,11 @@ matrices = st.builds(
 """Positive semidefinite up to rounding: singular, huge, tiny, with equal eigenvalues, zero."""
 
 
+@pytest.mark.filterwarnings("error")
 @settings(max_examples=60, derandomize=True)
 @given(gram=matrices, l1=st.sampled_from([0.0, 0.02, 1e100]))
 def test_every_matrix_has_weights(gram, l1):
-    with warnings.catch_warnings(action="error"):
-        weights = fit(gram, l1=l1)
+    weights = fit(gram, l1=l1)
     assert np.isfinite(weights).all()
     assert not np.diag(weights).any()
     assert nx.is_directed_acyclic_graph(acyclic_graph(weights))

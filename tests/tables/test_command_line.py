@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import numpy as np
@@ -257,9 +256,7 @@ def test_help_says_what_a_command_does_and_every_option_has_one(name):
 
 
 COMMAND = [sys.executable, "-m", "dpcgd.tables.command_line"]
-ROOT = str(Path(dpcgd.__file__).parents[1])
-PATHS = os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")])
-ENVIRONMENT = {**os.environ, "PYTHONPATH": PATHS}
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def test_completion_knows_the_commands():
