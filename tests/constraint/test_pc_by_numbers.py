@@ -42,13 +42,12 @@ CANCER = load("cancer", n=4000, rng=default_rng(0))
 
 
 def test_categories_are_tested_by_their_level_numbers():
-    data = CANCER
-    values = {name: (0, len(levels) - 1) for name, levels in data.levels.items()}
-    as_numbers = Dataset.of_numbers(data.codes, values)
-    by_numbers = pc(data, statistic=FisherZ()).graph
+    values = {name: (0, len(levels) - 1) for name, levels in CANCER.levels.items()}
+    as_numbers = Dataset.of_numbers(CANCER.codes, values)
+    by_numbers = pc(CANCER, statistic=FisherZ()).graph
     assert by_numbers.skeleton == pc(as_numbers).graph.skeleton
-    mixed = {**data.levels, data.variables[0]: as_numbers.levels[data.variables[0]]}
-    codes = np.column_stack([as_numbers.codes[:, 0], data.codes[:, 1:]])
+    mixed = {**CANCER.levels, CANCER.variables[0]: as_numbers.levels[CANCER.variables[0]]}
+    codes = np.column_stack([as_numbers.codes[:, 0], CANCER.codes[:, 1:]])
     assert pc(Dataset(codes, mixed)).graph.skeleton == by_numbers.skeleton
 
 

@@ -1,5 +1,4 @@
 import contextlib
-import dataclasses
 import itertools
 import math
 from functools import partial
@@ -48,12 +47,10 @@ class WatchedTables:
         return WatchedTables(len(chosen), self.levels, self.looks, "sample")
 
 
-@dataclasses.dataclass(frozen=True)
 class FlatStatistic:
     """The same value for every table, with a sensitivity that shows n."""
 
-    critical: float = 3.0
-    name = "flat"
+    critical, name = 3.0, "flat"
 
     def value(self, table):
         return 1.0
@@ -246,11 +243,10 @@ class OneByOne:
     """An oracle that is never told what will be asked."""
 
     def __init__(self, oracle):
-        self.separates, self.nearnesses = oracle.separates, self._in_turn
-        self._nearnesses = oracle.nearnesses
+        self.separates, self.oracle = oracle.separates, oracle
 
-    def _in_turn(self, tests):
-        return [near for test in tests for near in self._nearnesses([test])]
+    def nearnesses(self, tests):
+        return [near for test in tests for near in self.oracle.nearnesses([test])]
 
 
 def private(kind, tables, budget):

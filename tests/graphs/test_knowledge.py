@@ -65,9 +65,7 @@ def test_variables_that_no_tier_names_stand_in_the_rest_tier(tiers, data):
 
 def test_no_arc_leads_to_a_variable_without_causes():
     forbidden, required = Knowledge(without_causes=["b", "d"], required=[("b", "c")]).arrays(NAMES)
-    expected = np.zeros((5, 5), bool)
-    expected[:, [1, 3]] = True
-    np.fill_diagonal(expected, False)
+    expected = np.isin(np.arange(5), [1, 3]) & ~np.eye(5, dtype=bool)
     expected[2, 1] = True
     assert (forbidden == expected).all()
     assert required.sum() == 1

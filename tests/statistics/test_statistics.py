@@ -82,8 +82,7 @@ def test_z_and_p_are_their_definitions(table):
 def test_the_refusal_rule_is_five_records_a_cell(levels):
     cells = math.prod(levels)
     assert refusal(5 * cells, levels) is None
-    reason = refusal(5 * cells - 1, levels)
-    assert f"{5 * cells - 1} records for {cells} cells" in reason
+    assert f"{5 * cells - 1} records for {cells} cells" in refusal(5 * cells - 1, levels)
 
 
 def rho_by_definition(records):
@@ -152,9 +151,7 @@ def partial_by_regression(table):
     records = np.array(records_of(table), float)
     others = np.column_stack([np.ones(len(records)), records[:, 2:]])
     x, y = (records[:, :2] - others @ np.linalg.lstsq(others, records[:, :2])[0]).T
-    if min(x @ x, y @ y) < 1e-9:
-        return 0.0
-    return x @ y / math.sqrt((x @ x) * (y @ y))
+    return x @ y / math.sqrt((x @ x) * (y @ y)) if min(x @ x, y @ y) >= 1e-9 else 0.0
 
 
 @exactly
