@@ -8,33 +8,16 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from replays import Counted
 
 import dpcgd
-from dpcgd.constraint.priv_pc import svt_pc
-from dpcgd.datasets.counts import Counts
 from dpcgd.privacy.sealed_file import digest_of
-from dpcgd.score.noleaks import noleaks
-from dpcgd.score.notears import gram_notears
 
 
 def one_wide(n=20_000):
     """A variable of 30 levels, which one number tells where noise is wide."""
-    rng = default_rng(3)
-    codes = np.column_stack([rng.integers(0, 30, n), rng.integers(0, 2, (n, 3))])
-    return dpcgd.Dataset(
-        codes, {"town": [f"t{i}" for i in range(30)], **dict.fromkeys("abc", ("no", "yes"))}
-    )
-
-
-class CountsAlone(Counts):
-    """A variable of 30 levels, whose levels a run joins; there are no records to go through."""
-
-    def __init__(self):
-        self.data = one_wide()
-        self.levels, self.n = self.data.levels, self.data.n
-
-    def counts(self, variables):
-        return self.data.counts(variables)
+    levels = {"town": [f"t{i}" for i in range(30)], **dict.fromkeys("abc", ("no", "yes"))}
+    return dpcgd.Dataset(default_rng(3).integers(0, (30, 2, 2, 2), (n, 4)), levels)
 
 
 def with_numbers(n=20_000):
@@ -45,6 +28,8 @@ def with_numbers(n=20_000):
     return dpcgd.Dataset.of_schema(codes, dpcgd.Schema({**schema, "smoke": ["no", "yes"]}))
 
 
+WIDE = one_wide()
+ALONE = Counted(WIDE.codes, np.ones(WIDE.n, int), WIDE.levels, ())
 SMALL = dpcgd.load("cancer", n=5000, rng=default_rng(0))
 MANY = dpcgd.load("sachs", n=100_000, rng=default_rng(0))
 NOISY = dpcgd.load("sachs", n=2000, rng=default_rng(0))
@@ -55,16 +40,16 @@ RELEASES = {
     "clipped": lambda rng: dpcgd.graph_from_moments(NOISY, epsilon=1.0, rng=rng),
     "numbers": lambda rng: dpcgd.graph_from_moments(with_numbers(), epsilon=1.0, rng=rng),
     "entries": lambda rng: dpcgd.graph_from_moments(one_wide(600), epsilon=1.0, rng=rng),
-    "joined": lambda rng: dpcgd.graph_from_moments(CountsAlone(), epsilon=1.0, rng=rng),
+    "joined": lambda rng: dpcgd.graph_from_moments(ALONE, epsilon=1.0, rng=rng),
     "looks": lambda rng: dpcgd.table_pc(MANY, epsilon=1.0, rng=rng),
-    "joined, looks": lambda rng: dpcgd.table_pc(one_wide(), epsilon=1.0, rng=rng),
+    "joined, looks": lambda rng: dpcgd.table_pc(WIDE, epsilon=1.0, rng=rng),
     "tests": lambda rng: dpcgd.laplace_pc(SMALL, epsilon=1.0, rng=rng),
     "persons": lambda rng: dpcgd.priv_pc(SMALL, epsilon=1.0, rng=rng, rows_per_person=3),
     "choices": lambda rng: dpcgd.em_pc(SMALL, epsilon=1.0, rng=rng),
-    "thresholds": lambda rng: svt_pc(SMALL, epsilon=1.0, rng=rng),
+    "thresholds": lambda rng: dpcgd.svt_pc(SMALL, epsilon=1.0, rng=rng),
     "planned": lambda rng: dpcgd.curate_pc(SMALL, epsilon=1.0, rng=rng),
-    "once": lambda rng: gram_notears(SMALL, epsilon=1.0, rng=rng),
-    "steps": lambda rng: noleaks(SMALL, epsilon=1.0, steps=3, rng=rng),
+    "once": lambda rng: dpcgd.gram_notears(SMALL, epsilon=1.0, rng=rng),
+    "steps": lambda rng: dpcgd.noleaks(SMALL, epsilon=1.0, steps=3, rng=rng),
 }
 
 
@@ -95,10 +80,8 @@ def test_a_receipt_as_it_was_written_is_accepted(name, tmp_path):
 
 
 def test_versions_are_those_that_ran_and_not_those_that_read(tmp_path):
-    def change(content):
-        content["made_by"]["versions"]["numpy"] = "1.0"
-
-    path = resealed("tests", tmp_path / "receipt.json", change)
+    path = tmp_path / "receipt.json"
+    resealed("tests", path, lambda c: c["made_by"]["versions"].update(numpy="1.0"))
     dpcgd.read_release(path).save(path)
     content = json.loads(path.read_text())
     assert content["made_by"]["versions"]["numpy"] == "1.0"
@@ -156,9 +139,8 @@ def with_a_removed_edge(content):
 def cheaper_for_a_person(content):
     """The words too: as if the run had been opened for one row."""
     promise = content["guarantee"]
-    promise.update(rows_per_person=4)
-    promise["unit"] = promise["unit"].replace("3", "4")
-    promise["neighbours"] = promise["neighbours"].replace("3", "4")
+    words = {name: promise[name].replace("3", "4") for name in ("unit", "neighbours")}
+    promise.update(rows_per_person=4, **words)
 
 
 TAMPERED = {

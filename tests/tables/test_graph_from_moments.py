@@ -7,23 +7,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from known_tables import unrelated
+from numpy.random import default_rng
 
 import dpcgd
-from dpcgd import Budget, graph_from_moments, load
+from dpcgd import CPDAG, Budget, graph_from_moments, load
 from dpcgd.datasets.random_networks import SHAPES, random_network
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.entries import most_entries
 from dpcgd.privacy.filters import GaussianFilter
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
 @pytest.mark.parametrize(("name", "releases"), [("asia", 1), ("sachs", 2)])
 def test_the_whole_budget_is_spent(name, releases):
-    data = load(name, n=10_000, rng=rng())
-    release = graph_from_moments(data, epsilon=0.5, delta=1e-7, rng=rng(1))
+    data = load(name, n=10_000, rng=default_rng(0))
+    release = graph_from_moments(data, epsilon=0.5, delta=1e-7, rng=default_rng(1))
     assert len(release.ledger.events) == releases
     assert release.guarantee == "proved"
     assert 0.499 < release.ledger.spent.epsilon <= 0.5
@@ -42,16 +38,16 @@ def test_the_whole_budget_is_spent(name, releases):
     ],
 )
 def test_fewer_records_or_more_noise_than_in_training_are_told(n, epsilon, told):
-    data = load("survey", n=n, rng=rng())
+    data = load("survey", n=n, rng=default_rng(0))
     with warnings.catch_warnings(record=True, action="always") as caught:
-        graph_from_moments(data, epsilon=epsilon, rng=rng())
+        graph_from_moments(data, epsilon=epsilon, rng=default_rng(0))
     expected = [f"the edge model was trained on {told}; its probabilities may be off here"]
     assert [str(of.message) for of in caught] == (expected if told else [])
 
 
 def test_very_many_levels_are_told_by_as_many_numbers_as_the_budget_carries():
-    data = unrelated((9, 2, 40, 3, 2), 3000, rng())
-    release = graph_from_moments(data, epsilon=1.0, rng=rng())
+    data = unrelated((9, 2, 40, 3, 2), 3000, default_rng(0))
+    release = graph_from_moments(data, epsilon=1.0, rng=default_rng(0))
     assert release.marginals.levels == data.cardinalities
     assert set(release.marginals.entries) == {2}
     room = most_entries(data.n, GaussianFilter(release.ledger.budget).rho)
@@ -61,7 +57,9 @@ def test_very_many_levels_are_told_by_as_many_numbers_as_the_budget_carries():
 
 
 def test_an_arrow_is_no_surer_than_its_edge():
-    release = graph_from_moments(load("child", n=20_000, rng=rng()), epsilon=1.0, rng=rng(1))
+    release = graph_from_moments(
+        load("child", n=20_000, rng=default_rng(0)), epsilon=1.0, rng=default_rng(1)
+    )
     sure = release.arrow_shares
     assert {frozenset(arrow) for arrow in sure} == release.graph.skeleton
     for (a, b), of in sure.items():
@@ -76,7 +74,7 @@ def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
     """Seeds that the reader was not trained on; 6 deviations of a sum of independent pairs."""
     edges, arrows = [], []
     for k, shape in enumerate(SHAPES * 3):
-        r = rng([7, k])
+        r = default_rng([7, k])
         data = random_network(shape, "mixed", int(r.integers(8, 25)), r).sample(30_000, rng=r)
         release, true = graph_from_moments(data, epsilon=1.0, rng=r), CPDAG.from_dag(data.truth)
         edges += [(p, pair in true.skeleton) for pair, p in release.probabilities.items()]
@@ -96,8 +94,8 @@ def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
 
 
 def test_the_old_name_warns_and_gives_the_same():
-    data = load("survey", n=2000, rng=rng())
+    data = load("survey", n=2000, rng=default_rng(0))
     with pytest.warns(DeprecationWarning, match="graph_from_moments"):
-        old = dpcgd.learned_pc(data, epsilon=1.0, rng=rng(1))
-    assert old == graph_from_moments(data, epsilon=1.0, rng=rng(1))
+        old = dpcgd.learned_pc(data, epsilon=1.0, rng=default_rng(1))
+    assert old == graph_from_moments(data, epsilon=1.0, rng=default_rng(1))
     assert old.terms.system == "graph_from_moments"

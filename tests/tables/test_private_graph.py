@@ -3,22 +3,19 @@
 import numpy as np
 import pytest
 from known_tables import records, unrelated
+from numpy.random import default_rng
 
 from dpcgd import dag_posterior, graph_from_moments, load, private_graph
 from dpcgd.moments.interactions import NoisyTable
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize(
     ("name", "system"), [("survey", dag_posterior), ("sachs", graph_from_moments)]
 )
 def test_it_is_the_run_of_the_system_that_it_chooses(name, system):
-    data = load(name, n=5000, rng=rng())
+    data = load(name, n=5000, rng=default_rng(0))
     how = {"epsilon": 1.0, "delta": 1e-7, "precision": 0.6, "rows_per_person": 2}
-    one, same = (of(data, **how, rng=rng(1)) for of in (private_graph, system))
+    one, same = (of(data, **how, rng=default_rng(1)) for of in (private_graph, system))
     assert one == same
     assert one.probabilities == same.probabilities
 
@@ -28,18 +25,20 @@ def test_it_is_the_run_of_the_system_that_it_chooses(name, system):
     [((2,) * 8, True), ((4, 4, 4, 4, 4), True), ((4, 4, 4, 4, 5), False), ((2,) * 9, False)],
 )
 def test_up_to_eight_variables_and_1024_cells_the_whole_table_is_released(levels, whole):
-    release = private_graph(unrelated(levels, 2000, rng()), epsilon=1.0, rng=rng())
+    release = private_graph(
+        unrelated(levels, 2000, default_rng(0)), epsilon=1.0, rng=default_rng(0)
+    )
     assert isinstance(release.marginals, NoisyTable) == whole
 
 
 def test_levels_that_no_record_has_count_like_all_others():
     data = records(np.zeros((2000, 5), int), (4, 4, 4, 4, 5))
-    release = private_graph(data, epsilon=1.0, rng=rng())
+    release = private_graph(data, epsilon=1.0, rng=default_rng(0))
     assert not isinstance(release.marginals, NoisyTable)
 
 
 def test_a_warning_names_the_line_of_the_caller():
-    data = load("alarm", n=20, rng=rng())
+    data = load("alarm", n=20, rng=default_rng(0))
     with pytest.warns(UserWarning, match="trained on tables of 30 records and more") as caught:
-        private_graph(data, epsilon=1.0, rng=rng())
+        private_graph(data, epsilon=1.0, rng=default_rng(0))
     assert caught[0].filename == __file__
