@@ -188,10 +188,15 @@ def test_a_variable_with_many_parent_configurations_is_drawn_from_its_own_row():
     np.testing.assert_array_equal(c, a == b)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "near"),
-    [("asai", "asia"), ("ALARM", "alarm"), ("sachs.bif", "sachs"), ("zzz", " or ".join(NETWORKS))],
-)
+UNKNOWN = [
+    ("asai", "asia"),
+    ("ALARM", "alarm"),
+    ("sachs.bif", "sachs"),
+    ("zzz", " or ".join(NETWORKS)),
+]
+
+
+@pytest.mark.parametrize(("wrong", "near"), UNKNOWN)
 def test_an_unknown_name_suggests_near_ones(wrong, near):
     cure = rf"no data set is called '{wrong}'; did you mean {near}.* the path of its \.bif file"
     people.refused(cure, load, wrong, 10, rng=np.random.default_rng(0))
@@ -211,38 +216,38 @@ def test_a_file_cut_anywhere_but_in_the_white_space_at_its_end_is_refused(tmp_pa
     assert same(parse(tmp_path, text.rstrip()), parse(tmp_path, text))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("0.1, 0.2, 0.7", "0.1, 0.2, 0.6", "a row of 'B' sums to 0.9 instead of 1"),
-        ("0.2, 0.8", "0.2, 0.80002", "a row of 'A' sums to 1.00002 instead of 1"),
-        ("[ 3 ] { u, v, w }", "[ 3 ] { u, v }", "announces .* levels and lists 2"),
-        ("0.1, 0.2, 0.7", "0.3, 0.7", "a row of 'B' has 2 probabilities instead of 3"),
-        ("( B | A )", "( B | C )", "mention 'C', which is not declared"),
-        ("(y) 0.3, 0.3, 0.4;", "", "some parent configuration of 'B' has no row"),
-        ("(y)", "(z)", "says A = z, which is not a level"),
-        ("(y)", "(y, y)", "gives 2 levels for 1 parents"),
-        ("0.2, 0.7", "0.2, often", "a probability of 'B' is not a number"),
-        ("0.2, 0.7", "nan, 0.7", "'B'"),
-        ("0.1, 0.2, 0.7", "-0.1, 0.4, 0.7", "'B' has a negative probability"),
-        ("discrete [ 2 ] { x, y }", "continuous", "'A' is continuous"),
-        ("  type discrete [ 2 ] { x, y };\n", "", "'A' is without discrete levels"),
-        ("probability ( A ) {\n  table 0.2, 0.8;\n}\n", "", "'A' has no probabilities"),
-        ("variable B", "variable A", "'A' is declared twice"),
-        ("network toy", "net toy", "no block is called 'net'"),
-        ("( A ) {\n  table 0.2, 0.8;", "( A | A ) {\n  default 0.2, 0.8;", "form a cycle"),
-        ("( A ) {\n  table 0.2, 0.8;", "( A | B ) {\n  default 0.2, 0.8;", "form a cycle"),
-        ("(x) 0.1, 0.2, 0.7;", "(x) 0.1, 0.2, 0.7", "not a number"),
-        ("(y) 0.3, 0.3, 0.4;", "(y) 0.3, 0.3, 0.4", "no semicolon"),
-        ("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3", "'B' has two rows"),
-        ("{ x, y }", "{ a, b, c, d }", "announces 2 levels .*a comma in a level needs quotation"),
-        (TWO, TWO + "}", "no block"),
-        (TWO, TWO + "probability ( A ) {", "ends in the middle"),
-        (TWO, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A' has two blocks"),
-        (TWO, "", "at least two variables, this has 0"),
-        ("{ u, v, w }", "{ u, v, u }", "'B' lists level 'u' twice; list each level once"),
-    ],
-)
+DAMAGED = [
+    ("0.1, 0.2, 0.7", "0.1, 0.2, 0.6", "a row of 'B' sums to 0.9 instead of 1"),
+    ("0.2, 0.8", "0.2, 0.80002", "a row of 'A' sums to 1.00002 instead of 1"),
+    ("[ 3 ] { u, v, w }", "[ 3 ] { u, v }", "announces .* levels and lists 2"),
+    ("0.1, 0.2, 0.7", "0.3, 0.7", "a row of 'B' has 2 probabilities instead of 3"),
+    ("( B | A )", "( B | C )", "mention 'C', which is not declared"),
+    ("(y) 0.3, 0.3, 0.4;", "", "some parent configuration of 'B' has no row"),
+    ("(y)", "(z)", "says A = z, which is not a level"),
+    ("(y)", "(y, y)", "gives 2 levels for 1 parents"),
+    ("0.2, 0.7", "0.2, often", "a probability of 'B' is not a number"),
+    ("0.2, 0.7", "nan, 0.7", "'B'"),
+    ("0.1, 0.2, 0.7", "-0.1, 0.4, 0.7", "'B' has a negative probability"),
+    ("discrete [ 2 ] { x, y }", "continuous", "'A' is continuous"),
+    ("  type discrete [ 2 ] { x, y };\n", "", "'A' is without discrete levels"),
+    ("probability ( A ) {\n  table 0.2, 0.8;\n}\n", "", "'A' has no probabilities"),
+    ("variable B", "variable A", "'A' is declared twice"),
+    ("network toy", "net toy", "no block is called 'net'"),
+    ("( A ) {\n  table 0.2, 0.8;", "( A | A ) {\n  default 0.2, 0.8;", "form a cycle"),
+    ("( A ) {\n  table 0.2, 0.8;", "( A | B ) {\n  default 0.2, 0.8;", "form a cycle"),
+    ("(x) 0.1, 0.2, 0.7;", "(x) 0.1, 0.2, 0.7", "not a number"),
+    ("(y) 0.3, 0.3, 0.4;", "(y) 0.3, 0.3, 0.4", "no semicolon"),
+    ("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3", "'B' has two rows"),
+    ("{ x, y }", "{ a, b, c, d }", "announces 2 levels .*a comma in a level needs quotation"),
+    (TWO, TWO + "}", "no block"),
+    (TWO, TWO + "probability ( A ) {", "ends in the middle"),
+    (TWO, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A' has two blocks"),
+    (TWO, "", "at least two variables, this has 0"),
+    ("{ u, v, w }", "{ u, v, u }", "'B' lists level 'u' twice; list each level once"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "problem"), DAMAGED)
 def test_a_damaged_file_is_refused(tmp_path, old, new, problem):
     refused(tmp_path, changed(old, new), problem)
 
@@ -271,16 +276,16 @@ def with_levels(first, second, text=TWO):
     return text
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        INTERVALS,
-        (["(0.0, 10.0]", "(10.0, inf]"], ["-1", "1e3", "a.b"]),
-        (["[0,5)", "[5,9]"], ["x (y, z)", "x)", "(x"]),
-        (["two words", "a|b"], ["über", "50%", "<=3"]),
-        (["(0_10]", "(10_20]"], ["a/b", "c=d", "e'f"]),
-    ],
-)
+WRITTEN_PLAINLY = [
+    INTERVALS,
+    (["(0.0, 10.0]", "(10.0, inf]"], ["-1", "1e3", "a.b"]),
+    (["[0,5)", "[5,9]"], ["x (y, z)", "x)", "(x"]),
+    (["two words", "a|b"], ["über", "50%", "<=3"]),
+    (["(0_10]", "(10_20]"], ["a/b", "c=d", "e'f"]),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), WRITTEN_PLAINLY)
 def test_levels_may_hold_blanks_and_brackets_without_quotation_marks(tmp_path, first, second):
     network = parse(tmp_path, with_levels(first, second))
     assert dict(network.levels) == {"A": tuple(first), "B": tuple(second)}
@@ -340,19 +345,19 @@ FIRST = TWO[TWO.index("probability ( A") : TWO.index("probability ( B")]
 COMMENTED = changed("(x)", "// (x) 1, 0, 0;\n  /* (y)\n 0, 0, 1; */ (x)")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "// exported }\n/* variable A { */" + COMMENTED + "// end",
-        re.sub(r"\b([ABxyuvw])\b", r'"\1"', TWO),
-        changed("{ u, v, w }", "{ u v  w }").replace("( B | A )", "( B A )"),
-        changed(ROWS, "(x) 0.1, 0.2, 0.7; default 0.3, 0.3, 0.4;"),
-        changed(ROWS, "default 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
-        changed(ROWS, "(y) 0.3, 0.3, 0.4; default 0.1, 0.2, 0.7;"),
-        changed(ROWS, "(y) 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
-        TWO.replace(FIRST, "") + FIRST,
-    ],
-)
+OTHER_WAYS = [
+    "// exported }\n/* variable A { */" + COMMENTED + "// end",
+    re.sub(r"\b([ABxyuvw])\b", r'"\1"', TWO),
+    changed("{ u, v, w }", "{ u v  w }").replace("( B | A )", "( B A )"),
+    changed(ROWS, "(x) 0.1, 0.2, 0.7; default 0.3, 0.3, 0.4;"),
+    changed(ROWS, "default 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
+    changed(ROWS, "(y) 0.3, 0.3, 0.4; default 0.1, 0.2, 0.7;"),
+    changed(ROWS, "(y) 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
+    TWO.replace(FIRST, "") + FIRST,
+]
+
+
+@pytest.mark.parametrize("text", OTHER_WAYS)
 def test_the_same_network_may_be_written_in_other_ways(tmp_path, text):
     assert reads_like_two(tmp_path, text)
 

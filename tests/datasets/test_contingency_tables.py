@@ -50,14 +50,14 @@ def some(rng, data):
     return [int(v) for v in rng.permutation(data.d)[: rng.integers(1, min(data.d, 5) + 1)]]
 
 
-@pytest.mark.parametrize(
-    ("levels", "sizes", "collapses"),
-    [
-        (st.lists(st.integers(1, 9), min_size=2, max_size=6), SIZES, None),
-        (st.lists(st.integers(5, 7), min_size=4, max_size=6), SIZES, False),
-        (st.lists(st.integers(1, 3), min_size=2, max_size=3), st.integers(110, 300), True),
-    ],
-)
+DOMAINS = [
+    (st.lists(st.integers(1, 9), min_size=2, max_size=6), SIZES, None),
+    (st.lists(st.integers(5, 7), min_size=4, max_size=6), SIZES, False),
+    (st.lists(st.integers(1, 3), min_size=2, max_size=3), st.integers(110, 300), True),
+]
+
+
+@pytest.mark.parametrize(("levels", "sizes", "collapses"), DOMAINS)
 @exactly
 @given(draws=st.data())
 def test_counts_equal_brute_force(levels, sizes, collapses, draws):
@@ -145,17 +145,18 @@ def uniform(levels, n):
 
 
 # The last two are the largest domains that are collapsed at their n: the worst case of the rule.
+LARGE_TABLES = [
+    lambda: load("alarm", 100_000, rng=default_rng(0)),
+    lambda: load("asia", 100_000, rng=default_rng(0)),
+    lambda: uniform((200, 200, 200), 100_000),
+    lambda: uniform((300, 300, 300), 100_000),
+    lambda: uniform((33, 33, 33), 95_833),
+    lambda: uniform((2,) * 12, 2731),
+]
+
+
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda: load("alarm", 100_000, rng=default_rng(0)),
-        lambda: load("asia", 100_000, rng=default_rng(0)),
-        lambda: uniform((200, 200, 200), 100_000),
-        lambda: uniform((300, 300, 300), 100_000),
-        lambda: uniform((33, 33, 33), 95_833),
-        lambda: uniform((2,) * 12, 2731),
-    ],
-    ids=["alarm", "asia", "200 levels", "300 levels", "33 levels", "12 coins"],
+    "make", LARGE_TABLES, ids=["alarm", "asia", "200 levels", "300 levels", "33 levels", "12 coins"]
 )
 def test_tables_hold_no_more_than_the_codes_again_and_a_bit_a_record(make):
     data = make()

@@ -207,8 +207,7 @@ def test_readers_refuse_weights_and_clusters_with_the_reason(reader):
     refused(
         "'clusters' is not handled: .*one row a cluster", reader, "a", LEVELS, clusters="village"
     )
-    with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
-        reader("a", LEVELS, rate=1)
+    refused("unexpected keyword argument 'rate'", reader, "a", LEVELS, kind=TypeError, rate=1)
 
 
 @pytest.mark.parametrize("call", [plan, rehearse])

@@ -42,55 +42,55 @@ def test_what_is_no_dataframe_is_refused(frame):
     refused(cure, Dataset.from_pandas, frame, LEVELS)
 
 
-@pytest.mark.parametrize(
-    ("frame", "ignore", "cure"),
-    [
-        (FRAME, [], r"'id' of the frame is not in the schema; add it .* or pass ignore=\['id'\]"),
-        (FRAME, ["idd"], "ignore names 'idd', which is no column of the frame; did you mean 'id'"),
-        (FRAME, ["id", "a"], "'a' is in ignore and in the schema; take it out of one"),
-        (FRAME, "id", r"ignore must be a list of columns, such as"),
-        (FRAME[["b"]], [], "the frame has no column 'a', which is in the schema; add the"),
-        (FRAME[["a", "b", "a"]], [], "the frame names column 'a' twice; rename one of the two"),
-        (FRAME.set_axis(["a", 0, "b"], axis=1), [], "0 of the frame has a name that is not text"),
-        (FRAME.set_axis(["a", "id", "b "], axis=1), ["id"], "has blanks at the ends of its name"),
-    ],
-)
+UNFIT = [
+    (FRAME, [], r"'id' of the frame is not in the schema; add it .* or pass ignore=\['id'\]"),
+    (FRAME, ["idd"], "ignore names 'idd', which is no column of the frame; did you mean 'id'"),
+    (FRAME, ["id", "a"], "'a' is in ignore and in the schema; take it out of one"),
+    (FRAME, "id", r"ignore must be a list of columns, such as"),
+    (FRAME[["b"]], [], "the frame has no column 'a', which is in the schema; add the"),
+    (FRAME[["a", "b", "a"]], [], "the frame names column 'a' twice; rename one of the two"),
+    (FRAME.set_axis(["a", 0, "b"], axis=1), [], "0 of the frame has a name that is not text"),
+    (FRAME.set_axis(["a", "id", "b "], axis=1), ["id"], "has blanks at the ends of its name"),
+]
+
+
+@pytest.mark.parametrize(("frame", "ignore", "cure"), UNFIT)
 def test_columns_are_the_variables_and_those_to_ignore(frame, ignore, cure):
     refused(cure, Dataset.from_pandas, frame, LEVELS, ignore=ignore)
 
 
-@pytest.mark.parametrize(
-    ("values", "levels"),
-    [
-        (["1", "0"], BIT),
-        (np.array([1, 0], np.uint8), BIT),
-        (pd.array([1, 0], dtype="Int64"), BIT),
-        (pd.Categorical(["1", "0"], categories=["1", "0"]), BIT),
-        (pd.Categorical([1, 0]), BIT),
-        ([True, False], ("False", "True")),
-        (pd.array([True, False], dtype="boolean"), (False, True)),
-        ([1.5, 0.5], ("0.5", "1.5")),
-        (np.array(["1", 0], object), BIT),
-        ([1, 0], (0, 1)),
-    ],
-)
+TYPES = [
+    (["1", "0"], BIT),
+    (np.array([1, 0], np.uint8), BIT),
+    (pd.array([1, 0], dtype="Int64"), BIT),
+    (pd.Categorical(["1", "0"], categories=["1", "0"]), BIT),
+    (pd.Categorical([1, 0]), BIT),
+    ([True, False], ("False", "True")),
+    (pd.array([True, False], dtype="boolean"), (False, True)),
+    ([1.5, 0.5], ("0.5", "1.5")),
+    (np.array(["1", 0], object), BIT),
+    ([1, 0], (0, 1)),
+]
+
+
+@pytest.mark.parametrize(("values", "levels"), TYPES)
 def test_values_are_compared_as_text(values, levels):
     frame = pd.DataFrame({"a": values, "b": [2, 0]})
     codes = Dataset.from_pandas(frame, LEVELS | {"a": levels}).codes
     assert codes.tolist() == [[1, 2], [0, 0]]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [1, None],
-        ["1", None],
-        ["1", ""],
-        pd.array(["1", pd.NA], dtype="string"),
-        pd.Categorical(["1", None]),
-        np.array(["1", np.nan], object),
-    ],
-)
+WITH_A_GAP = [
+    [1, None],
+    ["1", None],
+    ["1", ""],
+    pd.array(["1", pd.NA], dtype="string"),
+    pd.Categorical(["1", None]),
+    np.array(["1", np.nan], object),
+]
+
+
+@pytest.mark.parametrize("values", WITH_A_GAP)
 def test_a_missing_value_is_missing_unless_the_empty_text_is_a_level(values):
     frame = pd.DataFrame({"a": values, "b": [2, 0]})
     levels = LEVELS | {"a": ("0", "1", "1.0")}
@@ -203,19 +203,19 @@ def test_a_table_with_an_arrow_stream_is_a_frame(kind):
     assert draft["whole"]["levels"] == ["2", "14", "unknown"]
 
 
+WRONG = [
+    ({"whole": [14, 2, 3, 2]}, "the frame, record 3, column 'whole': '3' is not among the lev"),
+    ({"age": [15.0, 16.0, 17.0, 60.0]}, "record 4, column 'age': '60.0' is outside 15 to 50;"),
+    ({"written": ["", "", "", "?"]}, "record 4, column 'written': .* is no number; correct"),
+    ({"true": [True, None, None, True]}, "record 2, column 'true': the value is missing; drop"),
+    ({"true": [[1], [], [2], [3]]}, "'true' of the frame holds .*, more than one value a rec"),
+    ({"more": [0, 0, 0, 0]}, "'more' of the frame is not in the schema; add it"),
+    ({name: values[:0] for name, values in VALUES.items()}, "is empty; give at least one rec"),
+]
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("values", "cure"),
-    [
-        ({"whole": [14, 2, 3, 2]}, "the frame, record 3, column 'whole': '3' is not among the lev"),
-        ({"age": [15.0, 16.0, 17.0, 60.0]}, "record 4, column 'age': '60.0' is outside 15 to 50;"),
-        ({"written": ["", "", "", "?"]}, "record 4, column 'written': .* is no number; correct"),
-        ({"true": [True, None, None, True]}, "record 2, column 'true': the value is missing; drop"),
-        ({"true": [[1], [], [2], [3]]}, "'true' of the frame holds .*, more than one value a rec"),
-        ({"more": [0, 0, 0, 0]}, "'more' of the frame is not in the schema; add it"),
-        ({name: values[:0] for name, values in VALUES.items()}, "is empty; give at least one rec"),
-    ],
-)
+@pytest.mark.parametrize(("values", "cure"), WRONG)
 def test_what_is_wrong_with_a_stream_is_said_as_of_a_frame(kind, values, cure):
     refused(cure, Dataset.from_pandas, kind({**VALUES, **values}), STREAMED)
 

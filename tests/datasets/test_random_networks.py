@@ -31,14 +31,14 @@ def test_every_kind_is_a_network(shape, tables, d):
     assert network.sample(50, rng=rng).codes.shape == (50, d)
 
 
-@pytest.mark.parametrize(
-    ("shape", "tables", "levels", "cure"),
-    [
-        ("ring", "weak", None, "is none of"),
-        ("tree", "odd", None, "is none of"),
-        ("tree", "weak", {"a": ("0", "1")}, "levels has 1 variables, not 5; give each its levels"),
-    ],
-)
+UNKNOWN = [
+    ("ring", "weak", None, "is none of"),
+    ("tree", "odd", None, "is none of"),
+    ("tree", "weak", {"a": ("0", "1")}, "levels has 1 variables, not 5; give each its levels"),
+]
+
+
+@pytest.mark.parametrize(("shape", "tables", "levels", "cure"), UNKNOWN)
 def test_an_unknown_kind_and_too_few_levels_are_refused(shape, tables, levels, cure):
     refused(cure, random_network, shape, tables, 5, np.random.default_rng(0), levels=levels)
 

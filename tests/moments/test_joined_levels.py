@@ -69,13 +69,13 @@ def test_missing_values_stay_apart(ordered):
     assert data.cardinalities == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("names", "ordered", "counts", "new"),
-    [
-        (["other", "x", "y", "z"], [], [9, 3, 2, 1], ("other", "other'")),
-        (["a", "b..c", "a..b", "c"], ["a"], [1, 1, 1, 1], ("a..b..c", "a..b..c'")),
-    ],
-)
+NEW_NAMES = [
+    (["other", "x", "y", "z"], [], [9, 3, 2, 1], ("other", "other'")),
+    (["a", "b..c", "a..b", "c"], ["a"], [1, 1, 1, 1], ("a..b..c", "a..b..c'")),
+]
+
+
+@pytest.mark.parametrize(("names", "ordered", "counts", "new"), NEW_NAMES)
 def test_new_names_are_not_those_of_other_levels(names, ordered, counts, new):
     data = Dataset([[0, 0]], {"a": names, "b": ["0"]}, ordered=ordered)
     assert join_levels(data, told(counts), 1.0, most=2)[0].levels["a"] == new

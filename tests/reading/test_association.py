@@ -47,16 +47,16 @@ def average(marginals, given, interacting):
     return design.average(design.regress(0), design.regress(1), pair).ravel()
 
 
-@pytest.mark.parametrize(
-    ("shape", "interacting"),
-    [
-        ((3, 2), False),
-        ((2, 3, 2), False),
-        ((3, 2, 3), False),
-        ((2, 3, 2, 3), True),
-        ((2, 3, 2, 3), False),
-    ],
-)
+DESIGNS = [
+    ((3, 2), False),
+    ((2, 3, 2), False),
+    ((3, 2, 3), False),
+    ((2, 3, 2, 3), True),
+    ((2, 3, 2, 3), False),
+]
+
+
+@pytest.mark.parametrize(("shape", "interacting"), DESIGNS)
 def test_privacy_variance_is_what_the_derivatives_say(shape, interacting):
     table = random_table(shape, 100_000, default_rng(4), 1.0) + 100
     given, truth, step = tuple(range(2, len(shape))), exact(table), 1e-6

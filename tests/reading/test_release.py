@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from people import refused
 
 from dpcgd import (
     Knowledge,
@@ -72,12 +73,10 @@ def test_knowledge_of_the_run_is_that_of_its_readings():
 
 @pytest.mark.parametrize("precision", [0, 1.5, "most", np.nan])
 def test_a_precision_that_is_none_is_refused(release, precision):
-    with pytest.raises(ValueError, match="precision must be above 0 and at most 1, or 'f1'"):
-        read(release, precision=precision)
+    refused("precision must be above 0 and at most 1, or 'f1'", read, release, precision=precision)
 
 
 @pytest.mark.parametrize("reading", [read, climb, lambda r: fit_network(r, rng=default_rng(2))])
 def test_answers_to_tests_hold_no_moments(reading):
     asked = priv_pc(load("cancer", rng=default_rng(0)), epsilon=1.0, rng=default_rng(1))
-    with pytest.raises(ValueError, match="holds a graph and no moments, for priv_pc measured none"):
-        reading(asked)
+    refused("holds a graph and no moments, for priv_pc measured none", reading, asked)
