@@ -8,13 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpcgd_book.systems.as_published import (
-    published_curate_pc,
-    published_em_pc,
-    published_noleaks,
-    published_priv_pc,
-    published_svt_pc,
-)
+from dpcgd_book.systems import as_published
 from dpcgd_book.systems.p_value_tests import GSquare
 from dpcgd_book.systems.scores import BDeu
 from hypothesis import given, settings
@@ -70,8 +64,8 @@ SYSTEMS = [
     dpcgd.table_pc,
     dpcgd.graph_from_moments,
     dpcgd.private_graph,
-    published_curate_pc,
-    published_em_pc,
+    as_published.published_curate_pc,
+    as_published.published_em_pc,
 ]
 
 
@@ -107,10 +101,10 @@ def test_plain_pc_and_tests_take_counts(survey):
 
 MECHANISM = RandomizedResponse.from_epsilon((3, 2, 2, 2, 2, 3), 1.0)
 SETTINGS = {**HOW, "rng": default_rng(0)}
-PRIVATE = [dpcgd.gram_notears, dpcgd.noleaks, dpcgd.private_anm, published_noleaks]
-SAMPLED = [dpcgd.priv_pc, dpcgd.svt_pc, published_svt_pc]
+PRIVATE = [dpcgd.gram_notears, dpcgd.noleaks, dpcgd.private_anm, as_published.published_noleaks]
+SAMPLED = [dpcgd.priv_pc, dpcgd.svt_pc, as_published.published_svt_pc]
 NEED_RECORDS = [
-    *[partial(system, **SETTINGS) for system in (*PRIVATE, published_priv_pc)],
+    *[partial(system, **SETTINGS) for system in (*PRIVATE, as_published.published_priv_pc)],
     *[partial(system, rate=0.5, **SETTINGS) for system in SAMPLED],
     partial(report, mechanism=MECHANISM, rng=default_rng(0)),
     dpcgd.notears,

@@ -3,14 +3,8 @@ import numpy as np
 import pytest
 from people import refused
 
-from dpcgd.datasets.random_networks import (
-    MORE_TABLES,
-    MOST_PARENTS,
-    SHAPES,
-    TABLES,
-    mixed_levels,
-    random_network,
-)
+from dpcgd.datasets import random_networks
+from dpcgd.datasets.random_networks import MORE_TABLES, SHAPES, TABLES, random_network
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -22,7 +16,7 @@ def test_every_kind_is_a_network(shape, tables, d):
     graph = network.graph
     assert nx.is_directed_acyclic_graph(graph)
     assert len(graph) == d
-    assert max(dict(graph.in_degree()).values()) <= MOST_PARENTS
+    assert max(dict(graph.in_degree()).values()) <= random_networks.MOST_PARENTS
     for name, table in network.tables.items():
         of = [len(network.levels[v]) for v in (*network.parents[name], name)]
         assert table.shape == tuple(of)
@@ -95,7 +89,7 @@ def test_a_second_cause_only_adds():
 
 
 def test_some_levels_are_many():
-    levels = mixed_levels(300, np.random.default_rng(0))
+    levels = random_networks.mixed_levels(300, np.random.default_rng(0))
     sizes = np.array([len(of) for of in levels.values()])
     assert (sizes.min(), sizes.max() <= 20) == (2, True)
     assert 0.05 < (sizes > 6).mean() < 0.4

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import records
-from moment_audits import audited
+from moment_audits import Noted, audited
 from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset
@@ -32,16 +32,12 @@ def one_wide(levels, name="a", ordered=()):
 
 @pytest.mark.parametrize("levels", [(3, 4), (3, 5, 3), (2, 3, 4)])
 def test_the_sensitivity_is_the_largest_distance_of_two_records(levels):
-    looks = []
-
-    def watch(query, *, sensitivity, rho):
-        looks.append((query(), sensitivity))
-        return looks[-1][0], 0.0
-
-    for one in itertools.product(*map(range, levels)):
-        join_levels(records(one, levels), watch, 1.0, most=2)
-    furthest = max(np.linalg.norm(a - b) for (a, _), (b, _) in itertools.combinations(looks, 2))
-    assert all(sensitivity == pytest.approx(furthest) for _, sensitivity in looks)
+    noted = Noted()
+    for codes in itertools.product(*map(range, levels)):
+        join_levels(records(codes, levels), noted, 1.0, most=2)
+    pairs = itertools.combinations(noted.answers, 2)
+    furthest = max(np.linalg.norm(a - b) for (a, _), (b, _) in pairs)
+    assert noted.sensitivities == pytest.approx([furthest] * len(noted.answers))
     assert levels_sensitivity(sum(of > 2 for of in levels)) == pytest.approx(furthest)
 
 
@@ -139,14 +135,9 @@ def test_a_first_look_passes_its_audit_and_with_half_the_noise_it_fails():
     pair = [records(np.vstack([codes, [last] * 3]), (10, 10, 10)) for last in (0, 9)]
 
     def released(data, account, paying):
-        looks = []
-
-        def watched(query, **rest):
-            looks.append(paying(query, **rest))
-            return looks[-1]
-
-        join_levels(data, watched, account.rho, most=8)
-        table = looks[0][0].reshape(3, 10)
+        noted = Noted(paying)
+        join_levels(data, noted, account.rho, most=8)
+        table = noted.answers[0][0].reshape(3, 10)
         return (table[:, 0] - table[:, 9]).sum()
 
     assert math.isfinite(audited(released, *pair, epsilon=1.0, seed=0))

@@ -7,7 +7,7 @@ import pytest
 from dpcgd_book.results.known_tables import blurred
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moment_audits import audited
+from moment_audits import Noted, audited
 from numpy.random import default_rng
 from replays import as_bits
 from scipy import stats
@@ -15,17 +15,11 @@ from scipy import stats
 from dpcgd import Budget, BudgetSpent, Dataset, Schema
 from dpcgd.datasets.variable import PARTS, Parts
 from dpcgd.graphs.cpdag import CPDAG
+from dpcgd.moments import scores
 from dpcgd.moments.clipped_moments import clipped_sensitivity, level_vectors, measure_moments
 from dpcgd.moments.entries import FARTHEST
 from dpcgd.moments.interactions import exactly, paid
-from dpcgd.moments.scores import (
-    DEPTH,
-    LENGTH,
-    SECOND,
-    Histogram,
-    measure_singles,
-    number_vectors,
-)
+from dpcgd.moments.scores import DEPTH, LENGTH, measure_singles
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
@@ -100,18 +94,14 @@ def test_no_record_moves_a_look_by_more_than_its_sensitivity(sizes, seed):
 
 
 def test_records_that_differ_everywhere_reach_it_at_every_depth():
-    sizes, looks = (2, NUMBER, 3, HOLED, NUMBER), []
-
-    def noted(query, *, sensitivity, rho):
-        looks.append((query(), sensitivity))
-        return query(), 0.0
-
+    sizes, noted = (2, NUMBER, 3, HOLED, NUMBER), Noted()
     low, high = [0] * 5, [1, LAST, 2, LAST, LAST]
     for many in (500, 501):
         measure_singles(table([low] * many + [high] * (1000 - many), sizes), noted, 1.0)
+    looks = [answer for answer, _ in noted.answers]
     assert len(looks) == 2 * DEPTH
-    for (here, reckoned), (there, _) in zip(looks[:DEPTH], looks[DEPTH:], strict=True):
-        assert np.linalg.norm(here - there) == pytest.approx(reckoned, rel=1e-12)
+    moved = [np.linalg.norm(looks[i] - looks[i + DEPTH]) for i in range(DEPTH)]
+    assert moved == pytest.approx(noted.sensitivities[:DEPTH], rel=1e-12)
 
 
 def farthest(released):
@@ -146,16 +136,11 @@ def test_all_looks_together_pass_their_audit_and_with_half_the_noise_they_fail()
     pair = [table([low] * many + [high] * (2000 - many), sizes) for many in (1000, 1001)]
 
     def released(data, account, paying):
-        noisy = []
-
-        def noted(query, **asked):
-            noisy.append(paying(query, **asked))
-            return noisy[-1]
-
+        noted = Noted(paying)
         _, used = measure_singles(data, noted, account.rho * (1 - 1e-9) * 8 / DEPTH)
         assert used <= account.rho
-        numbers = ((half, deviation) for answer, deviation in noisy for half in np.split(answer, 2))
-        return sum((half[0] - half[-1]) / deviation**2 for half, deviation in numbers)
+        halves = ((half, noise) for answer, noise in noted.answers for half in np.split(answer, 2))
+        return sum((half[0] - half[-1]) / noise**2 for half, noise in halves)
 
     audited(released, *pair, epsilon=2.0, seed=3)
 
@@ -232,10 +217,10 @@ def test_a_number_has_its_normal_score_and_what_its_square_tells_beside_it(weigh
     shares = np.array(weights) / sum(weights)
     score = stats.norm.ppf(np.clip(shares.cumsum() - shares / 2, 1e-12, 1 - 1e-12))
     score = np.clip(score, -FARTHEST, FARTHEST)
-    found, rest = number_vectors(shares), np.vander(score, 2)
+    found, rest = scores.number_vectors(shares), np.vander(score, 2)
     root = np.sqrt(shares)[:, None]
     for entry, (target, known, length) in enumerate(
-        [(score, rest[:, 1:], LENGTH), (score**2, rest, LENGTH * SECOND)]
+        [(score, rest[:, 1:], LENGTH), (score**2, rest, LENGTH * scores.SECOND)]
     ):
         left = target - known @ np.linalg.lstsq(root * known, root[:, 0] * target)[0]
         spread = math.sqrt(shares @ left**2)
@@ -272,7 +257,7 @@ def test_moments_go_with_the_variables_whatever_the_order_of_records():
 
 
 def test_a_missing_number_has_an_entry_of_its_own():
-    own = Histogram(np.array([0, PARTS // 2]), np.array([0.25, 0.75]), np.array([0.9]))
+    own = scores.Histogram(np.array([0, PARTS // 2]), np.array([0.25, 0.75]), np.array([0.9]))
     assert own.vectors.shape == (PARTS + 1, 3)
     assert np.ptp(own.vectors[:PARTS, 2]) == 0
     assert own.vectors[PARTS, :2].tolist() == [0, 0]

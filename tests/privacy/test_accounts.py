@@ -16,16 +16,11 @@ from numpy.random import default_rng
 from people import refused
 from scipy import integrate, stats
 
+import dpcgd
 from dpcgd import Dataset, laplace_pc, priv_pc
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent, delta_for
 from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier, rho_of_budget, zcdp_rho
-from dpcgd.privacy.events import (
-    ApproximateEvent,
-    BoundedRangeEvent,
-    GaussianEvent,
-    Neighbours,
-    PureEvent,
-)
+from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 
 REPLACE_ONE = privacy_accountant.NeighboringRelation.REPLACE_ONE
@@ -233,7 +228,7 @@ def test_reserved_is_a_part_of_delta(bad):
     refused("reserved must be at least 0 and below delta", Filter, Budget(1.0, 1e-6), reserved=bad)
 
 
-OTHER = Neighbours.ADD_OR_REMOVE_ONE
+OTHER = dpcgd.privacy.events.Neighbours.ADD_OR_REMOVE_ONE
 NONE = (0.0, -0.1, math.nan, math.inf)
 TINY = 1e-170
 HUGE = (1e154, 1e160, 1e200, sys.float_info.max, np.float64(1e200))

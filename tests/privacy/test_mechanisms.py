@@ -21,18 +21,12 @@ from opendp.mod import OpenDPException
 from people import refused
 from scipy import stats
 
+from dpcgd.privacy import mechanisms
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import ApproximateEvent, BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter, Odometer
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    exponential,
-    gaussian,
-    laplace,
-    permute_and_flip,
-    propose_test_release,
-)
+from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, permute_and_flip
 from dpcgd.privacy.noise import SecureNoise, SeededNoise, noise_source
 
 
@@ -79,7 +73,7 @@ def choosing(choice):
 
 def releasing(look, sensitivity, **how):
     how = {"epsilon": 0.5, "delta": 1e-3, "proposed": sensitivity} | how
-    return propose_test_release(lambda: look(7.0), lambda: look(40.0), **how)
+    return mechanisms.propose_test_release(lambda: look(7.0), lambda: look(40.0), **how)
 
 
 def asking(rate):
@@ -95,7 +89,7 @@ SCORES_ASKED = [1.0, 7.0, 3.0]
 SIEVE = [PureEvent("above threshold", 0.5)]
 RUNS = {
     "laplace": answering(laplace, epsilon=0.5),
-    "gaussian": answering(gaussian, noise_multiplier=4.0),
+    "gaussian": answering(mechanisms.gaussian, noise_multiplier=4.0),
     "exponential": choosing(exponential),
     "permute and flip": choosing(permute_and_flip),
     "tested release": releasing,
@@ -164,7 +158,7 @@ def test_noise_without_a_scale_is_refused_before_it_is_paid(run, sensitivity):
 
 def release_if_far(noise, *, distance, query=lambda: 10.0, paid=None, epsilon=0.5):
     how = {"epsilon": epsilon, "delta": 1e-3, "account": paid or account(), "noise": noise}
-    return propose_test_release(query, lambda: distance, proposed=3.0, **how)
+    return mechanisms.propose_test_release(query, lambda: distance, proposed=3.0, **how)
 
 
 def test_a_tested_release_is_refused_up_to_the_line_and_does_not_ask_its_query_then():
@@ -438,7 +432,7 @@ def watch(monkeypatch):
 
 ANSWERS = {
     "laplace": partial(laplace, epsilon=0.7),
-    "gaussian": partial(gaussian, noise_multiplier=3.3),
+    "gaussian": partial(mechanisms.gaussian, noise_multiplier=3.3),
 }
 SIZES = [(), (1,), (10,), (7, 3), (100_000,), (1_000_000,)]
 

@@ -16,14 +16,9 @@ from numpy.random import default_rng
 from people import refused
 
 from dpcgd import BudgetSpent, Dataset, check_rows_per_person, load, priv_pc, table_pc
+from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.conversions import (
-    epsilon_of_rho,
-    gaussian_delta,
-    gaussian_multiplier,
-    rho_of_budget,
-    zcdp_rho,
-)
+from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier, rho_of_budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 from dpcgd.privacy.run import open_run
@@ -49,8 +44,8 @@ def test_concentrated_costs_of_one_row_come_to_the_budget_of_a_person(epsilon, d
 @given(epsilons, deltas, rows)
 def test_gaussian_noise_for_one_row_is_enough_for_a_person(epsilon, delta, k):
     multiplier = gaussian_multiplier(Budget(epsilon, delta, k))
-    assert gaussian_delta(multiplier / k, epsilon) <= delta * (1 + 1e-9)
-    assert gaussian_delta(multiplier / k * (1 - 1e-6), epsilon) > delta
+    assert conversions.gaussian_delta(multiplier / k, epsilon) <= delta * (1 + 1e-9)
+    assert conversions.gaussian_delta(multiplier / k * (1 - 1e-6), epsilon) > delta
 
 
 def chain(epsilon, delta, k):
@@ -78,7 +73,7 @@ def test_readings_are_those_of_a_person():
         (GaussianFilter(budget), GaussianEvent("Gaussian", 20.0)),
     ):
         account.spend(event)
-        exact, spent = epsilon_of_rho(9 * zcdp_rho(event), 1e-6), account.ledger.spent
+        exact, spent = epsilon_of_rho(9 * conversions.zcdp_rho(event), 1e-6), account.ledger.spent
         assert 0.9 * exact < spent.epsilon <= exact * (1 + 1e-9)
         refused("would exceed", account.spend, *[event] * 18, kind=BudgetSpent)
     basic = BasicFilter(budget)

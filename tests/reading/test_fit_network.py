@@ -1,9 +1,10 @@
-import itertools
 import math
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
+from exact_pairs import marginals_of
 from known_tables import records
 from numpy.random import default_rng
 
@@ -12,19 +13,13 @@ from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import any_network, random_network
 from dpcgd.moments.clipped_moments import ClippedMoments
-from dpcgd.moments.interactions import MeasuredMarginals, exactly
 from dpcgd.reading.fit_network import fit_network
-from dpcgd.reading.release import MarginalRelease
 
 
 def exact_release(data, triples=()):
     """A release without noise, of pairs and some triples, with the true graph."""
-    marginals = MeasuredMarginals(Tables(data), exactly)
-    marginals.measure_pairs(1.0)
-    for triple in triples:
-        marginals.measure(triple, 1.0)
-    found = table_pc(data, epsilon=1.0, rng=default_rng(0))
-    return MarginalRelease(**{**vars(found), "marginals": marginals.without_data()})
+    release = table_pc(data, epsilon=1.0, rng=default_rng(0))
+    return replace(release, marginals=marginals_of(data, triples))
 
 
 def counts_of(data, fitted, child):
@@ -122,9 +117,8 @@ def into_last(data):
 def test_what_a_released_triple_shows_is_in_the_errors_of_another():
     errors = []
     for strength in (0.05, 0.3):  # how far one cause turns the other's effect
-        ones = np.array(
-            [[0.5 - strength, 0.5 + strength], [0.6 + strength / 2, 0.6 - strength / 2]]
-        )
+        turned = np.array([[-1.0, 1.0], [0.5, -0.5]])
+        ones = np.array([[0.5], [0.6]]) + strength * turned
         _, data = of_coins(200_000, x=("ab", ones), y=("cd", ones))
         release = exact_release(data, [tuple(sorted(map(data.variables.index, "abx")))])
         fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
@@ -211,9 +205,8 @@ def cover_of(systems, numbers, n, epsilon):
                     continue  # joined levels have another truth
                 enough = counts_of(data, fitted, v) >= 20
                 covers = off(network, fitted, v)[enough] < 1.96
-                bars += [
-                    *zip(covers, itertools.repeat(fitted.identified[v]), fitted.errors[v][enough])
-                ]
+                known = np.full(len(covers), fitted.identified[v])
+                bars += zip(covers, known, fitted.errors[v][enough], strict=True)
     return np.array(bars)
 
 

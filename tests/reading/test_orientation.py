@@ -201,11 +201,8 @@ def test_draws_by_families_follow_the_likelihood_of_whole_graphs(monkeypatch):
     """
     monkeypatch.setattr(orientation, "DRAWS", 10_000)
     marginals = noisy(records(collider(rng(3))[:150], (2, 2, 2)), 0.05)
-    score, drawn = (
-        PairScore(marginals),
-        orientation.drawn_graphs(PATH, NOTHING, orientation.by_families(marginals)),
-    )
-    logs = {}
+    drawn = orientation.drawn_graphs(PATH, NOTHING, orientation.by_families(marginals))
+    score, logs = PairScore(marginals), {}
     for into in itertools.product((False, True), repeat=2):
         meet = frozenset(v for v, yes in zip((0, 2), into, strict=True) if yes)
         away = (score.log_odds(v, frozenset({1})) for v in {0, 2} - meet)

@@ -5,21 +5,10 @@ import pytest
 from numpy.random import default_rng
 from people import refused
 
-from dpcgd import (
-    Knowledge,
-    climb,
-    dag_posterior,
-    fit_network,
-    graph_from_moments,
-    load,
-    priv_pc,
-    private_graph,
-    read,
-    read_release,
-    table_pc,
-)
+import dpcgd
+from dpcgd import Knowledge, climb, fit_network, load, priv_pc, private_graph, read, read_release
 
-MEASURE = [private_graph, dag_posterior, graph_from_moments, table_pc]
+MEASURE = [private_graph, dpcgd.dag_posterior, dpcgd.graph_from_moments, dpcgd.table_pc]
 
 
 @pytest.fixture(scope="module", params=MEASURE, ids=lambda system: system.__name__)
