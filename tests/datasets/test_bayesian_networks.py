@@ -107,19 +107,20 @@ needs_pgmpy = pytest.mark.skipif(
 @needs_pgmpy
 def test_the_script_writes_what_is_on_file_and_notices_a_change(tmp_path, monkeypatch, capsys):
     shutil.copy(DATA / "make_networks.py", tmp_path)
-    monkeypatch.setattr("sys.argv", ["make_networks.py"])
-    runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["make_networks.py", *arguments])
+        runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    run()
     for file in (DATA / "networks").iterdir():
         assert (tmp_path / "networks" / file.name).read_bytes() == file.read_bytes()
-    monkeypatch.setattr("sys.argv", ["make_networks.py", "--check"])
-    capsys.readouterr()
-    runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
-    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    said = [line.split() for line in run("--check").splitlines()]
     assert {name: (int(d), int(arcs)) for name, d, _, arcs, _ in said} == SIZES
     victim = tmp_path / "networks" / "cancer.bif"
     victim.write_bytes(victim.read_bytes().replace(b"9", b"8", 1))
-    with pytest.raises(SystemExit, match="differs from pgmpy's wheel"):
-        runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+    people.refused("differs from pgmpy's wheel", run, "--check", kind=SystemExit)
 
 
 @pytest.fixture(scope="module")
@@ -421,26 +422,22 @@ ODD = {
     "é | b": ("yes", "n o"),
 }
 CHANCES = np.array([[0.1, 0.9], [0.25, 0.75], [1e-7, 1 - 1e-7], [0, 1], [1, 0], [0.5, 0.5]])
-STRANGE = Network(
-    "my net",
-    ODD,
-    {"age, years": (), "é | b": ("age, years",)},
-    {"age, years": np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125]), "é | b": CHANCES},
-)
+SHARES = np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125])
+PARENTS = {"age, years": (), "é | b": ("age, years",)}
+STRANGE = Network("my net", ODD, PARENTS, {"age, years": SHARES, "é | b": CHANCES})
 
 
 def test_any_name_and_level_is_written_so_that_it_is_read_back(tmp_path):
     (tmp_path / "my net.bif").write_text(STRANGE.to_bif(with_errors(STRANGE)), encoding="utf-8")
-    again = from_bif(tmp_path / "my net.bif")
-    assert same(again, STRANGE)
+    assert same(from_bif(tmp_path / "my net.bif"), STRANGE)
 
 
 @pytest.mark.parametrize("level", ['the "x"', "two\nlines"])
 def test_what_no_file_of_that_kind_can_hold_is_refused(level):
     levels = {"a": ("no", level), "b": ("no", "yes")}
     tables = dict.fromkeys("ab", np.array([0.5, 0.5]))
-    with pytest.raises(ValueError, match="name it otherwise"):
-        Network("x", levels, dict.fromkeys("ab", ()), tables).to_bif()
+    network = Network("x", levels, dict.fromkeys("ab", ()), tables)
+    people.refused("name it otherwise", network.to_bif)
 
 
 @needs_pgmpy
@@ -469,5 +466,4 @@ def test_pgmpy_takes_any_name_and_level():
 
 def test_without_pgmpy_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgmpy.models", None)
-    with pytest.raises(ImportError, match="pip install pgmpy"):
-        STRANGE.to_pgmpy()
+    people.refused("pip install pgmpy", STRANGE.to_pgmpy, kind=ImportError)

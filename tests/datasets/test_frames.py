@@ -36,13 +36,14 @@ def test_a_table_with_names_is_refused_where_columns_go_by_position(table):
     refused(cure, Dataset.of_numbers, table, RANGES)
 
 
-@pytest.mark.parametrize("frame", [FRAME.to_numpy(), {"a": [0], "b": [1]}, FRAME["a"], None])
-def test_what_is_no_dataframe_is_refused(frame):
-    cure = r"DataFrame, not .*; name the columns with pd.DataFrame"
-    refused(cure, Dataset.from_pandas, frame, LEVELS)
-
-
+NO_LEVEL = "the frame, record 2, column 'a': '3' is not among the levels 0, 1; correct the value"
 UNFIT = [
+    *[
+        (frame, [], r"DataFrame, not .*; name the columns with pd.DataFrame")
+        for frame in (FRAME.to_numpy(), {"a": [0], "b": [1]}, FRAME["a"], None)
+    ],
+    (FRAME.assign(a=[1, 3]).set_axis([9, 9]), ["id"], NO_LEVEL),
+    (FRAME[:0], ["id"], "is empty; give at least one record"),
     (FRAME, [], r"'id' of the frame is not in the schema; add it .* or pass ignore=\['id'\]"),
     (FRAME, ["idd"], "ignore names 'idd', which is no column of the frame; did you mean 'id'"),
     (FRAME, ["id", "a"], "'a' is in ignore and in the schema; take it out of one"),
@@ -98,14 +99,6 @@ def test_a_missing_value_is_missing_unless_the_empty_text_is_a_level(values):
     refused(cure, Dataset.from_pandas, frame, levels)
     levels["a"] += ("",)
     assert Dataset.from_pandas(frame, levels).codes[1, 0] == 3
-
-
-def test_what_does_not_fit_is_refused():
-    cure = "the frame, record 2, column 'a': '3' is not among the levels 0, 1; correct the value"
-    frame = pd.DataFrame({"a": [1, 3], "b": [0, 0]}, index=[9, 9])
-    refused(cure, Dataset.from_pandas, frame, LEVELS)
-    refused("is empty; give at least one record", Dataset.from_pandas, frame[:0], LEVELS)
-    refused("schema must be a mapping", Dataset.from_pandas, FRAME, ["a", "b"])
 
 
 class DataFrame:
