@@ -29,11 +29,8 @@ def dataset(codes, sizes):
 
 def drawn(rng, levels, n):
     """Random records; about one variable in four shows only one of its levels."""
-    columns = [
-        np.full(n, rng.integers(k)) if rng.random() < 0.25 else rng.integers(k, size=n)
-        for k in levels
-    ]
-    return dataset(np.column_stack(columns), levels)
+    codes = rng.integers(levels, size=(n, len(levels)))
+    return dataset(np.where(rng.random(len(levels)) < 0.25, codes[0], codes), levels)
 
 
 def brute(data, variables, records=slice(None)):
@@ -84,9 +81,7 @@ def test_constant_columns_may_be_many():
 
 
 def test_weights_beyond_every_small_integer_type_are_exact():
-    codes = np.zeros((70_000, 2), np.uint8)
-    codes[-3:, 1] = 1
-    tables = Tables(dataset(codes, (2, 2)))
+    tables = Tables(dataset([[0, 0]] * 69_997 + [[0, 1]] * 3, (2, 2)))
     assert collapsed(tables)
     assert tables.counts([1, 0]).tolist() == [[69_997, 0], [3, 0]]
 
@@ -118,18 +113,13 @@ TINY = {
 }
 
 
-def tiny(name):
-    data = dataset(*TINY[name])
-    tables = Tables(data)
-    assert collapsed(tables) == (name == "collapsed")
-    return data, tables
-
-
 @pytest.mark.parametrize("variables", [(0, 1), (1,)])
 @pytest.mark.parametrize("m", range(8))
 @pytest.mark.parametrize("name", TINY)
 def test_all_subsets_give_the_right_tables_the_right_number_of_times(name, m, variables):
-    data, tables = tiny(name)
+    data = dataset(*TINY[name])
+    tables = Tables(data)
+    assert collapsed(tables) == (name == "collapsed")
     found, expected = Counter(), Counter()
     for chosen in itertools.combinations(range(data.n), m):
         chosen = np.array(chosen, int)
@@ -229,7 +219,7 @@ def plain_bits(codes, levels):
 @given(WIDE, PARTS, st.booleans(), SEEDS)
 def test_batches_of_any_size_give_the_bits_of_the_whole(levels, sizes, on_disk, seed):
     rng = default_rng(seed)
-    codes = np.column_stack([rng.integers(size, size=sum(sizes)) for size in levels])
+    codes = rng.integers(levels, size=(sum(sizes), len(levels)))
     parts = [list(part.T) for part in np.split(codes, np.cumsum(sizes)[:-1])]
     allocate = zeros_on_disk if on_disk else zeros
     columns = pack(parts, tuple(levels), len(codes), most_bytes=0, allocate=allocate)
@@ -265,12 +255,9 @@ def many(form, shape):
 
 def counted(codes, weights, shape, variables):
     """By Python's own whole numbers."""
-    cells = {}
-    for row, weight in zip(codes[:, variables].tolist(), weights.tolist(), strict=True):
-        cells[tuple(row)] = cells.get(tuple(row), 0) + weight
     table = np.zeros([shape[v] for v in variables], object)
-    for cell, times in cells.items():
-        table[cell] = times
+    for row, weight in zip(codes[:, variables].tolist(), weights.tolist(), strict=True):
+        table[tuple(row)] += weight
     return table.tolist()
 
 

@@ -1,7 +1,7 @@
 """Whatever answers counts: every system that needs no more takes it, the others say so."""
 
-import importlib.util
 import itertools
+import runpy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -170,13 +170,11 @@ def test_joined_counts_are_those_of_recoded_records(levels, n, ordered, seed):
 def database(survey):
     """A table of twenty lines: the survey in a database that lies in memory."""
     duckdb = pytest.importorskip("duckdb", reason="it is in the test extra")
-    spec = importlib.util.spec_from_file_location("example", EXAMPLE)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example = runpy.run_path(EXAMPLE)
     with duckdb.connect() as connection:
         connection.register("columns", frame_of(survey))
         connection.execute("CREATE TABLE people AS SELECT * FROM columns")
-        yield example.DatabaseCounts, connection
+        yield example["DatabaseCounts"], connection
 
 
 def test_a_database_counts_like_the_records(database, survey):

@@ -15,8 +15,7 @@ AGE = {"edges": [0, 10, 20], "outside": "clip"}
 
 
 def of_csv(folder, values, schema, **how):
-    frame = pd.DataFrame({"a": values, "b": "0"})
-    frame.to_csv(folder / "people.csv", index=False)
+    pd.DataFrame({"a": values, "b": "0"}).to_csv(folder / "people.csv", index=False)
     return read_csv(folder / "people.csv", schema, **how).counts([0]).tolist()
 
 
@@ -95,10 +94,9 @@ def test_a_whole_number_with_gaps_is_its_level(tmp_path, read):
     assert read(tmp_path, values, {"a": ["2", "14", ""], "b": BIT}) == [1, 2, 1]
     written = {"a": ["2.0", "2", "14", "14.0", ""], "b": BIT}
     assert read(tmp_path, values, written) == [1, 0, 0, 2, 1]
-    cure = "'2.0' is not among the levels 14, ; correct the value"
-    refused(cure, read, tmp_path, values, {"a": ["14", ""], "b": BIT})
-    cure = "'2.5' is not among the levels 14, ; correct the value"  # it is not the level ''
-    refused(cure, read, tmp_path, [14, None, 2.5], {"a": ["14", ""], "b": BIT})
+    for odd in (2.0, 2.5):  # nor is either the level ''
+        cure = f"'{odd}' is not among the levels 14, ; correct the value"
+        refused(cure, read, tmp_path, [14, None, odd], {"a": ["14", ""], "b": BIT})
 
 
 def test_codes_stand_in_the_schema_and_on_the_data(tmp_path):

@@ -97,20 +97,15 @@ RUNS = {
     "above threshold of a sub-sample": asking(rate=0.1),
 }
 TESTED = [PureEvent("distance test", 0.5), ApproximateEvent("tested release", 0.5, 1e-3)]
+FLIPPED, ASKED = [PureEvent("permute and flip", 0.5)], [(5.0, 12), (4.0, 24), (4.5, 24)]
 STEPS = {
     "laplace": ([PureEvent("Laplace", 0.5)], [("Laplace", 7.0, 6.0)]),
     "gaussian": ([GaussianEvent("Gaussian", 4.0)], [("Gaussian", 7.0, 12.0)]),
     "exponential": ([BoundedRangeEvent("exponential", 0.5)], [("Gumbel", SCORES_ASKED, 12.0)]),
-    "permute and flip": (
-        [PureEvent("permute and flip", 0.5)],
-        [("exponential", SCORES_ASKED, 12.0)],
-    ),
+    "permute and flip": (FLIPPED, [("exponential", SCORES_ASKED, 12.0)]),
     "tested release": (TESTED, [("Laplace", 40.0, 2.0), ("Laplace", 7.0, 6.0)]),
-    "above threshold": (SIEVE, [("Laplace", q, s) for q, s in ((5.0, 12), (4.0, 24), (4.5, 24))]),
-    "above threshold of a sub-sample": (
-        SIEVE,
-        [("Laplace", q, s / INSIDE) for q, s in ((5.0, 6), (4.0, 12), (4.5, 12))],
-    ),
+    "above threshold": (SIEVE, [("Laplace", q, s) for q, s in ASKED]),
+    "above threshold of a sub-sample": (SIEVE, [("Laplace", q, s / 2 / INSIDE) for q, s in ASKED]),
 }
 every_mechanism = pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 
@@ -134,15 +129,8 @@ def test_a_mechanism_pays_then_looks_and_answers_with_the_scale_of_its_proof(nam
 @every_mechanism
 def test_a_mechanism_that_cannot_be_paid_looks_at_nothing_and_draws_nothing(run):
     both = Recorder(Filter(Budget(0.1, 2e-3), reserved=1.01e-3), Silent())
-    refused(
-        "would exceed",
-        run,
-        untouchable,
-        kind=BudgetSpent,
-        sensitivity=3.0,
-        account=both,
-        noise=both,
-    )
+    how = {"sensitivity": 3.0, "account": both, "noise": both}
+    refused("would exceed", run, untouchable, kind=BudgetSpent, **how)
     assert both.steps == []
 
 

@@ -104,9 +104,8 @@ CHOSEN = {"private_graph": "dag_posterior"}
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstring(name):
     case, how = replays.SYSTEMS[name], replays.FAST.get(name, {})
-    data = load("cancer", n=2000, rng=default_rng(0))
-    if case.data is replays.paired:
-        data = replays.numbers_of(default_rng(0).uniform(-1, 1, (50, 2)))
+    numbers = replays.numbers_of(default_rng(0).uniform(-1, 1, (50, 2)))
+    data = numbers if case.data is replays.paired else load("cancer", n=2000, rng=default_rng(0))
     promise = {"epsilon": 2.0, "delta": 1e-4, "rows_per_person": 2}
     release = case.system(data, rng=default_rng(0), **promise, **how)
     assert release.ledger.budget == Budget(**promise)
@@ -182,16 +181,10 @@ def test_an_account_that_enforces_nothing_promises_nothing_to_persons():
     refused("Odometer enforces no budget", open_run, data, rows_per_person=2, **how)
 
 
+TWICE = [[1, "1"], [7.0, "7.00"], [" ann", "ann"], [10**16, 1e16], [("a", 1), ("a", "1")]]
 TOO_MANY = [
-    ([1, 2, 1, 1], 2),
-    (["ann", "bob", "ann"], 1),
-    ([1, 1.0, np.int64(1)], 2),
-    ([1, "1"], 1),
-    (["7", 7.0, "7.0"], 2),
-    ([7.0, "7.00"], 1),
-    ([" ann", "ann"], 1),
-    ([10**16, 1e16], 1),
-    ([("a", 1), ("a", "1")], 1),
+    *((ids, 1) for ids in (*TWICE, ["ann", "bob", "ann"])),
+    *((ids, 2) for ids in ([1, 2, 1, 1], [1, 1.0, np.int64(1)], ["7", 7.0, "7.0"])),
 ]
 NAMELESS = [None, "", " \t", pd.NaT, math.nan]
 OF_NOBODY = [*(["ann", "bob", name] for name in NAMELESS), [("a", 1), ("a", None)]]

@@ -47,10 +47,10 @@ def test_whole_graphs_have_the_shares_of_every_graph_there_is():
     forms = [CPDAG.from_dag(dag) for dag in graphs]
     drawn = read_moments(table, "abc", None, 0.01, "", "whole graphs")
     for pair, probability in drawn.certainty.edges.items():
-        share = sum(w for w, form in zip(weights, forms, strict=True) if pair in form.skeleton)
+        share = weights @ [pair in form.skeleton for form in forms]
         assert probability == pytest.approx(np.clip(share, 0.002, 0.998), abs=0.01)
     for arrow, probability in drawn.certainty.arrows.items():
-        share = sum(w for w, form in zip(weights, forms, strict=True) if arrow in form.arrows)
+        share = weights @ [arrow in form.arrows for form in forms]
         assert probability == pytest.approx(share, abs=0.01)
     likeliest = read_moments(table, "abc", None, None, "", "likeliest graph")
     assert likeliest == forms[int(weights.argmax())]
@@ -70,10 +70,10 @@ def test_the_likeliest_graph_keeps_to_what_is_known():
 
 def test_an_arrow_that_knowledge_forces_is_as_likely_as_its_edge(table):
     graph = read(table, knowledge=FIRST)
-    for start, end in (("Pollution", "Cancer"), ("Smoker", "Cancer")):
-        edge = graph.certainty.edges[frozenset((start, end))]
-        assert graph.certainty.arrows[start, end] == pytest.approx(edge)
-        assert graph.certainty.arrows[end, start] == 0
+    for start in ("Pollution", "Smoker"):
+        edge = graph.certainty.edges[frozenset((start, "Cancer"))]
+        assert graph.certainty.arrows[start, "Cancer"] == pytest.approx(edge)
+        assert graph.certainty.arrows["Cancer", start] == 0
 
 
 READINGS = [
@@ -103,8 +103,7 @@ def test_a_reading_is_in_the_receipt_and_is_checked(table, said, tmp_path):
 
 def test_a_run_that_nobody_read_again_has_the_receipt_it_had(table, tmp_path):
     table.save(tmp_path / "run.json")
-    content = json.loads((tmp_path / "run.json").read_text())
-    assert "reading" not in content["released"]
+    assert "reading" not in json.loads((tmp_path / "run.json").read_text())["released"]
     assert check_receipt(tmp_path / "run.json").reread
 
 
