@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 from dpcgd_book.results.known_tables import blurred
 from known_tables import records
-from moment_audits import audited
+from moment_audits import Noted, audited
 from numpy.random import default_rng
+from people import refused
 from scipy.linalg import fractional_matrix_power
 
 from dpcgd import Budget, BudgetSpent, check_receipt, graph_from_moments, load, private_graph
 from dpcgd.datasets.random_networks import random_network
 from dpcgd.moments import clipped_moments
-from dpcgd.moments.clipped_moments import (
-    ClippedMoments,
-    blocks_of,
-    level_vectors,
-    longest_kept,
-    measure_moments,
-    share_of_singles,
-)
+from dpcgd.moments.clipped_moments import ClippedMoments, level_vectors, measure_moments
 from dpcgd.moments.interactions import Moment, contrasts, exactly, paid
 from dpcgd.moments.scores import Singles
 from dpcgd.privacy.filters import GaussianFilter
@@ -48,16 +42,11 @@ def clipped_of(data, measure, rho):
     return measure_moments(data, measure, rho, clipped=True)
 
 
-def unclipped(data):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clipped_moments, "LAST_NORM", math.inf)
-        return clipped_of(data, exactly, ENDLESS)
-
-
 @pytest.mark.parametrize("data", [drawn(), load("sachs", n=5000, rng=default_rng(0))])
-def test_without_noise_and_unclipped_they_say_what_the_pairs_say(data):
-    both = unclipped(data), pairs_of(data)
-    blocks = [*map(blocks_of, both)]
+def test_without_noise_and_unclipped_they_say_what_the_pairs_say(data, monkeypatch):
+    monkeypatch.setattr(clipped_moments, "LAST_NORM", math.inf)
+    both = clipped_of(data, exactly, ENDLESS), pairs_of(data)
+    blocks = [*map(clipped_moments.blocks_of, both)]
     assert np.allclose(*(of.sums(of.correlations**2) for of in blocks), atol=1e-4)
     assert blocks[0].noise.max() < 1e-3  # of single records and shortening
     assert np.array_equal(*(pair_features(of)[0] for of in both))
@@ -99,26 +88,25 @@ def test_records_are_clipped_where_noise_is_wide_and_later_where_it_is_narrow():
     expected = sum(singles.table(v) @ of for v, of in enumerate(squares))
     assert sum(norms).mean() == pytest.approx(expected, rel=0.03)
     mixed = sum(map(default_rng(0).permutation, norms))  # so variables are independent
-    last = longest_kept(singles, vectors, 1e-6) ** 2
-    assert longest_kept(singles, vectors, 1e6) ** 2 == pytest.approx(0.8 * expected)
+    last = clipped_moments.longest_kept(singles, vectors, 1e-6) ** 2
+    assert clipped_moments.longest_kept(singles, vectors, 1e6) ** 2 == pytest.approx(0.8 * expected)
     assert last == pytest.approx(expected + 2 * mixed.std(), rel=0.1)
     assert last < sum(of.max() for of in squares)
     middle = 0.5 * math.sqrt(1000) / expected
-    assert longest_kept(singles, vectors, middle) ** 2 == pytest.approx(expected)
+    assert clipped_moments.longest_kept(singles, vectors, middle) ** 2 == pytest.approx(expected)
 
 
 def test_a_first_look_is_paid_for_and_the_rest_goes_into_moments():
     data, account = drawn(), GaussianFilter(Budget(1.0, 1e-6))
-    told = clipped_of(data, paid(account, SeededNoise(default_rng(0))), account.rho)
+    paying = paid(account, SeededNoise(default_rng(0)))
+    told = clipped_of(data, paying, account.rho)
     first, second = account.ledger.events
-    share = share_of_singles([size - 1 for size in data.cardinalities])
-    assert first.noise_multiplier / second.noise_multiplier == pytest.approx(
-        math.sqrt((1 - share) / share)
-    )
+    share = clipped_moments.share_of_singles([size - 1 for size in data.cardinalities])
+    ratio = first.noise_multiplier / second.noise_multiplier
+    assert ratio == pytest.approx(math.sqrt((1 - share) / share))
     assert account.remaining == pytest.approx(0, abs=1e-8 * account.rho)
     assert isinstance(told, ClippedMoments)
-    with pytest.raises(BudgetSpent):
-        clipped_of(data, paid(account, SeededNoise(default_rng(0))), account.rho)
+    refused("would exceed", clipped_of, data, paying, account.rho, kind=BudgetSpent)
 
 
 def test_variables_of_one_level_have_no_moments():
@@ -127,7 +115,7 @@ def test_variables_of_one_level_have_no_moments():
     data = records(codes, (1, 3, 1))
     told = clipped_of(data, blurred(1.0, default_rng(0)), 1.0)
     assert told.moments.shape == (4, 4)
-    blocks = blocks_of(told)
+    blocks = clipped_moments.blocks_of(told)
     assert np.array_equal(blocks.correlations, np.eye(4))
     assert not blocks.noise.any()
     assert not clipped_of(records(codes[:, [0, 2]], (1, 1)), exactly, 1.0).deviation
@@ -136,8 +124,8 @@ def test_variables_of_one_level_have_no_moments():
 def test_moments_that_are_noise_only_are_refused():
     singles = {(v,): Moment(np.zeros(1), 1.0) for v in range(2)}
     for moments, deviation in ((np.full((2, 2), 1e101), 1.0), (np.eye(2), math.inf)):
-        with pytest.raises(ValueError, match="measure it for a larger rho"):
-            ClippedMoments(Singles(10, (2, 2), singles), moments, deviation)
+        known = Singles(10, (2, 2), singles)
+        refused("measure it for a larger rho", ClippedMoments, known, moments, deviation)
 
 
 def fair(n, levels):
@@ -162,18 +150,13 @@ def test_a_release_passes_its_audit_and_with_half_the_noise_it_fails():
 
 @pytest.mark.parametrize("levels", [(2, 2), (2, 3, 4), (5, 2, 2)])
 def test_neighbours_move_a_release_by_no_more_than_it_reckons_with(levels):
-    rng, singles, moved, reckoned = default_rng(0), fair(3, levels), [], []
-
-    def noted(query, *, sensitivity, rho):
-        reckoned.append(sensitivity)
-        return query(), 0.0
-
+    rng, singles, moved, noted = default_rng(0), fair(3, levels), [], Noted()
     for _ in range(100):
         codes = rng.integers(levels, size=(4, len(levels)))
         pair = codes[[0, 1, 2]], codes[[0, 1, 3]]
         told = [clipped_moments._measured(records(of, levels), singles, noted, 0.1) for of in pair]
         apart = 3 * (told[0].moments - told[1].moments)
-        moved.append(np.linalg.norm(apart) / math.sqrt(2) / reckoned[-1])
+        moved.append(np.linalg.norm(apart) / math.sqrt(2) / noted.sensitivities[-1])
     assert 0.5 < max(moved) <= 1 + 1e-9
 
 
@@ -181,8 +164,7 @@ def test_for_effects_records_are_shortened_two_and_a_half_times_as_late(tmp_path
     data = load("alarm", n=5000, rng=default_rng(0))
     deviations = []
     for aim in ("edges", "effects"):
-        rng = default_rng(1)
-        release = graph_from_moments(data, epsilon=1.0, rng=rng, aim=aim)
+        release = graph_from_moments(data, epsilon=1.0, rng=default_rng(1), aim=aim)
         release.save(tmp_path / "receipt.json")
         check_receipt(tmp_path / "receipt.json")
         deviations.append(release.marginals.deviation)
@@ -192,5 +174,5 @@ def test_for_effects_records_are_shortened_two_and_a_half_times_as_late(tmp_path
 @pytest.mark.parametrize("network", ["asia", "alarm"])
 def test_an_aim_that_is_none_is_refused_before_a_record_is_looked_at(network):
     data = load(network, n=500, rng=default_rng(0))
-    with pytest.raises(ValueError, match="aim must be 'edges' or 'effects', not 'both'"):
-        private_graph(data, epsilon=1.0, aim="both")
+    cure = "aim must be 'edges' or 'effects', not 'both'"
+    refused(cure, private_graph, data, epsilon=1.0, aim="both")

@@ -1,9 +1,10 @@
-import itertools
 import math
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pytest
+from exact_pairs import marginals_of
 from known_tables import records
 from numpy.random import default_rng
 
@@ -12,19 +13,13 @@ from dpcgd.datasets.bayesian_networks import Network
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import any_network, random_network
 from dpcgd.moments.clipped_moments import ClippedMoments
-from dpcgd.moments.interactions import MeasuredMarginals, exactly
 from dpcgd.reading.fit_network import fit_network
-from dpcgd.reading.release import MarginalRelease
 
 
 def exact_release(data, triples=()):
     """A release without noise, of pairs and some triples, with the true graph."""
-    marginals = MeasuredMarginals(Tables(data), exactly)
-    marginals.measure_pairs(1.0)
-    for triple in triples:
-        marginals.measure(triple, 1.0)
-    found = table_pc(data, epsilon=1.0, rng=default_rng(0))
-    return MarginalRelease(**{**vars(found), "marginals": marginals.without_data()})
+    release = table_pc(data, epsilon=1.0, rng=default_rng(0))
+    return replace(release, marginals=marginals_of(data, triples))
 
 
 def counts_of(data, fitted, child):
@@ -122,9 +117,8 @@ def into_last(data):
 def test_what_a_released_triple_shows_is_in_the_errors_of_another():
     errors = []
     for strength in (0.05, 0.3):  # how far one cause turns the other's effect
-        ones = np.array(
-            [[0.5 - strength, 0.5 + strength], [0.6 + strength / 2, 0.6 - strength / 2]]
-        )
+        turned = np.array([[-1.0, 1.0], [0.5, -0.5]])
+        ones = np.array([[0.5], [0.6]]) + strength * turned
         _, data = of_coins(200_000, x=("ab", ones), y=("cd", ones))
         release = exact_release(data, [tuple(sorted(map(data.variables.index, "abx")))])
         fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
@@ -186,9 +180,8 @@ def test_parents_beyond_any_table_are_left_out():
     data = load("alarm", n=100_000, rng=default_rng(0))
     release = table_pc(data, epsilon=1.0, rng=default_rng(1))
     fitted = fit_network(release, rng=default_rng(2), dag=into_last(data))
-    last = data.variables[-1]
-    both = set(fitted.left_out[last]) | set(fitted.network.parents[last])
-    assert both == set(data.variables[:-1])
+    *others, last = data.variables
+    assert {*fitted.left_out[last], *fitted.network.parents[last]} == set(others)
     assert not fitted.identified[last]
     assert f"parents left out of {last}: " in repr(fitted)
     near = set(data.truth.predecessors(last)) | set(data.truth.successors(last))
@@ -211,9 +204,8 @@ def cover_of(systems, numbers, n, epsilon):
                     continue  # joined levels have another truth
                 enough = counts_of(data, fitted, v) >= 20
                 covers = off(network, fitted, v)[enough] < 1.96
-                bars += [
-                    *zip(covers, itertools.repeat(fitted.identified[v]), fitted.errors[v][enough])
-                ]
+                known = np.full(len(covers), fitted.identified[v])
+                bars += zip(covers, known, fitted.errors[v][enough], strict=True)
     return np.array(bars)
 
 
@@ -241,8 +233,7 @@ def test_a_fitted_network_is_written_with_its_errors(tmp_path):
         assert again.tables[v] == pytest.approx(table, abs=1e-12)
     written = [line.split("standard errors ")[1] for line in text.splitlines() if "//" in line]
     errors = np.concatenate([fitted.errors[v].reshape(-1) for v in fitted.network.parents])
-    numbers = [float(number) for row in written for number in row.split(", ")]
-    assert numbers == pytest.approx(errors, rel=0.05)
+    assert np.array(", ".join(written).split(", "), float) == pytest.approx(errors, rel=0.05)
     pytest.importorskip("pgmpy")
     model = fitted.to_pgmpy()
     for v, error in fitted.errors.items():

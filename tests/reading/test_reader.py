@@ -10,13 +10,7 @@ from exact_pairs import marginals_of
 from dpcgd import load
 from dpcgd.datasets.arguments import data_folder
 from dpcgd.reading import reader
-from dpcgd.reading.reader import (
-    Trees,
-    edge_probabilities,
-    most_likely_edges,
-    trained_on,
-    trained_reader,
-)
+from dpcgd.reading.reader import Trees, edge_probabilities, most_likely_edges
 
 
 def expected_f1(chosen, p):
@@ -53,7 +47,7 @@ def test_a_precision_keeps_as_many_edges_as_it_allows():
 
 def test_more_records_than_in_training_are_read_as_so_many():
     released = marginals_of(load("survey", n=5_000, rng=np.random.default_rng(0)))
-    most = int(trained_reader().trained["records"][1])
+    most = int(reader.trained_reader().trained["records"][1])
     many, as_many = (edge_probabilities(released.as_of(n)) for n in (1000 * most, most))
     assert np.array_equal(many, as_many)
     assert not np.array_equal(many, edge_probabilities(released))
@@ -83,6 +77,6 @@ def test_what_was_trained_on_other_features_is_refused(name, tmp_path, monkeypat
     kept["features"][0] = "something else"
     (tmp_path / f"{name}.json").write_text(json.dumps(kept))
     monkeypatch.setattr(reader, "data_folder", lambda: tmp_path)
-    for trees in trained_on.__wrapped__(f"{name}.json").trees.values():
+    for trees in reader.trained_on.__wrapped__(f"{name}.json").trees.values():
         with pytest.raises(ValueError, match=r"'something else'.*with: make models"):
             trees.probabilities(columns)
