@@ -13,10 +13,8 @@ from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.schema import Schema
 
-__all__ = [
-    *("FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork"),
-    *("gaussian_network", "random_mixed_network"),
-]
+__all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork", "gaussian_network"]
+__all__ += ["random_mixed_network"]
 
 GAUSSIAN_NETWORKS = ("ecoli70", "magic-niab")
 """Linear Gaussian networks that pgmpy ships: genes of a bacterium, and traits of wheat."""

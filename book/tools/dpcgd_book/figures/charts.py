@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
+from scipy import stats
 
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
@@ -34,13 +35,11 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     """
     grid = np.linspace(-4, 4, 401)
     figure, (axes,) = style.panels(1, 5.6, 3.8, ylabel="density")
-    normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+    normal = stats.norm.pdf(grid)
     axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
     for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
-        width = max(1.06 * np.std(z) * len(z) ** -0.2, 1e-3)
-        density = np.exp(-(((grid[:, None] - z) / width) ** 2) / 2).mean(axis=1)
-        scale = width * math.sqrt(2 * math.pi)
-        axes.plot(grid, density / scale, color=color, linestyle=line, label=label)
+        density = stats.gaussian_kde(z, "silverman")(grid)
+        axes.plot(grid, density, color=color, linestyle=line, label=label)
     for edge in (-critical, critical):
         axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
     axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)")

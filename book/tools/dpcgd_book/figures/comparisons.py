@@ -13,11 +13,9 @@ from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, LOOKS, ORANGE, SERIES
 
-__all__ = [
-    *("NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"),
-    *("map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"),
-    *("winners",),
-]
+__all__ = ["NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"]
+__all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"]
+__all__ += ["winners"]
 
 
 @style.styled

@@ -24,10 +24,8 @@ import pandas as pd
 from dpcgd_book.results.record import checkout, results_folder
 from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
-__all__ = [
-    *("FullResults", "by_cell", "keep", "made_of", "repeats", "rows_on_file"),
-    *("standard_errors_apart", "stored_folder", "telling", "yardsticks"),
-]
+__all__ = ["FullResults", "by_cell", "keep", "made_of", "repeats", "rows_on_file"]
+__all__ += ["standard_errors_apart", "stored_folder", "telling", "yardsticks"]
 
 RENEW = "DPCGD_RENEW"
 """An environment variable: full results are made anew, whatever is on file."""
