@@ -191,8 +191,7 @@ place.swap("scores of choices in single precision", in_single)
 STATISTICS = "statistics/test_statistics.py"
 place = Place("statistics:GTest.raws", "laplace_pc", STATISTICS)
 place.swap("statistics in single precision", in_single)
-place = Place("moments:interaction_of", "table_pc")
-place.swap("interactions in single precision", in_single)
+Place("moments:interaction_of", "table_pc").swap("interactions in single precision", in_single)
 place = Place("score/notears:second_moments", "gram_notears", "score/test_notears.py")
 place.swap("second moments in single precision", in_single)
 for name, where in (("prices added up", "zcdp_rho"), ("an epsilon", "epsilon_of_rho")):
@@ -393,8 +392,7 @@ def without_deltas(right, self, *events):
     right(self, *pure)
 
 
-place = Place("privacy:_Enforced.spend", **ACCOUNTS)
-place.swap("deltas that are not counted", without_deltas)
+Place("privacy:_Enforced.spend", **ACCOUNTS).swap("deltas that are not counted", without_deltas)
 place = Place("privacy:_Enforced.spend", tests="pairwise/test_anm.py")
 place.swap("basic composition that forgets its deltas", without_deltas)
 

@@ -11,17 +11,11 @@ from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_s
 from numpy.random import default_rng
 from scipy import stats
 
+from dpcgd.privacy import mechanisms
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    exponential,
-    gaussian,
-    laplace,
-    permute_and_flip,
-    propose_test_release,
-)
+from dpcgd.privacy.mechanisms import AboveThreshold, exponential, gaussian, laplace
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import chi_squared
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
@@ -240,7 +234,7 @@ def spent_on(both, **how):
 
 def run_tested_release(both, distance):
     how = {"proposed": 1.0, "epsilon": 0.5, "delta": 1e-4, "account": both, "noise": both}
-    return propose_test_release(lambda: 1.0, lambda: distance, **how)
+    return mechanisms.propose_test_release(lambda: 1.0, lambda: distance, **how)
 
 
 def run_sieve(both, answers, rate=1.0):
@@ -255,7 +249,7 @@ HONEST = {
     "laplace": lambda both: laplace(lambda: 1.0, **spent_on(both, epsilon=0.5)),
     "gaussian": lambda both: gaussian(lambda: 1.0, **spent_on(both, noise_multiplier=4.0)),
     "exponential": lambda both: exponential(lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)),
-    "permute and flip": lambda both: permute_and_flip(
+    "permute and flip": lambda both: mechanisms.permute_and_flip(
         lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)
     ),
     "a release": lambda both: run_tested_release(both, 1e9),
