@@ -185,12 +185,9 @@ Place("score:_for_shares", "noleaks").edit("steps that overspend", "A / B.sum()"
 # --- pairs
 
 place = Place("pairwise:_histogram", "histogram_anm")
-place.edit(
-    "bins by the spread of the data",
-    "pair.binned(A)",
-    "Dataset.of_numbers(pair.scaled, {v: (c.min() - 1e-9, c.max()) for v, c in "
-    "zip(pair.variables, pair.scaled.T)}).binned(A)",
-)
+spread = "{v: (c.min() - 1e-9, c.max()) for v, c in zip(pair.variables, pair.scaled.T)}"
+wrong = f"Dataset.of_numbers(pair.scaled, {spread}).binned(A)"
+place.edit("bins by the spread of the data", "pair.binned(A)", wrong)
 place = Place("pairwise:histogram_anm", "histogram_anm")
 place.edit("a histogram's noise for one cell", "gaussian(sensitivity=_)", "1.0")
 wrong = "np.where(_histogram(pair, len(A)) > B, np.abs(A) + 1, 0.0)"

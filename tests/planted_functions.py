@@ -155,9 +155,7 @@ def exact_where(clear):
 place = Place("privacy:laplace", "dag_posterior")
 place.swap("an exact answer where noise is narrow", exact_where(lambda value, s, e: s / e < 0.2))
 place = Place("privacy:laplace", "laplace_pc")
-place.swap(
-    "a sharper test where the answer is clear", exact_where(lambda value, s, e: abs(value) > 5 * s)
-)
+place.swap("a sharper test where the answer is clear", exact_where(lambda x, s, e: abs(x) > 5 * s))
 
 
 DRAWS = {"tests": "local/test_draws.py"}

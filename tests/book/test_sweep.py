@@ -119,10 +119,8 @@ def fails_on_odd(x):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_failing_cases_are_told_in_the_end_and_tried_again(path, workers, monkeypatch):
-    told = (
-        r"^4 of 8 cases failed, the first, {'x': \d}, with KeyError: 'no\\nodd \d'; .*tried again"
-    )
-    with pytest.raises(RuntimeError, match=told) as raised:
+    why = r"^4 of 8 cases failed, the first, {'x': \d}, with KeyError: 'no\\nodd \d'; .*tried again"
+    with pytest.raises(RuntimeError, match=why) as raised:
         sweep(fails_on_odd, CASES, path=path, workers=workers)
     assert "raise KeyError" in raised.value.__notes__[0]
     assert finished(path) == [0, 2, 4, 6]

@@ -86,10 +86,8 @@ def every_neighbour(statistic: Statistic | Value, n: int, levels: tuple[int, ...
     (5.0, 210)
     """
     cells = math.prod(levels)
-    tables = (
-        np.bincount(records, minlength=cells).reshape(levels)
-        for records in combinations_with_replacement(range(cells), n - 1)
-    )
+    crowds = combinations_with_replacement(range(cells), n - 1)
+    tables = (np.bincount(crowd, minlength=cells).reshape(levels) for crowd in crowds)
     worst = _worst(_over_one_record(statistic, others) for others in tables)
     return worst._replace(pairs=worst.pairs * math.comb(n + cells - 2, n - 1))
 

@@ -172,10 +172,10 @@ def check_amplification(probability_of_yes: Callable, data: list, neighbour: lis
 
 def _neighbours_of_all(size, top) -> dict:
     """Each data set of records 0..top, with those that replace one of its records."""
-    others = [*product(range(size), range(top + 1))]
+    moves = [*product(range(size), range(top + 1))]
+    every = combinations_with_replacement(range(top + 1), size)
     return {
-        data: {tuple(sorted((*data[:i], *data[i + 1 :], v))) for i, v in others}
-        for data in combinations_with_replacement(range(top + 1), size)
+        data: {tuple(sorted((*data[:i], *data[i + 1 :], v))) for i, v in moves} for data in every
     }
 
 

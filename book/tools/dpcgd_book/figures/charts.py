@@ -150,9 +150,10 @@ def rows(
 
     Parameters
     ----------
-    series : mapping of str to mapping of str to mapping of str to (number,) or (number, error)
+    series : mapping of str to mapping of str to mapping of str to tuple
         From a panel to its series, at most two, to the rows from top to bottom. The first series
-        of the first panel has all rows.
+        of the first panel has all rows. A row is (number,), (number, error) or, with the ends of
+        its bar, (number, low, high).
     xlabels : sequence of str
         One for each panel.
     line : (str, float)
@@ -178,8 +179,9 @@ def rows(
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
             y = [places[name] + aside * (len(named) - 1) for name in values]
-            number, *error = zip(*values.values(), strict=True)
-            bars = 2 * np.array(error[0]) if error else None
+            number, *ends = zip(*values.values(), strict=True)
+            bars = np.abs(np.subtract(ends, number)) if len(ends) == 2 else None
+            bars = 2 * np.array(ends[0]) if len(ends) == 1 else bars
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
         if log:
@@ -223,24 +225,15 @@ def forest(
     -------
     matplotlib.figure.Figure
     """
-    figure, (axes,) = style.panels(1, 6.5, 0.33 * len(intervals) + 1.4)
-    axes.axvline(0, color=BLACK, linewidth=0.9)
-    for place, (low, estimate, high) in enumerate(intervals.values()):
-        if not math.isfinite(high - low):
-            axes.annotate("not identified", (0, -place), (4, 0), textcoords="offset points")
-            continue
-        label = "estimate and 90 % interval" if place == 0 else None
-        axes.plot([low, high], [-place, -place], color=BLUE)
-        axes.plot(estimate, -place, "o", color=BLUE, ms=5, label=label)
-    places = {name: -place for place, name in enumerate(intervals)}
-    if known:
-        rows_of = [places[name] for name in known]
-        look: dict[str, Any] = dict(color=VERMILLION, ms=6, mfc="none", label=name_of_known)
-        axes.plot([*known.values()], rows_of, "D", linestyle="", **look)
-    axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
-    axes.set(xlabel=xlabel, axisbelow=True, ylim=(0.6 - len(intervals), 0.6))
-    axes.set_yticks(list(places.values()), list(places))
-    style.legend(figure, ncols=2)
+    shown = {name: (estimate, low, high) for name, (low, estimate, high) in intervals.items()}
+    blank = [name for name, (_, low, high) in shown.items() if not math.isfinite(high - low)]
+    shown |= dict.fromkeys(blank, (math.nan, math.nan, math.nan))
+    beside = {name: (value,) for name, value in (known or {}).items()}
+    series = {"estimate and 90 % interval": shown, **({name_of_known: beside} if beside else {})}
+    figure = rows({"": series}, xlabels=[xlabel])
+    for name in blank:
+        place = (0, -list(shown).index(name))
+        figure.axes[0].annotate("not identified", place, (4, 0), textcoords="offset points")
     return figure
 
 

@@ -250,10 +250,8 @@ class FullResults:
 
     def _made_anew(self, name, task, cases, compare) -> pd.DataFrame:
         (path, version), title = sweep_file(), f"{self.chapter}.{name}"
-        workers, cluster = os.cpu_count() or 1, os.environ.get(CLUSTER)
-        rows = sweep(
-            task, cases, path=path, name=title, version=version, workers=workers, cluster=cluster
-        )
+        where: dict = {"workers": os.cpu_count() or 1, "cluster": os.environ.get(CLUSTER)}
+        rows = sweep(task, cases, path=path, name=title, version=version, **where)
         folder = results_folder() / "full" / self.chapter
         command = f"make results CHAPTER={self.chapter[:2]}"
         keep(folder, name, pd.DataFrame(rows), cases, compare, made_by=command)

@@ -45,6 +45,9 @@ __all__ += ["published_noleaks", "published_plan", "published_priv_pc", "publish
 BETA = 0.2
 """In CURATE's code the grey zone is this share of the threshold wide, to either side."""
 
+CLIP = 1.0
+"""Largest entry of the mean gradient of NoLeaks."""
+
 TWEAK = 0.02
 """Priv-PC's published code lowers the sieve's threshold on the p-value by this."""
 
@@ -557,15 +560,7 @@ class PairsAddedUp(Odometer):
 
 @takes_keywords
 def published_noleaks(
-    data: Dataset,
-    *,
-    steps: int = 30,
-    clip: float = 1.0,
-    schedule: Schedule = uniform,
-    l1: float = L1,
-    threshold: float = THRESHOLD,
-    standardized: bool = True,
-    **shared: Unpack[RunKeywords],
+    data: Dataset, *, steps: int = 30, schedule: Schedule = uniform, **shared: Unpack[RunKeywords]
 ) -> Release:
     """NoLeaks as published: the mean gradient is clipped, and pairs (epsilon, delta) are added up.
 
@@ -573,9 +568,7 @@ def published_noleaks(
     ----------
     epsilon, delta : float
         Claimed.
-    clip : float
-        Largest entry of the mean gradient.
-    data, allow_delta, rng, secure, steps, schedule, l1, threshold, standardized
+    data, allow_delta, rng, secure, steps, schedule
         As for :func:`~dpcgd.score.noleaks.noleaks`. The data's own means and variances scale the
         columns.
     rows_per_person : int
@@ -590,16 +583,15 @@ def published_noleaks(
     -------
     None proved: chapter 07.
     """
-    settings: dict[str, Any] = {"steps": steps, "clip": clip, "l1": l1, "threshold": threshold}
-    settings |= {"schedule": schedule, "standardized": standardized, **shared}
+    settings: dict[str, Any] = {"steps": steps, "schedule": schedule, **shared}
     run = open_claimed_run(data, numbers=True, records=True, **settings)
     shares, delta = noleaks.epsilons_of(schedule, shared["epsilon"], steps), run.account.delta
     run = replace(run, account=PairsAddedUp(Spent(float(shares.sum()), delta)))
     rows, times = noleaks.distinct_rows(data)
     scale = noleaks.scale_of(noleaks.means_of(rows, times), data, 0.0)
     multipliers = (gaussian_multiplier(Budget(share, delta / steps)) for share in shares.tolist())
-    mean = functools.partial(published_gradient, clip=clip, times=times)
-    moves = math.sqrt(data.d * (data.d - 1)) * clip / data.n
+    mean = functools.partial(published_gradient, clip=CLIP, times=times)
+    moves = math.sqrt(data.d * (data.d - 1)) * CLIP / data.n
     look = noleaks.noisy_gradients(mean, moves, multipliers, run)
-    weights = noleaks.descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
-    return release_by_weights(weights, threshold, run, data.variables)
+    weights = noleaks.descended(look, rows, scale, data, True, steps=steps, l1=L1)
+    return release_by_weights(weights, THRESHOLD, run, data.variables)
