@@ -16,7 +16,7 @@ from dpcgd.privacy import mechanisms
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import AboveThreshold, exponential, gaussian, laplace
+from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, permute_and_flip
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import chi_squared
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
@@ -229,7 +229,7 @@ def witness(epsilon=50.0, *, seed=0, delta=1e-3):
 
 
 def spent_on(both, **how):
-    return {"sensitivity": 1.0, "account": both, "noise": both, **how}
+    return {"sensitivity": 1.0, "account": both, "noise": both, **(how or {"epsilon": 0.5})}
 
 
 def run_tested_release(both, distance):
@@ -238,20 +238,19 @@ def run_tested_release(both, distance):
 
 
 def run_sieve(both, answers, rate=1.0):
-    how = spent_on(both, epsilon=0.5, rate=rate)
-    sieve = AboveThreshold(0.0, **how)
+    sieve = AboveThreshold(0.0, **spent_on(both, epsilon=0.5, rate=rate))
     if rate < 1:
         both.choose(100, round(100 * rate))
     return [sieve.above(lambda answer=answer: answer) for answer in answers]
 
 
 HONEST = {
-    "laplace": lambda both: laplace(lambda: 1.0, **spent_on(both, epsilon=0.5)),
-    "gaussian": lambda both: gaussian(lambda: 1.0, **spent_on(both, noise_multiplier=4.0)),
-    "exponential": lambda both: exponential(lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)),
-    "permute and flip": lambda both: mechanisms.permute_and_flip(
-        lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)
+    "laplace": lambda both: laplace(lambda: 1.0, **spent_on(both)),
+    "gaussian": lambda both: mechanisms.gaussian(
+        lambda: 1.0, **spent_on(both, noise_multiplier=4.0)
     ),
+    "exponential": lambda both: exponential(lambda: [1.0, 2.0], **spent_on(both)),
+    "permute and flip": lambda both: permute_and_flip(lambda: [1.0, 2.0], **spent_on(both)),
     "a release": lambda both: run_tested_release(both, 1e9),
     "a refused release": lambda both: run_tested_release(both, -1e9),
     "a sieve that fires": lambda both: run_sieve(both, [-1e9, -1e9, 1e9]),
@@ -333,7 +332,7 @@ def test_a_payment_that_is_refused_covers_nothing():
 
 def test_a_sieve_that_answers_on_after_its_hit_is_noted():
     both = witness()
-    sieve = AboveThreshold(0.0, **spent_on(both, epsilon=0.5))
+    sieve = AboveThreshold(0.0, **spent_on(both))
     assert sieve.above(lambda: 1e9)
     sieve._fired = False
     sieve.above(lambda: 1e9)
@@ -342,7 +341,7 @@ def test_a_sieve_that_answers_on_after_its_hit_is_noted():
 
 def test_a_query_with_less_noise_than_the_sieve_paid_for_is_noted():
     both = witness()
-    AboveThreshold(0.0, **spent_on(both, epsilon=0.5))
+    AboveThreshold(0.0, **spent_on(both))
     both.laplace(1.0, PureEvent("Laplace", 0.25))(0.0)
     assert both.unpaid == ["Laplace noise of scale 4"]
 
