@@ -29,9 +29,8 @@ def check_same_variables(score, test) -> None:
 
 def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
     """The completed form of the DAG with these arcs."""
-    settings = {"create_using": nx.DiGraph, "edge_attr": None}
-    graph = nx.from_numpy_array(arcs, **settings)
-    return CPDAG.from_dag(nx.relabel_nodes(graph, dict(enumerate(variables))))
+    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph, edge_attr=None, nodelist=[*variables])
+    return CPDAG.from_dag(dag)
 
 
 @dataclass(frozen=True, eq=False)
