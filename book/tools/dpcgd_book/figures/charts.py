@@ -179,9 +179,9 @@ def rows(
             axes.plot(numbers, [places[name]] * len(numbers), "o", color=GREY, ms=3.5, mfc="white")
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
             y = [places[name] + aside * (len(named) - 1) for name in values]
-            number, *ends = zip(*values.values(), strict=True)
-            bars = np.abs(np.subtract(ends, number)) if len(ends) == 2 else None
-            bars = 2 * np.array(ends[0]) if len(ends) == 1 else bars
+            number, *error = zip(*values.values(), strict=True)
+            bars = np.abs(np.subtract(error, number)) if len(error) == 2 else None
+            bars = 2 * np.array(error[0]) if len(error) == 1 else bars
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
         if log:
