@@ -134,11 +134,9 @@ def test_strata_in_which_a_variable_is_constant_are_left_out():
 
 @seeded
 @given(st.lists(st.tuples(st.integers(-50, 50), st.booleans()), min_size=2, max_size=6))
-def test_the_best_number_of_deletions_is_that_of_the_independent_ones(drawn_scores):
+def test_the_best_number_of_deletions_is_that_of_the_independent_ones(rows):
     # Scores and p-values that belong together: independent is above zero.
-    scores = np.array(
-        [abs(score) + 2 if apart else -abs(score) - 2 for score, apart in drawn_scores]
-    )
+    scores = np.array([abs(score) + 2 if apart else -abs(score) - 2 for score, apart in rows])
     p_values = np.where(scores > 0, 0.9, 0.0)
     utilities = coded.num_sig(scores, p_values, 0.1)
     apart = int((scores > 0).sum())

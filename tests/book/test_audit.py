@@ -52,10 +52,8 @@ def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_says(mechan
         "laplace": lambda x: x + rng.laplace(scale=1 / truth),
         "leak": leaky(truth, delta, rng),
     }[mechanism]
-    wrong = sum(
-        empirical_epsilon(run, 0, 1, delta=delta, confidence=confidence, trials=100) > truth
-        for _ in range(audits)
-    )
+    audit = partial(empirical_epsilon, run, 0, 1, delta=delta, confidence=confidence, trials=100)
+    wrong = sum(audit() > truth for _ in range(audits))
     assert wrong <= stats.binom.isf(1e-8, audits, 1 - confidence)
 
 

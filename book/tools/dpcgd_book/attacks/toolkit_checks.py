@@ -172,11 +172,9 @@ def check_amplification(probability_of_yes: Callable, data: list, neighbour: lis
 
 def _neighbours_of_all(size, top) -> dict:
     """Each data set of records 0..top, with those that replace one of its records."""
-    moves = [*product(range(size), range(top + 1))]
+    new = [*product(range(size), range(top + 1))]
     every = combinations_with_replacement(range(top + 1), size)
-    return {
-        data: {tuple(sorted((*data[:i], *data[i + 1 :], v))) for i, v in moves} for data in every
-    }
+    return {data: {tuple(sorted((*data[:i], *data[i + 1 :], v))) for i, v in new} for data in every}
 
 
 def _distances_by_walking(near, proposed) -> dict:

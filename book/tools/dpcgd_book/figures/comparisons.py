@@ -17,6 +17,8 @@ __all__ = ["NOBODY", "by_level", "difference_by_budget", "grid", "growth", "leas
 __all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"]
 __all__ += ["winners"]
 
+Frames = Mapping[str, pd.DataFrame]
+
 
 @style.styled
 def difference_by_budget(
@@ -95,12 +97,7 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
 
 
 @style.styled
-def staircase(
-    steps: Mapping[str, pd.DataFrame],
-    *,
-    beside: Mapping[str, pd.DataFrame],
-    rivals: Mapping[str, float],
-) -> plt.Figure:
+def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> plt.Figure:
     """Plot scores as steps, each a bar from 0 with what it gains over the one before lit.
 
     Parameters

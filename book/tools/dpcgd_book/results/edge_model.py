@@ -220,9 +220,9 @@ class Runs:
         """Mean F1 of the edge model by records, of each group whose networks all have rows."""
         cells = self.read[self.read.epsilon == self.epsilon].groupby(["n", "network"])
         means = cells.F1.mean().unstack()
+        groups = self.groups.items()
         return {
-            title: means.reindex(columns=group).mean(axis=1, skipna=False).dropna()
-            for title, group in self.groups.items()
+            x: means.reindex(columns=own).mean(axis=1, skipna=False).dropna() for x, own in groups
         }
 
     @staticmethod

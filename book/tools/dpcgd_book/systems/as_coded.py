@@ -559,9 +559,7 @@ NOLEAKS_AS_CODED = NoLeaksSettings(
     2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
 )
 """NoLeaks as its code runs it."""
-SCHEDULE_AS_PRINTED = replace(
-    NOLEAKS_AS_PRINTED, budgets=lambda epsilon: iter(multiplicative(epsilon, 30))
-)
+SCHEDULE_AS_PRINTED = replace(NOLEAKS_AS_PRINTED, budgets=lambda e: iter(multiplicative(e, 30)))
 """CURATE by scores, algorithm 2; its code could not be read."""
 RAW, OUTER, PENALTY, ACYCLIC = 1000, 100, 0.1, 1e-8
 """Raw records of the line search, outer steps, l1, and the tolerance of the acyclicity (code)."""

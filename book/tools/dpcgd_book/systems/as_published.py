@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 
 from dpcgd.constraint import curate_pc
 from dpcgd.constraint.curate_pc import Plan
-from dpcgd.constraint.em_pc import Choice, ExponentialOracle, check_choice
+from dpcgd.constraint.em_pc import ExponentialOracle
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
 from dpcgd.datasets.contingency_tables import Tables
@@ -363,7 +363,6 @@ def published_em_pc(
     data: Counts,
     *,
     statistic: Statistic | None = None,
-    choose: Choice = exponential,
     max_order: int = 3,
     **shared: Unpack[SearchKeywords],
 ) -> Release:
@@ -377,7 +376,7 @@ def published_em_pc(
         Of the odometer's reading afterwards.
     statistic : Statistic, optional
         ``PublishedFlips()`` unless given.
-    data, allow_delta, rng, secure, choose, max_order, knowledge
+    data, allow_delta, rng, secure, max_order, knowledge
         As for :func:`~dpcgd.constraint.em_pc.em_pc`.
     rows_per_person : int
         Must be 1: the odometer enforces no budget.
@@ -391,11 +390,10 @@ def published_em_pc(
     -------
     None proved: chapter 05.
     """
-    check_choice(choose)
-    run = open_claimed_run(data, statistic=statistic, choose=choose, max_order=max_order, **shared)
+    run = open_claimed_run(data, statistic=statistic, max_order=max_order, **shared)
     statistic, half = statistic or PublishedFlips(), shared["epsilon"] / 2
     oracle = PublishedOracle(
-        Tables(data), statistic, lambda *_: half, choose, 0.0, run.account, run.noise
+        Tables(data), statistic, lambda *_: half, exponential, 0.0, run.account, run.noise
     )
     return released_by(oracle, run, max_order)
 
