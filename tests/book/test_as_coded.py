@@ -173,11 +173,8 @@ def test_the_arrows_of_the_code_are_right_where_the_sets_are_and_some_are_missin
         graph = CPDAG.from_dag(dag)
         joined = graph.arcs | graph.arcs.T
         names = list(graph.variables)
-        sets = {
-            frozenset((x, y)): separating(dag, names, x, y)
-            for x, y in itertools.combinations(range(size), 2)
-            if not joined[x, y]
-        }
+        apart = [pair for pair in itertools.combinations(range(size), 2) if not joined[pair]]
+        sets = {frozenset(pair): separating(dag, names, *pair) for pair in apart}
         arcs = coded.oriented(joined, sets)
         assert (graph.arcs <= arcs).all()
         assert (meek(arcs) == graph.arcs).all()

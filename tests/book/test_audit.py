@@ -142,12 +142,8 @@ def brute_force(value, n, levels):
         return value(table)
 
     values = {records: of(records) for records in itertools.product(cells, repeat=n)}
-    return max(
-        abs(known - values[(*records[:i], cell, *records[i + 1 :])])
-        for records, known in values.items()
-        for i in range(n)
-        for cell in cells
-    )
+    places = itertools.product(values, range(n), cells)
+    return max(abs(values[r] - values[(*r[:i], cell, *r[i + 1 :])]) for r, i, cell in places)
 
 
 @pytest.mark.parametrize("value", [weigh, chi_squared, KendallZ().value], ids=["any", "chi", "z"])

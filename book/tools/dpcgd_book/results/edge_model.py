@@ -221,9 +221,7 @@ class Runs:
         cells = self.read[self.read.epsilon == self.epsilon].groupby(["n", "network"])
         means = cells.F1.mean().unstack()
         groups = self.groups.items()
-        return {
-            x: means.reindex(columns=own).mean(axis=1, skipna=False).dropna() for x, own in groups
-        }
+        return {x: means.reindex(columns=g).mean(axis=1, skipna=False).dropna() for x, g in groups}
 
     @staticmethod
     def counted(rows: pd.DataFrame, name: str, bands: Sequence[int]) -> list[float]:

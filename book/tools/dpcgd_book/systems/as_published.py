@@ -341,9 +341,8 @@ def _by_rounds(
     kind: type[ThresholdOracle], shares, tweak, data, statistic, rate, max_order, shared
 ) -> Release:
     """A search whose every round costs epsilon: these shares for sieve and examination."""
-    run = open_claimed_run(
-        data, records=rate != 1, statistic=statistic, rate=rate, max_order=max_order, **shared
-    )
+    settings: dict[str, Any] = {"statistic": statistic, "rate": rate, "max_order": max_order}
+    run = open_claimed_run(data, records=rate != 1, **settings, **shared)
     cost = Round(*(share * shared["epsilon"] for share in shares))
     statistic = statistic or PublishedKendallP()
     rate = optimal_rate(cost.sieve) if rate is None else rate
