@@ -54,10 +54,8 @@ place.swap("rows of a Gram matrix rounded upwards", raised(64))
 place = Place("score:clipped_gradient", "noleaks")
 place.swap("gradients rounded after they are clipped", raised(256))
 
-
-@Place("pairwise:Kendall.value", "private_anm").swap("a score rounded for a nicer table")
-def _(right, *args):
-    return round(2 * right(*args)) / 2
+place = Place("pairwise:Kendall.value", "private_anm")
+place.swap("a score rounded for a nicer table", lambda right, *args: round(2 * right(*args)) / 2)
 
 
 # --- noise of another source
@@ -215,10 +213,8 @@ place.swap("counts of rows with weights in single precision", tables_in_single)
 place = Place("datasets:_Asked._checked", tests=MANY)
 place.swap("counts of others in single precision", tables_in_single)
 
-
-@Place("datasets:_weight_planes", tests=MANY).swap("weights of rows in four bytes")
-def _(right, weights):
-    return right(weights.astype(np.uint32))
+place = Place("datasets:_weight_planes", tests=MANY)
+place.swap("weights of rows in four bytes", lambda right, weights: right(weights.astype(np.uint32)))
 
 
 def columns_in_single(right, self, x, y, *rest):

@@ -56,6 +56,10 @@ open_claimed_run = functools.partial(open_run, account=Odometer.for_budget)
 """A run whose odometer enforces no budget: what it claims is not proved."""
 
 
+Chosen = Statistic | None
+"""The statistic of a run; None is the paper's own."""
+
+
 class Counted:
     """A statistic that counts how often it is computed.
 
@@ -261,7 +265,7 @@ def optimal_rate(epsilon: float) -> float:
 def published_svt_pc(
     data: Counts,
     *,
-    statistic: Statistic | None = None,
+    statistic: Chosen = None,
     rate: float = 1.0,
     max_order: int = 3,
     **shared: Unpack[SearchKeywords],
@@ -293,7 +297,7 @@ def published_svt_pc(
 def published_priv_pc(
     data: Counts,
     *,
-    statistic: Statistic | None = None,
+    statistic: Chosen = None,
     rate: float | None = None,
     max_order: int = 3,
     **shared: Unpack[SearchKeywords],
@@ -359,11 +363,7 @@ class PublishedOracle(ExponentialOracle):
 
 @takes_keywords
 def published_em_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
+    data: Counts, *, statistic: Chosen = None, max_order: int = 3, **shared: Unpack[SearchKeywords]
 ) -> Release:
     """EM-PC as published: greedy distances of a G-test, the best set released without noise.
 
@@ -479,11 +479,7 @@ def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, las
 
 @takes_keywords
 def published_curate_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
+    data: Counts, *, statistic: Chosen = None, max_order: int = 3, **shared: Unpack[SearchKeywords]
 ) -> Release:
     """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
 
