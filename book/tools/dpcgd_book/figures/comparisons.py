@@ -18,6 +18,7 @@ __all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system",
 __all__ += ["winners"]
 
 Frames = Mapping[str, pd.DataFrame]
+Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 @style.styled
@@ -320,10 +321,7 @@ def plan(planned: Plan) -> plt.Figure:
 
 
 @style.styled
-def growth(
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
-    predicted: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-) -> plt.Figure:
+def growth(panels: Mapping[str, Curves], predicted: Curves) -> plt.Figure:
     """Plot costs against records: points as measured, lines as predicted.
 
     Parameters

@@ -17,6 +17,8 @@ __all__ = ["broken_variants", "chances_of_choices", "change_against_claim", "cha
 __all__ += ["noise_and_price", "parts_of_table", "reachable_doubles", "released_margins"]
 __all__ += ["replaced_record", "reports", "rounds", "stratum_weights", "turning_test"]
 
+Curves = Mapping[str, Sequence[float]]
+
 
 @style.styled
 def turning_test(
@@ -81,11 +83,7 @@ def _zoom(axes, turning, critical):
 
 @style.styled
 def noise_and_price(
-    outputs: Sequence[float],
-    densities: Mapping[str, Sequence[float]],
-    epsilon: float,
-    tests: Sequence[int],
-    spent: Mapping[str, Sequence[float]],
+    outputs: Sequence[float], densities: Curves, epsilon: float, tests: Sequence[int], spent: Curves
 ) -> plt.Figure:
     """Draw what two neighbours' noisy answers look like, and what many such answers cost.
 
@@ -299,7 +297,7 @@ def _arrow_of_the_record(figure, row, lost):
 
 
 @style.styled
-def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -> plt.Figure:
+def stratum_weights(rows: Curves, notes: Sequence[str]) -> plt.Figure:
     """Draw the weight of each stratum in a statistic, one stacked bar for each data set.
 
     Parameters
@@ -330,7 +328,7 @@ def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -
 
 
 @style.styled
-def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figure:
+def margins(distances: Curves, noise: float) -> plt.Figure:
     """Plot sorted distances from a threshold, in sensitivities, one line for each statistic.
 
     Parameters
@@ -357,7 +355,7 @@ def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figur
 
 
 @style.styled
-def rounds(noise: Mapping[str, Sequence[float]], queries: Sequence[float]) -> plt.Figure:
+def rounds(noise: Curves, queries: Sequence[float]) -> plt.Figure:
     """Plot runs of sieve-and-examine, noisy queries against a noisy threshold, one panel each.
 
     Parameters
