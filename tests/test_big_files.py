@@ -15,16 +15,11 @@ pytest.importorskip("pyarrow", reason="it is in the parquet extra")
 SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "big_files.py"
 
 
-@pytest.fixture
-def big_files(monkeypatch):
+def test_files_hold_the_records_that_were_drawn(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(SCRIPT.parent)
-    module = importlib.import_module("big_files")
-    monkeypatch.setattr(module, "GROUP", 300)
-    monkeypatch.setattr(module, "FILE", 1000)
-    return module
-
-
-def test_files_hold_the_records_that_were_drawn(tmp_path, big_files):
+    big_files = importlib.import_module("big_files")
+    monkeypatch.setattr(big_files, "GROUP", 300)
+    monkeypatch.setattr(big_files, "FILE", 1000)
     big_files.make("asia", 2500, tmp_path / "asia", np.random.default_rng(3))
     rng = np.random.default_rng(3)
     drawn = [load("asia", n, rng=rng) for n in (300, 300, 300, 100) * 2 + (300, 200)]

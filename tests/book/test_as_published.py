@@ -122,17 +122,13 @@ def test_the_papers_price_of_one_order_covers_the_zcdp_one(tests, epsilon, delta
     assert epsilon_of_rho(float(rho), delta) <= published.leakage(tests, epsilon, delta)
 
 
-@pytest.fixture
-def coin():
-    """A coin oracle whose threshold is 3."""
-    data, noise = load("cancer", n=1_000, rng=default_rng(0)), SeededNoise(default_rng(0))
-    return published.CoinOracle(Tables(data), KendallZ(), math.nan, 1.0, None, noise, plan=None)
-
-
 @pytest.mark.parametrize(
     ("value", "below"), [(2.39, {True}), (3.61, {False}), (3.0, {True, False})]
 )
-def test_the_coin_is_tossed_in_the_grey_zone_only(coin, value, below):
+def test_the_coin_is_tossed_in_the_grey_zone_only(value, below):
+    data, noise = load("cancer", n=1_000, rng=default_rng(0)), SeededNoise(default_rng(0))
+    # The threshold is 3.
+    coin = published.CoinOracle(Tables(data), KendallZ(), math.nan, 1.0, None, noise, plan=None)
     assert {coin._is_below(value, 1.0) for _ in range(64)} == below  # false alarm 2^-63
 
 
