@@ -205,10 +205,8 @@ class Runs:
         panels: dict = {}
         for title, group in self.groups.items():
             means = pd.concat({b: self.paired(group, b) for b in self.budgets}).swaplevel()
-            panels[title] = {
-                SHOWN.get(x, x): (self.budgets, means.loc[x, "mean"], 2 * means.loc[x, "error"])
-                for x in SYSTEMS[::-1]
-            }
+            rows = {SHOWN.get(x, x): means.loc[x] for x in SYSTEMS[::-1]}
+            panels[title] = {x: (self.budgets, m["mean"], 2 * m["error"]) for x, m in rows.items()}
         labels = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
         figure = charts.curves(panels, log="x", limits=(0, 1.03), aside=1.05, **labels)
         for axes in figure.axes:
