@@ -250,9 +250,7 @@ RUNS = {
         d, test, lambda _, price: measure([*itertools.combinations(range(d), 2)], price), rho
     ),
     "another level": lambda right, d, test, *rest: right(d, lambda *asked: 3 * test(*asked), *rest),
-    "order 1 left out": lambda right, d, test, *rest: right(
-        d, lambda x, y, given: test(x, y, ()), *rest
-    ),
+    "order 1 left out": lambda right, d, test, *rest: right(d, lambda x, y, _: test(x, y), *rest),
     "old answers kept": lambda right, d, test, *rest: right(d, functools.cache(test), *rest),
 }
 TABLES = {
@@ -263,9 +261,7 @@ TABLES = {
 SUMS_OF_PARTS = {
     "records of the first": lambda right, one, other: right(one, Counts(0 * other.table)),
     "the first part twice": lambda right, one, other: right(one, one),
-    "the order of axes lost": lambda right, *parts: right(
-        *(OrderOfAxesLost(own.table) for own in parts)
-    ),
+    "the order of axes lost": lambda right, *own: right(*(OrderOfAxesLost(p.table) for p in own)),
 }
 
 

@@ -201,10 +201,8 @@ def check_reader(mine: Callable) -> str:
         here = (low <= p) & (p <= high)
         off = p[here].mean() - true[here].mean()
         assert abs(off) < 0.1, f"between {low} and {high} probabilities are off by {off:+.2f}"
-    empty = np.concatenate(
-        [own for own, (_, joined) in zip(said, others, strict=True) if not joined.any()]
-    )
-    claims = np.mean(empty > 0.5)
+    empty = [own for own, (_, joined) in zip(said, others, strict=True) if not joined.any()]
+    claims = np.mean(np.concatenate(empty) > 0.5)
     assert claims < 0.02, f"where nothing is, {claims:.1%} of the pairs are likelier edges than not"
     return "right: its probabilities are good, mean what they say, and claim nothing from nothing"
 

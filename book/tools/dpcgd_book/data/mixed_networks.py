@@ -8,15 +8,14 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+from numpy.random import Generator
 
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.schema import Schema
 
-__all__ = [
-    *("FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork"),
-    *("gaussian_network", "random_mixed_network"),
-]
+__all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork", "gaussian_network"]
+__all__ += ["random_mixed_network"]
 
 GAUSSIAN_NETWORKS = ("ecoli70", "magic-niab")
 """Linear Gaussian networks that pgmpy ships: genes of a bacterium, and traits of wheat."""
@@ -58,7 +57,7 @@ ERRORS = (
 """Errors of mean zero and deviation one; all but the first are not normal."""
 
 Effect = Callable[[np.ndarray], np.ndarray]
-Draw = Callable[[Mapping[str, np.ndarray], int, np.random.Generator], np.ndarray]
+Draw = Callable[[Mapping[str, np.ndarray], int, Generator], np.ndarray]
 """Values of a variable from those of the variables before it."""
 
 
@@ -91,9 +90,7 @@ class GaussianNetwork:
         """Of the variables, exactly."""
         return self._effects.T @ self._effects
 
-    def sample(
-        self, n: int, *, rng: np.random.Generator, exponentials_to: float | None = None
-    ) -> Dataset:
+    def sample(self, n: int, *, rng: Generator, exponentials_to: float | None = None) -> Dataset:
         """Draw n independent records, with public ranges.
 
         Parameters
@@ -182,14 +179,14 @@ class MixedNetwork:
     levels: Mapping[str, list[str]]
     draws: Mapping[str, Draw]
 
-    def values(self, n: int, *, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def values(self, n: int, *, rng: Generator) -> dict[str, np.ndarray]:
         """Numbers and codes of n independent records."""
         values: dict[str, np.ndarray] = {}
         for v, draw in self.draws.items():
             values[v] = draw(values, n, rng)
         return values
 
-    def sample(self, n: int, *, rng: np.random.Generator) -> Dataset:
+    def sample(self, n: int, *, rng: Generator) -> Dataset:
         """Draw n independent records; a range ends 20 deviations on either side of the mean.
 
         Examples
@@ -210,7 +207,7 @@ class MixedNetwork:
 
 
 def random_mixed_network(
-    family: str, d: int, rng: np.random.Generator, graph: nx.DiGraph | None = None
+    family: str, d: int, rng: Generator, graph: nx.DiGraph | None = None
 ) -> MixedNetwork:
     """A network of d variables of one of the `FAMILIES`, with a graph of any shape.
 

@@ -25,16 +25,8 @@ from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.results.stored import FullResults, yardsticks
 
-__all__ = [
-    "BOUNDS",
-    "SHOWN",
-    "SYSTEMS",
-    "Runs",
-    "beyond",
-    "calibration",
-    "fresh_case",
-    "named_case",
-]
+__all__ = ["BOUNDS", "SHOWN", "SYSTEMS", "Runs", "beyond", "calibration", "fresh_case"]
+__all__ += ["named_case"]
 
 SYSTEMS = ("learned_pc", "table_pc")
 """The names of both systems in rows on file."""
@@ -213,10 +205,8 @@ class Runs:
         panels: dict = {}
         for title, group in self.groups.items():
             means = pd.concat({b: self.paired(group, b) for b in self.budgets}).swaplevel()
-            panels[title] = {
-                SHOWN.get(x, x): (self.budgets, means.loc[x, "mean"], 2 * means.loc[x, "error"])
-                for x in SYSTEMS[::-1]
-            }
+            rows = {SHOWN.get(x, x): means.loc[x] for x in SYSTEMS[::-1]}
+            panels[title] = {x: (self.budgets, m["mean"], 2 * m["error"]) for x, m in rows.items()}
         labels = {"xlabels": [r"guaranteed $\varepsilon$"] * 2, "ylabel": "mean skeleton F1"}
         figure = charts.curves(panels, log="x", limits=(0, 1.03), aside=1.05, **labels)
         for axes in figure.axes:
@@ -228,10 +218,8 @@ class Runs:
         """Mean F1 of the edge model by records, of each group whose networks all have rows."""
         cells = self.read[self.read.epsilon == self.epsilon].groupby(["n", "network"])
         means = cells.F1.mean().unstack()
-        return {
-            title: means.reindex(columns=group).mean(axis=1, skipna=False).dropna()
-            for title, group in self.groups.items()
-        }
+        groups = self.groups.items()
+        return {x: means.reindex(columns=g).mean(axis=1, skipna=False).dropna() for x, g in groups}
 
     @staticmethod
     def counted(rows: pd.DataFrame, name: str, bands: Sequence[int]) -> list[float]:
