@@ -6,8 +6,7 @@ score of the rank of a level, as levels are listed, and then one for each of its
 or, if it is ordered, the squared score.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -35,14 +34,6 @@ FARTHEST = 3.0
 SQUARE, SCORE = 0.25, 0.5**0.5
 """Factors on the squared normal score of a category, and on the score: a contrast of two even
 levels has a variance of one half."""
-
-
-class Facts(Protocol):
-    """The public facts of a table, from data or from a schema."""
-
-    levels: Mapping[str, Sequence[str]]
-    ordered: Collection[str]
-    missing: Mapping[str, str]
 
 
 class Entries(NamedTuple):

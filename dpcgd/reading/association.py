@@ -244,9 +244,8 @@ class _Moments:
     def _pairs(self, u, v, first, second) -> np.ndarray:
         """Probabilities of all pairs at once; one by one they take a quarter of a search's time."""
         sizes = self.levels[u] * self.levels[v]
-        cells = (
-            first.contrasts[u] @ first.products(u, second, v) @ second.contrasts[v].swapaxes(1, 2)
-        )
+        cells = first.contrasts[u] @ first.products(u, second, v)
+        cells = cells @ second.contrasts[v].swapaxes(1, 2)
         cells += first.half[u][:, :, None] / self.levels[v][:, None, None]
         cells += second.half[v][:, None] / self.levels[u][:, None, None]
         least = np.maximum(1 / self.n, np.maximum(self.deviations[u, u], self.deviations[v, v]))
@@ -297,11 +296,9 @@ class _Tested:
         """Number the different choices of conditioning variables, and of x or y with them."""
         choices, self.choice = _numbered(map(tuple, self.asked[:, 2:].tolist()))
         choice, asked = self.choice.tolist(), self.asked[:, :2].T.tolist()
-        sides, numbers = _numbered(
-            pair for side in asked for pair in zip(choice, side, strict=True)
-        )
+        sides, places = _numbered(pair for side in asked for pair in zip(choice, side, strict=True))
         self.given, (self.choice_of, self.variable) = choices.T, sides.T
-        self.x, self.y = np.split(numbers, 2)
+        self.x, self.y = np.split(places, 2)
 
     def _describe(self):
         """Cells of the conditioning variables, their features, and the noise of each cell."""
@@ -310,11 +307,9 @@ class _Tested:
         levels = moments.levels[given]
         none, strata = np.zeros((*self.p.shape, 0)), levels.prod(axis=0)
         features, noises, means = [none], [none], [none[:, 0]]
+        ones = np.ones((len(none), beside.most, 1))
         for chosen in [*subsets_of(tuple(range(self.order)))][1:]:
-            parts = [
-                beside.contrasts[v] if axis in chosen else np.ones((len(v), beside.most, 1))
-                for axis, v in enumerate(given)
-            ]
+            parts = [beside.contrasts[v] if i in chosen else ones for i, v in enumerate(given)]
             feature, ends = reduce(_outer, parts), given[[chosen[0], chosen[-1]]]
             cells = strata // levels[[*chosen]].prod(axis=0)
             deviation = (moments.deviations[*ends] / cells)[:, None, None]
@@ -382,9 +377,8 @@ class _Tested:
         q = self._average()
         variance = self._sampled() / self.moments.n + self._noise()
         statistic = _quadratic(variance, q.reshape(len(x), -1), 1e-14)
-        (values_x, vectors_x), (values_y, vectors_y) = (
-            [part[side] for part in self.residual] for side in (x, y)
-        )
+        values_x, vectors_x = (part[x] for part in self.residual)
+        values_y, vectors_y = (part[y] for part in self.residual)
         turned = vectors_x.swapaxes(1, 2) @ q @ vectors_y
         effect = turned**2 / (values_x[:, :, None] * values_y[:, None] + 1e-6)
         effect = effect.sum(axis=(1, 2))
@@ -468,8 +462,7 @@ def _quadratic(matrices, vectors, ridge) -> np.ndarray:
     try:
         solved = np.linalg.solve(matrices, vectors[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:  # the ridge is too small beside large entries
-        solved = np.array(
-            [np.linalg.lstsq(*both)[0] for both in zip(matrices, vectors, strict=True)]
-        )
+        systems = zip(matrices, vectors, strict=True)
+        solved = np.array([np.linalg.lstsq(*system)[0] for system in systems])
     totals = (vectors * solved).sum(axis=1)
     return np.where(np.isfinite(totals), totals, 0.0)

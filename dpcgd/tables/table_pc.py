@@ -175,7 +175,7 @@ class TableOracle(AsksAhead):
         check_level(self.alpha)
         if not 0 <= self.price < math.inf:
             raise ValueError(f"price must be finite and not negative, not {self.price!r}")
-        self._ahead = Ahead(self._associations, self._likely_separates)
+        self._ahead = Ahead(self._associations, lambda row: row[-1] > self.alpha)
 
     def separates(self, x: int, y: int, given: tuple[int, ...]) -> bool | None:
         """Whether the releases agree with independence of x and y given these variables.
@@ -224,9 +224,6 @@ class TableOracle(AsksAhead):
             self._known |= zip(alike, associations(self.marginals, alike), strict=True)
         return [self._known[test] for test in tests]
 
-    def _likely_separates(self, row) -> bool:
-        return row[-1] > self.alpha
-
     def _given_interacting(self, x, y, given) -> Association:
         """The association given two variables whose effects need not add up."""
         test = x, y, *given, INTERACTING
@@ -258,11 +255,8 @@ class TableOracle(AsksAhead):
         self.marginals.measure_again(pairs, rho)
         self.begin({})
         measured = set(pairs)
-        self._known = {
-            test: row
-            for test, row in self._known.items()
-            if measured.isdisjoint(combinations(sorted(test), 2))
-        }
+        kept = (t for t in self._known if measured.isdisjoint(combinations(sorted(t), 2)))
+        self._known = {test: self._known[test] for test in kept}
 
     def unconfirmed(self, joined: np.ndarray) -> np.ndarray:
         """Joined pairs that a common neighbour may explain, although no test can condition on it.
@@ -323,8 +317,7 @@ def shares(d: int) -> tuple[float, float]:
     [0.6, 0.0025]
     """
     triple = (1 - PAIRS) / (TRIPLES * d)
-    pairs = 1 - triple * min(TRIPLES * d, math.comb(d, 3))
-    return pairs, triple
+    return 1 - triple * min(TRIPLES * d, math.comb(d, 3)), triple
 
 
 def search_again(
@@ -487,14 +480,12 @@ def table_pc(
     oracle = TableOracle(
         marginals, alpha, price, joined=joined, least_effect=least_effect, least_share=least_share
     )
-    result = search_again(
-        oracle, account, names, max_order=max_order, knowledge=knowledge, untested=untested
-    )
-    result = repaired(result, oracle.free(), max_order=max_order, knowledge=knowledge)
+    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
+    result = search_again(oracle, account, names, untested=untested, **settings)
+    result = repaired(result, oracle.free(), **settings)
     graph = _oriented(result, marginals, knowledge)
     _measure_families(marginals, account, consistent_extension(graph), price)
-    released = measured._replace(marginals=marginals.without_data())
-    return released.release(graph, result.answers)
+    return measured._replace(marginals=marginals.without_data()).release(graph, result.answers)
 
 
 def measure_all_pairs(data: Any, rules: Rules, **shared: Unpack[SearchKeywords]) -> Measured:
@@ -580,8 +571,7 @@ def _noise(data, rho, most) -> float:
     """Deviation of a pair's moment if no variable has more than so many levels."""
     levels = np.minimum(data.cardinalities, most).tolist()
     kept = 1.0 if max(data.cardinalities) <= most else 1 - FIRST_LOOK
-    multiplier = multiplier_of_rho(shares(data.d)[0] * kept * rho)
-    return pairs_sensitivity(levels) * multiplier / data.n
+    return pairs_sensitivity(levels) * multiplier_of_rho(shares(data.d)[0] * kept * rho) / data.n
 
 
 def _check_noise(data, rho, most, max_order):
@@ -589,17 +579,14 @@ def _check_noise(data, rho, most, max_order):
     levels = np.minimum(data.cardinalities, most)
     noise, largest = _noise(data, rho, most), int(levels.max())
     if noise * max(largest, FEWEST_LEVELS) > MOST_NOISE:
-        raise ValueError(
-            f"noise of deviation {noise * data.n:.4g} is too much for {data.n} records and a "
-            f"variable with {largest} levels, no test would hold its level; take a larger epsilon, "
-            f"fewer variables{' or levels' * (largest > 2)}, or more records"
-        )
+        table = f"{data.n} records and a variable with {largest} levels"
+        problem = f"noise of deviation {noise * data.n:.4g} is too much for {table}"
+        cure = f"fewer variables{' or levels' * (largest > 2)}, or more records"
+        raise ValueError(f"{problem}, no test would hold its level; take a larger epsilon, {cure}")
     larger = np.array([*map(max, combinations(np.maximum(levels, FEWEST_LEVELS).tolist(), 2))])
     untestable = np.mean(larger * np.median(levels) * noise > MOST_NOISE)
     if max_order and untestable > MOST_UNTESTABLE:
-        warnings.warn(
-            f"{untestable:.0%} of the pairs are too noisy to be tested given another variable; "
-            "they are edges only where no neighbour can explain them; take a larger epsilon, "
-            "fewer variables, or more records",
-            stacklevel=level_of_the_caller(),
-        )
+        problem = f"{untestable:.0%} of the pairs are too noisy to be tested given another variable"
+        effect = "they are edges only where no neighbour can explain them"
+        cure = "take a larger epsilon, fewer variables, or more records"
+        warnings.warn(f"{problem}; {effect}; {cure}", stacklevel=level_of_the_caller())
