@@ -68,7 +68,6 @@ def spent(monkeypatch):
 
 
 HOW = {"epsilon": 1.0, "rng": default_rng(0)}
-HALF = type("Half", (), {"value": 1, "critical": 1.0})
 SETTINGS = [
     ({"knowledge": {"required": [("a", "b")]}}, r"Knowledge\(forbidden.*not \{"),
     ({"knowledge": Knowledge(required=[("smokr", "b")])}, "no variable is called 'smokr'"),
@@ -79,7 +78,7 @@ SETTINGS = [
 ]
 STATISTICS = [
     *(({"statistic": kind}, r"be one such as KendallZ\(\)") for kind in ("kendall", KendallZ)),
-    ({"statistic": HALF()}, "has no sensitivity"),
+    ({"statistic": SimpleNamespace(value=1, critical=1.0)}, "has no sensitivity"),
 ]
 SIEVES = [priv_pc, dpcgd.svt_pc, as_published.published_priv_pc, as_published.published_svt_pc]
 NO_NUMBERS = [
