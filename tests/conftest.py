@@ -54,9 +54,8 @@ def pytest_collection_finish(session):
     """In a process of its own: what a thread prints would turn up in the output of tests."""
     if any(map(needs_chapters, session.items)) and not session.config.option.collectonly:
         command = [sys.executable, "-c", EXECUTE]
-        session.config.stash[RUNNING] = subprocess.Popen(
-            command, cwd=SCRIPTS, stdout=subprocess.PIPE, text=True
-        )
+        running = subprocess.Popen(command, cwd=SCRIPTS, stdout=subprocess.PIPE, text=True)
+        session.config.stash[RUNNING] = running
 
 
 def pytest_sessionfinish(session):

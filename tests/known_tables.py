@@ -14,6 +14,14 @@ def records(codes, levels):
     return Dataset(np.atleast_2d(codes), names)
 
 
+class OnlyCounts:
+    """Tables that only count, one after the other."""
+
+    def __init__(self, tables):
+        self.n, self.levels = tables.n, tables.levels
+        self.counts, self.shape = tables.counts, tables.shape
+
+
 def numbers_in(data):
     """Of each number the values that are kept, the middles of its parts."""
     columns = zip(data.levels.items(), data.codes.T, strict=True)

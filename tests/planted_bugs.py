@@ -55,8 +55,7 @@ place = Place("constraint:ExponentialOracle._decide", "em_pc")
 pattern = "_choose(lambda: count_scores(A))"
 place.edit("an exact count of pairs", pattern, "int(np.argmax(count_scores(A)))")
 place.edit("a pair chosen by its exact score", "A.pop(_choose(B))", "A.pop(int(np.argmax((B)())))")
-place = Place("constraint:count_scores", "em_pc")
-place.swap("scores of a count that move twice as far", times(2))
+Place("constraint:count_scores", "em_pc").swap("scores of a count that move twice as far", times(2))
 
 # --- plans
 
@@ -66,8 +65,7 @@ place.edit("a plan by an exact count", "self.plan(...)", f"_ / (1 + bool({A_COUN
 
 # --- released moments and tables
 
-place = Place("tables:table_pc", "table_pc")
-place.edit("a release that keeps the data", "A.without_data()", "A")
+Place("tables:table_pc", "table_pc").edit("a release that keeps the data", "A.without_data()", "A")
 place = Place("tables:_measure_families", "table_pc")
 wrong = "[t for t in _ if abs(marginals.exact([t])).max() > 3]"
 place.edit("families measured where their exact interaction is clear", "sorted(...)[:A]", wrong)
@@ -191,18 +189,14 @@ place.edit("a gradient's sensitivity for add or remove", "2 * clip / A", HALF)
 place = Place("score:clipped_gradient", "noleaks")
 place.edit("gradients that are not clipped", "clip / A", "1 + 0 * A")
 place.edit("a mean over distinct rows", "times.sum()", "len(rows)")
-place = Place("score:_for_shares", "noleaks")
-place.edit("steps that overspend", "A / B.sum()", "A")
+Place("score:_for_shares", "noleaks").edit("steps that overspend", "A / B.sum()", "A")
 
 # --- pairs
 
 place = Place("pairwise:_histogram", "histogram_anm")
-place.edit(
-    "bins by the spread of the data",
-    "pair.binned(A)",
-    "Dataset.of_numbers(pair.scaled, {v: (c.min() - 1e-9, c.max()) for v, c in "
-    "zip(pair.variables, pair.scaled.T)}).binned(A)",
-)
+spread = "{v: (c.min() - 1e-9, c.max()) for v, c in zip(pair.variables, pair.scaled.T)}"
+wrong = f"Dataset.of_numbers(pair.scaled, {spread}).binned(A)"
+place.edit("bins by the spread of the data", "pair.binned(A)", wrong)
 place = Place("pairwise:histogram_anm", "histogram_anm")
 place.edit("a histogram's noise for one cell", "gaussian(sensitivity=_)", "1.0")
 wrong = "np.where(_histogram(pair, len(A)) > B, np.abs(A) + 1, 0.0)"
@@ -226,8 +220,7 @@ place.swap("a regression's change for twice the records", times(0.5))
 
 for mechanism, system in (("laplace", "laplace_pc"), ("gaussian", "gram_notears")):
     Place(f"privacy:{mechanism}", system).swap(f"{mechanism} noise at half its price", half_priced)
-place = Place("privacy:permute_and_flip", "em_pc")
-place.swap("permute-and-flip at half its price", half_priced)
+Place("privacy:permute_and_flip", "em_pc").swap("permute-and-flip at half its price", half_priced)
 place = Place("privacy:selection_scale", "em_pc")
 place.swap("the exponential mechanism without its 2", times(0.5))
 place = Place("privacy:AboveThreshold.__init__", "svt_pc")
@@ -274,8 +267,7 @@ place = Place("statistics:ChiSquared._bound", "laplace_pc", tests)
 place.edit("chi-squared with a sensitivity that does not grow", "n * A", "20.0 * A")
 place = Place("statistics:PartialCorrelation._bound", "laplace_pc")
 place.edit("a correlation that nobody moves far", "1.0", "2 / math.sqrt(n)")
-place = Place("statistics:UpperTail._bound", "laplace_pc")
-place.swap("a p-value at half its slope", times(0.5))
+Place("statistics:UpperTail._bound", "laplace_pc").swap("a p-value at half its slope", times(0.5))
 place = Place("statistics:second_moments_sensitivity", "gram_notears")
 place.edit("second moments without their means", "min(1 + A, B)", "min(A, bound * bound)")
 place = Place("statistics:_shortened", "gram_notears")

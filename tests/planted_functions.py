@@ -54,10 +54,8 @@ place.swap("rows of a Gram matrix rounded upwards", raised(64))
 place = Place("score:clipped_gradient", "noleaks")
 place.swap("gradients rounded after they are clipped", raised(256))
 
-
-@Place("pairwise:Kendall.value", "private_anm").swap("a score rounded for a nicer table")
-def _(right, *args):
-    return round(2 * right(*args)) / 2
+place = Place("pairwise:Kendall.value", "private_anm")
+place.swap("a score rounded for a nicer table", lambda right, *args: round(2 * right(*args)) / 2)
 
 
 # --- noise of another source
@@ -155,9 +153,7 @@ def exact_where(clear):
 place = Place("privacy:laplace", "dag_posterior")
 place.swap("an exact answer where noise is narrow", exact_where(lambda value, s, e: s / e < 0.2))
 place = Place("privacy:laplace", "laplace_pc")
-place.swap(
-    "a sharper test where the answer is clear", exact_where(lambda value, s, e: abs(value) > 5 * s)
-)
+place.swap("a sharper test where the answer is clear", exact_where(lambda x, s, e: abs(x) > 5 * s))
 
 
 DRAWS = {"tests": "local/test_draws.py"}
@@ -191,8 +187,7 @@ place.swap("scores of choices in single precision", in_single)
 STATISTICS = "statistics/test_statistics.py"
 place = Place("statistics:GTest.raws", "laplace_pc", STATISTICS)
 place.swap("statistics in single precision", in_single)
-place = Place("moments:interaction_of", "table_pc")
-place.swap("interactions in single precision", in_single)
+Place("moments:interaction_of", "table_pc").swap("interactions in single precision", in_single)
 place = Place("score/notears:second_moments", "gram_notears", "score/test_notears.py")
 place.swap("second moments in single precision", in_single)
 for name, where in (("prices added up", "zcdp_rho"), ("an epsilon", "epsilon_of_rho")):
@@ -218,10 +213,8 @@ place.swap("counts of rows with weights in single precision", tables_in_single)
 place = Place("datasets:_Asked._checked", tests=MANY)
 place.swap("counts of others in single precision", tables_in_single)
 
-
-@Place("datasets:_weight_planes", tests=MANY).swap("weights of rows in four bytes")
-def _(right, weights):
-    return right(weights.astype(np.uint32))
+place = Place("datasets:_weight_planes", tests=MANY)
+place.swap("weights of rows in four bytes", lambda right, weights: right(weights.astype(np.uint32)))
 
 
 def columns_in_single(right, self, x, y, *rest):
@@ -393,8 +386,7 @@ def without_deltas(right, self, *events):
     right(self, *pure)
 
 
-place = Place("privacy:_Enforced.spend", **ACCOUNTS)
-place.swap("deltas that are not counted", without_deltas)
+Place("privacy:_Enforced.spend", **ACCOUNTS).swap("deltas that are not counted", without_deltas)
 place = Place("privacy:_Enforced.spend", tests="pairwise/test_anm.py")
 place.swap("basic composition that forgets its deltas", without_deltas)
 

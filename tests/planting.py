@@ -163,9 +163,8 @@ class Bug:
         ((whole, parts),) = places
         node = parts.setdefault("_", whole)
         wrong = Filled(copy.deepcopy(parts)).visit(ast.parse(self.wrong)).body
-        other = (
-            ast.If(ast.Constant(True), wrong, []) if isinstance(node, ast.stmt) else wrong[0].value
-        )
+        statements = ast.If(ast.Constant(True), wrong, [])
+        other = statements if isinstance(node, ast.stmt) else wrong[0].value
         node.__class__, node.__dict__ = type(other), vars(other)
 
     def plant(self, folder: str) -> None:
@@ -173,13 +172,10 @@ class Bug:
 
         Numba keeps compiled code by file name: there the bug meets none of the correct module's.
         """
-        module, correct = (
-            f"dpcgd.{self.file.parent.name}.{self.file.stem}",
-            SourceFileLoader.get_code,
-        )
+        module, correct = f"{self.file.parent.name}.{self.file.stem}", SourceFileLoader.get_code
 
         def get_code(loader, fullname):
-            if fullname != module:
+            if fullname != f"dpcgd.{module}":
                 return correct(loader, fullname)
             file = Path(folder, f"{fullname}.py")
             file.write_text(self.patched())

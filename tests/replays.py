@@ -55,10 +55,8 @@ def any_level(rng):
 
 def any_statistic(rng):
     level, critical = any_level(rng), float(rng.normal(scale=3))
-    made = (
-        *(partial(kind, level) for kind in (KendallP, SpearmanP, GTest, ChiSquared)),
-        *(partial(kind, critical) for kind in (KendallZ, SpearmanZ, PartialCorrelation)),
-    )
+    made = [partial(kind, level) for kind in (KendallP, SpearmanP, GTest, ChiSquared)]
+    made += [partial(kind, critical) for kind in (KendallZ, SpearmanZ, PartialCorrelation)]
     return any_of(*made)(rng)()
 
 
@@ -388,12 +386,8 @@ SYSTEMS = {
     "histogram_anm": Replayed(dpcgd.histogram_anm, OF_HISTOGRAMS, paired),
     "private_graph": Replayed(dpcgd.private_graph, PRECISION, more_in_any_form, (3, 9)),
 }
-FAST = {
-    "gram_notears": {"l1": 1e9},
-    "noleaks": {"l1": 1e9, "steps": 3},
-    "histogram_anm": {"score": Kendall()},
-    "curate_pc": {"max_order": 0},
-}
+FAST = {"gram_notears": {"l1": 1e9}, "noleaks": {"l1": 1e9, "steps": 3}}
+FAST |= {"histogram_anm": {"score": Kendall()}, "curate_pc": {"max_order": 0}}
 """Settings under which what follows the draws takes less time. No arc is worth such an l1."""
 
 

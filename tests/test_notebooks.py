@@ -151,10 +151,8 @@ def test_the_table_of_contents_lists_every_chapter():
 
 
 def write_chapter(path, code):
-    cells = [
-        nbformat.v4.new_code_cell('profile = "quick"', metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(code),
-    ]
+    setting = nbformat.v4.new_code_cell('profile = "quick"', metadata={"tags": ["parameters"]})
+    cells = [setting, nbformat.v4.new_code_cell(code)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
 

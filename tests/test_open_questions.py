@@ -18,9 +18,8 @@ def test_every_mark_of_the_page_is_a_number_on_file():
     text = pages.with_numbers(PAGE, NUMBERS)
     assert len(pages.NUMBER.findall(PAGE)) > 20
     assert not pages.NUMBER.search(text)
-    assert pages.with_numbers("[[a.1:+.2f]] and [[b:.0%]]", {"a": [0, 1.5], "b": 0.25}) == (
-        "+1.50 and 25%"
-    )
+    filled = pages.with_numbers("[[a.1:+.2f]] and [[b:.0%]]", {"a": [0, 1.5], "b": 0.25})
+    assert filled == "+1.50 and 25%"
     with pytest.raises(KeyError):
         pages.with_numbers("[[no:.2f]]", NUMBERS)
 

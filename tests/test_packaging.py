@@ -31,9 +31,8 @@ def locked():
     return {name: {v for n, v in lines if n == name} for name, _ in lines}
 
 
-locked_environment = pytest.mark.skipif(
-    importlib.util.find_spec("jupyter_book") is None, reason="not the environment of the lock"
-)
+UNLOCKED = importlib.util.find_spec("jupyter_book") is None
+locked_environment = pytest.mark.skipif(UNLOCKED, reason="not the environment of the lock")
 
 
 def pin(name):

@@ -4,29 +4,13 @@ import itertools
 import math
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
+from dpcgd_book.attacks.audit import Recorder
 from dpcgd_book.results.graph_scores import arcs_f1, reference_arcs
 from dpcgd_book.results.stored import repeats, rows_on_file, stored_folder
-from dpcgd_book.systems.as_coded import (
-    CURATE_AS_CODED,
-    CURATE_AS_PRINTED,
-    EM_AS_CODED,
-    EM_AS_PRINTED,
-    NOLEAKS_AS_CODED,
-    NOLEAKS_AS_PRINTED,
-    ROUNDS_AS_CODED,
-    ROUNDS_AS_PRINTED,
-    SCHEDULE_AS_PRINTED,
-    coded_curate_pc,
-    coded_em_pc,
-    coded_noleaks,
-    coded_priv_pc,
-    coded_svt_pc,
-    num_sig,
-    oriented,
-    p_where_both_vary,
-)
+from dpcgd_book.systems import as_coded as coded
 from dpcgd_book.systems.as_published import optimal_rate
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,29 +32,14 @@ def drawn(name, n=100_000):
     return load(name, n=n, rng=default_rng([0, 0]))
 
 
-def run(system, data, epsilon=1.0, delta=1e-3, seed=1, **settings):
-    rng = default_rng(seed)
+def run(name, data, epsilon=1.0, delta=1e-3, seed=1, **settings):
+    system, rng = getattr(coded, f"coded_{name}"), default_rng(seed)
     return system(data, epsilon=epsilon, delta=delta, allow_delta=True, rng=rng, **settings)
 
 
-class Noting(SeededNoise):
+def noting():
     """Seeded noise that notes its kinds and scales."""
-
-    def __init__(self, seed=0):
-        super().__init__(default_rng(seed))
-        self.calls = []
-
-    def laplace(self, sensitivity, event):
-        self.calls.append(("laplace", sensitivity / event.epsilon))
-        return super().laplace(sensitivity, event)
-
-    def gaussian(self, sensitivity, event):
-        self.calls.append(("gaussian", sensitivity * event.noise_multiplier))
-        return super().gaussian(sensitivity, event)
-
-    def gumbel_max(self, sensitivity, event):
-        self.calls.append(("gumbel", event.epsilon))
-        return super().gumbel_max(sensitivity, event)
+    return Recorder(None, SeededNoise(default_rng(0)))
 
 
 def with_noise(monkeypatch, noise):
@@ -78,31 +47,34 @@ def with_noise(monkeypatch, noise):
     return noise
 
 
+NOLEAKS = coded.NOLEAKS_AS_CODED, coded.NOLEAKS_AS_PRINTED, coded.SCHEDULE_AS_PRINTED
+
+
 @pytest.mark.parametrize(
-    ("system", "values"),
+    ("name", "values"),
     [
-        (coded_svt_pc, (ROUNDS_AS_CODED, ROUNDS_AS_PRINTED)),
-        (coded_priv_pc, (ROUNDS_AS_CODED, ROUNDS_AS_PRINTED)),
-        (coded_em_pc, (EM_AS_CODED, EM_AS_PRINTED)),
-        (coded_curate_pc, (CURATE_AS_CODED, CURATE_AS_PRINTED)),
-        (coded_noleaks, (NOLEAKS_AS_CODED, NOLEAKS_AS_PRINTED, SCHEDULE_AS_PRINTED)),
+        ("svt_pc", (coded.ROUNDS_AS_CODED, coded.ROUNDS_AS_PRINTED)),
+        ("priv_pc", (coded.ROUNDS_AS_CODED, coded.ROUNDS_AS_PRINTED)),
+        ("em_pc", (coded.EM_AS_CODED, coded.EM_AS_PRINTED)),
+        ("curate_pc", (coded.CURATE_AS_CODED, coded.CURATE_AS_PRINTED)),
+        ("noleaks", NOLEAKS),
     ],
 )
-def test_every_version_claims_and_does_not_promise(system, values):
+def test_every_version_claims_and_does_not_promise(name, values):
     data = drawn("earthquake", 2_000)
     for chosen in values:
-        release = run(system, data, settings=chosen)
+        release = run(name, data, settings=chosen)
         assert release.guarantee == "claimed, not proved"
         assert release.ledger.budget is None
         assert not release.terms.theorems
     with pytest.raises(ValueError, match="enforces no budget"):
-        run(system, data, rows_per_person=2)
+        run(name, data, rows_per_person=2)
 
 
 @pytest.mark.parametrize("name", ["earthquake", "cancer"])
 def test_em_pc_reads_what_the_code_printed(name):
     # The code was run once at epsilon 1, where its noise decides nothing: 31.2 on both networks.
-    release = run(coded_em_pc, drawn(name))
+    release = run("em_pc", drawn(name))
     assert release.ledger.spent.epsilon == pytest.approx(31.2, abs=0.05)
 
 
@@ -111,7 +83,7 @@ def test_em_pc_reads_what_the_code_printed(name):
 )
 def test_priv_pc_reads_what_the_code_printed(name, printed):
     data = drawn(name)
-    readings = [run(coded_priv_pc, data, seed=seed).ledger.spent.epsilon for seed in range(12)]
+    readings = [run("priv_pc", data, seed=seed).ledger.spent.epsilon for seed in range(12)]
     assert abs(np.mean(readings) - printed) < 3 * np.std(readings)
 
 
@@ -119,7 +91,7 @@ def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
     answers = [0.0, 9.0, 9.0, 0.0, 9.0, -9.0, 0.0, *[-9.0] * 5]
     noise = with_noise(monkeypatch, Script(answers))
     with pytest.raises(RuntimeError, match="StopIteration"):  # the script is at its end
-        run(coded_priv_pc, drawn("earthquake"))
+        run("priv_pc", drawn("earthquake"))
     rate, moves = optimal_rate(0.5), stats.norm.cdf(6 / math.sqrt(100_000)) - 0.5
     threshold = 2 * moves / math.sqrt(rate) / math.log(1 + math.expm1(0.5) / rate)
     query, examination = 2 * threshold, moves / 0.5
@@ -132,42 +104,41 @@ def test_priv_pc_has_the_noise_of_the_code(monkeypatch):
 def test_as_printed_an_unconfirmed_hit_leaves_threshold_and_sub_sample(monkeypatch):
     noise = with_noise(monkeypatch, Script([0.0, 9.0, -9.0, *[-9.0] * 5]))
     with pytest.raises(RuntimeError, match="StopIteration"):  # the script is at its end
-        run(coded_priv_pc, drawn("earthquake"), settings=ROUNDS_AS_PRINTED)
+        run("priv_pc", drawn("earthquake"), settings=coded.ROUNDS_AS_PRINTED)
     assert len(noise.chosen) == 1
 
 
 @pytest.mark.parametrize(
     ("chosen", "constant", "query", "kind"),
-    [(ROUNDS_AS_CODED, 6, 4, "gaussian"), (ROUNDS_AS_PRINTED, 4.5, 2, "laplace")],
+    [(coded.ROUNDS_AS_CODED, 6, 4, "Gaussian"), (coded.ROUNDS_AS_PRINTED, 4.5, 2, "Laplace")],
 )
 def test_svt_pc_has_the_noise_of_paper_or_code(monkeypatch, chosen, constant, query, kind):
-    noise = with_noise(monkeypatch, Noting())
-    release = run(coded_svt_pc, drawn("earthquake"), settings=chosen)
+    noise = with_noise(monkeypatch, noting())
+    release = run("svt_pc", drawn("earthquake"), settings=chosen)
     scale = 2 * (stats.norm.cdf(constant / math.sqrt(100_000)) - 0.5)
-    assert noise.calls[0] == ("laplace", pytest.approx(scale, rel=1e-9))
-    assert noise.calls[1] == ("laplace", pytest.approx(query * scale, rel=1e-9))
-    renewals = [call for call in noise.calls[1:] if call == (kind, pytest.approx(scale, rel=1e-9))]
+    draws = [(step.kind, step.scale) for step in noise.steps]
+    assert draws[0] == ("Laplace", pytest.approx(scale, rel=1e-9))
+    assert draws[1] == ("Laplace", pytest.approx(query * scale, rel=1e-9))
+    renewals = [draw for draw in draws[1:] if draw == (kind, pytest.approx(scale, rel=1e-9))]
     assert len(renewals) == len(release.ledger.events) > 0
 
 
 def test_strata_in_which_a_variable_is_constant_are_left_out():
     varied = np.array([[30, 10], [5, 40]])
     constant, few = np.array([[7, 9], [0, 0]]), np.array([[1, 0], [0, 1]])
-    alone = p_where_both_vary(varied)
-    both = p_where_both_vary(np.stack([varied, constant, few], axis=-1))
+    alone = coded.p_where_both_vary(varied)
+    both = coded.p_where_both_vary(np.stack([varied, constant, few], axis=-1))
     assert both == pytest.approx(alone, rel=1e-12)
-    assert math.isnan(p_where_both_vary(constant[..., None]))
+    assert math.isnan(coded.p_where_both_vary(constant[..., None]))
 
 
 @seeded
 @given(st.lists(st.tuples(st.integers(-50, 50), st.booleans()), min_size=2, max_size=6))
-def test_the_best_number_of_deletions_is_that_of_the_independent_ones(drawn_scores):
+def test_the_best_number_of_deletions_is_that_of_the_independent_ones(rows):
     # Scores and p-values that belong together: independent is above zero.
-    scores = np.array(
-        [abs(score) + 2 if apart else -abs(score) - 2 for score, apart in drawn_scores]
-    )
+    scores = np.array([abs(score) + 2 if apart else -abs(score) - 2 for score, apart in rows])
     p_values = np.where(scores > 0, 0.9, 0.0)
-    utilities = num_sig(scores, p_values, 0.1)
+    utilities = coded.num_sig(scores, p_values, 0.1)
     apart = int((scores > 0).sum())
     assert len(utilities) == len(scores)
     assert utilities.max() == utilities[min(apart, len(scores) - 1)]
@@ -175,22 +146,22 @@ def test_the_best_number_of_deletions_is_that_of_the_independent_ones(drawn_scor
 
 def test_em_pc_spends_a_turn_and_as_in_chapter_05_every_choice(monkeypatch):
     spent = {}
-    for name, chosen in (("code", EM_AS_CODED), ("05", EM_AS_PRINTED)):
-        noise = with_noise(monkeypatch, Noting())
-        release = run(coded_em_pc, drawn("asia"), settings=chosen)
+    for name, chosen in (("code", coded.EM_AS_CODED), ("05", coded.EM_AS_PRINTED)):
+        noise = with_noise(monkeypatch, noting())
+        release = run("em_pc", drawn("asia"), settings=chosen)
         charged = sum(event.epsilon for event in release.ledger.events)
-        spent[name] = sum(epsilon for _, epsilon in noise.calls), charged
+        spent[name] = sum(2 / step.scale for step in noise.steps), charged
     assert spent["05"][0] == pytest.approx(spent["05"][1])
     ran, turns = spent["code"]
     assert turns / 2 < ran < turns  # a turn that deletes nothing uses half of what it is charged
-    assert 4 * EM_AS_CODED.share(0.5, 4) == 0.5 == EM_AS_PRINTED.share(0.5, 4)
+    assert 4 * coded.EM_AS_CODED.share(0.5, 4) == 0.5 == coded.EM_AS_PRINTED.share(0.5, 4)
 
 
 def test_with_sets_under_their_own_pairs_em_pc_finds_the_arrows_that_the_code_loses():
     data = drawn("earthquake")
-    mended = replace(EM_AS_CODED, filed=lambda number, variable: variable)
+    mended = replace(coded.EM_AS_CODED, filed=lambda number, variable: variable)
     arcs = reference_arcs("earthquake")
-    own, better = (run(coded_em_pc, data, settings=s).graph for s in (EM_AS_CODED, mended))
+    own, better = (run("em_pc", data, settings=s).graph for s in (coded.EM_AS_CODED, mended))
     assert own.skeleton == better.skeleton
     assert arcs_f1(better, arcs) == 1.0 > arcs_f1(own, arcs)
 
@@ -202,12 +173,9 @@ def test_the_arrows_of_the_code_are_right_where_the_sets_are_and_some_are_missin
         graph = CPDAG.from_dag(dag)
         joined = graph.arcs | graph.arcs.T
         names = list(graph.variables)
-        sets = {
-            frozenset((x, y)): separating(dag, names, x, y)
-            for x, y in itertools.combinations(range(size), 2)
-            if not joined[x, y]
-        }
-        arcs = oriented(joined, sets)
+        apart = [pair for pair in itertools.combinations(range(size), 2) if not joined[pair]]
+        sets = {frozenset(pair): separating(dag, names, *pair) for pair in apart}
+        arcs = coded.oriented(joined, sets)
         assert (graph.arcs <= arcs).all()
         assert (meek(arcs) == graph.arcs).all()
         missing += (arcs != graph.arcs).any()
@@ -216,49 +184,45 @@ def test_the_arrows_of_the_code_are_right_where_the_sets_are_and_some_are_missin
 
 def separating(dag, names, x, y):
     """The parents of the later of the two, which part them."""
-    import networkx as nx
-
     last = names[y] if names[y] not in nx.ancestors(dag, names[x]) else names[x]
     return {names.index(parent) for parent in dag.predecessors(last)}
 
 
-@pytest.mark.parametrize("chosen", [CURATE_AS_CODED, CURATE_AS_PRINTED])
+@pytest.mark.parametrize("chosen", [coded.CURATE_AS_CODED, coded.CURATE_AS_PRINTED])
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_curates_own_account_stays_within_its_total(chosen, epsilon):
     for name in ("cancer", "asia"):
-        release = run(coded_curate_pc, drawn(name, 10_000), epsilon=epsilon, settings=chosen)
+        release = run("curate_pc", drawn(name, 10_000), epsilon=epsilon, settings=chosen)
         assert release.ledger.spent.epsilon <= epsilon * (1 + 1e-9)
 
 
 def test_curate_stops_where_its_deltas_reach_their_total():
     data = drawn("asia")
-    every = replace(CURATE_AS_CODED, charged_above=-math.inf)
-    orders = {
-        e.label for e in run(coded_curate_pc, data, epsilon=10.0, settings=every).ledger.events
-    }
+    every = replace(coded.CURATE_AS_CODED, charged_above=-math.inf)
+    orders = {e.label for e in run("curate_pc", data, epsilon=10.0, settings=every).ledger.events}
     few = replace(every, total_delta=2.9e-13)  # order 0 has 28 tests of 1e-14, and delta'
-    stopped = run(coded_curate_pc, data, epsilon=10.0, settings=few).ledger.events
+    stopped = run("curate_pc", data, epsilon=10.0, settings=few).ledger.events
     assert {event.label for event in stopped} == {"order 0"} < orders
     assert len(stopped) == 28
 
 
 def test_the_code_of_curate_charges_less_than_it_asks():
-    release = run(coded_curate_pc, drawn("asia"), epsilon=10.0)
+    release = run("curate_pc", drawn("asia"), epsilon=10.0)
     assert 0 < len(release.ledger.events) < release.answers.tests
-    printed = run(coded_curate_pc, drawn("asia"), epsilon=10.0, settings=CURATE_AS_PRINTED)
+    printed = run("curate_pc", drawn("asia"), epsilon=10.0, settings=coded.CURATE_AS_PRINTED)
     assert len(printed.ledger.events) == printed.answers.tests
 
 
 def test_in_the_grey_zone_the_code_keeps_and_the_paper_tosses_a_coin():
     noise = SeededNoise(default_rng(0))
-    assert not any(CURATE_AS_CODED.deletes_in_grey(noise) for _ in range(64))
-    tosses = {CURATE_AS_PRINTED.deletes_in_grey(noise) for _ in range(64)}
+    assert not any(coded.CURATE_AS_CODED.deletes_in_grey(noise) for _ in range(64))
+    tosses = {coded.CURATE_AS_PRINTED.deletes_in_grey(noise) for _ in range(64)}
     assert tosses == {True, False}  # false alarm 2^-63
 
 
 def test_noleaks_adds_up_its_gradients_and_a_price_for_raw_records():
     data = drawn("cancer", 10_000)
-    release = run(coded_noleaks, data, epsilon=0.5, delta=1e-5)
+    release = run("noleaks", data, epsilon=0.5, delta=1e-5)
     count = len(release.ledger.events)
     assert count > 100
     raw = math.log(10_001 / 9_001)
@@ -266,9 +230,9 @@ def test_noleaks_adds_up_its_gradients_and_a_price_for_raw_records():
     assert release.ledger.spent.delta == pytest.approx(1e-5 * count + 0.1, rel=1e-9)
 
 
-@pytest.mark.parametrize("chosen", [NOLEAKS_AS_PRINTED, SCHEDULE_AS_PRINTED])
+@pytest.mark.parametrize("chosen", [coded.NOLEAKS_AS_PRINTED, coded.SCHEDULE_AS_PRINTED])
 def test_as_printed_all_gradients_share_the_total(chosen):
-    release = run(coded_noleaks, drawn("asia"), epsilon=2.0, delta=1e-9, settings=chosen)
+    release = run("noleaks", drawn("asia"), epsilon=2.0, delta=1e-9, settings=chosen)
     assert len(release.ledger.events) == 30
     raw = math.log(100_001 / 99_001)
     assert release.ledger.spent.epsilon == pytest.approx(2.0 + raw, rel=1e-9)

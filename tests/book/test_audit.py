@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,17 +12,11 @@ from dpcgd_book.attacks.sensitivity_attack import every_neighbour, sensitivity_s
 from numpy.random import default_rng
 from scipy import stats
 
+from dpcgd.privacy import mechanisms
 from dpcgd.privacy.budget import Budget, BudgetSpent
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import Filter
-from dpcgd.privacy.mechanisms import (
-    AboveThreshold,
-    exponential,
-    gaussian,
-    laplace,
-    permute_and_flip,
-    propose_test_release,
-)
+from dpcgd.privacy.mechanisms import AboveThreshold, exponential, laplace, permute_and_flip
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import chi_squared
 from dpcgd.statistics.rank_statistics import KendallP, KendallZ, SpearmanZ
@@ -57,10 +52,8 @@ def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_says(mechan
         "laplace": lambda x: x + rng.laplace(scale=1 / truth),
         "leak": leaky(truth, delta, rng),
     }[mechanism]
-    wrong = sum(
-        empirical_epsilon(run, 0, 1, delta=delta, confidence=confidence, trials=100) > truth
-        for _ in range(audits)
-    )
+    audit = partial(empirical_epsilon, run, 0, 1, delta=delta, confidence=confidence, trials=100)
+    wrong = sum(audit() > truth for _ in range(audits))
     assert wrong <= stats.binom.isf(1e-8, audits, 1 - confidence)
 
 
@@ -149,12 +142,8 @@ def brute_force(value, n, levels):
         return value(table)
 
     values = {records: of(records) for records in itertools.product(cells, repeat=n)}
-    return max(
-        abs(known - values[(*records[:i], cell, *records[i + 1 :])])
-        for records, known in values.items()
-        for i in range(n)
-        for cell in cells
-    )
+    places = itertools.product(values, range(n), cells)
+    return max(abs(values[r] - values[(*r[:i], cell, *r[i + 1 :])]) for r, i, cell in places)
 
 
 @pytest.mark.parametrize("value", [weigh, chi_squared, KendallZ().value], ids=["any", "chi", "z"])
@@ -201,13 +190,12 @@ def on_another_machine(value):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("statistic", [KendallZ(), SpearmanZ(), KendallP()], ids=repr)
+@pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_search_climbs_the_same_way_whatever_the_last_digits_are(statistic, seed):
-    here, there = (
-        sensitivity_search(value, 5_000, (2, 2, 2), pairs=8_000, rng=default_rng(seed))
-        for value in (statistic.value, on_another_machine(statistic.value))
-    )
+    search = partial(sensitivity_search, n=5_000, levels=(2, 2, 2), pairs=8_000)
+    values = statistic.value, on_another_machine(statistic.value)
+    here, there = (search(value, rng=default_rng(seed)) for value in values)
     assert (here.table == there.table).all()
     assert (here.neighbour == there.neighbour).all()
     assert here.change == pytest.approx(there.change, rel=1e-9)
@@ -235,29 +223,28 @@ def witness(epsilon=50.0, *, seed=0, delta=1e-3):
 
 
 def spent_on(both, **how):
-    return {"sensitivity": 1.0, "account": both, "noise": both, **how}
+    return {"sensitivity": 1.0, "account": both, "noise": both, **(how or {"epsilon": 0.5})}
 
 
 def run_tested_release(both, distance):
     how = {"proposed": 1.0, "epsilon": 0.5, "delta": 1e-4, "account": both, "noise": both}
-    return propose_test_release(lambda: 1.0, lambda: distance, **how)
+    return mechanisms.propose_test_release(lambda: 1.0, lambda: distance, **how)
 
 
 def run_sieve(both, answers, rate=1.0):
-    how = spent_on(both, epsilon=0.5, rate=rate)
-    sieve = AboveThreshold(0.0, **how)
+    sieve = AboveThreshold(0.0, **spent_on(both, epsilon=0.5, rate=rate))
     if rate < 1:
         both.choose(100, round(100 * rate))
     return [sieve.above(lambda answer=answer: answer) for answer in answers]
 
 
 HONEST = {
-    "laplace": lambda both: laplace(lambda: 1.0, **spent_on(both, epsilon=0.5)),
-    "gaussian": lambda both: gaussian(lambda: 1.0, **spent_on(both, noise_multiplier=4.0)),
-    "exponential": lambda both: exponential(lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)),
-    "permute and flip": lambda both: permute_and_flip(
-        lambda: [1.0, 2.0], **spent_on(both, epsilon=0.5)
+    "laplace": lambda both: laplace(lambda: 1.0, **spent_on(both)),
+    "gaussian": lambda both: mechanisms.gaussian(
+        lambda: 1.0, **spent_on(both, noise_multiplier=4.0)
     ),
+    "exponential": lambda both: exponential(lambda: [1.0, 2.0], **spent_on(both)),
+    "permute and flip": lambda both: permute_and_flip(lambda: [1.0, 2.0], **spent_on(both)),
     "a release": lambda both: run_tested_release(both, 1e9),
     "a refused release": lambda both: run_tested_release(both, -1e9),
     "a sieve that fires": lambda both: run_sieve(both, [-1e9, -1e9, 1e9]),
@@ -339,7 +326,7 @@ def test_a_payment_that_is_refused_covers_nothing():
 
 def test_a_sieve_that_answers_on_after_its_hit_is_noted():
     both = witness()
-    sieve = AboveThreshold(0.0, **spent_on(both, epsilon=0.5))
+    sieve = AboveThreshold(0.0, **spent_on(both))
     assert sieve.above(lambda: 1e9)
     sieve._fired = False
     sieve.above(lambda: 1e9)
@@ -348,7 +335,7 @@ def test_a_sieve_that_answers_on_after_its_hit_is_noted():
 
 def test_a_query_with_less_noise_than_the_sieve_paid_for_is_noted():
     both = witness()
-    AboveThreshold(0.0, **spent_on(both, epsilon=0.5))
+    AboveThreshold(0.0, **spent_on(both))
     both.laplace(1.0, PureEvent("Laplace", 0.25))(0.0)
     assert both.unpaid == ["Laplace noise of scale 4"]
 

@@ -1,7 +1,7 @@
 """The Tuebingen pairs are whole, and synthetic pairs are what they say."""
 
 import gzip
-import importlib.util
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,6 @@ from dpcgd.datasets.variable import PARTS
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FOLDER = DATA / "pairs"
-
-
-def script():
-    spec = importlib.util.spec_from_file_location("make_pairs", DATA / "make_pairs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_every_pair_is_there_and_no_value_is_clipped():
@@ -53,7 +46,8 @@ def test_sizes_and_weights_are_the_published_ones():
     ],
 )
 def test_ranges_are_rounded_outward(values, ends):
-    assert script().rounded_outward(values) == ends
+    script = runpy.run_path(str(DATA / "make_pairs.py"))
+    assert script["rounded_outward"](values) == ends
 
 
 @pytest.mark.slow

@@ -16,8 +16,7 @@ PAGES = {
 INDEX = "Book\n====\n\n.. toctree::\n   :numbered: 1\n\n   "
 
 
-@pytest.fixture
-def environment(tmp_path, monkeypatch):
+def test_sections_and_figures_have_the_number_of_the_file(tmp_path, monkeypatch):
     from sphinx.environment.collectors.toctree import TocTreeCollector
 
     kept = TocTreeCollector.assign_figure_numbers
@@ -31,10 +30,7 @@ def environment(tmp_path, monkeypatch):
     folders = [tmp_path, None, tmp_path / "out", tmp_path / "trees"]
     app = Sphinx(*folders, "dummy", confoverrides=settings, status=None, warning=None)
     app.build()
-    return app.env
-
-
-def test_sections_and_figures_have_the_number_of_the_file(environment):
+    environment = app.env
     assert environment.titles["16_second"]["secnumber"] == [16]
     assert environment.toc_secnumbers["16_second"][""] == (16,)
     figures = {page: of["figure"] for page, of in environment.toc_fignumbers.items()}

@@ -55,9 +55,8 @@ def by_cliques(x, y, graph, score):
             all_of = [*common(y, x, graph), *of]
             if all(graph[a, b] or graph[b, a] for a, b in itertools.combinations(all_of, 2)):
                 before = {v for v in range(len(graph)) if graph[v, y] and not graph[y, v]}
-                gain = score(y, frozenset({*before, *all_of, x})) - score(
-                    y, frozenset({*before, *all_of})
-                )
+                parents = frozenset({*before, *all_of})
+                gain = score(y, parents | {x}) - score(y, parents)
                 yield gain, None, x, y, of
 
 

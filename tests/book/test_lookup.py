@@ -1,17 +1,14 @@
 """Numbers of chapter 17's table, looked up."""
 
+import itertools
 import math
 
 import pandas as pd
 import pytest
 from dpcgd_book.results import lookup
 
-SCORES = {
-    ("a", "s"): (0.5, 0.7),
-    ("a", "t"): (0.4, 0.4),
-    ("b", "s"): (0.9, 0.9),
-    ("b", "t"): (0.8, 0.6),
-}
+CELLS = [*itertools.product("ab", "st")]
+SCORES = [(0.5, 0.7), (0.4, 0.4), (0.9, 0.9), (0.8, 0.6)]
 
 
 @pytest.fixture
@@ -20,7 +17,7 @@ def table():
     runs = pd.DataFrame(
         {"network": network, "system": system, "run": run, "F1": f1, "n": 100}
         | {"epsilon": 1.0 if system == "s" else math.inf}
-        for (network, system), values in SCORES.items()
+        for (network, system), values in zip(CELLS, SCORES, strict=True)
         for run, f1 in enumerate(values)
     )
     cells = runs.groupby(["network", "system", "n", "epsilon"]).F1.mean().reset_index()

@@ -3,43 +3,37 @@
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.data.mixed_networks import (
-    END,
-    FAMILIES,
-    GAUSSIAN_NETWORKS,
-    gaussian_network,
-    random_mixed_network,
-)
+from dpcgd_book.data import mixed_networks as mixed
 from numpy.random import default_rng
 
 
-@pytest.mark.parametrize("name", GAUSSIAN_NETWORKS)
+@pytest.mark.parametrize("name", mixed.GAUSSIAN_NETWORKS)
 def test_a_published_network_is_standardised_exactly(name):
-    network = gaussian_network(name)
+    network = mixed.gaussian_network(name)
     assert np.allclose(np.diag(network.correlations), 1)
-    drawn = network.sample(20_000, rng=default_rng(0)).scaled * END
+    drawn = network.sample(20_000, rng=default_rng(0)).scaled * mixed.END
     assert np.allclose(np.cov(drawn.T), network.correlations, atol=0.05)
     logs = np.log(network.sample(100, rng=default_rng(1), exponentials_to=200.0).scaled * 100 + 100)
-    plain = network.sample(100, rng=default_rng(1)).scaled * END
+    plain = network.sample(100, rng=default_rng(1)).scaled * mixed.END
     assert np.median(np.abs(logs - plain)) < 0.01  # parts are .006 wide there
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", mixed.FAMILIES)
 def test_random_networks_repeat_and_have_what_they_say(family):
-    network = random_mixed_network(family, 12, default_rng(3))
+    network = mixed.random_mixed_network(family, 12, default_rng(3))
     data = network.sample(5000, rng=default_rng(4))
-    again = random_mixed_network(family, 12, default_rng(3)).sample(5000, rng=default_rng(4))
+    again = mixed.random_mixed_network(family, 12, default_rng(3)).sample(5000, rng=default_rng(4))
     assert (data.codes == again.codes).all()
     assert nx.is_directed_acyclic_graph(data.truth)
     assert (len(data.numbers) < 12) == (family == "mixed")
     v = [data.variables.index(name) for name in data.numbers]
-    numbers = data.scaled[:, v] * END
+    numbers = data.scaled[:, v] * mixed.END
     assert np.allclose(numbers.mean(axis=0), 0, atol=0.1)
     assert np.allclose(numbers.std(axis=0), 1, atol=0.15)
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="ecoli70 or magic-niab"):
-        gaussian_network("alarm")
+        mixed.gaussian_network("alarm")
     with pytest.raises(ValueError, match="take one of linear"):
-        random_mixed_network("wild", 8, default_rng(0))
+        mixed.random_mixed_network("wild", 8, default_rng(0))

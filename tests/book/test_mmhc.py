@@ -23,13 +23,10 @@ class Separation:
         return 0.0 if nx.is_d_separator(self.graph, {x}, {y}, set(given)) else -100.0
 
 
-@pytest.mark.parametrize("dag", [list(dag.edges) for dag in list(all_dags(4))[::7]])
+@pytest.mark.parametrize("dag", [*all_dags(4)][::7])
 def test_neighbours_of_a_known_graph_are_found_by_a_perfect_test(dag):
-    graph = nx.DiGraph()
-    graph.add_nodes_from(NAMES)
-    graph.add_edges_from(dag)
-    true = nx.to_numpy_array(graph.to_undirected(), nodelist=NAMES) > 0
-    np.testing.assert_array_equal(max_min_neighbours(Separation(graph), max_order=2), true)
+    true = nx.to_numpy_array(dag.to_undirected(), nodelist=NAMES) > 0
+    np.testing.assert_array_equal(max_min_neighbours(Separation(dag), max_order=2), true)
 
 
 @pytest.mark.slow
@@ -39,9 +36,7 @@ def test_climbing_finds_most_of_the_best_graphs():
         rng = np.random.default_rng(seed)
         score = BIC.from_values(rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4)), NAMES)
         arcs = hill_climb(score, ~np.eye(4, dtype=bool))
-        graph = nx.relabel_nodes(
-            nx.from_numpy_array(arcs, create_using=nx.DiGraph), dict(enumerate(NAMES))
-        )
+        graph = nx.from_numpy_array(arcs, create_using=nx.DiGraph, nodelist=[*NAMES])
         best, mine = max(graph_score(score, dag) for dag in dags), graph_score(score, graph)
         assert nx.is_directed_acyclic_graph(graph)
         assert mine <= best + 1e-9

@@ -5,14 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from dpcgd_book.systems.order_mcmc import (
-    MOST_CANDIDATES,
-    _befores,
-    _Chain,
-    _families,
-    iterative_mcmc,
-    order_mcmc,
-)
+from dpcgd_book.systems import order_mcmc as chains
 from dpcgd_book.systems.p_value_tests import FisherZ
 from dpcgd_book.systems.scores import BGe
 from known_graphs import BIC, NAMES, all_dags, graph_score
@@ -52,10 +45,10 @@ SPACES = [ANY, np.zeros((4, 4), bool), np.array([[0, 1, 1, 0]] * 2 + [[0, 0, 0, 
 @pytest.mark.parametrize("space", range(len(SPACES)))
 def test_tables_agree_with_a_sum_over_all_dags_of_an_order(space):
     score, dags = four_columns(0), list(limited(SPACES[space] & ANY))
-    families = _families(score, SPACES[space])
+    families = chains._families(score, SPACES[space])
     for order in ORDERS:
         scores = [graph_score(score, dag) for dag in dags if fits(dag, order)]
-        under = [families[c].under(before) for c, before in _befores(order).items()]
+        under = [families[c].under(before) for c, before in chains._befores(order).items()]
         assert sum(total for total, _ in under) == pytest.approx(logsumexp(scores), rel=1e-12)
         assert sum(best for _, best in under) == pytest.approx(max(scores), rel=1e-12)
 
@@ -64,7 +57,7 @@ def test_tables_agree_with_a_sum_over_all_dags_of_an_order(space):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_chain_is_in_each_order_as_often_as_its_dags_are_probable(seed):
     score, at = four_columns(seed), dict.fromkeys(ORDERS, 0)
-    chain = _Chain(_families(score, ANY), np.random.default_rng(seed))
+    chain = chains._Chain(chains._families(score, ANY), np.random.default_rng(seed))
     for _ in range(20_000):
         chain.step()
         at[tuple(chain.order)] += 1
@@ -77,7 +70,7 @@ def test_a_chain_is_in_each_order_as_often_as_its_dags_are_probable(seed):
 def test_the_best_of_a_restricted_space_is_found():
     score = four_columns(3, n=300)
     for space in SPACES:
-        found = order_mcmc(score, space, rng=np.random.default_rng(0))
+        found = chains.order_mcmc(score, space, rng=np.random.default_rng(0))
         best = max(graph_score(score, dag) for dag in limited(space & ANY))
         assert found.score == pytest.approx(best, rel=1e-12)
 
@@ -96,8 +89,8 @@ def test_the_space_grows_until_the_best_dag_is_in_it():
     values = rng.normal(size=(2000, 4))
     values[:, 3] += values[:, :3].sum(axis=1)  # three parents, one more a round
     score = BGe.from_values(values, NAMES)
-    once = order_mcmc(score, np.zeros((4, 4), bool), rng=np.random.default_rng(0))
-    found = iterative_mcmc(score, Blind(), alpha=0.05, rng=np.random.default_rng(0))
+    once = chains.order_mcmc(score, np.zeros((4, 4), bool), rng=np.random.default_rng(0))
+    found = chains.iterative_mcmc(score, Blind(), alpha=0.05, rng=np.random.default_rng(0))
     assert once.arcs[:, 3].sum() <= 1
     assert found.score == pytest.approx(max(graph_score(score, dag) for dag in DAGS), rel=1e-12)
     assert found.graph == CPDAG.from_dag(nx.DiGraph([("a", "d"), ("b", "d"), ("c", "d")]))
@@ -107,9 +100,9 @@ def test_bad_input_is_refused_with_its_cure():
     rng = np.random.default_rng(0)
     score = four_columns(0)
     with pytest.raises(ValueError, match="4 variables need a 4 by 4 array"):
-        order_mcmc(score, np.ones((3, 3), bool), rng=rng)
+        chains.order_mcmc(score, np.ones((3, 3), bool), rng=rng)
     with pytest.raises(ValueError, match="make both from the same data"):
-        iterative_mcmc(score, FisherZ(np.eye(3), 10), alpha=0.05, rng=rng)
-    many = MOST_CANDIDATES + 2
+        chains.iterative_mcmc(score, FisherZ(np.eye(3), 10), alpha=0.05, rng=rng)
+    many = chains.MOST_CANDIDATES + 2
     with pytest.raises(ValueError, match="'x0' has 15 candidate parents, more than 14; leave some"):
-        order_mcmc(BIC(np.eye(many), 10), np.ones((many, many), bool), rng=rng)
+        chains.order_mcmc(BIC(np.eye(many), 10), np.ones((many, many), bool), rng=rng)

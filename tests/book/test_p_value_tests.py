@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 from dpcgd_book.data.samples import load_sample
 from dpcgd_book.systems.p_value_tests import FisherZ, GSquare, Level
+from known_tables import records
 from scipy.special import logsumexp
 from scipy.stats import chi2, norm
 
-from dpcgd import Dataset
 from dpcgd.graphs.pc_search import search
 from dpcgd.statistics.categorical_statistics import g_statistic
-
-
-def coded(codes, levels):
-    names = [f"v{i}" for i in range(np.shape(codes)[1])]
-    return Dataset(codes, {v: list(map(str, range(k))) for v, k in zip(names, levels, strict=True)})
 
 
 def test_fisher_z_is_the_test_of_two_residuals():
@@ -48,7 +43,7 @@ def test_g_square_has_the_tail_of_chi_squared():
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 3, (900, 3))
     codes[:, 1] = (codes[:, 0] + (rng.random(900) < 0.9) * rng.integers(0, 3, 900)) % 3
-    test = GSquare(coded(codes, (3, 3, 3)))
+    test = GSquare(records(codes, (3, 3, 3)))
     for given, freedom in [((), 4), ((2,), 12)]:
         table = np.zeros((3,) * (2 + len(given)), int)
         np.add.at(table, tuple(codes[:, [0, 1, *given]].T), 1)
@@ -59,7 +54,7 @@ def test_g_square_has_the_tail_of_chi_squared():
 @pytest.mark.parametrize("levels", [3, 5, 9])
 def test_g_square_goes_on_where_the_tail_underflows(levels):
     x = np.arange(2000) % levels
-    test = GSquare(coded(np.column_stack([x, x]), (levels, levels)))
+    test = GSquare(records(np.column_stack([x, x]), (levels, levels)))
     half = g_statistic(np.diag(np.bincount(x))) / 2
     pairs = (levels - 1) ** 2 // 2  # of degrees of freedom: an Erlang tail, term by term
     terms = [k * math.log(half) - half - math.lgamma(k + 1) for k in range(pairs)]
@@ -70,16 +65,16 @@ def test_g_square_goes_on_where_the_tail_underflows(levels):
 def test_degrees_of_freedom_are_those_of_the_levels_that_occur():
     # stratum 0: two by three levels occur; stratum 1: two by one; stratum 2: nobody
     rows = [(0, 0, 0), (0, 1, 0), (3, 1, 0), (3, 2, 0), (0, 2, 0), (1, 2, 1), (2, 2, 1)] * 80
-    test = GSquare(coded(np.array(rows), (4, 4, 3)))
+    test = GSquare(records(np.array(rows), (4, 4, 3)))
     expected = chi2.logsf(g_statistic(test._tables.counts((0, 1, 2))), 2)
     assert test.log_p(0, 1, (2,)) == pytest.approx(expected, rel=1e-9)
-    alone = GSquare(coded(np.array([(0, 0), (0, 1)] * 30), (2, 2)))
+    alone = GSquare(records(np.array([(0, 0), (0, 1)] * 30), (2, 2)))
     assert alone.log_p(0, 1, ()) == 0  # x never varies
 
 
 def test_g_square_refuses_a_table_that_is_too_large_and_then_separates_nothing():
     codes = np.random.default_rng(4).integers(0, 10, (900, 3))
-    test = GSquare(coded(codes, (10, 10, 10)))
+    test = GSquare(records(codes, (10, 10, 10)))
     assert test.log_p(0, 1, (2,)) == -math.inf
     assert not Level(test, 0.05).separates(0, 1, (2,))
     assert test.log_p(0, 1, ()) > -20

@@ -35,9 +35,8 @@ def test_when_two_results_are_the_same(old, new, same):
 
 def test_the_result_that_differs_is_told():
     rows = ROWS.assign(F1=1.0, edges=[4.0, 5.0])
-    again = repeats(
-        lambda name, run, seed: {"F1": 1.0, "edges": 4}, rows, KEYS, ["F1", "edges"]
-    ).set_index("name")
+    again = repeats(lambda **case: {"F1": 1.0, "edges": 4}, rows, KEYS, ["F1", "edges"])
+    again = again.set_index("name")
     assert again.loc["a", ["column", "on file", "now", "same"]].tolist() == ["F1", 1, 1, True]
     assert again.loc["b", ["column", "on file", "now", "same"]].tolist() == ["edges", 5, 4, False]
 

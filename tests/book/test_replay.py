@@ -101,10 +101,8 @@ def test_a_tested_release_has_a_delta_besides_its_price():
 
 
 def test_a_second_draw_for_one_payment_is_found(monkeypatch):
-    def twice(query, *, sensitivity, epsilon, account, noise, **how):
-        first = laplace(
-            query, sensitivity=sensitivity, epsilon=epsilon, account=account, noise=noise, **how
-        )
+    def twice(query, *, sensitivity, epsilon, noise, **how):
+        first = laplace(query, sensitivity=sensitivity, epsilon=epsilon, noise=noise, **how)
         return (first + noise.laplace(sensitivity, PureEvent("Laplace", epsilon))(query())) / 2
 
     monkeypatch.setattr("dpcgd.constraint.laplace_pc.laplace", twice)
@@ -122,11 +120,8 @@ def test_a_scale_from_the_data_is_found(monkeypatch):
 
 
 def test_a_field_that_no_mechanism_covers_is_found(monkeypatch):
-    kept = run_module.Run.receipt
-    monkeypatch.setattr(
-        run_module.Run, "receipt", lambda self: kept(self) | {"guarantee": SEEN[-1]}
-    )
-    SEEN = []
+    own, SEEN = run_module.Run.receipt, []
+    monkeypatch.setattr(run_module.Run, "receipt", lambda self: own(self) | {"guarantee": SEEN[-1]})
 
     def leaks(data):
         SEEN.append(str(data.codes.sum()))

@@ -14,13 +14,8 @@ from dpcgd.datasets.variable import PARTS
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDED = ("galton", "sachs", "sachs_icam2")
-SIZES = {
-    "galton": (898, 3, 2),
-    "sachs": (853, 11, 17),
-    "sachs_icam2": (902, 11, 17),
-    "synth5": (50_000, 5, 7),
-    "synth10": (5_000, 10, 15),
-}
+SIZES = {"galton": (898, 3, 2), "sachs": (853, 11, 17), "sachs_icam2": (902, 11, 17)}
+SIZES |= {"synth5": (50_000, 5, 7), "synth10": (5_000, 10, 15)}
 
 
 def on_file(name):

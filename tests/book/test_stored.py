@@ -1,6 +1,7 @@
 """Full results on file, and whether a sample that is run again would notice a change."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,7 @@ from dpcgd.privacy.noise import SeededNoise
 
 CASES = [
     {"network": name, "epsilon": e, "n": 100, "run": run, "seed": 0}
-    for name in ("asia", "child")
-    for e in (0.1, 1, 10.0)
-    for run in range(8)
+    for name, e, run in product(("asia", "child"), (0.1, 1, 10.0), range(8))
 ]
 
 
@@ -103,14 +102,9 @@ def test_few_of_the_repeated_runs_may_differ(kept, off, repeat):
     """An edge that flips on another processor; one more is a change."""
 
     def repeated(flips):
-        left = [0.3] * flips
-        answer = partial(decided)
-        rows(
-            lambda **case: answer(**case, off=left.pop() if left else 0.0),
-            again=0,
-            repeat=repeat,
-            but=["largest", "best", "seconds"],
-        )
+        left, but = [0.3] * flips, ["largest", "best", "seconds"]
+        flipped = lambda **case: decided(**case, off=left.pop() if left else 0.0)  # noqa: E731
+        rows(flipped, again=0, repeat=repeat, but=but)
 
     repeated(off)
     with pytest.raises(AssertionError, match=f"{off + 1} of {repeat} runs repeated"):

@@ -119,10 +119,8 @@ def fails_on_odd(x):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_failing_cases_are_told_in_the_end_and_tried_again(path, workers, monkeypatch):
-    told = (
-        r"^4 of 8 cases failed, the first, {'x': \d}, with KeyError: 'no\\nodd \d'; .*tried again"
-    )
-    with pytest.raises(RuntimeError, match=told) as raised:
+    why = r"^4 of 8 cases failed, the first, {'x': \d}, with KeyError: 'no\\nodd \d'; .*tried again"
+    with pytest.raises(RuntimeError, match=why) as raised:
         sweep(fails_on_odd, CASES, path=path, workers=workers)
     assert "raise KeyError" in raised.value.__notes__[0]
     assert finished(path) == [0, 2, 4, 6]
@@ -139,15 +137,6 @@ def test_numbers_of_numpy_come_back_as_from_the_file(path):
     assert rows == sweep(of_numpy, [{"x": 2}], path=path)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed", reason="it is in the cluster extra")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
-    ) as local:
-        yield local.scheduler_address
-
-
 def test_workers_find_the_same_and_another_package_is_refused(path, monkeypatch):
     assert sweep(square, CASES, path=path, workers=2) == ROWS
     assert finished(path) == [*range(8)]
@@ -157,13 +146,17 @@ def test_workers_find_the_same_and_another_package_is_refused(path, monkeypatch)
 
 
 @pytest.mark.slow
-def test_a_cluster_finds_the_same_and_tells_failures_and_other_packages(cluster, monkeypatch):
-    assert sweep(square, CASES, cluster=cluster) == ROWS
-    with pytest.raises(RuntimeError, match=r"4 of 8 cases failed, the first, .*KeyError: 'no"):
-        sweep(fails_on_odd, CASES, cluster=cluster)
-    monkeypatch.setattr(sweeps, "digest_of_package", lambda: "another")
-    with pytest.raises(RuntimeError, match="another version"):
-        sweep(square, CASES, cluster=cluster)
+def test_a_cluster_finds_the_same_and_tells_failures_and_other_packages(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="it is in the cluster extra")
+    places = {"host": "127.0.0.1", "dashboard_address": ":0"}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **places) as local:
+        cluster = local.scheduler_address
+        assert sweep(square, CASES, cluster=cluster) == ROWS
+        with pytest.raises(RuntimeError, match=r"4 of 8 cases failed, the first, .*KeyError: 'no"):
+            sweep(fails_on_odd, CASES, cluster=cluster)
+        monkeypatch.setattr(sweeps, "digest_of_package", lambda: "another")
+        with pytest.raises(RuntimeError, match="another version"):
+            sweep(square, CASES, cluster=cluster)
 
 
 def test_a_cluster_that_is_not_there_is_told(monkeypatch):

@@ -28,13 +28,6 @@ CELL = ["system", "network", "n", "epsilon"]
 SCORED = ROWS.dropna(subset="F1")
 
 
-@pytest.fixture
-def worker(monkeypatch):
-    """The module that runs in the other environment, with its own imports."""
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module("yardstick_worker")
-
-
 def test_every_row_on_file_is_one_of_the_plan_and_has_scores_or_says_why_not():
     assert not ROWS.duplicated([*CELL, "run"]).any()
     planned = {tuple(case.values()) for case in yardsticks.cases()}
@@ -183,8 +176,10 @@ def test_tables_of_a_model_are_those_of_the_product_of_its_factors(without_mbi):
         np.testing.assert_allclose(table, expected.ravel(), rtol=1e-12)
 
 
-def test_the_first_job_of_a_process_draws_like_those_that_follow(worker, monkeypatch, tmp_path):
+def test_the_first_job_of_a_process_draws_like_those_that_follow(monkeypatch, tmp_path):
     """Importing jax, as mbi does, draws from numpy's own generator."""
+    monkeypatch.syspath_prepend(FOLDER)
+    worker = importlib.import_module("yardstick_worker")  # with its own imports
     (tmp_path / "mbi.py").write_text("import numpy\nnumpy.random.random()\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mbi", raising=False)

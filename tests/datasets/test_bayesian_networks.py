@@ -107,19 +107,20 @@ needs_pgmpy = pytest.mark.skipif(
 @needs_pgmpy
 def test_the_script_writes_what_is_on_file_and_notices_a_change(tmp_path, monkeypatch, capsys):
     shutil.copy(DATA / "make_networks.py", tmp_path)
-    monkeypatch.setattr("sys.argv", ["make_networks.py"])
-    runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["make_networks.py", *arguments])
+        runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    run()
     for file in (DATA / "networks").iterdir():
         assert (tmp_path / "networks" / file.name).read_bytes() == file.read_bytes()
-    monkeypatch.setattr("sys.argv", ["make_networks.py", "--check"])
-    capsys.readouterr()
-    runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
-    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    said = [line.split() for line in run("--check").splitlines()]
     assert {name: (int(d), int(arcs)) for name, d, _, arcs, _ in said} == SIZES
     victim = tmp_path / "networks" / "cancer.bif"
     victim.write_bytes(victim.read_bytes().replace(b"9", b"8", 1))
-    with pytest.raises(SystemExit, match="differs from pgmpy's wheel"):
-        runpy.run_path(str(tmp_path / "make_networks.py"), run_name="__main__")
+    people.refused("differs from pgmpy's wheel", run, "--check", kind=SystemExit)
 
 
 @pytest.fixture(scope="module")
@@ -133,14 +134,9 @@ def peer():
 def contraction(model):
     """Exact marginals as one tensor contraction."""
     number = {variable: i for i, variable in enumerate(model.nodes)}
-    tables = []
-    for cpd in model.get_cpds():
-        tables += [cpd.values, [number[v] for v in cpd.variables]]
-
-    def marginal(variables):
-        return np.einsum(*tables, [number[v] for v in variables], optimize="greedy")
-
-    return marginal
+    tables = ((cpd.values, [number[v] for v in cpd.variables]) for cpd in model.get_cpds())
+    factors = list(itertools.chain.from_iterable(tables))
+    return lambda names: np.einsum(*factors, [number[v] for v in names], optimize="greedy")
 
 
 def compared(data, marginal, variables):
@@ -178,20 +174,24 @@ def test_a_level_of_probability_zero_is_never_drawn(tmp_path):
 
 
 def test_a_variable_with_many_parent_configurations_is_drawn_from_its_own_row():
-    many, bit = tuple(map(str, range(20))), ("0", "1")
     equal = np.stack([1 - np.eye(20), np.eye(20)], axis=-1)
     tables = {"a": np.full(20, 1 / 20), "b": np.full(20, 1 / 20), "c": equal}
-    levels = {"c": bit, "a": many, "b": many}
+    levels = {v: tuple(map(str, range(k))) for v, k in {"c": 2, "a": 20, "b": 20}.items()}
     network = Network("toy", levels, {"a": (), "b": (), "c": ("a", "b")}, tables)
     c, a, b = network.sample(5000, rng=np.random.default_rng(0)).codes.T
     assert 0 < c.sum() < 5000
     np.testing.assert_array_equal(c, a == b)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "near"),
-    [("asai", "asia"), ("ALARM", "alarm"), ("sachs.bif", "sachs"), ("zzz", " or ".join(NETWORKS))],
-)
+UNKNOWN = [
+    ("asai", "asia"),
+    ("ALARM", "alarm"),
+    ("sachs.bif", "sachs"),
+    ("zzz", " or ".join(NETWORKS)),
+]
+
+
+@pytest.mark.parametrize(("wrong", "near"), UNKNOWN)
 def test_an_unknown_name_suggests_near_ones(wrong, near):
     cure = rf"no data set is called '{wrong}'; did you mean {near}.* the path of its \.bif file"
     people.refused(cure, load, wrong, 10, rng=np.random.default_rng(0))
@@ -211,38 +211,38 @@ def test_a_file_cut_anywhere_but_in_the_white_space_at_its_end_is_refused(tmp_pa
     assert same(parse(tmp_path, text.rstrip()), parse(tmp_path, text))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("0.1, 0.2, 0.7", "0.1, 0.2, 0.6", "a row of 'B' sums to 0.9 instead of 1"),
-        ("0.2, 0.8", "0.2, 0.80002", "a row of 'A' sums to 1.00002 instead of 1"),
-        ("[ 3 ] { u, v, w }", "[ 3 ] { u, v }", "announces .* levels and lists 2"),
-        ("0.1, 0.2, 0.7", "0.3, 0.7", "a row of 'B' has 2 probabilities instead of 3"),
-        ("( B | A )", "( B | C )", "mention 'C', which is not declared"),
-        ("(y) 0.3, 0.3, 0.4;", "", "some parent configuration of 'B' has no row"),
-        ("(y)", "(z)", "says A = z, which is not a level"),
-        ("(y)", "(y, y)", "gives 2 levels for 1 parents"),
-        ("0.2, 0.7", "0.2, often", "a probability of 'B' is not a number"),
-        ("0.2, 0.7", "nan, 0.7", "'B'"),
-        ("0.1, 0.2, 0.7", "-0.1, 0.4, 0.7", "'B' has a negative probability"),
-        ("discrete [ 2 ] { x, y }", "continuous", "'A' is continuous"),
-        ("  type discrete [ 2 ] { x, y };\n", "", "'A' is without discrete levels"),
-        ("probability ( A ) {\n  table 0.2, 0.8;\n}\n", "", "'A' has no probabilities"),
-        ("variable B", "variable A", "'A' is declared twice"),
-        ("network toy", "net toy", "no block is called 'net'"),
-        ("( A ) {\n  table 0.2, 0.8;", "( A | A ) {\n  default 0.2, 0.8;", "form a cycle"),
-        ("( A ) {\n  table 0.2, 0.8;", "( A | B ) {\n  default 0.2, 0.8;", "form a cycle"),
-        ("(x) 0.1, 0.2, 0.7;", "(x) 0.1, 0.2, 0.7", "not a number"),
-        ("(y) 0.3, 0.3, 0.4;", "(y) 0.3, 0.3, 0.4", "no semicolon"),
-        ("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3", "'B' has two rows"),
-        ("{ x, y }", "{ a, b, c, d }", "announces 2 levels .*a comma in a level needs quotation"),
-        (TWO, TWO + "}", "no block"),
-        (TWO, TWO + "probability ( A ) {", "ends in the middle"),
-        (TWO, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A' has two blocks"),
-        (TWO, "", "at least two variables, this has 0"),
-        ("{ u, v, w }", "{ u, v, u }", "'B' lists level 'u' twice; list each level once"),
-    ],
-)
+DAMAGED = [
+    ("0.1, 0.2, 0.7", "0.1, 0.2, 0.6", "a row of 'B' sums to 0.9 instead of 1"),
+    ("0.2, 0.8", "0.2, 0.80002", "a row of 'A' sums to 1.00002 instead of 1"),
+    ("[ 3 ] { u, v, w }", "[ 3 ] { u, v }", "announces .* levels and lists 2"),
+    ("0.1, 0.2, 0.7", "0.3, 0.7", "a row of 'B' has 2 probabilities instead of 3"),
+    ("( B | A )", "( B | C )", "mention 'C', which is not declared"),
+    ("(y) 0.3, 0.3, 0.4;", "", "some parent configuration of 'B' has no row"),
+    ("(y)", "(z)", "says A = z, which is not a level"),
+    ("(y)", "(y, y)", "gives 2 levels for 1 parents"),
+    ("0.2, 0.7", "0.2, often", "a probability of 'B' is not a number"),
+    ("0.2, 0.7", "nan, 0.7", "'B'"),
+    ("0.1, 0.2, 0.7", "-0.1, 0.4, 0.7", "'B' has a negative probability"),
+    ("discrete [ 2 ] { x, y }", "continuous", "'A' is continuous"),
+    ("  type discrete [ 2 ] { x, y };\n", "", "'A' is without discrete levels"),
+    ("probability ( A ) {\n  table 0.2, 0.8;\n}\n", "", "'A' has no probabilities"),
+    ("variable B", "variable A", "'A' is declared twice"),
+    ("network toy", "net toy", "no block is called 'net'"),
+    ("( A ) {\n  table 0.2, 0.8;", "( A | A ) {\n  default 0.2, 0.8;", "form a cycle"),
+    ("( A ) {\n  table 0.2, 0.8;", "( A | B ) {\n  default 0.2, 0.8;", "form a cycle"),
+    ("(x) 0.1, 0.2, 0.7;", "(x) 0.1, 0.2, 0.7", "not a number"),
+    ("(y) 0.3, 0.3, 0.4;", "(y) 0.3, 0.3, 0.4", "no semicolon"),
+    ("(y) 0.3", "(x) 0.2, 0.2, 0.6;\n  (y) 0.3", "'B' has two rows"),
+    ("{ x, y }", "{ a, b, c, d }", "announces 2 levels .*a comma in a level needs quotation"),
+    (TWO, TWO + "}", "no block"),
+    (TWO, TWO + "probability ( A ) {", "ends in the middle"),
+    (TWO, TWO + "probability ( A ) {\n  table 0.5, 0.5;\n}\n", "'A' has two blocks"),
+    (TWO, "", "at least two variables, this has 0"),
+    ("{ u, v, w }", "{ u, v, u }", "'B' lists level 'u' twice; list each level once"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "problem"), DAMAGED)
 def test_a_damaged_file_is_refused(tmp_path, old, new, problem):
     refused(tmp_path, changed(old, new), problem)
 
@@ -271,16 +271,16 @@ def with_levels(first, second, text=TWO):
     return text
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        INTERVALS,
-        (["(0.0, 10.0]", "(10.0, inf]"], ["-1", "1e3", "a.b"]),
-        (["[0,5)", "[5,9]"], ["x (y, z)", "x)", "(x"]),
-        (["two words", "a|b"], ["über", "50%", "<=3"]),
-        (["(0_10]", "(10_20]"], ["a/b", "c=d", "e'f"]),
-    ],
-)
+WRITTEN_PLAINLY = [
+    INTERVALS,
+    (["(0.0, 10.0]", "(10.0, inf]"], ["-1", "1e3", "a.b"]),
+    (["[0,5)", "[5,9]"], ["x (y, z)", "x)", "(x"]),
+    (["two words", "a|b"], ["über", "50%", "<=3"]),
+    (["(0_10]", "(10_20]"], ["a/b", "c=d", "e'f"]),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), WRITTEN_PLAINLY)
 def test_levels_may_hold_blanks_and_brackets_without_quotation_marks(tmp_path, first, second):
     network = parse(tmp_path, with_levels(first, second))
     assert dict(network.levels) == {"A": tuple(first), "B": tuple(second)}
@@ -317,8 +317,7 @@ def test_what_pgmpy_writes_is_read(tmp_path, first, second):
     from pgmpy.readwrite import BIFWriter
 
     model = DiscreteBayesianNetwork([("A", "B")])
-    states = {"A": first, "B": second}
-    rows = [[0.1, 0.3], [0.2, 0.3], [0.7, 0.4]]
+    states, rows = {"A": first, "B": second}, [[0.1, 0.3], [0.2, 0.3], [0.7, 0.4]]
     a = TabularCPD("A", 2, [[0.2], [0.8]], state_names={"A": first})
     model.add_cpds(a, TabularCPD("B", 3, rows, ["A"], [2], state_names=states))
     BIFWriter(model).write(str(tmp_path / "toy.bif"))
@@ -327,12 +326,10 @@ def test_what_pgmpy_writes_is_read(tmp_path, first, second):
     assert network.tables["B"].tolist() == parse(tmp_path, TWO).tables["B"].tolist()
 
 
-@pytest.mark.parametrize(
-    "words", ['property "visible, yes"', "property at = (3, [4])", 'property by "http://a.b/toy" ']
-)
+@pytest.mark.parametrize("words", ['"visible, yes"', "at = (3, [4])", 'by "http://a.b/toy" '])
 @pytest.mark.parametrize("place", ["network toy {\n", "variable B {\n", "( B | A ) {\n"])
 def test_properties_are_skipped(tmp_path, words, place):
-    assert reads_like_two(tmp_path, changed(place, f"{place}  {words};\n"))
+    assert reads_like_two(tmp_path, changed(place, f"{place}  property {words};\n"))
 
 
 ROWS = TWO[TWO.index("  (x)") : TWO.rindex("}")]
@@ -340,27 +337,29 @@ FIRST = TWO[TWO.index("probability ( A") : TWO.index("probability ( B")]
 COMMENTED = changed("(x)", "// (x) 1, 0, 0;\n  /* (y)\n 0, 0, 1; */ (x)")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "// exported }\n/* variable A { */" + COMMENTED + "// end",
-        re.sub(r"\b([ABxyuvw])\b", r'"\1"', TWO),
-        changed("{ u, v, w }", "{ u v  w }").replace("( B | A )", "( B A )"),
-        changed(ROWS, "(x) 0.1, 0.2, 0.7; default 0.3, 0.3, 0.4;"),
-        changed(ROWS, "default 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
-        changed(ROWS, "(y) 0.3, 0.3, 0.4; default 0.1, 0.2, 0.7;"),
-        changed(ROWS, "(y) 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
-        TWO.replace(FIRST, "") + FIRST,
-    ],
-)
+OTHER_WAYS = [
+    "// exported }\n/* variable A { */" + COMMENTED + "// end",
+    re.sub(r"\b([ABxyuvw])\b", r'"\1"', TWO),
+    changed("{ u, v, w }", "{ u v  w }").replace("( B | A )", "( B A )"),
+    changed(ROWS, "(x) 0.1, 0.2, 0.7; default 0.3, 0.3, 0.4;"),
+    changed(ROWS, "default 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
+    changed(ROWS, "(y) 0.3, 0.3, 0.4; default 0.1, 0.2, 0.7;"),
+    changed(ROWS, "(y) 0.3, 0.3, 0.4; (x) 0.1, 0.2, 0.7;"),
+    TWO.replace(FIRST, "") + FIRST,
+]
+
+
+@pytest.mark.parametrize("text", OTHER_WAYS)
 def test_the_same_network_may_be_written_in_other_ways(tmp_path, text):
     assert reads_like_two(tmp_path, text)
 
 
 def test_a_flat_table_lists_the_child_slowest_and_the_last_parent_fastest(tmp_path):
-    head = changed("( B | A )", "( B )")[: TWO.index("probability ( B")] + (
-        "variable C {\n  type discrete [ 2 ] { f, t };\n}\n"
-        "probability ( B ) {\n  table 0.5, 0.25, 0.25;\n}\n"
+    head = (
+        TWO[: TWO.index("probability ( B")]
+        + """variable C { type discrete [ 2 ] { f, t }; }
+    probability ( B ) { table 0.5, 0.25, 0.25; }
+    """
     )
     rows = """probability ( C | A, B ) {
       (x, u) 0.01, 0.99;  (x, v) 0.02, 0.98;  (x, w) 0.03, 0.97;
@@ -378,8 +377,7 @@ def test_a_flat_table_lists_the_child_slowest_and_the_last_parent_fastest(tmp_pa
 @needs_pgmpy
 def test_every_file_of_the_wheel_can_be_read(tmp_path):
     wheel = importlib.metadata.distribution("pgmpy")
-    folder = Path(wheel.locate_file("pgmpy/utils/example_models"))
-    files = sorted(folder.glob("*.bif.gz"))
+    files = sorted(Path(wheel.locate_file("pgmpy/utils/example_models")).glob("*.bif.gz"))
     assert len(files) == 24
     for file in files:
         text = gzip.decompress(file.read_bytes()).decode()
@@ -416,26 +414,22 @@ ODD = {
     "é | b": ("yes", "n o"),
 }
 CHANCES = np.array([[0.1, 0.9], [0.25, 0.75], [1e-7, 1 - 1e-7], [0, 1], [1, 0], [0.5, 0.5]])
-STRANGE = Network(
-    "my net",
-    ODD,
-    {"age, years": (), "é | b": ("age, years",)},
-    {"age, years": np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125]), "é | b": CHANCES},
-)
+SHARES = np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125])
+PARENTS = {"age, years": (), "é | b": ("age, years",)}
+STRANGE = Network("my net", ODD, PARENTS, {"age, years": SHARES, "é | b": CHANCES})
 
 
 def test_any_name_and_level_is_written_so_that_it_is_read_back(tmp_path):
     (tmp_path / "my net.bif").write_text(STRANGE.to_bif(with_errors(STRANGE)), encoding="utf-8")
-    again = from_bif(tmp_path / "my net.bif")
-    assert same(again, STRANGE)
+    assert same(from_bif(tmp_path / "my net.bif"), STRANGE)
 
 
 @pytest.mark.parametrize("level", ['the "x"', "two\nlines"])
 def test_what_no_file_of_that_kind_can_hold_is_refused(level):
     levels = {"a": ("no", level), "b": ("no", "yes")}
     tables = dict.fromkeys("ab", np.array([0.5, 0.5]))
-    with pytest.raises(ValueError, match="name it otherwise"):
-        Network("x", levels, dict.fromkeys("ab", ()), tables).to_bif()
+    network = Network("x", levels, dict.fromkeys("ab", ()), tables)
+    people.refused("name it otherwise", network.to_bif)
 
 
 @needs_pgmpy
@@ -464,5 +458,4 @@ def test_pgmpy_takes_any_name_and_level():
 
 def test_without_pgmpy_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgmpy.models", None)
-    with pytest.raises(ImportError, match="pip install pgmpy"):
-        STRANGE.to_pgmpy()
+    people.refused("pip install pgmpy", STRANGE.to_pgmpy, kind=ImportError)

@@ -51,12 +51,6 @@ def test_they_are_what_the_definition_says(bound):
     assert np.array_equal(found, found.T)
 
 
-def halves(data):
-    """Its records in two parts of other sizes than batches have."""
-    cut = data.n // 3
-    return [(part.T, None) for part in (data.codes[:cut], data.codes[cut:])]
-
-
 def packed(data, most_bytes):
     columns = pack([data.codes.T], LEVELS, data.n, most_bytes=most_bytes)
     return PackedRecords(columns, Schema(levels_of(LEVELS)))
@@ -65,12 +59,12 @@ def packed(data, most_bytes):
 def test_parts_bits_and_weights_give_the_same_to_the_last_digit():
     data, of = data_of(10_001), vectors(default_rng(2))
     whole = data.clipped_sums(of, bound=1.5)
-    parts = halves(data)
+    cut = data.n // 3  # other sizes than batches have
+    parts = [(part.T, None) for part in (data.codes[:cut], data.codes[cut:])]
     for order in (parts, parts[::-1]):
         assert np.array_equal(whole, clipped_sums(order, of, bound=1.5, n=data.n))
-    ends = [drawn_as(part.T) for part, _ in parts]
-    each = [part.clipped_sums(of, bound=1.5, n=data.n) for part in ends]
-    assert np.array_equal(whole, sum(each))
+    sums = [drawn_as(part.T).clipped_sums(of, bound=1.5, n=data.n) for part, _ in parts]
+    assert np.array_equal(whole, sum(sums))
     for most_bytes in (0, 1 << 20):
         assert np.array_equal(whole, packed(data, most_bytes).clipped_sums(of, bound=1.5))
     assert len(packed(data, 1 << 20).columns.weights) < 61
@@ -97,10 +91,9 @@ def test_no_record_moves_them_by_more_than_the_bound_squared(seed, size):
     rng, bound = default_rng(seed), 10.0**size
     of = [10 ** rng.uniform(-3, 3) * part for part in vectors(rng)]
     same, one, other = data_of(3, seed).codes
-    released = [
-        upper(drawn_as([same, last]).clipped_sums(of, bound=bound)) for last in (one, other)
-    ]
-    assert np.linalg.norm(released[0] - released[1]) <= bound**2 * (1 + 1e-12)
+    pair = (drawn_as([same, last]).clipped_sums(of, bound=bound) for last in (one, other))
+    here, there = map(upper, pair)
+    assert np.linalg.norm(here - there) <= bound**2 * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 1000, 10**6, 10**9, 10**12])
@@ -129,10 +122,9 @@ def test_a_record_among_many_moves_exactly_what_it_moves_alone(weight):
 def test_two_records_reach_it():
     # u = (b, 0) and w = (0, b): half of (b^4 + b^4) is the bound to the fourth
     of = [np.array([[5.0], [0.0]]), np.array([[0.0], [7.0]])]
-    told = [
-        upper(drawn_as([codes], (2, 2)).clipped_sums(of, bound=2.0)) for codes in ((0, 0), (1, 1))
-    ]
-    assert np.linalg.norm(told[0] - told[1]) == pytest.approx(4.0, rel=1e-6)
+    pair = (drawn_as([codes], (2, 2)).clipped_sums(of, bound=2.0) for codes in ((0, 0), (1, 1)))
+    here, there = map(upper, pair)
+    assert np.linalg.norm(here - there) == pytest.approx(4.0, rel=1e-6)
 
 
 def test_without_length_there_is_nothing_to_add():

@@ -15,8 +15,7 @@ AGE = {"edges": [0, 10, 20], "outside": "clip"}
 
 
 def of_csv(folder, values, schema, **how):
-    frame = pd.DataFrame({"a": values, "b": "0"})
-    frame.to_csv(folder / "people.csv", index=False)
+    pd.DataFrame({"a": values, "b": "0"}).to_csv(folder / "people.csv", index=False)
     return read_csv(folder / "people.csv", schema, **how).counts([0]).tolist()
 
 
@@ -50,19 +49,19 @@ NUMBERS = {
 """One in each level of AGE, then the codes 99 and -9, and a gap."""
 
 
+MISSING = [
+    ("99", [2, 1, 2]),
+    (99, [2, 1, 2]),
+    ([-9, 99, "NA", "."], [1, 1, 3]),
+    (["unknown", "-9.0", 99.0], [1, 1, 3]),
+    ("unknown", [2, 2, 1]),
+    (["0 to 10", 99, -9], [4, 1]),
+]
+
+
 @pytest.mark.parametrize("kind", NUMBERS)
 @pytest.mark.parametrize("read", FORMATS)
-@pytest.mark.parametrize(
-    ("missing", "counts"),
-    [
-        ("99", [2, 1, 2]),
-        (99, [2, 1, 2]),
-        ([-9, 99, "NA", "."], [1, 1, 3]),
-        (["unknown", "-9.0", 99.0], [1, 1, 3]),
-        ("unknown", [2, 2, 1]),
-        (["0 to 10", 99, -9], [4, 1]),
-    ],
-)
+@pytest.mark.parametrize(("missing", "counts"), MISSING)
 def test_a_code_of_a_number_is_missing_in_every_format(tmp_path, read, kind, missing, counts):
     if kind == "objects" and read in (of_parquet, of_part):
         pytest.skip("a column of a file has one type")
@@ -95,10 +94,9 @@ def test_a_whole_number_with_gaps_is_its_level(tmp_path, read):
     assert read(tmp_path, values, {"a": ["2", "14", ""], "b": BIT}) == [1, 2, 1]
     written = {"a": ["2.0", "2", "14", "14.0", ""], "b": BIT}
     assert read(tmp_path, values, written) == [1, 0, 0, 2, 1]
-    cure = "'2.0' is not among the levels 14, ; correct the value"
-    refused(cure, read, tmp_path, values, {"a": ["14", ""], "b": BIT})
-    cure = "'2.5' is not among the levels 14, ; correct the value"  # it is not the level ''
-    refused(cure, read, tmp_path, [14, None, 2.5], {"a": ["14", ""], "b": BIT})
+    for odd in (2.0, 2.5):  # nor is either the level ''
+        cure = f"'{odd}' is not among the levels 14, ; correct the value"
+        refused(cure, read, tmp_path, [14, None, odd], {"a": ["14", ""], "b": BIT})
 
 
 def test_codes_stand_in_the_schema_and_on_the_data(tmp_path):
@@ -120,21 +118,21 @@ def test_data_without_a_schema_have_rules_too():
     assert Schema(data.rules).levels == data.levels
 
 
-@pytest.mark.parametrize(
-    ("entry", "cure"),
-    [
-        *[
-            ({**AGE, "missing": entry}, "missing must be 'refuse', the name of a level or a list")
-            for entry in ([], ["NA", ""], ["NA", None], ["refuse", 9], [True], NAN, {"NA": 9})
-        ],
-        ({**AGE, "missing": [9, "9.0"]}, "'a' lists missing code '9' twice; list it once"),
-        ({**AGE, "missing": ["unknown", " 9"]}, "level ' 9' has blanks at its ends; take them out"),
-        ({**AGE, "missing": ["NA", "0 to 10"]}, "missing code '0 to 10' is level '0 to 10' too"),
-        ({"levels": BIT, "missing": ["no", 1]}, "missing code '1' is level '1' too; take it out"),
-        ({"levels": ["01", "02"], "missing": ["x", 1]}, "missing code '1' is level '01' too"),
-        ({"levels": ["", "2"], "missing": ["x", 1]}, "two levels for missing values, '' and 'x'"),
+CONTRADICTORY = [
+    *[
+        ({**AGE, "missing": entry}, "missing must be 'refuse', the name of a level or a list")
+        for entry in ([], ["NA", ""], ["NA", None], ["refuse", 9], [True], NAN, {"NA": 9})
     ],
-)
+    ({**AGE, "missing": [9, "9.0"]}, "'a' lists missing code '9' twice; list it once"),
+    ({**AGE, "missing": ["unknown", " 9"]}, "level ' 9' has blanks at its ends; take them out"),
+    ({**AGE, "missing": ["NA", "0 to 10"]}, "missing code '0 to 10' is level '0 to 10' too"),
+    ({"levels": BIT, "missing": ["no", 1]}, "missing code '1' is level '1' too; take it out"),
+    ({"levels": ["01", "02"], "missing": ["x", 1]}, "missing code '1' is level '01' too"),
+    ({"levels": ["", "2"], "missing": ["x", 1]}, "two levels for missing values, '' and 'x'"),
+]
+
+
+@pytest.mark.parametrize(("entry", "cure"), CONTRADICTORY)
 def test_codes_that_contradict_the_schema_are_refused(entry, cure):
     refused(cure, Schema, {"a": entry, "b": BIT})
 
@@ -144,38 +142,38 @@ def test_codes_that_contradict_the_schema_are_refused(entry, cure):
 WIDE = {"a": {"edges": [0, 3, 10, 3000, 9000]}, "b": BIT}
 
 
-@pytest.mark.parametrize(
-    ("values", "how", "counts"),
-    [
-        (["2.000", "3.500"], {"decimal": "."}, [1, 1, 0, 0]),
-        (["2.000", "3.500"], {"thousands": "."}, [0, 0, 1, 1]),
-        (["2.000,5", "3,5"], {"thousands": "."}, [0, 1, 1, 0]),
-        (["2.000,5", "3500"], {"decimal": ",", "thousands": "."}, [0, 0, 1, 1]),
-        (["2,000", "3,500"], {"decimal": ","}, [1, 1, 0, 0]),
-        (["2,000", "3,500.5"], {"thousands": ","}, [0, 0, 1, 1]),
-        (["2'000", "3.5"], {"thousands": "'"}, [0, 1, 1, 0]),
-        (["2\u00a0000", "3,5"], {"decimal": ",", "thousands": "\u00a0"}, [0, 1, 1, 0]),
-        (["2.000", "3.5"], {}, [1, 1, 0, 0]),
-        (["0.500", "3.500"], {}, [1, 1, 0, 0]),
-        (["2.000", "1.2345"], {}, [2, 0, 0, 0]),
-        (["2.000", "9.500"], {}, [1, 1, 0, 0]),  # 9500 is outside, so only decimals fit
-        (["2000", "3500"], {}, [0, 0, 1, 1]),
-    ],
-)
+MARKS = [
+    (["2.000", "3.500"], {"decimal": "."}, [1, 1, 0, 0]),
+    (["2.000", "3.500"], {"thousands": "."}, [0, 0, 1, 1]),
+    (["2.000,5", "3,5"], {"thousands": "."}, [0, 1, 1, 0]),
+    (["2.000,5", "3500"], {"decimal": ",", "thousands": "."}, [0, 0, 1, 1]),
+    (["2,000", "3,500"], {"decimal": ","}, [1, 1, 0, 0]),
+    (["2,000", "3,500.5"], {"thousands": ","}, [0, 0, 1, 1]),
+    (["2'000", "3.5"], {"thousands": "'"}, [0, 1, 1, 0]),
+    (["2\u00a0000", "3,5"], {"decimal": ",", "thousands": "\u00a0"}, [0, 1, 1, 0]),
+    (["2.000", "3.5"], {}, [1, 1, 0, 0]),
+    (["0.500", "3.500"], {}, [1, 1, 0, 0]),
+    (["2.000", "1.2345"], {}, [2, 0, 0, 0]),
+    (["2.000", "9.500"], {}, [1, 1, 0, 0]),  # 9500 is outside, so only decimals fit
+    (["2000", "3500"], {}, [0, 0, 1, 1]),
+]
+
+
+@pytest.mark.parametrize(("values", "how", "counts"), MARKS)
 def test_marks_of_numbers_are_read_as_they_are_said_to_be(tmp_path, values, how, counts):
     assert of_csv(tmp_path, values, WIDE, **how) == counts
 
 
+UNCLEAR = [
+    (["2.000", "3.500"], WIDE),
+    (["2.000", "4", "", "-9"], {"a": {**AGE, "missing": ["NA", -9]}, "b": BIT}),
+    (["2.000", "2"], {"a": ["2", "2000"], "b": BIT}),
+    (["2.000", "2000"], {"a": ["2000"], "b": BIT}),
+]
+
+
 @pytest.mark.parametrize("read", [of_csv, of_frame])
-@pytest.mark.parametrize(
-    ("values", "schema"),
-    [
-        (["2.000", "3.500"], WIDE),
-        (["2.000", "4", "", "-9"], {"a": {**AGE, "missing": ["NA", -9]}, "b": BIT}),
-        (["2.000", "2"], {"a": ["2", "2000"], "b": BIT}),
-        (["2.000", "2000"], {"a": ["2000"], "b": BIT}),
-    ],
-)
+@pytest.mark.parametrize(("values", "schema"), UNCLEAR)
 def test_points_that_can_be_read_both_ways_are_asked_about(tmp_path, read, values, schema):
     cure = r"column 'a': '2.000' may be 2 or 2000; pass decimal='.' or thousands='.'"
     refused(cure, read, tmp_path, values, schema)
@@ -192,20 +190,20 @@ def test_a_mark_holds_for_whole_levels_and_codes_too(tmp_path):
     assert of_csv(tmp_path, values, schema, decimal=",", thousands=".") == [1, 1, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("value", "how", "cure"),
-    [
-        ("2,5", {}, "'2,5' is no number with a decimal point; pass decimal= or thousands="),
-        ("2.5", {"decimal": ","}, "'2.5' is no number"),
-        ("20.00", {"thousands": "."}, "'20.00' is no number"),
-        ("1_000", {"thousands": ","}, "'1_000' is no number"),
-        ("\u0661\u0664", {}, "is no number"),
-        ("inf", {}, "'inf' is no number"),
-        ("1", {"decimal": "x"}, "decimal must be '.' or ',', not 'x'"),
-        ("1", {"thousands": "0"}, "thousands must be one of"),
-        ("1", {"decimal": ".", "thousands": "."}, "decimal and thousands are both '.'; let them"),
-    ],
-)
+UNFIT = [
+    ("2,5", {}, "'2,5' is no number with a decimal point; pass decimal= or thousands="),
+    ("2.5", {"decimal": ","}, "'2.5' is no number"),
+    ("20.00", {"thousands": "."}, "'20.00' is no number"),
+    ("1_000", {"thousands": ","}, "'1_000' is no number"),
+    ("\u0661\u0664", {}, "is no number"),
+    ("inf", {}, "'inf' is no number"),
+    ("1", {"decimal": "x"}, "decimal must be '.' or ',', not 'x'"),
+    ("1", {"thousands": "0"}, "thousands must be one of"),
+    ("1", {"decimal": ".", "thousands": "."}, "decimal and thousands are both '.'; let them"),
+]
+
+
+@pytest.mark.parametrize(("value", "how", "cure"), UNFIT)
 def test_marks_that_do_not_fit_are_refused(tmp_path, value, how, cure):
     refused(cure, of_csv, tmp_path, [value], WIDE, **how)
 

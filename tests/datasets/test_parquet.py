@@ -74,14 +74,12 @@ def test_counts_are_those_in_memory_to_the_last_record(tmp_path_factory, data):
     assert all(map(np.array_equal, map(Tables(expected).counts, asked), plain))
 
 
+CATEGORIES = pd.Categorical(["x", None, "y"], ["z", "y", "x"])
 COLUMNS = {
     "nullable": (pd.array([1, None, 0], "Int64"), {"levels": BIT, "missing": "unknown"}),
     "bool": ([True, False, True], ["True", "False"]),
     "text": (["b", "", "a"], ["a", "b", ""]),
-    "category": (
-        pd.Categorical(["x", None, "y"], ["z", "y", "x"]),
-        {"levels": ["x", "y"], "missing": "none"},
-    ),
+    "category": (CATEGORIES, {"levels": ["x", "y"], "missing": "none"}),
     "float": ([15.0, 49.9, 50.0], AGE),
     "gone": ([16.0, None, 44.0], {**AGE, "missing": "unknown"}),
     "small": (np.array([15, 25, 50], np.int8), AGE),
@@ -101,11 +99,11 @@ def test_values_become_what_they_become_of_a_frame(tmp_path):
     assert found.name == "people"
 
 
+any_number = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-99, 99)
+
+
 @exactly
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-99, 99), min_size=1),
-    st.sampled_from(["clip", "refuse"]),
-)
+@given(st.lists(any_number, min_size=1), st.sampled_from(["clip", "refuse"]))
 def test_numbers_go_where_their_text_would_go(tmp_path_factory, numbers, outside):
     frame = pd.DataFrame({"a": BIT[0], "x": np.array(numbers, float)})
     schema = {"a": BIT, "x": {"edges": [-5, 0.1, 3, 60], "outside": outside}}
@@ -143,11 +141,10 @@ def cut_to(start, end=None):
     """A file of which only a part is whole; its last bytes say what is in it."""
 
     def make(folder):
-        content = good(folder).read_bytes()
-        (folder / "people.parquet").write_bytes(
-            content[:4] + bytes(start) + content[4 + start : end]
-        )
-        return folder / "people.parquet"
+        path = good(folder)
+        content = path.read_bytes()
+        path.write_bytes(content[:4] + bytes(start) + content[4 + start : end])
+        return path
 
     return make
 
@@ -159,6 +156,10 @@ def beside_a_good_file(name, content):
         return folder
 
     return make
+
+
+def second_is_bad(folder):
+    return [good(folder), good(folder, bad=997, name="b.parquet")]
 
 
 def linked(folder):
@@ -173,10 +174,7 @@ def of_frame(**columns):
 WRONG = [
     (cut_to(0, -20), "people.parquet cannot be read: .*; write the file anew$"),
     (cut_to(196), "people.parquet cannot be read: .*; write the file anew$"),
-    (
-        lambda folder: [good(folder), good(folder, bad=997, name="b.parquet")],
-        "b.parquet, record 998, column 'b': '7' is not among",
-    ),
+    (second_is_bad, "b.parquet, record 998, column 'b': '7' is not among"),
     (beside_a_good_file("b.parquet", b"a,b\n0,1\n"), "read text with read_csv$"),
     (beside_a_good_file("year=2020", None), "year=2020; give a list of all files"),
     (lambda folder: folder, "has no file that ends in .parquet; correct the path"),
@@ -204,9 +202,7 @@ def scratch(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("spill", [False, True])
 @pytest.mark.parametrize(("make", "cure"), WRONG)
-def test_what_is_wrong_is_told_in_one_line_and_nothing_is_left(
-    scratch, tmp_path, make, cure, spill
-):
+def test_what_is_wrong_is_told_and_nothing_is_left(scratch, tmp_path, make, cure, spill):
     (tmp_path / "table").mkdir()
     refused(cure, read_parquet, make(tmp_path / "table"), LEVELS, spill=spill)
     assert list(scratch.iterdir()) == []
@@ -253,16 +249,10 @@ def wide_file(tmp_path, n=50_000):
 
 def test_a_spilled_table_is_on_disk_and_goes_with_the_object(tmp_path, monkeypatch):
     path, schema = wide_file(tmp_path)
-    made = []
-    plain = parquet_files.tempfile.TemporaryFile
-
-    def watched(**how):
-        made.append(plain(**how))
-        return made[-1]
-
-    monkeypatch.setattr(parquet_files.tempfile, "TemporaryFile", watched)
+    file = parquet_files.tempfile.TemporaryFile()
+    monkeypatch.setattr(parquet_files.tempfile, "TemporaryFile", lambda **how: file)
     data = read_parquet(path, schema, spill=True)
-    assert made[0].closed  # what is mapped stays
+    assert file.closed  # what is mapped stays
     assert np.array_equal(data.counts([0, 5]), read_parquet(path, schema).counts([0, 5]))
     if sys.platform == "linux":
         gc.collect()
@@ -302,8 +292,6 @@ def test_a_file_that_may_not_grow_is_told_in_one_line(scratch, tmp_path, room):
 def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path, name, system):
     data = load(name, 30_000, rng=np.random.default_rng(0))
     path = write(tmp_path, frame_of(data))
-    one, other = (
-        system(table, epsilon=1.0, rng=np.random.default_rng(1))
-        for table in (data, read_parquet(path, data.levels))
-    )
+    tables = data, read_parquet(path, data.levels)
+    one, other = (system(table, epsilon=1.0, rng=np.random.default_rng(1)) for table in tables)
     assert one == other

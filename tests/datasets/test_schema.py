@@ -10,15 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from people import BIT, refused
 
-from dpcgd import (
-    Dataset,
-    Schema,
-    draft_schema,
-    draft_schema_from_data_not_private,
-    draft_schema_from_public_table,
-    load,
-    read_csv,
-)
+from dpcgd import Dataset, Schema, draft_schema, load, read_csv
+from dpcgd import draft_schema_from_data_not_private as draft_from_data
+from dpcgd import draft_schema_from_public_table as draft_from_public_table
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
@@ -77,17 +71,17 @@ def test_numbers_go_to_the_level_between_their_edges(drawn):
         assert value < edges[code + 1] or code == len(edges) - 2
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [15, 25, 50],
-        ["15", "25.0", "5e1"],
-        ["+15.", "2.5E+1", "50.000"],
-        pd.array([15, 25, 50], dtype="Int64"),
-        np.array([15, 25, 50], np.float32),
-        pd.Categorical([15, 25, 50]),
-    ],
-)
+WAYS = [
+    [15, 25, 50],
+    ["15", "25.0", "5e1"],
+    ["+15.", "2.5E+1", "50.000"],
+    pd.array([15, 25, 50], dtype="Int64"),
+    np.array([15, 25, 50], np.float32),
+    pd.Categorical([15, 25, 50]),
+]
+
+
+@pytest.mark.parametrize("values", WAYS)
 def test_a_number_may_be_written_in_any_way(values):
     frame = pd.DataFrame({"a": [*BIT, "0"], "age": values, "x": ["0.3", "0.30", "0.2"]})
     schema = {**with_age(), "x": {"edges": [0.1, 0.2, 0.3, 0.4]}}
@@ -114,25 +108,25 @@ def test_every_door_gives_the_same_data(tmp_path, separator, encoding):
         assert (data.missing, data.name) == (from_frame.missing, "people")
 
 
-@pytest.mark.parametrize(
-    ("said", "right", "wrong", "codes", "orders"),
-    [
-        (
-            {"levels": ["low", "middle", "high"]},
-            pd.Categorical(["low", "high"], ["low", "high", "never seen"], ordered=True),
-            pd.Categorical(["low", "high"], ["high", "low"], ordered=True),
-            [0, 2],
-            "high, low, in the schema as low, high; give both one",
-        ),
-        (
-            {"levels": ["1", "2", "3"], "missing": -9},
-            pd.Categorical([1.0, -9.0], [-9.0, 1.0, 2.0, 3.0], ordered=True),
-            pd.Categorical([1.0, 3.0], [3.0, 1.0], ordered=True),
-            [0, 3],
-            "3, 1, in the schema as 1, 3",
-        ),
-    ],
-)
+CATEGORICALS = [
+    (
+        {"levels": ["low", "middle", "high"]},
+        pd.Categorical(["low", "high"], ["low", "high", "never seen"], ordered=True),
+        pd.Categorical(["low", "high"], ["high", "low"], ordered=True),
+        [0, 2],
+        "high, low, in the schema as low, high; give both one",
+    ),
+    (
+        {"levels": ["1", "2", "3"], "missing": -9},
+        pd.Categorical([1.0, -9.0], [-9.0, 1.0, 2.0, 3.0], ordered=True),
+        pd.Categorical([1.0, 3.0], [3.0, 1.0], ordered=True),
+        [0, 3],
+        "3, 1, in the schema as 1, 3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "right", "wrong", "codes", "orders"), CATEGORICALS)
 def test_an_ordered_categorical_agrees_with_the_schema(said, right, wrong, codes, orders):
     schema = {"a": BIT, "b": {**said, "ordered": True}}
     data = Dataset.from_pandas(pd.DataFrame({"a": BIT, "b": right}), schema)
@@ -195,33 +189,33 @@ def test_a_schema_that_contradicts_itself_is_refused(schema, cure, tmp_path):
     refused(cure, Dataset.from_pandas, pd.DataFrame({"a": BIT}), schema)
 
 
-@pytest.mark.parametrize(
-    ("value", "cure"),
-    [
-        ("14.9", "record 2, column 'age': '14.9' is outside 15 to 50; correct the value, or let"),
-        ("1e999", "'1e999' is outside 15 to 50"),
-        ("old", "'old' is no number; correct the value, or list levels in the schema"),
-        *[(odd, f"'{odd}' is no number") for odd in ("nan", "inf", "1_6", "16,5", " 16", "0x11")],
-        ("", "record 2, column 'age': the value is missing; drop or impute such records"),
-        (True, "'True' is no number"),
-        (pd.Timestamp("2020-01-01"), "is no number"),
-    ],
-)
+NO_NUMBERS = [
+    ("14.9", "record 2, column 'age': '14.9' is outside 15 to 50; correct the value, or let"),
+    ("1e999", "'1e999' is outside 15 to 50"),
+    ("old", "'old' is no number; correct the value, or list levels in the schema"),
+    *[(odd, f"'{odd}' is no number") for odd in ("nan", "inf", "1_6", "16,5", " 16", "0x11")],
+    ("", "record 2, column 'age': the value is missing; drop or impute such records"),
+    (True, "'True' is no number"),
+    (pd.Timestamp("2020-01-01"), "is no number"),
+]
+
+
+@pytest.mark.parametrize(("value", "cure"), NO_NUMBERS)
 def test_a_value_that_is_no_number_between_the_edges_is_refused(value, cure):
     frame = pd.DataFrame({"a": [0, 1, 1], "age": np.array(["16", value, value], object)})
     refused(cure, Dataset.from_pandas, frame, with_age())
 
 
-@pytest.mark.parametrize(
-    ("how", "cure"),
-    [
-        *[({"separator": odd}, "must be the one char") for odd in (";;", "", None, '"', "\n")],
-        ({"separator": ";"}, "has commas between its columns; pass separator=','"),
-        *[({"encoding": odd}, "one that Python knows") for odd in ("utf-9", "base64", None)],
-        ({"encoding": "ascii"}, "is not ASCII text; save it as UTF-8, or pass its encoding"),
-        ({"encoding": "utf-16"}, "is not UTF-16 text; save it as UTF-8, or pass its encoding"),
-    ],
-)
+UNFIT = [
+    *[({"separator": odd}, "must be the one char") for odd in (";;", "", None, '"', "\n")],
+    ({"separator": ";"}, "has commas between its columns; pass separator=','"),
+    *[({"encoding": odd}, "one that Python knows") for odd in ("utf-9", "base64", None)],
+    ({"encoding": "ascii"}, "is not ASCII text; save it as UTF-8, or pass its encoding"),
+    ({"encoding": "utf-16"}, "is not UTF-16 text; save it as UTF-8, or pass its encoding"),
+]
+
+
+@pytest.mark.parametrize(("how", "cure"), UNFIT)
 def test_a_separator_or_an_encoding_that_does_not_fit_is_refused(tmp_path, how, cure):
     (tmp_path / "people.csv").write_text("a,ä\n0,1\n", encoding="utf-8")
     refused(cure, read_csv, tmp_path / "people.csv", {"a": BIT, "ä": BIT}, **how)
@@ -259,7 +253,7 @@ def test_a_draft_from_a_codebook_spells_everything_out():
 
 def test_whole_numbers_with_gaps_are_drafted_as_whole_numbers():
     frame = pd.DataFrame({"a": [14.0, None, 2.0], "b": ["0", "1", "1"]})
-    draft = draft_schema_from_data_not_private(frame)
+    draft = draft_from_data(frame)
     assert draft["a"]["levels"] == ["2", "14", "unknown"]
     assert Dataset.from_pandas(frame, draft).codes[:, 0].tolist() == [1, 2, 0]
 
@@ -274,7 +268,7 @@ def test_a_draft_from_data_reads_the_data():
             "pain": pd.Categorical(["low", "high"] * 15, ["low", "high", "higher"], ordered=True),
         }
     )
-    draft = draft_schema_from_data_not_private(frame, bins=2, ignore=["id"])
+    draft = draft_from_data(frame, bins=2, ignore=["id"])
     assert list(draft) == ["age", "rooms", "smoke", "pain"]
     assert (draft["age"]["edges"], draft["age"]["outside"]) == ([0.5, 15, 29.5], "clip")
     assert draft["rooms"]["levels"] == ["9", "10", "unknown"]
@@ -283,51 +277,48 @@ def test_a_draft_from_data_reads_the_data():
     assert draft["pain"] == expected
     data = Dataset.from_pandas(frame, draft, ignore=["id"])
     assert data.codes[:3].tolist() == [[0, 1, 1, 0], [0, 0, 0, 1], [0, 2, 2, 0]]
-    assert draft_schema_from_data_not_private(frame, ignore=["id"])["age"]["range"] == [0.5, 29.5]
+    assert draft_from_data(frame, ignore=["id"])["age"]["range"] == [0.5, 29.5]
 
 
 FRAME = pd.DataFrame({"a": BIT, "b": BIT})
 
 
-@pytest.mark.parametrize(
-    ("columns", "settings", "cure"),
-    [
-        *[
-            ({"a": {"range": ends}}, {}, "'a': a range is two finite numbers, the lower one first")
-            for ends in ([80, 15], [15, 15], [15], ["15", "80"], [0, NAN], [0, INF])
-        ],
-        ({"a": {"range": "15"}}, {}, "'a': give its range as a list"),
-        ({"a": {"range": [0, 1], "levels": ["0"]}}, {}, "'a': it needs levels, or the range or"),
-        ({"a": {"range": [1, 9], "scale": "log"}}, {"bins": 2}, "only a range has a scale; take"),
-        ({"a": {"range": [0, 1]}}, {"bins": 1}, "bins must be at least 2, not 1"),
-        ({"a": {"range": [0, 1]}}, {"bins": 2.5}, "bins must be a whole number"),
-        ({"a": BIT}, {"ordered": ["c"]}, "ordered names 'c', which is no variable"),
-        (FRAME, {}, "columns must map each variable to its levels or range, not a DataF"),
-    ],
-)
-def test_a_codebook_that_makes_no_schema_is_refused(columns, settings, cure):
-    columns = {**columns, "b": BIT} if isinstance(columns, dict) else columns
-    refused(cure, draft_schema, columns, **settings)
+NO_CODEBOOKS = [
+    *[({"a": {"range": ends}}, {}, "'a': " + PAIR) for ends in ([80, 15], [15, 15], [0, NAN])],
+    ({"a": {"range": "15"}}, {}, "'a': give its range as a list"),
+    ({"a": {"range": [0, 1], "levels": ["0"]}}, {}, "'a': it needs levels, or the range or"),
+    ({"a": {"range": [1, 9], "scale": "log"}}, {"bins": 2}, "only a range has a scale; take"),
+    ({"a": {"range": [0, 1]}}, {"bins": 1}, "bins must be at least 2, not 1"),
+    ({"a": {"range": [0, 1]}}, {"bins": 2.5}, "bins must be a whole number"),
+    ({"a": BIT}, {"ordered": ["c"]}, "ordered names 'c', which is no variable"),
+]
 
 
 MANY = pd.DataFrame({"a": [f"p{i}" for i in range(21)], "b": range(21)})
 INFINITE = pd.DataFrame({"a": [*range(30), np.inf], "b": ["0"] * 31})
 
 
-@pytest.mark.parametrize(
-    ("frame", "settings", "cure"),
-    [
-        ([[0, 1]], {}, "frame must be a pandas DataFrame, not a list"),
-        (FRAME, {"ignore": "a"}, "ignore must be a list of columns"),
-        (FRAME, {"ignore": ["a"]}, "a causal graph needs at least two variables, this has 1"),
-        (FRAME, {"bins": 0}, "bins must be at least 2"),
-        (MANY, {}, r"'a' has 21 different values; pass ignore=\['a'\] if it names records"),
-        (INFINITE, {}, "'a': a range is two finite numbers"),
-        (pd.DataFrame({"a": [None, None], "b": BIT}), {}, "'a' has no level"),
-    ],
-)
-def test_data_that_makes_no_schema_are_refused(frame, settings, cure):
-    refused(cure, draft_schema_from_data_not_private, frame, **settings)
+NO_FRAMES = [
+    ([[0, 1]], {}, "frame must be a pandas DataFrame, not a list"),
+    (FRAME, {"ignore": "a"}, "ignore must be a list of columns"),
+    (FRAME, {"ignore": ["a"]}, "a causal graph needs at least two variables, this has 1"),
+    (FRAME, {"bins": 0}, "bins must be at least 2"),
+    (MANY, {}, r"'a' has 21 different values; pass ignore=\['a'\] if it names records"),
+    (INFINITE, {}, "'a': a range is two finite numbers"),
+    (pd.DataFrame({"a": [None, None], "b": BIT}), {}, "'a' has no level"),
+]
+
+
+NO_DRAFTS = [
+    *[(draft_schema, {**columns, "b": BIT}, how, cure) for columns, how, cure in NO_CODEBOOKS],
+    (draft_schema, FRAME, {}, "columns must map each variable to its levels or range, not a DataF"),
+    *[(draft_from_data, *case) for case in NO_FRAMES],
+]
+
+
+@pytest.mark.parametrize(("draft", "columns", "settings", "cure"), NO_DRAFTS)
+def test_what_makes_no_schema_is_refused(draft, columns, settings, cure):
+    refused(cure, draft, columns, **settings)
 
 
 # --- a schema from a public table
@@ -353,7 +344,7 @@ def census(n=5_000):
 
 def test_a_range_from_a_public_table_has_round_ends_that_hold_all_of_it():
     frame = census()
-    draft = draft_schema_from_public_table(frame, ignore=["id"])
+    draft = draft_from_public_table(frame, ignore=["id"])
     assert draft["age"]["range"] == [10, 100]
     for name in ("age", "income", "change"):
         low, high = draft[name]["range"]
@@ -368,10 +359,14 @@ def test_a_range_from_a_public_table_has_round_ends_that_hold_all_of_it():
     assert data.n == len(frame)
 
 
+def test_bins_that_are_none_are_refused():
+    refused("bins must be at least 2", draft_from_public_table, census(30), bins=1, ignore=["id"])
+
+
 @pytest.mark.parametrize("bins", [2, 4, 7])
 def test_bins_from_a_public_table_are_about_equally_common_and_round(bins):
     frame = census()
-    draft = draft_schema_from_public_table(frame, bins=bins, ignore=["id"])
+    draft = draft_from_public_table(frame, bins=bins, ignore=["id"])
     data = Dataset.from_pandas(frame, draft, ignore=["id"])
     for name in ("age", "income", "change", "year"):
         edges = draft[name]["edges"]
@@ -382,8 +377,3 @@ def test_bins_from_a_public_table_are_about_equally_common_and_round(bins):
         shares = data.counts([data.variables.index(name)])[: len(edges) - 1]
         assert shares.max() < 1.4 * shares.sum() / bins
     assert Schema(draft).to_dict() == draft
-
-
-def test_bins_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="bins must be at least 2"):
-        draft_schema_from_public_table(census(30), bins=1, ignore=["id"])

@@ -94,10 +94,9 @@ def test_integers_have_exactly_the_proportions_of_the_doubles(weights):
 @pytest.mark.parametrize("weights", [[1], [3, 0, 1, 4], [0, 0, 5], [0.375, 0.0, 2.0, 0.125]])
 def test_every_integer_below_the_sum_picks_a_column_as_often_as_its_weight(weights, monkeypatch):
     exact = as_integers(weights)
-    picked = []
-    for at in range(sum(exact)):
-        monkeypatch.setattr(draws.secrets, "randbelow", lambda total, at=at: at)
-        picked.append(pick(exact))
+    numbers = iter(range(sum(exact)))
+    monkeypatch.setattr(draws.secrets, "randbelow", lambda total: next(numbers))
+    picked = [pick(exact) for _ in range(sum(exact))]
     assert [picked.count(column) for column in range(len(weights))] == exact
 
 
@@ -122,19 +121,13 @@ def test_a_rate_is_the_same_to_the_last_bit_alone_and_beside_any_others(mechanis
 @pytest.mark.parametrize("settings", [{}, {"secure": True}], ids=["by default", "secure"])
 def test_a_secure_report_knows_nothing_of_other_records(monkeypatch, settings):
     offered = []
-
-    def first(weights):
-        offered.append(weights)
-        return 0
-
-    monkeypatch.setattr(draws, "pick", first)
-    mechanism = GEOMETRIC[0]
-    others = default_rng(0).integers(0, (9, 8, 7), (100, 3))
+    monkeypatch.setattr(draws, "pick", lambda weights: offered.append(weights) or 0)
+    mechanism, others = GEOMETRIC[0], default_rng(0).integers(0, (9, 8, 7), (100, 3))
     for record in others:
         mechanism.sample(record[None], **settings)
-    alone, offered = offered, []
     mechanism.sample(others, **settings)
-    assert sorted(alone) == sorted(offered)
+    alone, together = offered[: len(offered) // 2], offered[len(offered) // 2 :]
+    assert sorted(alone) == sorted(together)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
@@ -146,40 +139,40 @@ def test_secure_reports_of_many_records_are_the_operating_systems(mechanism, mon
     assert mechanism.sample(record[:0]).shape == record[:0].shape
 
 
-class TestBadInput:
+PARTS = ComponentWise([RandomizedResponse(2, 1.0), ClippedGeometric(3, 1.0)])
+
+
+@pytest.mark.parametrize(
+    "mechanism", [RandomizedResponse((2, 3), 1.0), Geometric((2, 3), 0.5), PARTS], ids=str
+)
+def test_no_source_is_a_secure_one_and_both_are_refused(mechanism):
     data = Dataset([[0, 2], [1, 1]], {"a": ["0", "1"], "b": ["0", "1", "2"]})
-    parts = ComponentWise([RandomizedResponse(2, 1.0), ClippedGeometric(3, 1.0)])
-    mechanisms = RandomizedResponse((2, 3), 1.0), Geometric((2, 3), 0.5), parts
+    assert report(data, mechanism).n == data.n
+    with pytest.raises(ValueError, match="say where the noise comes from"):
+        report(data, mechanism, rng=0)
+    rng = default_rng(0)
+    with pytest.raises(ValueError, match="leave out rng"):
+        report(data, mechanism, rng=rng, secure=True)
+    assert rng.bit_generator.state == default_rng(0).bit_generator.state
 
-    @pytest.mark.parametrize("mechanism", mechanisms, ids=str)
-    def test_no_source_is_a_secure_one_and_both_are_refused(self, mechanism):
-        assert report(self.data, mechanism).n == self.data.n
-        with pytest.raises(ValueError, match="say where the noise comes from"):
-            report(self.data, mechanism, rng=0)
-        rng = default_rng(0)
-        before = rng.bit_generator.state
-        with pytest.raises(ValueError, match="leave out rng"):
-            report(self.data, mechanism, rng=rng, secure=True)
-        assert rng.bit_generator.state == before
 
-    @pytest.mark.parametrize(
-        "mechanism",
-        [
-            RandomizedResponse((4, 4), 701.0),
-            ClippedGeometric(3, 2000.0),
-            UniformGeometric(3, 2000.0),
-            Geometric(100, 1 - 1e-9),
-            Geometric((100, 2), 1 - 1e-9),
-            *(Geometric((10,) * 17, 1e-6, norm) for norm in (1, 2, math.inf)),
-            ComponentWise([RandomizedResponse(2, 1.0), RandomizedResponse(2, 701.0)]),
-            ComponentWise([RandomizedResponse(2, 1.0), Geometric(100, 1 - 1e-9)]),
-        ],
-        ids=str,
-    )
-    def test_without_a_seed_is_refused_whatever_is_refused_when_secure(self, mechanism):
-        single = not isinstance(mechanism.levels, tuple)
-        codes = np.zeros(2 if single else (2, len(mechanism.levels)), int)
-        for settings in ({}, {"secure": True}):
-            with pytest.raises(ValueError, match="to draw securely"):
-                mechanism.sample(codes, **settings)
-        mechanism.sample(codes, rng=default_rng(0))
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        RandomizedResponse((4, 4), 701.0),
+        ClippedGeometric(3, 2000.0),
+        UniformGeometric(3, 2000.0),
+        Geometric(100, 1 - 1e-9),
+        Geometric((100, 2), 1 - 1e-9),
+        *(Geometric((10,) * 17, 1e-6, norm) for norm in (1, 2, math.inf)),
+        ComponentWise([RandomizedResponse(2, 1.0), RandomizedResponse(2, 701.0)]),
+        ComponentWise([RandomizedResponse(2, 1.0), Geometric(100, 1 - 1e-9)]),
+    ],
+    ids=str,
+)
+def test_without_a_seed_is_refused_whatever_is_refused_when_secure(mechanism):
+    codes = np.zeros((2, *np.shape(mechanism.levels)), int)
+    for settings in ({}, {"secure": True}):
+        with pytest.raises(ValueError, match="to draw securely"):
+            mechanism.sample(codes, **settings)
+    mechanism.sample(codes, rng=default_rng(0))

@@ -28,60 +28,60 @@ def normal_data(n=20_000, seed=0):
     return Dataset(codes, {name: list(map(str, range(40))) for name in "abc"}, truth)
 
 
-class TestCorrelationOracle:
-    data = normal_data()
-    mechanism = ComponentWise.from_p_max(Geometric, (40, 40, 40), 0.002)
+DATA, LEVELS = normal_data(), (40, 40, 40)
+MECHANISM = ComponentWise.from_p_max(Geometric, LEVELS, 0.002)
 
-    def test_the_correlation_oracle_sees_through_the_noise_and_the_naive_one_does_not(self):
-        reports = report(self.data, self.mechanism, rng=default_rng(1)).codes
-        naive = search(CorrelationOracle(Moments.of_records(reports), 1e-4), "abc").graph
-        moments = self.mechanism.moments(reports)
-        corrected = search(CorrelationOracle(moments, 1e-4), "abc").graph
-        assert corrected == CPDAG.from_dag(self.data.truth)
-        assert len(naive.skeleton) == 3
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("combined", [False, True])
-    def test_its_null_is_standard_normal(self, combined):
-        # 400 samples with a -> b -> c: Kolmogorov and Smirnov, false alarms below 1e-9
-        levels = (40, 40, 40)
-        make = RandomizedResponse.from_p_max if combined else ComponentWise.from_p_max
-        kind = () if combined else (RandomizedResponse,)
-        mechanism, rng = make(*kind, levels, 0.3), default_rng(3)
-        found = []
-        for run in range(400):
-            reports = report(normal_data(1000, run), mechanism, rng=rng).codes
-            found.append(CorrelationOracle(mechanism.moments(reports)).statistic(0, 2, (1,)))
-        assert stats.kstest(found, "norm").pvalue > 1e-9
-        assert 0.8 < np.std(found) < 1.25
+def test_the_correlation_oracle_sees_through_the_noise_and_the_naive_one_does_not():
+    reports = report(DATA, MECHANISM, rng=default_rng(1)).codes
+    naive = search(CorrelationOracle(Moments.of_records(reports), 1e-4), "abc").graph
+    moments = MECHANISM.moments(reports)
+    corrected = search(CorrelationOracle(moments, 1e-4), "abc").graph
+    assert corrected == CPDAG.from_dag(DATA.truth)
+    assert len(naive.skeleton) == 3
 
-    def test_its_error_is_that_of_the_mean_of_what_each_report_adds(self):
-        # of 20,000 reports, which are looked at in blocks; the definition looks at one at a time
-        moments = self.mechanism.moments(
-            report(self.data, self.mechanism, rng=default_rng(5)).codes
-        )
-        values, roots, squares, _ = moments
-        covariance = moments.covariance
-        slope_a, slope_b = covariance[[0, 1], 2] / covariance[2, 2]
-        a, b = np.array([1, 0, -slope_a]), np.array([0, 1, -slope_b])
-        mean = values.mean(axis=0)
-        added = [
-            (r @ a) * (r @ b) + s @ (a * b) - (v @ a) * (mean @ b) - (v @ b) * (mean @ a)
-            for v, r, s in zip(values, roots, squares, strict=True)
-        ]
-        z = math.sqrt(len(values)) * (a @ covariance @ b) / np.std(added)
-        assert CorrelationOracle(moments).statistic(0, 1, (2,)) == pytest.approx(z, rel=1e-9)
 
-    def test_sheppards_correction_gives_back_the_variance_of_a_smooth_density(self):
-        values = default_rng(0).normal(size=(200_000, 2)) * 0.8 + 5
-        found = Moments.of_records(np.floor(values)).without_bins().covariance
-        assert np.diag(found) == pytest.approx(np.full(2, 0.64), abs=0.015)  # 7 deviations
+@pytest.mark.slow
+@pytest.mark.parametrize("combined", [False, True])
+def test_its_null_is_standard_normal(combined):
+    # 400 samples with a -> b -> c: Kolmogorov and Smirnov, false alarms below 1e-9
+    of_parts = ComponentWise.from_p_max(RandomizedResponse, LEVELS, 0.3)
+    mechanism = RandomizedResponse.from_p_max(LEVELS, 0.3) if combined else of_parts
+    rng, found = default_rng(3), []
+    for run in range(400):
+        reports = report(normal_data(1000, run), mechanism, rng=rng).codes
+        found.append(CorrelationOracle(mechanism.moments(reports)).statistic(0, 2, (1,)))
+    assert stats.kstest(found, "norm").pvalue > 1e-9
+    assert 0.8 < np.std(found) < 1.25
 
-    def test_a_covariance_with_negative_eigenvalues_gives_an_answer(self):
-        noisy = ComponentWise.from_epsilon(RandomizedResponse, (40, 40, 40), 0.3)
-        moments = noisy.moments(report(normal_data(50), noisy, rng=default_rng(2)).codes)
-        assert np.linalg.eigvalsh(moments.covariance).min() < 0
-        assert math.isfinite(CorrelationOracle(moments).statistic(0, 1, (2,)))
+
+def test_its_error_is_that_of_the_mean_of_what_each_report_adds():
+    # of 20,000 reports, which are looked at in blocks; the definition looks at one at a time
+    moments = MECHANISM.moments(report(DATA, MECHANISM, rng=default_rng(5)).codes)
+    values, roots, squares, _ = moments
+    covariance = moments.covariance
+    slope_a, slope_b = covariance[[0, 1], 2] / covariance[2, 2]
+    a, b = np.array([1, 0, -slope_a]), np.array([0, 1, -slope_b])
+    mean = values.mean(axis=0)
+    added = [
+        (r @ a) * (r @ b) + s @ (a * b) - (v @ a) * (mean @ b) - (v @ b) * (mean @ a)
+        for v, r, s in zip(values, roots, squares, strict=True)
+    ]
+    z = math.sqrt(len(values)) * (a @ covariance @ b) / np.std(added)
+    assert CorrelationOracle(moments).statistic(0, 1, (2,)) == pytest.approx(z, rel=1e-9)
+
+
+def test_sheppards_correction_gives_back_the_variance_of_a_smooth_density():
+    values = default_rng(0).normal(size=(200_000, 2)) * 0.8 + 5
+    found = Moments.of_records(np.floor(values)).without_bins().covariance
+    assert np.diag(found) == pytest.approx(np.full(2, 0.64), abs=0.015)  # 7 deviations
+
+
+def test_a_covariance_with_negative_eigenvalues_gives_an_answer():
+    noisy = ComponentWise.from_epsilon(RandomizedResponse, LEVELS, 0.3)
+    moments = noisy.moments(report(normal_data(50), noisy, rng=default_rng(2)).codes)
+    assert np.linalg.eigvalsh(moments.covariance).min() < 0
+    assert math.isfinite(CorrelationOracle(moments).statistic(0, 1, (2,)))
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,12 +1,24 @@
-"""The audit of a release of moments, of one of two neighbouring data sets."""
+"""The audit of a release of moments, of one of two neighbouring data sets; measurements noted."""
 
 from dpcgd_book.attacks.audit import empirical_epsilon
 from dpcgd_book.attacks.narrow_noise import NarrowNoise
 from numpy.random import default_rng
 
 from dpcgd import Budget
-from dpcgd.moments.interactions import paid
+from dpcgd.moments.interactions import exactly, paid
 from dpcgd.privacy.filters import GaussianFilter
+
+
+class Noted:
+    """Measures, without noise unless told otherwise, and keeps what was answered."""
+
+    def __init__(self, measure=exactly):
+        self.measure, self.answers, self.sensitivities = measure, [], []
+
+    def __call__(self, query, *, sensitivity, rho):
+        self.answers.append(self.measure(query, sensitivity=sensitivity, rho=rho))
+        self.sensitivities.append(sensitivity)
+        return self.answers[-1]
 
 
 def audited(release, *neighbours, epsilon, seed):

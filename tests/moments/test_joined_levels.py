@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_tables import records
-from moment_audits import audited
+from moment_audits import Noted, audited
 from numpy.random import default_rng
 
 from dpcgd import Budget, BudgetSpent, Dataset
@@ -16,6 +16,7 @@ from dpcgd.moments.joined_levels import join_levels, levels_sensitivity
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 
+some_counts = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=40)
 seeded = settings(derandomize=True, max_examples=60)
 
 
@@ -32,16 +33,12 @@ def one_wide(levels, name="a", ordered=()):
 
 @pytest.mark.parametrize("levels", [(3, 4), (3, 5, 3), (2, 3, 4)])
 def test_the_sensitivity_is_the_largest_distance_of_two_records(levels):
-    looks = []
-
-    def watch(query, *, sensitivity, rho):
-        looks.append((query(), sensitivity))
-        return looks[-1][0], 0.0
-
-    for one in itertools.product(*map(range, levels)):
-        join_levels(records(one, levels), watch, 1.0, most=2)
-    furthest = max(np.linalg.norm(a - b) for (a, _), (b, _) in itertools.combinations(looks, 2))
-    assert all(sensitivity == pytest.approx(furthest) for _, sensitivity in looks)
+    noted = Noted()
+    for codes in itertools.product(*map(range, levels)):
+        join_levels(records(codes, levels), noted, 1.0, most=2)
+    pairs = itertools.combinations(noted.answers, 2)
+    furthest = max(np.linalg.norm(a - b) for (a, _), (b, _) in pairs)
+    assert noted.sensitivities == pytest.approx([furthest] * len(noted.answers))
     assert levels_sensitivity(sum(of > 2 for of in levels)) == pytest.approx(furthest)
 
 
@@ -69,16 +66,13 @@ def test_missing_values_stay_apart(ordered):
     assert data.cardinalities == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("names", "ordered", "counts", "new"),
-    [
-        (["other", "x", "y", "z"], [], [9, 3, 2, 1], ("other", "other'")),
-        (["a", "b..c", "a..b", "c"], ["a"], [1, 1, 1, 1], ("a..b..c", "a..b..c'")),
-    ],
-)
-def test_new_names_are_not_those_of_other_levels(names, ordered, counts, new):
-    data = Dataset([[0, 0]], {"a": names, "b": ["0"]}, ordered=ordered)
-    assert join_levels(data, told(counts), 1.0, most=2)[0].levels["a"] == new
+def test_new_names_are_not_those_of_other_levels():
+    data = Dataset([[0, 0]], {"a": ["other", "x", "y", "z"], "b": ["0"]})
+    joined, _ = join_levels(data, told([9, 3, 2, 1]), 1.0, most=2)
+    assert joined.levels["a"] == ("other", "other'")
+    data = Dataset([[0, 0]], {"a": ["a", "b..c", "a..b", "c"], "b": ["0"]}, ordered=["a"])
+    joined, _ = join_levels(data, told([1, 1, 1, 1]), 1.0, most=2)
+    assert joined.levels["a"] == ("a..b..c", "a..b..c'")
 
 
 def test_tables_without_many_levels_are_not_looked_at():
@@ -103,11 +97,7 @@ def test_variables_records_and_truth_stay():
 
 
 @seeded
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=40),
-    st.integers(2, 8),
-    st.booleans(),
-)
+@given(some_counts, st.integers(2, 8), st.booleans())
 def test_any_first_look_leaves_few_levels_and_all_records(counts, most, by_order):
     data = one_wide(len(counts), ordered=["a"] if by_order else [])
     with np.errstate(over="ignore"):
@@ -139,14 +129,9 @@ def test_a_first_look_passes_its_audit_and_with_half_the_noise_it_fails():
     pair = [records(np.vstack([codes, [last] * 3]), (10, 10, 10)) for last in (0, 9)]
 
     def released(data, account, paying):
-        looks = []
-
-        def watched(query, **rest):
-            looks.append(paying(query, **rest))
-            return looks[-1]
-
-        join_levels(data, watched, account.rho, most=8)
-        table = looks[0][0].reshape(3, 10)
+        noted = Noted(paying)
+        join_levels(data, noted, account.rho, most=8)
+        table = noted.answers[0][0].reshape(3, 10)
         return (table[:, 0] - table[:, 9]).sum()
 
     assert math.isfinite(audited(released, *pair, epsilon=1.0, seed=0))

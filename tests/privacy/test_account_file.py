@@ -3,7 +3,6 @@
 A reservation pays for one run, an account has one file, and runs add up as the book says.
 """
 
-import contextlib
 import json
 import math
 import os
@@ -15,6 +14,7 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,20 +23,11 @@ from dpcgd_book.systems.as_published import PublishedKendallP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
+from people import refused
 from scipy import stats
 
 import dpcgd
-from dpcgd import (
-    Budget,
-    BudgetSpent,
-    dag_posterior,
-    laplace_pc,
-    load,
-    open_account,
-    plan,
-    priv_pc,
-    table_pc,
-)
+from dpcgd import Budget, BudgetSpent, dag_posterior, load, open_account, priv_pc, table_pc
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.pairwise.dependence_scores import Iqr
@@ -52,8 +43,6 @@ from dpcgd.privacy.sealed_file import digest_of, read_sealed, write_sealed
 DATA = load("survey", n=2000, rng=default_rng(0))
 PAIR = synthetic_pair(200, rng=default_rng(0))
 WHOLE = {"epsilon": 1.0, "delta": 1e-6}
-
-
 NAMES = "priv_pc laplace_pc table_pc graph_from_moments private_graph dag_posterior noleaks"
 SYSTEMS = [
     *((getattr(dpcgd, name), DATA) for name in NAMES.split()),
@@ -76,24 +65,6 @@ def renyi(path):
     return open_account(path, **WHOLE, composition="renyi")
 
 
-@pytest.fixture(params=["fsync", "replace"])
-def full_disk(request, monkeypatch):
-    """Lets nothing be written to the disk from when it is called."""
-
-    def crash(*_):
-        raise OSError(28, "No space left on device")
-
-    return lambda: monkeypatch.setattr(os, request.param, crash)
-
-
-@contextlib.contextmanager
-def refused(message, kind=ValueError):
-    """A refusal in one line."""
-    with pytest.raises(kind, match=message) as caught:
-        yield
-    assert "\n" not in str(caught.value)
-
-
 def run_of(system, granted, data=DATA, seed=0, **more):
     return system(data, rng=default_rng(seed), **granted, **more)
 
@@ -107,8 +78,8 @@ def test_a_run_gets_what_it_asked_for_and_the_account_keeps_the_rest(account):
     run_of(priv_pc, account.reserve(epsilon=0.5, delta=1e-7))
     assert account.runs == (Reservation(0.3, 3e-7, "tables"), Reservation(0.5, 1e-7))
     assert account.remaining == pytest.approx(Spent(0.2, 6e-7))
-    with refused(r"study.json has epsilon = 0.2 at .* 0.3 at", BudgetSpent):
-        account.reserve(epsilon=0.3)
+    cure = "study.json has epsilon = 0.2 at .* 0.3 at"
+    refused(cure, account.reserve, kind=BudgetSpent, epsilon=0.3)
     assert len(account.runs) == 2
     assert "tables" in str(account)
 
@@ -127,8 +98,7 @@ def test_what_is_granted_never_exceeds_the_whole_not_by_a_digit(tmp_path_factory
     for name, total in (("epsilon", whole), ("delta", 1e-6)):
         assert sum(Fraction(each[name]) for each in granted) <= Fraction(total)
     assert [each["epsilon"] for each in granted] == pytest.approx(asked.tolist(), rel=1e-9)
-    with pytest.raises(BudgetSpent):
-        account.reserve(epsilon=whole * 1e-6)
+    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=whole * 1e-6)
 
 
 def test_what_rounding_leaves_is_shown_as_nothing(account):
@@ -165,23 +135,20 @@ def test_a_run_that_is_killed_between_spend_and_release_has_spent_its_budget(pat
     assert ended.returncode == -signal.SIGKILL
     account = open_account(path)
     assert account.remaining.epsilon == pytest.approx(0.4)
-    with pytest.raises(BudgetSpent):
-        account.reserve(epsilon=0.6)
+    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=0.6)
 
 
-def test_an_account_that_cannot_be_written_stays_as_it_was_and_stops_the_run(
-    account, path, full_disk
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_an_account_that_cannot_be_written_stays_and_stops_the_run(
+    account, path, monkeypatch, step
 ):
     granted, before = account.reserve(epsilon=0.4), path.read_bytes()
-    full_disk()
+    monkeypatch.setattr(os, step, Mock(side_effect=OSError(28, "No space left on device")))
     run = open_run(DATA, rng=default_rng(0), **granted)
-    for use in (
-        partial(account.reserve, epsilon=0.3),
-        partial(run.account.spend, PureEvent("Laplace", 0.01)),
-        partial(run_of, laplace_pc, granted),
-    ):
-        with refused("cannot be written: No space left"):
-            use()
+    cure = "cannot be written: No space left"
+    refused(cure, account.reserve, epsilon=0.3)
+    refused(cure, run.account.spend, PureEvent("Laplace", 0.01))
+    refused(cure, run_of, dpcgd.laplace_pc, granted)
     assert run.account.ledger.events == ()
     assert path.read_bytes() == before
     assert sorted(path.parent.iterdir()) == [path]
@@ -201,11 +168,9 @@ RACE = """
 import sys
 from dpcgd import BudgetSpent, open_account
 account = open_account(sys.argv[1])
-granted = 0
-for _ in range(400):
+for granted in range(400):
     try:
         account.reserve(epsilon=0.125)
-        granted += 1
     except BudgetSpent:
         break
 print(granted)
@@ -247,61 +212,37 @@ def test_of_processes_that_share_a_reservation_one_runs(account):
 # --- refusals
 
 
-BAD_EPSILONS = (0.0, -1.0, math.nan, "1", None)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message", "kind"),
-    [
-        *(({"epsilon": epsilon}, "epsilon must be", ValueError) for epsilon in BAD_EPSILONS),
-        ({"epsilon": 0.1, "delta": 0.0}, "delta must be", ValueError),
-        ({"epsilon": 0.1, "delta": 2}, "delta must be below 1", ValueError),
-        ({"epsilon": 0.1, "label": 3}, "label must be text", ValueError),
-        ({"epsilon": 1.1}, "reserve less", BudgetSpent),
-        ({"epsilon": 0.1, "delta": 2e-6}, "reserve less", BudgetSpent),
-    ],
-    ids=str,
-)
-def test_what_is_no_budget_of_a_run_or_more_than_there_is_is_refused(account, bad, message, kind):
-    with refused(message, kind):
-        account.reserve(**bad)
+def test_what_is_no_budget_of_a_run_or_more_than_there_is_is_refused(account):
+    for epsilon in (0.0, -1.0, math.nan, "1", None):
+        refused("epsilon must be", account.reserve, epsilon=epsilon)
+    refused("delta must be", account.reserve, epsilon=0.1, delta=0.0)
+    refused("delta must be below 1", account.reserve, epsilon=0.1, delta=2)
+    refused("label must be text", account.reserve, epsilon=0.1, label=3)
+    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=1.1)
+    refused("reserve less", account.reserve, kind=BudgetSpent, epsilon=0.1, delta=2e-6)
     assert account.runs == ()
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({}, "there is no account .*; give epsilon and delta to make one"),
-        ({"epsilon": 1.0}, "there is no account"),
-        ({"epsilon": -1.0, "delta": 1e-6}, "epsilon must be"),
-        ({"epsilon": 1.0, "delta": 1.0}, "delta must be"),
-        (WHOLE | {"rows_per_person": 0}, "rows_per_person must be"),
-        (WHOLE | {"composition": "rho"}, "composition must be one of"),
-        ({"epsilon": 1e200, "delta": 0.5, "composition": "renyi"}, "too large or too small"),
-    ],
-    ids=str,
-)
-def test_an_account_is_not_made_of_what_is_no_budget(path, bad, message):
-    with refused(message):
-        open_account(path, **bad)
+def test_an_account_is_not_made_of_what_is_no_budget_or_in_no_place(path, monkeypatch):
+    refused("there is no account .*; give epsilon and delta to make one", open_account, path)
+    refused("there is no account", open_account, path, epsilon=1.0)
+    refused("epsilon must be", open_account, path, epsilon=-1.0, delta=1e-6)
+    refused("delta must be", open_account, path, epsilon=1.0, delta=1.0)
+    refused("rows_per_person must be", open_account, path, **WHOLE, rows_per_person=0)
+    refused("composition must be one of", open_account, path, **WHOLE, composition="rho")
+    large = {"epsilon": 1e200, "delta": 0.5, "composition": "renyi"}
+    refused("too large or too small", open_account, path, **large)
+    monkeypatch.chdir(path.parent)
+    for where in (None, 3, "", ".", "no/such/folder/a.json"):
+        refused("give the path of a file|there is no folder", open_account, where, **WHOLE)
     assert list(path.parent.iterdir()) == []
 
 
-OTHERS = [{"epsilon": 2.0}, {"delta": 1e-5}, {"rows_per_person": 2}, {"composition": "renyi"}]
-
-
-@pytest.mark.parametrize("other", OTHERS, ids=str)
-def test_an_account_keeps_the_budget_it_was_made_for(account, path, other):
-    with refused(r"study.json was made for .*, not .*; leave it out"):
-        open_account(path, **other)
-
-
-@pytest.mark.parametrize("where", [None, 3, "", ".", "no/such/folder/a.json"], ids=str)
-def test_an_account_needs_a_place(tmp_path, monkeypatch, where):
-    monkeypatch.chdir(tmp_path)
-    with refused("give the path of a file|there is no folder"):
-        open_account(where, **WHOLE)
-    assert list(tmp_path.iterdir()) == []
+def test_an_account_keeps_the_budget_it_was_made_for(account, path):
+    others = {"epsilon": 2.0, "delta": 1e-5, "rows_per_person": 2, "composition": "renyi"}
+    for name, value in others.items():
+        cure = "study.json was made for .*, not .*; leave it out"
+        refused(cure, open_account, path, **{name: value})
 
 
 def edited(path, change):
@@ -324,9 +265,8 @@ def test_an_account_edited_by_hand_is_refused(account, path, change):
     account.reserve(epsilon=0.3)
     edited(path, change)
     before = path.read_bytes()
-    for use in (partial(open_account, path), partial(account.reserve, epsilon=0.1)):
-        with refused("take the file as it was written"):
-            use()
+    refused("take the file as it was written", open_account, path)
+    refused("take the file as it was written", account.reserve, epsilon=0.1)
     assert path.read_bytes() == before
 
 
@@ -337,30 +277,26 @@ TOO_LARGE = '{"format": "dpcgd account 2", "x": 1e999}'
 @pytest.mark.parametrize("text", [*NO_ACCOUNTS, TOO_LARGE], ids=len)
 def test_another_file_is_no_account(path, text):
     path.write_text(text)
-    with refused("study.json is no dpcgd account 2; take the file as it was written"):
-        open_account(path, **WHOLE)
+    cure = "study.json is no dpcgd account 2; take the file as it was written"
+    refused(cure, open_account, path, **WHOLE)
     assert path.read_text() == text
 
 
 def test_a_sealed_file_of_another_shape_is_no_account(path):
     write_sealed(path, {"format": "dpcgd account 2", "budget": {"epsilon": 1.0}, "runs": []})
-    with refused("is no dpcgd account"):
-        open_account(path)
+    refused("is no dpcgd account", open_account, path)
 
 
 def test_an_account_that_was_replaced_is_noticed(account, path):
     granted = account.reserve(epsilon=0.4)
     path.unlink()
-    for use in (partial(account.reserve, epsilon=0.1), partial(run_of, priv_pc, granted)):
-        with refused("there is no file"):
-            use()
+    refused("there is no file", account.reserve, epsilon=0.1)
+    refused("there is no file", run_of, priv_pc, granted)
     open_account(path, **WHOLE).reserve(epsilon=0.4)
-    with refused("no such reservation"):
-        run_of(priv_pc, granted)
+    refused("no such reservation", run_of, priv_pc, granted)
     path.unlink()
     open_account(path, epsilon=5.0, delta=1e-6)
-    with refused("is another account by now; open it again"):
-        account.reserve(epsilon=0.1)
+    refused("is another account by now; open it again", account.reserve, epsilon=0.1)
 
 
 # --- files
@@ -373,54 +309,44 @@ def test_a_seal_holds_whatever_the_order_of_keys_and_no_key_comes_twice(path):
     assert read_sealed(path, "x")["a"] == {"ü": None}
     assert digest_of({"a": 1}) != digest_of({"a": 2})
     path.write_text(path.read_text().replace('"b"', '"b": [], "b"'))
-    with refused("is no x"):
-        read_sealed(path, "x")
+    refused("is no x", read_sealed, path, "x")
 
 
 @pytest.mark.parametrize("name", ["link.json", "there/study.json"])
-def test_links_lead_to_one_account(account, path, name, monkeypatch):
+def test_links_lead_to_one_account(path, name):
+    """Even a link to an account that is yet to be made."""
     path.with_name("link.json").symlink_to(path)
+    account = open_account(path.with_name("link.json"), **WHOLE)
+    assert path.exists()
     path.with_name("there").symlink_to(path.parent, target_is_directory=True)
     linked = open_account(path.parent / name)
     assert linked == account
     linked.reserve(epsilon=0.6)
     for other in (account, open_account(path)):
-        with refused("epsilon = 0.4 at", BudgetSpent):
-            other.reserve(epsilon=0.6)
+        refused("epsilon = 0.4 at", other.reserve, kind=BudgetSpent, epsilon=0.6)
     assert path.with_name("link.json").is_symlink()
-
-
-def test_a_link_to_an_account_yet_to_be_made_makes_it_there(path):
-    link = path.with_name("link.json")
-    link.symlink_to(path)
-    open_account(link, **WHOLE)
-    assert path.exists()
-    assert link.is_symlink()
 
 
 def test_a_file_of_two_names_is_refused(account, path):
     granted, other = account.reserve(epsilon=0.6), path.with_name("other.json")
     os.link(path, other)
-    opened = (partial(open_account, name) for name in (path, other))
-    run = partial(run_of, priv_pc, granted)
-    for use in (*opened, partial(account.reserve, epsilon=0.1), run):
-        with refused("one file under two names"):
-            use()
+    for name in (path, other):
+        refused("one file under two names", open_account, name)
+    refused("one file under two names", account.reserve, epsilon=0.1)
+    refused("one file under two names", run_of, priv_pc, granted)
     other.unlink()
     assert len(account.runs) == 1
-    run()
+    run_of(priv_pc, granted)
     path.rename(other)
     path.symlink_to(other)
-    with refused("one file under two names"):
-        account.reserve(epsilon=0.1)
+    refused("one file under two names", account.reserve, epsilon=0.1)
     assert path.is_symlink()
 
 
 def test_links_in_a_circle_are_no_account(tmp_path):
     (tmp_path / "a.json").symlink_to(tmp_path / "b.json")
     (tmp_path / "b.json").symlink_to(tmp_path / "a.json")
-    with pytest.raises(ValueError, match=r"a.json"):
-        open_account(tmp_path / "a.json", **WHOLE)
+    refused(r"a.json", open_account, tmp_path / "a.json", **WHOLE)
 
 
 def test_a_relative_path_is_that_of_the_folder_where_the_account_was_opened(tmp_path, monkeypatch):
@@ -442,8 +368,8 @@ def test_a_file_in_use_by_another_run_is_left_alone(account, path, monkeypatch):
     lock.touch()
     path.with_name("link.json").symlink_to(path)
     for opened in (account, open_account(path.with_name("link.json"))):
-        with refused("in use by another run, and was for 0.1 seconds; .* delete .*lock"):
-            opened.reserve(epsilon=0.1)
+        cure = "in use by another run, and was for 0.1 seconds; .* delete .*lock"
+        refused(cure, opened.reserve, epsilon=0.1)
     lock.unlink()
     assert account.runs == ()
     account.reserve(epsilon=0.1)
@@ -463,8 +389,7 @@ def test_what_others_wrote_while_a_run_waited_counts(account, path, monkeypatch)
         lock.unlink()
 
     monkeypatch.setattr(time, "sleep", other_run_ends)
-    with refused("epsilon = 0.4 at", BudgetSpent):
-        account.reserve(epsilon=0.6)
+    refused("epsilon = 0.4 at", account.reserve, kind=BudgetSpent, epsilon=0.6)
     assert path.read_bytes() == after
 
 
@@ -481,8 +406,7 @@ def test_a_lock_that_was_taken_away_lets_nobody_write(account, path, monkeypatch
         return content
 
     monkeypatch.setattr(account_file, "read_sealed", interrupted)
-    with refused("taken away"):
-        account.reserve(epsilon=0.7)
+    refused("taken away", account.reserve, epsilon=0.7)
     assert lock.read_text() == "another run's"
     assert [run.epsilon for run in account.runs] == [0.7]
 
@@ -496,24 +420,19 @@ def test_a_reservation_pays_once(account, path, system, data):
     release = run_of(system, granted, data)
     for copy in (granted, dict(granted), pickle.loads(pickle.dumps(granted))):
         for other, its_data in ((system, data), (dag_posterior, DATA)):
-            with refused(f"used by {release.terms.system} already; reserve again"):
-                run_of(other, copy, its_data, seed=1)
+            cure = f"used by {release.terms.system} already; reserve again"
+            refused(cure, run_of, other, copy, its_data, seed=1)
     (run,) = open_account(path).runs
     assert (run.epsilon, run.delta, run.entry) == (0.4, 4e-7, release.terms.account_entry)
     assert (run.system, run.domain) == (release.terms.system, release.terms.digest)
     assert len(run.entry) >= 32
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"delta": 1e-7}, {"delta": None}, {"rows_per_person": 2}, {"rows_per_person": 1}],
-    ids=str,
-)
-def test_a_reservation_is_for_what_was_reserved(path, other):
+def test_a_reservation_is_for_what_was_reserved(path):
     account = open_account(path, epsilon=1.0, delta=1e-5, rows_per_person=3)
     granted = account.reserve(epsilon=0.4)
-    with refused("hand on the whole reservation"):
-        run_of(priv_pc, granted | other)
+    for other in ({"delta": 1e-7}, {"delta": None}, {"rows_per_person": 2}, {"rows_per_person": 1}):
+        refused("hand on the whole reservation", run_of, priv_pc, granted | other)
     run_of(priv_pc, granted)
 
 
@@ -522,9 +441,8 @@ def test_refusals_by_public_facts_plans_and_rehearsals_leave_a_reservation(accou
     granted = account.reserve(epsilon=0.4)
     few = replace(DATA, codes=DATA.codes[:4])
     for data, bad in ((DATA, {"max_order": 9}), (DATA, {"alpha": 2}), (few, {})):
-        with pytest.raises(ValueError, match=r"max_order|alpha|records"):
-            run_of(table_pc, granted, data, **bad)
-    plan(DATA.levels, 2000, **granted)
+        refused(r"max_order|alpha|records", run_of, table_pc, granted, data, **bad)
+    dpcgd.plan(DATA.levels, 2000, **granted)
     dpcgd.rehearse(DATA.levels, 2000, rng=default_rng(0), runs=2, **granted)
     run_of(table_pc, granted)
 
@@ -547,19 +465,17 @@ class Bare(Iqr):
     """A score of somebody's own, whose sensitivity nobody has proved."""
 
 
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        (partial(dpcgd.private_anm, PAIR, protects="test set"), "protects everyone"),
-        (partial(dpcgd.private_anm, PAIR, score=Bare()), "claimed"),
-        (partial(priv_pc, DATA, statistic=PublishedKendallP()), "claimed"),
-    ],
-    ids=["a part", "a score", "a statistic"],
-)
+NOT_PAID = [
+    (partial(dpcgd.private_anm, PAIR, protects="test set"), "protects everyone"),
+    (partial(dpcgd.private_anm, PAIR, score=Bare()), "claimed"),
+    (partial(priv_pc, DATA, statistic=PublishedKendallP()), "claimed"),
+]
+
+
+@pytest.mark.parametrize(("run", "message"), NOT_PAID, ids=["a part", "a score", "a statistic"])
 def test_what_protects_a_part_or_is_not_proved_is_not_paid_for(account, run, message):
     granted = account.reserve(epsilon=0.4)
-    with refused(message):
-        run(rng=default_rng(0), **granted)
+    refused(message, run, rng=default_rng(0), **granted)
     assert account.runs[0].system == ""
     release = run(epsilon=1.0, rng=default_rng(1))
     assert release.guarantee == ("claimed, not proved" if message == "claimed" else "proved")
@@ -585,13 +501,11 @@ def test_a_rho_is_never_printed_smaller_than_it_is(rho):
 
 def test_a_pure_filter_takes_no_delta_and_no_more_than_its_epsilon():
     account = PureFilter(Budget(1.0, 1e-6))
-    with pytest.raises(BudgetSpent):
-        account.spend(ApproximateEvent("tested release", 0.1, 1e-9))
-    with pytest.raises(TypeError):
-        account.spend(GaussianEvent("Gaussian", 5.0))
+    approximate = ApproximateEvent("tested release", 0.1, 1e-9)
+    refused("would exceed", account.spend, approximate, kind=BudgetSpent)
+    refused("Gaussian", account.spend, GaussianEvent("Gaussian", 5.0), kind=TypeError)
     account.spend(PureEvent("a", 0.5))
-    with pytest.raises(BudgetSpent):
-        account.spend(PureEvent("b", 0.6))
+    refused("would exceed", account.spend, PureEvent("b", 0.6), kind=BudgetSpent)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 1.0, 5.0, 40.0])
@@ -643,24 +557,21 @@ def test_what_is_left_of_the_divergence_can_be_asked_for(renyi):
     renyi.reserve(epsilon=0.7)
     renyi.reserve(**renyi.remaining._asdict())
     assert renyi.remaining.epsilon < 1e-3
-    with refused("left, and 0.01 at 1e-06 was asked for", BudgetSpent):
-        renyi.reserve(epsilon=0.01)
+    refused("left, and 0.01 at 1e-06 was asked for", renyi.reserve, kind=BudgetSpent, epsilon=0.01)
 
 
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        (partial(table_pc, DATA), "more than a zCDP filter; reserve a smaller epsilon"),
-        (partial(dag_posterior, DATA), "more than a zCDP filter; reserve a smaller epsilon"),
-        (partial(dpcgd.private_anm, PAIR, score=Iqr()), "may have inf"),
-    ],
-    ids=["Gaussian", "pure", "no divergence"],
-)
+TOO_DEAR = [
+    (partial(table_pc, DATA), "more than a zCDP filter; reserve a smaller epsilon"),
+    (partial(dag_posterior, DATA), "more than a zCDP filter; reserve a smaller epsilon"),
+    (partial(dpcgd.private_anm, PAIR, score=Iqr()), "may have inf"),
+]
+
+
+@pytest.mark.parametrize(("run", "message"), TOO_DEAR, ids=["Gaussian", "pure", "no divergence"])
 def test_a_run_that_costs_more_than_a_zcdp_filter_is_charged_for_it_or_refused(renyi, run, message):
     granted = renyi.reserve(epsilon=1.0)
     assert granted["delta"] == 1e-6
-    with refused(message):
-        run(rng=default_rng(0), **granted)
+    refused(message, run, rng=default_rng(0), **granted)
     assert renyi.runs[0].system == ""
     run_of(priv_pc, granted)  # it is still good for what it was reserved for
 

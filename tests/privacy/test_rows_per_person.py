@@ -13,16 +13,12 @@ from dpcgd_book.attacks.replay import replay, worst
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
+from people import refused
 
 from dpcgd import BudgetSpent, Dataset, check_rows_per_person, load, priv_pc, table_pc
+from dpcgd.privacy import conversions
 from dpcgd.privacy.budget import Budget
-from dpcgd.privacy.conversions import (
-    epsilon_of_rho,
-    gaussian_delta,
-    gaussian_multiplier,
-    rho_of_budget,
-    zcdp_rho,
-)
+from dpcgd.privacy.conversions import epsilon_of_rho, gaussian_multiplier, rho_of_budget
 from dpcgd.privacy.events import ApproximateEvent, GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, Odometer
 from dpcgd.privacy.run import open_run
@@ -30,7 +26,7 @@ from dpcgd.privacy.run import open_run
 seeded = settings(derandomize=True)
 epsilons = st.floats(math.log(1e-3), math.log(50)).map(math.exp)
 deltas = st.floats(math.log(1e-12), math.log(0.1)).map(math.exp)
-rows = st.integers(2, 40)
+rows = st.integers(1, 40)
 
 # --- accounts: the budget of one row, and what it comes to for a person
 
@@ -41,15 +37,15 @@ def test_concentrated_costs_of_one_row_come_to_the_budget_of_a_person(epsilon, d
     one, person = Budget(epsilon, delta), Budget(epsilon, delta, k)
     assert rho_of_budget(person) == rho_of_budget(one) / k**2
     assert epsilon_of_rho(k**2 * rho_of_budget(person), delta) <= epsilon
-    assert epsilon_of_rho(k**2 * rho_of_budget(person) * (1 + 1e-6), delta) > epsilon * (1 - 1e-7)
+    assert epsilon_of_rho(rho_of_budget(one) * (1 + 1e-6), delta) > epsilon
 
 
 @seeded
 @given(epsilons, deltas, rows)
 def test_gaussian_noise_for_one_row_is_enough_for_a_person(epsilon, delta, k):
     multiplier = gaussian_multiplier(Budget(epsilon, delta, k))
-    assert gaussian_delta(multiplier / k, epsilon) <= delta * (1 + 1e-9)
-    assert gaussian_delta(multiplier / k * (1 - 1e-6), epsilon) > delta
+    assert conversions.gaussian_delta(multiplier / k, epsilon) <= delta * (1 + 1e-9)
+    assert conversions.gaussian_delta(multiplier / k * (1 - 1e-6), epsilon) > delta
 
 
 def chain(epsilon, delta, k):
@@ -77,15 +73,13 @@ def test_readings_are_those_of_a_person():
         (GaussianFilter(budget), GaussianEvent("Gaussian", 20.0)),
     ):
         account.spend(event)
-        exact, spent = epsilon_of_rho(9 * zcdp_rho(event), 1e-6), account.ledger.spent
+        exact, spent = epsilon_of_rho(9 * conversions.zcdp_rho(event), 1e-6), account.ledger.spent
         assert 0.9 * exact < spent.epsilon <= exact * (1 + 1e-9)
-        with pytest.raises(BudgetSpent):
-            account.spend(*[event] * 18)
+        refused("would exceed", account.spend, *[event] * 18, kind=BudgetSpent)
     basic = BasicFilter(budget)
     basic.spend(PureEvent("Laplace", 0.1), ApproximateEvent("tested release", 0.1, 1e-8))
     assert basic.ledger.spent == pytest.approx(chain(0.2, 1e-8, 3))
-    with pytest.raises(BudgetSpent, match="would exceed"):
-        basic.spend(*[PureEvent("Laplace", 0.1)] * 2)
+    refused("would exceed", basic.spend, *[PureEvent("Laplace", 0.1)] * 2, kind=BudgetSpent)
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 700.0, 1e6, 1e300])
@@ -97,8 +91,7 @@ def test_any_epsilon_leaves_a_limit_that_is_a_number(epsilon):
 
 
 def test_no_delta_is_reserved_for_persons_with_several_rows():
-    with pytest.raises(ValueError, match="no part of delta can be reserved"):
-        Filter(Budget(1.0, 1e-6, 2), reserved=1e-7)
+    refused("no part of delta can be reserved", Filter, Budget(1.0, 1e-6, 2), reserved=1e-7)
 
 
 # --- systems
@@ -111,9 +104,8 @@ CHOSEN = {"private_graph": "dag_posterior"}
 @pytest.mark.parametrize("name", replays.SYSTEMS)
 def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstring(name):
     case, how = replays.SYSTEMS[name], replays.FAST.get(name, {})
-    data = load("cancer", n=2000, rng=default_rng(0))
-    if case.data is replays.paired:
-        data = replays.numbers_of(default_rng(0).uniform(-1, 1, (50, 2)))
+    numbers = replays.numbers_of(default_rng(0).uniform(-1, 1, (50, 2)))
+    data = numbers if case.data is replays.paired else load("cancer", n=2000, rng=default_rng(0))
     promise = {"epsilon": 2.0, "delta": 1e-4, "rows_per_person": 2}
     release = case.system(data, rng=default_rng(0), **promise, **how)
     assert release.ledger.budget == Budget(**promise)
@@ -131,10 +123,8 @@ def test_every_private_system_promises_to_persons_by_the_theorems_of_its_docstri
 def all_ones(n, k):
     """Two tables that differ in the first k rows, where the sensitivity of z is reached."""
     crowd = np.ones((n - k, 2), int)
-    return [
-        Dataset(np.vstack([[first] * k, crowd]), replays.levels_of((2, 2)))
-        for first in ((0, 0), (1, 1))
-    ]
+    both = (np.vstack([[first] * k, crowd]) for first in ((0, 0), (1, 1)))
+    return [Dataset(codes, replays.levels_of((2, 2))) for codes in both]
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -174,36 +164,27 @@ def test_two_rows_move_every_answer_by_at_most_two_prices(name):
 @pytest.mark.parametrize("bad", [0, 1.5, "2", True, math.nan, 2001])
 def test_a_bound_that_is_none_is_refused_by_every_system(bad):
     data = load("cancer", n=2000, rng=default_rng(0))
+    how = {"epsilon": 1.0, "rng": default_rng(0), "rows_per_person": bad}
     for system in (table_pc, priv_pc):
-        with pytest.raises(ValueError, match=r"rows_per_person must be .*[^\n]*$"):
-            system(data, epsilon=1.0, rng=default_rng(0), rows_per_person=bad)
+        refused("rows_per_person must be ", system, data, **how)
 
 
 def test_a_bound_beyond_doubles_is_refused():
-    with pytest.raises(ValueError, match="at most 1,000,000,000"):
-        Budget(1.0, 1e-6, 10**400)
-    with pytest.raises(ValueError, match="too small a budget to be split up"):
-        Filter(Budget(1e-95, 1e-95, 10**9))
+    refused("at most 1,000,000,000", Budget, 1.0, 1e-6, 10**400)
+    refused("too small a budget to be split up", Filter, Budget(1e-95, 1e-95, 10**9))
 
 
 def test_an_account_that_enforces_nothing_promises_nothing_to_persons():
     data = load("cancer", n=2000, rng=default_rng(0))
     how = {"epsilon": 1.0, "delta": 1e-6, "rng": default_rng(0), "account": Odometer.for_budget}
     assert open_run(data, **how).guarantee == "claimed, not proved"
-    with pytest.raises(ValueError, match="Odometer enforces no budget"):
-        open_run(data, rows_per_person=2, **how)
+    refused("Odometer enforces no budget", open_run, data, rows_per_person=2, **how)
 
 
+TWICE = [[1, "1"], [7.0, "7.00"], [" ann", "ann"], [10**16, 1e16], [("a", 1), ("a", "1")]]
 TOO_MANY = [
-    ([1, 2, 1, 1], 2),
-    (["ann", "bob", "ann"], 1),
-    ([1, 1.0, np.int64(1)], 2),
-    ([1, "1"], 1),
-    (["7", 7.0, "7.0"], 2),
-    ([7.0, "7.00"], 1),
-    ([" ann", "ann"], 1),
-    ([10**16, 1e16], 1),
-    ([("a", 1), ("a", "1")], 1),
+    *((ids, 1) for ids in (*TWICE, ["ann", "bob", "ann"])),
+    *((ids, 2) for ids in ([1, 2, 1, 1], [1, 1.0, np.int64(1)], ["7", 7.0, "7.0"])),
 ]
 NAMELESS = [None, "", " \t", pd.NaT, math.nan]
 OF_NOBODY = [*(["ann", "bob", name] for name in NAMELESS), [("a", 1), ("a", None)]]
@@ -214,18 +195,17 @@ NO_COLUMN = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("ids", "k", "message"),
-    [
-        *((ids, k, "a person has more rows") for ids, k in TOO_MANY),
-        *((ids, 1, "a row belongs to nobody") for ids in OF_NOBODY),
-        *((ids, 1, "ids must be one column") for ids in NO_COLUMN),
-        ([], 1, "ids is empty"),
-        ([1, 2], 0, "rows_per_person must be at least 1"),
-        ([1, 2], 1.5, "rows_per_person must be a whole number"),
-    ],
-    ids=str,
-)
+NO_IDS = [
+    *((ids, k, "a person has more rows") for ids, k in TOO_MANY),
+    *((ids, 1, "a row belongs to nobody") for ids in OF_NOBODY),
+    *((ids, 1, "ids must be one column") for ids in NO_COLUMN),
+    ([], 1, "ids is empty"),
+    ([1, 2], 0, "rows_per_person must be at least 1"),
+    ([1, 2], 1.5, "rows_per_person must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("ids", "k", "message"), NO_IDS, ids=str)
 def test_tables_that_break_the_bound_are_refused_without_saying_whose_rows(ids, k, message):
     with pytest.raises(ValueError, match=message) as caught:
         check_rows_per_person(ids, k)
@@ -245,5 +225,5 @@ def test_ids_are_as_many_as_records():
     check_rows_per_person(["ann", "bob", "ann"], 2, 3)
     check_rows_per_person(iter([1, 2]), 1, n=2)
     for n in (2, 4):
-        with pytest.raises(ValueError, match=f"ids has 3 entries for {n} records; give one for"):
-            check_rows_per_person(["ann", "bob", "ann"], 2, n)
+        cure = f"ids has 3 entries for {n} records; give one for"
+        refused(cure, check_rows_per_person, ["ann", "bob", "ann"], 2, n)

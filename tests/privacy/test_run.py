@@ -11,6 +11,7 @@ import pytest
 from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 from dpcgd_book.systems import as_published
 from numpy.random import default_rng
+from people import refused
 
 import dpcgd
 from dpcgd import Budget, Knowledge, load, noleaks, pc, plan, priv_pc, table_pc
@@ -56,13 +57,6 @@ class Untouchable:
     scaled = codes
 
 
-def refused(system, data, message, **bad):
-    """The system refuses in one line, nothing having been looked at or spent."""
-    with pytest.raises(ValueError, match=message) as caught:
-        system(data, **{"epsilon": 1.0, "rng": default_rng(0)} | bad)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.fixture
 def spent(monkeypatch):
     """What filters and odometers are asked to pay."""
@@ -73,37 +67,19 @@ def spent(monkeypatch):
     assert asked == []
 
 
-@pytest.mark.parametrize("system", ASKING)
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"knowledge": {"required": [("a", "b")]}}, r"Knowledge\(forbidden.*not \{"),
-        ({"knowledge": Knowledge(required=[("smokr", "b")])}, "no variable is called 'smokr'"),
-        *(({"max_order": order}, "max_order must be") for order in (1.5, "2", True, -1)),
-        *(({"epsilon": epsilon}, "epsilon must be") for epsilon in (True, "1", -1.0)),
-        *(({"delta": delta}, "delta must be") for delta in (1.0, "1e-6")),
-        ({"rng": 0}, "say where the noise comes from"),
-    ],
-    ids=str,
-)
-def test_bad_settings_of_a_search(system, bad, message, spent):
-    refused(system, Untouchable(), message, **bad)
-
-
-@pytest.mark.parametrize("system", [*SEARCHES, *CLAIMED])
-@pytest.mark.parametrize(
-    ("statistic", "message"),
-    [
-        ("kendall", r"statistic must be one such as KendallZ\(\)"),
-        (KendallZ, r"statistic must be one such as KendallZ\(\)"),
-        (type("Half", (), {"value": 1, "critical": 1.0})(), "has no sensitivity"),
-    ],
-    ids=["text", "class", "no sensitivity"],
-)
-def test_bad_statistics(system, statistic, message, spent):
-    refused(system, Untouchable(), message, statistic=statistic)
-
-
+HOW = {"epsilon": 1.0, "rng": default_rng(0)}
+SETTINGS = [
+    ({"knowledge": {"required": [("a", "b")]}}, r"Knowledge\(forbidden.*not \{"),
+    ({"knowledge": Knowledge(required=[("smokr", "b")])}, "no variable is called 'smokr'"),
+    *(({"max_order": order}, "max_order must be") for order in (1.5, "2", True, -1)),
+    *(({"epsilon": epsilon}, "epsilon must be") for epsilon in (True, "1", -1.0)),
+    *(({"delta": delta}, "delta must be") for delta in (1.0, "1e-6")),
+    ({"rng": 0}, "say where the noise comes from"),
+]
+STATISTICS = [
+    *(({"statistic": kind}, r"be one such as KendallZ\(\)") for kind in ("kendall", KendallZ)),
+    ({"statistic": SimpleNamespace(value=1, critical=1.0)}, "has no sensitivity"),
+]
 SIEVES = [priv_pc, dpcgd.svt_pc, as_published.published_priv_pc, as_published.published_svt_pc]
 NO_NUMBERS = [
     *((table_pc, {"alpha": alpha}) for alpha in (-1, 0, 1, "0.01", True, math.nan)),
@@ -116,25 +92,24 @@ NO_NUMBERS = [
 ]
 
 
+BAD = [
+    *((system, *case) for system in ASKING for case in SETTINGS),
+    *((system, *case) for system in [*SEARCHES, *CLAIMED] for case in STATISTICS),
+    *((system, bad, f"{name} must be") for system, bad in NO_NUMBERS for name in bad),
+]
+
+
 @pytest.mark.parametrize(
-    ("system", "bad"), NO_NUMBERS, ids=lambda part: getattr(part, "__name__", str(part))
+    ("system", "bad", "message"), BAD, ids=lambda part: getattr(part, "__name__", str(part))
 )
-def test_bad_numbers(system, bad, spent):
-    (name,) = bad
-    refused(system, Untouchable(), f"{name} must be", **bad)
+def test_bad_settings(system, bad, message, spent):
+    refused(message, system, Untouchable(), **HOW | bad)
 
 
 def how_to_run(system):
     """What a private system needs beside its data; the others take no budget."""
-    rng = {"rng": default_rng(0)}
-    return {"epsilon": 1.0, **rng} if system in PRIVATE else rng if system is dpcgd.anm else {}
-
-
-@pytest.mark.parametrize("system", [pc, dpcgd.notears, *PRIVATE])
-@pytest.mark.parametrize("data", ["people.csv", pd.DataFrame({"a": [0], "b": [1]}), None, [[0, 1]]])
-def test_what_is_no_data_set(system, data, spent):
-    with pytest.raises(ValueError, match=r"data must be a data set, not a .*; make one with"):
-        system(data, **how_to_run(system))
+    how = {"epsilon": 1.0, "rng": default_rng(0)}
+    return how if system in PRIVATE else {"rng": how["rng"]} if system is dpcgd.anm else {}
 
 
 def mixed(*numbers):
@@ -149,23 +124,23 @@ TAKE_CATEGORIES = [BY_TABLES, *(s for s in CODED if s not in TAKE_NUMBERS)]
 REPORT = partial(report, mechanism=MECHANISM, rng=default_rng(0))
 
 
-@pytest.mark.parametrize("system", [*TAKE_CATEGORIES, REPORT])
-def test_numbers_where_categories_are_needed(system, spent):
-    with pytest.raises(ValueError, match=r"^'x' is a number, .*; cut .* data.binned\(5\).*range$"):
-        system(mixed("x"), **how_to_run(system))
+HOLED = Dataset([[0, 1]] * 50, dict.fromkeys("xy", Parts(-1.0, 1.0, missing="unknown")))
+NO_DATA = ["people.csv", pd.DataFrame({"a": [0], "b": [1]}), None, [[0, 1]]]
+NO_SET = "data must be a data set, not a .*; make one with"
+NUMBER = r"^'x' is a number, .*; cut .* data.binned\(5\).*range$"
+MISSING = "^the number 'x' may be missing, .*; drop or .*bins$"
+CATEGORY = "'a' is a category, and a pair holds numbers; give it"
+UNFIT = [
+    *((system, data, NO_SET) for system in [pc, dpcgd.notears, *PRIVATE] for data in NO_DATA),
+    *((system, mixed("x"), NUMBER) for system in [*TAKE_CATEGORIES, REPORT]),
+    *((system, HOLED, MISSING) for system in [dpcgd.notears, dpcgd.anm, *SCORED, *PAIRS]),
+    *((system, mixed("x"), CATEGORY) for system in [dpcgd.anm, *PAIRS]),
+]
 
 
-@pytest.mark.parametrize("system", [dpcgd.notears, dpcgd.anm, *SCORED, *PAIRS])
-def test_numbers_that_may_be_missing_where_each_is_needed(system, spent):
-    data = Dataset([[0, 1]] * 50, dict.fromkeys("xy", Parts(-1.0, 1.0, missing="unknown")))
-    with pytest.raises(ValueError, match=r"^the number 'x' may be missing, .*; drop or .*bins$"):
-        system(data, **how_to_run(system))
-
-
-@pytest.mark.parametrize("system", [dpcgd.anm, *PAIRS])
-def test_a_category_in_a_pair(system, spent):
-    with pytest.raises(ValueError, match="'a' is a category, and a pair holds numbers; give it"):
-        system(mixed("x"), **how_to_run(system))
+@pytest.mark.parametrize(("system", "data", "cure"), UNFIT)
+def test_data_that_a_system_does_not_take(system, data, cure, spent):
+    refused(cure, system, data, **how_to_run(system))
 
 
 @pytest.mark.parametrize("system", [dpcgd.notears, *SCORED])
@@ -178,23 +153,21 @@ def test_scores_take_categories_beside_numbers(system):
 def test_bad_parts_of_a_run_on_a_pair(system, bad, spent):
     pair = Dataset.of_numbers(default_rng(0).random((9, 2)), {"a": (0, 1), "b": (0, 1)})
     (name,) = bad
-    with pytest.raises(ValueError, match=f"{name} must be one such as"):
-        system(pair, **how_to_run(system), **bad)
+    refused(f"{name} must be one such as", system, pair, **how_to_run(system), **bad)
+
+
+LARGE_DELTAS = [
+    ({"delta": 1 / PAIR.n}, "not below 1/n = .*allow_delta=True"),
+    ({"delta": 0.5}, "not below 1/n = .*allow_delta=True"),
+    ({"delta": 0.5, "allow_delta": "yes"}, "allow_delta must be True or False"),
+    ({"delta": 1.0, "allow_delta": True}, "delta must be below 1"),
+]
 
 
 @pytest.mark.parametrize("system", PRIVATE)
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"delta": 1 / PAIR.n}, "not below 1/n = .*allow_delta=True"),
-        ({"delta": 0.5}, "not below 1/n = .*allow_delta=True"),
-        ({"delta": 0.5, "allow_delta": "yes"}, "allow_delta must be True or False"),
-        ({"delta": 1.0, "allow_delta": True}, "delta must be below 1"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("bad", "message"), LARGE_DELTAS, ids=str)
 def test_a_delta_of_one_over_n(system, bad, message, spent):
-    refused(system, PAIR if system in PAIRS else DATA, message, **bad)
+    refused(message, system, PAIR if system in PAIRS else DATA, **HOW | bad)
 
 
 @pytest.mark.parametrize("system", PRIVATE)
@@ -213,8 +186,7 @@ def test_plans_and_rehearsals_follow_the_same_rule():
         partial(dpcgd.epsilon_for, levels, 1000, points=50),
         rehearse,
     ):
-        with pytest.raises(ValueError, match="not below 1/n"):
-            call(delta=0.001)
+        refused("not below 1/n", call, delta=0.001)
         call(delta=0.001, allow_delta=True)
     rehearse(public=Dataset(np.tile([[0, 1, 0], [1, 0, 0]], (600_000, 1)), levels))
 
@@ -250,11 +222,14 @@ def test_large_data_keep_a_part_of_the_budget_for_rounding(n, kept):
 
 @pytest.mark.parametrize("system", [*SEARCHES, *CLAIMED, *SCORED])
 def test_a_system_refuses_keywords_that_it_does_not_have(system, spent):
-    for bad in ({"epsilom": 1.0}, {"account": Filter}, {"numbers": True}, {"planned_test": 3}):
-        (name,) = bad
-        with pytest.raises(TypeError, match=rf"{system.__name__}\(\) got an unexpected.*{name}"):
-            system(Untouchable(), epsilon=1.0, rng=default_rng(0), **bad)
-    with pytest.raises(TypeError, match=rf"{system.__name__}\(\) missing.*epsilon"):
-        system(Untouchable(), rng=default_rng(0))
-    with pytest.raises(ValueError, match="secure"):
-        system(Untouchable(), epsilon=1.0, rng=default_rng(0), secure=True)
+    call = rf"{system.__name__}\(\) "
+    for name, value in {
+        "epsilom": 1.0,
+        "account": Filter,
+        "numbers": True,
+        "planned_test": 3,
+    }.items():
+        cure = f"{call}got an unexpected.*{name}"
+        refused(cure, system, Untouchable(), kind=TypeError, **HOW, **{name: value})
+    refused(f"{call}missing.*epsilon", system, Untouchable(), kind=TypeError, rng=default_rng(0))
+    refused("secure", system, Untouchable(), secure=True, **HOW)

@@ -12,20 +12,19 @@ from dpcgd.reading.association import Association
 
 def plain_association(marginals, x, y, given=(), *, interacting=False):
     """What :func:`dpcgd.reading.association.association` says."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        design = Design(marginals, given, interacting)
-        to_x, to_y = design.regress(x), design.regress(y)
-        pair = marginals.moment(x, y)
-        q = design.average(to_x, to_y, pair.values).ravel()
-        spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
-        statistic = _quadratic(spread, q, 1e-14)
-        return Association(
-            statistic=statistic,
-            freedom=len(q),
-            effect=_quadratic(np.kron(to_x.residual, to_y.residual), q, 1e-6),
-            undetermined=min(to_x.undetermined, to_y.undetermined),
-            p_value=float(chdtrc(len(q), max(0.0, statistic))) if len(q) else 1.0,
-        )
+    design = Design(marginals, given, interacting)
+    to_x, to_y = design.regress(x), design.regress(y)
+    pair = marginals.moment(x, y)
+    q = design.average(to_x, to_y, pair.values).ravel()
+    spread = design.spread(to_x, to_y) / marginals.n + design.noise(to_x, to_y, pair.deviation)
+    statistic = _quadratic(spread, q, 1e-14)
+    return Association(
+        statistic=statistic,
+        freedom=len(q),
+        effect=_quadratic(np.kron(to_x.residual, to_y.residual), q, 1e-6),
+        undetermined=min(to_x.undetermined, to_y.undetermined),
+        p_value=chdtrc(len(q), max(0.0, statistic)) if len(q) else 1.0,
+    )
 
 
 class Design:
@@ -133,21 +132,10 @@ def _flat(arrays) -> np.ndarray:
 
 
 def _positive_part(matrix) -> np.ndarray:
-    symmetric = (matrix + matrix.T) / 2
-    if not np.isfinite(symmetric).all():
-        return np.zeros_like(matrix)
-    values, vectors = np.linalg.eigh(symmetric)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
 def _quadratic(matrix, vector, ridge) -> float:
-    """vector' matrix^-1 vector with a ridge; 0 where the matrix holds what is no number."""
-    matrix = matrix + ridge * np.eye(len(vector))
-    if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
-        return 0.0
-    try:
-        solved = np.linalg.solve(matrix, vector)
-    except np.linalg.LinAlgError:  # the ridge is lost beside large entries
-        solved = np.linalg.lstsq(matrix, vector)[0]
-    found = float(vector @ solved)
-    return found if math.isfinite(found) else 0.0
+    """vector' matrix^-1 vector with a ridge."""
+    return vector @ np.linalg.solve(matrix + ridge * np.eye(len(vector)), vector)

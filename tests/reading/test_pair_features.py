@@ -12,18 +12,7 @@ from known_tables import records
 from dpcgd.datasets.random_networks import SHAPES
 from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.reading import pair_features as reading
-from dpcgd.reading.pair_features import (
-    FEW,
-    LEAST_LIKELY,
-    LEAST_OPEN,
-    STRONGEST,
-    USUAL,
-    LocalEvidence,
-    candidates,
-    log_odds,
-    pair_features,
-    second_features,
-)
+from dpcgd.reading.pair_features import LEAST_LIKELY, STRONGEST, LocalEvidence, pair_features
 from dpcgd.reading.reader import edge_probabilities, first_reading
 
 SEVEN = [*combinations(range(7), 2)]
@@ -59,7 +48,7 @@ class Plain:
         inner = b[np.ix_(of, of)] + np.diag(ridge[of] * math.sqrt(len(of)))
         slope_x, slope_y = (np.linalg.solve(inner, b[of, rows[a]]) for a in (x, y))
         left = [
-            np.clip(1 - (b[of, rows[a]] * slope).sum(axis=0), LEAST_OPEN, 1).mean()
+            np.clip(1 - (b[of, rows[a]] * slope).sum(axis=0), reading.LEAST_OPEN, 1).mean()
             for a, slope in ((x, slope_x), (y, slope_y))
         ]
         q = b[rows[x], rows[y]] - b[rows[x]][:, of] @ slope_y
@@ -70,14 +59,14 @@ class Plain:
     def given_one(self, x, y, z):
         b, v = self.blocks.correlations, self.blocks.noise
         x, y, z = (self.blocks.rows[a] for a in (x, y, z))
-        left = [np.clip(1 - (b[a, z] ** 2).sum(axis=1), LEAST_OPEN, 1) for a in (x, y)]
+        left = [np.clip(1 - (b[a, z] ** 2).sum(axis=1), reading.LEAST_OPEN, 1) for a in (x, y)]
         noise = v[x, y] + b[x, z] ** 2 @ v[z, y] + v[x, z] @ b[z, y] ** 2
         return self.told(b[x, y] - b[x, z] @ b[z, y], noise, np.outer(*left))
 
     def told(self, q, noise, left):
         """The log Bayes factor of a usual effect against none, twice, as arsinh; the effect."""
         squares, variance = q**2 / left, noise / left + 1 / self.blocks.n
-        signal = USUAL**2 / (variance + USUAL**2)
+        signal = reading.USUAL**2 / (variance + reading.USUAL**2)
         evidence = (squares / variance * signal + np.log1p(-signal)).sum()
         return math.asinh(evidence), ((squares - variance) * signal).sum()
 
@@ -111,9 +100,11 @@ def test_what_the_nearest_of_either_tell(plain):
     local = LocalEvidence(plain.blocks, np.random.default_rng(0).random((7, 7)))
     for (x, y), row in zip(SEVEN, table(local.features(np.array(SEVEN))), strict=True):
         ranked = [[w for w in local.nearest[a] if w not in (x, y)] for a in (x, y)]
-        near = {k: [*dict.fromkeys(ranked[0][:k] + ranked[1][:k])] for k in (*STRONGEST, FEW)}
+        near = {
+            k: [*dict.fromkeys(ranked[0][:k] + ranked[1][:k])] for k in (*STRONGEST, reading.FEW)
+        }
         strong = [plain.given(x, y, near[k], local.ridge) for k in STRONGEST]
-        least = min(plain.given(x, y, s, local.ridge) for s in combinations(near[FEW], 2))
+        least = min(plain.given(x, y, s, local.ridge) for s in combinations(near[reading.FEW], 2))
         expected = [*least[:2], *(s[0] for s in strong), *(s[1] for s in strong), strong[1][2]]
         assert row == pytest.approx(expected, abs=1e-9)
 
@@ -127,7 +118,7 @@ def test_no_question_has_no_answer():
 def test_candidates_are_near_for_one_of_both():
     strength = np.zeros((30, 30))
     strength[0, 1:] = strength[1:, 0] = np.arange(29, 0, -1)
-    assert {(0, k) for k in range(1, 30)} <= set(map(tuple, candidates(strength).tolist()))
+    assert {(0, k) for k in range(1, 30)} <= set(map(tuple, reading.candidates(strength).tolist()))
 
 
 def by_names(data):
@@ -153,7 +144,7 @@ def probabilities(d):
 
 
 def second(data, likely):
-    pairs, columns = second_features(blocks_of(marginals_of(data)), likely)
+    pairs, columns = reading.second_features(blocks_of(marginals_of(data)), likely)
     assert np.isfinite(table(columns)).all()
     return pairs.tolist(), columns
 
@@ -179,7 +170,7 @@ def test_what_a_second_reading_looks_at():
         others = sorted(likely[end].sum() - likely[x, y] for end in (x, y))
         ranks = sorted(int((likely[a] > likely[x, y]).sum()) for a in (x, y))
         expected = {
-            "log odds": log_odds(likely[x, y]),
+            "log odds": reading.log_odds(likely[x, y]),
             "likeliest path": paths[-1],
             "second likeliest path": paths[-2],
             "expected paths": sum(likely[x, z] * likely[z, y] for z in third),

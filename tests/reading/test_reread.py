@@ -1,12 +1,14 @@
 """One release read once more: with other settings, at no cost, and the receipt says which."""
 
 import json
-from itertools import product
 
 import networkx as nx
 import numpy as np
 import pytest
+from known_graphs import all_dags
 from numpy.random import default_rng
+from people import refused
+from scipy.special import softmax
 
 import dpcgd
 from dpcgd import CPDAG, Knowledge, check_receipt, read, read_release
@@ -37,37 +39,20 @@ def chain_of_three(n=500):
     return NoisyTable(n, cells + default_rng(0).laplace(0, 4, cells.shape), 4.0)
 
 
-def all_graphs(d=3):
-    """Every DAG over so many variables, as arcs."""
-    pairs = [(a, b) for a in range(d) for b in range(a + 1, d)]
-    for ways in product(range(3), repeat=len(pairs)):
-        arcs = np.zeros((d, d), bool)
-        for (a, b), way in zip(pairs, ways, strict=True):
-            arcs[a, b], arcs[b, a] = way == 1, way == 2
-        if nx.is_directed_acyclic_graph(nx.from_numpy_array(arcs, create_using=nx.DiGraph)):
-            yield arcs
-
-
-def completed_form(arcs):
-    return CPDAG.from_dag(
-        nx.relabel_nodes(nx.from_numpy_array(arcs, create_using=nx.DiGraph), dict(enumerate("xyz")))
-    )
-
-
 def test_whole_graphs_have_the_shares_of_every_graph_there_is():
     table = chain_of_three()
-    posterior, graphs = GraphPosterior(table), [*all_graphs()]
-    odds = np.array([posterior.score(bits_of(arcs)) + EDGE * arcs.sum() for arcs in graphs])
-    weights = np.exp(odds - odds.max()) / np.exp(odds - odds.max()).sum()
-    forms = [completed_form(arcs) for arcs in graphs]
-    drawn = read_moments(table, "xyz", None, 0.01, "", "whole graphs")
+    posterior, graphs = GraphPosterior(table), [*all_dags(3)]
+    arcs = [nx.to_numpy_array(dag) > 0 for dag in graphs]
+    weights = softmax([posterior.score(bits_of(own)) + EDGE * own.sum() for own in arcs])
+    forms = [CPDAG.from_dag(dag) for dag in graphs]
+    drawn = read_moments(table, "abc", None, 0.01, "", "whole graphs")
     for pair, probability in drawn.certainty.edges.items():
-        share = sum(w for w, form in zip(weights, forms, strict=True) if pair in form.skeleton)
+        share = weights @ [pair in form.skeleton for form in forms]
         assert probability == pytest.approx(np.clip(share, 0.002, 0.998), abs=0.01)
     for arrow, probability in drawn.certainty.arrows.items():
-        share = sum(w for w, form in zip(weights, forms, strict=True) if arrow in form.arrows)
+        share = weights @ [arrow in form.arrows for form in forms]
         assert probability == pytest.approx(share, abs=0.01)
-    likeliest = read_moments(table, "xyz", None, None, "", "likeliest graph")
+    likeliest = read_moments(table, "abc", None, None, "", "likeliest graph")
     assert likeliest == forms[int(weights.argmax())]
     assert likeliest.certainty.edges == drawn.certainty.edges
 
@@ -85,10 +70,10 @@ def test_the_likeliest_graph_keeps_to_what_is_known():
 
 def test_an_arrow_that_knowledge_forces_is_as_likely_as_its_edge(table):
     graph = read(table, knowledge=FIRST)
-    for start, end in (("Pollution", "Cancer"), ("Smoker", "Cancer")):
-        edge = graph.certainty.edges[frozenset((start, end))]
-        assert graph.certainty.arrows[start, end] == pytest.approx(edge)
-        assert graph.certainty.arrows[end, start] == 0
+    for start in ("Pollution", "Smoker"):
+        edge = graph.certainty.edges[frozenset((start, "Cancer"))]
+        assert graph.certainty.arrows[start, "Cancer"] == pytest.approx(edge)
+        assert graph.certainty.arrows["Cancer", start] == 0
 
 
 READINGS = [
@@ -118,8 +103,7 @@ def test_a_reading_is_in_the_receipt_and_is_checked(table, said, tmp_path):
 
 def test_a_run_that_nobody_read_again_has_the_receipt_it_had(table, tmp_path):
     table.save(tmp_path / "run.json")
-    content = json.loads((tmp_path / "run.json").read_text())
-    assert "reading" not in content["released"]
+    assert "reading" not in json.loads((tmp_path / "run.json").read_text())["released"]
     assert check_receipt(tmp_path / "run.json").reread
 
 
@@ -160,8 +144,7 @@ def test_a_graph_that_the_reading_does_not_give_is_refused(kind, change, request
     release = reread(request.getfixturevalue(kind), precision=0.5, knowledge=FIRST)
     assert release.graph.arrows or change is not other_arrow
     path = resealed(release, tmp_path / "receipt.json", change)
-    with pytest.raises(ValueError, match="its reading gives another graph"):
-        check_receipt(path)
+    refused("its reading gives another graph", check_receipt, path)
 
 
 def test_what_another_version_has_read_is_not_read_again(moments, tmp_path):
@@ -183,16 +166,15 @@ def test_answers_to_tests_do_not_go_with_a_reading(tmp_path):
     assert check_receipt(tmp_path / "again.json").reread
 
 
-@pytest.mark.parametrize(
-    ("kind", "said", "cure"),
-    [
-        ("table", {"reading": "graph"}, "reading must be one of edges, whole graphs, likeliest"),
-        ("moments", {"reading": "whole graphs"}, "read its edges, or call climb"),
-        ("table", {"reading": "likeliest graph", "precision": 0.9}, "leave precision out"),
-        ("table", {"precision": 2}, "precision must be above 0"),
-        ("table", {"knowledge": Knowledge(without_causes=["Smoke"])}, "did you mean 'Smoker'"),
-    ],
-)
+NO_READINGS = [
+    ("table", {"reading": "graph"}, "reading must be one of edges, whole graphs, likeliest"),
+    ("moments", {"reading": "whole graphs"}, "read its edges, or call climb"),
+    ("table", {"reading": "likeliest graph", "precision": 0.9}, "leave precision out"),
+    ("table", {"precision": 2}, "precision must be above 0"),
+    ("table", {"knowledge": Knowledge(without_causes=["Smoke"])}, "did you mean 'Smoker'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "said", "cure"), NO_READINGS)
 def test_a_reading_that_is_none_is_refused(kind, said, cure, request):
-    with pytest.raises(ValueError, match=cure):
-        reread(request.getfixturevalue(kind), **said)
+    refused(cure, reread, request.getfixturevalue(kind), **said)

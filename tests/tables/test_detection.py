@@ -72,12 +72,13 @@ def test_the_least_share_is_of_the_correlation_given_none(x, y, z, related, r):
         assert test.power(r) == pytest.approx(expected, abs=1e-3)
 
 
-def upper(table, axis):
+def in_groups(table):
     """Sums over the levels of each group: the two are as even as the order allows."""
-    margin = table.sum(axis=tuple(a for a in range(table.ndim) if a != axis))
-    cuts = np.abs(np.cumsum(margin)[:-1] - 0.5).round(9)
-    cut = 1 + int(np.argmin(cuts))
-    return np.moveaxis(np.add.reduceat(table, [0, cut], axis=axis), axis, axis)
+    for axis in range(table.ndim):
+        margin = table.sum(axis=tuple(a for a in range(table.ndim) if a != axis))
+        cut = 1 + np.argmin(np.abs(np.cumsum(margin)[:-1] - 0.5).round(9))
+        table = np.add.reduceat(table, [0, cut], axis=axis)
+    return table
 
 
 def correlation(pair):
@@ -94,7 +95,7 @@ def test_the_population_is_what_it_is_said_to_be(x, y, z, r):
     table = test.table(min(r, test.largest))
     for axis, shares in enumerate((x, y, z)):
         assert np.allclose(Population(1, table).counts((axis,)), shares)
-    groups = upper(upper(upper(table, 0), 1), 2)
+    groups = in_groups(table)
     for stratum in (0, 1):
         assert correlation(groups[..., stratum]) == pytest.approx(min(r, test.largest), abs=1e-9)
     assert correlation(groups.sum(axis=0)) == pytest.approx(0.2, abs=1e-9)
@@ -107,7 +108,7 @@ def test_points_and_the_largest_correlation_are_those_of_the_population(x, y):
     test = Detection(1000, (x, y), 0.001, 0.01)
     assert test.table(test.largest).min() == pytest.approx(0, abs=1e-12)
     assert test.table(1.01 * test.largest).min() < 0
-    groups = upper(upper(test.table(0.1), 0), 1)
+    groups = in_groups(test.table(0.1))
     differences = [np.ptp(both[:, 1] / both.sum(axis=1)) for both in (groups, groups.T)]
     assert test.points(0.1) == pytest.approx(100 * max(differences))
 

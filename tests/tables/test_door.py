@@ -1,5 +1,6 @@
 """One release from one account: whatever strikes it, account and receipt agree."""
 
+import io
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from numpy.random import default_rng
 
 import dpcgd
+from dpcgd.datasets import progress as bars
 from dpcgd.privacy import sealed_file
 from dpcgd.tables import door
 
@@ -61,26 +63,30 @@ def test_a_second_call_reads_and_neither_table_nor_account_is_touched(tmp_path):
     assert (tmp_path / "report.md").exists()
 
 
-def test_of_two_that_start_together_the_first_to_spend_is_the_only_one(tmp_path):
-    def overtaken(data, **settings):
+def overtaken_by(another):
+    """A system that lets another run go first, once its own epsilon is reserved."""
+
+    def system(data, **settings):
         if isinstance(settings["epsilon"], dpcgd.privacy.account_file.ReservedEpsilon):
-            once(tmp_path, budget=2.0, rng=default_rng(2))
+            another()
         return dpcgd.private_graph(data, **settings)
 
+    return system
+
+
+def test_of_two_that_start_together_the_first_to_spend_is_the_only_one(tmp_path):
+    system = overtaken_by(lambda: once(tmp_path, budget=2.0, rng=default_rng(2)))
     with pytest.raises(ValueError, match=PAID):
-        once(tmp_path, system=overtaken, budget=2.0)
+        once(tmp_path, system=system, budget=2.0)
     (paid,) = entries(tmp_path)
     assert dpcgd.read_release(tmp_path / "release.json").terms.account_entry == paid.entry
 
 
 def test_a_budget_that_another_run_took_meanwhile_is_not_spent_twice(tmp_path):
-    def overtaken(data, **settings):
-        if isinstance(settings["epsilon"], dpcgd.privacy.account_file.ReservedEpsilon):
-            dpcgd.open_account(tmp_path / "study.json").reserve(epsilon=0.5)
-        return dpcgd.private_graph(data, **settings)
-
+    account = tmp_path / "study.json"
+    system = overtaken_by(lambda: dpcgd.open_account(account).reserve(epsilon=0.5))
     with pytest.raises(dpcgd.BudgetSpent, match="reserve less"):
-        once(tmp_path, system=overtaken)
+        once(tmp_path, system=system)
     assert [run.system for run in entries(tmp_path)] == [""], "nothing was drawn"
     assert not (tmp_path / "release.json").exists()
 
@@ -100,7 +106,7 @@ def test_several_releases_share_an_account(tmp_path):
 def test_a_reservation_that_nobody_used_is_called_one(tmp_path):
     once(tmp_path, budget=2.0)
     dpcgd.open_account(tmp_path / "study.json").reserve(epsilon=0.5, label="later")
-    last = door.check_files([tmp_path / "study.json"])[-1]
+    *_, last = door.check_files([tmp_path / "study.json"])
     assert "no noise was drawn" in last
     assert "lost" not in last
 
@@ -156,18 +162,16 @@ def test_a_report_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
     assert (tmp_path / "r.html").exists()
 
 
-def warns_after_spending(data, **settings):
-    release = dpcgd.private_graph(data, **settings)
-    warnings.warn("late", UserWarning, stacklevel=1)
-    return release
-
-
 def test_a_warning_cannot_stop_a_run_that_has_spent(tmp_path):
+    def warns_after_spending(data, **settings):
+        release = dpcgd.private_graph(data, **settings)
+        warnings.warn("late", UserWarning, stacklevel=1)
+        return release
+
     with pytest.warns(UserWarning, match="late"), warnings.catch_warnings(action="error"):
         once(tmp_path, system=warns_after_spending)
     spent, kept = spent_and_kept(tmp_path)
-    assert spent == kept
-    assert len(spent) == 1
+    assert (len(spent), spent) == (1, kept)
 
 
 def test_other_threads_release_too(tmp_path):
@@ -193,55 +197,47 @@ def test_the_rows_of_a_person_are_counted_in_either_form(tmp_path, ending):
 
 
 def test_ids_are_found_in_a_file_of_another_form(tmp_path):
-    frame = FRAME.assign(who=np.arange(N))
-    frame.to_csv(path := tmp_path / "people.csv", index=False, sep=";", encoding="utf-16")
-    form = {"separator": ";", "encoding": "utf-16"}
-    assert door.read_table(path, SCHEMA, ids="who", **form).n == N
+    frame, path = FRAME.assign(who=np.arange(N)), tmp_path / "people.csv"
+    frame.to_csv(path, index=False, sep=";", encoding="utf-16")
+    assert door.read_table(path, SCHEMA, ids="who", separator=";", encoding="utf-16").n == N
 
 
 # --- bars
 
 
-class Terminal:
-    """A screen, and all that was written to it."""
-
-    def __init__(self):
-        self.text = ""
+class Terminal(io.StringIO):
+    """A screen."""
 
     def isatty(self):
         return True
 
-    def write(self, text):
-        self.text += text
 
-    def flush(self):
-        pass
-
-
-@pytest.mark.parametrize("seconds", [0.0, 3600.0])
-def test_a_bar_shows_what_takes_longer_and_nothing_else(monkeypatch, seconds):
-    from dpcgd.datasets import progress as bars
-
+@pytest.mark.parametrize(
+    ("stream", "seconds", "shown"),
+    [
+        (Terminal(), 0.0, True),
+        (Terminal(), 3600.0, False),
+        (io.StringIO(), 0.0, False),
+        (None, 0.0, False),
+    ],
+)
+def test_a_bar_shows_on_a_screen_what_takes_longer_and_nothing_else(
+    monkeypatch, stream, seconds, shown
+):
     monkeypatch.setattr(bars, "SECONDS", seconds)
-    monkeypatch.setattr(sys, "stderr", screen := Terminal())
-    assert list(bars.progress(iter("ab"), "counting", 2)) == ["a", "b"]
-    assert ("counting" in screen.text) == (seconds == 0)
-
-
-@pytest.mark.parametrize("stream", [None, pd.io.common.StringIO()])
-def test_no_bar_goes_to_a_file_or_to_nothing(monkeypatch, stream):
-    from dpcgd.datasets import progress as bars
-
-    monkeypatch.setattr(bars, "SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", stream)
-    assert list(bars.progress("ab", "counting")) == ["a", "b"]
-    assert not (stream and stream.getvalue())
+    assert list(bars.progress(iter("ab"), "counting", 2)) == ["a", "b"]
+    text = stream.getvalue() if stream else ""
+    assert "counting" in text if shown else text == ""
 
 
 # --- a release that is struck
 
-unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-HERE = Path(__file__).parent
+
+def every_moment(test):
+    """Of ten, where processes can be struck at all."""
+    test = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")(test)
+    return pytest.mark.slow(pytest.mark.parametrize("moment", range(10))(test))
 
 
 @pytest.fixture(scope="module")
@@ -252,9 +248,8 @@ def struck(tmp_path_factory):
     (table := home / "table").mkdir()
     FRAME.to_csv(table / "people.csv", index=False)
     (table / "schema.json").write_text(json.dumps(SCHEMA))
-    root = Path(dpcgd.__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    line = [sys.executable, str(HERE / "moments_of_release.py"), str(home)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(dpcgd.__file__).parents[1])}
+    line = [sys.executable, Path(__file__).with_name("moments_of_release.py"), home]
     done = subprocess.run(line, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return home, json.loads(done.stdout)
@@ -265,9 +260,7 @@ def retry(folder):
     return once(folder, rng=None)
 
 
-@unix
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", range(10))
+@every_moment
 def test_a_kill_leaves_nothing_spent_or_a_receipt_or_an_account_that_says_so(struck, moment):
     folder = struck[0] / f"kill-{moment}"
     assert struck[1][folder.name] == -9
@@ -292,9 +285,7 @@ def test_a_kill_leaves_nothing_spent_or_a_receipt_or_an_account_that_says_so(str
     assert (len(spent), spent) == (1, kept)
 
 
-@unix
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", range(10))
+@every_moment
 def test_an_interrupt_waits_for_the_receipt(struck, moment):
     folder = struck[0] / f"interrupt-{moment}"
     assert struck[1][folder.name] == 130
@@ -304,9 +295,7 @@ def test_an_interrupt_waits_for_the_receipt(struck, moment):
     assert retry(folder).spent == (moment <= 3)
 
 
-@unix
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", range(10))
+@every_moment
 def test_a_full_disk_stops_a_run_that_has_not_spent_and_loses_none_that_has(struck, moment):
     folder = struck[0] / f"disk-{moment}"
     code, (spent, kept) = struck[1][folder.name], spent_and_kept(folder)

@@ -32,31 +32,22 @@ def is_ancestor(parents, a, b):
 
 
 def swept(parents, edges, chosen, needed, forbidden, odds):
-    """One sweep by the definition: who is a parent of each variable, as sets."""
-    parents = [set(np.flatnonzero(row).tolist()) for row in parents]
+    """One sweep by the definition."""
+    parents = parents.copy()
 
-    def collider(x, c, others):
+    def collider(x, c):
+        others = set(np.flatnonzero(parents[c]).tolist()) - {x}
         return sum(odds.get((min(x, y), c, max(x, y)), 0.0) for y in others)
 
     for (a, b), least in zip(edges[chosen].tolist(), needed.tolist(), strict=True):
-        if a not in parents[b]:
+        if not parents[b, a]:
             a, b = b, a
-        lost, gained = collider(a, b, parents[b] - {a}), collider(b, a, parents[a])
-        if forbidden[b, a] or gained - lost < least:
+        if forbidden[b, a] or collider(b, a) - collider(a, b) < least:
             continue
-        parents[b].remove(a)
-        if is_ancestor(as_array(parents), a, b):
-            parents[b].add(a)
-        else:
-            parents[a].add(b)
-    return as_array(parents)
-
-
-def as_array(parents):
-    found = np.zeros((len(parents),) * 2, bool)
-    for v, of in enumerate(parents):
-        found[v, sorted(of)] = True
-    return found
+        parents[b, a] = False
+        back = is_ancestor(parents, a, b)
+        parents[b, a], parents[a, b] = back, not back
+    return parents
 
 
 def with_colliders(parents, joined, forbidden):

@@ -19,10 +19,8 @@ from dpcgd.privacy.noise import Noise, gaussian_scale, laplace_scale, selection_
 
 __all__ = ["Recorder", "Step", "Witness", "empirical_epsilon", "kind_paid"]
 
-PURE = {
-    **dict.fromkeys(("Laplace", "above threshold", "distance test", "tested release"), "Laplace"),
-    "permute and flip": "exponential",
-}
+PURE = dict.fromkeys(("Laplace", "above threshold", "distance test", "tested release"), "Laplace")
+PURE |= {"permute and flip": "exponential"}
 """The kind of noise of each mechanism that is pure, or pure except with its delta."""
 
 BINS = 100
@@ -91,10 +89,8 @@ def empirical_epsilon(
     both = [[mechanism(case) for _ in range(trials)] for case in (data, neighbour)]
     first = trials // 2
     kinds = _kinds(both, first)
-    explored, kept = (
-        np.array([np.bincount(row, minlength=kinds.max() + 1) for row in half])
-        for half in (kinds[:, :first], kinds[:, first:])
-    )
+    counts = partial(np.apply_along_axis, np.bincount, 1, minlength=kinds.max() + 1)
+    explored, kept = map(counts, np.split(kinds, [first], axis=1))
     level = (1 - confidence) / 2
     side, event = _most_telling(explored, delta, level)
     often, rare = kept[side, event].sum(), kept[1 - side, event].sum()

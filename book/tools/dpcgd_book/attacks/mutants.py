@@ -125,12 +125,10 @@ DELTA = 1e-3
 
 def _tested_release(data, noise, *, test=True):
     """Release a query that one person moves by 100, proposing 1: the test must refuse."""
-    settings = {"proposed": 1.0, "epsilon": EPSILON, "delta": DELTA}
+    settings = {"proposed": 1.0, "epsilon": EPSILON, "delta": DELTA, "noise": noise}
     account = Filter(Budget(20.0, 0.1), reserved=DELTA)
     distance = 0.0 if test else math.inf
-    return propose_test_release(
-        lambda: data, lambda: distance, **settings, account=account, noise=noise
-    )
+    return propose_test_release(lambda: data, lambda: distance, account=account, **settings)
 
 
 class _AddRemoveBound(KendallZ):

@@ -149,11 +149,10 @@ def _watched(system, data, record: Callable[..., Recorder]) -> _Watched:
 
     context.run(OBSERVER.set, observed)
     with (
-        warnings.catch_warnings(record=True) as warned,
+        warnings.catch_warnings(record=True, action="always") as warned,
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
     ):
-        warnings.simplefilter("always")
         try:
             release = context.run(system, data)
         except Divergence:

@@ -10,12 +10,17 @@ from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from dpcgd.statistics.statistic import Statistic
 
 __all__ = ["Worst", "every_neighbour", "sensitivity_search"]
 
 Value = Callable[[np.ndarray], float]
+
+
+PATIENCE = 150
+"""A search starts again from a random table after this many steps without progress."""
 
 
 EQUAL = 1e-8
@@ -86,22 +91,14 @@ def every_neighbour(statistic: Statistic | Value, n: int, levels: tuple[int, ...
     (5.0, 210)
     """
     cells = math.prod(levels)
-    tables = (
-        np.bincount(records, minlength=cells).reshape(levels)
-        for records in combinations_with_replacement(range(cells), n - 1)
-    )
+    crowds = combinations_with_replacement(range(cells), n - 1)
+    tables = (np.bincount(crowd, minlength=cells).reshape(levels) for crowd in crowds)
     worst = _worst(_over_one_record(statistic, others) for others in tables)
     return worst._replace(pairs=worst.pairs * math.comb(n + cells - 2, n - 1))
 
 
 def sensitivity_search(
-    statistic: Statistic | Value,
-    n: int,
-    levels: tuple[int, ...],
-    *,
-    pairs: int,
-    rng: np.random.Generator,
-    patience: int = 150,
+    statistic: Statistic | Value, n: int, levels: tuple[int, ...], *, pairs: int, rng: Generator
 ) -> Worst:
     """The worst pair of tables of n records that hill climbing finds.
 
@@ -116,8 +113,6 @@ def sensitivity_search(
     pairs : int
         Stop when this many pairs of neighbours have been compared.
     rng : numpy.random.Generator
-    patience : int
-        Start again from a random table after this many steps without progress.
 
     Returns
     -------
@@ -145,7 +140,7 @@ def sensitivity_search(
         others = _random_table(n - 1, levels, rng)
         top = _over_one_record(statistic, others)
         seen, stuck = seen + top.pairs, 0
-        while stuck < patience and seen < pairs:
+        while stuck < PATIENCE and seen < pairs:
             moved = _move_a_crowd(others, rng)
             new = _over_one_record(statistic, moved)
             seen, stuck = seen + new.pairs, stuck + 1
@@ -157,14 +152,14 @@ def sensitivity_search(
     return _worst(climbed)._replace(pairs=seen)
 
 
-def _random_table(n: int, levels: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _random_table(n: int, levels: tuple[int, ...], rng: Generator) -> np.ndarray:
     """Records spread over cells in very uneven shares."""
     cells = math.prod(levels)
     share = rng.dirichlet(np.full(cells, rng.choice([0.05, 0.3, 1.0])))
     return rng.multinomial(n, share).reshape(levels)
 
 
-def _move_a_crowd(table: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _move_a_crowd(table: np.ndarray, rng: Generator) -> np.ndarray:
     """The same records, but some of one cell are now in another."""
     table = table.copy()
     source = rng.choice(np.flatnonzero(table))

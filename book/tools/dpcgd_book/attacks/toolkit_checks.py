@@ -19,13 +19,11 @@ from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.rank_statistics import KendallZ
 
-__all__ = [
-    *("adaptive_delta", "check_amplification", "check_conversion", "check_distance"),
-    *("check_flip", "check_grid", "check_selection_order", "delta_at_the_reading", "divergence"),
-    *("gaussian_delta", "loss_before_hit", "most_moved", "p_value_of_draws", "paid_answers"),
-    *("pattern_loss", "plain_answers", "released_value_loss", "rounding", "same_draws"),
-    "worst_loss",
-]
+__all__ = ["adaptive_delta", "check_amplification", "check_conversion", "check_distance"]
+__all__ += ["check_flip", "check_grid", "check_selection_order", "delta_at_the_reading"]
+__all__ += ["divergence", "gaussian_delta", "loss_before_hit", "most_moved", "p_value_of_draws"]
+__all__ += ["paid_answers", "pattern_loss", "plain_answers", "released_value_loss", "rounding"]
+__all__ += ["same_draws", "worst_loss"]
 
 
 def integral(f: Callable, low: float, high: float, points: Sequence[float] | None = None) -> float:
@@ -174,11 +172,9 @@ def check_amplification(probability_of_yes: Callable, data: list, neighbour: lis
 
 def _neighbours_of_all(size, top) -> dict:
     """Each data set of records 0..top, with those that replace one of its records."""
-    others = [*product(range(size), range(top + 1))]
-    return {
-        data: {tuple(sorted((*data[:i], *data[i + 1 :], v))) for i, v in others}
-        for data in combinations_with_replacement(range(top + 1), size)
-    }
+    new = [*product(range(size), range(top + 1))]
+    every = combinations_with_replacement(range(top + 1), size)
+    return {data: {tuple(sorted((*data[:i], *data[i + 1 :], v))) for i, v in new} for data in every}
 
 
 def _distances_by_walking(near, proposed) -> dict:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
+from scipy import stats
 
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREY, SERIES, VERMILLION
@@ -34,13 +35,11 @@ def null_distributions(samples: Mapping[str, np.ndarray], *, critical: float) ->
     """
     grid = np.linspace(-4, 4, 401)
     figure, (axes,) = style.panels(1, 5.6, 3.8, ylabel="density")
-    normal = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+    normal = stats.norm.pdf(grid)
     axes.fill_between(grid, normal, color="#DDDDDD", linewidth=0, label="standard normal")
     for (label, z), (color, line, _) in zip(samples.items(), SERIES, strict=False):
-        width = max(1.06 * np.std(z) * len(z) ** -0.2, 1e-3)
-        density = np.exp(-(((grid[:, None] - z) / width) ** 2) / 2).mean(axis=1)
-        scale = width * math.sqrt(2 * math.pi)
-        axes.plot(grid, density / scale, color=color, linestyle=line, label=label)
+        density = stats.gaussian_kde(z, "silverman")(grid)
+        axes.plot(grid, density, color=color, linestyle=line, label=label)
     for edge in (-critical, critical):
         axes.axvline(edge, color=BLACK, linestyle="--", linewidth=0.9)
     axes.set(xlim=(-4, 4), ylim=(0, None), xlabel="$z$ (no unit)")
@@ -151,9 +150,10 @@ def rows(
 
     Parameters
     ----------
-    series : mapping of str to mapping of str to mapping of str to (number,) or (number, error)
+    series : mapping of str to mapping of str to mapping of str to tuple
         From a panel to its series, at most two, to the rows from top to bottom. The first series
-        of the first panel has all rows.
+        of the first panel has all rows. A row is (number,), (number, error) or, with the ends of
+        its bar, (number, low, high).
     xlabels : sequence of str
         One for each panel.
     line : (str, float)
@@ -180,7 +180,8 @@ def rows(
         for (aside, fmt, color), (label, values) in zip(looks, named.items(), strict=False):
             y = [places[name] + aside * (len(named) - 1) for name in values]
             number, *error = zip(*values.values(), strict=True)
-            bars = 2 * np.array(error[0]) if error else None
+            bars = np.abs(np.subtract(error, number)) if len(error) == 2 else None
+            bars = 2 * np.array(error[0]) if len(error) == 1 else bars
             axes.errorbar(number, y, None, bars, fmt, color=color, ms=5, capsize=2, label=label)
         axes.axvline(line[1], color=BLACK, linewidth=0.9, label=line[0] or None)
         if log:
@@ -224,24 +225,15 @@ def forest(
     -------
     matplotlib.figure.Figure
     """
-    figure, (axes,) = style.panels(1, 6.5, 0.33 * len(intervals) + 1.4)
-    axes.axvline(0, color=BLACK, linewidth=0.9)
-    for place, (low, estimate, high) in enumerate(intervals.values()):
-        if not math.isfinite(high - low):
-            axes.annotate("not identified", (0, -place), (4, 0), textcoords="offset points")
-            continue
-        label = "estimate and 90 % interval" if place == 0 else None
-        axes.plot([low, high], [-place, -place], color=BLUE)
-        axes.plot(estimate, -place, "o", color=BLUE, ms=5, label=label)
-    places = {name: -place for place, name in enumerate(intervals)}
-    if known:
-        rows_of = [places[name] for name in known]
-        look: dict[str, Any] = dict(color=VERMILLION, ms=6, mfc="none", label=name_of_known)
-        axes.plot([*known.values()], rows_of, "D", linestyle="", **look)
-    axes.grid(axis="y", color="#E4E4E4", linewidth=0.6)
-    axes.set(xlabel=xlabel, axisbelow=True, ylim=(0.6 - len(intervals), 0.6))
-    axes.set_yticks(list(places.values()), list(places))
-    style.legend(figure, ncols=2)
+    shown = {name: (estimate, low, high) for name, (low, estimate, high) in intervals.items()}
+    blank = [name for name, (_, low, high) in shown.items() if not math.isfinite(high - low)]
+    shown |= dict.fromkeys(blank, (math.nan, math.nan, math.nan))
+    beside = {name: (value,) for name, value in (known or {}).items()}
+    series = {"estimate and 90 % interval": shown, **({name_of_known: beside} if beside else {})}
+    figure = rows({"": series}, xlabels=[xlabel])
+    for name in blank:
+        place = (0, -list(shown).index(name))
+        figure.axes[0].annotate("not identified", place, (4, 0), textcoords="offset points")
     return figure
 
 

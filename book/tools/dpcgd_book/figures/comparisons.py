@@ -11,13 +11,14 @@ from matplotlib.patches import Patch
 
 from dpcgd.tables.plan import Plan
 from dpcgd_book.figures import charts, style
-from dpcgd_book.figures.style import BLACK, BLUE, GREY, LOOKS, ORANGE, SERIES
+from dpcgd_book.figures.style import BLACK, BLUE, GREY, ORANGE, SERIES
 
-__all__ = [
-    *("NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"),
-    *("map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"),
-    *("winners",),
-]
+__all__ = ["NOBODY", "by_level", "difference_by_budget", "grid", "growth", "least_epsilon"]
+__all__ += ["map_of_wins", "one_look", "plan", "schedules", "seconds_by_system", "staircase"]
+__all__ += ["winners"]
+
+Frames = Mapping[str, pd.DataFrame]
+Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 @style.styled
@@ -83,11 +84,9 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
         plain[package] = {name: run.get("seconds", math.nan) for name, run in networks.items()}
     for (label, row), (color, line, marker) in zip(plain.items(), SERIES, strict=False):
         above.plot(pd.Series(row), color=color, linestyle=line, marker=marker, ms=5, label=label)
-    for system in ("SVT-PC", "Priv-PC", "EM-PC"):
-        color, line, marker = LOOKS[system]
-        look: dict[str, Any] = dict(color=color, marker=marker, ms=5, linestyle=line)
-        below.plot(pd.Series(ours[system]), label=f"{system}, here", **look)
-        look |= dict(markerfacecolor="white")
+    for system, look in style.looks_of(("SVT-PC", "Priv-PC", "EM-PC")).items():
+        below.plot(pd.Series(ours[system]), label=f"{system}, here", ms=5, **look)
+        look |= {"ms": 5, "markerfacecolor": "white"}
         below.plot(pd.Series(paper[system]), label=f"{system}, paper", **look)
     for axes, title in ((above, "PC without privacy, same test"), (below, "private PC")):
         axes.set(title=title, yscale="log", ylabel="seconds a run")
@@ -99,12 +98,7 @@ def seconds_by_system(results: Mapping[str, Mapping]) -> plt.Figure:
 
 
 @style.styled
-def staircase(
-    steps: Mapping[str, pd.DataFrame],
-    *,
-    beside: Mapping[str, pd.DataFrame],
-    rivals: Mapping[str, float],
-) -> plt.Figure:
+def staircase(steps: Frames, *, beside: Frames, rivals: Mapping[str, float]) -> plt.Figure:
     """Plot scores as steps, each a bar from 0 with what it gains over the one before lit.
 
     Parameters
@@ -123,8 +117,7 @@ def staircase(
     cells = {name: runs.groupby("network").F1 for name, runs in both.items()}
     means = [float(cell.mean().mean()) for cell in cells.values()]
     errors = [float(np.sqrt((c.sem() ** 2).sum()) / c.ngroups) for c in cells.values()]
-    places = [float(i) for i in range(len(steps))]
-    places += [len(steps) + 0.4 + i for i in range(len(beside))]
+    places = [i + 0.4 * (i >= len(steps)) for i in range(len(both))]
     before = [max([0.0, *means[:i]]) for i in range(len(steps))] + means[len(steps) :]
     figure, axes = plt.subplots(figsize=(6.5, 4.0))
     rows = zip(places, means, errors, before, cells.values(), strict=True)
@@ -328,10 +321,7 @@ def plan(planned: Plan) -> plt.Figure:
 
 
 @style.styled
-def growth(
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
-    predicted: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-) -> plt.Figure:
+def growth(panels: Mapping[str, Curves], predicted: Curves) -> plt.Figure:
     """Plot costs against records: points as measured, lines as predicted.
 
     Parameters

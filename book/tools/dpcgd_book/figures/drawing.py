@@ -68,10 +68,8 @@ def draw_graph(
     ['truth', 'class']
     """
     graphs = dict(graphs) if isinstance(graphs, Mapping) else {"": graphs}
-    places = positions or layered_positions(
-        next(iter(graphs.values())) if reference is None else reference
-    )
-    places, low, high = in_inches(places)
+    first = next(iter(graphs.values())) if reference is None else reference
+    places, low, high = in_inches(positions or layered_positions(first))
     wide, tall = high - low
     titles = {_titled(title, graph, wide): graph for title, graph in graphs.items()}
     lines = max(title.count("\n") for title in titles)

@@ -13,11 +13,11 @@ from matplotlib.patches import ConnectionPatch
 from dpcgd_book.figures import style
 from dpcgd_book.figures.style import BLACK, BLUE, GREEN, GREY, PURPLE, SERIES, VERMILLION
 
-__all__ = [
-    *("broken_variants", "chances_of_choices", "change_against_claim", "channels"),
-    *("margins", "noise_and_price", "parts_of_table", "reachable_doubles", "released_margins"),
-    *("replaced_record", "reports", "rounds", "stratum_weights", "turning_test"),
-]
+__all__ = ["broken_variants", "chances_of_choices", "change_against_claim", "channels", "margins"]
+__all__ += ["noise_and_price", "parts_of_table", "reachable_doubles", "released_margins"]
+__all__ += ["replaced_record", "reports", "rounds", "stratum_weights", "turning_test"]
+
+Curves = Mapping[str, Sequence[float]]
 
 
 @style.styled
@@ -78,17 +78,12 @@ def _zoom(axes, turning, critical):
     axes.set(xlim=(critical - reach, critical + reach), ylim=(-1, 1), yticks=[])
     _shade_separated(axes, critical)
     axes.set_xticks([before, after], [f"{before:.3f}", f"{after:.3f}"], fontsize=9)
-    for side in axes.spines.values():
-        side.set(visible=True, color=GREY)
+    axes.spines[:].set(visible=True, color=GREY)
 
 
 @style.styled
 def noise_and_price(
-    outputs: Sequence[float],
-    densities: Mapping[str, Sequence[float]],
-    epsilon: float,
-    tests: Sequence[int],
-    spent: Mapping[str, Sequence[float]],
+    outputs: Sequence[float], densities: Curves, epsilon: float, tests: Sequence[int], spent: Curves
 ) -> plt.Figure:
     """Draw what two neighbours' noisy answers look like, and what many such answers cost.
 
@@ -302,7 +297,7 @@ def _arrow_of_the_record(figure, row, lost):
 
 
 @style.styled
-def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -> plt.Figure:
+def stratum_weights(rows: Curves, notes: Sequence[str]) -> plt.Figure:
     """Draw the weight of each stratum in a statistic, one stacked bar for each data set.
 
     Parameters
@@ -333,7 +328,7 @@ def stratum_weights(rows: Mapping[str, Sequence[float]], notes: Sequence[str]) -
 
 
 @style.styled
-def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figure:
+def margins(distances: Curves, noise: float) -> plt.Figure:
     """Plot sorted distances from a threshold, in sensitivities, one line for each statistic.
 
     Parameters
@@ -360,7 +355,7 @@ def margins(distances: Mapping[str, Sequence[float]], noise: float) -> plt.Figur
 
 
 @style.styled
-def rounds(noise: Mapping[str, Sequence[float]], queries: Sequence[float]) -> plt.Figure:
+def rounds(noise: Curves, queries: Sequence[float]) -> plt.Figure:
     """Plot runs of sieve-and-examine, noisy queries against a noisy threshold, one panel each.
 
     Parameters
@@ -453,15 +448,12 @@ def chances_of_choices(panels: Mapping[str, pd.DataFrame]) -> plt.Figure:
     matplotlib.figure.Figure
     """
     figure, row = plt.subplots(1, len(panels), figsize=(6.5, 3.3), sharey=True)
-    fills = (("white", "////"), (BLUE, ""))
+    look: dict[str, Any] = dict(width=0.8, color=["white", BLUE], edgecolor=BLUE, linewidth=0.9)
     for axes, (xlabel, chances) in zip(row, panels.items(), strict=True):
-        places, width = np.arange(len(chances)), 0.8 / chances.shape[1]
-        for i, (budget, (color, hatch)) in enumerate(zip(chances, fills, strict=True)):
-            left = places + width * (i - (chances.shape[1] - 1) / 2)
-            bars: dict[str, Any] = dict(color=color, hatch=hatch, edgecolor=BLUE, linewidth=0.9)
-            axes.bar(left, chances[budget], width, label=budget, **bars)
+        chances.plot.bar(ax=axes, rot=0, legend=False, **look)
+        for bar in axes.containers[0]:
+            bar.set_hatch("////")
         axes.set(xlabel=xlabel, ylim=(0, 1))
-        axes.set_xticks(places, chances.index)
     row[0].set_ylabel("probability")
     figure.legend(*row[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure

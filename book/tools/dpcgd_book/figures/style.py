@@ -12,10 +12,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 from IPython import get_ipython
 
-__all__ = [
-    *("BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"),
-    *("LOOKS", "SERIES", "legend", "looks_of", "panels", "styled"),
-]
+__all__ = ["BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION", "LOOKS"]
+__all__ += ["SERIES", "legend", "looks_of", "panels", "styled"]
 
 BLACK, GREY, BLUE = "#000000", "#8C8C8C", "#0072B2"
 """Okabe and Ito's black and blue, and a grey."""
@@ -42,7 +40,9 @@ BY_SCORES = ("CURATE, score", "CURATE, 30 gradients", "CURATE by scores")
 """Names in figures of the CURATE that learns by gradients instead of tests."""
 
 
-LOOKS: dict[str, tuple[str, Any, str]] = {
+Look = tuple[str, Any, str]
+
+LOOKS: dict[str, Look] = {
     "private_graph": (BLACK, "-", "p"),
     "table_pc": (BLUE, (0, (10, 1.5)), "o"),
     **dict.fromkeys(("learned_pc", "graph_from_moments"), (BROWN, (0, (8, 2, 2, 2)), "h")),
@@ -68,14 +68,11 @@ themselves, and never stand in one figure with a system.
 """
 
 
-REFERENCES: dict[str, tuple[str, Any, str]] = {
-    "PC": (GREY, "--", ""),
-    "complete graph": (GREY, ":", ""),
-}
+REFERENCES: dict[str, Look] = {"PC": (GREY, "--", ""), "complete graph": (GREY, ":", "")}
 """What systems are compared with: search without privacy, and the graph that joins all pairs."""
 
 
-CONSTANTS: dict[str, tuple[str, Any, str]] = {
+CONSTANTS: dict[str, Look] = {
     **dict.fromkeys(("proved constant", "proved constants", "proved bound"), (BLUE, "-", "o")),
     **dict.fromkeys(("published constant", "published constants"), (VERMILLION, "--", "s")),
     "published bound": (VERMILLION, "--", "s"),
@@ -112,7 +109,7 @@ def looks_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     names, known = list(names), LOOKS | REFERENCES | CONSTANTS
     system_of = {name: _system(name, known) for name in names}
     taken = {known[system][0] for system in system_of.values() if system in known}
-    others: dict[str, tuple[str, Any, str]] = {}
+    others: dict[str, Look] = {}
     for look in (*SERIES, *LOOKS.values()):
         others.setdefault(look[0], look)
     free = cycle(look for color, look in others.items() if color not in taken)

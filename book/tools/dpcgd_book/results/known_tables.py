@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.random import Generator
 
 from dpcgd.moments.interactions import MeasuredMarginals, Measurement
 
@@ -36,7 +37,7 @@ class Counts:
         return [self.counts(variables) for variables in questions]
 
 
-def blurred(deviation: float, rng: np.random.Generator) -> Measurement:
+def blurred(deviation: float, rng: Generator) -> Measurement:
     """Answer with noise of this deviation, whatever the price. Not private: nothing is paid."""
 
     def measure(query, *, sensitivity, rho):
@@ -46,9 +47,7 @@ def blurred(deviation: float, rng: np.random.Generator) -> Measurement:
     return measure
 
 
-def blurred_marginals(
-    table: np.ndarray, deviation: float, rng: np.random.Generator
-) -> MeasuredMarginals:
+def blurred_marginals(table: np.ndarray, deviation: float, rng: Generator) -> MeasuredMarginals:
     """Interactions of a table's variables with noise of this deviation. Not private.
 
     Parameters
@@ -79,7 +78,7 @@ def blurred_marginals(
     return marginals
 
 
-def independent_model(shape: Sequence[int], even: bool, rng: np.random.Generator) -> np.ndarray:
+def independent_model(shape: Sequence[int], even: bool, rng: Generator) -> np.ndarray:
     """Random probabilities of a table whose first two variables are independent given the rest.
 
     Parameters

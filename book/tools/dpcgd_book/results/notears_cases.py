@@ -10,6 +10,7 @@ import dpcgd.score.notears
 from dpcgd.score.noleaks import noleaks
 from dpcgd.score.notears import gram_notears, notears
 from dpcgd_book.data.linear_sems import random_sem
+from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
 
 __all__ = ["modelled", "scored", "steps_of"]
@@ -53,11 +54,8 @@ def modelled(system: str, budget: str, d: int, arcs: int, run: int, n: int, seed
     data = random_sem(d, arcs * d, rng=rng).sample(n, rng=rng)
     private = {} if budget == "none" else {"epsilon": float(budget), "rng": rng}
     graph = SYSTEMS[system](data, standardized=False, threshold=0.3, **private).graph
-    return {
-        "skeleton_F1": graph.skeleton_f1(data.truth),
-        "arrowhead_F1": graph.arrowhead_f1(data.truth),
-        "SHD": graph.shd(data.truth),
-    }
+    own = scores(graph, data.truth)
+    return {"skeleton_F1": own["F1"], "arrowhead_F1": own["arrowhead F1"], "SHD": own["SHD"]}
 
 
 def steps_of(run: Callable) -> tuple:

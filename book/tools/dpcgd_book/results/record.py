@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
+import nbformat
 import numpy as np
 from myst_nb import glue
 
-__all__ = ["checkout", "glue_all", "record", "results_folder"]
+__all__ = ["checkout", "glue_all", "record", "results_folder", "verdicts_of"]
 
 
 def results_folder() -> Path:
@@ -58,8 +61,48 @@ def glue_all(**values) -> None:
     ----------
     **values
         Numbers (numpy scalars are converted, so that formats apply) and figures, which make lab
-        shows where they are drawn, too.
+        shows where they are drawn, too. A tuple is a number and its error, ``name_error``; entries
+        of a mapping or Series are ``name_key``. Signs in names become underscores.
     """
     for name, value in values.items():
-        shown = "DPCGD_LAB" in os.environ and hasattr(value, "savefig")
-        glue(name, value.item() if isinstance(value, np.generic) else value, display=shown)
+        if isinstance(value, tuple):
+            glue_all(**{name: value[0], f"{name}_error": value[1]})
+        elif hasattr(value, "items"):
+            glue_all(**{f"{name}_{key}": entry for key, entry in value.items()})
+        else:
+            shown = "DPCGD_LAB" in os.environ and hasattr(value, "savefig")
+            value = value.item() if isinstance(value, np.generic) else value
+            glue(re.sub(r"\W+", "_", name), value, display=shown)
+
+
+def verdicts_of(chapter: str, why: Mapping[str, str], **glued: str) -> list[dict[str, str]]:
+    """The verdicts of a chapter as it records them, each with its reason.
+
+    Parameters
+    ----------
+    chapter : str
+        The notebook's name without its ending. What an item of its paper shows, the verdict and the
+        section stand in a table of its text.
+    why : mapping of str to str
+        From each item of that table to the reason.
+    **glued
+        Verdicts that the table has from the code, by name.
+
+    Examples
+    --------
+    >>> [row] = verdicts_of("22_curate_rerun", {"Figure 1": "it has no data"})
+    >>> row["shows"], row["verdict"], row["section"]
+    ('how PC removes edges, order by order', 'illustration', '22-figure-1')
+    """
+    page = checkout(Path(__file__).resolve(), Path.cwd()) / "notebooks" / f"{chapter}.ipynb"
+    text = "\n".join(cell.source for cell in nbformat.read(page, as_version=4).cells)
+    rows = []
+    for item, reason in why.items():
+        starts = f"| {item} |", f"| [{item}]("
+        row = next(line for line in text.splitlines() if line.startswith(starts))
+        section = re.findall(r"\(#([\w-]+)\)", row)[0]
+        shows, verdict = row.split(" | ")[1:3]
+        verdict = re.sub(r"\{glue:text\}|[*`]", "", verdict)
+        facts = {"item": item, "shows": shows, "verdict": glued.get(verdict, verdict)}
+        rows.append({**facts, "why": reason, "section": section})
+    return rows

@@ -24,10 +24,8 @@ import pandas as pd
 from dpcgd_book.results.record import checkout, results_folder
 from dpcgd_book.results.sweep import CLUSTER, sweep, sweep_file
 
-__all__ = [
-    *("FullResults", "by_cell", "keep", "made_of", "repeats", "rows_on_file"),
-    *("standard_errors_apart", "stored_folder", "telling", "yardsticks"),
-]
+__all__ = ["FullResults", "by_cell", "keep", "made_of", "repeats", "rows_on_file"]
+__all__ += ["standard_errors_apart", "stored_folder", "telling", "yardsticks"]
 
 RENEW = "DPCGD_RENEW"
 """An environment variable: full results are made anew, whatever is on file."""
@@ -252,10 +250,8 @@ class FullResults:
 
     def _made_anew(self, name, task, cases, compare) -> pd.DataFrame:
         (path, version), title = sweep_file(), f"{self.chapter}.{name}"
-        workers, cluster = os.cpu_count() or 1, os.environ.get(CLUSTER)
-        rows = sweep(
-            task, cases, path=path, name=title, version=version, workers=workers, cluster=cluster
-        )
+        where: dict = {"workers": os.cpu_count() or 1, "cluster": os.environ.get(CLUSTER)}
+        rows = sweep(task, cases, path=path, name=title, version=version, **where)
         folder = results_folder() / "full" / self.chapter
         command = f"make results CHAPTER={self.chapter[:2]}"
         keep(folder, name, pd.DataFrame(rows), cases, compare, made_by=command)

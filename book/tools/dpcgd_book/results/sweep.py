@@ -198,9 +198,8 @@ def _in_a_line(error) -> str:
 def _failure(failed, tried, path) -> RuntimeError:
     first = failed[0]
     kept = f"; those that did not are in {path}, so only these are tried again" if path else ""
-    error = RuntimeError(
-        f"{len(failed)} of {tried} cases failed, the first, {first.case}, with {first.error}{kept}"
-    )
+    about = f"the first, {first.case}, with {first.error}{kept}"
+    error = RuntimeError(f"{len(failed)} of {tried} cases failed, {about}")
     error.add_note(first.trace)
     return error
 

@@ -1,6 +1,6 @@
 """Cases of chapter 14's sweeps: one run of table_pc, of a variant, or of what reads a release."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,8 @@ from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.systems.edge_confidence import edge_confidence
 from dpcgd_book.systems.table_pc_variants import run_variant
 
-__all__ = [
-    *("BINS", "COUNTED", "climb_case", "confidence_case", "covered", "faint_case"),
-    *("family_case", "variant_case"),
-]
+__all__ = ["BINS", "COUNTED", "climb_case", "confidence_case", "covered", "faint_case"]
+__all__ += ["family_case", "variant_case"]
 
 
 def _released(data: Dataset, **settings: Any):
@@ -79,17 +77,12 @@ def confidence_case(network, epsilon, run, n, delta, seed, **redraws) -> dict:
     confidence = edge_confidence(release, runs=redraws["again"], rng=rng) if release else {}
     joined: Set = release.graph.skeleton if release else set()
     truth = {frozenset(arc) for arc in data.truth.edges}  # type: ignore[union-attr]
-    counts = _by_confidence(confidence, truth, joined)
-    share = counts[1].sum() / max(1, counts[0].sum()) if release else None
-    counted = dict(zip(COUNTED, counts.ravel().tolist(), strict=True))
-    return counted | {"right": len(truth & joined), "share": share}
-
-
-def _by_confidence(confidence: Mapping, truth: Set, joined: Set) -> np.ndarray:
     counts, ends = np.zeros((3, len(BINS)), int), list(BINS.values())
     for pair, sure in confidence.items():
         counts[:, np.searchsorted(ends, sure)] += [1, pair in truth, pair in joined]
-    return counts
+    share = counts[1].sum() / max(1, counts[0].sum()) if release else None
+    counted = dict(zip(COUNTED, counts.ravel().tolist(), strict=True))
+    return counted | {"right": len(truth & joined), "share": share}
 
 
 def climb_case(network, epsilon, run, n, delta, seed) -> dict:

@@ -27,7 +27,6 @@ from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
 from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
-from dpcgd.privacy.filters import Odometer
 from dpcgd.privacy.mechanisms import before_amplification
 from dpcgd.privacy.noise import Noise
 from dpcgd.privacy.run import Run, RunKeywords, open_run, takes_keywords
@@ -37,25 +36,13 @@ from dpcgd.statistics.categorical_statistics import GTest
 from dpcgd.statistics.many_tables import values_of
 from dpcgd.statistics.rank_statistics import kendall_p
 from dpcgd.statistics.statistic import normal_tail
-from dpcgd_book.systems.as_published import (
-    TWEAK,
-    CurateOdometer,
-    PairsAddedUp,
-    PublishedFlips,
-    leakage,
-    most_questions,
-    optimal_rate,
-)
+from dpcgd_book.systems import as_published
 
-__all__ = [
-    *("CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "EM_AS_CODED", "EM_AS_PRINTED"),
-    *("EmSettings", "NOLEAKS_AS_CODED", "NOLEAKS_AS_PRINTED", "NoLeaksSettings", "ROUNDS_AS_CODED"),
-    *("ROUNDS_AS_PRINTED", "RoundSettings", "SCHEDULE_AS_PRINTED", "coded_curate_pc"),
-    *("coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc", "num_sig", "oriented"),
-    *("p_where_both_vary",),
-]
-
-_open_run = functools.partial(open_run, account=Odometer.for_budget)
+__all__ = ["CURATE_AS_CODED", "CURATE_AS_PRINTED", "CurateSettings", "EM_AS_CODED", "EM_AS_PRINTED"]
+__all__ += ["EmSettings", "NOLEAKS_AS_CODED", "NOLEAKS_AS_PRINTED", "NoLeaksSettings"]
+__all__ += ["ROUNDS_AS_CODED", "ROUNDS_AS_PRINTED", "RoundSettings", "SCHEDULE_AS_PRINTED"]
+__all__ += ["coded_curate_pc", "coded_em_pc", "coded_noleaks", "coded_priv_pc", "coded_svt_pc"]
+__all__ += ["num_sig", "oriented", "p_where_both_vary"]
 
 Sets = dict[frozenset[int], set[int]]
 """For each pair what separated it, in all."""
@@ -228,7 +215,7 @@ def coded_svt_pc(
     -------
     None proved: the sensitivity is too small, and queries that found nothing are not read.
     """
-    run = _open_run(data, **shared)
+    run = as_published.open_claimed_run(data, **shared)
     moves = 0.5 - normal_tail(settings.constant / math.sqrt(data.n))
     scale = 2 * moves / shared["epsilon"]
     threshold, tests = LEVEL + _laplace(run.noise, scale), 0
@@ -268,16 +255,16 @@ def coded_priv_pc(
     -------
     None proved: the sensitivity is too small, and the reading is no guarantee. Chapter 04.
     """
-    run = _open_run(data, records=rate != 1, rate=rate, **shared)
+    run = as_published.open_claimed_run(data, records=rate != 1, rate=rate, **shared)
     half, n, noise = shared["epsilon"] / 2, data.n, run.noise
-    rate = optimal_rate(half) if rate is None else rate
+    rate = as_published.optimal_rate(half) if rate is None else rate
     moves, sampled = 0.5 - normal_tail(settings.constant / math.sqrt(n)), math.floor(rate * n)
     scale = 2 * moves / math.sqrt(rate) / before_amplification(half, rate)
     whole = _tables(data)
 
     def renewed():
         sample = whole if sampled == n else whole.subsample(noise.choose(n, sampled))
-        return sample, LEVEL - TWEAK + _laplace(noise, scale)
+        return sample, LEVEL - as_published.TWEAK + _laplace(noise, scale)
 
     (sample, threshold), tests = renewed(), 0
 
@@ -383,7 +370,7 @@ def coded_em_pc(
     -------
     None proved: chapter 05. The scores' sensitivity is not 1, and sets are published without noise.
     """
-    run = _open_run(data, **shared)
+    run = as_published.open_claimed_run(data, **shared)
     (joined, sets), half, tests = _nothing_deleted(data.d), shared["epsilon"] / 2, 0
     for order in range(data.d - 1):
         for x in range(data.d):
@@ -418,7 +405,7 @@ def _clearest(data, alpha, order, x, neighbours, y) -> tuple[float, float, tuple
     values = values_of(g_test, tables, np.array(tests, np.int64)[made]) + critical
     p_values[made] = chdtrc(freedom[made], np.maximum(values, 0))
     k = int(np.argmax(p_values))
-    steps = PublishedFlips(alpha).value(tables.counts(tests[k]))
+    steps = as_published.PublishedFlips(alpha).value(tables.counts(tests[k]))
     return math.copysign(abs(steps) - 1, -steps), float(p_values[k]), tests[k][2:]
 
 
@@ -437,10 +424,8 @@ def _slsqp(tests, remaining, surrogate, price) -> np.ndarray:
         {"type": "ineq", "fun": lambda e: remaining - price(tests, e).sum()},
         {"type": "ineq", "fun": lambda e: -np.diff(e)},
     ]
-    optimum = minimize(
-        surrogate.value, start, method="SLSQP", bounds=[(0, None)] * len(tests),
-        constraints=constraints[: len(tests)],
-    )  # fmt: skip
+    limits = {"bounds": [(0, None)] * len(tests), "constraints": constraints[: len(tests)]}
+    optimum = minimize(surrogate.value, start, method="SLSQP", **limits)
     planned = optimum.x if optimum.success else start
     return planned * min(1.0, remaining / price(tests, planned).sum())  # up to a tolerance only
 
@@ -512,10 +497,10 @@ def coded_curate_pc(
     which that of CURATE is made. A pair is tested given a set once (paper, algorithm 1).
     """
     shared["delta"] = settings.order_delta
-    run, last = open_run(data, account=CurateOdometer, **shared), data.d - 2
+    run, last = open_run(data, account=as_published.CurateOdometer, **shared), data.d - 2
     moves = settings.moves / math.sqrt(data.n)
     surrogate = Surrogate(settings.beta * CURATE_LEVEL / moves, settings.grey)
-    price = functools.partial(leakage, delta=settings.order_delta)
+    price = functools.partial(as_published.leakage, delta=settings.order_delta)
     event = PureEvent("Laplace", 1.0)
 
     def begin(joined, order):
@@ -524,7 +509,7 @@ def coded_curate_pc(
         left = run.account.remaining
         if spent >= settings.total_delta or left <= 0 or not joined.any():
             raise BudgetSpent("CURATE's account is at its end")
-        tests = most_questions(joined, order, last)
+        tests = as_published.most_questions(joined, order, last)
         epsilon = float(settings.optimise(tests, left, surrogate, price)[0])
         if epsilon < LEAST_EPSILON:
             raise BudgetSpent("next to nothing is left")
@@ -574,9 +559,7 @@ NOLEAKS_AS_CODED = NoLeaksSettings(
     2.0, lambda d, clip: 2 * math.sqrt(d * (d - 1)) * clip, itertools.repeat
 )
 """NoLeaks as its code runs it."""
-SCHEDULE_AS_PRINTED = replace(
-    NOLEAKS_AS_PRINTED, budgets=lambda epsilon: iter(multiplicative(epsilon, 30))
-)
+SCHEDULE_AS_PRINTED = replace(NOLEAKS_AS_PRINTED, budgets=lambda e: iter(multiplicative(e, 30)))
 """CURATE by scores, algorithm 2; its code could not be read."""
 RAW, OUTER, PENALTY, ACYCLIC = 1000, 100, 0.1, 1e-8
 """Raw records of the line search, outer steps, l1, and the tolerance of the acyclicity (code)."""
@@ -610,7 +593,7 @@ def coded_noleaks(
     20, as in the code. It picks the threshold of weights that fits the true graph best; here it is
     that of :mod:`dpcgd.score.notears`.
     """
-    run = _open_run(data, records=True, numbers=True, **shared)
+    run = as_published.open_claimed_run(data, records=True, numbers=True, **shared)
     rows = 20 * np.column_stack([_middles(column) for column in data.scaled.T])
     rows -= rows.mean(axis=0)
     first, gram = rows[:RAW], rows.T @ rows / data.n
@@ -635,7 +618,7 @@ def coded_noleaks(
         weights = last
     charged = math.log((data.n + 1) / max(1, data.n + 1 - RAW))
     claim = Spent(sum(spent) + charged, len(spent) * run.account.delta + RAW / data.n)
-    run = replace(run, account=PairsAddedUp(claim))
+    run = replace(run, account=as_published.PairsAddedUp(claim))
     run.account.spend(*events)
     return notears.release_by_weights(weights, notears.THRESHOLD, run, data.variables)
 

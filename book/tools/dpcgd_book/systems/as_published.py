@@ -8,21 +8,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numba import njit
 from scipy.optimize import minimize_scalar
 
-from dpcgd.constraint.curate_pc import (
-    MOST_COUNT,
-    CurateOracle,
-    Plan,
-    Surrogate,
-    planner,
-    resolution,
-)
-from dpcgd.constraint.em_pc import Choice, ExponentialOracle, check_choice
+from dpcgd.constraint import curate_pc
+from dpcgd.constraint.curate_pc import Plan
+from dpcgd.constraint.em_pc import ExponentialOracle
 from dpcgd.constraint.laplace_pc import released_by
 from dpcgd.constraint.priv_pc import Round, SieveOracle, ThresholdOracle
 from dpcgd.datasets.contingency_tables import Tables
@@ -43,21 +37,27 @@ from dpcgd.statistics.categorical_statistics import GTest, g_statistic
 from dpcgd.statistics.rank_statistics import KendallP, SpearmanP
 from dpcgd.statistics.statistic import Statistic, normal_tail
 
-__all__ = [
-    *("CoinOracle", "Counted", "CurateOdometer", "PublishedCurateP", "PublishedFlips", "reading"),
-    *("PublishedKendallP", "PublishedSpearmanP", "leakage", "most_questions", "optimal_rate"),
-    *("published_curate_pc", "published_em_pc", "published_gradient", "published_noleaks"),
-    *("published_plan", "published_priv_pc", "published_svt_pc"),
-]
+__all__ = ["CoinOracle", "Counted", "CurateOdometer", "PublishedCurateP", "PublishedFlips"]
+__all__ += ["reading", "PublishedKendallP", "PublishedSpearmanP", "leakage", "most_questions"]
+__all__ += ["optimal_rate", "published_curate_pc", "published_em_pc", "published_gradient"]
+__all__ += ["published_noleaks", "published_plan", "published_priv_pc", "published_svt_pc"]
 
 BETA = 0.2
 """In CURATE's code the grey zone is this share of the threshold wide, to either side."""
+
+CLIP = 1.0
+"""Largest entry of the mean gradient of NoLeaks."""
 
 TWEAK = 0.02
 """Priv-PC's published code lowers the sieve's threshold on the p-value by this."""
 
 
-_open_run = functools.partial(open_run, account=Odometer.for_budget)
+open_claimed_run = functools.partial(open_run, account=Odometer.for_budget)
+"""A run whose odometer enforces no budget: what it claims is not proved."""
+
+
+Chosen = Statistic | None
+"""The statistic of a run; None is the paper's own."""
 
 
 class Counted:
@@ -265,7 +265,7 @@ def optimal_rate(epsilon: float) -> float:
 def published_svt_pc(
     data: Counts,
     *,
-    statistic: Statistic | None = None,
+    statistic: Chosen = None,
     rate: float = 1.0,
     max_order: int = 3,
     **shared: Unpack[SearchKeywords],
@@ -297,7 +297,7 @@ def published_svt_pc(
 def published_priv_pc(
     data: Counts,
     *,
-    statistic: Statistic | None = None,
+    statistic: Chosen = None,
     rate: float | None = None,
     max_order: int = 3,
     **shared: Unpack[SearchKeywords],
@@ -345,15 +345,12 @@ def _by_rounds(
     kind: type[ThresholdOracle], shares, tweak, data, statistic, rate, max_order, shared
 ) -> Release:
     """A search whose every round costs epsilon: these shares for sieve and examination."""
-    run = _open_run(
-        data, records=rate != 1, statistic=statistic, rate=rate, max_order=max_order, **shared
-    )
-    spent = Round(*(share * shared["epsilon"] for share in shares))
+    settings: dict[str, Any] = {"statistic": statistic, "rate": rate, "max_order": max_order}
+    run = open_claimed_run(data, records=rate != 1, **settings, **shared)
+    cost = Round(*(share * shared["epsilon"] for share in shares))
     statistic = statistic or PublishedKendallP()
-    rate = optimal_rate(spent.sieve) if rate is None else rate
-    oracle = kind(
-        Tables(data), statistic, lambda _: spent, 0.0, tweak, rate, run.account, run.noise
-    )
+    rate = optimal_rate(cost.sieve) if rate is None else rate
+    oracle = kind(Tables(data), statistic, lambda _: cost, 0.0, tweak, rate, run.account, run.noise)
     return released_by(oracle, run, max_order)
 
 
@@ -366,12 +363,7 @@ class PublishedOracle(ExponentialOracle):
 
 @takes_keywords
 def published_em_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    choose: Choice = exponential,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
+    data: Counts, *, statistic: Chosen = None, max_order: int = 3, **shared: Unpack[SearchKeywords]
 ) -> Release:
     """EM-PC as published: greedy distances of a G-test, the best set released without noise.
 
@@ -383,7 +375,7 @@ def published_em_pc(
         Of the odometer's reading afterwards.
     statistic : Statistic, optional
         ``PublishedFlips()`` unless given.
-    data, allow_delta, rng, secure, choose, max_order, knowledge
+    data, allow_delta, rng, secure, max_order, knowledge
         As for :func:`~dpcgd.constraint.em_pc.em_pc`.
     rows_per_person : int
         Must be 1: the odometer enforces no budget.
@@ -397,17 +389,16 @@ def published_em_pc(
     -------
     None proved: chapter 05.
     """
-    check_choice(choose)
-    run = _open_run(data, statistic=statistic, choose=choose, max_order=max_order, **shared)
+    run = open_claimed_run(data, statistic=statistic, max_order=max_order, **shared)
     statistic, half = statistic or PublishedFlips(), shared["epsilon"] / 2
     oracle = PublishedOracle(
-        Tables(data), statistic, lambda *_: half, choose, 0.0, run.account, run.noise
+        Tables(data), statistic, lambda *_: half, exponential, 0.0, run.account, run.noise
     )
     return released_by(oracle, run, max_order)
 
 
 @dataclass
-class CoinOracle(CurateOracle):
+class CoinOracle(curate_pc.CurateOracle):
     """CURATE's published decision: near the threshold, a coin."""
 
     beta: float = field(default=BETA, kw_only=True)
@@ -474,25 +465,21 @@ class CurateOdometer(Odometer):
 
 def most_questions(joined: np.ndarray, order: int, last: int) -> np.ndarray:
     """CURATE's bound on the tests of each order: every pair still joined, given any others."""
-    pairs, d = int(np.triu(joined).sum()), len(joined)
-    counts = [min(pairs * math.comb(d - 2, k), MOST_COUNT) for k in range(order, last + 1)]
+    pairs, d, most = int(np.triu(joined).sum()), len(joined), curate_pc.MOST_COUNT
+    counts = [min(pairs * math.comb(d - 2, k), most) for k in range(order, last + 1)]
     return np.array(counts, float)
 
 
 def published_plan(account: CurateOdometer, statistic: Statistic, n: int, *, last: int) -> Plan:
     """Every set of other variables, the paper's account; margins and c1 = c2 = 1 of the code."""
-    surrogate = Surrogate(BETA * resolution(statistic, n), grey=1.0)
+    surrogate = curate_pc.Surrogate(BETA * curate_pc.resolution(statistic, n), grey=1.0)
     price = functools.partial(leakage, delta=account.delta)
-    return planner(lambda: account.remaining, most_questions, surrogate, price, last=last)
+    return curate_pc.planner(lambda: account.remaining, most_questions, surrogate, price, last=last)
 
 
 @takes_keywords
 def published_curate_pc(
-    data: Counts,
-    *,
-    statistic: Statistic | None = None,
-    max_order: int = 3,
-    **shared: Unpack[SearchKeywords],
+    data: Counts, *, statistic: Chosen = None, max_order: int = 3, **shared: Unpack[SearchKeywords]
 ) -> Release:
     """CURATE as published: p-values, a coin near the threshold, its surrogate and its account.
 
@@ -566,15 +553,7 @@ class PairsAddedUp(Odometer):
 
 @takes_keywords
 def published_noleaks(
-    data: Dataset,
-    *,
-    steps: int = 30,
-    clip: float = 1.0,
-    schedule: Schedule = uniform,
-    l1: float = L1,
-    threshold: float = THRESHOLD,
-    standardized: bool = True,
-    **shared: Unpack[RunKeywords],
+    data: Dataset, *, steps: int = 30, schedule: Schedule = uniform, **shared: Unpack[RunKeywords]
 ) -> Release:
     """NoLeaks as published: the mean gradient is clipped, and pairs (epsilon, delta) are added up.
 
@@ -582,9 +561,7 @@ def published_noleaks(
     ----------
     epsilon, delta : float
         Claimed.
-    clip : float
-        Largest entry of the mean gradient.
-    data, allow_delta, rng, secure, steps, schedule, l1, threshold, standardized
+    data, allow_delta, rng, secure, steps, schedule
         As for :func:`~dpcgd.score.noleaks.noleaks`. The data's own means and variances scale the
         columns.
     rows_per_person : int
@@ -599,25 +576,15 @@ def published_noleaks(
     -------
     None proved: chapter 07.
     """
-    run = _open_run(
-        data,
-        numbers=True,
-        records=True,
-        steps=steps,
-        clip=clip,
-        l1=l1,
-        threshold=threshold,
-        schedule=schedule,
-        standardized=standardized,
-        **shared,
-    )
+    settings: dict[str, Any] = {"steps": steps, "schedule": schedule, **shared}
+    run = open_claimed_run(data, numbers=True, records=True, **settings)
     shares, delta = noleaks.epsilons_of(schedule, shared["epsilon"], steps), run.account.delta
     run = replace(run, account=PairsAddedUp(Spent(float(shares.sum()), delta)))
     rows, times = noleaks.distinct_rows(data)
     scale = noleaks.scale_of(noleaks.means_of(rows, times), data, 0.0)
     multipliers = (gaussian_multiplier(Budget(share, delta / steps)) for share in shares.tolist())
-    mean = functools.partial(published_gradient, clip=clip, times=times)
-    moves = math.sqrt(data.d * (data.d - 1)) * clip / data.n
+    mean = functools.partial(published_gradient, clip=CLIP, times=times)
+    moves = math.sqrt(data.d * (data.d - 1)) * CLIP / data.n
     look = noleaks.noisy_gradients(mean, moves, multipliers, run)
-    weights = noleaks.descended(look, rows, scale, data, standardized, steps=steps, l1=l1)
-    return release_by_weights(weights, threshold, run, data.variables)
+    weights = noleaks.descended(look, rows, scale, data, True, steps=steps, l1=L1)
+    return release_by_weights(weights, THRESHOLD, run, data.variables)

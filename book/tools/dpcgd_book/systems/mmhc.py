@@ -144,13 +144,10 @@ def hill_climb(score: GraphScore, allowed: np.ndarray) -> np.ndarray:
     height, best_height, idle = 0.0, 0.0, 0
     visited = deque([here.tobytes()], TABU)
     while idle < PATIENCE:
-        ways = [
-            (sum(family(changed, c) - family(here, c) for c in children), changed)
-            for changed, children in _changes(here, allowed)
-            if changed.tobytes() not in visited
-        ]
-        if not ways:
+        new = [way for way in _changes(here, allowed) if way[0].tobytes() not in visited]
+        if not new:
             break
+        ways = [(sum(family(arcs, c) - family(here, c) for c in own), arcs) for arcs, own in new]
         gain, here = max(reversed(ways), key=itemgetter(0))  # of equal ones the last
         height += gain
         visited.append(here.tobytes())

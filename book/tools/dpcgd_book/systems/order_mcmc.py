@@ -162,9 +162,8 @@ class _Family:
         self.others = [v for v in range(len(candidate)) if not candidate[v] and v != child]
         subsets = [self._subset(mask) for mask in range(1 << len(self.candidates))]
         rows = [[], *([v] for v in self.others)]
-        self.scores = np.array(
-            [[score.local(child, tuple(sorted(s + row))) for s in subsets] for row in rows]
-        )
+        parents = [[tuple(sorted(s + row)) for s in subsets] for row in rows]
+        self.scores = np.array([[score.local(child, s) for s in row] for row in parents])
         self.sums = _over_subsets(self.scores, np.logaddexp)
         self.bests = _over_subsets(self.scores, np.maximum)
         self.under = cache(self._under)

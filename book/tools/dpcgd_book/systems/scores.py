@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 import networkx as nx
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, multigammaln
 
 from dpcgd.datasets.counts import cell_numbers
 from dpcgd.datasets.dataset import Dataset, check_records
@@ -29,9 +29,8 @@ def check_same_variables(score, test) -> None:
 
 def completed(arcs: np.ndarray, variables: Sequence[str]) -> CPDAG:
     """The completed form of the DAG with these arcs."""
-    settings = {"create_using": nx.DiGraph, "edge_attr": None}
-    graph = nx.from_numpy_array(arcs, **settings)
-    return CPDAG.from_dag(nx.relabel_nodes(graph, dict(enumerate(variables))))
+    dag = nx.from_numpy_array(arcs, create_using=nx.DiGraph, edge_attr=None, nodelist=[*variables])
+    return CPDAG.from_dag(dag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,18 +104,11 @@ class BGe:
     def _marginal(self, columns) -> float:
         size, n = len(columns), self.n
         freedom = 2.0 + size
-        ratio = sum(
-            math.lgamma((n + freedom - i) / 2) - math.lgamma((freedom - i) / 2) for i in range(size)
-        )
+        ratio = multigammaln((n + freedom) / 2, size) - multigammaln(freedom / 2, size)
         _, determinant = np.linalg.slogdet(self._posterior[np.ix_(columns, columns)])
-        determinant = max(determinant, LEAST_LOG * size)
-        return (
-            size / 2 * math.log(1 / (n + 1))
-            - size * n / 2 * math.log(math.pi)
-            + ratio
-            + freedom / 2 * size * math.log(0.5)
-            - (n + freedom) / 2 * float(determinant)
-        )
+        determinant = max(float(determinant), LEAST_LOG * size)
+        prior = freedom * math.log(0.5) - n * math.log(math.pi) - math.log(n + 1)
+        return float(ratio + size / 2 * prior - (n + freedom) / 2 * determinant)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.stats import chi2
 
 from dpcgd.datasets.contingency_tables import Tables
@@ -156,9 +157,7 @@ AS_IT_IS = {
 """What table_pc does where a variant changes nothing."""
 
 
-def run_variant(
-    data: Dataset, variant: str, epsilon: float, delta: float, rng: np.random.Generator
-) -> float:
+def run_variant(data: Dataset, variant: str, epsilon: float, delta: float, rng: Generator) -> float:
     """Skeleton F1 of the graph that a variant of table_pc finds.
 
     Examples

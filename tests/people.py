@@ -32,8 +32,8 @@ def csv_of(folder, text, schema=LEVELS, **settings):
     return read_csv(folder / "clinic.csv", schema, **settings).codes.tolist()
 
 
-def refused(cure, call, *given, **settings):
+def refused(cure, call, *given, kind=ValueError, **settings):
     """Whether a call is refused in one line that names the cure."""
-    with pytest.raises(ValueError, match=cure) as error:
+    with pytest.raises(kind, match=cure) as error:
         call(*given, **settings)
     assert "\n" not in str(error.value)
