@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from dpcgd_book.data.mixed_networks import random_mixed_network
 from dpcgd_book.results.stored import stored_folder
+from joblib import Parallel, delayed
 from scipy.special import ndtri
 
 from dpcgd import private_graph
@@ -84,8 +85,9 @@ def by_intervention(question, network, rng) -> float:
     """The difference of means between two interventions on the network."""
     means = []
     for end in question.ends:
-        value = end
-        if not question.levels:
+        if question.levels:
+            value = range(len(question.levels))[end]
+        else:
             score = question.moments.vectors[question.x][:PARTS, 0]
             place = int(np.searchsorted(score, end * question.deviation(question.x)))
             low, high = question.release.terms.domain[question.cause]
@@ -161,12 +163,13 @@ def main():
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = file.read_text().splitlines() if file.exists() else []
     started, rows = time.monotonic(), [json.loads(line) for line in lines]
-    for number in range(len(lines), NETWORKS):
+    left = (delayed(study)(number, options.seed) for number in range(len(lines), NETWORKS))
+    for found in Parallel(-1, return_as="generator")(left):
+        rows.append(found)
+        with file.open("a") as end:
+            end.write(json.dumps(found) + "\n")
         if time.monotonic() - started > options.seconds:
             break
-        rows.append(study(number, options.seed))
-        with file.open("a") as end:
-            end.write(json.dumps(rows[-1]) + "\n")
     print(table_of([row for network in rows for row in network]).to_string())
 
 

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -25,8 +25,28 @@ AT_ONCE = 25
 """Cases between two looks at the clock."""
 
 
-class Kept:
-    """The rows on file of a table; each kind of table says how they are planned and sorted."""
+class Rows:
+    """The rows of a table on file, by the values of their keys."""
+
+    def __init__(self, folder: Path, name: str, keys: Sequence[str]):
+        self.folder, self.name, self.keys, self.rows = folder, name, keys, {}
+        if (folder / f"{name}.parquet").exists():
+            self.add(rows_on_file(folder, name).to_dict("records"))
+
+    def key(self, case) -> tuple:
+        values = (case[k] for k in self.keys)
+        return tuple(v if isinstance(v, str) else f"{float(v):g}" for v in values)
+
+    def add(self, rows):
+        self.rows |= {self.key(row): row for row in rows}
+
+    def left(self, cases) -> list[dict]:
+        """Cases without a row."""
+        return [case for case in cases if self.key(case) not in self.rows]
+
+
+class Kept(Rows):
+    """The rows of a long benchmark; each kind of table says how they are planned and sorted."""
 
     name: str
     kind: str
@@ -44,10 +64,8 @@ class Kept:
     """Of columns that are rounded."""
 
     def __init__(self):
-        self.folder, self.columns = stored_folder() / HOME, COLUMNS[self.name]
-        there = (self.folder / f"{self.name}.parquet").exists()
-        rows = rows_on_file(self.folder, self.name).to_dict("records") if there else []
-        self.rows = {self.key(row): row for row in rows}
+        super().__init__(stored_folder() / HOME, self.name, self.keys)
+        self.columns = COLUMNS[self.name]
 
     def blocks(self) -> list[tuple]:
         """Systems, places, records, epsilons and how many runs."""
@@ -66,7 +84,7 @@ class Kept:
         ]
 
     def rows_of_others(self) -> list[dict]:
-        """Rows that other scripts have made."""
+        """Rows that other scripts have made, of systems with a yardstick instead of a callable."""
         return []
 
     def sorted_rows(self) -> pd.DataFrame:
@@ -84,20 +102,12 @@ class Kept:
         """The case with these values of its keys."""
         return dict(zip((*self.keys, "seed"), (*values, SEED), strict=True))
 
-    def key(self, case) -> tuple:
-        values = (case[k] for k in self.keys)
-        return tuple(v if isinstance(v, str) else f"{float(v):g}" for v in values)
-
-    def left(self, cases, *, anew=False):
-        """Cases without a row, or with one that other code has made."""
-        return [c for c in cases if self.key(c) not in self.rows or (anew and self.other_code(c))]
-
     def other_code(self, case) -> bool:
         row = self.rows.get(self.key(case))
         return row is not None and row["code"] != code_of(self.kind, case["system"])
 
-    def add(self, rows):
-        self.rows |= {self.key(row): row for row in rows}
+    def write(self):
+        """Put all rows on file."""
         table = self.sorted_rows().assign(seed=SEED)
         cases = table[[*self.keys, "seed"]].to_dict("records")
         about = {"made_by": self.made_by, "columns": self.columns}
@@ -115,23 +125,21 @@ class Kept:
         cases = [c for c in self.plan() if c["run"] < asked.runs]
         if asked.system:
             cases = [c for c in cases if c["system"] == self.entry(asked.system).name]
-        other = sum(map(self.other_code, cases))
-        left = self.left(cases, anew=bool(asked.system))
-        print(f"{len(cases) - len(left)} of {len(cases)} cases on file, {other} rows of other code")
+        other = [c for c in cases if self.other_code(c)]
+        left = self.left(cases) + (other if asked.system else [])
+        known = f"{len(cases) - len(left)} of {len(cases)} cases on file"
+        print(f"{known}, {len(other)} rows of other code")
         print(f"about {self.core_hours(left):.1f} core-hours left at delta = {DELTA:g}", flush=True)
         end, path = time.monotonic() + 60 * asked.minutes, results_folder() / "sweeps.sqlite3"
         for some in (left[i : i + AT_ONCE] for i in range(0, len(left), AT_ONCE)):
             if time.monotonic() > end:
                 break
             code = " ".join(sorted({code_of(self.kind, case["system"]) for case in some}))
-            settings = {
-                "version": code,
-                "workers": asked.workers,
-                "cluster": os.environ.get(CLUSTER),
-            }
-            self.add(sweep(self.task, some, path=path, **settings))
+            settings = {"path": path, "version": code, "workers": asked.workers}
+            self.add(sweep(self.task, some, cluster=os.environ.get(CLUSTER), **settings))
+            self.write()
             print(f"{some[-1]}: {len(self.left(cases))} left", flush=True)
-        self.add([])
+        self.write()
 
     def again(self, text: str):
         """Run a case and print it beside the row on file."""

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pandas as pd
 from dpcgd_book.results.graph_scores import arcs_f1, reference_arcs
-from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
+from dpcgd_book.results.stored import keep, stored_folder
 from dpcgd_book.results.sweep import sweep
 from dpcgd_book.systems.as_coded import (
     CURATE_AS_PRINTED,
@@ -30,6 +30,7 @@ from dpcgd_book.systems.as_coded import (
 
 import dpcgd
 from benchmarks.entries import attempted
+from benchmarks.kept import Rows
 
 SMALL, LARGE = ("earthquake", "cancer", "survey", "asia"), ("sachs", "child", "alarm")
 N, SEED, DELTA = 100_000, 0, 1e-3
@@ -53,6 +54,7 @@ BUDGETS = [float(f"{e:.4g}") for e in np.logspace(-2, 1.5, 21)]
 CURATES = (*SMALL, "sachs", "child")
 STAGES = [(0, 20), (20, 50)]
 AT_ONCE = 40
+KEYS = ("system", "network", "epsilon", "run")
 COLUMNS = {
     "epsilon": "budget of a round, of all (totals), or of a gradient (gradients)",
     "F1": "of the skeleton, against the network",
@@ -125,41 +127,29 @@ def cases_of(table: str, networks: tuple, first: int, end: int) -> list[dict]:
     ]
 
 
-def key(case: dict) -> tuple:
-    return case["system"], case["network"], f"{case['epsilon']:g}", int(case["run"])
-
-
-def rows_of(table: str) -> dict[tuple, dict]:
-    """The rows on file."""
-    folder = stored_folder() / TABLES[table][1]
-    if not (folder / f"{table}.parquet").exists():
-        return {}
-    return {key(row): row for row in rows_on_file(folder, table).to_dict("records")}
-
-
-def write(table: str, rows: dict[tuple, dict]):
+def write(kept: Rows):
     """Put all rows of a table on file, in the order of its cases."""
-    cases = [c for c in cases_of(table, TABLES[table][4], 0, 99) if key(c) in rows]
-    frame = pd.DataFrame([rows[key(case)] for case in cases])
+    planned = cases_of(kept.name, TABLES[kept.name][4], 0, 99)
+    cases = [case for case in planned if kept.key(case) in kept.rows]
+    frame = pd.DataFrame([kept.rows[kept.key(case)] for case in cases])
     about = {"made_by": "python benchmarks/papers_yardstick.py", "columns": COLUMNS}
-    keep(stored_folder() / TABLES[table][1], table, frame, cases, "arcs F1", **about)
+    keep(kept.folder, kept.name, frame, cases, "arcs F1", **about)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=60.0)
     end = time.monotonic() + 60 * parser.parse_args().minutes
-    rows = {table: rows_of(table) for table in TABLES}
+    folders = {table: stored_folder() / chapter for table, (_, chapter, *_) in TABLES.items()}
+    kept = {table: Rows(folder, table, KEYS) for table, folder in folders.items()}
     for (first, last), networks in itertools.product(STAGES, (SMALL, LARGE)):
         for (table, (task, *_)), network in itertools.product(TABLES.items(), networks):
-            cases = cases_of(table, (network,), first, last)
-            left = [case for case in cases if key(case) not in rows[table]]
+            left = kept[table].left(cases_of(table, (network,), first, last))
             for i in range(0, len(left), AT_ONCE):
                 if time.monotonic() > end:
                     return
-                made = sweep(task, left[i : i + AT_ONCE])
-                rows[table] |= {key(row): row for row in made}
-                write(table, rows[table])
+                kept[table].add(sweep(task, left[i : i + AT_ONCE]))
+                write(kept[table])
             print(f"runs {first} to {last}, {network}, {table}: done", flush=True)
 
 

@@ -18,6 +18,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 ALPHA, MAX_ORDER = 0.05, 3
@@ -53,7 +54,6 @@ def causal_learn(codes, levels):
 
 
 def pgmpy(codes, levels):
-    import pandas as pd
     from pgmpy.causal_discovery import PC
 
     data = pd.DataFrame(codes)
@@ -66,23 +66,26 @@ def pgmpy(codes, levels):
     return run
 
 
-def pyagrum(codes, levels):
-    import pandas as pd
+def gum_learner(codes, levels):
+    """A learner of pyagrum with one thread, and from one of its nodes to the variable's number."""
     import pyagrum as gum
 
     names = [f"v{i}" for i in range(len(levels))]
-    data, domain = pd.DataFrame(codes, columns=names), gum.BayesNet()
+    domain = gum.BayesNet()
     for name, k in zip(names, levels, strict=True):
         domain.add(gum.LabelizedVariable(name, name, int(k)))
+    learner = gum.BNLearner(pd.DataFrame(codes, columns=names), domain)
+    learner.setNumberOfThreads(1)
+    return learner, lambda node: names.index(learner.nameFromId(node))
 
+
+def pyagrum(codes, levels):
     def run():
-        learner = gum.BNLearner(data, domain)
-        learner.setNumberOfThreads(1)
+        learner, number = gum_learner(codes, levels)
         learner.usePC().useChi2Test().setPCAlpha(ALPHA)
         learner.setPCMaxCondSetSize(MAX_ORDER).setPCStable(True)
         graph = learner.learnPDAG()
-        at = [names.index(learner.nameFromId(i)) for i in range(len(names))]
-        return [(at[a], at[b]) for a, b in {*graph.edges(), *graph.arcs()}], None
+        return [(number(a), number(b)) for a, b in {*graph.edges(), *graph.arcs()}], None
 
     return run
 

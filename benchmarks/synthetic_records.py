@@ -84,10 +84,8 @@ class PaidRecords:
 
     def _counts(self, clique):
         if clique not in self._kept:
-            index = np.zeros(self.n, np.int64)
-            for v in clique:
-                index = index * self.levels[v] + self.codes[:, v]
-            self._kept[clique] = np.bincount(index, minlength=self.size(clique))
+            cells = np.ravel_multi_index(self.codes[:, clique].T, [self.levels[v] for v in clique])
+            self._kept[clique] = np.bincount(cells, minlength=self.size(clique))
         return self._kept[clique]
 
 

@@ -57,7 +57,11 @@ class Table(Kept):
         ]
 
     def rows_of_others(self):
-        return of_yardsticks()
+        names = {s.yardstick: s.name for s in entries_in("systems").values() if s.yardstick}
+        rows = yardsticks()
+        rows = rows[rows.system.isin(names) & rows.n.isin([10_000, 100_000])]
+        rows = rows.assign(system=rows.system.map(names), code="yardsticks.py")
+        return rows.reindex(columns=[*self.columns]).to_dict("records")
 
     def sorted_rows(self):
         return super().sorted_rows().astype(dict.fromkeys(("SHD", "edges", "tests"), "Int64"))
@@ -76,15 +80,6 @@ class Table(Kept):
         rows = pd.DataFrame([case | peak_of(**case) for case in cases])
         about = {"made_by": f"{self.made_by} --memory", "columns": COLUMNS["memory"]}
         keep(self.folder, "memory", rows, cases, "megabytes", **about)
-
-
-def of_yardsticks() -> list[dict]:
-    """Rows of other scripts: of systems that have a yardstick instead of a callable."""
-    names = {s.yardstick: s.name for s in entries_in("systems").values() if s.yardstick}
-    rows = yardsticks()
-    rows = rows[rows.system.isin(names) & rows.n.isin([10_000, 100_000])]
-    rows = rows.assign(system=rows.system.map(names), code="yardsticks.py")
-    return rows.reindex(columns=[*COLUMNS["table"]]).to_dict("records")
 
 
 def main(arguments: list[str] | None = None):

@@ -12,24 +12,15 @@ import warnings
 import numpy as np
 from discrete_bic import DiscreteBIC
 from ges_steps import ForwardSteps, short_paths
+from peers import gum_learner
 from synthetic_records import SYNTHESIZERS, PaidRecords
 
 
 def hill_climbing(codes, levels):
     """Arcs that greedy hill climbing with BIC ends at; one thread."""
-    import pandas as pd
-    import pyagrum as gum
-
-    names = [f"v{i}" for i in range(len(levels))]
-    domain = gum.BayesNet()
-    for name, k in zip(names, levels, strict=True):
-        domain.add(gum.LabelizedVariable(name, name, int(k)))
-    learner = gum.BNLearner(pd.DataFrame(codes, columns=names), domain)
-    learner.setNumberOfThreads(1)
+    learner, number = gum_learner(codes, levels)
     learner.useGreedyHillClimbing().useScoreBIC().useNoPrior()
-    graph = learner.learnDAG()
-    at = {node: names.index(learner.nameFromId(node)) for node in graph.nodes()}
-    return [(at[a], at[b]) for a, b in graph.arcs()]
+    return [(number(a), number(b)) for a, b in learner.learnDAG().arcs()]
 
 
 def causal_learn_pc(codes, levels):

@@ -33,11 +33,12 @@ import numpy as np
 import pandas as pd
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
-from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
+from dpcgd_book.results.stored import keep, stored_folder
 
 import dpcgd
 from benchmarks import peers
 from benchmarks.entries import DELTA, LARGER
+from benchmarks.kept import EPSILONS, Rows
 from dpcgd.datasets.dataset import Dataset
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget
@@ -65,6 +66,7 @@ PATIENCE = 180.0
 JOBS = 5
 """Of one process: what mbi compiles is never freed, and a process may hold only so much of it."""
 
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 ENVIRONMENT = {
     **peers.ONE_THREAD,
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -77,8 +79,6 @@ ENVIRONMENT = {
 All that is compiled is kept for the processes that follow, until the call ends.
 """
 
-BUDGETS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-
 KEYS = ("system", "network", "n", "epsilon", "run")
 SCORES = ("F1", "arrowhead F1", "SHD", "edges", "precision", "recall", "seconds", "why_not")
 
@@ -88,8 +88,8 @@ def cases() -> list[dict]:
     named, hundred, both = (*dpcgd.NETWORKS, *LARGER), (100_000,), (100_000, 10_000)
     without = (math.inf,)
     plan = [
-        (("MST",), named, both, BUDGETS, 20),
-        (("AIM",), ENDING, both, BUDGETS, 20),
+        (("MST",), named, both, EPSILONS, 20),
+        (("AIM",), ENDING, both, EPSILONS, 20),
         (("AIM",), ("sachs",), hundred, (0.1, 0.3, 1.0), 20),
         (("AIM",), ("sachs",), hundred, (3.0, 10.0), 3),
         (("AIM",), ("sachs",), (10_000,), (0.1, 0.3, 1.0, 3.0), 20),
@@ -125,21 +125,17 @@ class Worker:
     def ask(self, job, patience) -> dict:
         """Its answer; an error if there is none in time, and a new process for the next job."""
         if self.process is None or self.jobs == JOBS:
-            self._start()
+            self.close()
+            self.process = subprocess.Popen(self.command, env=self.environment, **PIPES)
+            self.jobs = 0
         self.jobs += 1
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
+        print(json.dumps(job), file=self.process.stdin, flush=True)
         if not select.select([self.process.stdout], [], [], patience)[0]:
             self.close()
             return {"error": f"over {patience:g} s by the clock"}
         if line := self.process.stdout.readline():
             return json.loads(line)
         raise RuntimeError(f"the other process ended with {self.process.wait()} at {job}")
-
-    def _start(self):
-        self.close()
-        self.jobs, pipes = 0, dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-        self.process = subprocess.Popen(self.command, env=self.environment, text=True, **pipes)
 
     def close(self):
         if self.process is not None:
@@ -211,36 +207,22 @@ def run_yardstick(**case) -> dict:
     return row
 
 
-class Table:
-    """The rows on file."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.rows = rows_on_file(folder, "scores").to_dict("records")
-        self.done = {self._key(row) for row in self.rows}
-
-    def _key(self, case) -> tuple:
-        return tuple(f"{float(case[k]):g}" if k in KEYS[2:] else case[k] for k in KEYS)
-
-    def left(self, only: str | None) -> list[dict]:
-        """Cases that are not on file, of one system if there is a name."""
-        wanted = (case for case in cases() if only in (None, case["system"]))
-        return [case for case in wanted if self._key(case) not in self.done]
-
-    def add(self, case, found):
-        self.rows.append({"delta": DELTA, "seed": SEED, **case, **found})
-        order = [*KEYS, *SCORES, "delta", "seed"]
-        rows, made_by = pd.DataFrame(self.rows, columns=order), "python benchmarks/yardsticks.py"
-        asked = rows[[*KEYS, "delta", "seed"]].to_dict("records")
-        theirs = dict(pin.split("==") for pin in pins().values())
-        keep(self.folder, "scores", rows, asked, "F1", made_by=made_by, versions=theirs)
+def write(kept: Rows):
+    """Put all rows on file."""
+    rows = pd.DataFrame(kept.rows.values(), columns=[*KEYS, *SCORES, "delta", "seed"])
+    theirs = dict(pin.split("==") for pin in pins().values())
+    about = {"made_by": "python benchmarks/yardsticks.py", "versions": theirs}
+    cases_on_file = rows[[*KEYS, "delta", "seed"]].to_dict("records")
+    keep(kept.folder, kept.name, rows, cases_on_file, "F1", **about)
 
 
 def main(only: str | None = None, seconds: str = "inf"):
-    end, table = time.monotonic() + float(seconds), Table(stored_folder() / "yardsticks")
-    left = table.left(only)
+    end = time.monotonic() + float(seconds)
+    kept = Rows(stored_folder() / "yardsticks", "scores", KEYS)
+    left = kept.left(case for case in cases() if only in (None, case["system"]))
     for number, (case, row) in enumerate(rows_of(left), 1):
-        table.add(case, row)
+        kept.add([{"delta": DELTA, "seed": SEED, **case, **row}])
+        write(kept)
         shown = row.get("why_not") or f"F1 {row['F1']:.3f}, {row['seconds']:.0f} s"
         print(f"{number} of {len(left)}: {case}: {shown}", flush=True)
         if time.monotonic() > end:

@@ -119,10 +119,7 @@ def digest(paths: Iterable[Path | str], *facts: str) -> str:
 
 
 def execute_all(
-    at: Home,
-    profile: str,
-    paths: list[Path] | None = None,
-    **extra: str,
+    at: Home, profile: str, paths: list[Path] | None = None, **extra: str
 ) -> Iterator[Outcome]:
     """Execute chapters, but for those whose outcome is there; outcomes come as they finish.
 

@@ -5,6 +5,7 @@ python scripts/house.py      # writes _build/results/house.json
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,37 +30,24 @@ FLOORS = (
     ("tables",),
 )
 """A file imports from its own room and from floors below; on the first two, from its own too."""
-ROOMS = [room for floor in FLOORS for room in floor]
+ROOMS = {room: number for number, floor in enumerate(FLOORS) for room in floor}
+"""From a room to its floor."""
 SYSTEMS = 2
-
-
-def floor_of(room: str) -> int:
-    """Which floor a room is on."""
-    return next(i for i, floor in enumerate(FLOORS) if room in floor)
 
 
 def is_up(room: str, used: str) -> bool:
     """Whether a file of this room that imports from that one looks up."""
-    return floor_of(used) > floor_of(room)
+    return ROOMS[used] > ROOMS[room]
 
 
 def is_sideways(room: str, used: str) -> bool:
     """Whether it looks at another system's room."""
-    return used != room and floor_of(used) == floor_of(room) == SYSTEMS
-
-
-def imports(text: str):
-    """Every module of the package that a text imports, wherever in it."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpcgd":
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (a.name for a in node.names if a.name.split(".")[0] == "dpcgd")
+    return used != room and ROOMS[used] == ROOMS[room] == SYSTEMS
 
 
 def rooms_used(text: str) -> set[str]:
-    """The rooms that a text imports from."""
-    return {module.split(".")[1] for module in imports(text) if "." in module}
+    """The rooms that a text imports from, wherever in it."""
+    return set(re.findall(r"^\s*(?:from|import) dpcgd\.(\w+)", text, re.MULTILINE))
 
 
 def is_text(node: ast.AST) -> bool:

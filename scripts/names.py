@@ -6,33 +6,26 @@ python scripts/names.py --renew   # writes down how many there are now, after so
 
 import ast
 import sys
-from collections.abc import Iterator
 
 from reference import ROOT
 
 BANNED = {"of", "told", "how", "found", "at", "again", "one", "each"}
 """No variable, argument or attribute has one of these names."""
+NAMING = {ast.arg: "arg", ast.ExceptHandler: "name", ast.Name: "id", ast.Attribute: "attr"}
+"""Where nodes have their names."""
 KEPT = ROOT / "scripts" / "names_to_change.txt"
 """How many each file may still have; a file that is not listed may have none."""
 
 
 def banned_in(text: str) -> list[int]:
     """The lines in which a banned name is given to something."""
-    given = ((name, node) for node in ast.walk(ast.parse(text)) for name in names_given(node))
-    return [node.lineno for name, node in given if name in BANNED]
+    return [node.lineno for node in ast.walk(ast.parse(text)) if name_given(node) in BANNED]
 
 
-def names_given(node: ast.AST) -> Iterator[str]:
-    """The names that a node gives to variables, arguments or attributes."""
-    stored = isinstance(getattr(node, "ctx", None), ast.Store)
-    if isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.Name) and stored:
-        yield node.id
-    elif isinstance(node, ast.Attribute) and stored:
-        yield node.attr
-    elif isinstance(node, ast.ExceptHandler) and node.name:
-        yield node.name
+def name_given(node: ast.AST) -> str | None:
+    """The name that a node gives to a variable, an argument or an attribute, if it does."""
+    stored = isinstance(getattr(node, "ctx", ast.Store()), ast.Store)
+    return getattr(node, NAMING.get(type(node), ""), None) if stored else None
 
 
 def counts() -> dict[str, int]:

@@ -217,8 +217,5 @@ def modules() -> list[str]:
 
 def sources(pattern: str) -> list[Path]:
     """Files of the package and of the book's tools."""
-    return [
-        path
-        for root in (ROOT / "dpcgd", TOOLS / "dpcgd_book")
-        for path in sorted(root.rglob(pattern))
-    ]
+    folders = ROOT / "dpcgd", TOOLS / "dpcgd_book"
+    return [path for folder in folders for path in sorted(folder.rglob(pattern))]
