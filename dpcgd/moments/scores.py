@@ -311,7 +311,7 @@ def measure_singles(data: Any, measure: Measurement, rho: float) -> tuple[Single
     Chapter 16, :prf:ref:`thm-look-at-numbers`.
     """
     pieces = {v: _Pieces() for v, own in enumerate(data.levels.values()) if isinstance(own, Parts)}
-    counts = cache(lambda: [data.counts([v]) for v in range(data.d)])
+    counts = cache(lambda: data.counts_many([v] for v in range(data.d)))
     below = cache(lambda: {v: np.cumsum(np.append(0, counts()[v][:PARTS])) for v in pieces})
     unit = _unit(data.d - len(pieces), len(pieces), rho)
 
