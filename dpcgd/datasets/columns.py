@@ -122,8 +122,7 @@ class Column(dict[str, int]):
                 self.check_order(map(text_of, different.to_pylist()))
             if places.null_count:  # to fill them, to_numpy and scalars load pandas
                 places = places.fill_null(-1)
-            positions = self._positions_of_arrow(different)
-            every = np.append(positions, self[""])  # last, the missing
+            every = np.append(self._positions_of_arrow(different), self[""])  # last, the missing
             codes = every.take(np.from_dlpack(places).astype(int))
         return self.checked(codes, lambda row: text_of(values[row].as_py()), first)
 
@@ -186,11 +185,10 @@ class Column(dict[str, int]):
         """
         levels = self.variable.levels
         positions = [self.variable.position(str(category)) for category in categories]
-        names = [levels[position] for position in positions if position >= 0]
-        names = [name for name in names if name != self.variable.missing]
-        right = sorted(names, key=levels.index)
-        if names != right:
-            orders = f"{', '.join(names)}, in the schema as {', '.join(right)}; give both one order"
+        known = [p for p in positions if p >= 0 and levels[p] != self.variable.missing]
+        if known != sorted(known):
+            names, right = (", ".join(levels[p] for p in order) for order in (known, sorted(known)))
+            orders = f"{names}, in the schema as {right}; give both one order"
             raise ValueError(f"{self.variable.name!r} of {self.source} is ordered as {orders}")
 
     def check_points(self):

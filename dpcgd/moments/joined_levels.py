@@ -10,7 +10,6 @@ import numpy as np
 
 from dpcgd.datasets.counts import Counts
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.variable import Parts
 from dpcgd.moments.interactions import Measurement
 
 __all__ = ["FIRST_LOOK", "MOST_LEVELS", "JoinedCounts", "join_levels", "levels_sensitivity"]
@@ -95,11 +94,8 @@ def join_levels(
     >>> data.cardinalities
     (2, 2)
     """
-    wide = [
-        v
-        for v, levels in enumerate(data.levels.values())
-        if len(levels) > most and not isinstance(levels, Parts)
-    ]
+    large = (v for v, size in enumerate(data.cardinalities) if size > most)
+    wide = [v for v in large if data.variables[v] not in data.numbers]
     if not wide:
         return data, {}
     ends = np.cumsum([data.cardinalities[v] for v in wide])[:-1]

@@ -202,11 +202,9 @@ class AccountFile:
             granted = self._granted(asked, _without(label if once else None, runs))
             if not once:
                 runs[entry] = replace(granted, label=label, entry=entry)
-        return {
-            "epsilon": ReservedEpsilon(granted.epsilon, self, entry, label if once else None),
-            "delta": granted.delta,
-            "rows_per_person": self.budget.rows_per_person,
-        }
+        paid = ReservedEpsilon(granted.epsilon, self, entry, label if once else None)
+        rows = self.budget.rows_per_person
+        return {"epsilon": paid, "delta": granted.delta, "rows_per_person": rows}
 
     def redeem(
         self, reserved: ReservedEpsilon, promised: Budget, system: str, domain: str, divergence
@@ -273,19 +271,15 @@ class AccountFile:
         limits = [self.budget.epsilon, self.budget.delta]
         if self.order:
             limits = [renyi_limit(self.order, self.budget) * (1 - ROOM / 2)]
-        counted = [self._counted(run) for run in runs]
-        return [
-            Fraction(limit) - sum(Fraction(amounts[i]) for amounts in counted)
-            for i, limit in enumerate(limits)
-        ]
+        columns = zip(limits, *map(self._counted, runs), strict=True)
+        return [Fraction(limit) - sum(map(Fraction, amounts)) for limit, *amounts in columns]
 
     def _as_budget(self, left: Sequence[Fraction]) -> Spent:
         """The rest as a budget for one more run."""
         if not self.order:
             return Spent(*map(_at_most, left))
         rho = max(0.0, _at_most(left[0])) / self.order
-        epsilon = epsilon_of_rho(rho, self.budget.delta)
-        return Spent(epsilon * (1 - ROOM), self.budget.delta)
+        return Spent(epsilon_of_rho(rho, self.budget.delta) * (1 - ROOM), self.budget.delta)
 
     def _granted(self, asked: Budget, runs: Sequence[Reservation]) -> Reservation:
         """The requested budget; for the last run it may be smaller by rounding.
@@ -299,10 +293,9 @@ class AccountFile:
         amounts, rests = self._counted(granted), self._left(runs)
         left = self._as_budget(rests)
         if any(a > rest * (1 + slack) for a, rest in zip(amounts, rests, strict=True)):
-            raise BudgetSpent(
-                f"epsilon = {left.epsilon:g} at delta = {left.delta:g} left, and "
-                f"{asked.epsilon:g} at {asked.delta:g} was asked for; reserve less"
-            )
+            rest = f"epsilon = {left.epsilon:g} at delta = {left.delta:g} left"
+            wanted = f"{asked.epsilon:g} at {asked.delta:g} was asked for"
+            raise BudgetSpent(f"{rest}, and {wanted}; reserve less")
         if self.order:
             return granted
         return Reservation(min(asked.epsilon, left.epsilon), min(asked.delta, left.delta))
@@ -315,22 +308,17 @@ class AccountFile:
             return reserved
         counted, (left,) = divergence(self.order), self._left(others)
         if not counted <= left:
-            raise ValueError(
-                f"a Renyi divergence of {_at_most(left):.4g} left, and this run may have "
-                f"{counted:.4g}, more than a zCDP filter; reserve a smaller epsilon for it"
-            )
+            rest = f"a Renyi divergence of {_at_most(left):.4g} left"
+            problem = f"this run may have {counted:.4g}, more than a zCDP filter"
+            raise ValueError(f"{rest}, and {problem}; reserve a smaller epsilon for it")
         return replace(reserved, divergence=counted)
 
     def __str__(self):
         whole, left = self.budget, self.remaining
-        shown = [
-            f"{rest if rest > ROUNDING * amount else 0:.4g}"
-            for rest, amount in zip(left, (whole.epsilon, whole.delta), strict=True)
-        ]
-        lines = [f"{whole!r}, {' and '.join(shown)} of it left"]
-        for run in self.runs:
-            lines.append(f"  ({run.epsilon:g}, {run.delta:g}) {run.label}: {run.state}")
-        return "\n".join(lines)
+        pairs = zip(left, (whole.epsilon, whole.delta), strict=True)
+        shown = [f"{rest if rest > ROUNDING * amount else 0:.4g}" for rest, amount in pairs]
+        runs = (f"  ({run.epsilon:g}, {run.delta:g}) {run.label}: {run.state}" for run in self.runs)
+        return "\n".join([f"{whole!r}, {' and '.join(shown)} of it left", *runs])
 
 
 def open_account(
@@ -382,8 +370,7 @@ def open_account(
     if not path.exists():
         if epsilon is None or delta is None:
             raise ValueError(f"there is no account {path}; give epsilon and delta to make one")
-        rows = 1 if rows_per_person is None else rows_per_person
-        budget = Budget(epsilon, delta, rows)
+        budget = Budget(epsilon, delta, 1 if rows_per_person is None else rows_per_person)
         if composition not in (None, *COMPOSITIONS):
             raise ValueError(f"composition must be one of {COMPOSITIONS}, not {composition!r}")
         order = renyi_order(budget) if composition == "renyi" else None
@@ -452,10 +439,9 @@ def _locked(path: Path) -> Iterator[Callable[[], bool]]:
                 file.write(owner)
         except FileExistsError:
             if time.monotonic() > latest:
-                raise ValueError(
-                    f"{path} is in use by another run, and was for {LONGEST_WAIT:g} seconds; wait "
-                    f"for it, or delete {lock} if there is none"
-                ) from None
+                problem = f"is in use by another run, and was for {LONGEST_WAIT:g} seconds"
+                cure = f"wait for it, or delete {lock} if there is none"
+                raise ValueError(f"{path} {problem}; {cure}") from None
             time.sleep(0.02)
         except OSError as error:
             raise ValueError(f"{lock} cannot be written: {error.strerror}") from None
