@@ -1,17 +1,17 @@
 """How often the intervals of effects cover, how wide they are, and how often they are marked.
 
-python benchmarks/effects.py [--seconds 600] [--seed 71919]
+python benchmarks/effects.py [seconds]
 
 Random networks of five families, 10,000 and 100,000 records, epsilon .3 and 1. Each effect of a
 variable on one that it reaches by at most two arrows is held against the value of its own estimand
 among four times as many fresh records without noise, and against an intervention on the network:
-given the true graph, and over graphs drawn by the release. A line for each network is appended to
-book/stored/19_how_strong_is_the_effect/cover.jsonl, for the usual seed, and to a file beside it
-for another; it goes on where it stopped. Prints a table of what is there. 500 networks take hours.
+given the true graph, and over graphs drawn by the release. Keeps a row an effect in
+book/stored/19_how_strong_is_the_effect/cover.parquet, and what they come to in cover.json beside
+it; goes on where it stopped. 500 networks take some forty minutes of one core.
 """
 
-import argparse
 import json
+import sys
 import time
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from dpcgd_book.data.mixed_networks import random_mixed_network
-from dpcgd_book.results.stored import stored_folder
+from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from joblib import Parallel, delayed
 from scipy.special import ndtri
 
@@ -35,7 +35,7 @@ from dpcgd.reading.likely_graphs import shares_of_sets
 from dpcgd.reading.questions import Question
 from dpcgd.reading.second_moments import SecondMoments, moments_of
 
-SEED, NETWORKS, MORE, SET, MOST_PAIRS = 71_919, 500, 4, 20_000, 8
+SEED, NETWORKS, AT_ONCE, MORE, SET, MOST_PAIRS = 71_919, 500, 50, 4, 20_000, 8
 FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
 """In the last two errors grow with a cause, and effects are curves of any shape."""
 
@@ -109,9 +109,9 @@ def pairs_of(graph, rng) -> list[tuple[str, str]]:
     return [pairs[i] for i in rng.permutation(len(pairs))[:MOST_PAIRS]]
 
 
-def study(number: int, seed: int) -> list[dict]:
+def study(number: int) -> list[dict]:
     """A row for each effect of a network."""
-    rng = np.random.default_rng([seed, number])
+    rng = np.random.default_rng([SEED, number])
     n, epsilon = PLANS[number // len(FAMILIES) % len(PLANS)]
     network = network_of(number, rng)
     release = private_graph(network.sample(n, rng=rng), epsilon=epsilon, rng=rng)
@@ -124,7 +124,7 @@ def study(number: int, seed: int) -> list[dict]:
         [parents] = shares_of_sets(given, question.x, question.y)[0]
         wanted.moments = moments
         truth, adjusted = wanted.adjusted(parents), question.adjusted(parents)
-        row = {"number": number, "family": FAMILIES[number % len(FAMILIES)], "n": n}
+        row = {"run": number, "family": FAMILIES[number % len(FAMILIES)], "n": n}
         row |= {"epsilon": epsilon, "d": len(release.levels)}
         row |= {"low": own.low, "high": own.high, "estimate": own.estimate}
         row |= {"drawn_low": over.low, "drawn_high": over.high, "marked": bool(own.marked)}
@@ -135,12 +135,12 @@ def study(number: int, seed: int) -> list[dict]:
     return rows
 
 
-def table_of(rows: list[dict]) -> pd.DataFrame:
+def table_of(rows: pd.DataFrame) -> pd.DataFrame:
     """By family, records and epsilon: cover, width beside that without noise, and what is marked.
 
     The truth is known from a sample; the interval given the graph is widened by its error.
     """
-    found = pd.DataFrame(rows).dropna(subset=["truth"])
+    found = rows.dropna(subset=["truth"])
     known, reach = np.isfinite(found.high - found.low), ndtri(0.95)
     half = np.hypot((found.high - found.low) / 2, reach * found.truth_error)
     middle = (found.high + found.low) / 2
@@ -154,24 +154,29 @@ def table_of(rows: list[dict]) -> pd.DataFrame:
     return groups[means].mean().join(medians).join(groups.size().rename("effects")).round(3)
 
 
-def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seconds", type=float, default=600.0)
-    arguments.add_argument("--seed", type=int, default=SEED)
-    options = arguments.parse_args()
-    file = FOLDER / ("cover.jsonl" if options.seed == SEED else f"cover_{options.seed}.jsonl")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = file.read_text().splitlines() if file.exists() else []
-    started, rows = time.monotonic(), [json.loads(line) for line in lines]
-    left = (delayed(study)(number, options.seed) for number in range(len(lines), NETWORKS))
-    for found in Parallel(-1, return_as="generator")(left):
-        rows.append(found)
-        with file.open("a") as end:
-            end.write(json.dumps(found) + "\n")
-        if time.monotonic() - started > options.seconds:
+def write(rows: pd.DataFrame):
+    """All rows, and a line for each family, number of records and epsilon."""
+    cases = rows[["family", "n", "epsilon", "run"]].to_dict("records")
+    keep(FOLDER, "cover", rows, cases, "estimate", made_by="python benchmarks/effects.py")
+    lines = table_of(rows).reset_index().to_dict("records")
+    (FOLDER / "cover.json").write_text(json.dumps(lines, indent=1) + "\n")
+
+
+def main(seconds: str = "inf"):
+    end, rows = time.monotonic() + float(seconds), pd.DataFrame(columns=["run"])
+    if (FOLDER / "cover.parquet").exists():
+        rows = rows_on_file(FOLDER, "cover")
+    left = [run for run in range(NETWORKS) if run not in {*rows.run}]
+    for some in (left[i : i + AT_ONCE] for i in range(0, len(left), AT_ONCE)):
+        if time.monotonic() > end:
             break
-    print(table_of([row for network in rows for row in network]).to_string())
+        found = Parallel(-1)(delayed(study)(run) for run in some)
+        more = pd.DataFrame([row for network in found for row in network])
+        rows = pd.concat([rows, more]) if len(rows) else more
+        write(rows)
+        print(f"{some[-1] + 1} of {NETWORKS} networks", flush=True)
+    print(table_of(rows).to_string())
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
