@@ -184,6 +184,9 @@ def test_a_database_counts_like_the_records(database, survey):
     for k in (1, 2, 3):
         for at in itertools.permutations(range(survey.d), k):
             assert np.array_equal(table.counts(at), survey.counts(at))
+    for system in (dpcgd.table_pc, dpcgd.priv_pc):
+        one, other = (system(data, rng=default_rng(1), **HOW) for data in (survey, table))
+        assert one == other
 
 
 def test_a_database_with_a_value_that_is_no_level_is_refused(database, survey):

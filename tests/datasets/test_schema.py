@@ -284,7 +284,10 @@ FRAME = pd.DataFrame({"a": BIT, "b": BIT})
 
 
 NO_CODEBOOKS = [
-    *[({"a": {"range": ends}}, {}, "'a': " + PAIR) for ends in ([80, 15], [15, 15], [0, NAN])],
+    *[
+        ({"a": {"range": ends}}, {}, "'a': " + PAIR)
+        for ends in ([80, 15], [15, 15], [15], ["15", "80"], [0, NAN], [0, INF])
+    ],
     ({"a": {"range": "15"}}, {}, "'a': give its range as a list"),
     ({"a": {"range": [0, 1], "levels": ["0"]}}, {}, "'a': it needs levels, or the range or"),
     ({"a": {"range": [1, 9], "scale": "log"}}, {"bins": 2}, "only a range has a scale; take"),

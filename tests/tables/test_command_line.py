@@ -142,10 +142,16 @@ OF_OPTIONS = {
     "check": ("", "done.json schema.json", "edited.json"),
 }
 BAD = [f"{start} {end}" for start, ends in OF_OPTIONS.items() for end in ends]
-BAD += ["", "relaese people.csv schema.json", "rehearse schema.json 400 --epsilon 1 --runs 0"]
+BAD += [
+    *OF_TABLES,
+    *OF_SCHEMAS,
+    "",
+    "relaese people.csv schema.json",
+    "rehearse schema.json 400 --epsilon 1 --runs 0",
+]
 
 
-@pytest.mark.parametrize("line", [*OF_TABLES, *OF_SCHEMAS, *BAD])
+@pytest.mark.parametrize("line", BAD)
 def test_what_is_refused_is_one_line_and_leaves_no_trace(folder, line):
     before = state(folder)
     done = run(folder, line)
@@ -154,6 +160,10 @@ def test_what_is_refused_is_one_line_and_leaves_no_trace(folder, line):
     assert done.stderr.startswith("dpcgd: ")
     assert done.stderr.count("\n") == 1
     assert state(folder) == before, "nothing was written"
+
+
+def test_sixty_inputs_were_tried():
+    assert len({*BAD}) > 100
 
 
 @pytest.mark.parametrize(
