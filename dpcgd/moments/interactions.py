@@ -37,7 +37,6 @@ __all__ = [
     "interaction_sensitivity",
     "least_variance",
     "measure_table",
-    "nearest_shares",
     "paid",
     "pairs_sensitivity",
     "subsets_of",
@@ -264,8 +263,6 @@ class Marginals:
         def work():
             raw = sum((self._part(subset, variables) for subset in parts), np.zeros(()))
             least = max([1 / self.n, *(self.released[(v,)].deviation for v in variables)])
-            if len(variables) == 1:
-                raw, least = nearest_shares(raw), 1 / self.n
             raw = np.maximum(raw, least / raw.size)
             return raw / raw.sum()
 
@@ -541,22 +538,6 @@ def _lengths(shape) -> np.ndarray:
 def subsets_of(variables: Subset) -> Iterator[Subset]:
     """Every subset of some variables, the empty one first."""
     return chain.from_iterable(combinations(variables, k) for k in range(len(variables) + 1))
-
-
-def nearest_shares(noisy: np.ndarray) -> np.ndarray:
-    """The shares nearest to noisy ones: none is negative, and their sum is one.
-
-    Negative shares that are only cut off leave the positive noise of all empty levels, which is
-    several times the whole where levels are many.
-
-    Examples
-    --------
-    >>> nearest_shares(np.array([0.9, 0.3, -0.2]))
-    array([0.8, 0.2, 0. ])
-    """
-    falling = np.sort(noisy)[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
-    return np.maximum(noisy - excess[falling >= excess][-1], 0.0)
 
 
 def least_variance(deviation: float, n: int) -> float:

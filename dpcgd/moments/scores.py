@@ -24,6 +24,7 @@ __all__ = [
     "Singles",
     "look_sensitivity",
     "measure_singles",
+    "nearest_shares",
     "number_vectors",
     "share_of_look",
 ]
@@ -204,6 +205,20 @@ def number_vectors(shares: np.ndarray) -> np.ndarray:
     return entries / spread * (LENGTH, LENGTH * SECOND)
 
 
+def nearest_shares(noisy: np.ndarray, least: float) -> np.ndarray:
+    """The possible shares that are nearest to noisy ones; then none is below the least, nearly.
+
+    Examples
+    --------
+    >>> nearest_shares(np.array([0.9, 0.3, -0.2]), 0.0)
+    array([0.8, 0.2, 0. ])
+    """
+    falling = np.sort(noisy)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
+    shares = np.maximum(noisy - excess[falling >= excess][-1], least)
+    return shares / shares.sum()
+
+
 class Singles(Marginals):
     """Single variables: categories by their levels, numbers by pieces of their ranges.
 
@@ -235,6 +250,22 @@ class Singles(Marginals):
             self.entries[v].width if v in self.entries else size - 1
             for v, size in enumerate(self.levels)
         ]
+
+    def table(self, *variables: int) -> np.ndarray:
+        """As for other marginals, but one variable alone has the nearest possible shares.
+
+        Vectors are centred by these shares. Where many levels are empty, shares that are only cut
+        off at zero keep the positive half of all noise, several times the whole.
+        """
+        if len(variables) != 1:
+            return super().table(*variables)
+
+        def work():
+            size = self.levels[variables[0]]
+            noisy = 1 / size + contrasts(size) @ self.moment(*variables).values
+            return nearest_shares(noisy, 1 / self.n / size)
+
+        return self.worked_out(("table", variables), work)
 
     def columns(self, v: int) -> np.ndarray:
         """Centred entries of the levels of a category; shape (levels, entries)."""
