@@ -14,6 +14,7 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+from scipy.special import logit
 
 from dpcgd.graphs.cpdag import meek
 from dpcgd.graphs.pc_search import Triple
@@ -121,8 +122,8 @@ def arrow_confidence(
 
     Notes
     -----
-    Single arcs are reversed, and a reversal is accepted by the odds of the triples that change
-    (Metropolis), with cooling at first: :prf:ref:`thm-drawn-graphs`. If an edge is wrong, its arrow
+    Single arcs are reversed, and a reversal is accepted by the odds of the triples that change,
+    with cooling at first: :prf:ref:`thm-drawn-graphs`. If an edge is wrong, its arrow
     is wrong too; so :attr:`~dpcgd.reading.release.MarginalRelease.arrow_shares` multiplies both
     probabilities. The chapter on arrows shows how often arrows are right on fresh networks.
     """
@@ -320,7 +321,7 @@ def drawn_graphs(joined: np.ndarray, forbidden: np.ndarray, gain: Gain) -> np.nd
     for sweep in range(COOLING + DRAWS * APART):
         heat = 1 + HOTTEST * max(0.0, 1 - sweep / COOLING) ** 2
         chosen = rng.integers(max(1, len(edges)), size=len(edges)).tolist()
-        needed = (heat * np.log1p(-rng.random(len(edges)))).tolist()
+        needed = (heat * logit(rng.random(len(edges)))).tolist()
         for edge, least in zip(chosen, needed, strict=True):
             start, end = edges[edge]
             _turn(parents, start, end, least, banned, gain)

@@ -261,9 +261,9 @@ def test_a_release_without_moments_is_refused():
 
 def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
     rng = default_rng(28)
-    x = rng.normal(size=3000)
-    values = np.column_stack([x, x + rng.normal(size=3000), rng.normal(size=3000)])
-    values[:50, 1] = np.nan
+    x, more, z = rng.normal(size=(3, 30_000))
+    values = np.column_stack([x, x + more, z])
+    values[:500, 1] = np.nan
     rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
     table = pd.DataFrame(values, columns=[*"xyz"])
     data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))

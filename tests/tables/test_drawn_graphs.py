@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from scipy.special import logit
 
 from dpcgd.graphs.cpdag import meek
 from dpcgd.reading import orientation
@@ -73,7 +74,7 @@ def test_sweeps_turn_the_arcs_that_the_definition_turns(seed, monkeypatch):
     drawn = iter(orientation.drawn_graphs(joined, forbidden, gain))
     for heat in (1 + orientation.HOTTEST, 1, 1, 1, 1, 1):
         chosen = rng.integers(len(edges), size=len(edges))
-        needed = heat * np.log1p(-rng.random(len(edges)))
+        needed = heat * logit(rng.random(len(edges)))
         expected = swept(expected, edges, chosen, needed, forbidden, odds)
         if heat == 1:  # the first sweep cools down
             np.testing.assert_array_equal(next(drawn), expected)
