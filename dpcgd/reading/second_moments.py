@@ -64,11 +64,12 @@ class SecondMoments:
         Under a Gaussian copula the square of one score has no correlation with the other score, and
         two squares have the squared correlation of the scores. It is 0 if noise hides squares.
         """
-        of_x, of_y = (self.rows[v][:2] for v in (x, y))  # a third is for missing values
+        both = min(2, len(self.rows[x]), len(self.rows[y]))  # a third is for missing values
+        of_x, of_y = self.rows[x][:both], self.rows[y][:both]
         variances = np.maximum(np.diag(self.values), SQUARE**2 / 2)
         lengths = np.sqrt(np.outer(variances[of_x], variances[of_y]))
         apart = self.values[np.ix_(of_x, of_y)] / lengths
-        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])[: len(apart), : len(apart)]
+        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])[:both, :both]
         noise = self.deviations[of_x[0], of_y[0]] / lengths
         clear = np.abs(apart) > CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))
         return float(np.max(np.abs(apart) * clear))
