@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from functools import partial
 
 import click
 import numpy as np
