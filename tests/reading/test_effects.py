@@ -275,6 +275,17 @@ def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
     assert effect(release, "x", "y").high > 0.5
 
 
+def test_numbers_that_are_missing_together_are_adjusted_for():
+    z, e, f = default_rng(31).normal(size=(3, 40_000))
+    table = pd.DataFrame({"x": z + e, "y": 2 * z + e + f, "z": z})  # y is x + z + f
+    table.loc[:800, ["x", "z"]] = np.nan
+    rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
+    data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(32))
+    arcs = nx.DiGraph([("z", "x"), ("z", "y"), ("x", "y")])
+    assert effect(release, "x", "y", graph=arcs).estimate == pytest.approx(1 / 3**0.5, abs=0.05)
+
+
 def test_quantiles_of_a_number_are_shares():
     data, _ = chain_of_numbers(2000, default_rng(20))
     release = private_graph(data, epsilon=1.0, rng=default_rng(21))
