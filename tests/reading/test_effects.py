@@ -276,13 +276,15 @@ def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
 
 
 def test_numbers_that_are_missing_together_are_adjusted_for():
-    z, e, f = default_rng(31).normal(size=(3, 40_000))
-    table = pd.DataFrame({"x": z + e, "y": 2 * z + e + f, "z": z})  # y is x + z + f
-    table.loc[:800, ["x", "z"]] = np.nan
+    values = default_rng(31).normal(size=(40_000, 6))
+    table = pd.DataFrame(values, columns=[*"abcdxy"])
+    table.x += table.a
+    table.y += table.x + table.a
+    table.loc[:800, [*"abcdx"]] = np.nan
     rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
-    data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
+    data = Dataset.from_pandas(table, dict.fromkeys(table, rule))
     release = private_graph(data, epsilon=1.0, rng=default_rng(32))
-    arcs = nx.DiGraph([("z", "x"), ("z", "y"), ("x", "y")])
+    arcs = nx.DiGraph([("x", "y"), *((cause, "x") for cause in "abcd"), ("a", "y")])
     assert effect(release, "x", "y", graph=arcs).estimate == pytest.approx(1 / 3**0.5, abs=0.05)
 
 
