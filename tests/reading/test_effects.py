@@ -129,8 +129,8 @@ def moments_of_records(rng, size=5, n=2000):
 
 
 def as_moments(values, deviation, n):
-    rows = [[i] for i in range(len(values))]
-    return SecondMoments(values, values, np.full_like(values, deviation), rows, [], n)
+    rows, vectors = [[i] for i in range(len(values))], [np.zeros((1, 1))] * len(values)
+    return SecondMoments(values, values, np.full_like(values, deviation), rows, vectors, n)
 
 
 def test_the_delta_method_of_a_regression():
