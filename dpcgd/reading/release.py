@@ -22,7 +22,7 @@ from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.reading.graph_posterior import shares_of
 from dpcgd.reading.likely_graphs import met_graphs
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
-from dpcgd.reading.pair_features import PRIOR, least_noise
+from dpcgd.reading.pair_features import PRIOR, dependence, least_noise
 from dpcgd.reading.reader import (
     LARGEST_F1,
     Precision,
@@ -285,7 +285,11 @@ def read_moments(
 
 
 def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading) -> np.ndarray:
-    """Probabilities of edges by weighted graphs, by the edge model, or by both."""
+    """Probabilities of edges by weighted graphs, by the edge model, or by both.
+
+    Graphs fit the noise of empty cells. So by both, no edge is likelier than the pair's dependence
+    would be with a prior of one half.
+    """
     if whole is None:
         return edge_probabilities(marginals)
     edges = np.clip(whole.joined, LEAST_SHARE, 1 - LEAST_SHARE)
@@ -294,7 +298,8 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
         constant, weight, weight_of_model = WEIGHTS
         odds = constant + weight * logit(edges) + weight_of_model * logit(by_model)
         kept = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
-        edges = expit(kept * odds + (1 - kept) * logit(PRIOR))
+        most = logit(dependence(marginals)) - logit(PRIOR)
+        edges = expit(np.minimum(kept * odds + (1 - kept) * logit(PRIOR), most))
     one_level = np.array(marginals.levels) == 1
     edges[one_level] = edges[:, one_level] = 0.0
     np.fill_diagonal(edges, 0.0)
