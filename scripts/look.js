@@ -1,11 +1,13 @@
 // What is wrong with the page that is shown, as a list of texts; scripts/look.py asks for it.
 (document.documentElement.scrollWidth > innerWidth + 1 ? ['the page is too wide'] : []).concat(
 [...document.querySelectorAll('main *, header *')].filter(e => {
+  if (e.closest('mjx-assistive-mml')) return false;
   const box = e.getBoundingClientRect();
   if (!box.width || box.right <= innerWidth + 1) return false;
   for (let p = e; p; p = p.parentElement) {
     const of = getComputedStyle(p);
-    if (/auto|scroll|hidden/.test(of.overflowX) || of.position === 'fixed') return false;
+    if (of.position === 'fixed') return false;
+    if (/auto|scroll|hidden/.test(of.overflowX)) return matchMedia('print').matches;
   }
   return true;
 }).slice(0, 3).map(e => 'cut off: ' + e.tagName + '.' + e.className + ': '

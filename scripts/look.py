@@ -1,4 +1,4 @@
-"""Every built page in a browser, wide, on a phone and in the dark: a picture of each, its faults.
+"""Every built page in a browser, wide, on a phone, in the dark and in print: pictures, and faults.
 
 python scripts/look.py [part of a page's name]
 
@@ -22,7 +22,12 @@ from chapters import BUILD
 from tornado.websocket import websocket_connect
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-VIEWS = {"wide": (1300, "light"), "phone": (390, "light"), "dark": (1300, "dark")}
+VIEWS = {
+    "wide": (1300, "light", "screen"),
+    "phone": (390, "light", "screen"),
+    "dark": (1300, "dark", "screen"),
+    "print": (700, "light", "print"),
+}
 TALLEST = 16_000
 """Points of a picture; what is below is not in it."""
 FAULTS = Path(__file__).with_suffix(".js").read_text()
@@ -61,12 +66,12 @@ class Browser:
 
 async def seen(browser: Browser, page: Path, view: str) -> list[str]:
     """Show a page in a view, take its picture, and tell its faults."""
-    width, scheme = VIEWS[view]
+    width, scheme, media = VIEWS[view]
     browser.complaints.clear()
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     await browser.call("Emulation.setDeviceMetricsOverride", **screen)
     dark = [{"name": "prefers-color-scheme", "value": scheme}]
-    await browser.call("Emulation.setEmulatedMedia", features=dark)
+    await browser.call("Emulation.setEmulatedMedia", media=media, features=dark)
     await browser.call("Page.navigate", url=page.as_uri())
     await browser.until("method", "Page.loadEventFired")
     await asyncio.sleep(1.5)  # formulas are set by a script
