@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpcgd.datasets.variable import PARTS
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.reading.second_moments import SecondMoments
 
@@ -18,6 +19,9 @@ __all__ = ["UNKNOWN", "Adjusted", "regressed", "standardised"]
 
 MOST_NOISE = 0.5
 """Noise of the moments of causes, over these moments: beyond, no regression is made."""
+
+COPIED = 0.8
+"""Two numbers are missing together if their gaps explain this much of each other's variance."""
 
 CLEAR = 5.0
 """A stratum tells something if it holds more records than this, and than so many deviations of
@@ -126,7 +130,7 @@ def regressed(
     The coefficients solve A beta = b. Noise E of A and e of b moves A^-1 b by A^-1 (e - E beta), to
     first order; the gains of the ends, A^-1 ends, say how that moves the means.
     """
-    rows, own = [i for v in causes for i in moments.rows[v]], moments.rows[effect]
+    rows, own = _told_apart(moments, causes), moments.rows[effect]
     among, across, width = np.ix_(rows, rows), np.ix_(rows, own), ends.shape[1]
     a, noise_a = moments.values[among], moments.deviations[among] ** 2
     b, noise_b = moments.values[across] @ outcome, moments.deviations[across] ** 2 @ outcome**2
@@ -142,6 +146,18 @@ def regressed(
     before = np.linalg.solve(moments.shortened[among], moments.shortened[across] @ outcome)
     lost = ends @ (beta - before)[:width]
     return Adjusted(ends @ beta[:width], sampling, further + np.outer(lost, lost))
+
+
+def _told_apart(moments, causes) -> list[int]:
+    """Rows of the causes' entries; numbers that are missing together share one such entry."""
+    rows: list[int] = []
+    for v in causes:
+        *others, last = moments.rows[v]
+        gaps = len(moments.vectors[v]) > PARTS and len(others) == 2
+        squares = moments.values[last, rows] ** 2 / moments.values[last, last]
+        alike = gaps and (squares > COPIED * np.diag(moments.values)[rows]).any()
+        rows += others if alike else moments.rows[v]
+    return rows
 
 
 def standardised(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
+from scipy.special import logit
 
 from dpcgd.graphs.cpdag import meek
 from dpcgd.graphs.pc_search import Triple
@@ -288,7 +289,8 @@ def drawn_graphs(
     for sweep in range(COOLING + DRAWS * APART):
         heat = 1 + HOTTEST * max(0.0, 1 - sweep / COOLING) ** 2
         chosen = rng.integers(len(edges), size=len(edges)).tolist()
-        needed = (heat * np.log1p(-rng.random(len(edges)))).tolist()
+        draws = rng.random(len(edges))  # a lone edge would turn at each step
+        needed = (heat * (logit(draws) if len(edges) == 1 else np.log1p(-draws))).tolist()
         for edge, least in zip(chosen, needed, strict=True):
             a, b = edges[edge]
             _turn(parents, a, b, least, banned, beside)

@@ -22,8 +22,8 @@ SQUARE = LENGTH * SECOND
 """Deviation of the entry of a number that is its score squared."""
 
 FAINT, CLEAR = 0.05, 3.0
-"""Squares are adjusted for where their noise is below this share; a departure from a Gaussian
-copula counts if it is so many of its deviations."""
+"""Other entries of a number than its score are used if their noise is below this share of their
+variance. A departure from a Gaussian copula counts if it exceeds this many of its deviations."""
 
 LEAST = 1e-6
 """A variance that noise made smaller is taken for this."""
@@ -43,8 +43,8 @@ class SecondMoments:
         Of their noise; on the diagonal over the root of two. Within a variable of a release of
         pairs an upper bound.
     rows : list of list of int
-        Where each variable's entries are: of a number its score, and the square of that where noise
-        does not hide it.
+        Rows of the entries of each variable. A number has its score; its squared score, and then
+        whether it is missing, if noise does not hide them.
     vectors : list of array
         Of each variable, the entries of its levels or of the parts of its range.
     n : int
@@ -64,11 +64,13 @@ class SecondMoments:
         Under a Gaussian copula the square of one score has no correlation with the other score, and
         squares have that of the scores, squared. It is 0 where noise hides squares.
         """
+        both = min(2, len(self.rows[x]), len(self.rows[y]))  # a third is for missing values
+        of_x, of_y = self.rows[x][:both], self.rows[y][:both]
         variances = np.maximum(np.diag(self.values), SQUARE**2 / 2)
-        lengths = np.sqrt(np.outer(variances[self.rows[x]], variances[self.rows[y]]))
-        apart = self.values[np.ix_(self.rows[x], self.rows[y])] / lengths
-        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])[: len(apart), : len(apart)]
-        noise = self.deviations[self.rows[x][0], self.rows[y][0]] / lengths
+        lengths = np.sqrt(np.outer(variances[of_x], variances[of_y]))
+        apart = self.values[np.ix_(of_x, of_y)] / lengths
+        apart -= np.diag([apart[0, 0], apart[0, 0] ** 2])[:both, :both]
+        noise = self.deviations[of_x[0], of_y[0]] / lengths
         clear = np.abs(apart) > CLEAR * np.hypot(noise, 1 / math.sqrt(self.n))
         return float(np.max(np.abs(apart) * clear))
 
@@ -144,11 +146,16 @@ def _of_clipped(clipped, release) -> SecondMoments:
     values = unshortened(clipped.moments, square)
     longer = max(1.0, np.trace(values) / np.trace(clipped.moments))
     deviations = np.full_like(values, clipped.deviation * longer)
-    rows = [[*range(own.start, own.stop)] for own in blocks_of(clipped).rows]
-    if clipped.deviation >= FAINT * SQUARE**2:
-        rows = [own[:1] if v in clipped.numbers else own for v, own in enumerate(rows)]
+    rows = [_clear_rows(clipped, v, own) for v, own in enumerate(blocks_of(clipped).rows)]
     vectors = level_vectors(clipped)
     return SecondMoments(values, clipped.moments, deviations, rows, vectors, clipped.n)
+
+
+def _clear_rows(clipped, v, own) -> list[int]:
+    """Rows of a variable's entries, up to the first of a number that noise hides."""
+    rows = [*range(own.start, own.stop)]
+    hidden = clipped.deviation >= FAINT * np.diag(clipped.moments)[own][1:]
+    return rows[: 1 + [*hidden, True].index(True)] if v in clipped.numbers else rows
 
 
 def _of_pairs(marginals, release) -> SecondMoments:

@@ -129,8 +129,8 @@ def moments_of_records(rng, size=5, n=2000):
 
 
 def as_moments(values, deviation, n):
-    rows = [[i] for i in range(len(values))]
-    return SecondMoments(values, values, np.full_like(values, deviation), rows, [], n)
+    rows, vectors = [[i] for i in range(len(values))], [np.zeros((1, 1))] * len(values)
+    return SecondMoments(values, values, np.full_like(values, deviation), rows, vectors, n)
 
 
 def test_the_delta_method_of_a_regression():
@@ -261,9 +261,9 @@ def test_a_release_without_moments_is_refused():
 
 def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
     rng = default_rng(28)
-    x = rng.normal(size=3000)
-    values = np.column_stack([x, x + rng.normal(size=3000), rng.normal(size=3000)])
-    values[:50, 1] = np.nan
+    x, more, z = rng.normal(size=(3, 30_000))
+    values = np.column_stack([x, x + more, z])
+    values[:500, 1] = np.nan
     rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
     table = pd.DataFrame(values, columns=[*"xyz"])
     data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
@@ -273,6 +273,19 @@ def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
     read_back = dpcgd.read_release(tmp_path / "receipt.json")
     pd.testing.assert_frame_equal(*(effects(r, asked).frame() for r in (read_back, release)))
     assert effect(release, "x", "y").high > 0.5
+
+
+def test_numbers_that_are_missing_together_are_adjusted_for():
+    values = default_rng(31).normal(size=(40_000, 6))
+    table = pd.DataFrame(values, columns=[*"abcdxy"])
+    table.x += table.a
+    table.y += table.x + table.a
+    table.loc[:800, [*"abcdx"]] = np.nan
+    rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
+    data = Dataset.from_pandas(table, dict.fromkeys(table, rule))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(32))
+    arcs = nx.DiGraph([("x", "y"), *((cause, "x") for cause in "abcd"), ("a", "y")])
+    assert effect(release, "x", "y", graph=arcs).estimate == pytest.approx(1 / 3**0.5, abs=0.05)
 
 
 def test_quantiles_of_a_number_are_shares():

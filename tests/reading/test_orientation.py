@@ -166,6 +166,14 @@ def test_draws_follow_the_odds(monkeypatch):
     assert abs(share - expected) < 6.1 * 0.014
 
 
+def test_a_lone_edge_goes_either_way_equally_often(monkeypatch):
+    """10,000 coins: six deviations."""
+    monkeypatch.setattr(orientation, "DRAWS", 10_000)
+    joined = np.ones((2, 2), bool) ^ np.eye(2, dtype=bool)
+    drawn = orientation.drawn_graphs(joined, joined & False, {})
+    assert abs(np.mean([parents[1] for parents in drawn]) - 0.5) < 0.03
+
+
 @pytest.mark.slow
 def test_on_fresh_networks_arrows_are_right_as_often_as_they_say():
     """Seeds that the model was not fitted to, true skeletons."""
