@@ -224,7 +224,7 @@ def as_table(frame):
     kind = f"{type(frame).__name__} of {type(frame).__module__.partition('.')[0]}"
     cure = "name the columns with pd.DataFrame(values, columns=names)"
     if hasattr(frame, "to_pandas"):
-        cure = "convert it with frame.to_pandas()"
+        cure = "install pyarrow, or convert it with frame.to_pandas()"
     raise ValueError(f"frame must be a pandas DataFrame, not a {kind}; {cure}")
 
 

@@ -616,7 +616,8 @@ def epsilon_for(
                 f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records; "
                 f"{', or '.join(cures) or 'it is too small to be seen in any table'}"
             )
-        above = next(i for i in [*range(0, len(GRID), STEP), len(GRID) - 1] if enough(GRID[i]))
+        coarse = [*range(0, len(GRID), STEP), len(GRID) - 1]
+        above = next(i for i in progress(coarse, "searching", len(coarse)) if enough(GRID[i]))
         low = max(0, above - STEP)
         return GRID[bisect_left(GRID, True, low, above, key=enough)]
 
@@ -626,8 +627,9 @@ def _cures(exact: Plan, enough: Callable[..., bool], pairs) -> Iterator[str]:
     if (helped := next((pair for pair in pairs if enough([pair])), None)) and len(pairs) > 1:
         yield f"ask for one pair, such as between={helped!r}"
     n = MORE_RECORDS * exact.n
-    two = {name: levels[:2] for name, levels in exact.levels.items()}
-    needed: dict[str, dict[str, Any]] = {  # the largest steps away from what was asked
+    known = exact.levels.items()  # a number has no levels to leave out
+    two = {name: own if isinstance(own, Parts) else own[:2] for name, own in known}
+    needed: dict[str, dict[str, Any]] = {  # the largest change of each kind
         "fewer levels": {"levels": two, "shares": None},
         "a smaller least_share": {"least_share": 0.0},
         "a smaller least_effect": {"least_effect": 0.0},

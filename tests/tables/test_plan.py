@@ -218,6 +218,11 @@ def test_what_an_epsilon_that_is_not_there_would_take_helps(n, how, cure, change
     assert 0 < epsilon_for(SIX, **{"n": n, **how, **changed}) <= 999
 
 
+def test_fewer_levels_are_no_cure_for_a_number():
+    with pytest.raises(ValueError, match="or take more records"):
+        epsilon_for_system({"a": {"range": [0, 1]}, "b": BIT, "c": BIT}, 200, correlation=0.05)
+
+
 def test_a_plan_of_any_size_finds_less_with_less_noise():
     found = [plan(SIX, 10**k, epsilon=1.0).pairs["a", "b"] for k in range(6, 15)]
     assert all(pair.partial_correlation > 0 for pair in found)
