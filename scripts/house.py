@@ -15,9 +15,9 @@ from reference import systems_without_theorem, theorems_without_code
 
 PACKAGE = ROOT / "dpcgd"
 MOST_LINES = {
-    "dpcgd": 11_250,
+    "dpcgd": 11_270,
     "book/tools": 3_580,
-    "tests": 17_180,
+    "tests": 17_200,
     "benchmarks and scripts": 4_700,
 }
 """What each part of the project may have."""

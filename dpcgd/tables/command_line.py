@@ -36,7 +36,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "account": (click.Path(), "File of the account that pays; it is made if it is not there."),
     "aim": (click.Choice(["edges", "effects"]), "What the release is for."),
     "allow_delta": (bool, "Let delta be 1/n or more."),
-    "budget": (float, "Epsilon of the whole account, where it has to be made.  [epsilon]"),
+    "columns": (click.Choice(["schema"]), "Leave out every column that the schema does not name."),
+    "budget": (float, "Epsilon of the whole account, if it has to be made.  [epsilon]"),
     "correlation": (float, "Say which epsilon finds a correlation of this size."),
     "decimal": (str, "Decimal mark of numbers in a CSV file.  [.]"),
     "delta": (float, "Delta of the release.  [1e-6, or 1/(10 n) where that is less]"),
@@ -189,7 +190,8 @@ def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: 
     show(dpcgd.rehearse(schema, n, **given(asked)), out)
 
 
-FORMAT = ("separator", "encoding", "decimal", "thousands", "ignore", "ids", "rows_per_person")
+FORMAT = ["separator", "encoding", "decimal", "thousands", "ignore", "columns", "ids"]
+FORMAT += ["rows_per_person"]
 TERMS = ("report", "delta", "budget", "knowledge", "precision", "aim", "allow_delta")
 
 
@@ -235,14 +237,17 @@ def read(receipt: str, out: str | None, **asked: Any) -> None:
     click.echo(f"{released}\n{graph}")
 
 
+SHOWN = ["cause", "effect", "estimate", "low", "high", "probability", "marked", "estimand"]
+
+
 @command("RECEIPT", "out")
 def effects(receipt: str, out: str | None) -> None:
     """Say how strong the effects are, with intervals, from RECEIPT alone; costs nothing more.
 
-    --out writes them as CSV.
+    --out writes them as CSV, with ratios, medians and how strong a hidden cause would have to be.
     """
     frame = dpcgd.effects(dpcgd.read_release(receipt)).frame()
-    show(frame.to_csv(index=False) if out else frame.to_string(index=False), out)
+    show(frame.to_csv(index=False) if out else frame[SHOWN].round(3).to_string(index=False), out)
 
 
 @command("FILES")

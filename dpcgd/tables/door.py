@@ -110,7 +110,8 @@ def read_table(
     read: Callable[..., Counts] = read_parquet if _is_parquet(path) else read_csv
     data = read(path, schema, ignore=[*ignore, ids] if ids else ignore, **form)
     if ids:
-        check_rows_per_person(read_frame(path, [ids], **form)[ids], rows_per_person, data.n)
+        people = read_frame(path, **form | {"columns": [ids]})[ids]
+        check_rows_per_person(people, rows_per_person, data.n)
     return data
 
 

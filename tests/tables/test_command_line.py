@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from functools import partial
 
 import click
 import numpy as np
@@ -169,7 +170,10 @@ def test_sixty_inputs_were_tried():
 @pytest.mark.parametrize(
     ("line", "cure"),
     [
-        (f"release people.csv schema.json --epsilon 1 {PAYS}", "pass --ignore 'id'"),
+        (
+            f"release people.csv schema.json --epsilon 1 {PAYS}",
+            "--columns 'schema', or pass --ignore 'id'",
+        ),
         (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
         (f"{GOOD} --delta 0.01", "set --allow-delta"),
         ("plan schema.json", "see dpcgd plan --help"),
@@ -247,10 +251,18 @@ def test_a_search_is_shown_as_it_was_released(folder):
     assert "smoke -- cough" in run(folder, "read search.json").stdout
 
 
+def test_columns_of_the_schema_alone_and_ids_go_together(folder):
+    read = partial(dpcgd.read_table, folder / "people.csv", SCHEMA)
+    some = read(columns="schema", ids="id", rows_per_person=9)
+    assert (some.codes == read(ignore=["id"]).codes).all()
+
+
 def test_effects_are_those_of_the_package(folder, tmp_path):
     frame = dpcgd.effects(dpcgd.read_release(folder / "done.json")).frame()
     assert len(frame) > 0
-    assert run(folder, "effects done.json").stdout == f"{frame.to_string(index=False)}\n"
+    shown = run(folder, "effects done.json").stdout.splitlines()
+    assert [line.split()[:2] for line in shown[1:]] == frame[["cause", "effect"]].values.tolist()
+    assert all(f"{frame.estimate[i]:.3f}"[:-1] in line for i, line in enumerate(shown[1:]))
     assert run(folder, f"effects done.json --out {tmp_path}/effects.csv").exit_code == 0
     written = pd.read_csv(tmp_path / "effects.csv")
     assert written.cause.tolist() == frame.cause.tolist()
