@@ -33,7 +33,7 @@ pairs: .venv/installed ## its second table, cause or effect; CASE="histogram sin
 models: .venv/installed ## what reads releases, trained anew on simulated tables
 	$(VENV) scripts/training.py
 
-look: .venv/installed ## pictures of every built page in a browser, wide, on a phone and in the dark, and its faults
+look: .venv/installed ## pictures of every built page in a browser, wide, on a phone, in the dark and in print, and its faults
 	$(VENV) scripts/look.py
 
 chapter: .venv/installed ## a chapter of your own, as a copy: FROM=04 NAME=31_my_question
