@@ -38,7 +38,7 @@ third_reader: .venv/installed ## what reads releases with triples, trained anew 
 colliders: .venv/installed ## what says which triples are colliders, trained anew after the reader
 	$(VENV) scripts/training.py colliders
 
-look: .venv/installed ## pictures of every built page in a browser, wide, on a phone and in the dark, and its faults
+look: .venv/installed ## pictures of every built page in a browser, wide, on a phone, in the dark and in print, and its faults
 	$(VENV) scripts/look.py
 
 chapter: .venv/installed ## a chapter of your own, as a copy: FROM=04 NAME=31_my_question

@@ -159,8 +159,8 @@ def _told_apart(moments, causes) -> list[int]:
     for v in causes:
         *others, last = moments.rows[v]
         gaps = len(moments.vectors[v]) > PARTS and len(others) == 2
-        squares = moments.values[last, rows] ** 2 / moments.values[last, last]
-        alike = gaps and (squares > COPIED * np.diag(moments.values)[rows]).any()
+        most = COPIED * moments.values[last, last] * np.diag(moments.values)[rows]
+        alike = gaps and (moments.values[last, rows] ** 2 > most).any()
         rows += others if alike else moments.rows[v]
     return rows
 

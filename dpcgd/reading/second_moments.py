@@ -154,9 +154,11 @@ def _of_clipped(clipped, release) -> SecondMoments:
 def _clear_rows(clipped, v, own) -> list[int]:
     """Rows of a variable's entries, up to the first of a number that noise hides."""
     rows = [*range(own.start, own.stop)]
-    variances = np.array([SQUARE**2, *np.diag(clipped.moments)[own][2:]])
+    if v not in clipped.numbers:
+        return rows
+    variances = np.array([SQUARE**2, *np.diag(clipped.moments)[rows[2:]]])
     hidden = clipped.deviation >= FAINT * variances
-    return rows[: 1 + [*hidden, True].index(True)] if v in clipped.numbers else rows
+    return rows[: 1 + [*hidden, True].index(True)]
 
 
 def _of_pairs(marginals, release) -> SecondMoments:

@@ -104,7 +104,7 @@ def test_a_missing_value_is_missing_unless_the_empty_text_is_a_level(values):
 def test_a_frame_of_another_library_is_named_with_the_cure():
     known = {"__module__": "polars.dataframe.frame", "to_pandas": None}
     frame = type("DataFrame", (), known)()
-    cure = r"polars; install pyarrow, or convert it with frame.to_pandas"
+    cure = r"not a DataFrame of polars; install pyarrow, or convert it with frame.to_pandas"
     refused(cure, Dataset.from_pandas, frame, LEVELS)
 
 

@@ -259,11 +259,12 @@ def test_a_release_without_moments_is_refused():
     refused("no moments", effects, priv_pc(data, epsilon=1.0, rng=default_rng(19)))
 
 
-def test_a_release_that_was_read_back_has_the_same_effects(tmp_path):
-    rng = default_rng(28)
-    x, more, z = rng.normal(size=(3, 30_000))
+@pytest.mark.parametrize("n", [3000, 30_000])
+def test_a_release_that_was_read_back_has_the_same_effects(tmp_path, n):
+    """With few records noise hides all but the scores."""
+    x, more, z = default_rng(28).normal(size=(3, n))
     values = np.column_stack([x, x + more, z])
-    values[:500, 1] = np.nan
+    values[: n // 60, 1] = np.nan
     rule = {"range": (-20.0, 20.0), "outside": "clip", "missing": "unknown"}
     table = pd.DataFrame(values, columns=[*"xyz"])
     data = Dataset.from_pandas(table, dict.fromkeys("xyz", rule))
