@@ -10,7 +10,7 @@ import time
 import warnings
 
 import numpy as np
-from discrete_bic import DiscreteBIC
+from discrete_scores import DiscreteBIC
 from ges_steps import ForwardSteps, short_paths
 from peers import gum_learner
 from synthetic_records import SYNTHESIZERS, PaidRecords

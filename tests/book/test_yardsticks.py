@@ -17,7 +17,7 @@ from dpcgd_book.results.stored import yardsticks as on_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import discrete_bic, yardsticks
+from benchmarks import discrete_scores, yardsticks
 from benchmarks import synthetic_records as synthetic
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent
@@ -73,10 +73,26 @@ def test_bic_of_discrete_records_is_that_of_its_definition(seed, levels, data):
     parents = set(others[: data.draw(st.integers(0, len(others)))])
     expected = by_definition(codes, levels, x, sorted(parents))
     with pytest.MonkeyPatch.context() as patch:
-        for most in (discrete_bic.MOST_CELLS, 1):  # all cells, or only those with a record
-            patch.setattr(discrete_bic, "MOST_CELLS", most)
-            score = discrete_bic.DiscreteBIC(codes, levels).local_score(x, parents)
+        for most in (discrete_scores.MOST_CELLS, 1):  # all cells, or only those with a record
+            patch.setattr(discrete_scores, "MOST_CELLS", most)
+            score = discrete_scores.DiscreteBIC(codes, levels).local_score(x, parents)
             assert score == pytest.approx(expected, rel=1e-12, abs=1e-9)
+
+
+@given(st.integers(0, 2**32), st.lists(st.integers(2, 4), min_size=3, max_size=5), st.data())
+def test_bdeu_is_that_of_causal_learn_without_its_prior_on_graphs(seed, levels, data):
+    from causallearn.score.LocalScoreFunction import local_score_BDeu
+
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack(
+        [rng.permutation(np.arange(30) % k) for k in levels]
+    )  # all levels occur
+    x, *others = data.draw(st.permutations(range(len(levels))))
+    parents = others[: data.draw(st.integers(0, len(others)))]
+    score = discrete_scores.DiscreteBDeu(codes, levels).local_score(x, parents)
+    pairs = len(others), len(parents)
+    prior = pairs[1] * math.log(1 / pairs[0]) + (pairs[0] - pairs[1]) * math.log(1 - 1 / pairs[0])
+    assert score + prior == pytest.approx(local_score_BDeu(codes, x, parents), rel=1e-12)
 
 
 def neighbours(rng, levels, n=40):
