@@ -66,7 +66,7 @@ class DiscreteBIC:
 
 
 class DiscreteBDeu(DiscreteBIC):
-    """Log marginal likelihood of a variable given its parents; all Dirichlet priors add up to one."""
+    """Log marginal likelihood of a variable given its parents; the Dirichlet priors sum to one."""
 
     def _score(self, x, parents) -> float:
         size = self._size(parents)

@@ -1,7 +1,7 @@
 """Without privacy, by a score: greedy equivalence search, and searches over orders.
 
-GES runs in an environment of its own, by benchmarks/yardsticks.py. BOSS and GRaSP are causal-learn's;
-only their score is ours, which counts a table once instead of at each question.
+GES runs in an environment of its own, by benchmarks/yardsticks.py. BOSS and GRaSP are those of
+causal-learn; only their score is ours, which counts a table once instead of at each question.
 """
 
 import random

@@ -59,11 +59,11 @@ def test_no_channel_looks_like_a_system():
 
 
 def test_no_two_curves_of_a_figure_look_alike():
-    compared = ["table_pc", "CURATE", "CURATE, published", "PC, not private", "complete graph"]
+    compared = ["table_pc", "CURATE", "CURATE, published", "best, not private", "complete graph"]
     looks = style.looks_of([*compared, "Priv-PC", "CURATE, score", *map(str, range(8))])
     seen = {(look["color"], str(look["linestyle"]), look["marker"]) for look in looks.values()}
     assert len(seen) == len(looks)
     colors = {name: look["color"] for name, look in looks.items()}
     assert colors.pop("CURATE, published") == colors["CURATE"], "a variant"
-    assert colors.pop("complete graph") == colors["PC, not private"], "both are references"
+    assert colors.pop("complete graph") == colors["best, not private"], "both are references"
     assert len(set(colors.values())) == len(colors)

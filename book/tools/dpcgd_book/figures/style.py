@@ -68,7 +68,10 @@ themselves, and never stand in one figure with a system.
 """
 
 
-REFERENCES: dict[str, Look] = {"PC": (GREY, "--", ""), "complete graph": (GREY, ":", "")}
+REFERENCES: dict[str, Look] = {
+    **dict.fromkeys(("PC", "best"), (GREY, "--", "")),
+    "complete graph": (GREY, ":", ""),
+}
 """What systems are compared with: search without privacy, and the graph that joins all pairs."""
 
 
