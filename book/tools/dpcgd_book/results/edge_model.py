@@ -23,7 +23,7 @@ from dpcgd.tables.table_pc import table_pc
 from dpcgd_book.figures import charts
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn
-from dpcgd_book.results.stored import FullResults, yardsticks
+from dpcgd_book.results.stored import FullResults, rows_on_file, stored_folder, yardsticks
 
 __all__ = ["BOUNDS", "SHOWN", "SYSTEMS", "Runs", "beyond", "calibration", "fresh_case"]
 __all__ += ["named_case"]
@@ -245,11 +245,13 @@ class Runs:
 
     def together(self) -> pd.DataFrame:
         """F1 of these runs and of what practitioners use instead, on the same records."""
-        others = yardsticks().dropna(subset="F1")
-        others = others[(others.n == self.n) & (others.delta == self.named.delta.iloc[0])]
+        others, delta = yardsticks(), self.named.delta.iloc[0]
+        table = rows_on_file(stored_folder() / "17_which_one_should_i_use", "table")
+        by_order = table[table.system.isin(("BOSS", "GRaSP"))]
+        parts = [self.named, others[others.delta == delta], by_order]
+        rows = pd.concat([part.dropna(subset="F1") for part in parts])
         columns = ["system", "network", "epsilon", "run", "F1"]
-        own = self.named[self.named.n == self.n].dropna(subset="F1")
-        return pd.concat([own[columns], others[columns]], ignore_index=True)
+        return rows.loc[rows.n == self.n, columns].reset_index(drop=True)
 
     def apart(self, ours: str, other: str, budget: float) -> pd.DataFrame:
         """Difference of mean F1 on each network that both have, and its standard error."""
