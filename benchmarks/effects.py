@@ -23,8 +23,7 @@ from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from joblib import Parallel, delayed
 from scipy.special import ndtri
 
-from dpcgd import private_graph
-from dpcgd.datasets.bayesian_networks import Network
+from dpcgd import Network, private_graph
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS, Parts

@@ -28,10 +28,9 @@ from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from scipy.special import ndtri
 
 from benchmarks.entries import attempted
-from dpcgd import CPDAG, Dataset, pc, private_graph
+from dpcgd import CPDAG, Budget, Dataset, pc, private_graph
 from dpcgd.moments.clipped_moments import Aim, measure_moments
 from dpcgd.moments.interactions import exactly
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.reading.release import MarginalRelease, read_moments
 

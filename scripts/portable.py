@@ -199,10 +199,8 @@ def tests_row(name: str, command: list, without: tuple, contents: str, cwd, **va
         return row
     print(f"  {name}: the tests ...\n", end="", flush=True)
     left_out = (f"--ignore={ROOT / 'tests' / file}" for file in without)
-    command, environment = [*command, "-q", "-p", "no:cacheprovider"], os.environ | variables
-    done = subprocess.run(
-        [*command, *left_out], capture_output=True, text=True, cwd=cwd, env=environment
-    )
+    command, env = [*command, "-q", "-p", "no:cacheprovider", *left_out], os.environ | variables
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
     if not done.returncode:
         stamp.write_text(contents)
         return row

@@ -10,9 +10,8 @@ import networkx as nx
 import numpy as np
 from numpy.random import Generator
 
-from dpcgd.datasets.dataset import Dataset
+from dpcgd import Dataset, Schema
 from dpcgd.datasets.random_networks import SHAPES, random_network
-from dpcgd.datasets.schema import Schema
 
 __all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork", "gaussian_network"]
 __all__ += ["random_mixed_network"]
@@ -199,11 +198,10 @@ class MixedNetwork:
         values = self.values(n, rng=rng)
         number = {"range": (-END, END), "outside": "clip"}
         schema = Schema({v: self.levels.get(v, number) for v in self.graph})
-        codes = [
-            values[v] if v in self.levels else variable.positions_of_numbers(values[v])
-            for v, variable in schema.variables.items()
-        ]
-        return Dataset.of_schema(np.column_stack(codes), schema, self.graph, self.name)
+        for v in self.graph.nodes - self.levels.keys():
+            values[v] = schema.variables[v].positions_of_numbers(values[v])
+        codes = np.column_stack([values[v] for v in self.graph])
+        return Dataset.of_schema(codes, schema, self.graph, self.name)
 
 
 def random_mixed_network(

@@ -17,13 +17,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import chdtrc
 
+from dpcgd import CPDAG, Dataset, Release
 from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
 from dpcgd.constraint.em_pc import count_scores
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import Answers
-from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
 from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
