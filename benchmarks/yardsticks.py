@@ -144,8 +144,7 @@ class Worker:
 
 def graph_of(arcs, data, acyclic) -> dpcgd.CPDAG:
     """The equivalence class of a directed acyclic graph, or a partly directed graph as it is."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(data.variables)
+    graph = nx.empty_graph(data.variables, nx.DiGraph)
     graph.add_edges_from((data.variables[a], data.variables[b]) for a, b in arcs)
     return (dpcgd.CPDAG.from_dag if acyclic else dpcgd.CPDAG.from_networkx)(graph)
 

@@ -11,10 +11,9 @@ import json
 import pydoc
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "book" / "tools"
@@ -70,8 +69,7 @@ WITHOUT_THEOREM = {
 """Why a system has no guarantee that a theorem could stand behind."""
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """A theorem, or another box with a label, and the code that it links to."""
 
     kind: str

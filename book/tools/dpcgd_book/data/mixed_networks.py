@@ -140,8 +140,7 @@ def gaussian_network(name: str) -> GaussianNetwork:
         raise ValueError(f"no network is called {name!r}; take {' or '.join(GAUSSIAN_NETWORKS)}")
     inside = f"pgmpy/utils/example_models/{name}.json"
     content = json.loads(Path(str(distribution("pgmpy").locate_file(inside))).read_text())
-    graph = nx.DiGraph()
-    graph.add_nodes_from(content["nodes"])
+    graph = nx.empty_graph(content["nodes"], nx.DiGraph)
     graph.add_edges_from(content["arcs"])
     models = [content["cpds"][v] for v in graph]
     weights = nx.to_numpy_array(graph)
