@@ -56,8 +56,7 @@ def pair_of(kind: str, n: int, run: int, seed: int) -> Dataset:
         return steep_pair(n, rng=rng)
     numbers, weights = _with_records(n)
     pair = load_pair(int(rng.choice(numbers, p=weights)), rng=rng)
-    some = rng.choice(pair.n, n, replace=False)
-    return replace(pair, codes=pair.codes[some])
+    return replace(pair, codes=pair.codes[rng.choice(pair.n, n, replace=False)])
 
 
 @functools.cache

@@ -376,8 +376,7 @@ def coded_em_pc(
             if len(neighbours) > order:
                 tests += len(neighbours) * math.comb(len(neighbours) - 1, order)
                 asked = functools.partial(_clearest, data, settings.alpha, order, x, neighbours)
-                best = map(asked, neighbours)
-                scores, p_values, given = map(list, zip(*best, strict=True))
+                scores, p_values, given = map(list, zip(*map(asked, neighbours), strict=True))
                 count = settings.count_scores(scores, p_values, settings.alpha)
                 deleted = _chosen(run, count[: len(neighbours)], half)
                 for number in range(deleted):
