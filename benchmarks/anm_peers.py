@@ -19,8 +19,7 @@ import numpy as np
 from causallearn.search.FCMBased.ANM.ANM import ANM
 from dpcgd_book.data.cause_effect_pairs import PAIRS, load_pair, pair_weights
 
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.pairwise.anm import anm
+from dpcgd import Dataset, anm
 
 RECORDS, SPLITS = 300, 10
 

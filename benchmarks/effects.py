@@ -23,8 +23,7 @@ from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from joblib import Parallel, delayed
 from scipy.special import ndtri
 
-from dpcgd import private_graph
-from dpcgd.datasets.bayesian_networks import Network
+from dpcgd import Network, private_graph
 from dpcgd.datasets.contingency_tables import Tables
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS, Parts
@@ -33,7 +32,7 @@ from dpcgd.reading.adjustment import spread_of
 from dpcgd.reading.effects import graphs_of, reply
 from dpcgd.reading.likely_graphs import shares_of_sets
 from dpcgd.reading.questions import Question
-from dpcgd.reading.second_moments import SecondMoments, moments_of
+from dpcgd.reading.second_moments import moments_of
 
 SEED, NETWORKS, AT_ONCE, MORE, SET, MOST_PAIRS = 71_919, 500, 50, 4, 20_000, 8
 FAMILIES = ("linear", "categorical", "mixed", "spread", "shapes")
@@ -58,9 +57,8 @@ def intervened(network, cause, value):
         parents = {**network.parents, cause: ()}
         point = np.eye(len(network.levels[cause]))[value]
         return Network("set", network.levels, parents, {**network.tables, cause: point})
-    return replace(
-        network, draws={**network.draws, cause: lambda values, n, rng: np.full(n, value)}
-    )
+    draws = {**network.draws, cause: lambda values, n, rng: np.full(n, value)}
+    return replace(network, draws=draws)
 
 
 def population(release, network, rng) -> tuple:
@@ -75,10 +73,8 @@ def population(release, network, rng) -> tuple:
     values = data.clipped_sums(moments.vectors, bound=longest) / many
     means = [data.counts([v]) @ own / many for v, own in enumerate(moments.vectors)]
     values = values - np.outer(*[np.concatenate(means)] * 2)
-    exact: SecondMoments = replace(
-        moments, values=values, shortened=values, deviations=np.zeros_like(values), n=many
-    )
-    return release, exact
+    exact = {"values": values, "shortened": values, "deviations": np.zeros_like(values)}
+    return release, replace(moments, **exact, n=many)
 
 
 def by_intervention(question, network, rng) -> float:

@@ -16,21 +16,10 @@ import math
 from functools import partial
 
 import numpy as np
-from dpcgd_book.data.mixed_networks import (
-    FAMILIES,
-    GAUSSIAN_NETWORKS,
-    gaussian_network,
-    random_mixed_network,
-)
+from dpcgd_book.data import mixed_networks as networks
 from dpcgd_book.results.stored import stored_folder
 
-from dpcgd.moments.clipped_moments import (
-    LONGER,
-    ClippedMoments,
-    level_vectors,
-    measure_moments,
-    rows_of,
-)
+from dpcgd.moments import clipped_moments
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import multiplier_of_rho
 from dpcgd.privacy.filters import GaussianFilter
@@ -49,7 +38,7 @@ COLUMNS += ["median error", "bias known to"]
 FILE = stored_folder() / "16_numbers_too" / "bound.json"
 
 
-def released(data, rng) -> tuple[ClippedMoments, float]:
+def released(data, rng) -> tuple[clipped_moments.ClippedMoments, float]:
     """What a release measures, and the norm from which on it shortens records."""
     sensitivities = []
 
@@ -59,7 +48,7 @@ def released(data, rng) -> tuple[ClippedMoments, float]:
         return values + rng.normal(size=len(values)) * deviation, deviation
 
     rho = GaussianFilter(Budget(EPSILON, DELTA)).rho
-    moments = measure_moments(data, measure, rho, clipped=True)
+    moments = clipped_moments.measure_moments(data, measure, rho, clipped=True)
     return moments, math.sqrt(sensitivities[-1])
 
 
@@ -70,9 +59,8 @@ def tests_of(data, rows) -> list[tuple[list[int], int]]:
     """
     row = {v: rows[data.variables.index(v)].start for v in data.numbers}
     parents = {v: [p for p in data.truth.predecessors(v) if p in row] for v in row}
-    return [
-        ([row[a], *(row[p] for p in parents[b] if p != a)], row[b]) for b in row for a in parents[b]
-    ]
+    arcs = [(a, b) for b in row for a in parents[b]]
+    return [([row[a], *(row[p] for p in parents[b] if p != a)], row[b]) for a, b in arcs]
 
 
 def coefficients(tests, moments) -> np.ndarray:
@@ -87,18 +75,19 @@ def noise_of(rng, size) -> np.ndarray:
 def study(network, batches: int, rng) -> dict[str, dict]:
     """By aim what the bias of all coefficients comes to."""
     clipped, usual = released(network.sample(RECORDS, rng=rng), rng)
-    vectors = level_vectors(clipped)
+    vectors = clipped_moments.level_vectors(clipped)
     longest = math.sqrt(sum((own**2).sum(axis=1).max() for own in vectors))
-    bounds = {aim: min(usual * math.sqrt(longer), longest) for aim, longer in LONGER.items()}
+    longer = clipped_moments.LONGER
+    bounds = {aim: min(usual * math.sqrt(times), longest) for aim, times in longer.items()}
     bounds |= {"all": longest}
     sums: dict[str, list] = {aim: [] for aim in bounds}
     for _ in range(batches):
         data = network.sample(RECORDS, rng=rng)
         for aim, bound in bounds.items():
             sums[aim].append(data.clipped_sums(vectors, bound=bound) / RECORDS)
-    values = partial(coefficients, tests_of(data, rows_of(clipped.widths)))
+    values = partial(coefficients, tests_of(data, clipped_moments.rows_of(clipped.widths)))
     truth, found = np.array([*map(values, sums["all"])]), {}
-    for aim in LONGER:
+    for aim in longer:
         batch, mean = np.array([*map(values, sums[aim])]), np.mean(sums[aim], axis=0)
         deviation = clipped.deviation * (bounds[aim] / usual) ** 2
         draws = [noise_of(rng, len(mean)) * deviation for _ in range(DRAWS)]
@@ -115,11 +104,12 @@ def study(network, batches: int, rng) -> dict[str, dict]:
 
 
 def main():
-    plan = [(name, gaussian_network(name)) for name in GAUSSIAN_NETWORKS]
-    for family in FAMILIES:
+    plan = [(name, networks.gaussian_network(name)) for name in networks.GAUSSIAN_NETWORKS]
+    for family in networks.FAMILIES:
         for d in LINEAR if family == "linear" else OTHERS:
-            rng = np.random.default_rng([SEED, FAMILIES.index(family), d])
-            plan.append((f"{family}, {d} variables", random_mixed_network(family, d, rng)))
+            rng = np.random.default_rng([SEED, networks.FAMILIES.index(family), d])
+            network = networks.random_mixed_network(family, d, rng)
+            plan.append((f"{family}, {d} variables", network))
     found = json.loads(FILE.read_text()) if FILE.exists() else {}
     for number, (name, network) in enumerate(plan):
         if name not in found:

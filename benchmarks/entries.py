@@ -98,7 +98,7 @@ def _digest(file: Path) -> str:
     return f"c{digest_of_files(files, root=PACKAGE.parent)[:8]}"  # never to be read as a number
 
 
-def attempted(run: Callable[[], Any]) -> tuple[Any, dict]:
+def attempted(run: Callable[..., Any], *given, **settings) -> tuple[Any, dict]:
     """What a run returns, with its seconds of processor time; or None, and why there is nothing.
 
     A ValueError is a refusal. After a minute of processor time the run is given up.
@@ -106,7 +106,7 @@ def attempted(run: Callable[[], Any]) -> tuple[Any, dict]:
     started = time.process_time()
     try:
         with patience(PATIENCE), warnings.catch_warnings(action="ignore"):
-            answer = run()
+            answer = run(*given, **settings)
     except (ValueError, TimeoutError) as error:
         return None, {"seconds": None, "why_not": _reason(error)}
     return answer, {"seconds": round(time.process_time() - started, 3), "why_not": None}

@@ -95,7 +95,8 @@ class ForwardSteps:
         }
         ways = [(gain, x, y, of) for (x, y), some in self._known.items() for gain, of in some]
         for gain, x, y, of in sorted(ways, key=lambda way: -way[0]):
-            if _all_pass(y, x, graph, {*of} | _common(y, x, graph)):
+            through = {*of} | _common(y, x, graph)
+            if all(through.intersection(path) for path in short_paths(y, x, graph)):
                 return gain, self._insert(x, y, of, graph)
         return 0, graph
 
@@ -114,7 +115,3 @@ def _common(y, x, graph) -> set[int]:
     """Neighbours of y by an undirected edge that are adjacent to x."""
     undirected = (graph[y] != 0) & (graph[:, y] != 0)
     return {*np.flatnonzero(undirected & ((graph[x] != 0) | (graph[:, x] != 0))).tolist()}
-
-
-def _all_pass(fro, to, graph, through) -> bool:
-    return all(through.intersection(path) for path in short_paths(fro, to, graph))

@@ -54,9 +54,7 @@ def scored(system: System, data: Dataset, epsilon: float, run: int, seed: int) -
     _warm(system)
     rng = np.random.default_rng([seed, run, zlib.crc32(system.name.encode())])
     delta = min(DELTA, 0.1 / data.n)
-    graph, outcome = attempted(
-        functools.partial(system.run, data, epsilon=epsilon, delta=delta, rng=rng)
-    )
+    graph, outcome = attempted(system.run, data, epsilon=epsilon, delta=delta, rng=rng)
     tests = spent = None
     if isinstance(graph, Release):
         tests = (graph.answers and graph.answers.tests) or None

@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dpcgd import dag_posterior, graph_from_moments
-from dpcgd.datasets.dataset import Dataset
+from dpcgd import Dataset, dag_posterior, graph_from_moments
 from dpcgd.tables.private_graph import has_few_cells
 
 CELL = ("family", "d", "levels", "n", "epsilon")

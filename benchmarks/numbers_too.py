@@ -23,22 +23,16 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from dpcgd_book.data.mixed_networks import (
-    FAMILIES,
-    GAUSSIAN_NETWORKS,
-    gaussian_network,
-    random_mixed_network,
-)
+from dpcgd_book.data import mixed_networks as networks
 from dpcgd_book.results.stored import keep, rows_on_file, stored_folder
 from scipy.special import ndtri
 
 from benchmarks.entries import attempted
-from dpcgd import CPDAG, Dataset, pc, private_graph
+from dpcgd import CPDAG, Budget, Dataset, pc, private_graph
 from dpcgd.moments.clipped_moments import Aim, measure_moments
 from dpcgd.moments.interactions import exactly
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.reading.release import read_moments
+from dpcgd.reading.release import MarginalRelease, read_moments
 
 SEED, RUNS, NETWORKS, RECORDS, FEWER = 46, 20, 40, 100_000, 20_000
 EPSILONS, MIXED_EPSILONS, DELTA = (3.0, 1.0, 0.3, 0.1), (1.0, 0.1), 1e-6
@@ -63,12 +57,13 @@ def rng_of(*what) -> np.random.Generator:
 @functools.lru_cache(maxsize=1)
 def records(network: str, n: int, run: int) -> Dataset:
     """The records of a run; a random network is the same for every n."""
-    if network in FAMILIES:
+    if network in networks.FAMILIES:
         rng = rng_of(network, run)
         d = int(rng.integers(FEWEST, MOST + 1))
-        return random_mixed_network(network, d, rng).sample(n, rng=rng_of(network, n, run))
+        drawn = networks.random_mixed_network(network, d, rng)
+        return drawn.sample(n, rng=rng_of(network, n, run))
     name, comma, scale = network.partition(",")
-    model, end = gaussian_network(name), RANGES[comma + scale]
+    model, end = networks.gaussian_network(name), RANGES[comma + scale]
     return model.sample(n, rng=rng_of(name, run), exponentials_to=end)
 
 
@@ -85,55 +80,51 @@ def cut(data: Dataset, bins: int, *, exact: bool) -> Dataset:
     return Dataset(codes, levels, data.truth, data.name)
 
 
-def private(data, epsilon, *seed, aim: Aim = "edges") -> CPDAG:
+def private(data, epsilon, *seed, aim: Aim = "edges") -> MarginalRelease:
     rng = rng_of("noise", epsilon, *seed)
-    release = private_graph(data, epsilon=epsilon, delta=DELTA, rng=rng, precision="f1", aim=aim)
-    return release.graph
+    return private_graph(data, epsilon=epsilon, delta=DELTA, rng=rng, precision="f1", aim=aim)
 
 
-def numbers(network, n, epsilon, run) -> Graphs:
+def numbers(data, network, epsilon, run) -> Graphs:
     """Numbers as numbers, by two readings of one release, and the same without noise."""
-    data, rng = records(network, n, run), rng_of("noise", epsilon, network, run)
-    release = private_graph(data, epsilon=epsilon, delta=DELTA, rng=rng, precision="f1")
+    release = private(data, epsilon, network, run)
     yield "private_graph", release.graph
     yield "default reading", read_moments(release.marginals, data.variables, None, None, "")
-    if network in GAUSSIAN_NETWORKS:
-        yield "aim='effects'", private(data, epsilon, network, run, aim="effects")
+    if network in networks.GAUSSIAN_NETWORKS:
+        yield "aim='effects'", private(data, epsilon, network, run, aim="effects").graph
     if epsilon == 1.0:  # without noise epsilon only moves the bound
         rho = GaussianFilter(Budget(epsilon, DELTA)).rho
         moments = measure_moments(data, exactly, rho, clipped=True)
         yield "without noise", read_moments(moments, data.variables, None, "f1", "")
 
 
-def beside_bins(network, n, epsilon, run) -> Graphs:
+def beside_bins(data, network, epsilon, run) -> Graphs:
     """Bins of equal frequency, which exponentials leave as they are, and equally wide ones."""
-    data = records(network, n, run)
-    if network in GAUSSIAN_NETWORKS:
+    if network in networks.GAUSSIAN_NETWORKS:
         for bins in BINS:
             binned = cut(data, bins, exact=True)
-            yield f"{bins} of equal frequency", private(binned, epsilon, network, run, bins)
-    yield "5 equally wide", private(data.binned(5), epsilon, network, run, "wide")
+            yield f"{bins} of equal frequency", private(binned, epsilon, network, run, bins).graph
+    yield "5 equally wide", private(data.binned(5), epsilon, network, run, "wide").graph
 
 
-def mixed(network, n, epsilon, run) -> Graphs:
+def mixed(data, network, epsilon, run) -> Graphs:
     """A random network with its numbers as numbers, and in five bins of the sample."""
-    data = records(network, n, run)
-    yield "numbers", private(data, epsilon, network, n, run)
-    yield "five bins", private(cut(data, 5, exact=False), epsilon, network, n, run, "bins")
+    binned = cut(data, 5, exact=False)
+    yield "numbers", private(data, epsilon, network, data.n, run).graph
+    yield "five bins", private(binned, epsilon, network, data.n, run, "bins").graph
 
 
-def without_privacy(network, n, epsilon, run) -> Graphs:
+def without_privacy(data, network, epsilon, run) -> Graphs:
     """PC by Fisher's z, and causal-learn's searches with BIC on the covariance."""
     from causallearn.search.PermutationBased.BOSS import boss
     from causallearn.search.PermutationBased.GRaSP import grasp
     from causallearn.search.ScoreBased.GES import ges
 
-    data = records(network, n, run)
     values, usual = data.scaled * data.half_widths, {"lambda_value": 0.5}
     bic = {"score_func": "local_score_BIC_from_cov", **usual}
     yield "PC, Fisher's z", pc(data).graph
     searches: dict[str, Callable] = {
-        "GES, BIC": lambda: ges(cov=np.cov(values.T, ddof=0), n=n, **bic)["G"],
+        "GES, BIC": lambda: ges(cov=np.cov(values.T, ddof=0), n=data.n, **bic)["G"],
         "GRaSP, BIC": lambda: grasp(values, parameters=usual, verbose=False),
         "BOSS, BIC": lambda: boss(values, parameters=usual, verbose=False),
         "GRaSP, four times BIC's penalty": lambda: grasp(values, verbose=False),
@@ -151,18 +142,18 @@ PARTS = {part.__name__: part for part in (numbers, beside_bins, mixed, without_p
 
 def cases() -> list[tuple]:
     """All, in rounds."""
-    tables = [name + scale for name, scale in product(GAUSSIAN_NETWORKS, RANGES)]
-    plan = [("mixed", FAMILIES, RECORDS, MIXED_EPSILONS, NETWORKS)]
-    plan += [("mixed", FAMILIES, FEWER, (1.0,), NETWORKS // 2)]
+    tables = [name + scale for name, scale in product(networks.GAUSSIAN_NETWORKS, RANGES)]
+    plan = [("mixed", networks.FAMILIES, RECORDS, MIXED_EPSILONS, NETWORKS)]
+    plan += [("mixed", networks.FAMILIES, FEWER, (1.0,), NETWORKS // 2)]
     plan += [("numbers", tables, RECORDS, EPSILONS, RUNS)]
     plan += [("beside_bins", tables, RECORDS, EPSILONS, RUNS // 2)]
-    plan += [("without_privacy", GAUSSIAN_NETWORKS, RECORDS, (np.inf,), 3)]
+    plan += [("without_privacy", networks.GAUSSIAN_NETWORKS, RECORDS, (np.inf,), 3)]
     return [
         (part, network, n, epsilon, run)
         for run in range(NETWORKS)
-        for part, networks, n, epsilons, runs in plan
+        for part, names, n, epsilons, runs in plan
         if run < runs
-        for network, epsilon in product(networks, epsilons)
+        for network, epsilon in product(names, epsilons)
     ]
 
 
@@ -221,12 +212,10 @@ def main(seconds: str = "inf"):
     done = {*rows[KEYS].itertuples(index=False, name=None)}
     left = [case for case in cases() if case not in done]
     for number, case in enumerate(left, 1):
-        part, *rest = case
-        more = [
-            (*case, system, graph.skeleton_f1(truth), graph.arrowhead_f1(truth))
-            for truth in [records(rest[0], rest[1], rest[3]).truth]
-            for system, graph in PARTS[part](*rest)
-        ]
+        part, network, n, epsilon, run = case
+        data = records(network, n, run)
+        graphs, truth = PARTS[part](data, network, epsilon, run), data.truth
+        more = [(*case, s, g.skeleton_f1(truth), g.arrowhead_f1(truth)) for s, g in graphs]
         more = pd.DataFrame(more, columns=[*KEYS, "system", "F1", "arrowhead F1"])
         rows = pd.concat([rows, more]) if len(rows) else more
         if number % 20 == 0 or number == len(left) or time.monotonic() > end:

@@ -19,11 +19,10 @@ from dpcgd_book.results.stored import stored_folder
 from dpcgd_book.systems.direction_scores import igci
 from scipy import optimize, stats
 
-from dpcgd import Budget, Dataset, load
+from dpcgd import CPDAG, Budget, Dataset, load
 from dpcgd.constraint import curate_pc
 from dpcgd.constraint.laplace_pc import private_search
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.geometric import Geometric
 from dpcgd.local.randomized_response import RandomizedResponse

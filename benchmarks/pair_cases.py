@@ -56,8 +56,7 @@ def pair_of(kind: str, n: int, run: int, seed: int) -> Dataset:
         return steep_pair(n, rng=rng)
     numbers, weights = _with_records(n)
     pair = load_pair(int(rng.choice(numbers, p=weights)), rng=rng)
-    some = rng.choice(pair.n, n, replace=False)
-    return replace(pair, codes=pair.codes[some])
+    return replace(pair, codes=pair.codes[rng.choice(pair.n, n, replace=False)])
 
 
 @functools.cache
@@ -96,9 +95,7 @@ def on_pair(system: PairSystem, pair: Dataset, epsilon: float, rng) -> dict:
     """
     _warm(system)
     delta = min(DELTA, 0.1 / pair.n)
-    answer, outcome = attempted(
-        functools.partial(system.run, pair, epsilon=epsilon, delta=delta, rng=rng)
-    )
+    answer, outcome = attempted(system.run, pair, epsilon=epsilon, delta=delta, rng=rng)
     margin = spent = right = None
     if isinstance(answer, PairRelease):
         spent, margin = answer.ledger.spent.epsilon, _margin(answer)
@@ -118,7 +115,7 @@ def _warm(system):
     """A first call loads and compiles: no part of a run's seconds."""
     rng = np.random.default_rng(0)
     pair = synthetic_pair(200, rng=rng)
-    attempted(functools.partial(system.run, pair, epsilon=10.0, delta=DELTA, rng=rng))
+    attempted(system.run, pair, epsilon=10.0, delta=DELTA, rng=rng)
 
 
 def shares_of(rows: pd.DataFrame, by=("system", "kind", "n", "epsilon")) -> pd.DataFrame:

@@ -17,16 +17,7 @@ import pandas as pd
 from dpcgd_book.results.graph_scores import arcs_f1, reference_arcs
 from dpcgd_book.results.stored import keep, stored_folder
 from dpcgd_book.results.sweep import sweep
-from dpcgd_book.systems.as_coded import (
-    CURATE_AS_PRINTED,
-    NOLEAKS_AS_PRINTED,
-    SCHEDULE_AS_PRINTED,
-    coded_curate_pc,
-    coded_em_pc,
-    coded_noleaks,
-    coded_priv_pc,
-    coded_svt_pc,
-)
+from dpcgd_book.systems import as_coded as coded
 
 import dpcgd
 from benchmarks.entries import attempted
@@ -35,18 +26,18 @@ from benchmarks.kept import Rows
 SMALL, LARGE = ("earthquake", "cancer", "survey", "asia"), ("sachs", "child", "alarm")
 N, SEED, DELTA = 100_000, 0, 1e-3
 ROUNDS = {
-    "SVT-PC": (coded_svt_pc, {}),
-    "Priv-PC": (coded_priv_pc, {}),
-    "EM-PC": (coded_em_pc, {}),
-    "Priv-PC, all records": (coded_priv_pc, {"rate": 1.0}),
+    "SVT-PC": (coded.coded_svt_pc, {}),
+    "Priv-PC": (coded.coded_priv_pc, {}),
+    "EM-PC": (coded.coded_em_pc, {}),
+    "Priv-PC, all records": (coded.coded_priv_pc, {"rate": 1.0}),
 }
 TOTALS = {
-    "CURATE": (coded_curate_pc, {}),
-    "CURATE, as printed": (coded_curate_pc, {"settings": CURATE_AS_PRINTED}),
-    "NoLeaks, as printed": (coded_noleaks, {"settings": NOLEAKS_AS_PRINTED}),
-    "CURATE by scores, as printed": (coded_noleaks, {"settings": SCHEDULE_AS_PRINTED}),
+    "CURATE": (coded.coded_curate_pc, {}),
+    "CURATE, as printed": (coded.coded_curate_pc, {"settings": coded.CURATE_AS_PRINTED}),
+    "NoLeaks, as printed": (coded.coded_noleaks, {"settings": coded.NOLEAKS_AS_PRINTED}),
+    "CURATE by scores, as printed": (coded.coded_noleaks, {"settings": coded.SCHEDULE_AS_PRINTED}),
 }
-GRADIENTS = {"NoLeaks": (coded_noleaks, {})}
+GRADIENTS = {"NoLeaks": (coded.coded_noleaks, {})}
 SYSTEMS = ROUNDS | TOTALS | GRADIENTS
 DELTAS = dict.fromkeys(ROUNDS, DELTA) | dict.fromkeys(TOTALS | GRADIENTS, 1e-12)
 BUDGETS = [float(f"{e:.4g}") for e in np.logspace(-2, 1.5, 21)]
@@ -92,7 +83,7 @@ def measured(system: str, network: str, epsilon: float, run: int, n: int, seed: 
     algorithm, settings = SYSTEMS[system]
     settings = settings | {"epsilon": epsilon, "delta": DELTAS[system], "allow_delta": True}
     rng = np.random.default_rng([seed, run, 1])
-    release, outcome = attempted(lambda: algorithm(data, rng=rng, **settings))
+    release, outcome = attempted(algorithm, data, rng=rng, **settings)
     if release is None:
         return dict.fromkeys(COLUMNS.keys() - {"epsilon"}) | outcome
     events = {event.mechanism for event in release.ledger.events}

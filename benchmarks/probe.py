@@ -9,9 +9,8 @@ from dpcgd_book.data.cause_effect_pairs import synthetic_pair
 
 from benchmarks.entries import Entry
 from benchmarks.pair_cases import PairSystem
-from dpcgd.datasets.dataset import Dataset
+from dpcgd import Dataset, Release
 from dpcgd.datasets.variable import PARTS
-from dpcgd.graphs.release import Release
 from dpcgd.pairwise.anm import PairRelease
 from dpcgd.privacy.noise import SeededNoise
 

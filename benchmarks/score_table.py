@@ -80,9 +80,8 @@ def refusals_as_empty(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _behind(rows, ranked, networks) -> Iterator[tuple[str, float, float]]:
     """The best of these systems less each of them, on the same records."""
-    wide = rows[rows.system.isin(ranked)].pivot(
-        index=["network", "run"], columns="system", values="F1"
-    )
+    own = rows[rows.system.isin(ranked)]
+    wide = own.pivot(index=["network", "run"], columns="system", values="F1")
     means = wide.groupby("network").mean()
     whole = [s for s in means if means[s].count() == networks]
     if not whole:

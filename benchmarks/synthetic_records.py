@@ -142,7 +142,8 @@ class Fit:
         """Every cell of the domain, from the factors: nothing to compile."""
         joint = np.zeros(self.domain.shape)
         for clique in (potentials := self.model.potentials).cliques:
-            joint += over_all(np.asarray(potentials[clique].values), clique, joint.ndim)
+            others = [v for v in range(joint.ndim) if v not in clique]
+            joint += np.expand_dims(np.asarray(potentials[clique].values), others)
         joint = np.exp(joint - joint.max())
         return joint * (self.n / joint.sum())
 
@@ -192,12 +193,6 @@ def square(marginals, weights_and_nearest):
     return away @ weights @ away / 2
 
 
-def over_all(values, clique, d):
-    """An array over the variables of a clique, in order, as one over all."""
-    at = dict(zip(clique, values.shape, strict=True))
-    return values.reshape([at.get(v, 1) for v in range(d)])
-
-
 def on_simplex(table, total):
     """The nearest table without negative cells that has this total."""
     ordered = np.sort(table)[::-1]
@@ -214,10 +209,8 @@ def mst(records: PaidRecords):
         fit.add((v,), table := records.noisy((v,), deviation), deviation)
         alone.append(on_simplex(table, records.n) / records.n)
     tree, part = [], list(range(d))  # variables with the same number are connected
-    independent = {
-        (v, w): records.n * np.outer(alone[v], alone[w]).ravel()
-        for v, w in itertools.combinations(range(d), 2)
-    }
+    pairs = itertools.combinations(range(d), 2)
+    independent = {(v, w): records.n * np.outer(alone[v], alone[w]).ravel() for v, w in pairs}
     while len(tree) < d - 1:
         between = {(v, w): of for (v, w), of in independent.items() if part[v] != part[w]}
         v, w = records.chosen(between, epsilon_for(share / (d - 1)))

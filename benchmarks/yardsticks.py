@@ -39,8 +39,6 @@ import dpcgd
 from benchmarks import peers
 from benchmarks.entries import DELTA, LARGER
 from benchmarks.kept import EPSILONS, Rows
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.conversions import rho_of_budget
 from dpcgd.statistics.categorical_statistics import AdjustedChiSquared, ChiSquared
 
@@ -146,8 +144,7 @@ class Worker:
 
 def graph_of(arcs, data, acyclic) -> dpcgd.CPDAG:
     """The equivalence class of a directed acyclic graph, or a partly directed graph as it is."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(data.variables)
+    graph = nx.empty_graph(data.variables, nx.DiGraph)
     graph.add_edges_from((data.variables[a], data.variables[b]) for a, b in arcs)
     return (dpcgd.CPDAG.from_dag if acyclic else dpcgd.CPDAG.from_networkx)(graph)
 
@@ -166,14 +163,14 @@ def row_of(case, data, worker, folder) -> dict:
     job |= {"synthetic": str(folder / "synthetic.npz"), "noise": [SEED, case["run"], 17]}
     job |= {"settings": {"patience": PATIENCE} if system == "AIM" else {}}
     if system in PRIVATE:
-        job["rho"] = rho_of_budget(Budget(case["epsilon"], DELTA))
+        job["rho"] = rho_of_budget(dpcgd.Budget(case["epsilon"], DELTA))
     answer = worker.ask(job, PATIENCE * {"AIM": 6, GES: 10}.get(system, 2))
     if "error" in answer:
         return {"why_not": answer["error"]}
     if system in PRIVATE:
         assert answer["spent"] <= job["rho"] * (1 + 1e-9)
         with np.load(job["synthetic"]) as records:
-            graph = plain_pc(Dataset(records["codes"], data.levels))
+            graph = plain_pc(dpcgd.Dataset(records["codes"], data.levels))
     else:
         graph = graph_of(answer["arcs"], data, acyclic=system == CLIMBING)
     return scores(graph, data.truth) | {"seconds": time.perf_counter() - started}

@@ -207,12 +207,10 @@ class Run:
         """Where a run that plants something lays it for the kernel to find."""
 
 
-def _output(command, environment, seconds) -> str | None:
+def _output(command, env, seconds) -> str | None:
     """Run it in a process group of its own, so that all of it can be stopped in time."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(
-        command, cwd=NOTEBOOKS, env=environment, start_new_session=True, **pipes
-    )
+    process = subprocess.Popen(command, cwd=NOTEBOOKS, env=env, start_new_session=True, **pipes)
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -6,8 +6,8 @@ python scripts/check_pages.py [folder]
 import os
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup
@@ -21,8 +21,7 @@ LARGEST = 6_000_000
 """Bytes of a page, its pictures in it."""
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """What a page holds: ids, links, and what is wrong with its pictures, fields and headings."""
 
     ids: list[str]

@@ -25,16 +25,8 @@ from dpcgd_book.results.stored import rows_on_file, stored_folder
 from jinja2 import Template
 
 import dpcgd
+from dpcgd.graphs import drawing as layout
 from dpcgd.graphs.cpdag import two_digits
-from dpcgd.graphs.drawing import (
-    DOTS,
-    HEIGHT,
-    free_way,
-    in_inches,
-    layered_positions,
-    on_screen,
-    width_of,
-)
 
 STORED, PAGE = ROOT / "book" / "stored" / "home_picture.json", ROOT / "book" / "home_picture.html"
 TABLE = "17_which_one_should_i_use"
@@ -94,7 +86,7 @@ def released(data, epsilon: float) -> dict:
 
 def edge(places, start, end, kind, arrow=True, likely=None) -> tuple:
     """How an edge looks, its way, and what is written beside its middle."""
-    way = on_screen(free_way(places, start, end))
+    way = layout.on_screen(layout.free_way(places, start, end))
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in [*way[::EVERY], way[-1]])
     x, y = way[len(way) // 2]
     words = None if likely is None else two_digits(likely)
@@ -165,14 +157,14 @@ def spread(heights, gap=16.5) -> list[float]:
 def drawn(stored: dict, rows: pd.DataFrame) -> str:
     """The fragment of the home page."""
     truth = [tuple(arc) for arc in stored["truth"]]
-    places, low, high = in_inches(layered_positions(nx.DiGraph(truth)))
-    corner, other = on_screen([low, high])
+    places, low, high = layout.in_inches(layout.layered_positions(nx.DiGraph(truth)))
+    corner, other = layout.on_screen([low, high])
     box = (corner[0], other[1], other[0] - corner[0], corner[1] - other[1])
     best, level = best_without_privacy(rows)
     template = Template(Path(__file__).with_suffix(".html").read_text(), keep_trailing_newline=True)
     return template.render(
-        nodes=[(v, *on_screen(place), width_of(v) * DOTS) for v, place in places.items()],
-        node_height=HEIGHT * DOTS,
+        nodes=[(v, *layout.on_screen(places[v]), layout.width_of(v) * layout.DOTS) for v in places],
+        node_height=layout.HEIGHT * layout.DOTS,
         box=" ".join(f"{part:.0f}" for part in box),
         truth=[edge(places, *arc, "truth") for arc in truth],
         states=[(g["F1"], drawing(g["edges"], truth, places)) for g in stored["graphs"]],

@@ -28,9 +28,7 @@ def copied(cells, old: str, new: str) -> None:
     """Give figures, exercises and anchors labels of the new chapter; theorems lose theirs."""
     prose = [cell for cell in cells if cell.cell_type == "markdown"]
     for cell in prose:
-        cell.source = BOX.sub(
-            lambda box: re.sub(r"^:label: .*\n", "", box[0], flags=re.M), cell.source
-        )
+        cell.source = BOX.sub(lambda box: re.sub(r"(?m)^:label: .*\n", "", box[0]), cell.source)
     text = "\n".join(cell.source for cell in prose)
     own = re.findall(r"^:(?:name|label): (\S+)$", text, re.MULTILINE)
     anchor = re.compile(rf"(#|^\(){old[:2]}-", re.MULTILINE)

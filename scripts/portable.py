@@ -21,9 +21,9 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import golden
 import pandas as pd
@@ -47,8 +47,7 @@ NEW_X86 = "X86_V4 AVX512_ICL AVX512_SPR"
 # --- machines
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """A processor as its libraries see it: kernels of OpenBLAS, loops of numpy, code of numba."""
 
     name: str
@@ -165,8 +164,7 @@ def python_of(machine: Machine) -> Path | str:
 # --- jobs
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     machine: str
     what: str
     failed: int = 0
@@ -199,17 +197,15 @@ def tests_row(name: str, command: list, without: tuple, contents: str, cwd, **va
         return row
     print(f"  {name}: the tests ...\n", end="", flush=True)
     left_out = (f"--ignore={ROOT / 'tests' / file}" for file in without)
-    command, environment = [*command, "-q", "-p", "no:cacheprovider"], os.environ | variables
-    done = subprocess.run(
-        [*command, *left_out], capture_output=True, text=True, cwd=cwd, env=environment
-    )
+    command, env = [*command, "-q", "-p", "no:cacheprovider", *left_out], os.environ | variables
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
     if not done.returncode:
         stamp.write_text(contents)
         return row
     lines = done.stdout.splitlines()
     failed = sum(map(int, re.findall(r"(\d+) (?:failed|error)", "".join(lines[-1:]))))
     told = "\n".join([*lines[-60:], *done.stderr.splitlines()[-20:]])
-    return replace(row, failed=max(1, failed), told=told)
+    return row._replace(failed=max(1, failed), told=told)
 
 
 def jobs_of(machine: Machine, names: str) -> Iterator[partial]:

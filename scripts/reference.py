@@ -11,10 +11,9 @@ import json
 import pydoc
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "book" / "tools"
@@ -57,28 +56,20 @@ WITHOUT_CODE = {
 
 NOT_PRIVATE = "not private"
 REPRODUCTION = "claimed, not proved"
+REPRODUCED = ("curate_pc", "em_pc", "noleaks", "priv_pc", "svt_pc")
 WITHOUT_THEOREM = {
-    "dpcgd_book.systems.as_coded.coded_curate_pc": REPRODUCTION,
-    "dpcgd_book.systems.as_coded.coded_em_pc": REPRODUCTION,
-    "dpcgd_book.systems.as_coded.coded_noleaks": REPRODUCTION,
-    "dpcgd_book.systems.as_coded.coded_priv_pc": REPRODUCTION,
-    "dpcgd_book.systems.as_coded.coded_svt_pc": REPRODUCTION,
-    "dpcgd_book.systems.as_published.published_curate_pc": REPRODUCTION,
-    "dpcgd_book.systems.as_published.published_em_pc": REPRODUCTION,
+    **{f"dpcgd_book.systems.as_coded.coded_{name}": REPRODUCTION for name in REPRODUCED},
+    **{f"dpcgd_book.systems.as_published.published_{name}": REPRODUCTION for name in REPRODUCED},
     "dpcgd.constraint.laplace_pc.pc": NOT_PRIVATE,
-    "dpcgd_book.systems.as_published.published_priv_pc": REPRODUCTION,
-    "dpcgd_book.systems.as_published.published_svt_pc": REPRODUCTION,
-    "dpcgd.local.geometric.UniformGeometric": "no claim: its level is read off its channel",
     "dpcgd.pairwise.anm.anm": NOT_PRIVATE,
-    "dpcgd_book.systems.as_published.published_noleaks": REPRODUCTION,
     "dpcgd.score.notears.notears": NOT_PRIVATE,
+    "dpcgd.local.geometric.UniformGeometric": "no claim: its level is read off its channel",
     "dpcgd.statistics.categorical_statistics.AdjustedChiSquared": "for pc; too large to be of use",
 }
 """Why a system has no guarantee that a theorem could stand behind."""
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """A theorem, or another box with a label, and the code that it links to."""
 
     kind: str

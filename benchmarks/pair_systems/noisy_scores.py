@@ -7,11 +7,10 @@ from dpcgd.pairwise.anm import private_anm
 from dpcgd.pairwise.dependence_scores import Hsic, Iqr, Kendall, Spearman
 
 FAMILY = "noisy scores"
-TEST_HALF = functools.partial(private_anm, protects="test set")
 
 
 def of_test_half(score):
-    run = functools.partial(TEST_HALF, score=score)
+    run = functools.partial(private_anm, protects="test set", score=score)
     return PairSystem(f"{score.name}-test-half", FAMILY, "proved", run, protects="test half")
 
 

@@ -4,13 +4,7 @@ Of Priv-PC, SVT-PC and EM-PC epsilon is that of a round, and the total is read w
 of the other two it is the total that they claim.
 """
 
-from dpcgd_book.systems.as_published import (
-    published_curate_pc,
-    published_em_pc,
-    published_noleaks,
-    published_priv_pc,
-    published_svt_pc,
-)
+from dpcgd_book.systems import as_published as published
 
 from benchmarks.graph_cases import System
 
@@ -20,9 +14,9 @@ INFINITE = "infinite: an output is possible on one data set and impossible on it
 AUDITED = "several times the claim: an audit of a step shows it"
 
 SYSTEMS = [
-    System("published-SVT-PC", FAMILY, CLAIMED, published_svt_pc, really=KENDALL),
-    System("published-Priv-PC", FAMILY, CLAIMED, published_priv_pc, really=KENDALL),
-    System("published-EM-PC", FAMILY, CLAIMED, published_em_pc, really=INFINITE),
-    System("published-CURATE-PC", FAMILY, CLAIMED, published_curate_pc, really=KENDALL),
-    System("published-NoLeaks", FAMILY, CLAIMED, published_noleaks, really=AUDITED),
+    System("published-SVT-PC", FAMILY, CLAIMED, published.published_svt_pc, really=KENDALL),
+    System("published-Priv-PC", FAMILY, CLAIMED, published.published_priv_pc, really=KENDALL),
+    System("published-EM-PC", FAMILY, CLAIMED, published.published_em_pc, really=INFINITE),
+    System("published-CURATE-PC", FAMILY, CLAIMED, published.published_curate_pc, really=KENDALL),
+    System("published-NoLeaks", FAMILY, CLAIMED, published.published_noleaks, really=AUDITED),
 ]

@@ -16,12 +16,7 @@ from dpcgd.moments.clipped_moments import blocks_of
 from dpcgd.moments.interactions import Marginals
 from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
-from dpcgd.reading.pair_features import (
-    Columns,
-    least_noise,
-    pair_features,
-    second_features,
-)
+from dpcgd.reading.pair_features import Columns, least_noise, pair_features, second_features
 
 __all__ = [
     "Precision",

@@ -18,14 +18,7 @@ from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.clipped_moments import clipped_sensitivity, level_vectors, measure_moments
 from dpcgd.moments.entries import FARTHEST
 from dpcgd.moments.interactions import exactly, paid
-from dpcgd.moments.scores import (
-    DEPTH,
-    LENGTH,
-    SECOND,
-    Histogram,
-    measure_singles,
-    number_vectors,
-)
+from dpcgd.moments.scores import DEPTH, LENGTH, SECOND, Histogram, measure_singles, number_vectors
 from dpcgd.privacy.conversions import zcdp_rho
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise

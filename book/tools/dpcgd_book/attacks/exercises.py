@@ -15,14 +15,12 @@ import networkx as nx
 import numpy as np
 from scipy import stats
 
+from dpcgd import CPDAG, Budget, Dataset
 from dpcgd.constraint.curate_pc import Surrogate, allocate, concentrated
-from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import SHAPES, random_network
 from dpcgd.datasets.variable import PARTS
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.moments.interactions import paid
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.statistics.moment_matrices import second_moments, second_moments_sensitivity

@@ -63,11 +63,6 @@ class Reconstruction:
         return np.repeat(np.argwhere(self.joint >= 0), whole, axis=0)
 
 
-def _histogram(codes, shape) -> np.ndarray:
-    flat = np.ravel_multi_index(tuple(codes.T), shape)
-    return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
-
-
 def reconstruct(
     reports: np.ndarray, mechanism: LocalMechanism, *, gap: float = 1.0, most: int = 10_000
 ) -> Reconstruction:
@@ -118,7 +113,8 @@ def reconstruct(
     shape, codes = mechanism.shape, checked_codes(reports, mechanism.levels)
     if math.prod(shape) > MOST_COUNTS or len(codes) == 0:
         raise ValueError(f"no report, or above {MOST_COUNTS:,} cells; leave variables out")
-    seen = _histogram(codes, shape) / len(codes)
+    cells = np.ravel_multi_index(tuple(codes.T), shape)
+    seen = np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(codes)
     occurs = seen > 0
     joint = np.full(shape, 1 / math.prod(shape))
     path: list[float] = []
@@ -168,6 +164,6 @@ class CorrectedTables:
 
     def counts(self, variables: Sequence[int]) -> np.ndarray:
         """Estimated counts of these variables, rounded."""
-        seen = _histogram(self.reports.codes[:, list(variables)], self.shape(variables))
-        corrected = np.maximum(self.mechanism.of(variables).inverse(seen.astype(float)), 0)
+        seen = self.reports.counts(variables).astype(float)
+        corrected = np.maximum(self.mechanism.of(variables).inverse(seen), 0)
         return np.rint(corrected * (self.n / corrected.sum())).astype(np.int64)

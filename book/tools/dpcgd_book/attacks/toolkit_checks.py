@@ -166,8 +166,7 @@ def check_amplification(probability_of_yes: Callable, data: list, neighbour: lis
         odds = [probability_of_yes(records, m, inner) for records in (data, neighbour)]
         promised = mechanisms.amplified(inner, rate=m / 6)
         assert math.isclose(math.log(odds[0] / odds[1]), promised), "enumerated"
-        back = mechanisms.before_amplification(promised, m / 6)
-        assert math.isclose(back, inner), "the inverse"
+        assert math.isclose(mechanisms.before_amplification(promised, m / 6), inner), "the inverse"
 
 
 def _neighbours_of_all(size, top) -> dict:

@@ -55,9 +55,8 @@ class LinearSEM:
     @property
     def graph(self) -> nx.DiGraph:
         """The causal graph."""
-        settings = {"create_using": nx.DiGraph, "edge_attr": None}
-        graph = nx.from_numpy_array(self.weights, **settings)
-        return nx.relabel_nodes(graph, dict(enumerate(self.variables)))
+        settings = {"create_using": nx.DiGraph, "edge_attr": None, "nodelist": [*self.variables]}
+        return nx.from_numpy_array(self.weights, **settings)
 
     @property
     def _effects(self) -> np.ndarray:

@@ -10,9 +10,8 @@ import networkx as nx
 import numpy as np
 from numpy.random import Generator
 
-from dpcgd.datasets.dataset import Dataset
+from dpcgd import Dataset, Schema
 from dpcgd.datasets.random_networks import SHAPES, random_network
-from dpcgd.datasets.schema import Schema
 
 __all__ = ["FAMILIES", "GAUSSIAN_NETWORKS", "GaussianNetwork", "MixedNetwork", "gaussian_network"]
 __all__ += ["random_mixed_network"]
@@ -141,8 +140,7 @@ def gaussian_network(name: str) -> GaussianNetwork:
         raise ValueError(f"no network is called {name!r}; take {' or '.join(GAUSSIAN_NETWORKS)}")
     inside = f"pgmpy/utils/example_models/{name}.json"
     content = json.loads(Path(str(distribution("pgmpy").locate_file(inside))).read_text())
-    graph = nx.DiGraph()
-    graph.add_nodes_from(content["nodes"])
+    graph = nx.empty_graph(content["nodes"], nx.DiGraph)
     graph.add_edges_from(content["arcs"])
     models = [content["cpds"][v] for v in graph]
     weights = nx.to_numpy_array(graph)
@@ -199,11 +197,10 @@ class MixedNetwork:
         values = self.values(n, rng=rng)
         number = {"range": (-END, END), "outside": "clip"}
         schema = Schema({v: self.levels.get(v, number) for v in self.graph})
-        codes = [
-            values[v] if v in self.levels else variable.positions_of_numbers(values[v])
-            for v, variable in schema.variables.items()
-        ]
-        return Dataset.of_schema(np.column_stack(codes), schema, self.graph, self.name)
+        for v in self.graph.nodes - self.levels.keys():
+            values[v] = schema.variables[v].positions_of_numbers(values[v])
+        codes = np.column_stack([values[v] for v in self.graph])
+        return Dataset.of_schema(codes, schema, self.graph, self.name)
 
 
 def random_mixed_network(

@@ -6,9 +6,8 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 
+from dpcgd import Dataset, from_bif
 from dpcgd.datasets.arguments import data_folder
-from dpcgd.datasets.bayesian_networks import from_bif
-from dpcgd.datasets.dataset import Dataset
 from dpcgd_book.data.linear_sems import LinearSEM, random_sem
 
 __all__ = ["SAMPLES", "load_sample", "synthetic_model"]

@@ -315,8 +315,7 @@ def plan(planned: Plan) -> plt.Figure:
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.set_yticks(range(len(names)), names)
     axes.set_title("above the diagonal: a pair; below: given one more", fontsize=9)
-    colors = f"correlation found with probability {planned.power:g}"
-    figure.colorbar(image, ax=axes, label=colors)
+    figure.colorbar(image, ax=axes, label=f"correlation found with probability {planned.power:g}")
     return figure
 
 
@@ -373,8 +372,7 @@ def least_epsilon(f1: pd.DataFrame, lines: Mapping[str, Sequence[float]]) -> plt
     axes.set(xscale="log", yscale="log", xlabel="records", ylabel=r"guaranteed $\varepsilon$")
     axes.set_ylim(epsilon[0] / 1.8, epsilon[-1] * 1.8)
     figure.legend(loc="outside lower center", ncols=len(lines), handlelength=3)
-    bar = figure.colorbar(image, ax=axes, label="mean skeleton F1")
-    bar.outline.set_edgecolor(GREY)
+    figure.colorbar(image, ax=axes, label="mean skeleton F1").outline.set_edgecolor(GREY)
     return figure
 
 

@@ -77,8 +77,7 @@ class Lookup:
         n: int | None = None,
     ) -> float:
         """A number of the table for a network or a group; not a number where there is none."""
-        cells = self.cells
-        here = cells[(cells.system == system) & (cells.n == (n or self.n))]
+        here = self.cells[(self.cells.system == system) & (self.cells.n == (n or self.n))]
         here = here[here.network == (network or next(iter(self.groups)))]
         here = here[here.epsilon == (epsilon or self.epsilon)]
         return float(here[score].iloc[0]) if len(here) else math.nan

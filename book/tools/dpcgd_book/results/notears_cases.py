@@ -7,8 +7,7 @@ from unittest import mock
 import numpy as np
 
 import dpcgd.score.notears
-from dpcgd.score.noleaks import noleaks
-from dpcgd.score.notears import gram_notears, notears
+from dpcgd import gram_notears, noleaks, notears
 from dpcgd_book.data.linear_sems import random_sem
 from dpcgd_book.results.graph_scores import scores
 from dpcgd_book.results.larger_networks import drawn

@@ -5,13 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from dpcgd import Dataset, Network, climb, fit_network, from_bif, table_pc
 from dpcgd.datasets.arguments import data_folder
-from dpcgd.datasets.bayesian_networks import Network, from_bif
-from dpcgd.datasets.dataset import Dataset
 from dpcgd.datasets.random_networks import SHAPES, TABLES, random_network
-from dpcgd.reading.fit_network import fit_network
-from dpcgd.reading.hill_climbing import climb
-from dpcgd.tables.table_pc import table_pc
 from dpcgd_book.results.larger_networks import drawn
 from dpcgd_book.systems.edge_confidence import edge_confidence
 from dpcgd_book.systems.table_pc_variants import run_variant

@@ -17,13 +17,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import chdtrc
 
+from dpcgd import CPDAG, Dataset, Release
 from dpcgd.constraint.curate_pc import LEAST_EPSILON, Surrogate, allocate
 from dpcgd.constraint.em_pc import count_scores
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.graphs.pc_search import Answers
-from dpcgd.graphs.release import Release
 from dpcgd.privacy.budget import Budget, BudgetSpent, Spent
 from dpcgd.privacy.conversions import gaussian_multiplier
 from dpcgd.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
@@ -378,8 +376,7 @@ def coded_em_pc(
             if len(neighbours) > order:
                 tests += len(neighbours) * math.comb(len(neighbours) - 1, order)
                 asked = functools.partial(_clearest, data, settings.alpha, order, x, neighbours)
-                best = map(asked, neighbours)
-                scores, p_values, given = map(list, zip(*best, strict=True))
+                scores, p_values, given = map(list, zip(*map(asked, neighbours), strict=True))
                 count = settings.count_scores(scores, p_values, settings.alpha)
                 deleted = _chosen(run, count[: len(neighbours)], half)
                 for number in range(deleted):

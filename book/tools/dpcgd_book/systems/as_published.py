@@ -391,9 +391,8 @@ def published_em_pc(
     """
     run = open_claimed_run(data, statistic=statistic, max_order=max_order, **shared)
     statistic, half = statistic or PublishedFlips(), shared["epsilon"] / 2
-    oracle = PublishedOracle(
-        Tables(data), statistic, lambda *_: half, exponential, 0.0, run.account, run.noise
-    )
+    paid = run.account, run.noise
+    oracle = PublishedOracle(Tables(data), statistic, lambda *_: half, exponential, 0.0, *paid)
     return released_by(oracle, run, max_order)
 
 

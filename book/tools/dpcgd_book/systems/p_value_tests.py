@@ -115,8 +115,7 @@ class GSquare:
 
     def log_p(self, x: int, y: int, given: tuple[int, ...]) -> float:
         """Natural logarithm of the p-value, minus infinity where no test is made."""
-        levels = self._tables.shape((x, y, *given))
-        if refusal(self.data.n, levels):
+        if refusal(self.data.n, self._tables.shape((x, y, *given))):
             return -math.inf
         table = self._tables.counts((x, y, *given))
         half, value = _freedom(table) / 2, g_statistic(table) / 2

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from scipy.stats import chi2
 
+from dpcgd import CPDAG, Budget, Dataset
 from dpcgd.datasets.contingency_tables import Tables
-from dpcgd.datasets.dataset import Dataset
-from dpcgd.graphs.cpdag import CPDAG
 from dpcgd.moments.interactions import MeasuredMarginals, Moment, paid
-from dpcgd.privacy.budget import Budget
 from dpcgd.privacy.filters import Filter, GaussianFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading.repairs import repaired
