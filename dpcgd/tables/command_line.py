@@ -190,7 +190,7 @@ def rehearse(schema: str, n: int, system: str | None, out: str | None, **asked: 
     show(dpcgd.rehearse(schema, n, **given(asked)), out)
 
 
-FORMAT = ("separator", "encoding", "decimal", "thousands", "ignore", "columns")
+FORMAT: tuple[str, ...] = ("separator", "encoding", "decimal", "thousands", "ignore", "columns")
 FORMAT += ("ids", "rows_per_person")
 TERMS = ("report", "delta", "budget", "knowledge", "precision", "aim", "allow_delta")
 
