@@ -10,7 +10,7 @@ cell.
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache, partial, reduce
 from itertools import chain, combinations, product
 from typing import Any, NamedTuple, Protocol
 
@@ -329,13 +329,12 @@ class Measurement(Protocol):
 
 def paid(account: Account, noise: Noise) -> Measurement:
     """A measurement with Gaussian noise that an account pays for; it refuses a rho near 0."""
+    charged = partial(gaussian_for_rho, account=account, noise=noise)
 
     def measure(query, *, sensitivity, rho):
         if 0 <= rho < LEAST_RHO:
             raise BudgetSpent(f"a rho of {rho:g} pays for no measurement")
-        return gaussian_for_rho(
-            query, sensitivity=sensitivity, rho=rho, account=account, noise=noise
-        )
+        return charged(query, sensitivity=sensitivity, rho=rho)
 
     return measure
 

@@ -94,10 +94,8 @@ class Trees(NamedTuple):
             If a column is missing, because the trees were trained on other features.
         """
         if missing := [name for name in self.features if name not in columns]:
-            raise ValueError(
-                f"the trees were trained on other features, such as {missing[0]!r}; train them "
-                "anew with: make models"
-            )
+            problem = f"the trees were trained on other features, such as {missing[0]!r}"
+            raise ValueError(f"{problem}; train them anew with: make models")
         features = np.column_stack([columns[name] for name in self.features])
         rows = np.arange(len(features))
         log_odds = np.full((1, len(features)), self.bias)
@@ -300,9 +298,8 @@ def check_precision(precision: Precision) -> None:
     """
     named = precision is None or precision == LARGEST_F1
     if not (named or (is_real(precision) and 0 < precision <= 1)):  # type: ignore[operator]
-        raise ValueError(
-            f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
-        )
+        rule = f"above 0 and at most 1, or {LARGEST_F1!r}"
+        raise ValueError(f"precision must be {rule}, not {precision!r}")
 
 
 def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) -> np.ndarray:
