@@ -220,8 +220,7 @@ def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray
     blocks = blocks_of(marginals)
     explained = blocks.sums(blocks.correlations**2 - blocks.variances)
     whole = np.maximum.outer(*[np.maximum(marginals.widths, 1)] * 2)
-    alike = explained >= COPIED * whole
-    alike &= least_noise(blocks) <= 1 - COPIED
+    alike = (explained >= COPIED * whole) & (least_noise(blocks) <= 1 - COPIED)
     graph = nx.from_numpy_array(np.where(np.triu(alike, 1), 1.0 + probabilities, 0.0))
     joined = probabilities.copy()
     for a, b in nx.maximum_spanning_tree(graph).edges:

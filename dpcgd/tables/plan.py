@@ -234,17 +234,16 @@ class Plan:
 
     def __repr__(self):
         frame, budget = self.to_frame(), self.budget
-        tests = ", ".join(
-            f"{frame[f'order_{k}'].mean():.0%} given {number}"
-            for k, number in enumerate(("none", "one", "two")[: self.rules.max_order + 1])
-            if frame[f"order_{k}"].notna().any()
-        )
+        given = ("none", "one", "two")[: self.rules.max_order + 1]
+        means = {number: frame[f"order_{k}"].mean() for k, number in enumerate(given)}
+        # of an order without sets the mean is no number
+        shown = [f"{mean:.0%} given {number}" for number, mean in means.items() if mean >= 0]
         rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
         promise = f"epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows}"
         lines = [
             f"Plan({self.system.__name__}: {promise})",
             f"  {self.n:,} records, {len(self.shares)} variables, {len(frame)} pairs",
-            f"  tests that can be made: {tests}",
+            f"  tests that can be made: {', '.join(shown)}",
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
             f"  found by a test with probability {self.power:g}:",
             *(f"    {line}" for line in _told(frame)),
