@@ -117,9 +117,8 @@ def curate_pc(data: Counts, **shared: Unpack[TestKeywords]) -> Release:
     def oracle(run: Run, statistic: Statistic) -> CurateOracle:
         margin, max_order = (run.terms.settings[name] for name in ("margin", "max_order"))
         plan = proved_plan(run.account, statistic, data.n, last=min(max_order, data.d - 2))
-        return CurateOracle(
-            Tables(data), statistic, math.nan, margin, run.account, run.noise, plan=plan
-        )
+        tables = Tables(data)
+        return CurateOracle(tables, statistic, math.nan, margin, run.account, run.noise, plan=plan)
 
     return private_search(data, ("curate_pc", "thm-curate-filter"), oracle, **shared)
 

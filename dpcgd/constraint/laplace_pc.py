@@ -209,10 +209,8 @@ def pc(
     """
     test = statistic or (FisherZ() if getattr(data, "numbers", ()) else KendallP())
     by_numbers = isinstance(test, FisherZ)
-    settings: dict[str, Any] = {"max_order": max_order, "knowledge": knowledge}
-    run = run_without_privacy(
-        data, numbers=by_numbers, records=by_numbers, statistic=statistic, **settings
-    )
+    settings = {"statistic": statistic, "max_order": max_order, "knowledge": knowledge}
+    run = run_without_privacy(data, numbers=by_numbers, records=by_numbers, **settings)
     oracle: CorrelationOracle | PlainOracle
     if isinstance(test, FisherZ):
         oracle = CorrelationOracle(data, test)

@@ -121,9 +121,8 @@ class BitColumns(CountsTogether):
         np.cumsum(levels.prod(axis=1), out=starts[1:])
         self._make_room(len(asked) << asked.shape[1], starts[-1])
         axes = np.argsort(self._order[asked], axis=1)
-        ordered, shapes, strides = (
-            np.take_along_axis(array, axes, axis=1) for array in (asked, levels, strides)
-        )
+        arrays = (asked, levels, strides)
+        ordered, shapes, strides = (np.take_along_axis(array, axes, axis=1) for array in arrays)
         numbers = self._numbered(ordered)
         flat, cells = np.empty(starts[-1], np.int64), np.empty(np.diff(starts).max(initial=1), int)
         begins = np.empty(numbers.shape[1] + 1, np.int64)
@@ -135,9 +134,8 @@ class BitColumns(CountsTogether):
         tables, depth = ordered.shape
         numbers = np.zeros((tables, 1 << depth), np.int32)
         origins, known = np.empty(numbers.size, np.int64), self._known
-        self._known = find_subsets(
-            ordered, self._sizes, self._keys, self._places, self._ends, numbers, origins, known
-        )
+        kept = self._keys, self._places, self._ends
+        self._known = find_subsets(ordered, self._sizes, *kept, numbers, origins, known)
         sizes = np.diff(self._ends[known : self._known + 1])
         if len(new := np.flatnonzero(sizes)):
             new = new[np.argsort(self._keys[known + new], kind="stable")]

@@ -182,12 +182,10 @@ def check_levels(levels: Mapping[str, Iterable]) -> Mapping[str, Sequence[str]]:
         level occurs twice, is missing, nested or has blanks at its ends.
     """
     check_variables(levels)
-    return MappingProxyType(
-        {
-            name: listed if isinstance(listed, Parts) else _listed(name, listed)
-            for name, listed in levels.items()
-        }
-    )
+    checked: dict[str, Sequence[str]] = {}
+    for name, own in levels.items():
+        checked[name] = own if isinstance(own, Parts) else _listed(name, own)
+    return MappingProxyType(checked)
 
 
 @dataclass(frozen=True)

@@ -159,10 +159,9 @@ class Certainty:
             arrows = self.arrows[start, end], self.arrows[end, start]
             return self.edges[frozenset((start, end))], *arrows
         except KeyError:
-            raise ValueError(
-                f"{start} and {end} are joined without a probability; give one to every edge, "
-                "and to its arrows both ways round"
-            ) from None
+            problem = f"{start} and {end} are joined without a probability"
+            cure = "give one to every edge, and to its arrows both ways round"
+            raise ValueError(f"{problem}; {cure}") from None
 
 
 def two_digits(probability: float) -> str:
@@ -222,8 +221,7 @@ class CPDAG:
         if arcs.diagonal().any():
             raise ValueError("a variable is joined to itself; take the loop out")
         arcs.flags.writeable = False
-        object.__setattr__(self, "variables", variables)
-        object.__setattr__(self, "arcs", arcs)
+        vars(self).update(variables=variables, arcs=arcs)
         if self.certainty:
             for start, end in sorted(map(sorted, self.skeleton)):
                 self.certainty.of_edge(start, end)

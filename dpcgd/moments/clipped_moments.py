@@ -217,10 +217,8 @@ class ClippedMoments(Singles):
         kept = singles.levels, singles.released, singles.numbers, singles.entries
         super().__init__(singles.n, *kept)
         if not Moment(moments, deviation).measured:
-            raise ValueError(
-                "a clipped moment or the deviation of its noise is too large: that is noise only; "
-                "measure it for a larger rho"
-            )
+            problem = "a clipped moment or the deviation of its noise is too large"
+            raise ValueError(f"{problem}: that is noise only; measure it for a larger rho")
         self.moments, self.deviation = moments, deviation
 
     def theorems(self) -> tuple[str, ...]:
@@ -386,25 +384,22 @@ def _gathered(marginals) -> Blocks:
     wide = (scale**2).sum(axis=1)
     noise = spread**2 * np.outer(wide, wide)
     parts = (scale @ covariances @ scale.T, noise, covariances, spread)
-    correlations, noise, covariances, spread = (_limited(part + part.T) for part in parts)
+    correlations, noise, covariances, spread = (part + part.T for part in parts)
     for v, own in enumerate(rows):
         correlations[own, own] = np.eye(own.stop - own.start)
         covariances[own, own] = marginals.variance(v) if v in varying else 1.0
     noise += _further_variance(wide, errors**2 * wide, scale @ means, n)
-    return _seen(Blocks(correlations, noise, covariances, spread, n, rows))
+    return _seen(correlations, noise, covariances, spread, n, rows)
 
 
-def _seen(blocks: Blocks) -> Blocks:
-    """Blocks in which correlations that their noise hides are zero."""
-    noise = _limited(blocks.noise)
-    for own in blocks.rows:
+def _seen(correlations, noise, covariances, spread, n, rows) -> Blocks:
+    """Blocks of limited entries, in which correlations that their noise hides are zero."""
+    parts = (correlations, noise, covariances, spread)
+    correlations, noise, covariances, spread = (np.clip(p, -LARGEST, LARGEST) for p in parts)
+    for own in rows:
         noise[own, own] = 0.0
-    correlations = np.where(noise <= HIDDEN, blocks.correlations, 0.0)
-    return blocks._replace(correlations=correlations, noise=noise)
-
-
-def _limited(entries) -> np.ndarray:
-    return np.clip(entries, -LARGEST, LARGEST)
+    correlations = np.where(noise <= HIDDEN, correlations, 0.0)
+    return Blocks(correlations, noise, covariances, spread, n, rows)
 
 
 def _further_variance(wide, off, means, n) -> np.ndarray:
@@ -445,7 +440,4 @@ def _turned(clipped) -> Blocks:
     noise = spread**2 * np.outer(wide, wide) + _further_variance(lengths, off, np.zeros(size), n)
     correlations = np.where(free, scale @ clipped.moments @ scale.T, unit)
     covariances = np.where(varying, clipped.moments, unit)
-    correlations, noise, covariances, spread = map(
-        _limited, (correlations, noise, covariances, spread)
-    )
-    return _seen(Blocks(correlations, noise, covariances, spread, n, rows))
+    return _seen(correlations, noise, covariances, spread, n, rows)

@@ -10,7 +10,7 @@ cell.
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache, partial, reduce
 from itertools import chain, combinations, product
 from typing import Any, NamedTuple, Protocol
 
@@ -181,10 +181,9 @@ class Marginals:
             raise ValueError(f"n must be at least 1, not {n}")
         for subset, moment in (released or {}).items():
             if not moment.measured:
-                raise ValueError(
-                    f"the moment of {subset} or the deviation of its noise is larger than "
-                    f"{LARGEST:g} or no number: that is noise only; measure it for a larger rho"
-                )
+                what = f"the moment of {subset} or the deviation of its noise"
+                problem = f"{what} is larger than {LARGEST:g} or no number: that is noise only"
+                raise ValueError(f"{problem}; measure it for a larger rho")
         self.n, self.levels = n, tuple(levels)
         self.released = {(): Moment(np.ones(()), 0.0), **(released or {})}
         self._known: dict[tuple, Any] = {}
@@ -234,6 +233,10 @@ class Marginals:
     def variance(self, x: int) -> np.ndarray:
         """Covariance matrix of the contrasts of one variable."""
         return covariance_of_contrasts(self.table(x), self.levels[x])
+
+    def distance(self, subset: Subset) -> float:
+        """How far one replaced record moves the interaction of some variables, in records."""
+        return interaction_sensitivity([self.levels[v] for v in subset])
 
     def least_variance(self, x: int) -> float:
         """The variance of a variable's contrasts below which there is hardly anything but noise."""
@@ -326,13 +329,12 @@ class Measurement(Protocol):
 
 def paid(account: Account, noise: Noise) -> Measurement:
     """A measurement with Gaussian noise that an account pays for; it refuses a rho near 0."""
+    charged = partial(gaussian_for_rho, account=account, noise=noise)
 
     def measure(query, *, sensitivity, rho):
         if 0 <= rho < LEAST_RHO:
             raise BudgetSpent(f"a rho of {rho:g} pays for no measurement")
-        return gaussian_for_rho(
-            query, sensitivity=sensitivity, rho=rho, account=account, noise=noise
-        )
+        return charged(query, sensitivity=sensitivity, rho=rho)
 
     return measure
 
@@ -380,7 +382,7 @@ class MeasuredMarginals(Marginals):
         ValueError
             Before the data is touched, if rho is negative or not finite.
         """
-        self._release([tuple(sorted(subset))], self._moves(subset), rho)
+        self._release([tuple(sorted(subset))], self.distance(subset), rho)
 
     def measure_again(self, pairs: Sequence[Subset], rho: float):
         """Release the interactions of some pairs once more, for rho in total.
@@ -392,11 +394,8 @@ class MeasuredMarginals(Marginals):
         BudgetSpent
             Before the data is touched, if the account cannot pay.
         """
-        one_by_one = math.hypot(*map(self._moves, pairs))
+        one_by_one = math.hypot(*map(self.distance, pairs))
         self._release(pairs, min(one_by_one, pairs_sensitivity(self.levels)), rho)
-
-    def _moves(self, subset) -> float:
-        return interaction_sensitivity([self.levels[v] for v in subset])
 
     def _release(self, subsets, sensitivity, rho):
         if sensitivity == 0:  # there are no contrasts

@@ -246,10 +246,8 @@ class Singles(Marginals):
     @property
     def widths(self) -> list[int]:
         """Number of entries of each variable."""
-        return [
-            self.entries[v].width if v in self.entries else size - 1
-            for v, size in enumerate(self.levels)
-        ]
+        kept = {v: own.width for v, own in self.entries.items()}
+        return [kept.get(v, size - 1) for v, size in enumerate(self.levels)]
 
     def table(self, *variables: int) -> np.ndarray:
         """As for other marginals, but one variable alone has the nearest possible shares.
@@ -285,12 +283,7 @@ class Singles(Marginals):
     def to_receipt(self) -> dict[str, Any]:
         """The content for a receipt: moments, pieces of numbers' ranges, and reduced entries."""
         numbers = [
-            {
-                "variable": v,
-                "starts": own.starts.tolist(),
-                "shares": own.shares.tolist(),
-                "missing": own.missing.tolist(),
-            }
+            {"variable": v, **{name: part.tolist() for name, part in vars(own).items()}}
             for v, own in self.numbers.items()
         ]
         entries = [{"variable": v, **own._asdict()} for v, own in self.entries.items()]
@@ -380,14 +373,11 @@ def measure_singles(
     def halved(v: int, width: int) -> np.ndarray:
         return pieces[v].halves(below()[v], width)
 
+    def first_counts(v: int) -> np.ndarray:
+        return np.append(halved(v, PARTS), counts()[v][PARTS:]) if v in pieces else counts()[v]
+
     sizes = [2 + own - PARTS if v in pieces else own for v, own in enumerate(data.cardinalities)]
-    first, deviation = look(
-        lambda: [
-            np.append(halved(v, PARTS), counts()[v][PARTS:]) if v in pieces else counts()[v]
-            for v in range(data.d)
-        ],
-        sizes,
-    )
+    first, deviation = look(lambda: [*map(first_counts, range(data.d))], sizes)
     least = min(max(1.0, deviation) / data.n, 0.5)  # never 0 or 1
     missing = {v: np.clip(first[v][2:] / data.n, least, 1 - least) for v in pieces}
     used, width, halves = unit * data.d, PARTS, {v: first[v][:2] for v in pieces}

@@ -254,11 +254,9 @@ def private_anm(
     m = int(look.test.sum())
     change = ridge.change(pair.n - m) if protects == "everyone" else 0.0
     share, delta = (part / 2 * (1 - ROOM) for part in run.account.limit)
-    release = partial(score.release, m=m, change=change, epsilon=share, delta=delta)
-    scores = {
-        names: release(partial(look.columns, names), account=run.account, noise=run.noise)
-        for names in _directions(pair)
-    }
+    priced = partial(score.release, m=m, change=change, epsilon=share, delta=delta)
+    release = partial(priced, account=run.account, noise=run.noise)
+    scores = {names: release(partial(look.columns, names)) for names in _directions(pair)}
     return _release(scores, score.scale(m, change, share), protects, run)
 
 

@@ -161,10 +161,9 @@ class _Enforced:
         """The used cost after this event; raises BudgetSpent if it exceeds the limit."""
         price = self._price(event)
         if event.neighbours is not Neighbours.REPLACE_ONE:
-            raise ValueError(
-                f"{event.mechanism} has a sensitivity for neighbours that "
-                f"{event.neighbours.value}; use one for those that {Neighbours.REPLACE_ONE.value}"
-            )
+            theirs, ours = event.neighbours.value, Neighbours.REPLACE_ONE.value
+            problem = f"{event.mechanism} has a sensitivity for neighbours that {theirs}"
+            raise ValueError(f"{problem}; use one for those that {ours}")
         if not (price > 0 and event.delta >= 0):
             cost = "cost more than nothing, with a delta of 0 or more"
             raise ValueError(f"{event.mechanism} must {cost}")
@@ -172,10 +171,9 @@ class _Enforced:
         failing = used.delta + event.delta
         if not (total <= self.limit.price and failing <= self.limit.delta):
             cure = "; see Filter(reserved=...)" if event.delta else ""
-            raise BudgetSpent(
-                f"{event.mechanism} with {prices_of([event])} would exceed epsilon = "
-                f"{self.budget.epsilon:g}, delta = {self.budget.delta:g}{cure}"
-            )
+            asked = f"{event.mechanism} with {prices_of([event])}"
+            whole = f"epsilon = {self.budget.epsilon:g}, delta = {self.budget.delta:g}"
+            raise BudgetSpent(f"{asked} would exceed {whole}{cure}")
         return Cost(total, failing)
 
     def keep(self, share: float) -> None:

@@ -422,10 +422,8 @@ def takes_keywords(system: Callable[_P, _R]) -> Callable[_P, _R]:
     *first, shared = own.parameters.values()
     (keywords,) = get_args(shared.annotation)
     keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-    spelled = [
-        keyword(name, default=usual.get(name), annotation=kind)
-        for name, kind in get_type_hints(keywords).items()
-    ]
+    kinds = get_type_hints(keywords).items()
+    spelled = [keyword(name, default=usual.get(name), annotation=kind) for name, kind in kinds]
     signature = own.replace(parameters=[*first, *spelled])
 
     @wraps(system)

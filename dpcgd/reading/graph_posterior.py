@@ -245,9 +245,8 @@ def best_graph(
     def total(group: int) -> tuple[float, int]:
         """The score of the best graph over a set, and its last variable."""
         ends = [(v, group ^ 1 << v) for v in members[group]]
-        return max(
-            ((total(rest)[0] + parents(v, rest)[0], v) for v, rest in ends), default=(0.0, 0)
-        )
+        scores = ((total(rest)[0] + parents(v, rest)[0], v) for v, rest in ends)
+        return max(scores, default=(0.0, 0))
 
     graph, group = none.copy(), (1 << d) - 1
     while group:

@@ -187,12 +187,11 @@ def triple_features(marginals: Marginals, joined: np.ndarray, triples: list[Trip
     noise = float(np.median(blocks.variances))
     local = LocalEvidence(blocks, np.where(joined, effects, 0.0))
     others = [_others(local, joined, *triple) for triple in triples]
+    likelihood = [_likelihood(blocks, *triple) for triple in triples]
     numbers = {
         **_given_sets(local, triples, others),
         **_in_likely_families(marginals, joined, triples),
-        "log-likelihood of independent ends, less of a product through the middle": [
-            _likelihood(blocks, *triple) for triple in triples
-        ],
+        "log-likelihood of independent ends, less of a product through the middle": likelihood,
         "neighbours of the middle": near[c],
         "variables to make sets of": [*map(len, others)],
         "correlation with the middle, the weaker": np.minimum(strength[x, c], strength[c, y]),

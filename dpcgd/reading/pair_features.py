@@ -363,9 +363,8 @@ class LocalEvidence:
         noise = blocks.variances * ~np.eye(len(blocks.noise), dtype=bool)
         self.ridge = np.sqrt(noise.mean(axis=1))
         self.n, size = blocks.n, len(blocks.noise)
-        self.correlations, self.noise = (
-            np.pad(kind, (0, 1)) for kind in (blocks.correlations, blocks.noise)
-        )
+        self.correlations = np.pad(blocks.correlations, (0, 1))
+        self.noise = np.pad(blocks.noise, (0, 1))
         of_each = [range(size)[rows] for rows in blocks.rows]
         self.rows = np.array([*zip(*zip_longest(*of_each, (), fillvalue=size), strict=True)])
 
@@ -423,10 +422,8 @@ class LocalEvidence:
         variance += (v[y[:, :, None], given[:, None]] @ slope_x**2).swapaxes(1, 2)
         both = (open_x * open_y)[:, None, None]
         real = (x < len(self.ridge))[:, :, None] & (y < len(self.ridge))[:, None]
-        evidence, effect = (
-            (part * real).sum(axis=(1, 2))
-            for part in _told(q**2 / both, variance / both + 1 / self.n)
-        )
+        parts = _told(q**2 / both, variance / both + 1 / self.n)
+        evidence, effect = ((part * real).sum(axis=(1, 2)) for part in parts)
         return np.column_stack([np.arcsinh(evidence), effect, np.minimum(open_x, open_y)])
 
     def _left_open(self, rows, cross, slopes) -> np.ndarray:

@@ -94,10 +94,8 @@ class Trees(NamedTuple):
             If a column is missing, because the trees were trained on other features.
         """
         if missing := [name for name in self.features if name not in columns]:
-            raise ValueError(
-                f"the trees were trained on other features, such as {missing[0]!r}; train them "
-                "anew with: make models"
-            )
+            problem = f"the trees were trained on other features, such as {missing[0]!r}"
+            raise ValueError(f"{problem}; train them anew with: make models")
         features = np.column_stack([columns[name] for name in self.features])
         rows = np.arange(len(features))
         log_odds = np.full((1, len(features)), self.bias)
@@ -222,8 +220,7 @@ def copies_joined(marginals: Marginals, probabilities: np.ndarray) -> np.ndarray
     blocks = blocks_of(marginals)
     explained = blocks.sums(blocks.correlations**2 - blocks.variances)
     whole = np.maximum.outer(*[np.maximum(marginals.widths, 1)] * 2)
-    alike = explained >= COPIED * whole
-    alike &= least_noise(blocks) <= 1 - COPIED
+    alike = (explained >= COPIED * whole) & (least_noise(blocks) <= 1 - COPIED)
     graph = nx.from_numpy_array(np.where(np.triu(alike, 1), 1.0 + probabilities, 0.0))
     joined = probabilities.copy()
     for a, b in nx.maximum_spanning_tree(graph).edges:
@@ -300,9 +297,8 @@ def check_precision(precision: Precision) -> None:
     """
     named = precision is None or precision == LARGEST_F1
     if not (named or (is_real(precision) and 0 < precision <= 1)):  # type: ignore[operator]
-        raise ValueError(
-            f"precision must be above 0 and at most 1, or {LARGEST_F1!r}, not {precision!r}"
-        )
+        rule = f"above 0 and at most 1, or {LARGEST_F1!r}"
+        raise ValueError(f"precision must be {rule}, not {precision!r}")
 
 
 def most_likely_edges(probabilities: np.ndarray, precision: Precision = None) -> np.ndarray:

@@ -19,18 +19,11 @@ from dpcgd.moments.entries import Entries
 from dpcgd.moments.interactions import Marginals, Moment, NoisyTable
 from dpcgd.moments.scores import Histogram, Singles
 from dpcgd.privacy.conversions import zcdp_rho
+from dpcgd.reading import reader
 from dpcgd.reading.graph_posterior import shares_of
 from dpcgd.reading.likely_graphs import met_graphs
 from dpcgd.reading.orientation import LEVEL, arrow_confidence, pointed
 from dpcgd.reading.pair_features import PRIOR, dependence, least_noise
-from dpcgd.reading.reader import (
-    LARGEST_F1,
-    Precision,
-    check_precision,
-    edge_probabilities,
-    most_likely_edges,
-    unlike_training,
-)
 
 __all__ = [
     "MarginalRelease",
@@ -115,17 +108,16 @@ def check_moments(release: Release) -> MarginalRelease:
     """
     if not isinstance(release, MarginalRelease):
         system = release.terms.system or "its system"
-        raise ValueError(
-            f"this release holds a graph and no moments, for {system} measured none; only what "
-            "private_graph and table_pc release can be read further"
-        )
+        problem = f"this release holds a graph and no moments, for {system} measured none"
+        cure = "only what private_graph and table_pc release can be read further"
+        raise ValueError(f"{problem}; {cure}")
     return release
 
 
 def read(
     release: Release,
     *,
-    precision: Precision = None,
+    precision: reader.Precision = None,
     knowledge: Knowledge | None = None,
     reading: Reading = "edges",
 ) -> CPDAG:
@@ -180,7 +172,7 @@ def read(
 def reread(
     release: Release,
     *,
-    precision: Precision = None,
+    precision: reader.Precision = None,
     knowledge: Knowledge | None = None,
     reading: Reading = "edges",
 ) -> MarginalRelease:
@@ -217,17 +209,17 @@ def reread(
     (True, 0.99)
     """
     measured, names = check_moments(release), release.graph.variables
-    check_precision(precision)
+    reader.check_precision(precision)
     _check_reading(measured, reading, precision)
     knowledge = measured.knowledge if knowledge is None else knowledge
     rho = sum(map(zcdp_rho, measured.ledger.events))
-    caution = unlike_training(len(names), measured.terms.n, rho)
+    caution = reader.unlike_training(len(names), measured.terms.n, rho)
     graph = read_moments(measured.marginals, names, knowledge, precision, caution, reading)
     said = {"precision": precision, "knowledge": knowledge, "reading": reading}
     return replace(measured, graph=graph, answers=None, reading=said)
 
 
-def _check_reading(release: MarginalRelease, reading: Reading, precision: Precision) -> None:
+def _check_reading(release: MarginalRelease, reading: Reading, precision: reader.Precision) -> None:
     """Refuse a reading that this release does not allow."""
     if reading not in READINGS:
         raise ValueError(f"reading must be one of {', '.join(READINGS)}; {reading!r} is none")
@@ -242,7 +234,7 @@ def read_moments(
     marginals: Marginals,
     names: Sequence[str],
     knowledge: Knowledge | None,
-    precision: Precision,
+    precision: reader.Precision,
     caution: str,
     reading: Reading = "edges",
 ) -> CPDAG:
@@ -270,10 +262,10 @@ def read_moments(
         whole = weigh_graphs(marginals, forbidden, required)
     likely = _edges(marginals, whole, reading)
     likely[fixed], likely[apart] = 1.0, 0.0
-    joined = most_likely_edges(likely, precision)
+    joined = reader.most_likely_edges(likely, precision)
     directed = joined & (likely >= FAINT)
     shares = whole.shares if whole else arrow_confidence(marginals, directed, forbidden)
-    level = LEVEL if precision == LARGEST_F1 and not whole else None
+    level = LEVEL if precision == reader.LARGEST_F1 and not whole else None
     arcs = pointed(shares, joined, forbidden, level)
     if whole and reading == LIKELIEST:
         arcs = whole.likeliest
@@ -291,10 +283,10 @@ def _edges(marginals: Marginals, whole: "WeighedGraphs | None", reading: Reading
     would be with a prior of one half.
     """
     if whole is None:
-        return edge_probabilities(marginals)
+        return reader.edge_probabilities(marginals)
     edges = np.clip(whole.joined, LEAST_SHARE, 1 - LEAST_SHARE)
     if reading == EDGES:
-        by_model = np.clip(edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
+        by_model = np.clip(reader.edge_probabilities(marginals), LEAST_SHARE, 1 - LEAST_SHARE)
         constant, weight, weight_of_model = WEIGHTS
         odds = constant + weight * logit(edges) + weight_of_model * logit(by_model)
         kept = 1 / (1 + FADES * least_noise(blocks_of(marginals)))
@@ -390,10 +382,9 @@ def read_release(path: str | os.PathLike) -> Release:
         kind = {kind.__name__: kind for kind in (Release, MarginalRelease)}[content["release"]]
         return kind(**release_fields(content, _marginals))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"{path} holds no release that this version can read ({type(error).__name__}: "
-            f"{error}); read it with the version that wrote it"
-        ) from None
+        reason = f"{type(error).__name__}: {error}"
+        problem = f"{path} holds no release that this version can read ({reason})"
+        raise ValueError(f"{problem}; read it with the version that wrote it") from None
 
 
 def _marginals(content) -> Marginals:
@@ -414,8 +405,7 @@ def _marginals(content) -> Marginals:
     moments[np.triu_indices(len(upper))] = [value for row in upper for value in row]
     moments += np.triu(moments, 1).T
     numbers = {own["variable"]: Histogram.of_receipt(own) for own in content.get("numbers", ())}
-    entries = {
-        own["variable"]: Entries(*(own[name] for name in Entries._fields))
-        for own in content.get("entries", ())
-    }
+    entries = {}
+    for own in content.get("entries", ()):
+        entries[own["variable"]] = Entries(*(own[name] for name in Entries._fields))
     return ClippedMoments(Singles(n, levels, released, numbers, entries), moments, deviation)

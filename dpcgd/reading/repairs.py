@@ -131,9 +131,10 @@ class _Repair:
         """The repaired result; edges that stay keep their arrows from the search."""
         were = before.graph.arcs | before.graph.arcs.T
         arcs = np.where(were, before.graph.arcs, True) & self.joined
-        sets = {
-            frozenset(self.names[v] for v in pair): tuple(self.names[v] for v in given)
-            for pair, given in self.apart.items()
-        }
+
+        def names(columns):
+            return tuple(self.names[v] for v in columns)
+
+        sets = {frozenset(names(pair)): names(given) for pair, given in self.apart.items()}
         graph, tests = CPDAG(self.names, arcs), before.tests + self.asked
         return replace(before, graph=graph, separating_sets=sets, tests=tests)

@@ -53,9 +53,8 @@ def exponential(total: float, steps: int) -> np.ndarray:
 
 def _check(total, steps):
     if not (0 < total < math.inf and steps >= 1):
-        raise ValueError(
-            f"total must be positive and finite, steps 1 or more: {total!r}, {steps!r}"
-        )
+        given = f"{total!r}, {steps!r}"
+        raise ValueError(f"total must be positive and finite, steps 1 or more: {given}")
 
 
 def _in_all(total, shape) -> np.ndarray:

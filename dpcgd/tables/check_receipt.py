@@ -18,16 +18,9 @@ from dpcgd.graphs.receipt import content_of, read_receipt
 from dpcgd.graphs.release import Release
 from dpcgd.moments.clipped_moments import Aim, ClippedMoments, level_vectors, longest_kept
 from dpcgd.moments.entries import ENTRIES, entries_carried
-from dpcgd.moments.interactions import (
-    SENSITIVITY,
-    Marginals,
-    NoisyTable,
-    Subset,
-    interaction_sensitivity,
-    pairs_sensitivity,
-)
+from dpcgd.moments.interactions import SENSITIVITY, Marginals, NoisyTable, Subset, pairs_sensitivity
 from dpcgd.moments.joined_levels import MOST_LEVELS
-from dpcgd.moments.scores import Singles, look_sensitivity
+from dpcgd.moments.scores import look_sensitivity
 from dpcgd.privacy.budget import BudgetSpent, kept_for_rounding
 from dpcgd.privacy.events import GaussianEvent, PureEvent
 from dpcgd.privacy.filters import BasicFilter, Filter, GaussianFilter, PureFilter
@@ -263,18 +256,19 @@ def _check_looks(result: MarginalRelease) -> None:
 
 def _paid(result: Any) -> list[float]:
     """The noise multipliers in the ledger, without that of the counts that joined levels."""
-    domain, levels = _categories(result.terms), result.levels
-    for name, old in domain.items():
+    terms, levels = result.terms, result.levels
+    categories = {v: own for v, own in terms.domain.items() if "range" not in terms.rules[v]}
+    for name, old in categories.items():
         became = result.joined_levels.get(name, dict(zip(old, old, strict=True)))
         if set(became) != set(old) or set(became.values()) != set(levels.get(name, ())):
             raise ValueError(f"{name} has other levels than those that its levels were joined to")
-    counted = [len(levels[name]) for name in domain]
+    counted = [len(levels[name]) for name in categories]
     numbers = getattr(result.marginals, "numbers", {})
     measured = [own for v, own in enumerate(result.marginals.levels) if v not in numbers]
-    ours = [v for v, name in enumerate(result.terms.domain) if name not in domain]
-    if counted != measured or list(numbers) != ours or list(levels) != list(result.terms.domain):
+    ours = [v for v, name in enumerate(terms.domain) if name not in categories]
+    if counted != measured or list(numbers) != ours or list(levels) != list(terms.domain):
         raise ValueError("the released moments have other levels than the release")
-    if result.marginals.n != result.terms.n:
+    if result.marginals.n != terms.n:
         raise ValueError("the released moments are of another number of records")
     if not all(isinstance(event, GaussianEvent) for event in result.ledger.events):
         raise ValueError("moments have Gaussian noise, and the ledger holds another mechanism")
@@ -304,11 +298,6 @@ def _check_entries(result: Any) -> None:
     carried = entries_carried(Schema(terms.rules), terms.n, account.remaining)
     if result.marginals.entries != carried:
         raise ValueError("categories have other entries than the budget carries")
-
-
-def _categories(terms: Terms) -> dict[str, tuple]:
-    """The domain without the variables that are numbers."""
-    return {v: own for v, own in terms.domain.items() if "range" not in terms.rules[v]}
 
 
 def _next(paid: list[float]) -> float:
@@ -349,18 +338,16 @@ def _check_clipped(marginals: ClippedMoments, paid: list[float], aim: Aim) -> No
     multiplier, bound = 0.0, 0.0
     if paid:  # nothing is measured if all vectors are zero
         multiplier = _next(paid)
-        kept = marginals.levels, marginals.released, marginals.numbers, marginals.entries
-        singles = Singles(marginals.n, *kept)
-        bound = longest_kept(singles, level_vectors(singles), multiplier, aim)
+        bound = longest_kept(marginals, level_vectors(marginals), multiplier, aim)
     _check_equal("the clipped moments", marginals.deviation * marginals.n, multiplier * bound**2)
 
 
 def _without_triples(marginals: Marginals, paid: Sequence[float]) -> list[float]:
     """The multipliers that are left after every triple, in turn, has taken its own."""
     left, noise = [], _deviations(marginals)
-    waiting = [s for s in noise if len(s) > 2 and (_distance(marginals, s) or noise[s])]
+    waiting = [s for s in noise if len(s) > 2 and (marginals.distance(s) or noise[s])]
     for multiplier in paid:
-        if waiting and _agree(noise[waiting[0]], multiplier * _distance(marginals, waiting[0])):
+        if waiting and _agree(noise[waiting[0]], multiplier * marginals.distance(waiting[0])):
             waiting.pop(0)
         else:
             left.append(multiplier)
@@ -390,7 +377,7 @@ def _explains(marginals, first, sharper, way, looks) -> bool:
     precisions = dict.fromkeys(sharper, first**-2)
     for i, multiplier in enumerate(looks):
         seen = [deviation for deviation, bits in zip(sharper, way, strict=True) if bits >> i & 1]
-        apart = [_distance(marginals, pair) for deviation in seen for pair in sharper[deviation]]
+        apart = [marginals.distance(pair) for deviation in seen for pair in sharper[deviation]]
         distance = min(math.hypot(*apart), pairs_sensitivity(marginals.levels))
         if not distance:
             return False
@@ -402,11 +389,6 @@ def _explains(marginals, first, sharper, way, looks) -> bool:
 def _deviations(marginals: Marginals) -> dict[Subset, float]:
     """The deviation of the noise of each interaction, in records."""
     return {s: moment.deviation * marginals.n for s, moment in marginals.released.items()}
-
-
-def _distance(marginals: Marginals, subset: Subset) -> float:
-    """The sensitivity of the interaction of these variables alone."""
-    return interaction_sensitivity([marginals.levels[v] for v in subset])
 
 
 def _check_equal(what: object, deviation: float, expected: float) -> None:

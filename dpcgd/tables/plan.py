@@ -234,17 +234,16 @@ class Plan:
 
     def __repr__(self):
         frame, budget = self.to_frame(), self.budget
-        tests = ", ".join(
-            f"{frame[f'order_{k}'].mean():.0%} given {number}"
-            for k, number in enumerate(("none", "one", "two")[: self.rules.max_order + 1])
-            if frame[f"order_{k}"].notna().any()
-        )
+        given = ("none", "one", "two")[: self.rules.max_order + 1]
+        means = {number: frame[f"order_{k}"].mean() for k, number in enumerate(given)}
+        # of an order without sets the mean is no number
+        shown = [f"{mean:.0%} given {number}" for number, mean in means.items() if mean >= 0]
         rows = f", {budget.rows_per_person} rows a person" * (budget.rows_per_person > 1)
         promise = f"epsilon = {budget.epsilon:g} at delta = {budget.delta:g}{rows}"
         lines = [
             f"Plan({self.system.__name__}: {promise})",
             f"  {self.n:,} records, {len(self.shares)} variables, {len(frame)} pairs",
-            f"  tests that can be made: {tests}",
+            f"  tests that can be made: {', '.join(shown)}",
             f"  noise of a released number: a deviation of {self.deviation:.3g} records",
             f"  found by a test with probability {self.power:g}:",
             *(f"    {line}" for line in _told(frame)),
@@ -445,27 +444,22 @@ def _measure_as(system, table: Expected, rules: testing.Rules) -> Callable[..., 
         return measuring.measure_all_cells
     if system is measuring.graph_from_moments:
         return measuring.measure_for_edges
-    raise ValueError(
-        f"there is a plan for private_graph and table_pc, none for {name}; "
-        f"rehearse(..., system={name}) takes every system"
-    )
+    problem = f"there is a plan for private_graph and table_pc, none for {name}"
+    raise ValueError(f"{problem}; rehearse(..., system={name}) takes every system")
 
 
 def _all_shares(schema: Schema, known) -> dict[str, Shares]:
     if not isinstance(known, Mapping):
         raise ValueError(f"shares must map variables to the shares of their levels, not {known!r}")
     check_known("shares", known, schema.variables)
-    return {
-        name: _of_number(name, own, known)
-        if isinstance(own, Parts)
-        else _normalized(name, own, known.get(name, (1,) * len(own)))
-        for name, own in schema.levels.items()
-    }
+    return {name: _expected(name, levels, known) for name, levels in schema.levels.items()}
 
 
-def _of_number(name: str, parts: Parts, known) -> NumberShares:
-    """Shares of a number; if the share of missing values is not known, it is one quarter."""
-    named = ("not missing", *(() if parts.missing is None else (parts.missing,)))
+def _expected(name: str, levels: Sequence[str], known) -> Shares:
+    """Shares of a variable: all levels alike, one quarter missing of a number, unless known."""
+    if not isinstance(levels, Parts):
+        return _normalized(name, levels, known.get(name, (1,) * len(levels)))
+    named = ("not missing", *(() if levels.missing is None else (levels.missing,)))
     there, *missing = _normalized(name, named, known.get(name, (3, 1)[: len(named)]))
     return NumberShares((there / 2, there / 4, there / 4, *missing))
 
@@ -484,10 +478,9 @@ def _shares_of_codes(schema: Schema, expected: Mapping[str, Shares]) -> list[np.
 def _normalized(name, levels, shares) -> Shares:
     shares = as_list(name, shares, "shares")
     if len(shares) != len(levels):
-        raise ValueError(
-            f"variable {name!r} has {len(levels)} levels and {len(shares)} shares; give each level "
-            f"one, in the order {', '.join(levels)}"
-        )
+        problem = f"variable {name!r} has {len(levels)} levels and {len(shares)} shares"
+        cure = f"give each level one, in the order {', '.join(levels)}"
+        raise ValueError(f"{problem}; {cure}")
     for share in shares:
         _check_between(f"each share of variable {name!r}", share, 0, math.inf)
     return tuple(share / sum(shares) for share in shares)
@@ -522,10 +515,9 @@ def _told(frame) -> Iterator[str]:
         smallest, points = frame[f"{kind}correlation"].dropna(), frame[f"{kind}points"].dropna()
         nothing = f", nothing in {len(frame) - len(smallest)}" * (len(smallest) < len(frame))
         if len(smallest):
-            yield (
-                f"{where}correlations of {smallest.min():.3f} to {smallest.max():.3f} "
-                f"({points.min():.1f} to {points.max():.1f} points){nothing}"
-            )
+            sizes = f"correlations of {smallest.min():.3f} to {smallest.max():.3f}"
+            in_points = f"({points.min():.1f} to {points.max():.1f} points)"
+            yield f"{where}{sizes} {in_points}{nothing}"
         elif not kind or frame.get(order, pd.Series()).any():
             yield f"{where}nothing"
 
@@ -611,10 +603,9 @@ def epsilon_for(
             cures = list(_cures(exact, partial(enough, GRID[-1]), pairs))
             if (least := smallest(GRID[-1])) < most:
                 cures.insert(0, f"look for {_rounded_up(least):g} or more")
-            raise ValueError(
-                f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records; "
-                f"{', or '.join(cures) or 'it is too small to be seen in any table'}"
-            )
+            problem = f"no epsilon up to {GRID[-1]:g} finds that among {n:,} records"
+            cure = ", or ".join(cures) or "it is too small to be seen in any table"
+            raise ValueError(f"{problem}; {cure}")
         coarse = [*range(0, len(GRID), STEP), len(GRID) - 1]
         above = next(i for i in progress(coarse, "searching", len(coarse)) if enough(GRID[i]))
         low = max(0, above - STEP)

@@ -143,17 +143,14 @@ class Measured(NamedTuple):
         answers : Answers, optional
             Answers of the search that made the graph.
         """
-        theorems = self.marginals.theorems()
         joined = ("thm-joined-levels",) if self.joined_levels else ()
+        kept = self.levels.items()
         return MarginalRelease(
             graph,
-            **self.run.receipt(*theorems, *joined),
+            **self.run.receipt(*self.marginals.theorems(), *joined),
             answers=answers,
             marginals=self.marginals,
-            levels={
-                name: () if isinstance(levels, Parts) else tuple(levels)
-                for name, levels in self.levels.items()
-            },
+            levels={name: () if isinstance(own, Parts) else tuple(own) for name, own in kept},
             joined_levels=self.joined_levels,
         )
 
@@ -221,10 +218,8 @@ def measure_all_cells(
     run = open_run(data, account=PureFilter, by=by, precision=precision, **shared)
     if not has_few_cells(data.cardinalities):
         cells = f"{math.prod(data.cardinalities):,} cells of {data.d} variables"
-        cure = (
-            f"at most {MOST_CELLS:,} of {MOST_VARIABLES} are released at once; take private_graph"
-        )
-        raise ValueError(f"the whole table has {cells}, and {cure}")
+        most = f"at most {MOST_CELLS:,} of {MOST_VARIABLES} are released at once"
+        raise ValueError(f"the whole table has {cells}, and {most}; take private_graph")
     whole = run.account.limit.price * (1 - ROOM)
     table = measure_table(data, epsilon=whole, account=run.account, noise=run.noise)
     caution = unlike_training(data.d, data.n, squared(whole) / 2)
