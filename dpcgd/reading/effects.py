@@ -13,8 +13,8 @@ from scipy.special import ndtr
 
 from dpcgd.graphs.release import Release
 from dpcgd.reading.adjustment import UNKNOWN
-from dpcgd.reading.graph_posterior import bits_of
 from dpcgd.reading.likely_graphs import Graphs, likely_graphs, shares_of_sets
+from dpcgd.reading.orientation import bits_of
 from dpcgd.reading.questions import Question
 from dpcgd.reading.release import MarginalRelease, check_moments
 
@@ -231,7 +231,7 @@ def graphs_of(release: MarginalRelease, graph: nx.DiGraph | None = None) -> Grap
     usable = isinstance(graph, nx.DiGraph) and {*graph} == {*names}
     if not usable or not nx.is_directed_acyclic_graph(graph):
         raise ValueError("graph must be a DiGraph of the release's variables without cycles")
-    return {tuple(bits_of(nx.to_numpy_array(graph, names) > 0).tolist()): 1.0}
+    return {tuple(bits_of(nx.to_numpy_array(graph, names) > 0)): 1.0}
 
 
 def reply(question: Question, graphs: Graphs) -> Effect:

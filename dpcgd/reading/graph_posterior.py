@@ -13,9 +13,9 @@ from numba import njit
 from scipy.special import gammaln
 
 from dpcgd.moments.interactions import NoisyTable
-from dpcgd.reading.orientation import _array, completed, leads
+from dpcgd.reading.orientation import _array, bits_of, completed, leads
 
-__all__ = ["GraphPosterior", "best_graph", "bits_of", "shares_of"]
+__all__ = ["GraphPosterior", "best_graph", "shares_of"]
 
 PRIOR, EDGE = 3.0, -3.0
 """Records that the prior of a graph's probabilities is worth, and prior log odds of an edge. Both
@@ -77,8 +77,8 @@ class GraphPosterior:
     ):
         self.table, self.levels = table, np.array(table.levels, np.int64)
         nothing = np.zeros((len(self.levels),) * 2, bool)
-        self.needed = bits_of(nothing if required is None else required)
-        self.forbidden = bits_of(nothing if forbidden is None else forbidden)
+        rules = (nothing if arcs is None else arcs for arcs in (required, forbidden))
+        self.needed, self.forbidden = np.array([bits_of(arcs) for arcs in rules], np.int64)
         self.prior, self._codes = prior, np.array([*np.ndindex(*table.levels)], np.int64)
         self._start = np.maximum(table.counts.ravel(), 0.0) + 1e-9
         self._start *= table.n / self._start.sum()
@@ -186,17 +186,6 @@ class GraphPosterior:
 
     def _best(self, counts) -> np.ndarray:
         return best_graph(counts.reshape(self.table.levels), self.needed, self.forbidden)
-
-
-def bits_of(arcs: np.ndarray) -> np.ndarray:
-    """Parents of each variable as bits, from a boolean array of arcs.
-
-    Examples
-    --------
-    >>> bits_of(np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], bool))
-    array([0, 0, 3])
-    """
-    return arcs.T @ (1 << np.arange(len(arcs), dtype=np.int64))
 
 
 def best_graph(

@@ -5,8 +5,14 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from dpcgd.moments.interactions import Marginals, NoisyTable
-from dpcgd.reading.graph_posterior import GraphPosterior, bits_of
-from dpcgd.reading.orientation import by_colliders, collider_log_odds, drawn_graphs, leads
+from dpcgd.reading.graph_posterior import GraphPosterior
+from dpcgd.reading.orientation import (
+    bits_of,
+    by_colliders,
+    collider_log_odds,
+    drawn_graphs,
+    leads,
+)
 
 __all__ = ["Graphs", "likely_graphs", "met_graphs", "shares_of_sets"]
 
@@ -101,5 +107,5 @@ def _drawn(marginals, edges, forbidden) -> Graphs:
         joined = np.frombuffer(skeleton, bool).reshape(edges.shape)
         odds = collider_log_odds(marginals, joined) if joined.any() else {}
         for parents in drawn_graphs(joined, forbidden, by_colliders(odds)):
-            counts[tuple(bits_of(parents.T).tolist())] += times
+            counts[tuple(bits_of(parents.T))] += times
     return {graph: count / counts.total() for graph, count in counts.items()}

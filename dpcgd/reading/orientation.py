@@ -24,7 +24,14 @@ from dpcgd.reading.pair_features import Columns, LocalEvidence, columns_of
 from dpcgd.reading.pair_score import PairScore
 from dpcgd.reading.reader import trained_on
 
-__all__ = ["arrow_confidence", "collider_log_odds", "open_triples", "pointed", "triple_features"]
+__all__ = [
+    "arrow_confidence",
+    "bits_of",
+    "collider_log_odds",
+    "open_triples",
+    "pointed",
+    "triple_features",
+]
 
 NEAR = 4
 """Number of strongest neighbours of either end that separating sets are made of."""
@@ -77,7 +84,7 @@ def pointed(
     """
     likelier = sure > (np.maximum(sure.T, 1 - sure - sure.T) if level is None else level)
     arcs = joined & ~forbidden
-    parents = _bits((arcs & ~arcs.T).T)
+    parents = bits_of(arcs & ~arcs.T)
     open_arcs = np.argwhere(arcs & arcs.T & likelier).tolist()
     for _, a, b in sorted((-sure[a, b], a, b) for a, b in open_arcs):
         if arcs[a, b] and not leads(parents, b, a):
@@ -308,7 +315,7 @@ def drawn_graphs(joined: np.ndarray, forbidden: np.ndarray, gain: Gain) -> np.nd
     gain : callable
         The result of :func:`by_colliders` or of :func:`by_families`.
     """
-    rng, parents = np.random.default_rng(0), _bits(_first(joined, forbidden))
+    rng, parents = np.random.default_rng(0), bits_of(_first(joined, forbidden).T)
     edges, banned = np.argwhere(np.triu(joined)).tolist(), forbidden.tolist()
     drawn = []
     for sweep in range(COOLING + DRAWS * APART):
@@ -379,9 +386,15 @@ def _array(bits) -> np.ndarray:
     return np.array([[row >> v & 1 for v in range(len(bits))] for row in bits], bool)
 
 
-def _bits(parents) -> list[int]:
-    """Parents of each variable as bits, from a boolean array with a row for each variable."""
-    return [sum(1 << v for v in np.flatnonzero(row).tolist()) for row in parents]
+def bits_of(arcs: np.ndarray) -> list[int]:
+    """Parents of each variable as the bits of a whole number, from a boolean array of arcs.
+
+    Examples
+    --------
+    >>> bits_of(np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], bool))
+    [0, 0, 3]
+    """
+    return [sum(1 << v for v in np.flatnonzero(parents).tolist()) for parents in arcs.T]
 
 
 def _first(joined, forbidden) -> np.ndarray:

@@ -14,7 +14,8 @@ import dpcgd
 from dpcgd import CPDAG, Knowledge, check_receipt, read, read_release
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.privacy.sealed_file import digest_of
-from dpcgd.reading.graph_posterior import EDGE, GraphPosterior, bits_of
+from dpcgd.reading.graph_posterior import EDGE, GraphPosterior
+from dpcgd.reading.orientation import bits_of
 from dpcgd.reading.release import read_moments, reread
 
 DATA = dpcgd.load("cancer", n=20_000, rng=default_rng(0))
@@ -43,7 +44,7 @@ def test_whole_graphs_have_the_shares_of_every_graph_there_is():
     table = chain_of_three()
     posterior, graphs = GraphPosterior(table), [*all_dags(3)]
     arcs = [nx.to_numpy_array(dag) > 0 for dag in graphs]
-    weights = softmax([posterior.score(bits_of(own)) + EDGE * own.sum() for own in arcs])
+    weights = softmax([posterior.score(np.array(bits_of(own))) + EDGE * own.sum() for own in arcs])
     forms = [CPDAG.from_dag(dag) for dag in graphs]
     drawn = read_moments(table, "abc", None, 0.01, "", "whole graphs")
     for pair, probability in drawn.certainty.edges.items():

@@ -17,14 +17,8 @@ from dpcgd.moments.interactions import MeasuredMarginals, NoisyTable, exactly, m
 from dpcgd.privacy.filters import BasicFilter
 from dpcgd.privacy.noise import SeededNoise
 from dpcgd.reading import graph_posterior as compiled
-from dpcgd.reading.graph_posterior import (
-    EDGE,
-    UNLIKELY,
-    GraphPosterior,
-    best_graph,
-    bits_of,
-    shares_of,
-)
+from dpcgd.reading.graph_posterior import EDGE, UNLIKELY, GraphPosterior, best_graph, shares_of
+from dpcgd.reading.orientation import bits_of
 
 
 def arcs_of(parents):
