@@ -84,7 +84,7 @@ def test_sweeps_turn_the_arcs_that_the_definition_turns(seed, monkeypatch):
 def test_paths_are_those_of_networkx(seed):
     joined, forbidden, _ = some(seed)
     parents = orientation._first(joined, forbidden)
-    bits = orientation._bits(parents)
+    bits = orientation.bits_of(parents.T)
     for a, b in np.argwhere(~np.eye(len(joined), dtype=bool)).tolist():
         assert orientation.leads(bits, a, b) == is_ancestor(parents, a, b)
 
