@@ -1,17 +1,22 @@
-"""What each part of the edge model is worth, and what its probabilities are worth.
+"""What each part of the edge model is worth, what its probabilities are worth, and its seconds.
 
 python benchmarks/edge_model.py [NETWORKS]
 
 Draws fresh networks by a seed of its own: "as in training", of every kind, and "like the table",
 categories of 8 to 60 variables with edges, 10,000 or 100,000 records, epsilon .3 or 1. Each is
-released and read as it is, and without one part at a time. Writes parts and calibration to
+released and read as it is, and without one part at a time. Then two wide tables of 100,000 records
+are released and read, each in a process of its own. Writes parts, calibration and wide to
 book/stored/12_a_trained_reader, as JSON. Half an hour of one core for 300 networks of either
 family; goes on where it stopped.
 """
 
 import json
 import math
+import resource
 import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,8 +25,8 @@ import pandas as pd
 from dpcgd_book.results.graph_scores import scores
 from joblib import Memory, Parallel, delayed
 
-from dpcgd.datasets.random_networks import any_network
-from dpcgd.graphs.cpdag import CPDAG
+from dpcgd import CPDAG, graph_from_moments
+from dpcgd.datasets.random_networks import any_network, random_network
 from dpcgd.moments import entries
 from dpcgd.moments.clipped_moments import clips, measure_moments
 from dpcgd.privacy.budget import Budget
@@ -39,6 +44,7 @@ FAMILIES = ("as in training", "like the table")
 OTHER_NOISE = {"entries: .03": 0.03, "entries: .1": 0.1, "all contrasts": math.inf}
 """Other limits on the noise that entries bring, beside the one that is used."""
 TENTHS = np.linspace(0, 1, 11)
+WIDE = {"413 variables of 2 to 21 levels": (413, 21), "441 variables of 3 levels": (441, 3)}
 STORED = ROOT / "book" / "stored" / "12_a_trained_reader"
 kept = Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
 
@@ -131,6 +137,20 @@ def calibration_of(said: list, rng) -> list[dict]:
     return rows
 
 
+def of_wide(d: int, most: int) -> dict[str, float]:
+    """Seconds by the clock of a wide table's release and reading, and the process's peak in MB."""
+    rng = np.random.default_rng([SEED, d])
+    sizes = rng.integers(2 if most > 3 else most, most + 1, d).tolist()
+    levels = {f"v{v}": tuple(map(str, range(size))) for v, size in enumerate(sizes)}
+    data = random_network("sparse", "mixed", d, rng, levels=levels).sample(100_000, rng=rng)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.perf_counter()
+    graph_from_moments(data, epsilon=1.0, rng=rng)
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": round(seconds, 1), "MB": peak // 1024, "MB before": before // 1024}
+
+
 def main(networks: int = NETWORKS):
     numbers = [(family, k) for family in FAMILIES for k in range(networks)]
     answers = Parallel(-1)(delayed(one)(*case) for case in numbers)
@@ -142,7 +162,11 @@ def main(networks: int = NETWORKS):
             said for (name, _), (_, said) in zip(numbers, answers, strict=True) if name == family
         ]
         calibration[family] = calibration_of(own, np.random.default_rng(SEED))
+    alone = {"mp_context": get_context("spawn"), "max_tasks_per_child": 1}
+    with ProcessPoolExecutor(1, **alone) as process:
+        wide = dict(zip(WIDE, process.map(of_wide, *zip(*WIDE.values(), strict=True)), strict=True))
     told = {"parts.json": parts_of(pd.DataFrame(rows)), "calibration.json": calibration}
+    told["wide.json"] = wide
     for name, content in told.items():
         (STORED / name).write_text(json.dumps(content, indent=1) + "\n")
         print(json.dumps(content, indent=1))
