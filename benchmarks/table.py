@@ -26,7 +26,7 @@ from benchmarks.yardsticks import run_yardstick
 from dpcgd.datasets.bayesian_networks import NETWORKS
 
 OF_PUBLISHED = (0.1, 1.0, 10.0)
-SLOW, FEWER_RUNS = ("BOSS", "GRaSP"), 5
+SLOW, FEWER_RUNS = ("BOSS", "GRaSP"), 3
 ASK_COUNTS = ("test by test", "released tables")
 
 
