@@ -6,13 +6,7 @@ import numpy as np
 
 from dpcgd.moments.interactions import Marginals, NoisyTable
 from dpcgd.reading.graph_posterior import GraphPosterior
-from dpcgd.reading.orientation import (
-    bits_of,
-    by_colliders,
-    collider_log_odds,
-    drawn_graphs,
-    leads,
-)
+from dpcgd.reading.orientation import bits_of, by_colliders, collider_log_odds, drawn_graphs, leads
 
 __all__ = ["Graphs", "likely_graphs", "met_graphs", "shares_of_sets"]
 

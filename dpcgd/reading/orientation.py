@@ -24,14 +24,8 @@ from dpcgd.reading.pair_features import Columns, LocalEvidence, columns_of
 from dpcgd.reading.pair_score import PairScore
 from dpcgd.reading.reader import trained_on
 
-__all__ = [
-    "arrow_confidence",
-    "bits_of",
-    "collider_log_odds",
-    "open_triples",
-    "pointed",
-    "triple_features",
-]
+__all__ = ["arrow_confidence", "bits_of", "collider_log_odds", "open_triples", "pointed"]
+__all__ += ["triple_features"]
 
 NEAR = 4
 """Number of strongest neighbours of either end that separating sets are made of."""
