@@ -80,9 +80,10 @@ class Home:
     def left(self, paths: Iterable[Path]) -> str:
         """How much longer these chapters will take, by how long they took; if that is known."""
         files = [self.seconds(path) for path in paths]
-        if not files or not all(file.exists() for file in files):
+        texts = [file.read_text() if file.exists() else "" for file in files]
+        if not texts or not all(texts):  # another thread opens a file before it writes
             return ""
-        took = [float(file.read_text()) for file in files]
+        took = [*map(float, texts)]
         seconds = max(max(took), sum(took) / (os.cpu_count() or 1))
         return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; {seconds:.0f} s left"
 
