@@ -90,7 +90,7 @@ place.edit("the diagonal of moments in full", "np.where(A, ...)", "np.ones_like(
 place = Place("moments:measure_moments", "graph_from_moments")
 exact = "measure_singles(A, lambda query, **rest: (query(), 0.0), D, E)[0]"
 place.edit("vectors of levels from the exact table", "measure_singles(A, B, D, E)", f"{exact}, D")
-wrong = "{v: own._replace(count=1 + int(data.counts([v])[0] > 9)) for v, own in _.items()}"
+wrong = "{v: own._replace(width=1 + int(data.counts([v])[0] > 9)) for v, own in _.items()}"
 place.edit("entries by an exact count", "entries_carried(...)", wrong)
 place = Place("datasets:clipped_sums", "graph_from_moments", "datasets/test_clipped_sums.py")
 place.edit("records that nobody clips", "A / np.maximum(B, ...) / C", "np.full(len(B), 1 / C)")
