@@ -277,8 +277,9 @@ class Singles(Marginals):
 
     def _parts(self) -> list:
         histograms = ((own.starts, own.shares, own.missing) for own in self.numbers.values())
-        entries = self.entries.items()
-        return [*super()._parts(), *self.numbers, *chain.from_iterable(histograms), *entries]
+        entries = ((v, *own) for v, own in self.entries.items())
+        flat = chain.from_iterable((*histograms, *entries))
+        return [*super()._parts(), *self.numbers, *flat]
 
     def to_receipt(self) -> dict[str, Any]:
         """The content for a receipt: moments, pieces of numbers' ranges, and reduced entries."""

@@ -167,7 +167,7 @@ TAMPERED = {
     "other records": ("pairs", lambda c: c["data"].update(n=10**6)),
     "no mechanism for a table": ("table", lambda c: events(c).clear()),
     "no mechanism for moments": ("pairs", lambda c: events(c).clear()),
-    "more entries than the budget carries": ("entries", lambda c: entries(c).update(count=9)),
+    "more entries than the budget carries": ("entries", lambda c: entries(c).update(width=9)),
     "no word of entries": ("entries", lambda c: marginals(c).pop("entries")),
     "no mechanism for a look that joined levels": ("joined", lambda c: events(c).pop(0)),
     "no mechanism for a triple": ("looks", lambda c: events(c).pop()),

@@ -54,6 +54,9 @@ def test_very_many_levels_are_told_by_as_many_numbers_as_the_budget_carries():
     assert room - 1 < sum(release.marginals.widths) <= room
     assert len(release.ledger.events) == 2
     assert release.ledger.spent.epsilon <= 1.0
+    again, other = (graph_from_moments(data, epsilon=1.0, rng=default_rng(k)) for k in (0, 1))
+    assert release == again
+    assert release != other
 
 
 def test_an_arrow_is_no_surer_than_its_edge():
@@ -79,11 +82,11 @@ def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
         release, true = graph_from_moments(data, epsilon=1.0, rng=r), CPDAG.from_dag(data.truth)
         edges += [(p, pair in true.skeleton) for pair, p in release.probabilities.items()]
         arrows += [(p, arrow in true.arrows) for arrow, p in release.arrow_shares.items()]
-    # measured: arrows are off by .07 at most; pairs, and arrows, of one network share its noise: a
-    # deviation is taken four times as wide
+    # on file in chapter 13, arrows are off by .1 at most, where they are hardly likely; pairs, and
+    # arrows, of one network share its noise: a deviation is taken four times as wide
     for pairs, bounds, off in (
         (edges, (0.05, 0.35, 0.65, 0.95, 1), 0.02),
-        (arrows, (0, 0.35, 0.7, 1), 0.07),
+        (arrows, (0, 0.35, 0.7, 1), 0.1),
     ):
         said, right = np.array(pairs).T
         for low, high in pairwise(bounds):
