@@ -44,7 +44,8 @@ FAMILIES = ("as in training", "like the table")
 OTHER_NOISE = {"entries: .03": 0.03, "entries: .1": 0.1, "all contrasts": math.inf}
 """Other limits on the noise that entries bring, beside the one that is used."""
 TENTHS = np.linspace(0, 1, 11)
-WIDE = {"413 variables of 2 to 21 levels": (413, 21), "441 variables of 3 levels": (441, 3)}
+WIDE = {"413 variables of 2 to 21 levels": (413, 2, 21), "441 variables of 3 levels": (441, 3, 3)}
+"""How many variables, and their fewest and most levels."""
 STORED = ROOT / "book" / "stored" / "12_a_trained_reader"
 kept = Memory(ROOT / "_build" / "edge_model" / training.CODE, verbose=0).cache
 
@@ -137,10 +138,10 @@ def calibration_of(said: list, rng) -> list[dict]:
     return rows
 
 
-def of_wide(d: int, most: int) -> dict[str, float]:
+def of_wide(d: int, fewest: int, most: int) -> dict[str, float]:
     """Seconds by the clock of a wide table's release and reading, and the process's peak in MB."""
     rng = np.random.default_rng([SEED, d])
-    sizes = rng.integers(2 if most > 3 else most, most + 1, d).tolist()
+    sizes = rng.integers(fewest, most + 1, d).tolist()
     levels = {f"v{v}": tuple(map(str, range(size))) for v, size in enumerate(sizes)}
     data = random_network("sparse", "mixed", d, rng, levels=levels).sample(100_000, rng=rng)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -162,13 +163,12 @@ def main(networks: int = NETWORKS):
             said for (name, _), (_, said) in zip(numbers, answers, strict=True) if name == family
         ]
         calibration[family] = calibration_of(own, np.random.default_rng(SEED))
-    alone = {"mp_context": get_context("spawn"), "max_tasks_per_child": 1}
-    with ProcessPoolExecutor(1, **alone) as process:
-        wide = dict(zip(WIDE, process.map(of_wide, *zip(*WIDE.values(), strict=True)), strict=True))
-    told = {"parts.json": parts_of(pd.DataFrame(rows)), "calibration.json": calibration}
-    told["wide.json"] = wide
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as process:
+        asked = {name: process.submit(of_wide, *facts) for name, facts in WIDE.items()}
+        wide = {name: answer.result() for name, answer in asked.items()}
+    told = {"parts": parts_of(pd.DataFrame(rows)), "calibration": calibration, "wide": wide}
     for name, content in told.items():
-        (STORED / name).write_text(json.dumps(content, indent=1) + "\n")
+        (STORED / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
         print(json.dumps(content, indent=1))
 
 

@@ -31,7 +31,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
 from dpcgd.datasets.dataset import Dataset
-from dpcgd.datasets.random_networks import MORE_TABLES, SHAPES, TABLES, any_network, random_network
+from dpcgd.datasets.random_networks import (
+    MORE_TABLES,
+    SHAPES,
+    TABLES,
+    any_network,
+    random_network,
+)
 from dpcgd.datasets.schema import Schema
 from dpcgd.datasets.variable import Variable
 from dpcgd.moments.clipped_moments import blocks_of, clips, measure_moments
