@@ -32,6 +32,11 @@ def csv_of(folder, text, schema=LEVELS, **settings):
     return read_csv(folder / "clinic.csv", schema, **settings).codes.tolist()
 
 
+def cases(by_cure):
+    """What is refused and its cure, a pair for each, from every cure to all that it is for."""
+    return [(value, cure) for cure, values in by_cure.items() for value in values]
+
+
 def refused(cure, call, *given, kind=ValueError, **settings):
     """Whether a call is refused in one line that names the cure."""
     with pytest.raises(kind, match=cure) as error:
