@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from people import BIT, refused
+from people import BIT, cases, refused
 
 from dpcgd import Dataset, Schema, draft_schema, load, read_csv
 from dpcgd import draft_schema_from_data_not_private as draft_from_data
@@ -37,10 +37,8 @@ def test_a_schema_that_is_spelled_out_is_the_same_schema():
 
 
 def test_what_is_public_stands_on_the_data_set():
-    frame = pd.DataFrame(
-        {"smoke": ["yes", "no"], "pain": [None, "some"], "age": [np.nan, 70.5], "id": [1, 2]}
-    )
-    data = Dataset.from_pandas(frame, FULL, ignore=["id"])
+    values = {"smoke": ["yes", "no"], "pain": [None, "some"], "age": [np.nan, 70.5], "id": [1, 2]}
+    data = Dataset.from_pandas(pd.DataFrame(values), FULL, ignore=["id"])
     assert data.codes.tolist() == [[1, 3, 2], [0, 1, 1]]
     assert data.levels["age"] == ("15 to 25.5", "25.5 to 50", "unknown")
     assert data.ordered == {"pain", "age"}
@@ -91,11 +89,10 @@ def test_a_number_may_be_written_in_any_way(values):
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16", "UTF8"])
 def test_every_door_gives_the_same_data(tmp_path, separator, encoding):
-    frame = pd.DataFrame(
-        {"smoke": ["yes", "no"], "größe": ["übergroß", None], "age": [24.5, 25.5], "id": [1, 2]}
-    )
-    schema = {**FULL, "größe": {"levels": ["klein", "übergroß"], "missing": "unbekannt"}}
-    del schema["pain"]
+    values = {"smoke": ["yes", "no"], "größe": ["übergroß", None], "age": [24.5, 25.5]}
+    frame, size = pd.DataFrame({**values, "id": [1, 2]}), {"levels": ["klein", "übergroß"]}
+    schema = {name: FULL[name] for name in ("smoke", "age")}
+    schema["größe"] = {**size, "missing": "unbekannt"}
     table, described = tmp_path / "people.csv", tmp_path / "schema.json"
     frame.to_csv(table, sep=separator, encoding=encoding, index=False)
     described.write_text(json.dumps(schema))
@@ -137,48 +134,40 @@ def test_an_ordered_categorical_agrees_with_the_schema(said, right, wrong, codes
 
 
 INF, NAN = float("inf"), float("nan")
-BAD_AGES = [
-    ({"edges": [15, 25, 25]}, "edge 25 follows 25; list them from lowest to highest"),
-    *[
-        ({"edges": [15, edge, 50]}, f"an edge must be a finite number, not {str(edge)[:5]}")
-        for edge in (INF, NAN, 10**400, True, None)
-    ],
-    ({"edges": [15, "25", 50]}, "an edge must be a finite number, not '25'"),
-    ({"edges": [15, 50]}, "has 2 edges; give three or more"),
-    *[({"edges": edges}, "give its edges as a list, not") for edges in ({15, 25, 50}, "15, 25", 5)],
-    ({"outside": "drop"}, "outside must be 'clip' or 'refuse', not 'drop'"),
-    *[({"missing": entry}, "missing must be 'refuse', the name") for entry in (None, " ", True)],
-    ({"ordered": "yes"}, "ordered must be true or false, not 'yes'"),
-    ({"ordered": False}, "'age': numbers have an order; take 'ordered' out"),
-    ({"levels": ["15", "25"]}, "needs levels, or the range or the edges of a number; give one"),
-    ({"range": [15, 50]}, "needs levels, or the range or the edges of a number; give one"),
-    ({"scale": "log"}, "only a range has a scale; take 'scale' out"),
-    ({"bins": 3}, "a schema says nothing about 'bins'; take it out"),
-]
+NEEDS = "it needs levels, or the range or the edges of a number"
+BAD_AGES = {
+    "edge 25 follows 25; list them from lowest to highest": [{"edges": [15, 25, 25]}],
+    "an edge must be a finite number, not '25'": [{"edges": [15, "25", 50]}],
+    "has 2 edges; give three or more": [{"edges": [15, 50]}],
+    "give its edges as a list, not": [{"edges": odd} for odd in ({15, 25, 50}, "15, 25", 5)],
+    "outside must be 'clip' or 'refuse', not 'drop'": [{"outside": "drop"}],
+    "missing must be 'refuse', the name": [{"missing": entry} for entry in (None, " ", True)],
+    "ordered must be true or false, not 'yes'": [{"ordered": "yes"}],
+    "'age': numbers have an order; take 'ordered' out": [{"ordered": False}],
+    f"{NEEDS}; give one": [{"levels": ["15", "25"]}, {"range": [15, 50]}],
+    "only a range has a scale; take 'scale' out": [{"scale": "log"}],
+    "a schema says nothing about 'bins'; take it out": [{"bins": 3}],
+}
+for edge in (INF, NAN, 10**400, True, None):
+    BAD_AGES[f"an edge must be a finite number, not {str(edge)[:5]}"] = [{"edges": [15, edge, 50]}]
 PAIR = "a range is two finite numbers, the lower one first, not .*; give"
-BAD_RANGES = [
-    *[({"range": ends}, PAIR) for ends in ([0], [0, 1, 2], [1, 0], [0, INF], [0, "1"], [True, 2])],
-    *[({"range": ends}, "'b': give its range as a list, not") for ends in (80, "0 to 80", {0, 80})],
-    ({"range": [0, 80], "scale": "log"}, "a log scale is well above 0, not from 0; begin it hi"),
-    ({"range": [1e-300, 1e300], "scale": "log"}, "not from 1e-300; begin it higher, or leave 'sca"),
-    ({"range": [1, 80], "scale": "ln"}, "scale must be 'linear' or 'log', not 'ln'"),
-    ({"range": [1, 80], "scale": None}, "scale must be 'linear' or 'log', not None"),
-    ({"range": [0, 80], "ordered": False}, "'b': numbers have an order; take 'ordered' out"),
-    ({"range": [0, 80], "outside": "drop"}, "outside must be 'clip' or 'refuse', not 'drop'"),
-    ({"range": [0, 80], "missing": [-9, -9.0]}, "lists missing code '-9' twice; list it once"),
-    ({"range": [0, 80], "levels": BIT}, "needs levels, or the range or the edges of a number"),
-]
-BAD_SCHEMAS = [
-    *[(with_age(**entry), cure) for entry, cure in BAD_AGES],
-    *[({"a": BIT, "b": entry}, cure) for entry, cure in BAD_RANGES],
-    ({"a": BIT, "b": {"ordered": True}}, "'b': it needs levels, or the range or the edges of"),
-    ({"a": BIT, "b": {"scale": "log"}}, "'b': it needs levels, or the range or the edges of"),
-    *[
-        ({"a": BIT, "b": levels}, "'b': give its levels as a list")
-        for levels in ({}, {"0": "no"}, {"levels": "01"}, None)
-    ],
-    ({"a": BIT, "b": {"levels": BIT, "outside": "clip"}}, "take 'outside' out"),
-]
+PAIRS = [0], [0, 1, 2], [1, 0], [0, INF], [0, "1"], [True, 2]
+BAD_ENTRIES = {
+    PAIR: [{"range": ends} for ends in PAIRS],
+    "'b': give its range as a list, not": [{"range": ends} for ends in (80, "0 to 80", {0, 80})],
+    "a log scale is well above 0, not from 0; begin it hi": [{"range": [0, 80], "scale": "log"}],
+    "not from 1e-300; begin it higher, or leave 'sca": [{"range": [1e-300, 1e300], "scale": "log"}],
+    "scale must be 'linear' or 'log', not 'ln'": [{"range": [1, 80], "scale": "ln"}],
+    "scale must be 'linear' or 'log', not None": [{"range": [1, 80], "scale": None}],
+    "'b': numbers have an order; take 'ordered' out": [{"range": [0, 80], "ordered": False}],
+    "outside must be 'clip' or 'refuse', not 'drop'": [{"range": [0, 80], "outside": "drop"}],
+    "lists missing code '-9' twice; list it once": [{"range": [0, 80], "missing": [-9, -9.0]}],
+    NEEDS: [{"range": [0, 80], "levels": BIT}, {"ordered": True}, {"scale": "log"}],
+    "'b': give its levels as a list": [{}, {"0": "no"}, {"levels": "01"}, None],
+    "take 'outside' out": [{"levels": BIT, "outside": "clip"}],
+}
+BAD_SCHEMAS = [(with_age(**entry), cure) for entry, cure in cases(BAD_AGES)]
+BAD_SCHEMAS += [({"a": BIT, "b": entry}, cure) for entry, cure in cases(BAD_ENTRIES)]
 
 
 @pytest.mark.parametrize(("schema", "cure"), BAD_SCHEMAS)
