@@ -186,8 +186,7 @@ def test_codes_and_levels_are_read_only_copies():
 )
 def test_codes_take_the_smallest_type_that_holds_the_public_levels(size, kind):
     data = Dataset([[0, 0], [size - 1, 0]], {"a": range(size), "b": BIT})
-    assert data.codes.dtype == np.dtype(kind)
-    assert data.codes[1, 0] == size - 1
+    assert (data.codes.dtype, data.codes[1, 0]) == (np.dtype(kind), size - 1)
 
 
 # --- numbers of records, generators and files that are not what they should be

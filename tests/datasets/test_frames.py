@@ -37,11 +37,9 @@ def test_a_table_with_names_is_refused_where_columns_go_by_position(table):
 
 
 NO_LEVEL = "the frame, record 2, column 'a': '3' is not among the levels 0, 1; correct the value"
+NO_FRAMES = FRAME.to_numpy(), {"a": [0], "b": [1]}, FRAME["a"], None
 UNFIT = [
-    *[
-        (frame, [], r"DataFrame, not .*; name the columns with pd.DataFrame")
-        for frame in (FRAME.to_numpy(), {"a": [0], "b": [1]}, FRAME["a"], None)
-    ],
+    *[(odd, [], r"DataFrame, not .*; name the columns with pd.DataFrame") for odd in NO_FRAMES],
     (FRAME.assign(a=[1, 3]).set_axis([9, 9]), ["id"], NO_LEVEL),
     (FRAME[:0], ["id"], "is empty; give at least one record"),
     (FRAME, [], r"'id' of the frame is not in the schema; add it .* or pass ignore=\['id'\]"),
@@ -102,8 +100,7 @@ def test_a_missing_value_is_missing_unless_the_empty_text_is_a_level(values):
 
 
 def test_a_frame_of_another_library_is_named_with_the_cure():
-    known = {"__module__": "polars.dataframe.frame", "to_pandas": None}
-    frame = type("DataFrame", (), known)()
+    frame = type("DataFrame", (), {"__module__": "polars.dataframe.frame", "to_pandas": None})()
     cure = r"not a DataFrame of polars; install pyarrow, or convert it with frame.to_pandas"
     refused(cure, Dataset.from_pandas, frame, LEVELS)
 

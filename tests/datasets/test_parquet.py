@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from people import BIT, LEVELS, drawn, frame_of, levels_of, refused
 
-from dpcgd import Dataset, Schema, graph_from_moments, load, read_parquet, table_pc
+from dpcgd import Dataset, Schema, read_parquet
 from dpcgd.datasets import parquet_files
 from dpcgd.datasets.contingency_tables import Tables
 
@@ -284,14 +284,4 @@ def test_a_file_that_may_not_grow_is_told_in_one_line(scratch, tmp_path, room):
     command = [sys.executable, "-c", LIMITED, path, str(room)]
     ran = subprocess.run(command, capture_output=True, text=True, env=here, check=True)
     assert re.search(r"no room for 150,\d+ bytes: .*; free some room", ran.stdout), ran.stderr
-    assert ran.stdout.count("\n") == 1
-    assert list(scratch.iterdir()) == []
-
-
-@pytest.mark.parametrize(("name", "system"), [("survey", table_pc), ("sachs", graph_from_moments)])
-def test_a_run_on_files_is_the_run_on_the_data_set(tmp_path, name, system):
-    data = load(name, 30_000, rng=np.random.default_rng(0))
-    path = write(tmp_path, frame_of(data))
-    tables = data, read_parquet(path, data.levels)
-    one, other = (system(table, epsilon=1.0, rng=np.random.default_rng(1)) for table in tables)
-    assert one == other
+    assert (ran.stdout.count("\n"), list(scratch.iterdir())) == (1, [])

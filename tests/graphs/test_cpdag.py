@@ -76,8 +76,7 @@ def test_round_trips_keep_the_graph(arcs):
     before = CPDAG(["tub", "x ray", "é&\"'", "a\\b", "-> b;", "e"], arcs)
     assert CPDAG.from_networkx(before.to_networkx()) == before
     read = CPDAG.from_networkx(nx.parse_gml(before.to_gml()))
-    assert read == before
-    assert read.variables == before.variables
+    assert (read, read.variables) == (before, before.variables)
     for kind in ("pcalg", "causal-learn"):
         assert CPDAG.from_amat(before.to_amat(kind), before.variables, kind) == before
     directed, undirected = before.to_edge_lists()
@@ -102,8 +101,7 @@ def test_matrices_have_the_marks_of_their_convention(convention, directed, undir
 
 def test_texts_name_every_variable_and_every_edge_once():
     edges = graph("abc", "a->b", "c->b", "a-c")
-    assert str(edges) == "a -> b\na -- c\nc -> b"
-    assert str(graph("ab")) == "(no edge)"
+    assert (str(edges), str(graph("ab"))) == ("a -> b\na -- c\nc -> b", "(no edge)")
     variables = '  "a";\n  "b";\n  "c";\n  "a" -> "b";\n'
     dot = f'digraph {{\n{variables}  "a" -> "c" [dir=none];\n  "c" -> "b";\n}}'
     assert edges.to_dot() == dot
@@ -123,8 +121,7 @@ def test_dot_quotes_any_name(name):
     text = CPDAG([name, "b"], [[0, 1], [0, 0]]).to_dot()
     lines = rf"digraph {{\n  {QUOTED};\n  \"b\";\n  {QUOTED} -> \"b\";\n}}"
     first, again = re.fullmatch(lines, text, re.DOTALL).groups()
-    assert first == again
-    assert re.sub(r'\\(["\\])', r"\1", first) == name
+    assert (first, re.sub(r'\\(["\\])', r"\1", first)) == (again, name)
 
 
 KNOWN = graph("abcdef", "a->c", "b->c", "c->d", "e-f")
@@ -223,8 +220,7 @@ def test_the_extension_of_a_class_is_one_of_its_dags(seed):
     order = rng.permutation(size)
     whole = CPDAG.from_dag(nx.from_numpy_array(arcs[order][:, order], create_using=nx.DiGraph))
     dag = consistent_extension(whole)
-    assert tuple(dag) == whole.variables
-    assert CPDAG.from_dag(dag) == whole
+    assert (tuple(dag), CPDAG.from_dag(dag)) == (whole.variables, whole)
 
 
 @seeded
@@ -258,8 +254,7 @@ def weighed(*certainty, **how):
 
 
 def test_probabilities_change_no_score_and_add_up_to_what_is_expected_right():
-    assert weighed() == PLAIN
-    assert weighed().shd(PLAIN) == 0
+    assert (weighed(), weighed().shd(PLAIN)) == (PLAIN, 0)
     assert weighed().expected_right_edges == pytest.approx(0.97 + 0.625)
     assert weighed().expected_right_arrows == pytest.approx(0.88)
     assert PLAIN.expected_right_edges is PLAIN.expected_right_arrows is None
@@ -331,8 +326,7 @@ def test_a_frame_has_a_row_an_edge():
     frame = weighed(caution="doubt").to_frame()
     columns = ["from", "to", "directed", "probability", "arrow_probability"]
     rows = [["a", "b", True, 0.97, 0.88], ["b", "c", False, 0.625, 0.3125]]
-    assert frame[columns].values.tolist() == rows
-    assert frame.attrs == {"caution": "doubt"}
+    assert (frame[columns].values.tolist(), frame.attrs) == (rows, {"caution": "doubt"})
     assert list(PLAIN.to_frame().columns) == columns[:3]
     assert len(CPDAG("abcd", np.zeros((4, 4), bool), sure()).to_frame()) == 0
 

@@ -103,8 +103,7 @@ def obeys(graph, knowledge):
 def test_search_finds_the_completed_graph_of_any_dag(dag, graded):
     oracle = Separation(dag)
     found = search(oracle, list(dag), max_order=len(dag), grading=oracle if graded else None)
-    assert found.graph == CPDAG.from_dag(dag)
-    assert found.tests == len(oracle.asked)
+    assert (found.graph, found.tests) == (CPDAG.from_dag(dag), len(oracle.asked))
     assert not found.stopped_early
     assert found.separating_sets.keys() == pairs_of(dag) - found.graph.skeleton
     for (a, b), separating in found.separating_sets.items():
@@ -206,8 +205,7 @@ def test_colliders_that_demand_opposite_arrowheads_leave_the_edge_undirected():
     for order in itertools.permutations("abcd"):
         columns = [sorted(map(order.index, pair)) for pair in pairs_of("abcd") - path]
         found = search(Graded({pair: {(): 1.0} for pair in map(tuple, columns)}), order).graph
-        assert found.skeleton == path
-        assert found.arrows == {("a", "b"), ("d", "c")}
+        assert (found.skeleton, found.arrows) == (path, {("a", "b"), ("d", "c")})
 
 
 class Graded:
@@ -299,8 +297,7 @@ def test_pairs_that_no_test_confirms_leave_the_graph_if_asked():
     kept = search(Unsure(0, 0.0), "abc", max_order=1)
     dropped = search(Unsure(0, 0.0), "abc", max_order=1, untested="drop")
     assert kept.untested == dropped.untested == {frozenset("ab"), frozenset("ac")}
-    assert len(kept.graph.skeleton) == 3
-    assert dropped.graph.skeleton == {frozenset("bc")}
+    assert (len(kept.graph.skeleton), dropped.graph.skeleton) == (3, {frozenset("bc")})
     assert dropped.separating_sets == {}
 
 
@@ -373,8 +370,7 @@ def test_at_first_the_first_sets_of_every_pair_are_looked_at_and_no_further_if_g
 
 def test_without_an_order_or_out_of_turn_a_test_is_worked_out_by_itself():
     looking, worked = ahead(1, np.zeros((6, 6), bool))
-    assert looking.of((2, 3, 5)) == 10
-    assert worked == [[(2, 3, 5)]]
+    assert (looking.of((2, 3, 5)), worked) == (10, [[(2, 3, 5)]])
     looking.begin_order(1, complete(4), np.triu(complete(4)))
     assert looking.of((1, 0, 3)) == 4
     assert (1, 0, 3) in worked[1]

@@ -163,10 +163,6 @@ def test_what_is_refused_is_one_line_and_leaves_no_trace(folder, line):
     assert state(folder) == before, "nothing was written"
 
 
-def test_sixty_inputs_were_tried():
-    assert len({*BAD}) > 100
-
-
 @pytest.mark.parametrize(
     ("line", "cure"),
     [
@@ -212,11 +208,9 @@ def test_a_parquet_file_and_options_reach_the_run(folder, tmp_path):
     assert run(folder, f"{line} --budget 2").exit_code == 0
     release, account = dpcgd.read_release(tmp_path / "r"), dpcgd.open_account(tmp_path / "a")
     promised, settings = release.ledger.budget, release.terms.settings
-    assert (promised.epsilon, promised.delta) == (0.5, 1e-7)
-    assert settings["precision"] == 0.5
+    assert (promised.epsilon, promised.delta, settings["precision"]) == (0.5, 1e-7, 0.5)
     assert settings["knowledge"].tiers == (("age",), ("smoke",), ("cough",))
-    assert account.budget.epsilon == 2.0
-    assert account.remaining.epsilon == pytest.approx(1.5)
+    assert (account.budget.epsilon, account.remaining.epsilon) == (2.0, pytest.approx(1.5))
 
 
 def test_commands_without_data_print_what_the_package_gives(folder, tmp_path):
@@ -234,8 +228,7 @@ def test_a_schema_is_spelled_out_or_drafted_off_the_data(folder):
     assert spelled == dpcgd.Schema.of(SCHEMA).to_dict()
     for name in ("people.csv --ignore id", "people.parquet"):
         off = json.loads(run(folder, f"schema {name} --not-private").stdout)
-        assert off["smoke"]["levels"] == ["no", "yes"]
-        assert off["age"]["range"] == [15, 79]
+        assert (off["smoke"]["levels"], off["age"]["range"]) == (["no", "yes"], [15, 79])
 
 
 @pytest.mark.parametrize("ending", ["csv", "dagitty", "dot", "gml", "svg"])

@@ -1,11 +1,11 @@
 """Whole tables with noise, and graphs weighed by their likelihood: against plain definitions."""
 
-import itertools
 import math
 
 import networkx as nx
 import numpy as np
 import pytest
+from known_graphs import all_dags
 from known_tables import records
 from numpy.random import default_rng
 from scipy.special import gammaln, logsumexp
@@ -20,16 +20,7 @@ from dpcgd.reading import graph_posterior as compiled
 from dpcgd.reading.graph_posterior import EDGE, UNLIKELY, GraphPosterior, best_graph, shares_of
 from dpcgd.reading.orientation import bits_of
 
-
-def arcs_of(parents):
-    return [(u, v) for v in range(3) for u in range(3) if parents[v] >> u & 1]
-
-
-DAGS = [
-    np.array(parents, np.int64)
-    for parents in itertools.product(range(8), repeat=3)
-    if nx.is_directed_acyclic_graph(nx.DiGraph(arcs_of(parents)))
-]
+DAGS = [np.array(bits_of(nx.to_numpy_array(dag) > 0)) for dag in all_dags(3)]
 """Every graph without cycles of three variables, as bits of the parents of each."""
 
 
@@ -70,10 +61,8 @@ def test_the_likelihood_of_many_records_is_the_same(scale):
     found = np.empty(6)
     counts = np.arange(mean - 90_000, mean + 90_000)
     exact, expected = by_definition(released, counts, mean, scale)
-    one_by_one = [
-        compiled.expected_counts(released[[i]], np.array([mean]), scale, found[i : i + 1])
-        for i in range(6)
-    ]
+    single = ((released[[i]], np.array([mean]), scale, found[i : i + 1]) for i in range(6))
+    one_by_one = [compiled.expected_counts(*arguments) for arguments in single]
     np.testing.assert_allclose(one_by_one[:5], exact[:5], atol=0.15)
     np.testing.assert_allclose(found[:5], expected[:5], atol=0.05 * np.sqrt(mean))
     assert np.isfinite(one_by_one[5])
@@ -113,7 +102,7 @@ def test_the_search_finds_the_largest_bic_of_all_graphs():
 
 def test_every_likely_graph_is_met_and_has_its_posterior():
     posterior = GraphPosterior(NoisyTable(2000, noisy_table(20.0), 20.0))
-    odds = np.array([posterior.score(g) + EDGE * len(arcs_of(g)) for g in DAGS])
+    odds = np.array([posterior.score(g) + EDGE * sum(map(int.bit_count, g.tolist())) for g in DAGS])
     exact = np.exp(odds - odds.max())
     exact /= exact.sum()
     graphs, weights = posterior.met(default_rng(0))
@@ -131,30 +120,19 @@ def test_averaging_is_the_integral_over_a_dirichlet_prior():
     prior = np.full(4, 3 / 4)
     best = (counts * np.log(np.where(counts > 0, counts, 1))).sum()
     beta = gammaln(prior + counts).sum() - gammaln(prior).sum()
-    assert compiled.averaging(counts, np.full(len(counts), 3.0 / len(counts))) == pytest.approx(
-        best - beta
-    )
-
-
-def test_a_replaced_record_moves_all_cells_by_two_at_most():
-    cells = itertools.product(range(3), range(2))
-    data = [records([cell, (0, 1), (2, 0)], (3, 2)) for cell in cells]
-    tables = [Tables(d).counts_many([(0, 1)])[0].astype(int) for d in data]
-    assert max(abs(a - b).sum() for a, b in itertools.combinations(tables, 2)) == 2
+    assert compiled.averaging(counts, prior) == pytest.approx(best - beta)
 
 
 def test_noise_is_as_wide_as_a_replaced_record_needs():
     data, account = load("cancer", n=1000, rng=default_rng(0)), BasicFilter(Budget(1.0, 1e-6))
-    noise = SeededNoise(default_rng(1))
-    tables = [
-        measure_table(data, epsilon=1e-4, account=account, noise=noise).counts for _ in range(500)
-    ]
+    how = {"account": account, "noise": SeededNoise(default_rng(1))}
+    tables = [measure_table(data, epsilon=1e-4, **how).counts for _ in range(500)]
     spread = np.std(tables, axis=0).mean()
     # 16,000 draws, kurtosis 6: the standard error is 0.9 %; half the noise is 50 % off
     assert spread == pytest.approx(math.sqrt(2) * 2e4, rel=0.07)
     assert account.ledger.spent.epsilon == pytest.approx(0.05)
     with pytest.raises(BudgetSpent):
-        measure_table(data, epsilon=1.1, account=account, noise=noise)
+        measure_table(data, epsilon=1.1, **how)
 
 
 def test_marginals_are_those_of_the_table_and_know_their_noise():

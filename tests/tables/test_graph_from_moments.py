@@ -20,8 +20,7 @@ from dpcgd.privacy.filters import GaussianFilter
 def test_the_whole_budget_is_spent(name, releases):
     data = load(name, n=10_000, rng=default_rng(0))
     release = graph_from_moments(data, epsilon=0.5, delta=1e-7, rng=default_rng(1))
-    assert len(release.ledger.events) == releases
-    assert release.guarantee == "proved"
+    assert (len(release.ledger.events), release.guarantee) == (releases, "proved")
     assert 0.499 < release.ledger.spent.epsilon <= 0.5
     assert release.ledger.budget == Budget(0.5, 1e-7)
     assert len(release.probabilities) == math.comb(data.d, 2)
@@ -48,8 +47,7 @@ def test_fewer_records_or_more_noise_than_in_training_are_told(n, epsilon, told)
 def test_very_many_levels_are_told_by_as_many_numbers_as_the_budget_carries():
     data = unrelated((9, 2, 40, 3, 2), 3000, default_rng(0))
     release = graph_from_moments(data, epsilon=1.0, rng=default_rng(0))
-    assert release.marginals.levels == data.cardinalities
-    assert set(release.marginals.entries) == {2}
+    assert (release.marginals.levels, set(release.marginals.entries)) == (data.cardinalities, {2})
     room = most_entries(data.n, GaussianFilter(release.ledger.budget).rho)
     assert room - 1 < sum(release.marginals.widths) <= room
     assert len(release.ledger.events) == 2

@@ -86,6 +86,7 @@ def test_no_number_has_more_noise_than_planned(sizes, n, epsilon):
     if refused:
         return
     release = table_pc(data, epsilon=epsilon, rng=rng)
+    assert release.ledger.spent <= (epsilon, 1e-6)
     for subset, moment in planned.marginals.released.items():
         seen = release.marginals.released[subset].deviation
         assert seen <= moment.deviation * (1 + 1e-12)
@@ -288,10 +289,3 @@ def test_a_plan_warns_where_the_edge_model_was_trained_on_nothing_alike():
     assert "30 records and more" in planned.caution
     assert planned.caution in repr(planned)
     assert plan_of(SIX, 50_000, epsilon=1.0).caution == ""
-
-
-def test_epsilon_for_is_that_of_the_recommended_call():
-    levels = {name: BIT for name in "abcdefghijkl"}
-    less, more = (epsilon_for_system(levels, 20_000, correlation=r) for r in (0.1, 0.05))
-    assert less < more < 1
-    assert plan_of(levels, 20_000, epsilon=more).smallest("a", "b") <= 0.05

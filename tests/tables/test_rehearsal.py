@@ -41,8 +41,7 @@ def test_the_twins_have_the_public_facts_of_the_table():
     for data, how in seen:
         assert (data.n, data.variables) == (50, tuple(SCHEMA))
         assert data.levels["age"] == ("15 to 25", "25 to 50", "unknown")
-        assert data.ordered == {"age", "pain"}
-        assert dict(data.missing) == {"age": "unknown"}
+        assert (data.ordered, dict(data.missing)) == ({"age", "pain"}, {"age": "unknown"})
         assert (how["epsilon"], how["delta"], how["alpha"]) == (0.7, 1e-7, 0.2)
     assert len({tuple(data.truth.edges) for data, _ in seen}) > 1
     frame = back.to_frame()

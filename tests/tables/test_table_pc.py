@@ -27,20 +27,6 @@ from dpcgd.tables.table_pc import TableOracle, search_again, shares
 
 ASIA = load("asia", rng=default_rng(0))
 
-some_levels = st.lists(st.integers(1, 5), min_size=2, max_size=5)
-
-
-@settings(derandomize=True, max_examples=25)
-@given(some_levels, st.floats(0.5, 20), st.integers(0, 2))
-def test_no_run_spends_more_than_its_budget(levels, epsilon, max_order):
-    rng = default_rng(len(levels))
-    codes = rng.integers(0, levels, (5000, len(levels)))
-    codes[:, -1] = np.minimum(codes[:, 0], levels[-1] - 1)
-    release = table_pc(records(codes, levels), epsilon=epsilon, rng=rng, max_order=max_order)
-    assert release.ledger.spent <= (epsilon, 1e-6)
-    assert release.guarantee == "proved"
-    assert not release.answers.stopped_early
-
 
 @pytest.mark.parametrize("d", [2, 3, 5, 8, 9, 40])
 def test_shares_pay_for_the_pairs_and_all_triples_that_are_planned(d):
@@ -118,8 +104,7 @@ def test_at_a_price_of_nothing_an_oracle_measures_nothing_new():
     marginals.measure_pairs(0.5 * account.rho)
     known, left = set(marginals.released), account.remaining
     found = search(TableOracle(marginals), data.variables, max_order=2)
-    assert set(marginals.released) == known
-    assert account.remaining == left
+    assert (set(marginals.released), account.remaining) == (known, left)
     again = TableOracle(marginals.without_data())
     assert search(again, data.variables, max_order=2).graph == found.graph
 
