@@ -152,9 +152,10 @@ def test_tables_hold_no_more_than_the_codes_again_and_a_bit_a_record(make):
     assert held <= data.codes.nbytes + data.n / 8 + objects
 
 
-@pytest.mark.parametrize(
-    ("limit", "most"), [("MOST_COUNTS", 0), ("MOST_COUNTS", 40), ("MOST_SUBSETS", 20)]
-)
+LIMITS = [("MOST_COUNTS", 0), ("MOST_COUNTS", 40), ("MOST_SUBSETS", 20)]
+
+
+@pytest.mark.parametrize(("limit", "most"), LIMITS)
 def test_kept_counts_are_those_of_a_first_count_however_few_are_kept(limit, most, monkeypatch):
     monkeypatch.setattr(f"dpcgd.datasets.bit_columns.{limit}", most)
     data = load("asia", n=500, rng=default_rng(0))

@@ -181,9 +181,10 @@ def test_codes_and_levels_are_read_only_copies():
         data.levels["a"] = ("0",)
 
 
-@pytest.mark.parametrize(
-    ("size", "kind"), [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")]
-)
+TYPES = [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")]
+
+
+@pytest.mark.parametrize(("size", "kind"), TYPES)
 def test_codes_take_the_smallest_type_that_holds_the_public_levels(size, kind):
     data = Dataset([[0, 0], [size - 1, 0]], {"a": range(size), "b": BIT})
     assert (data.codes.dtype, data.codes[1, 0]) == (np.dtype(kind), size - 1)

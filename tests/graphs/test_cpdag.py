@@ -86,13 +86,13 @@ def test_round_trips_keep_the_graph(arcs):
     assert {arc for arc, mark in marks.items() if mark} == before.arrows
 
 
-@pytest.mark.parametrize(
-    ("convention", "directed", "undirected"),
-    [
-        ("pcalg", [[0, 0], [1, 0]], [[0, 1], [1, 0]]),
-        ("causal-learn", [[0, -1], [1, 0]], [[0, -1], [-1, 0]]),
-    ],
-)
+MATRICES = [
+    ("pcalg", [[0, 0], [1, 0]], [[0, 1], [1, 0]]),
+    ("causal-learn", [[0, -1], [1, 0]], [[0, -1], [-1, 0]]),
+]
+
+
+@pytest.mark.parametrize(("convention", "directed", "undirected"), MATRICES)
 def test_matrices_have_the_marks_of_their_convention(convention, directed, undirected):
     assert graph("ab", "a->b").to_amat(convention).tolist() == directed
     assert graph("ab", "a-b").to_amat(convention).tolist() == undirected
@@ -151,19 +151,19 @@ def test_pgmpy_takes_the_edge_lists():
 # --- scores
 
 
-@pytest.mark.parametrize(
-    ("variables", "found", "true", "scores"),
-    [
-        # 2 of 3 joined pairs on either side are common, and 1 arrow of 1 and 3.
-        # b - c lost its direction, c -> d is missing, a - d is extra.
-        ("abcd", "a->c b-c a-d", "a->c b->c c->d", (2 / 3, 1 / 2, 3)),
-        ("ab", "a->b", "b->a", (1, 0, 1)),
-        ("ab", "", "", (1, 1, 0)),
-        ("ab", "", "a->b", (0, 0, 1)),
-        ("ab", "a->b", "", (0, 0, 1)),
-        ("ab", "a-b", "a-b", (1, 1, 0)),
-    ],
-)
+SCORED = [
+    # 2 of 3 joined pairs on either side are common, and 1 arrow of 1 and 3.
+    # b - c lost its direction, c -> d is missing, a - d is extra.
+    ("abcd", "a->c b-c a-d", "a->c b->c c->d", (2 / 3, 1 / 2, 3)),
+    ("ab", "a->b", "b->a", (1, 0, 1)),
+    ("ab", "", "", (1, 1, 0)),
+    ("ab", "", "a->b", (0, 0, 1)),
+    ("ab", "a->b", "", (0, 0, 1)),
+    ("ab", "a-b", "a-b", (1, 1, 0)),
+]
+
+
+@pytest.mark.parametrize(("variables", "found", "true", "scores"), SCORED)
 def test_scores_of_hand_worked_examples(variables, found, true, scores):
     found = graph(variables, *found.split())
     for order in itertools.permutations(variables):
@@ -268,14 +268,14 @@ def check_probabilities(edges):
         assert float(data["reverse_probability"]) == ARROWS[b, a]
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        lambda graph: graph.to_networkx(),
-        lambda graph: nx.parse_gml(graph.to_gml()),
-        lambda graph: nx.parse_graphml("".join(nx.generate_graphml(graph.to_networkx()))),
-    ],
-)
+EXPORTS = [
+    lambda graph: graph.to_networkx(),
+    lambda graph: nx.parse_gml(graph.to_gml()),
+    lambda graph: nx.parse_graphml("".join(nx.generate_graphml(graph.to_networkx()))),
+]
+
+
+@pytest.mark.parametrize("written", EXPORTS)
 def test_exports_carry_every_probability_to_the_digit_and_are_read_back(written):
     before = weighed(caution="the model saw no such table")
     arcs = written(before)
@@ -301,10 +301,11 @@ def by_lines(text):
         yield a, b, dict(re.findall(r'(\w+)="([^"]*)"', attributes))
 
 
+TEXTS = [lambda g: by_pydot(g.to_dot()), lambda g: by_lines(g.to_dagitty())]
+
+
 @pytest.mark.filterwarnings("ignore")  # of pydot's parser
-@pytest.mark.parametrize(
-    "read", [lambda g: by_pydot(g.to_dot()), lambda g: by_lines(g.to_dagitty())]
-)
+@pytest.mark.parametrize("read", TEXTS)
 def test_texts_carry_every_probability_to_the_digit(read):
     edges = list(read(weighed()))
     assert sorted(edge[:2] for edge in edges) == [("a", "b"), ("b", "c")]
@@ -356,18 +357,18 @@ test_what_is_no_graph_and_what_makes_none_is_refused = refusals(
 )
 
 
-@pytest.mark.parametrize(
-    ("pairs", "joined", "words"),
-    [
-        ({"ab": 0.5, "ac": 0.1}, ["ab"], []),
-        ({"ab": 0.49, "ac": 0.1}, [], [NOTHING]),
-        ({"ab": 0.49, "ac": 0.1}, ["ab"], [NOTHING, FEW]),
-        ({"ab": 0.8, "ac": 0.1, "bc": 0.1}, ["ab", "ac", "bc"], [FEW]),
-        ({"ab": 1, "ac": 0.1, "bc": 0.1}, ["ab"], [NOTHING]),  # what knowledge says is no news
-        ({"ab": 1, "ac": 0.4}, ["ab", "ac"], [NOTHING, FEW]),
-        ({"ab": 1}, ["ab"], []),
-        ({}, [], []),
-    ],
-)
+VERDICTS = [
+    ({"ab": 0.5, "ac": 0.1}, ["ab"], []),
+    ({"ab": 0.49, "ac": 0.1}, [], [NOTHING]),
+    ({"ab": 0.49, "ac": 0.1}, ["ab"], [NOTHING, FEW]),
+    ({"ab": 0.8, "ac": 0.1, "bc": 0.1}, ["ab", "ac", "bc"], [FEW]),
+    ({"ab": 1, "ac": 0.1, "bc": 0.1}, ["ab"], [NOTHING]),  # what knowledge says is no news
+    ({"ab": 1, "ac": 0.4}, ["ab", "ac"], [NOTHING, FEW]),
+    ({"ab": 1}, ["ab"], []),
+    ({}, [], []),
+]
+
+
+@pytest.mark.parametrize(("pairs", "joined", "words"), VERDICTS)
 def test_a_plain_word_stands_where_little_is_told(pairs, joined, words):
     assert sure(pairs).verdict(list(map(frozenset, joined))) == "; ".join(words)

@@ -172,19 +172,19 @@ def test_a_receipt_says_the_budget_that_was_asked_for(system, n, path):
     assert dpcgd.check_receipt(path).epsilon <= 1.0 - least + 1e-9
 
 
+THEOREMS = [
+    (dpcgd.graph_from_moments, 500, [2] * 3, "learned-pc pairs"),
+    (dpcgd.graph_from_moments, 200_000, [2] * 9, "learned-pc pairs"),
+    (dpcgd.graph_from_moments, 500, [2] * 9, "learned-pc clipped-moments look-at-numbers"),
+    (dpcgd.graph_from_moments, 500, [30, 2, 2], "learned-pc clipped-moments look-at-numbers"),
+    (dpcgd.table_pc, 20_000, [2] * 3, "table-pc pairs"),
+    (dpcgd.table_pc, 20_000, [30, 2, 2], "table-pc pairs joined-levels"),
+    (dpcgd.dag_posterior, 500, [2] * 3, "whole-table"),
+]
+
+
 @pytest.mark.filterwarnings("ignore:the edge model was trained")
-@pytest.mark.parametrize(
-    ("system", "n", "levels", "theorems"),
-    [
-        (dpcgd.graph_from_moments, 500, [2] * 3, "learned-pc pairs"),
-        (dpcgd.graph_from_moments, 200_000, [2] * 9, "learned-pc pairs"),
-        (dpcgd.graph_from_moments, 500, [2] * 9, "learned-pc clipped-moments look-at-numbers"),
-        (dpcgd.graph_from_moments, 500, [30, 2, 2], "learned-pc clipped-moments look-at-numbers"),
-        (dpcgd.table_pc, 20_000, [2] * 3, "table-pc pairs"),
-        (dpcgd.table_pc, 20_000, [30, 2, 2], "table-pc pairs joined-levels"),
-        (dpcgd.dag_posterior, 500, [2] * 3, "whole-table"),
-    ],
-)
+@pytest.mark.parametrize(("system", "n", "levels", "theorems"), THEOREMS)
 def test_only_theorems_that_ran_are_named(system, n, levels, theorems):
     codes = default_rng(0).integers(0, levels, (n, len(levels)))
     data = dpcgd.Dataset(codes, {f"v{i}": list(map(str, range(of))) for i, of in enumerate(levels)})
@@ -193,17 +193,17 @@ def test_only_theorems_that_ran_are_named(system, n, levels, theorems):
     assert set(named) - optional == {f"thm-{name}" for name in theorems.split()}
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("graph_from_moments", {"precision": 0.7}),
-        ("dag_posterior", {"precision": 0.7}),
-        ("table_pc", {"untested": "keep"}),
-        ("em_pc", {"choose": permute_and_flip}),
-        ("gram_notears", {"standardized": False}),
-        ("noleaks", {"standardized": False, "schedule": rising}),
-    ],
-)
+DECISIVE = [
+    ("graph_from_moments", {"precision": 0.7}),
+    ("dag_posterior", {"precision": 0.7}),
+    ("table_pc", {"untested": "keep"}),
+    ("em_pc", {"choose": permute_and_flip}),
+    ("gram_notears", {"standardized": False}),
+    ("noleaks", {"standardized": False, "schedule": rising}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), DECISIVE)
 def test_settings_that_decide_what_is_released_are_on_the_receipt(name, settings, path):
     run_of(name, **settings).save(path)
     written = dpcgd.read_release(path).terms.settings
@@ -313,18 +313,18 @@ FIRST_KNOWN = dpcgd.Knowledge(required=[("a", "b")])
 C, R, N, L, K = "confirmed", "removed", "not testable", "not reached", "known"
 
 
-@pytest.mark.parametrize(
-    ("oracle", "knowledge", "words"),
-    [
-        (Scripted([{0, 1}], [{2, 3}]), None, [R, C, C, C, C, N]),
-        (Scripted([{0, 3}]), KNOWN, [K, C, R, C, C, K]),
-        (Scripted(asked=2), FIRST_KNOWN, [K, C, C, L, L, L]),  # what is known is not asked
-        *(
-            (Scripted([{1, 3}], [{0, 2}], asked=k), None, [C, N, C, C, R, C][:k] + [L] * (6 - k))
-            for k in range(8)
-        ),
-    ],
-)
+STATUSES = [
+    (Scripted([{0, 1}], [{2, 3}]), None, [R, C, C, C, C, N]),
+    (Scripted([{0, 3}]), KNOWN, [K, C, R, C, C, K]),
+    (Scripted(asked=2), FIRST_KNOWN, [K, C, C, L, L, L]),  # what is known is not asked
+    *(
+        (Scripted([{1, 3}], [{0, 2}], asked=k), None, [C, N, C, C, R, C][:k] + [L] * (6 - k))
+        for k in range(8)
+    ),
+]
+
+
+@pytest.mark.parametrize(("oracle", "knowledge", "words"), STATUSES)
 def test_the_status_says_what_became_of_each_pair(oracle, knowledge, words):
     assert list(status_by(oracle, knowledge).values()) == words
 

@@ -195,10 +195,11 @@ NOTHING = ("at this noise no pair stands out", "most of the edges drawn are expe
 CAUTION = "the edge model was trained on nothing like this"
 
 
+DOUBTS = [(0.1, "", NOTHING), (0.9, CAUTION, [CAUTION])]
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize(
-    ("level", "caution", "words"), [(0.1, "", NOTHING), (0.9, CAUTION, [CAUTION])]
-)
+@pytest.mark.parametrize(("level", "caution", "words"), DOUBTS)
 def test_a_release_that_tells_little_or_whose_model_is_in_doubt_says_so_everywhere(
     system, level, caution, words, tmp_path
 ):

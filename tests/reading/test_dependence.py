@@ -38,11 +38,14 @@ MANY = [
 ]
 
 
+CASES = [
+    *((SYSTEMS, 10, 9, few) for few in FEW),
+    *(((private_graph,), 5, 7, many) for many in MANY),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("systems", "runs", "most", "case"),
-    [*((SYSTEMS, 10, 9, few) for few in FEW), *(((private_graph,), 5, 7, many) for many in MANY)],
-)
+@pytest.mark.parametrize(("systems", "runs", "most", "case"), CASES)
 def test_independent_columns_have_hardly_an_edge(systems, runs, most, case):
     (d, levels, n, epsilon, constant), pairs, probabilities = case, 0, []
     for system, seed in itertools.product(systems, range(runs)):

@@ -163,18 +163,18 @@ def test_what_is_refused_is_one_line_and_leaves_no_trace(folder, line):
     assert state(folder) == before, "nothing was written"
 
 
-@pytest.mark.parametrize(
-    ("line", "cure"),
-    [
-        (
-            f"release people.csv schema.json --epsilon 1 {PAYS}",
-            "--columns 'schema', or pass --ignore 'id'",
-        ),
-        (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
-        (f"{GOOD} --delta 0.01", "set --allow-delta"),
-        ("plan schema.json", "see dpcgd plan --help"),
-    ],
-)
+CURES = [
+    (
+        f"release people.csv schema.json --epsilon 1 {PAYS}",
+        "--columns 'schema', or pass --ignore 'id'",
+    ),
+    (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
+    (f"{GOOD} --delta 0.01", "set --allow-delta"),
+    ("plan schema.json", "see dpcgd plan --help"),
+]
+
+
+@pytest.mark.parametrize(("line", "cure"), CURES)
 def test_a_cure_is_named_as_it_is_typed(folder, line, cure):
     assert run(folder, line).stderr.rstrip().endswith(cure)
 

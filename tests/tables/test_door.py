@@ -111,15 +111,15 @@ def test_a_reservation_that_nobody_used_is_called_one(tmp_path):
     assert "lost" not in last
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        ({"system": lambda data, **_: 1 / 0}, ZeroDivisionError),
-        ({"data": DATA.codes}, ValueError),
-        ({"data": dpcgd.Dataset(CODES, {"a": ["0", "1"], "b": ["0", "1"]})}, ValueError),
-        ({"margin": 1.0}, TypeError),
-    ],
-)
+REFUSED = [
+    ({"system": lambda data, **_: 1 / 0}, ZeroDivisionError),
+    ({"data": DATA.codes}, ValueError),
+    ({"data": dpcgd.Dataset(CODES, {"a": ["0", "1"], "b": ["0", "1"]})}, ValueError),
+    ({"margin": 1.0}, TypeError),
+]
+
+
+@pytest.mark.parametrize(("wrong", "why"), REFUSED)
 def test_what_is_refused_makes_no_account(tmp_path, wrong, why):
     with pytest.raises(why):
         once(tmp_path, **wrong)
@@ -212,15 +212,15 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("stream", "seconds", "shown"),
-    [
-        (Terminal(), 0.0, True),
-        (Terminal(), 3600.0, False),
-        (io.StringIO(), 0.0, False),
-        (None, 0.0, False),
-    ],
-)
+STREAMS = [
+    (Terminal(), 0.0, True),
+    (Terminal(), 3600.0, False),
+    (io.StringIO(), 0.0, False),
+    (None, 0.0, False),
+]
+
+
+@pytest.mark.parametrize(("stream", "seconds", "shown"), STREAMS)
 def test_a_bar_shows_on_a_screen_what_takes_longer_and_nothing_else(
     monkeypatch, stream, seconds, shown
 ):

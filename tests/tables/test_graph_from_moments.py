@@ -27,15 +27,15 @@ def test_the_whole_budget_is_spent(name, releases):
     assert all(0 <= p <= 1 for p in release.probabilities.values())
 
 
-@pytest.mark.parametrize(
-    ("n", "epsilon", "told"),
-    [
-        (29, 1.0, "tables of 30 records and more"),
-        (30, 0.0049, "less noise, up to that of epsilon = 0.005 with 30 records"),
-        (30, 0.005, None),
-        (60, 0.003, None),
-    ],
-)
+UNTRAINED = [
+    (29, 1.0, "tables of 30 records and more"),
+    (30, 0.0049, "less noise, up to that of epsilon = 0.005 with 30 records"),
+    (30, 0.005, None),
+    (60, 0.003, None),
+]
+
+
+@pytest.mark.parametrize(("n", "epsilon", "told"), UNTRAINED)
 def test_fewer_records_or_more_noise_than_in_training_are_told(n, epsilon, told):
     data = load("survey", n=n, rng=default_rng(0))
     with warnings.catch_warnings(record=True, action="always") as caught:

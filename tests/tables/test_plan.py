@@ -118,17 +118,17 @@ def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
         assert row.order_0 == row.order_1 == row.order_2 == 1
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"correlation": 0.05},
-        {"correlation": 0.05, "order": 0},
-        {"points": 12.5, "power": 0.9},
-        {"correlation": 0.03, "between": ("c", "a"), "delta": 1e-8},
-        {"correlation": 0.1, "shares": {"a": (1, 20)}},
-        {"points": 10, "max_order": 0, "order": 0},
-    ],
-)
+DEPENDENCES = [
+    {"correlation": 0.05},
+    {"correlation": 0.05, "order": 0},
+    {"points": 12.5, "power": 0.9},
+    {"correlation": 0.03, "between": ("c", "a"), "delta": 1e-8},
+    {"correlation": 0.1, "shares": {"a": (1, 20)}},
+    {"points": 10, "max_order": 0, "order": 0},
+]
+
+
+@pytest.mark.parametrize("how", DEPENDENCES)
 def test_the_epsilon_for_a_dependence_is_the_smallest_of_three_digits_that_finds_it(how):
     found = epsilon_for(LEVELS, 50_000, **how)
     assert float(f"{found:.2e}") == found
@@ -203,16 +203,16 @@ UNEVEN = {"correlation": 0.5, "shares": {"a": (1, 999)}}
 BETWEEN = {"between": ("b", "c")}
 
 
-@pytest.mark.parametrize(
-    ("n", "how", "cure", "changed"),
-    [
-        (10**9, {"points": 0.9}, "a smaller least_share and a smaller least_effect", LEAST_OF_ALL),
-        (10**9, {"points": 0.9}, "look for 1.47 or more", {"points": 1.47}),
-        (100, {"points": 5}, "take more records", {"n": 100_000}),
-        (10_000, {"points": 10, "max_order": 0}, "take max_order=1", {"max_order": 1}),
-        (10_000, UNEVEN, "ask for one pair, such as between=('b', 'c')", BETWEEN),
-    ],
-)
+CURES = [
+    (10**9, {"points": 0.9}, "a smaller least_share and a smaller least_effect", LEAST_OF_ALL),
+    (10**9, {"points": 0.9}, "look for 1.47 or more", {"points": 1.47}),
+    (100, {"points": 5}, "take more records", {"n": 100_000}),
+    (10_000, {"points": 10, "max_order": 0}, "take max_order=1", {"max_order": 1}),
+    (10_000, UNEVEN, "ask for one pair, such as between=('b', 'c')", BETWEEN),
+]
+
+
+@pytest.mark.parametrize(("n", "how", "cure", "changed"), CURES)
 def test_what_an_epsilon_that_is_not_there_would_take_helps(n, how, cure, changed):
     with pytest.raises(ValueError, match=f"^.*{re.escape(cure)}.*$"):
         epsilon_for(SIX, n, **how)

@@ -10,10 +10,10 @@ from dpcgd import Dataset, Knowledge, dag_posterior, graph_from_moments, load, p
 from dpcgd.moments.interactions import NoisyTable
 from dpcgd.tables.public_facts import PublicFacts, RecordsAsked, check_run
 
+CHOSEN = [("survey", dag_posterior), ("sachs", graph_from_moments)]
 
-@pytest.mark.parametrize(
-    ("name", "system"), [("survey", dag_posterior), ("sachs", graph_from_moments)]
-)
+
+@pytest.mark.parametrize(("name", "system"), CHOSEN)
 def test_it_is_the_run_of_the_system_that_it_chooses(name, system):
     data = load(name, n=5000, rng=default_rng(0))
     how = {"epsilon": 1.0, "delta": 1e-7, "precision": 0.6, "rows_per_person": 2}
@@ -21,10 +21,10 @@ def test_it_is_the_run_of_the_system_that_it_chooses(name, system):
     assert (one, one.probabilities) == (same, same.probabilities)
 
 
-@pytest.mark.parametrize(
-    ("levels", "whole"),
-    [((2,) * 8, True), ((4, 4, 4, 4, 4), True), ((4, 4, 4, 4, 5), False), ((2,) * 9, False)],
-)
+SHAPES = [((2,) * 8, True), ((4, 4, 4, 4, 4), True), ((4, 4, 4, 4, 5), False), ((2,) * 9, False)]
+
+
+@pytest.mark.parametrize(("levels", "whole"), SHAPES)
 def test_up_to_eight_variables_and_1024_cells_the_whole_table_is_released(levels, whole):
     release = private_graph(
         unrelated(levels, 2000, default_rng(0)), epsilon=1.0, rng=default_rng(0)

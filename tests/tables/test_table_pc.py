@@ -181,20 +181,20 @@ def test_variables_with_one_level_stand_alone():
     assert table_pc(records([[0, 0]] * 5000, (1, 1)), epsilon=2.0, rng=rng).ledger.events == ()
 
 
-@pytest.mark.parametrize(
-    ("how", "cure"),
-    [
-        ({"max_order": 3}, "max_order must be 0, 1 or 2"),
-        ({"epsilon": 0.01}, "take a larger epsilon, fewer variables, or more records"),
-        ({"untested": "maybe"}, "untested must be 'keep' or 'drop'"),
-        ({"rng": 0}, "say where the noise comes from"),
-        *(
-            ({name: bad}, f"{name} must be at least 0 and below 1")
-            for name in ("least_effect", "least_share")
-            for bad in (-0.1, 1, math.nan, "0.1")
-        ),
-    ],
-)
+BAD_INPUT = [
+    ({"max_order": 3}, "max_order must be 0, 1 or 2"),
+    ({"epsilon": 0.01}, "take a larger epsilon, fewer variables, or more records"),
+    ({"untested": "maybe"}, "untested must be 'keep' or 'drop'"),
+    ({"rng": 0}, "say where the noise comes from"),
+    *(
+        ({name: bad}, f"{name} must be at least 0 and below 1")
+        for name in ("least_effect", "least_share")
+        for bad in (-0.1, 1, math.nan, "0.1")
+    ),
+]
+
+
+@pytest.mark.parametrize(("how", "cure"), BAD_INPUT)
 def test_bad_input_is_refused_before_anything_is_spent(how, cure):
     data, rng = load("asia", n=5000, rng=default_rng(0)), default_rng(0)
     with pytest.raises(ValueError, match=cure):

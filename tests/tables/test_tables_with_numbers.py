@@ -248,10 +248,11 @@ def test_public_facts_of_numbers_do_for_budgets_and_rehearsals():
     check_run(private_graph, SCHEMA, 1000, epsilon=1.0, rng=default_rng(0))
 
 
+WIDE = [(150, 3.0, 30), (300, 1.0, 1000), (1200, 0.3, 30)]
+
+
 @pytest.mark.filterwarnings("ignore:the edge model was trained")
-@pytest.mark.parametrize(
-    ("n", "epsilon", "end"), [(150, 3.0, 30), (300, 1.0, 1000), (1200, 0.3, 30)]
-)
+@pytest.mark.parametrize(("n", "epsilon", "end"), WIDE)
 def test_where_ranges_are_too_wide_to_be_halved_independent_numbers_have_no_edges(n, epsilon, end):
     """All lie in a few pieces, none at its middle: 1.6 to 3.2 false edges a run if that is unseen.
 
