@@ -150,9 +150,8 @@ def test_joined_counts_are_those_of_recoded_records(levels, n, ordered, seed):
     known = {"ordered": frozenset(levels_of(levels) if ordered else ()), "missing": {"v0": "0"}}
     data, other = replace(data, **known), Elsewhere(data)
     vars(other).update(known)
-    (recoded, joined), (summed, same) = (
-        join_levels(d, exactly, 1.0, most=3) for d in (data, other)
-    )
+    recoded, joined = join_levels(data, exactly, 1.0, most=3)
+    summed, same = join_levels(other, exactly, 1.0, most=3)
     assert (joined, recoded.levels, recoded.n) == (same, dict(summed.levels), summed.n)
     assert isinstance(summed, JoinedCounts) == (max(levels) > 3)
     asked = list(itertools.permutations(range(len(levels)), 2))

@@ -16,12 +16,11 @@ from dpcgd import Dataset, from_bif, load, read_csv
 from dpcgd.datasets.arguments import GZIP
 
 ONLY_A = nx.empty_graph(["a"], create_using=nx.DiGraph)
+NO_INTEGERS = [0.0, 1.0], [True, False], ["0", "1"], [0, None]
 CODES = {
     "give at least one record": [np.zeros((0, 2), int), np.zeros((0, 2))],
     "differ in length; give all as many": [[[0, 1], [0]]],
-    r"integers.*convert them with np.array\(codes, int\)": [
-        *([[0.0, 1.0]], [[True, False]], [["0", "1"]], [[0, None]])
-    ],
+    r"integers.*convert them with np.array\(codes, int\)": [[row] for row in NO_INTEGERS],
     "one column for each of the 2": [[0, 1], [[0, 1, 0]], [[0], [1]], [[[0, 1]]], 0],
 }
 OUTSIDE = [-1, 2, 256, 2**40, -(2**40)]
@@ -59,10 +58,7 @@ PUBLIC = [
 ]
 NO_DATA_SETS = [
     *(((codes, LEVELS), {}, cure) for codes, cure in cases(CODES)),
-    *(
-        (([[0, 1], [1, k]], LEVELS), {}, f"'b' has code {k}, not 0 to 1; add the l")
-        for k in OUTSIDE
-    ),
+    *((([[0, 1], [1, k]], LEVELS), {}, f"'b' has code {k}, not 0 to 1; add") for k in OUTSIDE),
     *((([[0] * len(levels)], levels), {}, cure) for levels, cure in cases(NO_VARIABLES)),
     *((([[0, 0]], {"a": BIT, "b": levels}), {}, cure) for levels, cure in cases(NO_LEVELS)),
     *((([[0, 1]], LEVELS), {"truth": truth}, cure) for truth, cure in TRUTHS),
@@ -107,10 +103,7 @@ TABLES = [
     ("0,1\n1,1\n", "has values in its first line; put a header"),
     ('a,b\n0,"' + 200_000 * "1", "close every quotation mark$"),
     ("a,c\n" + 100_000 * "0,1\n" + "\udce9,1,1\n", "'c' of .* is not in the schema"),
-    *[
-        (f"a,b\n0,1\n0,{odd}\n", f"v, record 2, column 'b': {odd!r} is not .* add it")
-        for odd in ODD
-    ],
+    *((f"a,b\n0,1\n0,{odd}\n", f"record 2, column 'b': {odd!r} is not .* add it") for odd in ODD),
 ]
 
 

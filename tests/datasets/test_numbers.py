@@ -50,14 +50,13 @@ LARGEST = np.finfo(float).max
 ENDS = [(0, 0), (0, np.nan), (-LARGEST, LARGEST), (0.0, 5e-324), (80, 0), ("1", "2"), (1, 1.5, 2)]
 
 
+WORDS = [["1", "1"]], np.array([["1", 1]], object), np.array([[1, 1]], "datetime64[s]")
 BAD_VALUES = {
     "missing or infinite; drop or impute": [[[1.0, np.nan]], [[1.0, None]]],
     "one column for each of the 2": [[[1.0]]],
     "one row a record": [np.empty((0, 2))],
     "differ in length; give all as many": [[[1.0, 1.0], [1.0]]],
-    "must be numbers, not text or other objects; convert them first": [
-        *([["1", "1"]], np.array([["1", 1]], object), np.array([[1, 1]], "datetime64[s]"))
-    ],
+    "must be numbers, not text or other objects; convert them first": WORDS,
 }
 BAD_ENDS = {
     r"'age': a range is two finite .* give \(low, ": ENDS,

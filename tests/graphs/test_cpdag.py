@@ -347,10 +347,7 @@ test_what_is_no_graph_and_what_makes_none_is_refused = refusals(
     *((partial(CPDAG, "ab", np.zeros(shape)), "square") for shape in SQUARES),
     *((partial(f, PLAIN, graph("abce", "a->b")), "d, e; name both alike") for f in METRICS),
     (PLAIN.to_probabilities, "read it from a release of moments"),
-    *(
-        (partial(weighed, PAIRS | {"ab": wrong}), "between 0 and 1")
-        for wrong in (-0.1, 1.1, np.nan)
-    ),
+    *((partial(weighed, PAIRS | {"ab": p}), "between 0 and 1") for p in (-0.1, 1.1, np.nan)),
     (lambda: weighed(PAIRS, ARROWS | {("a", "b"): 1.1}), "between 0 and 1"),
     (lambda: weighed({"bc": 0.5}, ARROWS), WITHOUT),
     (lambda: weighed(PAIRS, {}), WITHOUT),

@@ -206,9 +206,8 @@ def test_a_release_that_tells_little_or_whose_model_is_in_doubt_says_so_everywhe
     usual = released(system)
     pairs = dict.fromkeys(usual.probabilities, level)
     arrows = dict.fromkeys(usual.arrow_shares, level / 2)
-    release = replace(
-        usual, graph=replace(usual.graph, certainty=Certainty(pairs, arrows, caution))
-    )
+    graph = replace(usual.graph, certainty=Certainty(pairs, arrows, caution))
+    release = replace(usual, graph=graph)
     release.save(tmp_path / "receipt.json")
     for each in (release, dpcgd.read_release(tmp_path / "receipt.json")):
         graph, markdown = each.graph, each.report(tmp_path / "report.md")

@@ -47,10 +47,9 @@ class Plain:
         of = np.concatenate([np.arange(len(b))[rows[z]] for z in s] or [np.empty(0, int)])
         inner = b[np.ix_(of, of)] + np.diag(ridge[of] * math.sqrt(len(of)))
         slope_x, slope_y = (np.linalg.solve(inner, b[of, rows[a]]) for a in (x, y))
-        left = [
-            np.clip(1 - (b[of, rows[a]] * slope).sum(axis=0), reading.LEAST_OPEN, 1).mean()
-            for a, slope in ((x, slope_x), (y, slope_y))
-        ]
+        slopes = ((x, slope_x), (y, slope_y))
+        left = [1 - (b[of, rows[a]] * slope).sum(axis=0) for a, slope in slopes]
+        left = [np.clip(share, reading.LEAST_OPEN, 1).mean() for share in left]
         q = b[rows[x], rows[y]] - b[rows[x]][:, of] @ slope_y
         noise = v[rows[x], rows[y]] + v[rows[x]][:, of] @ slope_y**2
         noise = noise + (v[rows[y]][:, of] @ slope_x**2).T
@@ -100,9 +99,8 @@ def test_what_the_nearest_of_either_tell(plain):
     local = LocalEvidence(plain.blocks, np.random.default_rng(0).random((7, 7)))
     for (x, y), row in zip(SEVEN, table(local.features(np.array(SEVEN))), strict=True):
         ranked = [[w for w in local.nearest[a] if w not in (x, y)] for a in (x, y)]
-        near = {
-            k: [*dict.fromkeys(ranked[0][:k] + ranked[1][:k])] for k in (*STRONGEST, reading.FEW)
-        }
+        sizes = (*STRONGEST, reading.FEW)
+        near = {k: [*dict.fromkeys(ranked[0][:k] + ranked[1][:k])] for k in sizes}
         strong = [plain.given(x, y, near[k], local.ridge) for k in STRONGEST]
         least = min(plain.given(x, y, s, local.ridge) for s in combinations(near[reading.FEW], 2))
         expected = [*least[:2], *(s[0] for s in strong), *(s[1] for s in strong), strong[1][2]]

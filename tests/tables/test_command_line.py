@@ -92,10 +92,11 @@ def state(home):
 
 PAYS = "--account new.json --out new_release.json"
 GOOD = f"release people.csv schema.json --ignore id --epsilon 1 {PAYS}"
+WHOLE = f"release people.csv schema.json --epsilon 1 {PAYS}"
 TABLES = [name for name in TEXTS if "csv" in name]
 OF_TABLES = [
     *(f"release {name} schema.json --epsilon 1 --ignore id {PAYS}" for name in TABLES),
-    f"release people.csv schema.json --epsilon 1 {PAYS}",
+    WHOLE,
     f"release latin.csv schema.json --ignore id --epsilon 1 {PAYS}",
     f"release folder schema.json --epsilon 1 {PAYS}",
     f"release /dev/zero schema.json --epsilon 1 {PAYS}",
@@ -129,11 +130,8 @@ OF_OPTIONS = {
         *("--out new.json", "--out spent.json", "--out done.json --epsilon 0.5"),
         *("--account edited.json", "--account spent.json", "--account two_rows.json"),
     ),
-    "release people.csv": (
-        f"schema.json --ignore id {PAYS}",
-        "schema.json --epsilon 1 --out new_release.json",
-        "other.json --epsilon 1 --account spent.json --out done.json",
-    ),
+    "release people.csv schema.json": (f"--ignore id {PAYS}", "--epsilon 1 --out new_release.json"),
+    "release people.csv other.json": ("--epsilon 1 --account spent.json --out done.json",),
     "schema": ("no_levels.json", "nowhere.csv --not-private"),
     "plan schema.json": ("many --epsilon 1", "0 --epsilon 1", "400", "400 --points 500"),
     "plan schema.json 400 --epsilon 1": ("--points 5", "--out nowhere/plan.txt"),
@@ -164,10 +162,7 @@ def test_what_is_refused_is_one_line_and_leaves_no_trace(folder, line):
 
 
 CURES = [
-    (
-        f"release people.csv schema.json --epsilon 1 {PAYS}",
-        "--columns 'schema', or pass --ignore 'id'",
-    ),
+    (WHOLE, "--columns 'schema', or pass --ignore 'id'"),
     (f"release marks.csv schema.json --epsilon 1 {PAYS}", "pass --separator ';'"),
     (f"{GOOD} --delta 0.01", "set --allow-delta"),
     ("plan schema.json", "see dpcgd plan --help"),
@@ -289,9 +284,8 @@ def test_a_release_outlives_the_place_where_it_is_printed(folder, tmp_path, sink
     line = ["release", folder / "people.parquet", folder / "schema.json", "--epsilon", "1"]
     line += ["--account", "a.json", "--report", "r.html", "--out", "full.json"]
     command = f"set -o pipefail; {shlex.join(map(str, [*COMMAND, *line]))} {sink}"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT
-    )
+    how = {"cwd": tmp_path, "capture_output": True, "text": True, "env": ENVIRONMENT}
+    done = subprocess.run(["bash", "-c", command], **how)
     assert code is None or done.returncode == code
     assert "Traceback" not in done.stderr
     release = dpcgd.read_release(tmp_path / "full.json")

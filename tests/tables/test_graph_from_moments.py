@@ -58,9 +58,8 @@ def test_very_many_levels_are_told_by_as_many_numbers_as_the_budget_carries():
 
 
 def test_an_arrow_is_no_surer_than_its_edge():
-    release = graph_from_moments(
-        load("child", n=20_000, rng=default_rng(0)), epsilon=1.0, rng=default_rng(1)
-    )
+    data = load("child", n=20_000, rng=default_rng(0))
+    release = graph_from_moments(data, epsilon=1.0, rng=default_rng(1))
     sure = release.arrow_shares
     assert {frozenset(arrow) for arrow in sure} == release.graph.skeleton
     for (a, b), of in sure.items():
@@ -82,10 +81,8 @@ def test_on_fresh_networks_probabilities_are_right_as_often_as_they_say():
         arrows += [(p, arrow in true.arrows) for arrow, p in release.arrow_shares.items()]
     # on file in chapter 13, arrows are off by .1 at most, where they are hardly likely; pairs, and
     # arrows, of one network share its noise: a deviation is taken four times as wide
-    for pairs, bounds, off in (
-        (edges, (0.05, 0.35, 0.65, 0.95, 1), 0.02),
-        (arrows, (0, 0.35, 0.7, 1), 0.1),
-    ):
+    checked = (edges, (0.05, 0.35, 0.65, 0.95, 1), 0.02), (arrows, (0, 0.35, 0.7, 1), 0.1)
+    for pairs, bounds, off in checked:
         said, right = np.array(pairs).T
         for low, high in pairwise(bounds):
             within = (said > low) & (said <= high)

@@ -26,9 +26,8 @@ SHAPES = [((2,) * 8, True), ((4, 4, 4, 4, 4), True), ((4, 4, 4, 4, 5), False), (
 
 @pytest.mark.parametrize(("levels", "whole"), SHAPES)
 def test_up_to_eight_variables_and_1024_cells_the_whole_table_is_released(levels, whole):
-    release = private_graph(
-        unrelated(levels, 2000, default_rng(0)), epsilon=1.0, rng=default_rng(0)
-    )
+    data = unrelated(levels, 2000, default_rng(0))
+    release = private_graph(data, epsilon=1.0, rng=default_rng(0))
     assert isinstance(release.marginals, NoisyTable) == whole
 
 

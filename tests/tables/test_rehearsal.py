@@ -35,9 +35,8 @@ def seen_by(answer):
 
 def test_the_twins_have_the_public_facts_of_the_table():
     seen, system = seen_by(lambda data: data.truth)
-    back = rehearse(
-        SCHEMA, 50, epsilon=0.7, delta=1e-7, rng=default_rng(0), system=system, runs=3, alpha=0.2
-    )
+    budget, how = {"epsilon": 0.7, "delta": 1e-7}, {"system": system, "runs": 3, "alpha": 0.2}
+    back = rehearse(SCHEMA, 50, rng=default_rng(0), **budget, **how)
     for data, how in seen:
         assert (data.n, data.variables) == (50, tuple(SCHEMA))
         assert data.levels["age"] == ("15 to 25", "25 to 50", "unknown")
@@ -72,9 +71,8 @@ def test_a_plan_rehearses_itself():
 def test_twins_of_a_public_table_are_its_records_and_have_its_true_graph():
     public = load("survey", n=40, rng=default_rng(1))
     seen, system = seen_by(lambda data: public.truth)
-    back = rehearse(
-        public.levels, 300, epsilon=0.5, rng=default_rng(0), system=system, runs=2, public=public
-    )
+    how = {"system": system, "runs": 2, "public": public}
+    back = rehearse(public.levels, 300, epsilon=0.5, rng=default_rng(0), **how)
     rows = {tuple(row) for row in public.codes.tolist()}
     for data, how in seen:
         assert (data.n, how["epsilon"]) == (300, 0.5)

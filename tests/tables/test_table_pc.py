@@ -3,6 +3,7 @@ import math
 import pickle
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -181,16 +182,14 @@ def test_variables_with_one_level_stand_alone():
     assert table_pc(records([[0, 0]] * 5000, (1, 1)), epsilon=2.0, rng=rng).ledger.events == ()
 
 
+NO_SHARES, BELOW_1 = (-0.1, 1, math.nan, "0.1"), "must be at least 0 and below 1"
 BAD_INPUT = [
     ({"max_order": 3}, "max_order must be 0, 1 or 2"),
     ({"epsilon": 0.01}, "take a larger epsilon, fewer variables, or more records"),
     ({"untested": "maybe"}, "untested must be 'keep' or 'drop'"),
     ({"rng": 0}, "say where the noise comes from"),
-    *(
-        ({name: bad}, f"{name} must be at least 0 and below 1")
-        for name in ("least_effect", "least_share")
-        for bad in (-0.1, 1, math.nan, "0.1")
-    ),
+    *(({"least_effect": bad}, f"least_effect {BELOW_1}") for bad in NO_SHARES),
+    *(({"least_share": bad}, f"least_share {BELOW_1}") for bad in NO_SHARES),
 ]
 
 
@@ -241,9 +240,8 @@ def test_a_first_look_is_paid_from_the_same_budget_and_only_where_it_is_taken():
 
 
 def test_effects_of_a_joined_cause_are_not_joined_to_each_other():
-    kept, dropped = (
-        table_pc(MANY, epsilon=3.0, rng=default_rng(1), untested=word) for word in ("keep", "drop")
-    )
+    run = partial(table_pc, MANY, epsilon=3.0)
+    kept, dropped = (run(rng=default_rng(1), untested=word) for word in ("keep", "drop"))
     true = {frozenset(("v0", name)) for name in ("v1", "v2", "v3")}
     assert dropped.graph.skeleton == true
     false = kept.graph.skeleton - true
