@@ -24,13 +24,11 @@ DATA = Path(__file__).parents[2] / "data"
 SMALL = ("earthquake", "cancer", "asia", "survey", "sachs")
 SIZES = {"earthquake": (5, 4), "cancer": (5, 4), "asia": (8, 8), "survey": (6, 6)}
 SIZES |= {"sachs": (11, 17), "child": (20, 25), "alarm": (37, 46)}
-N = 100_000
 
 # A correct count is called wrong with probability at most CELL_ALARM (exact binomial tails). Fewer
 # than 1,000 cells are compared in each network (asserted below), so the false-alarm rate of a run
 # is below 7 * 1000 * 1e-11 = 7e-8.
 CELL_ALARM = 1e-11
-MOST_CELLS = 1000
 
 TWO = """network toy { }
 variable A { type discrete [ 2 ] { x, y }; }
@@ -136,7 +134,7 @@ def compared(data, marginal, variables):
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
-    data = load(name, N, rng=np.random.default_rng(NETWORKS.index(name)))
+    data = load(name, 100_000, rng=np.random.default_rng(NETWORKS.index(name)))
     model = peer(name)
     assert set(data.truth.edges) == set(model.edges)
     for cpd in model.get_cpds():
@@ -145,7 +143,7 @@ def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
     pairs = itertools.combinations(data.variables, 2) if name in SMALL else data.truth.edges
     cells = sum(compared(data, marginal, [v]) for v in data.variables)
     cells += sum(compared(data, marginal, pair) for pair in pairs)
-    assert cells < MOST_CELLS
+    assert cells < 1000
 
 
 def test_a_variable_with_many_parent_configurations_is_drawn_from_its_own_row():

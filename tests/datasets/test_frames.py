@@ -13,7 +13,6 @@ from dpcgd.datasets import columns
 
 LEVELS = {"a": BIT, "b": ("0", "1", "2")}
 FRAME = pd.DataFrame({"b": [2, 0], "id": [7, 8], "a": [1, 0]})
-RANGES = {"age": (0, 80), "height": (1, 2)}
 
 
 def test_columns_go_by_name_and_not_by_position():
@@ -33,7 +32,7 @@ class Table:
 def test_a_table_with_names_is_refused_where_columns_go_by_position(table):
     cure = " must be an array.* use Dataset.from_pandas"
     refused("codes" + cure, Dataset, table, LEVELS)
-    refused("values" + cure, Dataset.of_numbers, table, RANGES)
+    refused("values" + cure, Dataset.of_numbers, table, {"age": (0, 80), "height": (1, 2)})
 
 
 NO_LEVEL = "the frame, record 2, column 'a': '3' is not among the levels 0, 1; correct the value"

@@ -10,7 +10,6 @@ from people import BIT, refused
 from dpcgd import Dataset, Schema, draft_schema, load, read_csv, read_parquet
 from dpcgd.datasets.parquet_files import pack_parts, parts_of
 
-NAN = float("nan")
 AGE = {"edges": [0, 10, 20], "outside": "clip"}
 
 
@@ -116,7 +115,7 @@ def test_data_without_a_schema_have_rules_too():
     assert (data.rules["Smoker"], Schema(data.rules).levels) == (plain, data.levels)
 
 
-NO_CODES = [], ["NA", ""], ["NA", None], ["refuse", 9], [True], NAN, {"NA": 9}
+NO_CODES = [], ["NA", ""], ["NA", None], ["refuse", 9], [True], np.nan, {"NA": 9}
 CONTRADICTORY = [
     *[({**AGE, "missing": odd}, "missing must be 'refuse', the name of a l") for odd in NO_CODES],
     ({**AGE, "missing": [9, "9.0"]}, "'a' lists missing code '9' twice; list it once"),

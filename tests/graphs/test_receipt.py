@@ -14,6 +14,7 @@ import replays
 from dpcgd_book.attacks.replay import replay
 from dpcgd_book.systems.as_published import PublishedKendallP
 from numpy.random import default_rng
+from people import refused
 
 import dpcgd
 from dpcgd.datasets.counts import Counts
@@ -131,8 +132,7 @@ def test_what_is_released_is_the_same_whatever_the_data_that_gave_it(path):
 
 
 def test_a_run_without_privacy_has_no_receipt(path):
-    with pytest.raises(ValueError, match="this run was not private"):
-        dpcgd.pc(DATA).save(path)
+    refused("this run was not private", dpcgd.pc(DATA).save, path)
     assert not path.exists()
 
 
@@ -142,8 +142,7 @@ def test_a_value_that_a_receipt_cannot_hold_is_refused_and_no_file_is_left(path)
         records: object
 
     release = Odd(**vars(run_of("priv_pc")), records=object())
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        release.save(path)
+    refused("not JSON serializable", release.save, path, kind=TypeError)
     assert list(path.parent.iterdir()) == []
 
 
@@ -263,8 +262,7 @@ def test_a_run_that_could_test_nothing_cost_nothing(path):
 def test_without_dp_accounting_the_cure_is_named(path, monkeypatch):
     run_of("table_pc").save(path)
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(ImportError, match=r"pip install dp-accounting$"):
-        dpcgd.check_receipt(path)
+    refused("pip install dp-accounting$", dpcgd.check_receipt, path, kind=ImportError)
 
 
 @pytest.mark.parametrize("use", [dpcgd.read_release, dpcgd.check_receipt])
@@ -275,8 +273,7 @@ def test_a_receipt_edited_by_hand_does_not_verify(path, use):
     promise = {"guarantee": content["guarantee"] | {"epsilon": 0.1}}
     for edit in ({"comment": "checked"}, {"sha256": None}, {"released": {}}, graph, promise):
         path.write_text(json.dumps(content | edit))
-        with pytest.raises(ValueError, match=r"^.*does not verify: it is not what was written.*$"):
-            use(path)
+        refused("does not verify: it is not what was written", use, path)
 
 
 # --- the status of pairs

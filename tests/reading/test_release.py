@@ -44,8 +44,7 @@ def test_what_is_read_is_free(release):
     sizes = [len(graph.skeleton) for graph in graphs]
     assert sizes[1] <= sizes[2]
     assert graphs[3].skeleton
-    for graph in graphs:
-        assert graph.certainty.edges == graphs[0].certainty.edges
+    assert all(graph.certainty.edges == graphs[0].certainty.edges for graph in graphs)
 
 
 @pytest.mark.slow
