@@ -112,13 +112,6 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, text, cure):
     refused(cure, csv_of, tmp_path, text)
 
 
-def test_the_levels_never_depend_on_the_data(tmp_path):
-    schema = {"a": ("low", "middle", "high"), "b": ("no", "yes")}
-    assert csv_of(tmp_path, "a,b\nlow,no\n", schema) == [[0, 0]]
-    assert csv_of(tmp_path, "a,b\nhigh,yes\nmiddle,no\n", schema) == [[2, 1], [1, 0]]
-    assert dict(read_csv(tmp_path / "clinic.csv", schema).levels) == schema
-
-
 ODD_WORDS = [
     ("None", "NA", "", "nan", "null", "NULL", "N/A"),
     ("1", "1.0", "01", "1e0", "-1", "0x1", "inf"),
