@@ -273,15 +273,6 @@ def test_sweeps_turn_the_arcs_that_the_definition_turns(seed, monkeypatch):
             np.testing.assert_array_equal(next(drawn), expected)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_paths_are_those_of_networkx(seed):
-    joined, forbidden, _ = some(seed)
-    parents = orientation._first(joined, forbidden)
-    bits = orientation.bits_of(parents.T)
-    for a, b in np.argwhere(~np.eye(len(joined), dtype=bool)).tolist():
-        assert orientation.leads(bits, a, b) == is_ancestor(parents, a, b)
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_completed_forms_are_those_of_the_plain_rules(seed):
     joined, forbidden, odds = some(seed)
