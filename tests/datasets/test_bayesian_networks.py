@@ -254,8 +254,7 @@ def test_several_parents_may_hold_brackets(tmp_path):
     probability ( our child | A, B ) {
       default 0.5, 0.5;
       ((10,20], [0,5)) 0.25, 0.75;
-      ((0,10], 5 or more) 0.125, 0.875;
-    }"""
+      ((0,10], 5 or more) 0.125, 0.875; }"""
     network = parse(tmp_path, with_levels(*INTERVALS) + child)
     assert network.parents["our child"] == ("A", "B")
     table = network.tables["our child"]
@@ -320,11 +319,9 @@ def test_a_flat_table_lists_the_child_slowest_and_the_last_parent_fastest(tmp_pa
     head += "variable C { type discrete [ 2 ] { f, t }; }"
     rows = """probability ( C | A, B ) {
       (x, u) 0.01, 0.99;  (x, v) 0.02, 0.98;  (x, w) 0.03, 0.97;
-      (y, u) 0.04, 0.96;  (y, v) 0.05, 0.95;  (y, w) 0.06, 0.94;
-    }"""
+      (y, u) 0.04, 0.96;  (y, v) 0.05, 0.95;  (y, w) 0.06, 0.94; }"""
     flat = """probability ( C | A, B ) {
-      table 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.99, 0.98, 0.97, 0.96, 0.95, 0.94;
-    }"""
+      table 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.99, 0.98, 0.97, 0.96, 0.95, 0.94; }"""
     one, two = parse(tmp_path, head + rows), parse(tmp_path, head + flat)
     assert same(one, two)
     assert one.tables["C"][1, 0].tolist() == [0.04, 0.96]

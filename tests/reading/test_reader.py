@@ -54,14 +54,9 @@ def test_more_records_than_in_training_are_read_as_so_many():
     assert released.n == 5_000
 
 
-TWO_TREES = Trees(
-    features=("never seen", "seen"),
-    bias=-1.0,
-    roots=np.array([0, 3]),
-    feature=np.array([1, -1, -1, -1]),
-    number=np.array([0.5, -2.0, 3.0, 0.25]),
-    right=np.array([2, 0, 0, 0]),
-)
+NODES = {"feature": np.array([1, -1, -1, -1]), "number": np.array([0.5, -2.0, 3.0, 0.25])}
+NODES |= {"right": np.array([2, 0, 0, 0]), "roots": np.array([0, 3])}
+TWO_TREES = Trees(features=("never seen", "seen"), bias=-1.0, **NODES)
 
 
 def test_the_log_odds_are_the_sum_of_the_leaves():
