@@ -166,15 +166,9 @@ TAMPERED = {
     "less noise in pairs seen again": ("looks", narrower(0.9, size=2)),
     "more noise on paper": ("pairs", wider_on_paper),
     "other records": ("pairs", lambda c: c["data"].update(n=10**6)),
-    "no mechanism for a table": ("table", lambda c: events(c).clear()),
-    "no mechanism for moments": ("pairs", lambda c: events(c).clear()),
     "more entries than the budget carries": ("entries", lambda c: entries(c).update(width=9)),
     "no word of entries": ("entries", lambda c: marginals(c).pop("entries")),
     "no mechanism for a look that joined levels": ("joined", lambda c: events(c).pop(0)),
-    "no mechanism for a triple": ("looks", lambda c: events(c).pop()),
-    "no mechanism for tests": ("tests", lambda c: events(c).clear()),
-    "no mechanism for one test": ("tests", lambda c: events(c).pop()),
-    "no mechanism for a step": ("steps", lambda c: events(c).pop()),
     "two measurements in place of one": ("once", lambda c: events(c).append(events(c)[0])),
     "a moment less": ("pairs", lambda c: moments(c).pop()),
     "another cell": ("table", lambda c: c["data"]["domain"]["Smoker"].append("sometimes")),
@@ -193,13 +187,17 @@ TAMPERED = {
     "a comment": ("tests", lambda c: c["guarantee"].update(comment="audited")),
     "other rules": ("tests", lambda c: c["data"]["rules"]["Smoker"]["levels"].reverse()),
     "an edge that a test removed": ("tests", with_a_removed_edge),
-    "a choice less": ("choices", lambda c: events(c).__delitem__(slice(2, None))),
-    "a sieve less": ("persons", lambda c: events(c).__delitem__(slice(2, None))),
     "a better account": ("pairs", lambda c: c["guarantee"].update(whole_run="0.001-zCDP")),
     "another account": ("table", lambda c: c["ledger"].update(accountant="audited")),
     "a status": ("tests", lambda c: c["pairs"][0].update(status="not testable")),
     "another system": ("tests", lambda c: c["made_by"].update(system="table_pc")),
     "a smaller promise": ("tests", lambda c: c["guarantee"].update(epsilon=0.5)),
+}
+EMPTY, LESS, FEW = ("table", "pairs", "tests"), ("looks", "tests", "steps"), ("choices", "persons")
+TAMPERED |= {f"no mechanism, {name}": (name, lambda c: events(c).clear()) for name in EMPTY}
+TAMPERED |= {f"a mechanism less, {name}": (name, lambda c: events(c).pop()) for name in LESS}
+TAMPERED |= {
+    f"two, {name}": (name, lambda c: events(c).__delitem__(slice(2, None))) for name in FEW
 }
 UNREADABLE = {
     "another kind": lambda c: c.update(release="PairRelease"),
