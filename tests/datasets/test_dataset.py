@@ -143,18 +143,6 @@ def test_a_table_is_read_as_it_is_written(tmp_path, text, schema, ignore, codes)
     assert csv_of(tmp_path, text, schema, ignore=ignore) == codes
 
 
-NOT_IGNORED = [
-    (["id", "chd"], "ignore names 'chd', .* no column of .*clinic.csv; take it out of ignore"),
-    ([["id", "note"]], r"ignore names \['id', 'note'\], which is no column"),
-    (None, "ignore must be a list of columns"),
-]
-
-
-@pytest.mark.parametrize(("ignore", "cure"), NOT_IGNORED)
-def test_what_is_ignored_are_columns_and_no_variables(tmp_path, ignore, cure):
-    refused(cure, csv_of, tmp_path, "id,a,note,b\n7,0,,1\n", ignore=ignore)
-
-
 def test_codes_and_levels_are_read_only_copies():
     codes, levels = np.array([[0, 1], [1, 1]], np.uint8, order="F"), {"a": ["0", "1"], "b": BIT}
     data = Dataset(codes, levels)

@@ -46,8 +46,6 @@ RELEASES = {
     "tests": lambda rng: dpcgd.laplace_pc(SMALL, epsilon=1.0, rng=rng),
     "persons": lambda rng: dpcgd.priv_pc(SMALL, epsilon=1.0, rng=rng, rows_per_person=3),
     "choices": lambda rng: dpcgd.em_pc(SMALL, epsilon=1.0, rng=rng),
-    "thresholds": lambda rng: dpcgd.svt_pc(SMALL, epsilon=1.0, rng=rng),
-    "planned": lambda rng: dpcgd.curate_pc(SMALL, epsilon=1.0, rng=rng),
     "once": lambda rng: dpcgd.gram_notears(SMALL, epsilon=1.0, rng=rng),
     "steps": lambda rng: dpcgd.noleaks(SMALL, epsilon=1.0, steps=3, rng=rng),
 }

@@ -92,16 +92,12 @@ def test_copies_are_connected_and_nothing_else_is(copies, others):
     assert drawn <= 4  # some .05 a run: the chance of more is below 1e-6
 
 
-def exact_pair(correlation, deviation):
-    """Two fair coins with a noise of this size on what is released of both together."""
-    singles = {(v,): Moment(np.zeros(1), 0.0) for v in range(2)}
-    pair = {(0, 1): Moment(np.full((1, 1), correlation / 2), deviation / 2)}
-    return Marginals(10_000, (2, 2), singles | pair)
-
-
 def test_the_limit_is_the_prior_under_noise_and_else_grows_with_the_association():
     def limit(correlation, deviation):
-        return dependence(exact_pair(correlation, deviation))[0, 1]
+        """Of two fair coins with noise of this size on what is released of both together."""
+        released = {(v,): Moment(np.zeros(1), 0.0) for v in range(2)}
+        released[0, 1] = Moment(np.full((1, 1), correlation / 2), deviation / 2)
+        return dependence(Marginals(10_000, (2, 2), released))[0, 1]
 
     assert limit(0.3, 1e4) == pytest.approx(PRIOR, abs=1e-3)
     assert limit(0.2, 1e-3) > 1 - 1e-6

@@ -55,9 +55,8 @@ def folder(tmp_path_factory):
     frame = pd.DataFrame({"smoke": smoke, "cough": cough}).replace({True: "yes", False: "no"})
     frame.assign(age=age, id=np.arange(N) // 2).to_csv(home / "people.csv", index=False)
     frame.assign(age=age).to_parquet(home / "people.parquet")
-    for name, content in WRITTEN.items():
-        (home / name).write_text(json.dumps(content))
-    for name, text in TEXTS.items():
+    written = {name: json.dumps(content) for name, content in WRITTEN.items()}
+    for name, text in (TEXTS | written).items():
         (home / name).write_text(text)
     (home / "latin.csv").write_bytes("smoke,cough,age,id\nyes,ja\u00df,20,a\n".encode("latin-1"))
     (home / "folder").mkdir()

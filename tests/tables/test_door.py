@@ -31,12 +31,9 @@ FRAME = pd.DataFrame({name: np.array(SCHEMA[name])[CODES[:, k]] for k, name in e
 PAID = r"paid for release\.json already"
 
 
-def files(folder):
-    return {"account": folder / "study.json", "out": folder / "release.json"}
-
-
 def once(folder, data=DATA, **more):
-    asked = {"epsilon": 1.0, "rng": default_rng(1), **files(folder), **more}
+    paths = {"account": folder / "study.json", "out": folder / "release.json"}
+    asked = {"epsilon": 1.0, "rng": default_rng(1), **paths, **more}
     return dpcgd.release_once(data, SCHEMA, **asked)
 
 
