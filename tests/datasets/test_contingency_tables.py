@@ -187,8 +187,7 @@ def test_tables_of_many_cells_are_counted_by_a_look_at_every_record(levels, n, s
 
 @pytest.mark.parametrize("n", [64 * 2048 - 1, 64 * 2048 + 1, 300_000])
 def test_records_in_several_blocks_are_counted_exactly(n):
-    rng = default_rng(0)
-    data = dataset(rng.integers(0, (2, 3, 5, 8, 200), (n, 5)), (2, 3, 5, 8, 200))
+    data = dataset(default_rng(0).integers(0, (2, 3, 5, 8, 200), (n, 5)), (2, 3, 5, 8, 200))
     tables = Tables(data)
     for at in [(0, 1, 2, 3), (3, 1), (4, 0), (2, 3, 0)]:
         np.testing.assert_array_equal(tables.counts(at), brute(data, at))
@@ -218,8 +217,7 @@ def plain_bits(codes, levels):
 @exactly
 @given(WIDE, PARTS, st.booleans(), SEEDS)
 def test_batches_of_any_size_give_the_bits_of_the_whole(levels, sizes, on_disk, seed):
-    rng = default_rng(seed)
-    codes = rng.integers(levels, size=(sum(sizes), len(levels)))
+    codes = default_rng(seed).integers(levels, size=(sum(sizes), len(levels)))
     parts = [list(part.T) for part in np.split(codes, np.cumsum(sizes)[:-1])]
     allocate = zeros_on_disk if on_disk else zeros
     columns = pack(parts, tuple(levels), len(codes), most_bytes=0, allocate=allocate)

@@ -145,8 +145,7 @@ SOME_LEVELS = st.lists(st.integers(1, 9), min_size=2, max_size=4)
 @settings(derandomize=True, database=None, max_examples=60)
 @given(SOME_LEVELS, st.integers(1, 60), st.booleans(), st.integers(0, 2**32 - 1))
 def test_joined_counts_are_those_of_recoded_records(levels, n, ordered, seed):
-    rng = default_rng(seed)
-    data = drawn(rng, levels, n)
+    data = drawn(default_rng(seed), levels, n)
     known = {"ordered": frozenset(levels_of(levels) if ordered else ()), "missing": {"v0": "0"}}
     data, other = replace(data, **known), Elsewhere(data)
     vars(other).update(known)

@@ -75,8 +75,7 @@ TYPES = [
 @pytest.mark.parametrize(("values", "levels"), TYPES)
 def test_values_are_compared_as_text(values, levels):
     frame = pd.DataFrame({"a": values, "b": [2, 0]})
-    codes = Dataset.from_pandas(frame, LEVELS | {"a": levels}).codes
-    assert codes.tolist() == [[1, 2], [0, 0]]
+    assert Dataset.from_pandas(frame, LEVELS | {"a": levels}).codes.tolist() == [[1, 2], [0, 0]]
 
 
 WITH_A_GAP = [

@@ -63,8 +63,7 @@ MISSING = [
 def test_a_code_of_a_number_is_missing_in_every_format(tmp_path, read, kind, missing, counts):
     if kind == "objects" and read in (of_parquet, of_part):
         pytest.skip("a column of a file has one type")
-    schema = {"a": {**AGE, "missing": missing}, "b": BIT}
-    assert read(tmp_path, NUMBERS[kind], schema) == counts
+    assert read(tmp_path, NUMBERS[kind], {"a": {**AGE, "missing": missing}, "b": BIT}) == counts
 
 
 @pytest.mark.parametrize("read", FORMATS)

@@ -105,8 +105,7 @@ def test_texts_name_every_variable_and_every_edge_once():
     edges = graph("abc", "a->b", "c->b", "a-c")
     assert (str(edges), str(graph("ab"))) == ("a -> b\na -- c\nc -> b", "(no edge)")
     variables = '  "a";\n  "b";\n  "c";\n  "a" -> "b";\n'
-    dot = f'digraph {{\n{variables}  "a" -> "c" [dir=none];\n  "c" -> "b";\n}}'
-    assert edges.to_dot() == dot
+    assert edges.to_dot() == f'digraph {{\n{variables}  "a" -> "c" [dir=none];\n  "c" -> "b";\n}}'
     assert edges.to_dagitty() == f'pdag {{\n{variables}  "a" -- "c";\n  "c" -> "b";\n}}'
     sure = Certainty({frozenset("ab"): 0.9}, {("a", "b"): 0.7, ("b", "a"): 0.1})
     likely = CPDAG("ab", [[0, 1], [0, 0]], sure).to_dagitty()

@@ -169,8 +169,7 @@ def test_the_result_never_violates_the_knowledge(data, dag, truthful):
     known = data.draw(knowledge_of(list(dag)))
     seed, chance = data.draw(st.integers(0, 10**6)), data.draw(st.floats(0, 1))
     oracle = Separation(dag) if truthful else Coins(seed, chance)
-    found = search(oracle, list(dag), knowledge=known)
-    assert obeys(found.graph, known)
+    assert obeys(search(oracle, list(dag), knowledge=known).graph, known)
     decided = {*known.required} | {a for a in known.forbidden if a[::-1] in known.forbidden}
     asked = {frozenset((f"v{x}", f"v{y}")) for x, y, _ in oracle.asked}
     assert not asked & {*map(frozenset, decided)}
@@ -236,8 +235,7 @@ def test_with_grades_the_clearest_set_decides_about_a_collider():
 
 def test_refused_sets_have_no_grade():
     oracle = Graded({(0, 1): {(): 0.5, (2,): None}})
-    graph = search(oracle, "xyc", grading=oracle).graph
-    assert graph.arrows == {("x", "c"), ("y", "c")}
+    assert search(oracle, "xyc", grading=oracle).graph.arrows == {("x", "c"), ("y", "c")}
 
 
 @pytest.mark.parametrize("clear", [0.001, 0.003])

@@ -98,8 +98,7 @@ def test_a_graph_of_a_search_has_the_probabilities_of_its_moments_beside_it():
     rows = re.findall(r"<tr><td>(\w+) -- (\w+)</td><td>(.*?)</td>", release.report())
     assert {frozenset(row[:2]) for row in rows} == release.graph.skeleton
     for a, b, shown in rows:
-        number = release.probabilities[frozenset((a, b))]
-        assert html.unescape(shown) == two_digits(number)
+        assert html.unescape(shown) == two_digits(release.probabilities[frozenset((a, b))])
     asked = dpcgd.priv_pc(DATA, epsilon=1.0, rng=default_rng(0))
     assert "gives no probabilities" not in asked.report()
 

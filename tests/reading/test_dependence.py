@@ -128,6 +128,5 @@ def test_a_pair_has_one_probability_to_the_last_digit(seed):
     d, n = 9, 200
     codes = rng.integers(0, 2, (n, d))
     codes[:, 1:] ^= codes[:, :-1] & rng.integers(0, 2, (n, d - 1))
-    marginals = graph_from_moments(dataset(*codes.T), epsilon=3.0, rng=rng).marginals
-    said = dependence(marginals)
+    said = dependence(graph_from_moments(dataset(*codes.T), epsilon=3.0, rng=rng).marginals)
     assert np.array_equal(said, said.T)

@@ -25,8 +25,7 @@ from dpcgd.reading.second_moments import SecondMoments, unshortened
 
 def released_as(data, marginals):
     """A release of this data that holds these moments in place of its own."""
-    release = private_graph(data, epsilon=1.0, rng=default_rng(0))
-    return replace(release, marginals=marginals)
+    return replace(private_graph(data, epsilon=1.0, rng=default_rng(0)), marginals=marginals)
 
 
 def least_squares(columns, y):
@@ -138,8 +137,7 @@ def test_the_delta_method_of_a_regression():
     _, values = moments_of_records(rng)
     values /= np.sqrt(np.outer(np.diag(values), np.diag(values)))
     ends, outcome, deviation = np.array([[0.0], [1.0]]), np.ones(1), 1e-4
-    moments = as_moments(values, deviation, 2000)
-    answer = regressed(moments, (0, 1, 2), 4, ends, outcome)
+    answer = regressed(as_moments(values, deviation, 2000), (0, 1, 2), 4, ends, outcome)
     drawn = []
     for _ in range(4000):
         noise = np.triu(rng.normal(size=values.shape) * deviation, 1)
@@ -250,8 +248,7 @@ CANNOT_BE_ASKED = [
 @pytest.mark.parametrize(("call", "cure"), CANNOT_BE_ASKED)
 def test_what_cannot_be_asked_is_refused(call, cure):
     data = load("cancer", n=1000, rng=default_rng(16))
-    release = private_graph(data, epsilon=1.0, rng=default_rng(17))
-    refused(cure, call, release)
+    refused(cure, call, private_graph(data, epsilon=1.0, rng=default_rng(17)))
 
 
 @pytest.mark.parametrize("n", [3000, 30_000])

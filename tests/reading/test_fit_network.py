@@ -95,8 +95,7 @@ def test_a_rare_configuration_is_within_its_errors(system, epsilon):
 
 def test_pairs_alone_give_their_table_of_largest_entropy():
     data = load("cancer", n=20_000, rng=default_rng(0))
-    release = exact_release(data)
-    fitted = fit_network(release, rng=default_rng(1), dag=data.truth)
+    fitted = fit_network(exact_release(data), rng=default_rng(1), dag=data.truth)
     assert [v for v, known in fitted.identified.items() if not known] == ["Cancer"]
     assert (fitted.errors["Cancer"] == 0.5).all()
     assert "not identified: 8 probabilities of Cancer" in repr(fitted)
@@ -138,8 +137,7 @@ def test_pairs_of_clipped_moments_are_fitted():
     fitted = fit_network(release, rng=default_rng(2), dag=data.truth)
     assert all(fitted.identified.values())
     for v in data.variables:
-        many = counts_of(data, fitted, v) > 100
-        assert off(network, fitted, v)[many].max(initial=0) < FAR
+        assert off(network, fitted, v)[counts_of(data, fitted, v) > 100].max(initial=0) < FAR
         assert np.median(fitted.errors[v]) < 0.1
 
 
@@ -220,8 +218,7 @@ def test_bars_cover_random_networks(n):
 
 
 def test_a_fitted_network_is_written_with_its_errors():
-    data = load("cancer", n=20_000, rng=default_rng(0))
-    fitted = fitted_by(table_pc, data, 1.0)
+    fitted = fitted_by(table_pc, load("cancer", n=20_000, rng=default_rng(0)), 1.0)
     lines = fitted.to_bif().splitlines()
     written = [line.split("standard errors ")[1] for line in lines if "//" in line]
     errors = np.concatenate([fitted.errors[v].reshape(-1) for v in fitted.network.parents])

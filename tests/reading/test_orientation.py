@@ -91,8 +91,7 @@ def test_the_order_of_the_columns_does_not_matter_to_the_odds():
     codes = collider(rng())
     for order in itertools.permutations(range(3)):
         a, b, c = map(order.index, range(3))
-        joined = joined_by((a, b), (b, c))
-        (odds,) = collider_log_odds(released(codes[:, order]), joined).values()
+        (odds,) = collider_log_odds(released(codes[:, order]), joined_by((a, b), (b, c))).values()
         assert odds > 2
 
 
@@ -263,8 +262,7 @@ def test_sweeps_turn_the_arcs_that_the_definition_turns(seed, monkeypatch):
     r, edges = rng(0), np.argwhere(np.triu(joined))
     expected = orientation._first(joined, forbidden)
     assert (expected | expected.T == joined).all()
-    gain = orientation.by_colliders(odds)
-    drawn = iter(orientation.drawn_graphs(joined, forbidden, gain))
+    drawn = iter(orientation.drawn_graphs(joined, forbidden, orientation.by_colliders(odds)))
     for heat in (1 + orientation.HOTTEST, 1, 1, 1, 1, 1):
         chosen = r.integers(len(edges), size=len(edges))
         needed = heat * logit(r.random(len(edges)))

@@ -230,8 +230,7 @@ def test_the_chosen_edges_have_nearly_the_largest_expected_f1(seed):
 
 def test_a_precision_keeps_as_many_edges_as_it_allows():
     p = of_four([0.99, 0.9, 0.8, 0.3, 0.2, 0.0])
-    counts = [most_likely_edges(p, at).sum() // 2 for at in (1.0, 0.95, 0.89, 0.1)]
-    assert counts == [0, 1, 3, 5]
+    assert [most_likely_edges(p, at).sum() // 2 for at in (1.0, 0.95, 0.89, 0.1)] == [0, 1, 3, 5]
 
 
 def test_more_records_than_in_training_are_read_as_so_many():

@@ -211,8 +211,7 @@ def test_commands_without_data_print_what_the_package_gives(folder, tmp_path):
 
 
 def test_a_schema_is_spelled_out_or_drafted_off_the_data(folder):
-    spelled = json.loads(run(folder, "schema schema.json").stdout)
-    assert spelled == dpcgd.Schema.of(SCHEMA).to_dict()
+    assert json.loads(run(folder, "schema schema.json").stdout) == dpcgd.Schema.of(SCHEMA).to_dict()
     for name in ("people.csv --ignore id", "people.parquet"):
         off = json.loads(run(folder, f"schema {name} --not-private").stdout)
         assert (off["smoke"]["levels"], off["age"]["range"]) == (["no", "yes"], [15, 79])
@@ -251,8 +250,7 @@ def test_effects_are_those_of_the_package(folder, tmp_path):
 
 @pytest.mark.parametrize("name", ["", *main.commands])
 def test_help_says_what_a_command_does_and_every_option_has_one(name):
-    done = CliRunner().invoke(main, [*name.split(), "--help"])
-    assert done.exit_code == 0
+    assert CliRunner().invoke(main, [*name.split(), "--help"]).exit_code == 0
     command = main.commands.get(name, main)
     assert [own for own in command.params if isinstance(own, click.Option) and not own.help] == []
 

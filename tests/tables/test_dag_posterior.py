@@ -128,9 +128,8 @@ def test_noise_is_as_wide_as_a_replaced_record_needs():
     data, account = load("cancer", n=1000, rng=default_rng(0)), BasicFilter(Budget(1.0, 1e-6))
     how = {"account": account, "noise": SeededNoise(default_rng(1))}
     tables = [measure_table(data, epsilon=1e-4, **how).counts for _ in range(500)]
-    spread = np.std(tables, axis=0).mean()
     # 16,000 draws, kurtosis 6: the standard error is 0.9 %; half the noise is 50 % off
-    assert spread == pytest.approx(math.sqrt(2) * 2e4, rel=0.07)
+    assert np.std(tables, axis=0).mean() == pytest.approx(math.sqrt(2) * 2e4, rel=0.07)
     assert account.ledger.spent.epsilon == pytest.approx(0.05)
     refused("", measure_table, data, epsilon=1.1, kind=BudgetSpent, **how)
 

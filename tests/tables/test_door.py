@@ -80,8 +80,7 @@ def test_of_two_that_start_together_the_first_to_spend_is_the_only_one(tmp_path)
 
 
 def test_a_budget_that_another_run_took_meanwhile_is_not_spent_twice(tmp_path):
-    account = tmp_path / "study.json"
-    system = overtaken_by(lambda: dpcgd.open_account(account).reserve(epsilon=0.5))
+    system = overtaken_by(lambda: dpcgd.open_account(tmp_path / "study.json").reserve(epsilon=0.5))
     refused("reserve less", once, tmp_path, system=system, kind=dpcgd.BudgetSpent)
     assert [run.system for run in entries(tmp_path)] == [""], "nothing was drawn"
     assert not (tmp_path / "release.json").exists()

@@ -106,8 +106,7 @@ def test_a_plan_knows_that_levels_will_be_joined(epsilon):
 
 
 def test_a_frame_has_the_worst_of_what_can_be_conditioned_on():
-    shares = {"d": (1, 1, 1, 1, 16)}
-    planned = plan(LEVELS, 10_000, epsilon=0.5, shares=shares)
+    planned = plan(LEVELS, 10_000, epsilon=0.5, shares={"d": (1, 1, 1, 1, 16)})
     for row in planned.to_frame().itertuples():
         others = [v for v in LEVELS if v not in (row.x, row.y)]
         given_one = [planned.smallest(row.x, row.y, [v]) for v in others]

@@ -63,8 +63,7 @@ def test_scores_are_of_edges_without_direction():
 
 def test_a_plan_rehearses_itself():
     settings = {"epsilon": 0.8, "delta": 1e-7, "alpha": 0.05, "max_order": 1, "system": table_pc}
-    planned = plan(SCHEMA, 3000, **settings)
-    one = planned.rehearse(rng=default_rng(1), runs=2)
+    one = plan(SCHEMA, 3000, **settings).rehearse(rng=default_rng(1), runs=2)
     assert one == rehearse(SCHEMA, 3000, rng=default_rng(1), runs=2, **settings)
 
 

@@ -33,8 +33,7 @@ ASIA = load("asia", rng=default_rng(0))
 def test_shares_pay_for_the_pairs_and_all_triples_that_are_planned(d):
     for_pairs, for_triple = shares(d)
     assert 0.6 <= for_pairs <= 1
-    whole = for_pairs + for_triple * min(8 * d, math.comb(d, 3))
-    assert whole == pytest.approx(1)
+    assert for_pairs + for_triple * min(8 * d, math.comb(d, 3)) == pytest.approx(1)
 
 
 def with_a_faint_effect(n, r, with_third=0.2):
@@ -132,12 +131,10 @@ def test_a_look_measures_what_is_in_doubt_with_its_share_and_searches_again():
             left.append((account.remaining, rho, pairs))
             super().measure_again(pairs, rho)
 
-    oracle = Watched(marginals, price=for_triple)
-    search_again(oracle, account, ASIA.variables, looks=(0.5,))
+    search_again(Watched(marginals, price=for_triple), account, ASIA.variables, looks=(0.5,))
     ((before, rho, pairs),) = left
     assert rho == pytest.approx(before / 2)
-    sharper = {s for s in known if marginals.released[s].deviation < known[s].deviation}
-    assert sharper == set(pairs)
+    assert {s for s in known if marginals.released[s].deviation < known[s].deviation} == set(pairs)
 
 
 def test_a_run_spends_what_is_left_on_the_triples_of_families():

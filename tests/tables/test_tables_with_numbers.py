@@ -143,16 +143,14 @@ def test_what_a_release_can_do_it_does_with_numbers(tmp_path):
     for v, number in release.marginals.numbers.items():
         assert np.array_equal(number.vectors, again.marginals.numbers[v].vectors)
     for name in ("page.html", "page.md"):
-        page = release.report(tmp_path / name)
-        assert "income" in str(page)
+        assert "income" in str(release.report(tmp_path / name))
         assert len((tmp_path / name).read_text()) < 100_000
     assert "age" in release.graph.to_dot()
     assert "5 variables" in repr(release)
     few, many = (dpcgd.read(again, precision=share).skeleton for share in (0.99, 0.1))
     assert few < many
     assert dpcgd.read(again) == release.graph
-    cure = "'age' is a number, which has no table"
-    refused(cure, dpcgd.fit_network, release, rng=default_rng(0))
+    refused("'age' is a number, which has no table", dpcgd.fit_network, release, rng=default_rng(0))
 
 
 @pytest.mark.parametrize("system", ["table_pc", "priv_pc", "em_pc", "curate_pc", "dag_posterior"])
@@ -187,8 +185,7 @@ def test_a_plan_has_the_noise_of_its_run_where_numbers_lie_evenly(holes):
     rng, n = default_rng(0), 50_000
     codes = [rng.integers(len(own), size=n) for own in schema.levels.values()]
     release = released(Dataset.of_schema(np.column_stack(codes), schema))
-    shares = {"h": (2**15, 1)} if holes else {}
-    planned = dpcgd.plan(schema, n, epsilon=1.0, shares=shares)
+    planned = dpcgd.plan(schema, n, epsilon=1.0, shares={"h": (2**15, 1)} if holes else {})
     assert planned.marginals.deviation == pytest.approx(release.marginals.deviation, rel=0.01)
     for subset, moment in release.marginals.released.items():
         assert planned.marginals.released[subset].deviation == pytest.approx(moment.deviation)
@@ -212,8 +209,7 @@ def test_a_plan_is_right_about_two_numbers():
     Normal scores are cut off at 3 deviations, and pieces are not halved to the end: that costs a
     few hundredths.
     """
-    planned = dpcgd.plan(NORMAL, 20_000, epsilon=1.0)
-    pair, found, apart = planned.pairs["x0", "x1"], 0, []
+    pair, found, apart = dpcgd.plan(NORMAL, 20_000, epsilon=1.0).pairs["x0", "x1"], 0, []
     for run in range(40):
         rng = default_rng([7, run])
         data = normals(pair.correlation, 20_000, rng)
