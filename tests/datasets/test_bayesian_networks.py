@@ -20,6 +20,8 @@ from scipy.stats import binom
 
 from dpcgd.datasets.bayesian_networks import NETWORKS, Network, from_bif, load
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of pgmpy
+
 DATA = Path(__file__).parents[2] / "data"
 SMALL = ("earthquake", "cancer", "asia", "survey", "sachs")
 SIZES = {"earthquake": (5, 4), "cancer": (5, 4), "asia": (8, 8), "survey": (6, 6)}
@@ -131,7 +133,6 @@ def compared(data, marginal, variables):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_sample_has_the_exact_marginals_of_its_network(peer, name):
     data = load(name, 100_000, rng=np.random.default_rng(NETWORKS.index(name)))
@@ -268,7 +269,6 @@ def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path, end):
 
 
 @needs_pgmpy
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("first", "second"), [INTERVALS, (["a b", "(c]"], ["[0,5)", "d e", "f"])])
 def test_what_pgmpy_writes_is_read(tmp_path, first, second):
     from pgmpy.factors.discrete import TabularCPD
@@ -387,7 +387,6 @@ def test_what_no_file_of_that_kind_can_hold_is_refused(level):
 
 
 @needs_pgmpy
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["cancer", "survey", "child"])
 def test_pgmpy_reads_what_is_written_and_has_the_same_network(name):
     from pgmpy.readwrite import BIFReader
@@ -403,7 +402,6 @@ def test_pgmpy_reads_what_is_written_and_has_the_same_network(name):
 
 
 @needs_pgmpy
-@pytest.mark.filterwarnings("ignore")
 def test_pgmpy_takes_any_name_and_level():
     cpd = STRANGE.to_pgmpy().get_cpds("é | b")
     assert cpd.get_value(**{"é | b": "yes", "age, years": "(25,50]"}) == 0.25

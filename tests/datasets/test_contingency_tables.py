@@ -241,8 +241,6 @@ def test_records_that_are_too_many_or_too_few_are_noticed(n, most_bytes):
 ROWS, LARGEST = 300, 2**33
 """Of 10^12 records in all."""
 
-FORMS = [replays.as_bits, replays.Counted]
-
 
 def many(form, shape):
     rng = default_rng(0)
@@ -260,7 +258,7 @@ def counted(codes, weights, shape, variables):
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 2), (300, 2, 200, 3)], ids=str)
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+@pytest.mark.parametrize("form", [replays.as_bits, replays.Counted])
 def test_every_record_counts_once(form, shape):
     codes, weights, data = many(form, shape)
     assert data.n == sum(weights.tolist())

@@ -15,7 +15,6 @@ from people import BIT, LEVELS, cases, csv_of, refused
 from dpcgd import Dataset, from_bif, load, read_csv
 from dpcgd.datasets.arguments import GZIP
 
-ONLY_A = nx.empty_graph(["a"], create_using=nx.DiGraph)
 NO_INTEGERS = [0.0, 1.0], [True, False], ["0", "1"], [0, None]
 CODES = {
     "give at least one record": [np.zeros((0, 2), int), np.zeros((0, 2))],
@@ -44,7 +43,7 @@ NO_LEVELS = {
 }
 TRUTHS = [
     (nx.DiGraph([("a", "b"), ("b", "c")]), "same variables; only one of them has c"),
-    (ONLY_A, "same variables; only one of them has b"),
+    (nx.empty_graph(["a"], create_using=nx.DiGraph), "same variables; only one of them has b"),
     ([("a", "b")], r"make one with nx.DiGraph\(arcs\)"),
     (nx.DiGraph([("a", "b"), ("b", "a")]), "has a cycle; take one of its arcs out"),
 ]

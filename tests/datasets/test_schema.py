@@ -17,7 +17,6 @@ from dpcgd.local.component_wise import ComponentWise
 from dpcgd.local.randomized_response import RandomizedResponse
 from dpcgd.local.report import report
 
-AGE = {"edges": [15, 25, 50]}
 FULL = {
     "smoke": ["no", "yes"],
     "pain": {"levels": ["none", "some", "much"], "ordered": True, "missing": "unknown"},
@@ -26,7 +25,7 @@ FULL = {
 
 
 def with_age(**said):
-    return {"a": BIT, "age": {**AGE, **said}}
+    return {"a": BIT, "age": {"edges": [15, 25, 50], **said}}
 
 
 def test_a_schema_that_is_spelled_out_is_the_same_schema():
@@ -221,12 +220,11 @@ CODEBOOK = {
 def test_a_draft_from_a_codebook_spells_everything_out():
     draft = draft_schema(CODEBOOK, bins=10, ordered=["pain"], missing="not said", outside="clip")
     plain = {"outside": "clip", "missing": "not said", "ordered": True}
-    pain = {"levels": [*CODEBOOK["pain"], "not said"], "missing": "not said", "ordered": True}
     assert draft == {
         "age": {**plain, "edges": [15, 21.5, 28, 34.5, 41, 47.5, 54, 60.5, 67, 73.5, 80]},
         "weight": {**plain, "edges": [k / 10 for k in range(11)], "missing": "unknown"},
         "income": {**plain, "edges": [0, 1000, 5000]},
-        "pain": pain,
+        "pain": {"levels": [*CODEBOOK["pain"], "not said"], "missing": "not said", "ordered": True},
         "smoke": {"levels": ["0", "1"], "missing": "refuse", "ordered": False},
     }
     assert Schema(json.loads(json.dumps(draft))).to_dict() == draft == draft_schema(draft)

@@ -13,6 +13,8 @@ from replays import Counted
 
 import dpcgd
 
+pytestmark = pytest.mark.filterwarnings("ignore:the edge model was trained")
+
 
 def one_wide(n=20_000):
     """A variable of 30 levels, which one number tells where noise is wide."""
@@ -71,7 +73,6 @@ def edited(tmp_path):
     return edit
 
 
-@pytest.mark.filterwarnings("ignore:the edge model was trained")
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_receipt_as_it_was_written_is_accepted(name, edited):
     checked = dpcgd.check_receipt(edited(name))
@@ -207,7 +208,6 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:the edge model was trained")
 @pytest.mark.parametrize("how", TAMPERED)
 def test_a_receipt_that_contradicts_itself_is_refused(how, edited):
     path = edited(*TAMPERED[how])

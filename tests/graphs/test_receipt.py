@@ -27,6 +27,7 @@ from dpcgd.privacy.run import open_run
 from dpcgd.privacy.sealed_file import digest_of
 from dpcgd.score.schedules import rising
 
+pytestmark = pytest.mark.filterwarnings("ignore:the edge model was", "ignore:100% of the pairs")
 GRAPHS = [name for name in replays.SYSTEMS if replays.SYSTEMS[name].data is not replays.paired]
 DATA = dpcgd.load("cancer", n=2000, rng=default_rng(0))
 
@@ -146,7 +147,6 @@ class Fair(Counts):
 
 @pytest.mark.parametrize("n", [10**6, 10**9, 10**14])
 @pytest.mark.parametrize("system", [dpcgd.dag_posterior, dpcgd.graph_from_moments, dpcgd.priv_pc])
-@pytest.mark.filterwarnings("ignore:the edge model was trained")
 def test_a_receipt_says_the_budget_that_was_asked_for(system, n, path):
     """Of a billion records a part of rho or epsilon is kept for rounding, and the promise stays."""
     release = system(Fair(n), epsilon=1.0, delta=1e-16, rng=default_rng(0))
@@ -170,7 +170,6 @@ THEOREMS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:the edge model was trained")
 @pytest.mark.parametrize(("system", "n", "levels", "theorems"), THEOREMS)
 def test_only_theorems_that_ran_are_named(system, n, levels, theorems):
     codes = default_rng(0).integers(0, levels, (n, len(levels)))
@@ -221,7 +220,6 @@ RULES = {
 TABLE = "age,pain,smoke\n" + "119,none,no\n20,much,yes\n,some,yes\n-3,none,no\n" * 50
 
 
-@pytest.mark.filterwarnings("ignore:100% of the pairs")
 def test_a_second_person_codes_the_table_by_the_receipt_alone(path):
     frame = pd.read_csv(io.StringIO(TABLE))
     data = dpcgd.Dataset.from_pandas(frame, RULES)

@@ -141,7 +141,6 @@ def test_pairs_of_clipped_moments_are_fitted():
         assert np.median(fitted.errors[v]) < 0.1
 
 
-@pytest.mark.filterwarnings("ignore:the reader was trained")
 @pytest.mark.parametrize("system", [table_pc, graph_from_moments, private_graph])
 def test_noise_alone_gives_probabilities_and_wide_errors(system):
     data = load("survey", n=1000, rng=default_rng(0))

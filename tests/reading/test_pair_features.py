@@ -244,12 +244,11 @@ def test_more_records_than_in_training_are_read_as_so_many():
 
 NODES = {"feature": np.array([1, -1, -1, -1]), "number": np.array([0.5, -2.0, 3.0, 0.25])}
 NODES |= {"right": np.array([2, 0, 0, 0]), "roots": np.array([0, 3])}
-TWO_TREES = Trees(features=("never seen", "seen"), bias=-1.0, **NODES)
 
 
 def test_the_log_odds_are_the_sum_of_the_leaves():
     columns = {"seen": np.array([0.5, 0.6]), "more": np.zeros(2), "never seen": np.full(2, 9.0)}
-    found = TWO_TREES.probabilities(columns)
+    found = Trees(features=("never seen", "seen"), bias=-1.0, **NODES).probabilities(columns)
     assert np.allclose(np.log(found / (1 - found)), [-1 - 2 + 0.25, -1 + 3 + 0.25])
 
 

@@ -16,7 +16,6 @@ from dpcgd.privacy import account_file
 from dpcgd.privacy.account_file import AccountFile
 from dpcgd.tables import command_line, door
 
-BLOWS = ("kill", "interrupt", "disk")
 MOMENTS = [(door, name, "before") for name in ("check_run", "check_room", "open_account")]
 MOMENTS += [(AccountFile, name, "before") for name in ("reserve", "redeem")]
 MOMENTS += [(account_file, "write_sealed", "before"), (AccountFile, "redeem", "after")]
@@ -79,7 +78,7 @@ def in_a_child(folder, *moment):
 def main(home):
     table, outcomes = Path(home) / "table", {}
     in_a_child(shutil.copytree(table, Path(home) / "warm"))
-    for blow in BLOWS:
+    for blow in ("kill", "interrupt", "disk"):
         for number, moment in enumerate(MOMENTS):
             folder = Path(home) / f"{blow}-{number}"
             shutil.copytree(table, folder)

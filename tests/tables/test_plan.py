@@ -199,7 +199,6 @@ SIX = dict.fromkeys("abcdef", BIT)
 
 
 UNEVEN = {"correlation": 0.5, "shares": {"a": (1, 999)}}
-BETWEEN = {"between": ("b", "c")}
 
 
 CURES = [
@@ -207,7 +206,7 @@ CURES = [
     (10**9, {"points": 0.9}, "look for 1.47 or more", {"points": 1.47}),
     (100, {"points": 5}, "take more records", {"n": 100_000}),
     (10_000, {"points": 10, "max_order": 0}, "take max_order=1", {"max_order": 1}),
-    (10_000, UNEVEN, "ask for one pair, such as between=('b', 'c')", BETWEEN),
+    (10_000, UNEVEN, "ask for one pair, such as between=('b', 'c')", {"between": ("b", "c")}),
 ]
 
 
