@@ -104,18 +104,11 @@ def test_every_door_gives_the_same_data(tmp_path, separator, encoding):
         assert (data.missing, data.name) == (from_frame.missing, "people")
 
 
-LOW, NUMBERED = ["low", "high"], {"levels": ["1", "2", "3"], "missing": -9}
+LOW, CODED = ["low", "high"], {"levels": ["1", "2", "3"], "missing": -9}
 NAMED = {"levels": ["low", "middle", "high"]}
 CATEGORICALS = [
     (NAMED, LOW, [*LOW, "never seen"], [0, 2], LOW[::-1], "high, low, in the schema as low, high;"),
-    (
-        NUMBERED,
-        [1.0, -9.0],
-        [-9.0, 1.0, 2.0, 3.0],
-        [0, 3],
-        [3.0, 1.0],
-        "3, 1, in the schema as 1, 3",
-    ),
+    (CODED, [1.0, -9.0], [-9.0, 1.0, 2.0, 3.0], [0, 3], [3.0, 1.0], "3, 1, in the schema as 1, 3"),
 ]
 
 

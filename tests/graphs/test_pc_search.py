@@ -123,12 +123,9 @@ def test_questions_are_those_of_pc_stable_and_none_is_asked_twice(size, seed, ch
         asked = [question for question in questions if len(question[1]) == order]
         assert len(set(asked)) == len(asked)
         near = {v: {w for w in range(size) if {v, w} in adjacent} for v in range(size)}
-        allowed = {
-            (pair, frozenset(given))
-            for pair in adjacent
-            for end in pair
-            for given in itertools.combinations(near[end] - pair, order)
-        }
+        ends = [(pair, near[end] - pair) for pair in adjacent for end in pair]
+        sets = [(pair, itertools.combinations(others, order)) for pair, others in ends]
+        allowed = {(pair, frozenset(given)) for pair, several in sets for given in several}
         assert set(asked) <= allowed
         separated = {pair for pair, given in asked if oracle.says(*pair, given)}
         assert {pair for pair, _ in allowed - set(asked)} <= separated
@@ -140,16 +137,14 @@ def test_questions_are_those_of_pc_stable_and_none_is_asked_twice(size, seed, ch
 def test_a_spent_budget_keeps_what_is_left_after_any_number_of_answers():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("c", "e"), ("d", "f"), ("e", "f")])
     variables, whole = list(dag), Separation(dag)
+    name = variables.__getitem__
     full = search(whole, variables)
     assert full.tests > 20
     for k in range(full.tests + 1):
         found = search(Broke(dag, k), variables)
         assert (found.stopped_early, found.tests) == (k < full.tests, k)
-        removed = {
-            frozenset((variables[x], variables[y])): tuple(variables[v] for v in given)
-            for x, y, given in whole.asked[:k]
-            if whole.says(x, y, given)
-        }
+        apart = [test for test in whole.asked[:k] if whole.says(*test)]
+        removed = {frozenset(map(name, (x, y))): tuple(map(name, given)) for x, y, given in apart}
         assert found.separating_sets == removed
         assert found.graph.skeleton == pairs_of(variables) - removed.keys()
     for orders in range(3):

@@ -47,9 +47,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_a_release_is_read_back_as_it_was_and_others_add_up_to_what_its_ledger_reads(
-    name, rows, path
-):
+def test_a_release_is_read_back_and_others_add_up_to_what_its_ledger_reads(name, rows, path):
     release = run_of(name, rows_per_person=rows)
     release.save(path)
     again, text, theirs = dpcgd.read_release(path), path.read_text(), dpcgd.check_receipt(path)
@@ -87,13 +85,9 @@ def test_a_receipt_holds_what_a_reviewer_asks_for(path):
     source = f"numpy {np.__version__}, a seed"
     expected = {"kind": "experiment, not a release", "noise_source": source}
     assert content | expected | {"noise_distributions": ["Gaussian"]} == content
-    promise = {
-        "status": "proved",
-        "epsilon": 2.0,
-        "delta": 1e-4,
-        "neighbours": "replace one record",
-    }
-    promise |= {"unit": "one record", "theorems": ["thm-table-pc", "thm-pairs", "thm-look-again"]}
+    promise = {"status": "proved", "epsilon": 2.0, "delta": 1e-4, "unit": "one record"}
+    theorems = ["thm-table-pc", "thm-pairs", "thm-look-again"]
+    promise |= {"neighbours": "replace one record", "theorems": theorems}
     assert content["guarantee"] | promise == content["guarantee"]
     assert content["made_by"]["system"] == "table_pc"
     assert {"python", "numpy"} <= set(content["made_by"]["versions"])

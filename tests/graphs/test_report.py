@@ -199,9 +199,7 @@ DOUBTS = [(0.1, "", NOTHING), (0.9, CAUTION, [CAUTION])]
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(("level", "caution", "words"), DOUBTS)
-def test_a_release_that_tells_little_or_whose_model_is_in_doubt_says_so_everywhere(
-    system, level, caution, words, tmp_path
-):
+def test_a_release_that_tells_little_says_so_everywhere(system, level, caution, words, tmp_path):
     usual = released(system)
     pairs = dict.fromkeys(usual.probabilities, level)
     arrows = dict.fromkeys(usual.arrow_shares, level / 2)

@@ -165,11 +165,8 @@ def test_knowledge_holds_in_graph_and_in_what_is_drawn():
 
 
 def test_too_large_a_table_is_refused_before_anything_is_spent():
-    sachs, cure = (
-        load("sachs", n=100, rng=default_rng(0)),
-        "table has 177,147 cells of 11 variables",
-    )
-    refused(f"the whole {cure}", dag_posterior, sachs, epsilon=1.0, rng=default_rng(0))
+    sachs, how = load("sachs", n=100, rng=default_rng(0)), {"epsilon": 1.0, "rng": default_rng(0)}
+    refused("the whole table has 177,147 cells of 11 variables", dag_posterior, sachs, **how)
     refused("data must be a data set", dag_posterior, "file.csv", epsilon=1.0)
 
 

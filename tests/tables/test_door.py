@@ -214,9 +214,7 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("stream", "seconds", "shown"), STREAMS)
-def test_a_bar_shows_on_a_screen_what_takes_longer_and_nothing_else(
-    monkeypatch, stream, seconds, shown
-):
+def test_a_bar_shows_on_a_screen_what_takes_longer(monkeypatch, stream, seconds, shown):
     monkeypatch.setattr(bars, "SECONDS", seconds)
     monkeypatch.setattr(sys, "stderr", stream)
     assert list(bars.progress(iter("ab"), "counting", 2)) == ["a", "b"]
