@@ -122,10 +122,6 @@ def histogram(content, which=0):
     return marginals(content)["numbers"][which]
 
 
-def entries(content):
-    return marginals(content)["entries"][0]
-
-
 def swapped(content):
     here, there = marginals(content)["numbers"]
     here["variable"], there["variable"] = there["variable"], here["variable"]
@@ -165,7 +161,7 @@ TAMPERED = {
     "less noise in pairs seen again": ("looks", narrower(0.9, size=2)),
     "more noise on paper": ("pairs", wider_on_paper),
     "other records": ("pairs", lambda c: c["data"].update(n=10**6)),
-    "more entries than the budget carries": ("entries", lambda c: entries(c).update(width=9)),
+    "too many entries": ("entries", lambda c: marginals(c)["entries"][0].update(width=9)),
     "no word of entries": ("entries", lambda c: marginals(c).pop("entries")),
     "no mechanism for a look that joined levels": ("joined", lambda c: events(c).pop(0)),
     "two measurements in place of one": ("once", lambda c: events(c).append(events(c)[0])),
