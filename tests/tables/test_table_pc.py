@@ -181,10 +181,8 @@ def test_variables_with_one_level_stand_alone():
 
 NO_SHARES, BELOW_1 = (-0.1, 1, math.nan, "0.1"), "must be at least 0 and below 1"
 BAD_INPUT = [
-    ({"max_order": 3}, "max_order must be 0, 1 or 2"),
     ({"epsilon": 0.01}, "take a larger epsilon, fewer variables, or more records"),
     ({"untested": "maybe"}, "untested must be 'keep' or 'drop'"),
-    ({"rng": 0}, "say where the noise comes from"),
     *(({"least_effect": bad}, f"least_effect {BELOW_1}") for bad in NO_SHARES),
     *(({"least_share": bad}, f"least_share {BELOW_1}") for bad in NO_SHARES),
 ]
