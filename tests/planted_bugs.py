@@ -166,8 +166,7 @@ wrong = "np.maximum(1, np.ptp(self.codes, axis=0)) / 2"
 place.edit("half-widths of the levels that occur", "np.array(A)", wrong)
 place = Place("score:released_moments", "gram_notears")
 place.edit("moments priced for a variable less", "second_moments_sensitivity(..., _)", "_ - 1")
-wrong = "_\nA[0, 1:] = data.scaled.mean(axis=0)"
-place.edit("exact means by products", "A.T[B] = C", wrong)
+place.edit("exact means by products", "A.T[B] = C", "_\nA[0, 1:] = data.scaled.mean(axis=0)")
 place = Place("score:gram_notears", "gram_notears")
 place.edit("a bound of the longest row", "A if row_norm is None else B", LONGEST)
 place = Place("score:_released_scale", "noleaks")
