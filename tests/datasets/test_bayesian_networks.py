@@ -365,12 +365,12 @@ def test_what_is_written_is_read_back(tmp_path, name):
 
 ODD = {
     "age, years": ("15 to 25", "(25,50]", "a, b", "x;y", "p{q}", "// no"),
-    "é | b": ("yes", "n o"),
+    "é; {0} | b": ("yes", "n o"),
 }
 CHANCES = np.array([[0.1, 0.9], [0.25, 0.75], [1e-7, 1 - 1e-7], [0, 1], [1, 0], [0.5, 0.5]])
 SHARES = np.array([0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125])
-PARENTS = {"age, years": (), "é | b": ("age, years",)}
-STRANGE = Network("my net", ODD, PARENTS, {"age, years": SHARES, "é | b": CHANCES})
+PARENTS = {"age, years": (), "é; {0} | b": ("age, years",)}
+STRANGE = Network("my net", ODD, PARENTS, {"age, years": SHARES, "é; {0} | b": CHANCES})
 
 
 def test_any_name_and_level_is_written_so_that_it_is_read_back(tmp_path):
@@ -403,9 +403,9 @@ def test_pgmpy_reads_what_is_written_and_has_the_same_network(name):
 
 @needs_pgmpy
 def test_pgmpy_takes_any_name_and_level():
-    cpd = STRANGE.to_pgmpy().get_cpds("é | b")
-    assert cpd.get_value(**{"é | b": "yes", "age, years": "(25,50]"}) == 0.25
-    assert "standard_errors" not in STRANGE.to_pgmpy().nodes["é | b"]
+    cpd = STRANGE.to_pgmpy().get_cpds("é; {0} | b")
+    assert cpd.get_value(**{"é; {0} | b": "yes", "age, years": "(25,50]"}) == 0.25
+    assert "standard_errors" not in STRANGE.to_pgmpy().nodes["é; {0} | b"]
 
 
 def test_without_pgmpy_the_message_says_what_to_install(monkeypatch):
