@@ -154,5 +154,5 @@ def test_without_all_pairs_there_are_associations_of_the_others():
     marginals = Marginals(whole.n, whole.levels, few)
     expected = plain_association(marginals, 0, 1, (2,))
     assert associations(marginals, [(0, 1, 2)])[0] == pytest.approx(tuple(expected), rel=1e-9)
-    refused("", associations, marginals, [(2, 3)], kind=KeyError)
-    refused("", association, whole, 0, 1, (2, 3), interacting=True, kind=KeyError)
+    refused("2, 3", associations, marginals, [(2, 3)], kind=KeyError)
+    refused("2, 3", association, whole, 0, 1, (2, 3), interacting=True, kind=KeyError)

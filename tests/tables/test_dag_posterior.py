@@ -127,7 +127,7 @@ def test_noise_is_as_wide_as_a_replaced_record_needs():
     # 16,000 draws, kurtosis 6: the standard error is 0.9 %; half the noise is 50 % off
     assert np.std(tables, axis=0).mean() == pytest.approx(math.sqrt(2) * 2e4, rel=0.07)
     assert account.ledger.spent.epsilon == pytest.approx(0.05)
-    refused("", measure_table, data, epsilon=1.1, kind=BudgetSpent, **how)
+    refused("would exceed", measure_table, data, epsilon=1.1, kind=BudgetSpent, **how)
 
 
 def test_marginals_are_those_of_the_table_and_know_their_noise():
